@@ -1,0 +1,2 @@
+//! The command `tilewright`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Tilewright's code generator.

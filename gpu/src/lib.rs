@@ -1,0 +1,1 @@
+//! CUDA at run time.

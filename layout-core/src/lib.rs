@@ -1,0 +1,3 @@
+//! The layout algebra of Tilewright.
+#![no_std]
+#![forbid(unsafe_code)]
