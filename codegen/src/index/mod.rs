@@ -10,6 +10,7 @@
 
 pub mod code;
 mod expr;
+pub mod layout;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -68,6 +68,9 @@ struct Scope {
     advance: Vec<String>,
     memo: Memo,
     compared: HashMap<(Expr, Expr, &'static str), Reg>,
+    carried: HashMap<(Expr, String), Reg>,
+    /// A region without a loop: values of outer levels that are first asked for in it stay in it.
+    region: bool,
 }
 
 /// An open loop.
@@ -101,6 +104,7 @@ pub struct Kernel {
 /// The sink that places instructions in the scope of their level.
 struct Placer<'a> {
     scopes: &'a mut Vec<Scope>,
+    floor: usize,
     next: &'a mut HashMap<Class, u32>,
     variables: &'a HashMap<String, Operand>,
 }
@@ -173,7 +177,7 @@ impl Sink for Placer<'_> {
             _ => mnemonic(op, ty),
         };
         let args = args.iter().map(|&a| spell(a)).collect::<Vec<_>>().join(", ");
-        self.scopes[usize::from(level)].top.push(format!("{mnemonic} {reg}, {args};"));
+        self.scopes[usize::from(level).max(self.floor)].top.push(format!("{mnemonic} {reg}, {args};"));
         Operand::Reg(reg.id, result)
     }
 
@@ -293,27 +297,62 @@ impl Kernel {
         self.scopes.last_mut().expect("the kernel's own scope is never closed")
     }
 
+    /// The innermost open region: nothing is placed outside it any more.
+    fn floor(&self) -> usize {
+        self.scopes.iter().rposition(|s| s.region).unwrap_or(0)
+    }
+
+    /// The scope in which a value of `level` is placed now.
+    fn home(&self, level: Level) -> usize {
+        usize::from(level).max(self.floor())
+    }
+
+    fn placer(&mut self) -> Placer<'_> {
+        let floor = self.floor();
+        Placer { scopes: &mut self.scopes, floor, next: &mut self.next, variables: &self.variables }
+    }
+
     fn emit_expr(&mut self, e: Expr) -> Operand {
-        let level = usize::from(self.pool.facts(e).level);
-        // Each scope remembers what was computed in it or around it.
-        let mut memo = std::mem::take(&mut self.scopes[level].memo);
-        for outer in self.scopes[..level].iter().rev() {
-            for (&e, &v) in &outer.memo {
-                memo.entry(e).or_insert(v);
-            }
+        let floor = self.floor();
+        if let Some(&v) = self.scopes.iter().rev().find_map(|s| s.memo.get(&e)) {
+            return v;
         }
-        let mut placer = Placer { scopes: &mut self.scopes, next: &mut self.next, variables: &self.variables };
+        // Each scope remembers what was computed in it or around it.
+        let mut memo = Memo::new();
+        for scope in &self.scopes {
+            memo.extend(scope.memo.iter().map(|(&e, &v)| (e, v)));
+        }
+        let before: Vec<Expr> = memo.keys().copied().collect();
+        let mut placer = Placer { scopes: &mut self.scopes, floor, next: &mut self.next, variables: &self.variables };
         let v = emit(&mut self.pool, e, &mut memo, &mut placer);
+        for e in before {
+            memo.remove(&e);
+        }
         for (e, v) in memo {
-            let at = usize::from(self.pool.facts(e).level);
+            let at = usize::from(self.pool.facts(e).level).max(floor);
             self.scopes[at].memo.insert(e, v);
         }
         v
     }
 
+    /// Opens a region in the text: from here on, new values are computed at its top and not at the kernel's entry, so that
+    /// what only the end of a kernel needs does not occupy registers through its main loop.
+    pub fn open_region(&mut self) {
+        self.scopes.push(Scope { region: true, ..Scope::default() });
+    }
+
+    /// Closes the innermost region.
+    pub fn close_region(&mut self) {
+        let inner = self.scopes.pop().expect("a region is open");
+        let outer = &mut self.scope().body;
+        outer.extend(inner.before);
+        outer.extend(inner.top);
+        outer.extend(inner.body);
+    }
+
     /// The register that holds `e`, computed as far out as its variables allow.
     pub fn value(&mut self, e: Expr) -> Reg {
-        let level = usize::from(self.pool.facts(e).level);
+        let level = self.home(self.pool.facts(e).level);
         match self.emit_expr(e) {
             Operand::Reg(id, ty) => Reg { class: class_of(ty), id },
             Operand::Imm(k) => {
@@ -333,7 +372,7 @@ impl Kernel {
 
     /// The predicate `a < b`, `a >= b`, … (`comparison` as PTX names it), computed as far out as possible.
     pub fn compare(&mut self, comparison: &'static str, a: Expr, b: Expr) -> Reg {
-        let level = usize::from(self.pool.facts(a).level.max(self.pool.facts(b).level));
+        let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
         if let Some(&p) = self.scopes[..=level].iter().find_map(|s| s.compared.get(&(a, b, comparison))) {
             return p;
         }
@@ -347,8 +386,7 @@ impl Kernel {
                 && !from.wide()
             {
                 let ty = if signed { Ty::S64 } else { Ty::U64 };
-                let mut placer = Placer { scopes: &mut self.scopes, next: &mut self.next, variables: &self.variables };
-                *v = placer.op(level as Level, ty, Op::Widen, &[*v]);
+                *v = self.placer().op(level as Level, ty, Op::Widen, &[*v]);
             }
         }
         let p = self.reg(Class::Pred);
@@ -366,7 +404,8 @@ impl Kernel {
     /// A predicate computed at `level` from two others: `op` is `and`, `or` or `xor`.
     pub fn combine(&mut self, op: &str, a: Reg, b: Reg, level: Level) -> Reg {
         let p = self.reg(Class::Pred);
-        self.scopes[usize::from(level)].top.push(format!("{op}.pred {p}, {a}, {b};"));
+        let home = self.home(level);
+        self.scopes[home].top.push(format!("{op}.pred {p}, {a}, {b};"));
         p
     }
 
@@ -380,7 +419,8 @@ impl Kernel {
         let (x, y) = (self.widened(a, wide), self.widened(b, wide));
         let reg = self.reg(if wide { Class::B64 } else { Class::B32 });
         let suffix = if wide { "b64" } else { "b32" };
-        self.scopes[0].top.push(format!("selp.{suffix} {reg}, {x}, {y}, {p};"));
+        let home = self.home(0);
+        self.scopes[home].top.push(format!("selp.{suffix} {reg}, {x}, {y}, {p};"));
         self.bind(name, reg, if wide { Ty::U64 } else { Ty::U32 });
         let hi = i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4);
         self.pool.var_aligned(name, hi, (fa.bits | fb.bits).trailing_zeros().min(32), 0)
@@ -390,11 +430,46 @@ impl Kernel {
         let v = self.emit_expr(e);
         match v {
             Operand::Reg(_, from) if wide && !from.wide() => {
-                let mut placer = Placer { scopes: &mut self.scopes, next: &mut self.next, variables: &self.variables };
-                spell(placer.op(0, Ty::U64, Op::Widen, &[v]))
+                spell(self.placer().op(0, Ty::U64, Op::Widen, &[v]))
             }
             _ => spell(v),
         }
+    }
+
+    /// The predicate `a <comparison> k`, `and` another if given, computed right here: for paths that are rarely taken, whose
+    /// predicates must not occupy registers elsewhere.
+    pub fn compare_here(&mut self, comparison: &'static str, a: Expr, k: i64, and: Option<Reg>) -> Reg {
+        let ty = match type_of(&self.pool, a) {
+            Ty::U32 => "u32",
+            Ty::S32 => "s32",
+            Ty::U64 => "u64",
+            Ty::S64 => "s64",
+        };
+        let a = self.value(a);
+        let p = self.reg(Class::Pred);
+        let line = match and {
+            None => format!("setp.{comparison}.{ty} {p}, {a}, {k};"),
+            Some(q) => format!("setp.{comparison}.and.{ty} {p}, {a}, {k}, {q};"),
+        };
+        self.scope().body.push(line);
+        p
+    }
+
+    /// Marks the instruction written last, so that it can be found in the finished text.
+    pub fn tag(&mut self, name: &str) {
+        if let Some(line) = self.scope().body.last_mut() {
+            line.push_str(" // ");
+            line.push_str(name);
+        }
+    }
+
+    /// A register of `class` with a constant, at the kernel's entry: `text` is the literal.
+    pub fn literal(&mut self, class: Class, text: &str) -> Reg {
+        let reg = self.reg(class);
+        let home = self.home(0);
+        let ty = class.type_name();
+        self.scopes[home].top.push(format!("mov{ty} {reg}, {text};"));
+        reg
     }
 
     /// An instruction that touches no memory.
@@ -417,16 +492,14 @@ impl Kernel {
     pub fn load(&mut self, guard: Option<Pred>, kind: &str, ty: &str, regs: &[Reg], at: Address) {
         let guard = guard.map_or(String::new(), |p| format!("{p} "));
         let v = if regs.len() == 1 { String::new() } else { format!(".v{}", regs.len()) };
-        let line = format!("{guard}ld.{}{kind}{v}.{ty} {}, {at};", at.space().suffix(), vector(regs));
-        self.scope().body.push(line);
+        self.scope().body.push(format!("{guard}ld.{}{kind}{v}.{ty} {}, {at};", at.space().suffix(), vector(regs)));
     }
 
     /// Stores `regs` (1, 2 or 4 of one class) to `at`.
     pub fn store(&mut self, guard: Option<Pred>, ty: &str, regs: &[Reg], at: Address) {
         let guard = guard.map_or(String::new(), |p| format!("{p} "));
         let v = if regs.len() == 1 { String::new() } else { format!(".v{}", regs.len()) };
-        let line = format!("{guard}st.{}{v}.{ty} {at}, {};", at.space().suffix(), vector(regs));
-        self.scope().body.push(line);
+        self.scope().body.push(format!("{guard}st.{}{v}.{ty} {at}, {};", at.space().suffix(), vector(regs)));
     }
 
     /// An instruction with memory operands: `{0}`, `{1}`, … in `text` stand for them.
@@ -504,7 +577,7 @@ impl Kernel {
         let reg = self.value(e);
         match (space, reg.class) {
             (Space::Global, Class::B32) => {
-                let level = usize::from(self.pool.facts(e).level);
+                let level = self.home(self.pool.facts(e).level);
                 let wide = self.reg(Class::B64);
                 self.scopes[level].top.push(format!("cvt.u64.u32 {wide}, {reg};"));
                 wide
@@ -523,8 +596,13 @@ impl Kernel {
             // Not linear in the counter: computed anew in each turn.
             return self.address_register(space, e);
         }
+        let key = (e, of.name.clone());
+        if let Some(&reg) = self.scopes[usize::from(of.level)].carried.get(&key) {
+            return reg;
+        }
         let start = self.pool.substitute(e, &of.name, zero);
         let reg = self.initial(start, of);
+        self.scopes[usize::from(of.level)].carried.insert(key, reg);
         let wide = reg.class == Class::B64;
         let step = self.widened(step, wide);
         let suffix = if wide { "s64" } else { "s32" };
@@ -538,7 +616,12 @@ impl Kernel {
         let second = self.pool.substitute(e, stage, one);
         let difference = self.pool.xor(first, second);
         let difference = self.pool.as_const(difference)?;
+        let key = (e, stage.to_owned());
+        if let Some(&reg) = self.scopes[usize::from(of.level)].carried.get(&key) {
+            return Some(reg);
+        }
         let reg = self.initial(first, of);
+        self.scopes[usize::from(of.level)].carried.insert(key, reg);
         let suffix = if reg.class == Class::B64 { "b64" } else { "b32" };
         self.scopes[usize::from(of.level)].advance.push(format!("xor.{suffix} {reg}, {reg}, {difference};"));
         Some(reg)
