@@ -87,6 +87,12 @@ impl Kernel {
         Address { space, base, immediate }
     }
 
+    /// `e` as a variable of the loop, which moves by the same step with each turn: what several addresses are measured from.
+    pub fn induction_value(&mut self, name: &str, e: Expr, of: &LoopHandle) -> Expr {
+        let reg = self.induction_register(Space::Global, e, of);
+        self.bind_level(name, reg, e, of)
+    }
+
     /// The operand for the byte address `e` of a buffer with two stages, where `stage` (0 or 1) alternates with each turn
     /// of the loop: one exclusive or a turn. Returns none if the two stages do not differ by one constant xor.
     pub fn alternating(&mut self, space: Space, e: Expr, stage: &str, of: &LoopHandle) -> Option<Address> {

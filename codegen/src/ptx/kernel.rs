@@ -76,8 +76,10 @@ struct Scope {
 /// An open loop.
 #[derive(Debug)]
 pub struct LoopHandle {
-    /// The counter: 0, 1, … below the trip count.
+    /// The counter: `start`, `start + step`, …
     pub counter: Expr,
+    start: i64,
+    step: i64,
     name: String,
     register: Reg,
     label: String,
@@ -401,6 +403,15 @@ impl Kernel {
         p
     }
 
+    /// The predicate `a <comparison> literal` of a floating-point register, at the kernel's entry.
+    pub fn compare_float(&mut self, comparison: &str, a: Reg, literal: &str) -> Reg {
+        let p = self.reg(Class::Pred);
+        let ty = if a.class == Class::F64 { "f64" } else { "f32" };
+        let home = self.home(0);
+        self.scopes[home].top.push(format!("setp.{comparison}.{ty} {p}, {a}, {literal};"));
+        p
+    }
+
     /// A predicate computed at `level` from two others: `op` is `and`, `or` or `xor`.
     pub fn combine(&mut self, op: &str, a: Reg, b: Reg, level: Level) -> Reg {
         let p = self.reg(Class::Pred);
@@ -415,15 +426,22 @@ impl Kernel {
         if a == b {
             return a;
         }
+        if self.variables.contains_key(name) {
+            return self.pool.var(name, 0, 0, 0);
+        }
         let wide = type_of(&self.pool, a).wide() || type_of(&self.pool, b).wide();
         let (x, y) = (self.widened(a, wide), self.widened(b, wide));
         let reg = self.reg(if wide { Class::B64 } else { Class::B32 });
         let suffix = if wide { "b64" } else { "b32" };
         let home = self.home(0);
         self.scopes[home].top.push(format!("selp.{suffix} {reg}, {x}, {y}, {p};"));
-        self.bind(name, reg, if wide { Ty::U64 } else { Ty::U32 });
-        let hi = i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4);
-        self.pool.var_aligned(name, hi, (fa.bits | fb.bits).trailing_zeros().min(32), 0)
+        let (lo, hi) = (fa.lo.min(fb.lo), i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4));
+        let e = match i64::try_from(lo) {
+            Ok(lo) if lo < 0 => self.pool.var(name, lo, hi, 0),
+            _ => self.pool.var_aligned(name, hi, (fa.bits | fb.bits).trailing_zeros().min(32), 0),
+        };
+        self.bind(name, reg, type_of(&self.pool, e));
+        e
     }
 
     fn widened(&mut self, e: Expr, wide: bool) -> String {
@@ -452,6 +470,13 @@ impl Kernel {
             Some(q) => format!("setp.{comparison}.and.{ty} {p}, {a}, {k}, {q};"),
         };
         self.scope().body.push(line);
+        p
+    }
+
+    /// The predicate `a and b`, right here.
+    pub fn and_here(&mut self, a: Reg, b: Reg) -> Reg {
+        let p = self.reg(Class::Pred);
+        self.scope().body.push(format!("and.pred {p}, {a}, {b};"));
         p
     }
 
@@ -531,22 +556,44 @@ impl Kernel {
         self.scope().body.push(format!("{guard}bra{uni} {label};"));
     }
 
-    /// Opens a loop whose counter runs over `0..trips`, at least once. `trips_hi` bounds the trip count.
-    pub fn open_loop(&mut self, name: &str, trips_hi: i64) -> LoopHandle {
+    /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Kernel::close_loop`] gets, which
+    /// is at most `limit_hi`.
+    pub fn open_loop(&mut self, name: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {
         let register = self.reg(Class::B32);
         let label = self.label(name);
         self.scopes.push(Scope::default());
         let level = self.level();
-        let counter = self.pool.var(name, 0, trips_hi, level);
+        let align = start.trailing_zeros().min(step.trailing_zeros());
+        let counter = self.pool.var_aligned(name, limit_hi.max(start), align, level);
         self.bind(name, register, Ty::U32);
-        self.scope().before.push(format!("mov.u32 {register}, 0;"));
-        LoopHandle { counter, name: name.to_owned(), register, label, level }
+        self.scope().before.push(format!("mov.u32 {register}, {start};"));
+        LoopHandle { counter, start, step, name: name.to_owned(), register, label, level }
     }
 
-    /// Closes a loop: counts, and turns back while the counter is below `trips`.
-    pub fn close_loop(&mut self, handle: &LoopHandle, trips: Expr) {
-        let trips = self.operand(trips);
-        let again = self.reg(Class::Pred);
+    /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
+    /// everything it carries set to its initial value.
+    pub fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
+        let limit = self.operand(limit);
+        let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
+        let end = format!("{}_end", handle.label);
+        let inner = self.scopes.pop().expect("a loop's scope is open");
+        let outer = &mut self.scope().body;
+        outer.extend(inner.before);
+        outer.push(format!("setp.ge.u32 {none}, {}, {limit};", handle.register));
+        outer.push(format!("@{none} bra.uni {end};"));
+        outer.push(format!("{}:", handle.label));
+        outer.extend(inner.top);
+        outer.extend(inner.body);
+        outer.extend(inner.advance);
+        outer.push(format!("add.s32 {0}, {0}, {1};", handle.register, handle.step));
+        outer.push(format!("setp.lt.u32 {again}, {}, {limit};", handle.register));
+        outer.push(format!("@{again} bra.uni {};", handle.label));
+        outer.push(format!("{end}:"));
+        self.variables.remove(&handle.name);
+    }
+
+    /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.
+    pub fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
         let inner = self.scopes.pop().expect("a loop's scope is open");
         let outer = &mut self.scope().body;
         outer.extend(inner.before);
@@ -554,8 +601,7 @@ impl Kernel {
         outer.extend(inner.top);
         outer.extend(inner.body);
         outer.extend(inner.advance);
-        outer.push(format!("add.s32 {0}, {0}, 1;", handle.register));
-        outer.push(format!("setp.lt.u32 {again}, {}, {trips};", handle.register));
+        outer.push(format!("add.s32 {0}, {0}, {1};", handle.register, handle.step));
         outer.push(format!("@{again} bra.uni {};", handle.label));
         self.variables.remove(&handle.name);
     }
@@ -587,8 +633,8 @@ impl Kernel {
     }
 
     pub(super) fn induction_register(&mut self, space: Space, e: Expr, of: &LoopHandle) -> Reg {
-        let zero = self.pool.constant(0);
-        let one = self.pool.constant(1);
+        let start = self.pool.constant(of.start);
+        let one = self.pool.constant(of.step);
         let next = self.pool.add(of.counter, one);
         let stepped = self.pool.substitute(e, &of.name, next);
         let step = self.pool.sub(stepped, e);
@@ -600,14 +646,30 @@ impl Kernel {
         if let Some(&reg) = self.scopes[usize::from(of.level)].carried.get(&key) {
             return reg;
         }
-        let start = self.pool.substitute(e, &of.name, zero);
+        let start = self.pool.substitute(e, &of.name, start);
         let reg = self.initial(start, of);
         self.scopes[usize::from(of.level)].carried.insert(key, reg);
         let wide = reg.class == Class::B64;
+        // A wide pointer advances by a narrow stride in one instruction, and the step needs no register of its own.
+        let (terms, k) = self.pool.terms(step);
+        if let ([(c @ 1..=0x7fff_ffff, x)], 0, true) = (&terms[..], k, wide)
+            && type_of(&self.pool, *x) == Ty::U32
+        {
+            let x = self.value(*x);
+            self.scopes[usize::from(of.level)].advance.push(format!("mad.wide.u32 {reg}, {x}, {c}, {reg};"));
+            return reg;
+        }
         let step = self.widened(step, wide);
         let suffix = if wide { "s64" } else { "s32" };
         self.scopes[usize::from(of.level)].advance.push(format!("add.{suffix} {reg}, {reg}, {step};"));
         reg
+    }
+
+    /// A variable of the loop that is held by `reg` and has the range of `e`.
+    pub(super) fn bind_level(&mut self, name: &str, reg: Reg, e: Expr, of: &LoopHandle) -> Expr {
+        let (hi, ty) = (self.pool.facts(e).hi, type_of(&self.pool, e));
+        self.bind(name, reg, ty);
+        self.pool.var(name, 0, i64::try_from(hi).unwrap_or(i64::MAX / 2), of.level)
     }
 
     pub(super) fn alternating_register(&mut self, e: Expr, stage: &str, of: &LoopHandle) -> Option<Reg> {

@@ -25,8 +25,9 @@ use maps::{Maps, Side};
 /// Blocks along the y axis of a grid; more tiles go to the z axis.
 const GRID_Y: u64 = 65_535;
 
-/// The largest size or leading dimension: the kernel compares signed 32-bit distances to the edge.
-const LIMIT: u64 = (1 << 31) - 1 - 1024;
+/// The largest size or leading dimension: the kernel compares signed 32-bit distances to the edge, and the last layer of the grid
+/// may begin up to [`GRID_Y`] tiles beyond it.
+const LIMIT: u64 = (1 << 31) - (1 << 24);
 
 /// One of the two plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,10 +198,14 @@ impl Plan for SgemmPlan {
 impl SgemmPlan {
     fn accesses(self, maps: &Maps, operands: Operands) -> Result<Vec<crate::plan::AccessProof>, PlanError> {
         let mut all = Vec::new();
-        for (side, along) in sides(operands) {
+        let [x, y] = sides(operands);
+        // Operands that lie the same way are stored by the same instructions.
+        let alike = x.1 == y.1;
+        for (side, along) in if alike { vec![x] } else { vec![x, y] } {
             let load = maps.load(side, along);
             let (op, values) = if along { (Access::St128, 4) } else { (Access::St32, 1) };
-            all.push(prove_access(load.store_name, op, &maps.by_instruction(&load.store, values)?)?);
+            let name = if alike { "writeS" } else { load.store_name };
+            all.push(prove_access(name, op, &maps.by_instruction(&load.store, values)?)?);
         }
         all.push(prove_access("readAs", Access::Ld128, &Swizzled::from(maps.read_x))?);
         all.push(prove_access("readBs", Access::Ld128, &Swizzled::from(maps.read_y))?);
