@@ -3,18 +3,19 @@
 #![forbid(unsafe_code)]
 
 pub mod banks;
-pub mod f2;
 mod coalesce;
 mod complement;
 mod composition;
 mod divide;
 mod error;
+pub mod f2;
 mod int_tuple;
 mod layout;
 mod message;
 mod modes;
 mod parse;
 mod profile;
+pub mod proof;
 mod swizzle;
 mod swizzled;
 
