@@ -2,9 +2,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod banks;
-pub mod f2;
 mod affine;
+pub mod banks;
 mod coalesce;
 mod complement;
 mod composed;
@@ -14,6 +13,7 @@ mod coordinates;
 mod divide;
 mod dynamic;
 mod error;
+pub mod f2;
 mod identity;
 mod int_tuple;
 mod inverse;
@@ -23,6 +23,7 @@ mod modes;
 mod parse;
 mod product;
 mod profile;
+pub mod proof;
 mod properties;
 mod recast;
 mod relations;
