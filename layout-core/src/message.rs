@@ -1,0 +1,96 @@
+//! Text in a fixed buffer, written in `const fn`.
+//!
+//! Stable Rust lets a `const` panic with a `&str` computed at compile time but not with `format!`. [`Message`] is the
+//! little that is missing: append text and integers, read the result as `&str`. What does not fit is cut off, so that
+//! writing a message can never fail.
+
+use core::fmt;
+
+const CAPACITY: usize = 320;
+
+/// A short ASCII text: the message of an error.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Message {
+    bytes: [u8; CAPACITY],
+    len: usize,
+}
+
+impl Message {
+    /// The empty text.
+    pub const fn new() -> Self {
+        Self {
+            bytes: [0; CAPACITY],
+            len: 0,
+        }
+    }
+
+    /// Appends text. Bytes that are not ASCII become `?`.
+    #[must_use]
+    pub const fn text(mut self, text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let mut i = 0;
+        while i < bytes.len() && self.len < CAPACITY {
+            self.bytes[self.len] = if bytes[i].is_ascii() { bytes[i] } else { b'?' };
+            self.len += 1;
+            i += 1;
+        }
+        self
+    }
+
+    /// Appends an integer in decimal.
+    #[must_use]
+    pub const fn int(mut self, value: i64) -> Self {
+        let mut digits = [0u8; 20];
+        let mut rest = value.unsigned_abs();
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if value < 0 {
+            self = self.text("-");
+        }
+        while at < digits.len() && self.len < CAPACITY {
+            self.bytes[self.len] = digits[at];
+            self.len += 1;
+            at += 1;
+        }
+        self
+    }
+
+    /// Appends a count or a position.
+    #[must_use]
+    pub const fn index(self, value: usize) -> Self {
+        self.int(value as i64)
+    }
+
+    /// The text.
+    pub const fn as_str(&self) -> &str {
+        match core::str::from_utf8(self.bytes.split_at(self.len).0) {
+            Ok(text) => text,
+            Err(_) => "",
+        }
+    }
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}

@@ -1,0 +1,472 @@
+//! Flat lists of modes with strides in `Z^K`: where coalescing and the digit rule live, once for every kind of layout.
+//!
+//! A plain layout has one stride a mode (`K = 1`); a layout with named strides has one for each name; an identity layout
+//! one for each axis. None of the algorithms here cares: a stride is a vector that is added and multiplied by integers.
+//!
+//! # Composition, exactly
+//!
+//! Let `A` be coalesced, except that a trailing mode of extent 1 is kept (it says how `A` goes on beyond its size), with
+//! extents `S0 … Sm`, the last taken as unbounded. Write numbers in the mixed radix `S`; then `A(x) = Σ T_r · digit_r(x)`.
+//! Walking a mode `s:d` of the right-hand layout, `A(i·d) = i·A(d)` as long as no digit carries, which is for the first
+//!
+//! ```text
+//! run(d) = min over r < m with digit_r(d) > 0 of  ⌊(S_r − 1) / digit_r(d)⌋ + 1   steps
+//! ```
+//!
+//! If `run ≥ s`, the result is the one mode `s:A(d)`. Otherwise the first factor of the result must be exactly `run` (one
+//! step more carries, one step less would coalesce with what follows), so `run` must divide `s`, and the rest `s/run` goes
+//! on with the stride `d·run`. Nothing is searched, and for strides in general position nothing representable is refused.
+//! At the end the digits of all factors of all modes together must not carry: `Σ (n_i − 1)·digit_r(e_i) ≤ S_r − 1`.
+//!
+//! Example: `(4,6):(1,10) ∘ 8:3`. Digits of 3 are (3,0), so the run is ⌊3/3⌋+1 = 2, and 2 divides 8; the rest `4:6` has
+//! digits (2,1), run 2; the rest `2:12` has digits (0,3), no limit: factors 2, 2, 2 at 3, 6, 12. But together they carry:
+//! 3 + 2 > 3, so there is no layout; indeed `A(9) = 21` and `A(3) + A(6) = 15`.
+//!
+//! Where the rule refuses, the strides may still coincide by luck: `(2,3,2):(1,1,3) ∘ 4:1` is `0 1 1 2`, that is
+//! `(2,2):(1,1)`, though the second factor was to end after 3 and `2·3` does not divide 4. A
+//! coalesced layout is determined by its function (its first factor is the longest linear run), so the only candidate is
+//! computed from the values of `A` and then verified on every coordinate, up to [`SEARCH_LIMIT`] of them.
+
+use crate::error::LayoutError;
+use crate::layout::Layout;
+use crate::profile::{MAX_MODES, Profile, ProfileBuilder};
+
+/// Elements that the verification of a coincidence looks at, at most.
+pub const SEARCH_LIMIT: i64 = 1 << 20;
+
+/// A flat list of modes.
+#[derive(Clone, Copy)]
+pub(crate) struct Modes<const K: usize> {
+    pub(crate) len: usize,
+    pub(crate) extent: [i64; MAX_MODES],
+    pub(crate) stride: [[i64; K]; MAX_MODES],
+}
+
+/// Why the digit rule refuses a mode.
+#[derive(Clone, Copy)]
+enum Carry {
+    /// A value or a stride does not fit in 64 bits.
+    Overflow,
+    /// More factors than a layout has room for.
+    Capacity,
+    /// A digit carries after `run` steps, which do not divide what is left of the extent.
+    Within { run: i64, lhs_mode: usize },
+    /// The factors, or those of modes before, carry together.
+    Between { lhs_mode: usize },
+}
+
+const OVERFLOW: LayoutError = LayoutError::Overflow {
+    operation: "composition",
+};
+
+/// A composition: the modes of the result and the parentheses around them.
+#[derive(Clone, Copy)]
+pub(crate) struct Composite<const K: usize> {
+    pub(crate) profile: Profile,
+    pub(crate) modes: Modes<K>,
+}
+
+/// `a + n·b`, if it fits.
+const fn add_scaled<const K: usize>(a: &[i64; K], n: i64, b: &[i64; K]) -> Option<[i64; K]> {
+    let mut sum = *a;
+    let mut k = 0;
+    while k < K {
+        sum[k] = match n.checked_mul(b[k]) {
+            Some(product) => match a[k].checked_add(product) {
+                Some(value) => value,
+                None => return None,
+            },
+            None => return None,
+        };
+        k += 1;
+    }
+    Some(sum)
+}
+
+const fn same<const K: usize>(a: &[i64; K], b: &[i64; K]) -> bool {
+    let mut k = 0;
+    while k < K {
+        if a[k] != b[k] {
+            return false;
+        }
+        k += 1;
+    }
+    true
+}
+
+/// Whether stride `next` continues a mode `extent:stride`.
+const fn continues<const K: usize>(extent: i64, stride: &[i64; K], next: &[i64; K]) -> bool {
+    match add_scaled(&[0; K], extent, stride) {
+        Some(end) => same(&end, next),
+        None => false,
+    }
+}
+
+impl<const K: usize> Modes<K> {
+    pub(crate) const EMPTY: Self = Self {
+        len: 0,
+        extent: [1; MAX_MODES],
+        stride: [[0; K]; MAX_MODES],
+    };
+
+    /// Appends a mode as it is. There must be room.
+    pub(crate) const fn push(&mut self, extent: i64, stride: [i64; K]) {
+        self.extent[self.len] = extent;
+        self.stride[self.len] = stride;
+        self.len += 1;
+    }
+
+    /// Appends a mode, merged into the last one where it continues it; extents of 1 vanish.
+    pub(crate) const fn push_coalesced(&mut self, extent: i64, stride: [i64; K]) {
+        if extent == 1 {
+            return;
+        }
+        if self.len > 0 {
+            let last = self.len - 1;
+            if continues(self.extent[last], &self.stride[last], &stride) {
+                self.extent[last] *= extent;
+                return;
+            }
+        }
+        self.push(extent, stride);
+    }
+
+    /// The same function on all of `Z`, with as few modes as possible: coalesced, but a trailing extent of 1 is kept
+    /// unless it goes on as the mode before it does.
+    pub(crate) const fn coalesced_unbounded(&self) -> Self {
+        let mut result = Self::EMPTY;
+        let mut i = 0;
+        while i < self.len {
+            result.push_coalesced(self.extent[i], self.stride[i]);
+            i += 1;
+        }
+        let last = self.len - 1;
+        if self.extent[last] == 1 {
+            let merges = result.len > 0
+                && continues(
+                    result.extent[result.len - 1],
+                    &result.stride[result.len - 1],
+                    &self.stride[last],
+                );
+            if !merges {
+                result.push(1, self.stride[last]);
+            }
+        }
+        result
+    }
+
+    /// The value at linear coordinate `x`, any integer; the last mode is unbounded.
+    pub(crate) const fn at(&self, x: i64) -> Option<[i64; K]> {
+        let mut value = [0; K];
+        let mut rest = x;
+        let mut i = 0;
+        while i < self.len {
+            let digit = if i + 1 < self.len {
+                rest.rem_euclid(self.extent[i])
+            } else {
+                rest
+            };
+            if digit != 0 {
+                match add_scaled(&value, digit, &self.stride[i]) {
+                    Some(sum) => value = sum,
+                    None => return None,
+                }
+            }
+            rest = rest.div_euclid(self.extent[i]);
+            i += 1;
+        }
+        Some(value)
+    }
+
+    /// Steps of stride `d` before a digit carries, and the mode that carries first; `i64::MAX` if none ever does.
+    const fn run(&self, d: i64) -> (i64, usize) {
+        let mut run = i64::MAX;
+        let mut mode = 0;
+        let mut rest = d;
+        let mut r = 0;
+        while r + 1 < self.len {
+            let extent = self.extent[r];
+            let digit = rest.rem_euclid(extent);
+            if digit > 0 {
+                let steps = (extent - 1) / digit + 1;
+                if steps < run {
+                    run = steps;
+                    mode = r;
+                }
+            }
+            rest = rest.div_euclid(extent);
+            r += 1;
+        }
+        (run, mode)
+    }
+
+    /// Adds `(n − 1)·digit_r(e)` to the digit sums and returns the first mode that overflows.
+    const fn spend(&self, sums: &mut [i64; MAX_MODES], n: i64, e: i64) -> Option<usize> {
+        let mut rest = e;
+        let mut r = 0;
+        let mut over = None;
+        while r + 1 < self.len {
+            let extent = self.extent[r];
+            let digit = rest.rem_euclid(extent);
+            if digit > 0 {
+                sums[r] = sums[r].saturating_add((n - 1).saturating_mul(digit));
+                if sums[r] > extent - 1 && over.is_none() {
+                    over = Some(r);
+                }
+            }
+            rest = rest.div_euclid(extent);
+            r += 1;
+        }
+        over
+    }
+
+    /// `self ∘ b` with the parentheses of `b`, each leaf of which becomes a tuple where it needs several factors.
+    /// `self` must be [`coalesced_unbounded`](Self::coalesced_unbounded).
+    pub(crate) const fn compose(&self, b: &Layout) -> Result<Composite<K>, LayoutError> {
+        let mut sums = [0i64; MAX_MODES];
+        // The first refusal of the digit rule; a coincidence may still save the composition.
+        let mut refusal: Option<LayoutError> = None;
+        let mut profile = ProfileBuilder::new();
+        let mut modes = Self::EMPTY;
+        let mut leaf = 0;
+        while leaf < b.leaves() {
+            let factors = match self.factor(b, leaf, &mut sums, &mut refusal) {
+                Ok(factors) => factors,
+                Err(error) => return Err(error),
+            };
+            let mut k = 0;
+            while k < b.profile.opens(leaf) {
+                profile.open();
+                k += 1;
+            }
+            if factors.len > 1 {
+                profile.open();
+            }
+            let mut i = 0;
+            while i < factors.len {
+                if profile.leaf().is_some() {
+                    modes.push(factors.extent[i], factors.stride[i]);
+                }
+                i += 1;
+            }
+            if factors.len > 1 {
+                profile.close();
+            }
+            k = 0;
+            while k < b.profile.closes(leaf) {
+                profile.close();
+                k += 1;
+            }
+            leaf += 1;
+        }
+        let profile = match profile.finish() {
+            Ok(profile) => profile,
+            Err(error) => return Err(error),
+        };
+        if let Some(refusal) = refusal
+            && !self.verify(b, &modes)
+        {
+            return Err(refusal);
+        }
+        Ok(Composite { profile, modes })
+    }
+
+    /// The factors of leaf `leaf` of `b`: by the digit rule or, where that refuses, from the values. A refusal of the digit
+    /// rule is kept in `refusal`; then the whole result has to be verified.
+    const fn factor(
+        &self,
+        b: &Layout,
+        leaf: usize,
+        sums: &mut [i64; MAX_MODES],
+        refusal: &mut Option<LayoutError>,
+    ) -> Result<Self, LayoutError> {
+        let (extent, stride) = (b.shape[leaf], b.stride[leaf]);
+        match self.factor_by_digits(extent, stride, sums) {
+            Ok(factors) => return Ok(factors),
+            Err(Carry::Overflow) => return Err(OVERFLOW),
+            Err(Carry::Capacity) => return Err(LayoutError::TooManyModes),
+            Err(Carry::Within { run, lhs_mode }) if refusal.is_none() => {
+                let lhs_extent = self.extent[lhs_mode];
+                *refusal = Some(LayoutError::NotComposable {
+                    mode: leaf,
+                    extent,
+                    stride,
+                    lhs_mode,
+                    lhs_extent,
+                    run,
+                });
+            }
+            Err(Carry::Between { lhs_mode }) if refusal.is_none() => {
+                let lhs_extent = self.extent[lhs_mode];
+                *refusal = Some(LayoutError::ModesCarry {
+                    mode: leaf,
+                    extent,
+                    stride,
+                    lhs_mode,
+                    lhs_extent,
+                });
+            }
+            Err(_) => {}
+        }
+        match (self.factor_by_values(extent, stride), *refusal) {
+            (Some(factors), _) => Ok(factors),
+            (None, Some(refusal)) => Err(refusal),
+            (None, None) => Err(OVERFLOW),
+        }
+    }
+
+    /// The factors of `extent:stride` by the digit rule, adding to the digit sums of the modes before it.
+    const fn factor_by_digits(
+        &self,
+        extent: i64,
+        stride: i64,
+        sums: &mut [i64; MAX_MODES],
+    ) -> Result<Self, Carry> {
+        let mut factors = Self::EMPTY;
+        let mut between = None;
+        let mut rest = extent;
+        let mut e = stride;
+        loop {
+            let Some(value) = self.at(e) else {
+                return Err(Carry::Overflow);
+            };
+            if extent == 1 {
+                factors.push(1, value);
+                return Ok(factors);
+            }
+            let (run, lhs_mode) = self.run(e);
+            let n = if run < rest { run } else { rest };
+            if rest % n != 0 {
+                return Err(Carry::Within { run, lhs_mode });
+            }
+            if let Some(lhs_mode) = self.spend(sums, n, e) {
+                between = Some(lhs_mode);
+            }
+            if factors.len == MAX_MODES {
+                return Err(Carry::Capacity);
+            }
+            factors.push_coalesced(n, value);
+            rest /= n;
+            if rest == 1 {
+                break;
+            }
+            e = match e.checked_mul(n) {
+                Some(e) => e,
+                None => return Err(Carry::Overflow),
+            };
+        }
+        match between {
+            Some(lhs_mode) => Err(Carry::Between { lhs_mode }),
+            None => Ok(factors),
+        }
+    }
+
+    /// The only factors that `i -> self(stride·i)` can have: each is the longest linear run of what is left.
+    const fn factor_by_values(&self, extent: i64, stride: i64) -> Option<Self> {
+        let mut factors = Self::EMPTY;
+        let mut rest = extent;
+        let mut e = stride;
+        while rest > 1 {
+            let Some(value) = self.at(e) else { return None };
+            let (run, _) = self.run(e);
+            let known = if run < rest { run } else { rest };
+            let Some(n) = self.linear_run(e, &value, known, rest) else {
+                return None;
+            };
+            if rest % n != 0 || factors.len == MAX_MODES {
+                return None;
+            }
+            factors.push_coalesced(n, value);
+            rest /= n;
+            if rest > 1 {
+                e = match e.checked_mul(n) {
+                    Some(e) => e,
+                    None => return None,
+                };
+            }
+        }
+        Some(factors)
+    }
+
+    /// Steps of stride `e`, from `known` on and at most `limit`, during which the values stay multiples of `value`.
+    const fn linear_run(&self, e: i64, value: &[i64; K], known: i64, limit: i64) -> Option<i64> {
+        let mut n = known;
+        while n < limit {
+            if n - known > SEARCH_LIMIT {
+                return None;
+            }
+            let Some(x) = e.checked_mul(n) else {
+                return None;
+            };
+            let Some(line) = add_scaled(&[0; K], n, value) else {
+                return Some(n);
+            };
+            match self.at(x) {
+                Some(actual) if same(&actual, &line) => n += 1,
+                Some(_) => return Some(n),
+                None => return None,
+            }
+        }
+        Some(n)
+    }
+
+    /// Whether `modes` is `self ∘ b` on every coordinate of `b`.
+    const fn verify(&self, b: &Layout, modes: &Self) -> bool {
+        let size = b.size();
+        if size > SEARCH_LIMIT {
+            return false;
+        }
+        let mut i = 0;
+        while i < size {
+            match (self.at(b.index(i)), modes.at(i)) {
+                (Some(expected), Some(found)) if same(&expected, &found) => i += 1,
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+impl Modes<1> {
+    /// The leaves of a layout.
+    pub(crate) const fn of(layout: &Layout) -> Self {
+        let mut modes = Self::EMPTY;
+        let mut i = 0;
+        while i < layout.leaves() {
+            modes.push(layout.shape[i], [layout.stride[i]]);
+            i += 1;
+        }
+        modes
+    }
+
+    /// The modes as a flat layout: `1:0` for none, a bare mode for one.
+    pub(crate) const fn into_layout(self) -> Result<Layout, LayoutError> {
+        if self.len == 0 {
+            return Ok(Layout::UNIT);
+        }
+        let profile = if self.len == 1 {
+            Profile::LEAF
+        } else {
+            Profile::flat(self.len)
+        };
+        self.with_profile(profile)
+    }
+
+    /// The modes with the given parentheses around them.
+    pub(crate) const fn with_profile(self, profile: Profile) -> Result<Layout, LayoutError> {
+        let mut shape = [0; MAX_MODES];
+        let mut stride = [0; MAX_MODES];
+        let mut i = 0;
+        while i < self.len {
+            shape[i] = self.extent[i];
+            stride[i] = self.stride[i][0];
+            i += 1;
+        }
+        Layout {
+            profile,
+            shape,
+            stride,
+        }
+        .checked()
+    }
+}
