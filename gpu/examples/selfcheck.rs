@@ -476,7 +476,8 @@ fn random(scalar: Scalar, count: usize, seed: u64) -> Vec<f64> {
         Scalar::F16 => f16::from_f64(x).to_f64(),
         Scalar::Bf16 => bf16::from_f64(x).to_f64(),
         Scalar::F32 => f64::from(x as f32),
-        Scalar::S8 | Scalar::S32 => (x * 127.0).round(),
+        // Never -0, which integers do not have.
+        Scalar::S8 | Scalar::S32 => (x * 127.0).round() + 0.0,
         // Three and two bits of mantissa, never subnormal: (1 + i/8) or (1 + i/4), with a sign.
         Scalar::E4m3 => x.signum() * (1.0 + (x.abs() * 7.0).round() / 8.0),
         Scalar::E5m2 => x.signum() * (1.0 + (x.abs() * 3.0).round() / 4.0),
