@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{Display, Write as _};
 
+use super::Address;
 use super::address::Space;
 use super::text::{Class, Pred, Reg, vector};
-use super::Address;
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit, type_of};
 use crate::index::{Expr, Level, Pool};
 
@@ -124,7 +124,11 @@ fn fresh(next: &mut HashMap<Class, u32>, class: Class) -> Reg {
 fn spell(v: Operand) -> String {
     match v {
         Operand::Imm(k) => k.to_string(),
-        Operand::Reg(id, ty) => Reg { class: class_of(ty), id }.to_string(),
+        Operand::Reg(id, ty) => Reg {
+            class: class_of(ty),
+            id,
+        }
+        .to_string(),
     }
 }
 
@@ -178,8 +182,14 @@ impl Sink for Placer<'_> {
             (Op::Widen, [Operand::Reg(_, from), ..]) if from.signed() => "cvt.s64.s32",
             _ => mnemonic(op, ty),
         };
-        let args = args.iter().map(|&a| spell(a)).collect::<Vec<_>>().join(", ");
-        self.scopes[usize::from(level).max(self.floor)].top.push(format!("{mnemonic} {reg}, {args};"));
+        let args = args
+            .iter()
+            .map(|&a| spell(a))
+            .collect::<Vec<_>>()
+            .join(", ");
+        self.scopes[usize::from(level).max(self.floor)]
+            .top
+            .push(format!("{mnemonic} {reg}, {args};"));
         Operand::Reg(reg.id, result)
     }
 
@@ -241,14 +251,17 @@ impl Kernel {
     }
 
     fn bind(&mut self, name: &str, reg: Reg, ty: Ty) {
-        self.variables.insert(name.to_owned(), Operand::Reg(reg.id, ty));
+        self.variables
+            .insert(name.to_owned(), Operand::Reg(reg.id, ty));
     }
 
     /// A special register such as `%tid.x`, as a variable in `0..=hi`.
     pub fn special(&mut self, register: &str, hi: i64) -> Expr {
         if !self.variables.contains_key(register) {
             let reg = self.reg(Class::B32);
-            self.scopes[0].top.push(format!("mov.u32 {reg}, {register};"));
+            self.scopes[0]
+                .top
+                .push(format!("mov.u32 {reg}, {register};"));
             self.bind(register, reg, Ty::U32);
         }
         self.pool.var(register, 0, hi, 0)
@@ -265,20 +278,35 @@ impl Kernel {
     pub fn param_pointer(&mut self, name: &str) -> Expr {
         let generic = self.param_reg(name, ParamKind::Pointer, Class::B64);
         let reg = self.reg(Class::B64);
-        self.scopes[0].top.push(format!("cvta.to.global.u64 {reg}, {generic};"));
+        self.scopes[0]
+            .top
+            .push(format!("cvta.to.global.u64 {reg}, {generic};"));
         self.bind(name, reg, Ty::U64);
         self.pool.var(name, 0, i64::MAX / 4, 0)
     }
 
     /// A floating-point parameter.
     pub fn param_float(&mut self, name: &str, kind: ParamKind) -> Reg {
-        self.param_reg(name, kind, if kind == ParamKind::F64 { Class::F64 } else { Class::F32 })
+        self.param_reg(
+            name,
+            kind,
+            if kind == ParamKind::F64 {
+                Class::F64
+            } else {
+                Class::F32
+            },
+        )
     }
 
     fn param_reg(&mut self, name: &str, kind: ParamKind, class: Class) -> Reg {
-        self.params.push(Param { name: name.to_owned(), kind });
+        self.params.push(Param {
+            name: name.to_owned(),
+            kind,
+        });
         let reg = self.reg(class);
-        self.scopes[0].top.push(format!("ld.param{} {reg}, [{name}];", kind.ptx()));
+        self.scopes[0]
+            .top
+            .push(format!("ld.param{} {reg}, [{name}];", kind.ptx()));
         reg
     }
 
@@ -288,7 +316,8 @@ impl Kernel {
         let reg = self.reg(Class::B32);
         self.scopes[0].top.push(format!("mov.u32 {reg}, smem;"));
         self.bind("smem", reg, Ty::U32);
-        self.pool.var_aligned("smem", 232_448, align.trailing_zeros(), 0)
+        self.pool
+            .var_aligned("smem", 232_448, align.trailing_zeros(), 0)
     }
 
     fn level(&self) -> Level {
@@ -296,7 +325,9 @@ impl Kernel {
     }
 
     fn scope(&mut self) -> &mut Scope {
-        self.scopes.last_mut().expect("the kernel's own scope is never closed")
+        self.scopes
+            .last_mut()
+            .expect("the kernel's own scope is never closed")
     }
 
     /// The innermost open region: nothing is placed outside it any more.
@@ -311,7 +342,12 @@ impl Kernel {
 
     fn placer(&mut self) -> Placer<'_> {
         let floor = self.floor();
-        Placer { scopes: &mut self.scopes, floor, next: &mut self.next, variables: &self.variables }
+        Placer {
+            scopes: &mut self.scopes,
+            floor,
+            next: &mut self.next,
+            variables: &self.variables,
+        }
     }
 
     fn emit_expr(&mut self, e: Expr) -> Operand {
@@ -325,7 +361,12 @@ impl Kernel {
             memo.extend(scope.memo.iter().map(|(&e, &v)| (e, v)));
         }
         let before: Vec<Expr> = memo.keys().copied().collect();
-        let mut placer = Placer { scopes: &mut self.scopes, floor, next: &mut self.next, variables: &self.variables };
+        let mut placer = Placer {
+            scopes: &mut self.scopes,
+            floor,
+            next: &mut self.next,
+            variables: &self.variables,
+        };
         let v = emit(&mut self.pool, e, &mut memo, &mut placer);
         for e in before {
             memo.remove(&e);
@@ -340,7 +381,10 @@ impl Kernel {
     /// Opens a region in the text: from here on, new values are computed at its top and not at the kernel's entry, so that
     /// what only the end of a kernel needs does not occupy registers through its main loop.
     pub fn open_region(&mut self) {
-        self.scopes.push(Scope { region: true, ..Scope::default() });
+        self.scopes.push(Scope {
+            region: true,
+            ..Scope::default()
+        });
     }
 
     /// Closes the innermost region.
@@ -356,12 +400,17 @@ impl Kernel {
     pub fn value(&mut self, e: Expr) -> Reg {
         let level = self.home(self.pool.facts(e).level);
         match self.emit_expr(e) {
-            Operand::Reg(id, ty) => Reg { class: class_of(ty), id },
+            Operand::Reg(id, ty) => Reg {
+                class: class_of(ty),
+                id,
+            },
             Operand::Imm(k) => {
                 let class = class_of(type_of(&self.pool, e));
                 let reg = self.reg(class);
                 let suffix = if class == Class::B64 { "u64" } else { "u32" };
-                self.scopes[level].top.push(format!("mov.{suffix} {reg}, {k};"));
+                self.scopes[level]
+                    .top
+                    .push(format!("mov.{suffix} {reg}, {k};"));
                 reg
             }
         }
@@ -375,7 +424,10 @@ impl Kernel {
     /// The predicate `a < b`, `a >= b`, … (`comparison` as PTX names it), computed as far out as possible.
     pub fn compare(&mut self, comparison: &'static str, a: Expr, b: Expr) -> Reg {
         let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
-        if let Some(&p) = self.scopes[..=level].iter().find_map(|s| s.compared.get(&(a, b, comparison))) {
+        if let Some(&p) = self.scopes[..=level]
+            .iter()
+            .find_map(|s| s.compared.get(&(a, b, comparison)))
+        {
             return p;
         }
         let (ta, tb) = (type_of(&self.pool, a), type_of(&self.pool, b));
@@ -398,7 +450,11 @@ impl Kernel {
             (false, true) => "u64",
             (true, true) => "s64",
         };
-        self.scopes[level].top.push(format!("setp.{comparison}.{ty} {p}, {}, {};", spell(x), spell(y)));
+        self.scopes[level].top.push(format!(
+            "setp.{comparison}.{ty} {p}, {}, {};",
+            spell(x),
+            spell(y)
+        ));
         self.scopes[level].compared.insert((a, b, comparison), p);
         p
     }
@@ -408,7 +464,9 @@ impl Kernel {
         let p = self.reg(Class::Pred);
         let ty = if a.class == Class::F64 { "f64" } else { "f32" };
         let home = self.home(0);
-        self.scopes[home].top.push(format!("setp.{comparison}.{ty} {p}, {a}, {literal};"));
+        self.scopes[home]
+            .top
+            .push(format!("setp.{comparison}.{ty} {p}, {a}, {literal};"));
         p
     }
 
@@ -416,7 +474,9 @@ impl Kernel {
     pub fn combine(&mut self, op: &str, a: Reg, b: Reg, level: Level) -> Reg {
         let p = self.reg(Class::Pred);
         let home = self.home(level);
-        self.scopes[home].top.push(format!("{op}.pred {p}, {a}, {b};"));
+        self.scopes[home]
+            .top
+            .push(format!("{op}.pred {p}, {a}, {b};"));
         p
     }
 
@@ -434,11 +494,18 @@ impl Kernel {
         let reg = self.reg(if wide { Class::B64 } else { Class::B32 });
         let suffix = if wide { "b64" } else { "b32" };
         let home = self.home(0);
-        self.scopes[home].top.push(format!("selp.{suffix} {reg}, {x}, {y}, {p};"));
-        let (lo, hi) = (fa.lo.min(fb.lo), i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4));
+        self.scopes[home]
+            .top
+            .push(format!("selp.{suffix} {reg}, {x}, {y}, {p};"));
+        let (lo, hi) = (
+            fa.lo.min(fb.lo),
+            i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4),
+        );
         let e = match i64::try_from(lo) {
             Ok(lo) if lo < 0 => self.pool.var(name, lo, hi, 0),
-            _ => self.pool.var_aligned(name, hi, (fa.bits | fb.bits).trailing_zeros().min(32), 0),
+            _ => self
+                .pool
+                .var_aligned(name, hi, (fa.bits | fb.bits).trailing_zeros().min(32), 0),
         };
         self.bind(name, reg, type_of(&self.pool, e));
         e
@@ -456,7 +523,13 @@ impl Kernel {
 
     /// The predicate `a <comparison> k`, `and` another if given, computed right here: for paths that are rarely taken, whose
     /// predicates must not occupy registers elsewhere.
-    pub fn compare_here(&mut self, comparison: &'static str, a: Expr, k: i64, and: Option<Reg>) -> Reg {
+    pub fn compare_here(
+        &mut self,
+        comparison: &'static str,
+        a: Expr,
+        k: i64,
+        and: Option<Reg>,
+    ) -> Reg {
         let ty = match type_of(&self.pool, a) {
             Ty::U32 => "u32",
             Ty::S32 => "s32",
@@ -493,7 +566,9 @@ impl Kernel {
         let reg = self.reg(class);
         let home = self.home(0);
         let ty = class.type_name();
-        self.scopes[home].top.push(format!("mov{ty} {reg}, {text};"));
+        self.scopes[home]
+            .top
+            .push(format!("mov{ty} {reg}, {text};"));
         reg
     }
 
@@ -516,15 +591,31 @@ impl Kernel {
     /// Loads `regs` (1, 2 or 4 of one class) from `at`. `kind` is what stands between the space and the type, such as `.nc`.
     pub fn load(&mut self, guard: Option<Pred>, kind: &str, ty: &str, regs: &[Reg], at: Address) {
         let guard = guard.map_or(String::new(), |p| format!("{p} "));
-        let v = if regs.len() == 1 { String::new() } else { format!(".v{}", regs.len()) };
-        self.scope().body.push(format!("{guard}ld.{}{kind}{v}.{ty} {}, {at};", at.space().suffix(), vector(regs)));
+        let v = if regs.len() == 1 {
+            String::new()
+        } else {
+            format!(".v{}", regs.len())
+        };
+        self.scope().body.push(format!(
+            "{guard}ld.{}{kind}{v}.{ty} {}, {at};",
+            at.space().suffix(),
+            vector(regs)
+        ));
     }
 
     /// Stores `regs` (1, 2 or 4 of one class) to `at`.
     pub fn store(&mut self, guard: Option<Pred>, ty: &str, regs: &[Reg], at: Address) {
         let guard = guard.map_or(String::new(), |p| format!("{p} "));
-        let v = if regs.len() == 1 { String::new() } else { format!(".v{}", regs.len()) };
-        self.scope().body.push(format!("{guard}st.{}{v}.{ty} {at}, {};", at.space().suffix(), vector(regs)));
+        let v = if regs.len() == 1 {
+            String::new()
+        } else {
+            format!(".v{}", regs.len())
+        };
+        self.scope().body.push(format!(
+            "{guard}st.{}{v}.{ty} {at}, {};",
+            at.space().suffix(),
+            vector(regs)
+        ));
     }
 
     /// An instruction with memory operands: `{0}`, `{1}`, … in `text` stand for them.
@@ -564,10 +655,22 @@ impl Kernel {
         self.scopes.push(Scope::default());
         let level = self.level();
         let align = start.trailing_zeros().min(step.trailing_zeros());
-        let counter = self.pool.var_aligned(name, limit_hi.max(start), align, level);
+        let counter = self
+            .pool
+            .var_aligned(name, limit_hi.max(start), align, level);
         self.bind(name, register, Ty::U32);
-        self.scope().before.push(format!("mov.u32 {register}, {start};"));
-        LoopHandle { counter, start, step, name: name.to_owned(), register, label, level }
+        self.scope()
+            .before
+            .push(format!("mov.u32 {register}, {start};"));
+        LoopHandle {
+            counter,
+            start,
+            step,
+            name: name.to_owned(),
+            register,
+            label,
+            level,
+        }
     }
 
     /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
@@ -585,8 +688,14 @@ impl Kernel {
         outer.extend(inner.top);
         outer.extend(inner.body);
         outer.extend(inner.advance);
-        outer.push(format!("add.s32 {0}, {0}, {1};", handle.register, handle.step));
-        outer.push(format!("setp.lt.u32 {again}, {}, {limit};", handle.register));
+        outer.push(format!(
+            "add.s32 {0}, {0}, {1};",
+            handle.register, handle.step
+        ));
+        outer.push(format!(
+            "setp.lt.u32 {again}, {}, {limit};",
+            handle.register
+        ));
         outer.push(format!("@{again} bra.uni {};", handle.label));
         outer.push(format!("{end}:"));
         self.variables.remove(&handle.name);
@@ -601,7 +710,10 @@ impl Kernel {
         outer.extend(inner.top);
         outer.extend(inner.body);
         outer.extend(inner.advance);
-        outer.push(format!("add.s32 {0}, {0}, {1};", handle.register, handle.step));
+        outer.push(format!(
+            "add.s32 {0}, {0}, {1};",
+            handle.register, handle.step
+        ));
         outer.push(format!("@{again} bra.uni {};", handle.label));
         self.variables.remove(&handle.name);
     }
@@ -615,7 +727,9 @@ impl Kernel {
         };
         let reg = self.reg(class);
         let suffix = if class == Class::B64 { "u64" } else { "u32" };
-        self.scopes[usize::from(of.level)].before.push(format!("mov.{suffix} {reg}, {};", spell(start)));
+        self.scopes[usize::from(of.level)]
+            .before
+            .push(format!("mov.{suffix} {reg}, {};", spell(start)));
         reg
     }
 
@@ -625,7 +739,9 @@ impl Kernel {
             (Space::Global, Class::B32) => {
                 let level = self.home(self.pool.facts(e).level);
                 let wide = self.reg(Class::B64);
-                self.scopes[level].top.push(format!("cvt.u64.u32 {wide}, {reg};"));
+                self.scopes[level]
+                    .top
+                    .push(format!("cvt.u64.u32 {wide}, {reg};"));
                 wide
             }
             _ => reg,
@@ -656,12 +772,16 @@ impl Kernel {
             && type_of(&self.pool, *x) == Ty::U32
         {
             let x = self.value(*x);
-            self.scopes[usize::from(of.level)].advance.push(format!("mad.wide.u32 {reg}, {x}, {c}, {reg};"));
+            self.scopes[usize::from(of.level)]
+                .advance
+                .push(format!("mad.wide.u32 {reg}, {x}, {c}, {reg};"));
             return reg;
         }
         let step = self.widened(step, wide);
         let suffix = if wide { "s64" } else { "s32" };
-        self.scopes[usize::from(of.level)].advance.push(format!("add.{suffix} {reg}, {reg}, {step};"));
+        self.scopes[usize::from(of.level)]
+            .advance
+            .push(format!("add.{suffix} {reg}, {reg}, {step};"));
         reg
     }
 
@@ -669,10 +789,16 @@ impl Kernel {
     pub(super) fn bind_level(&mut self, name: &str, reg: Reg, e: Expr, of: &LoopHandle) -> Expr {
         let (hi, ty) = (self.pool.facts(e).hi, type_of(&self.pool, e));
         self.bind(name, reg, ty);
-        self.pool.var(name, 0, i64::try_from(hi).unwrap_or(i64::MAX / 2), of.level)
+        self.pool
+            .var(name, 0, i64::try_from(hi).unwrap_or(i64::MAX / 2), of.level)
     }
 
-    pub(super) fn alternating_register(&mut self, e: Expr, stage: &str, of: &LoopHandle) -> Option<Reg> {
+    pub(super) fn alternating_register(
+        &mut self,
+        e: Expr,
+        stage: &str,
+        of: &LoopHandle,
+    ) -> Option<Reg> {
         let (zero, one) = (self.pool.constant(0), self.pool.constant(1));
         let first = self.pool.substitute(e, stage, zero);
         let second = self.pool.substitute(e, stage, one);
@@ -684,8 +810,14 @@ impl Kernel {
         }
         let reg = self.initial(first, of);
         self.scopes[usize::from(of.level)].carried.insert(key, reg);
-        let suffix = if reg.class == Class::B64 { "b64" } else { "b32" };
-        self.scopes[usize::from(of.level)].advance.push(format!("xor.{suffix} {reg}, {reg}, {difference};"));
+        let suffix = if reg.class == Class::B64 {
+            "b64"
+        } else {
+            "b32"
+        };
+        self.scopes[usize::from(of.level)]
+            .advance
+            .push(format!("xor.{suffix} {reg}, {reg}, {difference};"));
         Some(reg)
     }
 
@@ -696,8 +828,16 @@ impl Kernel {
         for line in &self.comments {
             let _ = writeln!(out, "// {line}");
         }
-        let _ = write!(out, ".version {version}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n", self.name);
-        let params: Vec<_> = self.params.iter().map(|p| format!("    .param {} {}", p.kind.ptx(), p.name)).collect();
+        let _ = write!(
+            out,
+            ".version {version}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n",
+            self.name
+        );
+        let params: Vec<_> = self
+            .params
+            .iter()
+            .map(|p| format!("    .param {} {}", p.kind.ptx(), p.name))
+            .collect();
         let _ = writeln!(out, "{}\n)", params.join(",\n"));
         for d in &self.directives {
             let _ = writeln!(out, "{d}");
@@ -705,7 +845,12 @@ impl Kernel {
         out.push_str("{\n");
         for class in Class::ALL {
             if let Some(n) = self.next.get(&class) {
-                let _ = writeln!(out, "    .reg {} {}<{n}>;", class.type_name(), class.prefix());
+                let _ = writeln!(
+                    out,
+                    "    .reg {} {}<{n}>;",
+                    class.type_name(),
+                    class.prefix()
+                );
             }
         }
         if let Some((bytes, align)) = self.shared {

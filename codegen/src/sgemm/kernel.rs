@@ -41,19 +41,32 @@ pub(super) fn entry_name(plan: SgemmPlan, operands: Operands) -> String {
 const ZERO: &str = "0f00000000";
 
 /// Writes the kernel.
-pub(super) fn emit(plan: SgemmPlan, operands: Operands, arch: Arch, proof: Proof) -> Result<Emitted, PlanError> {
+pub(super) fn emit(
+    plan: SgemmPlan,
+    operands: Operands,
+    arch: Arch,
+    proof: Proof,
+) -> Result<Emitted, PlanError> {
     let maps = plan.maps()?;
     let mut k = Kernel::new(&entry_name(plan, operands));
-    k.describe(format!("{plan}: C = alpha op(A) op(B) + beta C, f32, row-major, {operands}"));
+    k.describe(format!(
+        "{plan}: C = alpha op(A) op(B) + beta C, f32, row-major, {operands}"
+    ));
     for l in plan.layouts(operands)? {
         k.describe(format!("{:>10} = {:<36} {}", l.name, l.layout, l.meaning));
     }
     for a in &proof.accesses {
-        k.describe(format!("{:>10}   {}: {} wavefronts, ideal {}", a.access, a.op, a.wavefronts, a.ideal));
+        k.describe(format!(
+            "{:>10}   {}: {} wavefronts, ideal {}",
+            a.access, a.op, a.wavefronts, a.ideal
+        ));
     }
     k.directive(format!(".maxntid {}, 1, 1", plan.threads()));
     // 16 warps of 128 registers; the smaller tile has more addresses for the same sums: 12 warps of 168.
-    k.directive(format!(".minnctapersm {}", if plan.threads() == 64 { 6 } else { 2 }));
+    k.directive(format!(
+        ".minnctapersm {}",
+        if plan.threads() == 64 { 6 } else { 2 }
+    ));
 
     let mut g = Gemm::new(&mut k, &maps, operands)?;
     let (acc, depth) = (g.accumulators(), g.depth);
@@ -95,7 +108,12 @@ pub(super) fn emit(plan: SgemmPlan, operands: Operands, arch: Arch, proof: Proof
 
     let address_registers = k.address_registers().iter().cloned().collect();
     let ptx = k.finish(arch.ptx_version(), &arch.to_string());
-    Ok(Emitted { ptx, kernel: entry_name(plan, operands), proof, address_registers })
+    Ok(Emitted {
+        ptx,
+        kernel: entry_name(plan, operands),
+        proof,
+        address_registers,
+    })
 }
 
 /// What the parts of the kernel share.
@@ -136,14 +154,18 @@ impl<'a> Gemm<'a> {
         let (threads, w) = (maps.threads(), maps.w);
         let hi = LIMIT as i64;
         let [a, b, c] = ["A", "B", "C"].map(|p| k.param_pointer(p));
-        let [m, n, depth, lda, ldb, ldc] = ["m", "n", "k", "lda", "ldb", "ldc"].map(|p| k.param_u32(p, hi));
+        let [m, n, depth, lda, ldb, ldc] =
+            ["m", "n", "k", "lda", "ldb", "ldc"].map(|p| k.param_u32(p, hi));
         let [alpha, beta] = ["alpha", "beta"].map(|p| k.param_float(p, ParamKind::F32));
         let stage_bytes = 2 * maps.half_stage();
         let smem = k.shared_memory(2 * stage_bytes as u64, 2 * stage_bytes as u32);
 
         let tid = k.special("%tid.x", threads - 1);
         let bx = k.special("%ctaid.x", hi / w);
-        let (by, bz) = (k.special("%ctaid.y", GRID_Y as i64 - 1), k.special("%ctaid.z", hi / w / GRID_Y as i64));
+        let (by, bz) = (
+            k.special("%ctaid.y", GRID_Y as i64 - 1),
+            k.special("%ctaid.z", hi / w / GRID_Y as i64),
+        );
         let grid = Layout::flat(&[GRID_Y as i64, 1], &[1, GRID_Y as i64])?;
         let tile_y = index(&mut k.pool, &grid, &[by, bz])?;
         let corner = Layout::mode(1, w)?;
@@ -234,7 +256,11 @@ impl<'a> Gemm<'a> {
 
     /// Elements from one k to the next.
     fn k_stride(&mut self, along: bool) -> Expr {
-        if along { self.ld } else { self.k.pool.constant(1) }
+        if along {
+            self.ld
+        } else {
+            self.k.pool.constant(1)
+        }
     }
 
     /// The byte address of this thread's first value in the first tile along k.
@@ -254,13 +280,19 @@ impl<'a> Gemm<'a> {
     }
 
     /// The addresses of this thread's vectors in the tile that begins at `k0`, for whichever side it loads.
-    fn vector_addresses(&mut self, k0: Expr, of: Option<&LoopHandle>) -> Result<Vec<Address>, PlanError> {
+    fn vector_addresses(
+        &mut self,
+        k0: Expr,
+        of: Option<&LoopHandle>,
+    ) -> Result<Vec<Address>, PlanError> {
         let [x, y] = self.sides.map(|(_, along)| along);
         let (mut first, mut stride) = (self.corner(x)?, self.k_stride(x));
         if !self.alike() {
             let (other, other_stride) = (self.corner(y)?, self.k_stride(y));
             first = self.k.select("corner", self.loads_x, first, other);
-            stride = self.k.select("k_stride", self.loads_x, stride, other_stride);
+            stride = self
+                .k
+                .select("k_stride", self.loads_x, stride, other_stride);
         }
         let moved = self.k.pool.mul(k0, stride);
         let moved = self.k.pool.scale(moved, 4);
@@ -277,7 +309,9 @@ impl<'a> Gemm<'a> {
                 let (ours, theirs) = (self.in_strides(x, distance), self.in_strides(y, other));
                 distance = match (ours, theirs) {
                     (Some(a), Some(b)) if a == b => self.k.pool.scale(stride, a),
-                    _ => self.k.select(&format!("distance{v}"), self.loads_x, distance, other),
+                    _ => self
+                        .k
+                        .select(&format!("distance{v}"), self.loads_x, distance, other),
                 };
             }
             let e = self.k.pool.add(pointer, distance);
@@ -288,7 +322,11 @@ impl<'a> Gemm<'a> {
 
     /// `bytes` as a multiple of the stride along k, if it is one.
     fn in_strides(&self, along: bool, bytes: Expr) -> Option<i64> {
-        match (along, self.k.pool.as_const(bytes), &self.k.pool.terms(bytes)) {
+        match (
+            along,
+            self.k.pool.as_const(bytes),
+            &self.k.pool.terms(bytes),
+        ) {
             (false, Some(c), _) => Some(c),
             (true, _, (terms, 0)) => match terms[..] {
                 [] => Some(0),
@@ -300,13 +338,21 @@ impl<'a> Gemm<'a> {
     }
 
     /// Brings this thread's part of the tile that begins at `k0` to registers: `vectors` × 4 floats.
-    fn load_tile(&mut self, k0: Expr, depth: Expr, of: Option<&LoopHandle>, staged: &[Reg]) -> Result<(), PlanError> {
+    fn load_tile(
+        &mut self,
+        k0: Expr,
+        depth: Expr,
+        of: Option<&LoopHandle>,
+        staged: &[Reg],
+    ) -> Result<(), PlanError> {
         let addresses = self.vector_addresses(k0, of)?;
         let (vectors, done) = (self.k.label("vectors"), self.k.label("loaded"));
         let whole = self.k.pool.constant(K_STEP);
         let end = self.k.pool.add(k0, whole);
         let is_whole = self.k.compare("le", end, depth);
-        let fast = self.k.combine("and", is_whole, self.fast, of.map_or(0, |_| 1));
+        let fast = self
+            .k
+            .combine("and", is_whole, self.fast, of.map_or(0, |_| 1));
         self.k.branch(Some(fast.into()), &vectors, false);
         let [(_, along_x), (_, along_y)] = self.sides;
         let (edge_x, edge_y) = ((self.x0, self.n), (self.y0, self.m));
@@ -314,7 +360,8 @@ impl<'a> Gemm<'a> {
             self.load_elements(along_x, [edge_x, edge_y], (k0, depth), &addresses, staged)?;
         } else {
             let other = self.k.label("elements_y");
-            self.k.branch(Some(Pred::from(self.loads_x).not()), &other, false);
+            self.k
+                .branch(Some(Pred::from(self.loads_x).not()), &other, false);
             self.load_elements(along_x, [edge_x, edge_x], (k0, depth), &addresses, staged)?;
             self.k.branch(None, &done, false);
             self.k.place(&other);
@@ -323,7 +370,8 @@ impl<'a> Gemm<'a> {
         self.k.branch(None, &done, false);
         self.k.place(&vectors);
         for (v, at) in addresses.iter().enumerate() {
-            self.k.load(None, ".nc", "f32", &staged[4 * v..4 * v + 4], *at);
+            self.k
+                .load(None, ".nc", "f32", &staged[4 * v..4 * v + 4], *at);
         }
         self.k.place(&done);
         Ok(())
@@ -372,14 +420,20 @@ impl<'a> Gemm<'a> {
     }
 
     /// Puts the loaded values into stage `stage`: vectors where the side is contiguous, single floats where k is.
-    fn store_tile(&mut self, stage: Expr, of: Option<&LoopHandle>, staged: &[Reg]) -> Result<(), PlanError> {
+    fn store_tile(
+        &mut self,
+        stage: Expr,
+        of: Option<&LoopHandle>,
+        staged: &[Reg],
+    ) -> Result<(), PlanError> {
         let [x, y] = self.sides;
         let done = self.k.label("stored");
         if self.alike() {
             return self.store_side(x, stage, of, staged);
         }
         let other = self.k.label("store_y");
-        self.k.branch(Some(Pred::from(self.loads_x).not()), &other, false);
+        self.k
+            .branch(Some(Pred::from(self.loads_x).not()), &other, false);
         self.store_side(x, stage, of, staged)?;
         self.k.branch(None, &done, false);
         self.k.place(&other);
@@ -388,10 +442,22 @@ impl<'a> Gemm<'a> {
         Ok(())
     }
 
-    fn store_side(&mut self, (side, along): (Side, bool), stage: Expr, of: Option<&LoopHandle>, staged: &[Reg]) -> Result<(), PlanError> {
+    fn store_side(
+        &mut self,
+        (side, along): (Side, bool),
+        stage: Expr,
+        of: Option<&LoopHandle>,
+        staged: &[Reg],
+    ) -> Result<(), PlanError> {
         let load = self.maps.load(side, along);
         let zero = self.k.pool.constant(0);
-        let thread = |g: &mut Self, along: bool| index(&mut g.k.pool, &g.maps.load(Side::X, along).store, &[g.t, zero]);
+        let thread = |g: &mut Self, along: bool| {
+            index(
+                &mut g.k.pool,
+                &g.maps.load(Side::X, along).store,
+                &[g.t, zero],
+            )
+        };
         let half = self.half_base();
         let mut first = thread(self, self.sides[0].1)?;
         if !self.alike() {
@@ -399,7 +465,11 @@ impl<'a> Gemm<'a> {
             first = self.k.select("store", self.loads_x, first, second);
         }
         let base = self.k.pool.add(half, first);
-        let name = if self.alike() { "writeS" } else { load.store_name };
+        let name = if self.alike() {
+            "writeS"
+        } else {
+            load.store_name
+        };
         let width = if along { 4 } else { 1 };
         for (i, regs) in staged.chunks(width).enumerate() {
             let v = self.k.pool.constant((i * width) as i64);
@@ -414,17 +484,26 @@ impl<'a> Gemm<'a> {
 
     /// Where the half of the stage begins that this thread fills.
     fn half_base(&mut self) -> Expr {
-        let (x, y) = (self.k.pool.constant(0), self.k.pool.constant(self.maps.half_stage()));
+        let (x, y) = (
+            self.k.pool.constant(0),
+            self.k.pool.constant(self.maps.half_stage()),
+        );
         self.k.select("half_base", self.loads_x, x, y)
     }
 
     /// A byte of stage `stage`, as an operand.
-    fn staged_address(&mut self, e: Expr, stage: Expr, of: Option<&LoopHandle>) -> Result<Address, PlanError> {
+    fn staged_address(
+        &mut self,
+        e: Expr,
+        stage: Expr,
+        of: Option<&LoopHandle>,
+    ) -> Result<Address, PlanError> {
         let stages = Layout::mode(2, 2 * self.maps.half_stage())?;
         let at = index(&mut self.k.pool, &stages, &[stage])?;
         let e = self.k.pool.add(e, at);
         let e = self.k.pool.add(self.smem, e);
-        let alternating = of.and_then(|handle| self.k.alternating(Space::Shared, e, "stage", handle));
+        let alternating =
+            of.and_then(|handle| self.k.alternating(Space::Shared, e, "stage", handle));
         Ok(alternating.unwrap_or_else(|| self.k.address(Space::Shared, e)))
     }
 
@@ -460,7 +539,8 @@ impl<'a> Gemm<'a> {
             let (x, y) = fragments[step % 2].split_at(8);
             for (j, row) in acc.iter().enumerate() {
                 for (i, sum) in row.iter().enumerate() {
-                    self.k.ins(format!("fma.rn.f32 {sum}, {}, {}, {sum}", x[i], y[j]));
+                    self.k
+                        .ins(format!("fma.rn.f32 {sum}, {}, {}, {sum}", x[i], y[j]));
                 }
             }
         }
@@ -513,7 +593,15 @@ impl<'a> Gemm<'a> {
             self.k.ins("bar.warp.sync 0xffffffff");
             // Four at a time: more would keep more predicates alive than a thread has.
             for first in [0, 4] {
-                self.update(first, pass, corner, (left_x, left_y), (&x_of, &y_of), &terms, reads_c)?;
+                self.update(
+                    first,
+                    pass,
+                    corner,
+                    (left_x, left_y),
+                    (&x_of, &y_of),
+                    &terms,
+                    reads_c,
+                )?;
             }
             self.k.close_region();
         }
@@ -559,7 +647,8 @@ impl<'a> Gemm<'a> {
             targets.push((inside, at));
         }
         for ((r, c), (inside, at)) in out.iter().zip(&old).zip(targets) {
-            self.k.ins(format!("fma.rn.f32 {r}, {}, {c}, {r}", self.beta));
+            self.k
+                .ins(format!("fma.rn.f32 {r}, {}, {c}, {r}", self.beta));
             self.k.store(Some(inside.into()), "f32", &[*r], at);
         }
         Ok(())
