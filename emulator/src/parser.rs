@@ -431,7 +431,7 @@ impl<'a> Parser<'a> {
                 Tok::Dot("align") => {
                     self.pos += 1;
                     let a = self.int32()?;
-                    if !a.is_power_of_two() || a > 1024 {
+                    if !a.is_power_of_two() || a > 65_536 {
                         return Err(span.error(Kind::OutOfRange(format!("alignment {a}"))));
                     }
                     // `.ptr … .align` speaks of the pointee.

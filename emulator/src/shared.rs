@@ -15,7 +15,7 @@
 use crate::ast::Space;
 
 /// First address of the shared window of a block; 1 KiB below it is the system's, as on `sm_90`.
-pub(crate) const SHARED_BASE: u32 = 1024;
+pub(crate) const SHARED_BASE: u32 = 1 << 16;
 /// Generic address of shared address 0; other windows above it.
 pub(crate) const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
 /// Generic address of local address 0.

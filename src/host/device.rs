@@ -67,7 +67,11 @@ pub fn launch_on(
     repeats: usize,
 ) -> Result<DeviceRun, DeviceError> {
     let Some(launch) = plan.launch(problem)? else {
-        return Ok(DeviceRun { c: inputs.c.clone(), time_ms: None, registers: None });
+        return Ok(DeviceRun {
+            c: inputs.c.clone(),
+            time_ms: None,
+            registers: None,
+        });
     };
     let module = gpu.load_ptx(&kernel.ptx)?;
     let function = module.kernel(&launch.kernel)?;
@@ -77,7 +81,9 @@ pub fn launch_on(
         Ok(buffer)
     };
     let (a, b, c) = (upload(&inputs.a)?, upload(&inputs.b)?, upload(&inputs.c)?);
-    let config = LaunchConfig::new(launch.grid, launch.block).cluster(launch.cluster).shared_bytes(launch.shared_bytes);
+    let config = LaunchConfig::new(launch.grid, launch.block)
+        .cluster(launch.cluster)
+        .shared_bytes(launch.shared_bytes);
     let args = device_arguments(&launch, [a.address(), b.address(), c.address()]);
     function.launch(&config, &args)?;
     gpu.synchronize()?;
@@ -85,12 +91,22 @@ pub fn launch_on(
     let time_ms = if repeats == 0 {
         None
     } else {
-        let options = TimeOptions { repeats, ..TimeOptions::default() };
+        let options = TimeOptions {
+            repeats,
+            ..TimeOptions::default()
+        };
         let timing = gpu.time(options, |_| function.launch(&config, &args))?;
         Some(timing.median())
     };
     let registers = u32::try_from(function.attributes().registers).ok();
-    Ok(DeviceRun { c: Matrix { bytes, ..inputs.c.clone() }, time_ms, registers })
+    Ok(DeviceRun {
+        c: Matrix {
+            bytes,
+            ..inputs.c.clone()
+        },
+        time_ms,
+        registers,
+    })
 }
 
 /// The arguments of a launch, with the addresses of A, B and C.

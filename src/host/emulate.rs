@@ -4,7 +4,9 @@ use std::fmt;
 
 use layout_codegen::plan::{ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError};
 use layout_codegen::ptx::ParamKind;
-use ptx_emulator::{Arg, GlobalMemory, MemoryError, Module, Options, ParseError, Report, RunError, run};
+use ptx_emulator::{
+    Arg, GlobalMemory, MemoryError, Module, Options, ParseError, Report, RunError, run,
+};
 
 use super::{Inputs, Matrix};
 
@@ -93,7 +95,11 @@ pub fn emulate(
     options: &Options,
 ) -> Result<EmulatedRun, EmulateError> {
     let Some(launch) = plan.launch(problem)? else {
-        return Ok(EmulatedRun { c: inputs.c.clone(), report: None, accesses: Vec::new() });
+        return Ok(EmulatedRun {
+            c: inputs.c.clone(),
+            report: None,
+            accesses: Vec::new(),
+        });
     };
     let module = Module::parse(&kernel.ptx)?;
     let mut memory = GlobalMemory::new();
@@ -125,10 +131,20 @@ pub fn emulate(
                 let (lo, hi) = range.unwrap_or((u32::MAX, 0));
                 Some((lo.min(i.min_wavefronts), hi.max(i.max_wavefronts)))
             });
-            EmulatedAccess { access: access.access.clone(), wavefronts }
+            EmulatedAccess {
+                access: access.access.clone(),
+                wavefronts,
+            }
         })
         .collect();
-    Ok(EmulatedRun { c: Matrix { bytes, ..inputs.c.clone() }, report: Some(report), accesses })
+    Ok(EmulatedRun {
+        c: Matrix {
+            bytes,
+            ..inputs.c.clone()
+        },
+        report: Some(report),
+        accesses,
+    })
 }
 
 fn arguments(launch: &Launch, [a, b, c]: [u64; 3]) -> Vec<Arg> {

@@ -31,7 +31,11 @@ impl Matrix {
     pub fn random(data_type: DataType, rows: u64, cols: u64, ld: u64, seed: u64) -> Self {
         let (rows, cols, ld) = (rows as usize, cols as usize, ld as usize);
         let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-        let len = if rows == 0 || cols == 0 { 0 } else { (rows - 1) * ld + cols };
+        let len = if rows == 0 || cols == 0 {
+            0
+        } else {
+            (rows - 1) * ld + cols
+        };
         let size = data_type.bytes() as usize;
         let mut bytes = vec![0; len * size];
         for (i, slot) in bytes.chunks_exact_mut(size).enumerate() {
@@ -42,7 +46,13 @@ impl Matrix {
             };
             encode(data_type, value, slot);
         }
-        Self { data_type, rows, cols, ld, bytes }
+        Self {
+            data_type,
+            rows,
+            cols,
+            ld,
+            bytes,
+        }
     }
 
     /// Every element set to `value`, the gaps between rows too.
@@ -64,7 +74,9 @@ impl Matrix {
 
     /// The elements row by row, without gaps.
     pub fn packed(&self) -> Vec<f64> {
-        (0..self.rows).flat_map(|r| (0..self.cols).map(move |c| self.at(r, c))).collect()
+        (0..self.rows)
+            .flat_map(|r| (0..self.cols).map(move |c| self.at(r, c)))
+            .collect()
     }
 
     /// True if the bytes between the rows are those of `before`.
@@ -72,8 +84,14 @@ impl Matrix {
         let size = self.data_type.bytes() as usize;
         let row = self.ld * size;
         let used = self.cols * size;
-        let both = self.bytes.chunks(row.max(1)).zip(before.bytes.chunks(row.max(1)));
-        self.bytes.len() == before.bytes.len() && both.into_iter().all(|(a, b)| a.get(used..) == b.get(used..))
+        let both = self
+            .bytes
+            .chunks(row.max(1))
+            .zip(before.bytes.chunks(row.max(1)));
+        self.bytes.len() == before.bytes.len()
+            && both
+                .into_iter()
+                .all(|(a, b)| a.get(used..) == b.get(used..))
     }
 }
 
@@ -85,6 +103,8 @@ fn encode(data_type: DataType, value: f64, slot: &mut [u8]) {
 
 fn decode(data_type: DataType, bytes: &[u8]) -> f64 {
     match data_type {
-        DataType::F32 => bytes.try_into().map_or(f64::NAN, |b| f32::from_le_bytes(b).into()),
+        DataType::F32 => bytes
+            .try_into()
+            .map_or(f64::NAN, |b| f32::from_le_bytes(b).into()),
     }
 }

@@ -2,6 +2,7 @@
 
 use layout_codegen::plan::{DataType, Gemm, Trans};
 
+use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ShapeError};
 
 use super::Matrix;
@@ -60,9 +61,20 @@ fn product(problem: &Gemm, a: Vec<f64>, b: Vec<f64>) -> Result<Vec<f64>, ShapeEr
     let shape = |(rows, cols): (u64, u64)| (rows as usize, cols as usize);
     let a = Array2::from_shape_vec(shape(problem.stored_a()), a)?;
     let b = Array2::from_shape_vec(shape(problem.stored_b()), b)?;
-    let a = if problem.operands.a == Trans::N { a.view() } else { a.t() };
-    let b = if problem.operands.b == Trans::N { b.view() } else { b.t() };
-    Ok(a.dot(&b).into_raw_vec_and_offset().0)
+    let a = if problem.operands.a == Trans::N {
+        a.view()
+    } else {
+        a.t()
+    };
+    let b = if problem.operands.b == Trans::N {
+        b.view()
+    } else {
+        b.t()
+    };
+    // `dot` may return its result column by column: this array's order is fixed.
+    let mut c = Array2::zeros((a.nrows(), b.ncols()));
+    general_mat_mul(1.0, &a, &b, 0.0, &mut c);
+    Ok(c.into_raw_vec_and_offset().0)
 }
 
 /// Compares `result` with C ← α·op(A)·op(B) + β·C in double precision. As in BLAS, β = 0 does not read C and α = 0
@@ -72,7 +84,10 @@ fn product(problem: &Gemm, a: Vec<f64>, b: Vec<f64>) -> Result<Vec<f64>, ShapeEr
 ///
 /// Operands that do not have the problem's shape.
 pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, ShapeError> {
-    let (alpha, beta) = (f64::from(problem.alpha as f32), f64::from(problem.beta as f32));
+    let (alpha, beta) = (
+        f64::from(problem.alpha as f32),
+        f64::from(problem.beta as f32),
+    );
     let zeros = vec![0.0; (problem.m * problem.n) as usize];
     let (sum, magnitude) = if alpha == 0.0 {
         (zeros.clone(), zeros)
@@ -86,7 +101,11 @@ pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, 
     for r in 0..result.rows {
         for c in 0..result.cols {
             let i = r * result.cols + c;
-            let old = if beta == 0.0 { 0.0 } else { beta * inputs.c.at(r, c) };
+            let old = if beta == 0.0 {
+                0.0
+            } else {
+                beta * inputs.c.at(r, c)
+            };
             let expected = alpha * sum[i] + old;
             let scale = alpha.abs() * magnitude[i] + old.abs();
             let difference = (result.at(r, c) - expected).abs();
@@ -95,13 +114,27 @@ pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, 
                 _ => difference / scale,
             };
             // A NaN anywhere is an infinite error.
-            max_abs_err = if difference.is_nan() { f64::INFINITY } else { max_abs_err.max(difference) };
-            max_rel_err = if relative.is_nan() { f64::INFINITY } else { max_rel_err.max(relative) };
+            max_abs_err = if difference.is_nan() {
+                f64::INFINITY
+            } else {
+                max_abs_err.max(difference)
+            };
+            max_rel_err = if relative.is_nan() {
+                f64::INFINITY
+            } else {
+                max_rel_err.max(relative)
+            };
         }
     }
     // k products and sums, the scaling by α and β and the last sum.
     let tolerance = LAMBDA * ((problem.k + 3) as f64).sqrt() * unit_roundoff(result.data_type);
     let gaps_untouched = result.gaps_untouched(&inputs.c);
     let passed = max_rel_err <= tolerance && gaps_untouched;
-    Ok(Check { max_abs_err, max_rel_err, tolerance, gaps_untouched, passed })
+    Ok(Check {
+        max_abs_err,
+        max_rel_err,
+        tolerance,
+        gaps_untouched,
+        passed,
+    })
 }

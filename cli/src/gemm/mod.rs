@@ -13,9 +13,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright::codegen::plan::{Arch, Gemm, Operands, Trans};
+use tilewright::codegen::plan::{Gemm, Operands};
 use tilewright::emulator;
-use tilewright::gpu::Gpu;
 use tilewright::host::{self, Inputs};
 
 use crate::error::{CliError, Outcome, finish};
@@ -95,16 +94,20 @@ pub(crate) fn run(args: &GemmArgs) -> ExitCode {
 
 impl GemmArgs {
     fn problem(&self) -> Result<Gemm, CliError> {
-        let operands: Operands = self
-            .trans
-            .parse()
-            .map_err(|e: tilewright::codegen::plan::ProblemError| CliError::usage(e.code(), e.to_string()))?;
+        let operands: Operands =
+            self.trans
+                .parse()
+                .map_err(|e: tilewright::codegen::plan::ProblemError| {
+                    CliError::usage(e.code(), e.to_string())
+                })?;
         let mut problem = Gemm::packed(self.m, self.n, self.k, operands);
         problem.lda = self.lda.unwrap_or(problem.lda);
         problem.ldb = self.ldb.unwrap_or(problem.ldb);
         problem.ldc = self.ldc.unwrap_or(problem.ldc);
         (problem.alpha, problem.beta) = (self.alpha, self.beta);
-        problem.validate(u64::MAX).map_err(|e| CliError::usage(e.code(), e.to_string()))?;
+        problem
+            .validate(u64::MAX)
+            .map_err(|e| CliError::usage(e.code(), e.to_string()))?;
         Ok(problem)
     }
 }
@@ -135,13 +138,22 @@ fn gemm(args: &GemmArgs) -> Outcome {
     };
     let check = if args.check {
         let spinner = spinner("checking against float64");
-        let check = host::check(&problem, &inputs, &ran.c).map_err(|e| CliError::new("reference", e.to_string()))?;
+        let check = host::check(&problem, &inputs, &ran.c)
+            .map_err(|e| CliError::new("reference", e.to_string()))?;
         spinner.finish_and_clear();
         Some(check)
     } else {
         None
     };
-    let report = Report { plan: plan.as_ref(), arch, problem: &problem, kernel: &kernel, launch: launch.as_ref(), ran: &ran, check };
+    let report = Report {
+        plan: plan.as_ref(),
+        arch,
+        problem: &problem,
+        kernel: &kernel,
+        launch: launch.as_ref(),
+        ran: &ran,
+        check,
+    };
     if args.json {
         output::print_json(&report.to_json());
     } else {
@@ -151,17 +163,33 @@ fn gemm(args: &GemmArgs) -> Outcome {
 }
 
 /// The operands, unless they would not fit in memory.
-fn allocate(problem: &Gemm, data_type: tilewright::codegen::plan::DataType, seed: u64) -> Result<Inputs, CliError> {
+fn allocate(
+    problem: &Gemm,
+    data_type: tilewright::codegen::plan::DataType,
+    seed: u64,
+) -> Result<Inputs, CliError> {
     // The reference holds each operand in double precision as well, twice.
     const LIMIT: u128 = 1 << 35;
-    let rows = [problem.stored_a(), problem.stored_b(), (problem.m, problem.n)];
+    let rows = [
+        problem.stored_a(),
+        problem.stored_b(),
+        (problem.m, problem.n),
+    ];
     let lds = [problem.lda, problem.ldb, problem.ldc];
-    let elements: u128 = rows.iter().zip(lds).map(|(&(r, _), ld)| u128::from(r) * u128::from(ld)).sum();
+    let elements: u128 = rows
+        .iter()
+        .zip(lds)
+        .map(|(&(r, _), ld)| u128::from(r) * u128::from(ld))
+        .sum();
     let bytes = elements * u128::from(data_type.bytes());
     if bytes > LIMIT {
         return Err(CliError::new(
             "too_large",
-            format!("the matrices would take {} GiB, and this command holds at most {}", bytes >> 30, LIMIT >> 30),
+            format!(
+                "the matrices would take {} GiB, and this command holds at most {}",
+                bytes >> 30,
+                LIMIT >> 30
+            ),
         ));
     }
     Ok(Inputs::random(problem, data_type, seed))
@@ -180,7 +208,9 @@ fn emulated(
     inputs: &Inputs,
 ) -> Result<Ran, CliError> {
     let bar = ProgressBar::new(0).with_message("emulating");
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} blocks, {eta} left") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} blocks, {eta} left")
+    {
         bar.set_style(style);
     }
     let shown = bar.clone();
@@ -191,17 +221,8 @@ fn emulated(
         })),
         ..emulator::Options::default()
     };
-    let run = host::emulate(plan, kernel, problem, inputs, &options).map_err(|e| CliError::new("emulator", e.to_string()))?;
+    let run = host::emulate(plan, kernel, problem, inputs, &options)
+        .map_err(|e| CliError::new("emulator", e.to_string()))?;
     bar.finish_and_clear();
     Ok(Ran::emulated(run))
-}
-
-/// Whether op(X) is X.
-fn is_plain(t: Trans) -> bool {
-    t == Trans::N
-}
-
-/// The architecture's name without `sm_`, as drivers count it.
-fn number(arch: Arch) -> u32 {
-    arch.0
 }

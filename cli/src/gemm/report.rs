@@ -34,7 +34,11 @@ impl Ran {
     pub(super) fn emulated(run: EmulatedRun) -> Self {
         let (time_ms, findings, lanes) = run.report.map_or((None, Vec::new(), None), |r| {
             let findings = r.findings.iter().map(ToString::to_string).collect();
-            (Some(r.wall.as_secs_f64() * 1e3), findings, Some(r.counters.lane_instructions))
+            (
+                Some(r.wall.as_secs_f64() * 1e3),
+                findings,
+                Some(r.counters.lane_instructions),
+            )
         });
         Self {
             device: "emulator".to_owned(),
@@ -48,7 +52,10 @@ impl Ran {
     }
 
     fn measured(&self, access: &str) -> Option<(u32, u32)> {
-        self.accesses.iter().find(|a| a.access == access).and_then(|a| a.wavefronts)
+        self.accesses
+            .iter()
+            .find(|a| a.access == access)
+            .and_then(|a| a.wavefronts)
     }
 }
 
@@ -66,14 +73,20 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     /// Numbers, gaps, findings and wavefronts all as they should be.
     pub(super) fn passed(&self) -> bool {
-        self.check.is_none_or(|c| c.passed) && self.ran.findings.is_empty() && self.disagreements().is_empty()
+        self.check.is_none_or(|c| c.passed)
+            && self.ran.findings.is_empty()
+            && self.disagreements().is_empty()
     }
 
     /// Shared accesses whose counted wavefronts are not the proven ones.
     fn disagreements(&self) -> Vec<&str> {
         let proven = self.kernel.proof.accesses.iter();
         proven
-            .filter(|a| self.ran.measured(&a.access).is_some_and(|m| m != (a.wavefronts, a.wavefronts)))
+            .filter(|a| {
+                self.ran
+                    .measured(&a.access)
+                    .is_some_and(|m| m != (a.wavefronts, a.wavefronts))
+            })
             .map(|a| a.access.as_str())
             .collect()
     }
@@ -139,7 +152,15 @@ impl Report<'_> {
                 Some((lo, hi)) if lo == hi => lo.to_string(),
                 Some((lo, hi)) => format!("{lo}..{hi}"),
             };
-            let _ = writeln!(out, "  {:<11} {:<11} {:>8} {:>6} {:>8}", a.access, a.op.to_string(), a.wavefronts, a.ideal, counted);
+            let _ = writeln!(
+                out,
+                "  {:<11} {:<11} {:>8} {:>6} {:>8}",
+                a.access,
+                a.op.to_string(),
+                a.wavefronts,
+                a.ideal,
+                counted
+            );
         }
         let _ = writeln!(out, "\nkernel {}: {}", self.kernel.kernel, self.size());
         if let Some(l) = self.launch {
@@ -168,9 +189,15 @@ impl Report<'_> {
     }
 
     fn size(&self) -> String {
-        let lines = self.kernel.ptx.lines().filter(|l| l.trim_end().contains(';') && !l.trim_start().starts_with(['.', '/'])).count();
+        let lines = self
+            .kernel
+            .ptx
+            .lines()
+            .filter(|l| l.trim_end().contains(';') && !l.trim_start().starts_with(['.', '/']))
+            .count();
         let mut text = format!("{lines} PTX instructions");
-        let assembled = ptxas::find().and_then(|p| p.assemble(&self.kernel.ptx, &self.arch.to_string()));
+        let assembled =
+            ptxas::find().and_then(|p| p.assemble(&self.kernel.ptx, &self.arch.to_string()));
         let kernels = assembled.map(|a| a.kernels).unwrap_or_default();
         match (kernels.first(), self.ran.registers) {
             (Some(r), _) => {
@@ -179,7 +206,7 @@ impl Report<'_> {
                     ", {} registers, {} bytes of shared memory, {} bytes spilled (ptxas)",
                     r.registers,
                     r.shared_bytes,
-                    r.spill_stores + r.spill_loads
+                    r.spill_store_bytes + r.spill_load_bytes
                 );
             }
             (None, Some(registers)) => {
@@ -191,11 +218,20 @@ impl Report<'_> {
     }
 
     fn speed(&self) -> String {
-        let Some(ms) = self.ran.time_ms else { return format!("{}: nothing to launch", self.ran.device) };
+        let Some(ms) = self.ran.time_ms else {
+            return format!("{}: nothing to launch", self.ran.device);
+        };
         let flops = 2.0 * self.problem.m as f64 * self.problem.n as f64 * self.problem.k as f64;
         match self.ran.lane_instructions {
-            Some(n) => format!("emulator: {ms:.1} ms, {:.0} million lane instructions a second", n as f64 / ms / 1e3),
-            None => format!("{}: {ms:.4} ms, {:.2} TFLOP/s", self.ran.device, flops / ms / 1e9),
+            Some(n) => format!(
+                "emulator: {ms:.1} ms, {:.0} million lane instructions a second",
+                n as f64 / ms / 1e3
+            ),
+            None => format!(
+                "{}: {ms:.4} ms, {:.2} TFLOP/s",
+                self.ran.device,
+                flops / ms / 1e9
+            ),
         }
     }
 }

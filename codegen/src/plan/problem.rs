@@ -10,6 +10,9 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// Every type.
+    pub const ALL: [DataType; 1] = [DataType::F32];
+
     /// Bytes of an element.
     pub fn bytes(self) -> u32 {
         match self {
