@@ -6,6 +6,7 @@ pub mod banks;
 mod coalesce;
 mod complement;
 mod composition;
+pub mod derive;
 mod divide;
 mod error;
 pub mod f2;
