@@ -10,6 +10,7 @@ mod composed;
 mod composition;
 mod construct;
 mod coordinates;
+pub mod derive;
 mod divide;
 mod dynamic;
 mod error;
