@@ -6,11 +6,9 @@
 //! usage. [`error::CliError`] and [`output`] keep that contract, so that no subcommand has to.
 
 mod doctor;
-// `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
-#[allow(dead_code)]
 mod error;
-#[allow(dead_code)]
 mod output;
+mod run;
 
 use std::process::ExitCode;
 
@@ -30,12 +28,15 @@ struct Cli {
 enum Command {
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
+    /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
+    Run(run::RunArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Doctor(args) => doctor::run(&args),
+            Command::Run(args) => run::run(&args),
         },
         Err(error) => refuse(&error),
     }
