@@ -11,8 +11,8 @@ mod plans;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]
 mod error;
-#[allow(dead_code)]
 mod output;
+mod run;
 
 use std::process::ExitCode;
 
@@ -34,6 +34,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Gemm(gemm::GemmArgs),
     Plans(plans::PlansArgs),
+    /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
+    Run(run::RunArgs),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
             Command::Doctor(args) => doctor::run(&args),
             Command::Gemm(args) => gemm::run(&args),
             Command::Plans(args) => plans::run(&args),
+            Command::Run(args) => run::run(&args),
         },
         Err(error) => refuse(&error),
     }
