@@ -23,6 +23,7 @@ mod modes;
 mod parse;
 mod product;
 mod profile;
+pub mod proof;
 mod properties;
 mod recast;
 mod relations;

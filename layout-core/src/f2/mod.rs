@@ -28,6 +28,7 @@
 //!
 //! Columns are `u64`s, so that applying the map is a handful of xors, and everything is `const fn`.
 
+mod convert;
 mod span;
 
 pub use span::Span;
