@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod affine;
+pub mod atoms;
 pub mod banks;
 mod coalesce;
 mod complement;
