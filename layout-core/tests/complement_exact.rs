@@ -27,9 +27,9 @@ fn complement_fills_the_range_whenever_some_layout_does() {
                 });
                 assert_eq!(found, expected, "complement({layout}, {n})");
                 if expected.is_some() {
-                    right += 1
+                    right += 1;
                 } else {
-                    impossible += 1
+                    impossible += 1;
                 }
             }
         }

@@ -112,7 +112,10 @@ fn left_inverse_allows_the_largest_stride_to_be_negative() {
     for text in ["4:-1", "(3,2):(1,-3)", "(2,3):(-6,2)", "(2,4,3):(2,-18,6)"] {
         let layout = Layout::parse(text).unwrap();
         let inverse = left_inverse(&layout).unwrap();
-        assert!((0..layout.size()).all(|i| inverse.index(layout.index(i)) == i), "{layout}");
+        assert!(
+            (0..layout.size()).all(|i| inverse.index(layout.index(i)) == i),
+            "{layout}"
+        );
     }
     let error = left_inverse(&Layout::parse("(2,4):(-1,2)").unwrap()).unwrap_err();
     assert_eq!(error.code(), "negative_stride");
