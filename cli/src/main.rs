@@ -1,2 +1,95 @@
-//! The command `tilewright`.
-fn main() {}
+//! The command `tilewright`: one module a subcommand.
+//!
+//! Every subcommand is an `Args` struct for clap and a function `run(args) -> ExitCode`. What they share is the contract
+//! towards the terminal: `--json` puts one JSON value on standard output and nothing else; progress and diagnostics go to
+//! standard error; the exit code is 0 on success, 1 when what was asked for does not hold or can't be done, 2 on bad
+//! usage. [`error::CliError`] and [`output`] keep that contract, so that no subcommand has to.
+
+mod doctor;
+// `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
+#[allow(dead_code)]
+mod error;
+#[allow(dead_code)]
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::CliError;
+
+/// Layouts for GPU tiles: compose them, prove them, lower them to kernels, run those anywhere.
+#[derive(Parser)]
+#[command(name = "tilewright", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
+    Doctor(doctor::DoctorArgs),
+}
+
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => match cli.command {
+            Command::Doctor(args) => doctor::run(&args),
+        },
+        Err(error) => refuse(&error),
+    }
+}
+
+/// Shows clap's help, version or error; the latter as JSON if that was asked for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let json = std::env::args_os()
+        .skip(1)
+        .take_while(|arg| arg != "--")
+        .any(|arg| arg == "--json");
+    if error.use_stderr() && json {
+        return CliError::usage("usage", usage_message(error)).report(true);
+    }
+    // Nobody is left to tell if this can't be shown.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Clap's message without the `error: ` in front and the hints behind.
+fn usage_message(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let end = text
+        .find("\n\nUsage:")
+        .or_else(|| text.find("\n\nFor more"))
+        .unwrap_or(text.len());
+    text[..end].trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_usage_error_is_one_sentence() {
+        let Err(error) = Cli::try_parse_from(["tilewright", "doctor", "--jsn"]) else {
+            panic!("--jsn must be refused");
+        };
+        let message = usage_message(&error);
+        assert!(
+            message.starts_with("unexpected argument '--jsn' found"),
+            "{message}"
+        );
+        assert!(
+            !message.contains("Usage:") && !message.contains("error:"),
+            "{message}"
+        );
+    }
+}

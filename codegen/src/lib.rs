@@ -1,1 +1,8 @@
-//! Tilewright's code generator.
+//! Tilewright's code generator: composed layouts to index expressions to complete PTX kernels.
+
+#![forbid(unsafe_code)]
+
+pub mod index;
+pub mod plan;
+pub mod ptx;
+pub mod sgemm;

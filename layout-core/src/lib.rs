@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod affine;
+pub mod banks;
 mod coalesce;
 mod complement;
 mod composed;
@@ -12,6 +13,7 @@ mod coordinates;
 mod divide;
 mod dynamic;
 mod error;
+pub mod f2;
 mod identity;
 mod int_tuple;
 mod inverse;
@@ -21,6 +23,7 @@ mod modes;
 mod parse;
 mod product;
 mod profile;
+pub mod proof;
 mod properties;
 mod recast;
 mod relations;

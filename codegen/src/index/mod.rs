@@ -1,0 +1,18 @@
+//! The index compiler: layouts to expressions to instructions.
+//!
+//! ```text
+//! layout ──index──▶ expression ──rules──▶ normal form ──emit──▶ PTX | Rust | CUDA C
+//! ```
+//!
+//! Expressions live in a [`Pool`], where equal values are one node. [`layout`] turns a layout and its coordinates into an
+//! expression, the rules of `rules` keep it in normal form, and [`code`] writes instructions, each at the loop level where
+//! its variables are known.
+
+pub mod code;
+mod expr;
+pub mod layout;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use expr::{Expr, Facts, Level, Node, Pool};

@@ -1,0 +1,291 @@
+//! Plans: a kernel family is a struct of named layouts and a schedule.
+//!
+//! ```text
+//! problem ──▶ plan (layouts, schedule) ──▶ proof (obligations discharged) ──▶ PTX text + launch contract
+//! ```
+//!
+//! A [`Plan`] names its layouts, proves what the kernel relies on, and only then writes the kernel: [`Plan::emit`] fails if
+//! [`Plan::prove`] does. The launch contract is complete: any host program can launch the file with it.
+
+mod launch;
+mod obligation;
+mod problem;
+
+use std::fmt;
+
+pub use launch::{Argument, ArgumentValue, Launch};
+pub use obligation::{
+    AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
+};
+pub use problem::{DataType, Gemm, Operands, ProblemError, Trans};
+
+/// A layout of a plan, with what it means.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedLayout {
+    /// Its name in the kernel's comments and in reports.
+    pub name: &'static str,
+    /// The layout, in CuTe's notation.
+    pub layout: String,
+    /// From what it maps to what, with units.
+    pub meaning: String,
+}
+
+/// A kernel ready to assemble and launch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Emitted {
+    /// The complete PTX module.
+    pub ptx: String,
+    /// The name of its entry.
+    pub kernel: String,
+    /// What was proven of it.
+    pub proof: Proof,
+    /// Registers that hold addresses written by the index compiler.
+    pub address_registers: Vec<String>,
+}
+
+impl Emitted {
+    /// The lines (from 1) of the PTX text whose instruction is tagged with the name of a shared access.
+    pub fn lines_of(&self, access: &str) -> Vec<usize> {
+        let tagged = |line: &str| {
+            line.rsplit_once(" // ")
+                .is_some_and(|(_, tag)| tag == access)
+        };
+        self.ptx
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| tagged(line))
+            .map(|(i, _)| i + 1)
+            .collect()
+    }
+}
+
+/// An NVIDIA architecture, as in `sm_90`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Arch(pub u32);
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.0)
+    }
+}
+
+impl Arch {
+    /// The architectures that kernels are checked for.
+    pub const ALL: [Arch; 7] = [
+        Arch(75),
+        Arch(80),
+        Arch(86),
+        Arch(89),
+        Arch(90),
+        Arch(100),
+        Arch(120),
+    ];
+
+    /// The lowest PTX version that knows this architecture (PTX ISA, release history of the targets).
+    pub fn ptx_version(self) -> &'static str {
+        match self.0 {
+            ..80 => "6.3",
+            80..86 => "7.0",
+            86..87 => "7.1",
+            87..89 => "7.4",
+            89..100 => "7.8",
+            100..103 => "8.6",
+            _ => "8.7",
+        }
+    }
+}
+
+impl std::str::FromStr for Arch {
+    type Err = PlanError;
+
+    fn from_str(s: &str) -> Result<Self, PlanError> {
+        let known = s
+            .strip_prefix("sm_")
+            .and_then(|n| n.parse().ok())
+            .map(Arch)
+            .filter(|a| Arch::ALL.contains(a));
+        known.ok_or_else(|| PlanError::UnknownArch(s.to_owned()))
+    }
+}
+
+/// Why a plan does not serve.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// No plan of this name.
+    UnknownPlan {
+        /// What was asked for.
+        asked: String,
+        /// The plans there are.
+        known: Vec<&'static str>,
+    },
+    /// No architecture of this name.
+    UnknownArch(String),
+    /// The plan needs a later architecture.
+    ArchTooOld {
+        /// The plan.
+        plan: String,
+        /// What was asked for.
+        asked: Arch,
+        /// The first that serves.
+        needs: Arch,
+    },
+    /// The plan computes in other types.
+    WrongType {
+        /// The plan.
+        plan: String,
+        /// What was asked for.
+        asked: DataType,
+        /// What it serves.
+        serves: DataType,
+    },
+    /// The problem itself is not valid, or larger than the kernel's counters.
+    Problem(ProblemError),
+    /// An obligation could not be discharged: the plan is not emitted.
+    Refused(Refusal),
+    /// An operation of the algebra refused while the plan was composed.
+    Layout(layout_core::LayoutError),
+}
+
+impl PlanError {
+    /// A stable name of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownPlan { .. } => "unknown_plan",
+            Self::UnknownArch(_) => "unknown_arch",
+            Self::ArchTooOld { .. } => "arch_too_old",
+            Self::WrongType { .. } => "wrong_type",
+            Self::Problem(e) => e.code(),
+            Self::Refused(_) => "not_proven",
+            Self::Layout(e) => e.code(),
+        }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPlan { asked, known } => {
+                write!(
+                    f,
+                    "there is no plan `{asked}`; the plans are auto, {}",
+                    known.join(", ")
+                )
+            }
+            Self::UnknownArch(asked) => {
+                let known: Vec<_> = Arch::ALL.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "there is no architecture `{asked}` here; known are {}",
+                    known.join(", ")
+                )
+            }
+            Self::ArchTooOld { plan, asked, needs } => {
+                write!(
+                    f,
+                    "plan {plan} needs {needs} or later, and {asked} was asked for"
+                )
+            }
+            Self::WrongType {
+                plan,
+                asked,
+                serves,
+            } => write!(f, "plan {plan} computes in {serves}, not in {asked}"),
+            Self::Problem(e) => e.fmt(f),
+            Self::Refused(e) => e.fmt(f),
+            Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl From<layout_core::LayoutError> for PlanError {
+    fn from(e: layout_core::LayoutError) -> Self {
+        Self::Layout(e)
+    }
+}
+
+impl From<ProblemError> for PlanError {
+    fn from(e: ProblemError) -> Self {
+        Self::Problem(e)
+    }
+}
+
+impl From<Refusal> for PlanError {
+    fn from(e: Refusal) -> Self {
+        Self::Refused(e)
+    }
+}
+
+/// A kernel family: layouts, proof, text, launch.
+pub trait Plan: Send + Sync {
+    /// Its name, as `--plan` takes it.
+    fn name(&self) -> String;
+
+    /// The type it computes in.
+    fn data_type(&self) -> DataType;
+
+    /// The first architecture that it runs on.
+    fn min_arch(&self) -> Arch;
+
+    /// The tile of C that one block computes, and the step along k.
+    fn tile(&self) -> (u32, u32, u32);
+
+    /// Threads of a block.
+    fn threads(&self) -> u32;
+
+    /// Its layouts for one choice of transposes.
+    ///
+    /// # Errors
+    ///
+    /// An operation of the algebra that refused.
+    fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError>;
+
+    /// Discharges every obligation of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// The first obligation that does not hold, with the reason.
+    fn prove(&self, operands: Operands) -> Result<Proof, PlanError>;
+
+    /// The kernel's text, after its proof.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::prove`], and an architecture that is too old.
+    fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError>;
+
+    /// How to launch the kernel for a problem; none if there is nothing to do (m or n is 0).
+    ///
+    /// # Errors
+    ///
+    /// A problem that is not valid or that the kernel's counters cannot hold.
+    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError>;
+}
+
+/// All plans.
+pub fn plans() -> Vec<Box<dyn Plan>> {
+    crate::sgemm::SgemmPlan::ALL
+        .iter()
+        .map(|p| Box::new(*p) as Box<dyn Plan>)
+        .collect()
+}
+
+/// The plan of a name.
+///
+/// # Errors
+///
+/// [`PlanError::UnknownPlan`] with the names there are.
+pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
+    plans()
+        .into_iter()
+        .find(|p| p.name() == name)
+        .ok_or_else(|| PlanError::UnknownPlan {
+            asked: name.to_owned(),
+            known: crate::sgemm::SgemmPlan::ALL
+                .iter()
+                .map(|p| p.label())
+                .collect(),
+        })
+}

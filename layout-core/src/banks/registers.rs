@@ -1,0 +1,141 @@
+//! Register banks with the operand reuse cache: what a *sequence* of multiply-adds costs.
+//!
+//! A register file is a banked memory whose lanes are the operand slots of one instruction. Maxwell adds a small cache: a
+//! slot flagged `.reuse` keeps what it read, and the next instruction takes it from there without touching the bank.
+//! For example `FFMA R1, R64, R72, R1` reads R64 and R72, both of bank 0: one stall. If the instruction before it read R72
+//! in the same slot with the flag set, only R64 and R1 are read: no stall.
+//!
+//! ```
+//! use layout_core::banks::{registers::{stalls, Ffma}, MAXWELL_REGISTERS};
+//! let pair = [Ffma::new([65, 72, 2]).reusing([false, true, false]), Ffma::new([64, 72, 1])];
+//! assert_eq!(stalls(&MAXWELL_REGISTERS, &pair), 0);
+//! assert_eq!(stalls(&MAXWELL_REGISTERS, &[pair[1]]), 1);
+//! ```
+//!
+//! Source: the maxas wiki on control codes and register banks.
+
+use super::BankModel;
+
+/// The three source registers of a multiply-add, with its reuse flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[must_use]
+pub struct Ffma {
+    /// Register numbers in slots a, b and c.
+    pub sources: [u16; 3],
+    /// Which slots keep what they read for the next instruction.
+    pub reuse: [bool; 3],
+}
+
+impl Ffma {
+    /// An instruction without reuse flags.
+    pub const fn new(sources: [u16; 3]) -> Self {
+        Self {
+            sources,
+            reuse: [false; 3],
+        }
+    }
+
+    /// The same instruction with these flags.
+    pub const fn reusing(self, reuse: [bool; 3]) -> Self {
+        Self { reuse, ..self }
+    }
+}
+
+/// What the operand slots hold between two instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub struct ReuseCache {
+    slots: [Option<u16>; 3],
+}
+
+impl ReuseCache {
+    /// A cache that holds nothing.
+    pub const fn new() -> Self {
+        Self { slots: [None; 3] }
+    }
+
+    /// Reads the operands of `instruction`: the cycles beyond the first, and leaves what its flags keep.
+    pub const fn issue(&mut self, model: &BankModel, instruction: &Ffma) -> u32 {
+        let (cycles, _) = self.reads(model, instruction);
+        let mut slot = 0;
+        while slot < 3 {
+            self.slots[slot] = if instruction.reuse[slot] {
+                Some(instruction.sources[slot])
+            } else {
+                None
+            };
+            slot += 1;
+        }
+        cycles.saturating_sub(1)
+    }
+
+    /// Cycles to read the operands that the cache does not hold, and how many registers those are.
+    pub const fn reads(&self, model: &BankModel, instruction: &Ffma) -> (u32, u32) {
+        let mut served = [0_u32; 32];
+        let mut registers = 0;
+        let mut cycles = 0;
+        let mut slot = 0;
+        while slot < 3 {
+            let register = instruction.sources[slot];
+            let mut free = matches!(self.slots[slot], Some(held) if held == register);
+            // The same register in an earlier slot that reads it is one read.
+            let mut earlier = 0;
+            while earlier < slot {
+                let cached = matches!(self.slots[earlier], Some(held) if held == register);
+                if instruction.sources[earlier] == register && !cached {
+                    free = true;
+                }
+                earlier += 1;
+            }
+            if !free {
+                let bank = (register as u32 % model.banks) as usize;
+                served[bank] += 1;
+                registers += 1;
+                let here = served[bank].div_ceil(model.ports);
+                if here > cycles {
+                    cycles = here;
+                }
+            }
+            slot += 1;
+        }
+        (cycles, registers)
+    }
+}
+
+/// Stall cycles of the whole sequence, starting from an empty cache.
+pub const fn stalls(model: &BankModel, sequence: &[Ffma]) -> u32 {
+    let mut cache = ReuseCache::new();
+    let mut total = 0;
+    let mut i = 0;
+    while i < sequence.len() {
+        total += cache.issue(model, &sequence[i]);
+        i += 1;
+    }
+    total
+}
+
+/// Registers read from the banks by the whole sequence: what the cache did not save.
+pub const fn register_reads(model: &BankModel, sequence: &[Ffma]) -> u32 {
+    let mut cache = ReuseCache::new();
+    let mut total = 0;
+    let mut i = 0;
+    while i < sequence.len() {
+        total += cache.reads(model, &sequence[i]).1;
+        cache.issue(model, &sequence[i]);
+        i += 1;
+    }
+    total
+}
+
+/// Sets the reuse flags that pay: slot `s` of an instruction, if the next one reads the same register in the same slot.
+pub const fn flag_reuse(sequence: &mut [Ffma]) {
+    let mut i = 0;
+    while i < sequence.len() {
+        let mut slot = 0;
+        while slot < 3 {
+            sequence[i].reuse[slot] = i + 1 < sequence.len()
+                && sequence[i + 1].sources[slot] == sequence[i].sources[slot];
+            slot += 1;
+        }
+        i += 1;
+    }
+}

@@ -1,0 +1,209 @@
+//! Between layouts and matrices: what is linear over xor, and what a matrix is as a layout.
+//!
+//! A layout with power-of-two extents sends index bit `j` to some offset `c_j`, and an index to the *sum* of its bits' offsets. The
+//! sum is the xor for every index exactly if no two of the `c_j` share a bit (two that do carry already when just those two bits are
+//! set). For example `(4,2):(1,4)` has columns 1, 2, 4 and is linear; `(4,2):(1,3)` has 1, 2, 3 and is not: index 5 goes to 4, not
+//! to `1 ^ 3 = 2`.
+
+use crate::layout::Layout;
+use crate::swizzle::Swizzle;
+use crate::swizzled::Swizzled;
+
+use super::{F2Error, LinearMap, MAX_BITS};
+
+const fn bits_of(x: u64) -> u32 {
+    64 - x.leading_zeros()
+}
+
+impl LinearMap {
+    /// The layout as a matrix: index bits (colexicographic, first mode lowest) to offset bits; as many rows as the greatest offset has
+    /// bits.
+    ///
+    /// # Errors
+    /// An extent that is no power of two, a negative stride, or modes that carry into each other ([`F2Error::NotLinear`]).
+    pub const fn from_layout(layout: &Layout) -> Result<Self, F2Error> {
+        let mut map = Self {
+            columns: [0; MAX_BITS as usize],
+            in_bits: 0,
+            out_bits: 0,
+        };
+        let mut taken = 0_u64;
+        let mut leaf = 0;
+        while leaf < layout.leaves() {
+            let (extent, stride) = layout.leaf(leaf);
+            if extent < 1 || !(extent as u64).is_power_of_two() {
+                return Err(F2Error::ExtentNotPowerOfTwo { leaf, extent });
+            }
+            if extent > 1 && stride < 0 {
+                return Err(F2Error::NegativeOffset { offset: stride });
+            }
+            let mut bit = 0;
+            while bit < extent.trailing_zeros() {
+                if map.in_bits == MAX_BITS {
+                    return Err(F2Error::TooManyBits { bits: MAX_BITS + 1 });
+                }
+                let image = (stride as u64) << bit;
+                if taken & image != 0 {
+                    let mut other = 0;
+                    while map.columns[other as usize] & image == 0 {
+                        other += 1;
+                    }
+                    return Err(F2Error::NotLinear {
+                        index: 1 << other | 1 << map.in_bits,
+                        offset: (map.columns[other as usize] + image) as i64,
+                    });
+                }
+                taken |= image;
+                map.columns[map.in_bits as usize] = image;
+                map.in_bits += 1;
+                bit += 1;
+            }
+            leaf += 1;
+        }
+        map.out_bits = bits_of(taken);
+        Ok(map)
+    }
+
+    /// The swizzled layout as a matrix; it must have no offset inside the swizzle.
+    ///
+    /// # Errors
+    /// Those of [`LinearMap::from_layout`], and [`F2Error::NotLinear`] at index 0 if that does not go to 0.
+    pub const fn from_swizzled(layout: &Swizzled) -> Result<Self, F2Error> {
+        if layout.offset() != 0 {
+            return Err(F2Error::NotLinear {
+                index: 0,
+                offset: layout.index(0),
+            });
+        }
+        let mut map = match Self::from_layout(&layout.layout()) {
+            Ok(map) => map,
+            Err(error) => return Err(error),
+        };
+        let swizzle = layout.swizzle();
+        let mut taken = 0;
+        let mut j = 0;
+        while j < map.in_bits as usize {
+            map.columns[j] = swizzle.apply(map.columns[j] as i64) as u64;
+            taken |= map.columns[j];
+            j += 1;
+        }
+        map.out_bits = bits_of(taken);
+        Ok(map)
+    }
+
+    /// The matrix as `Sw o L` with `L` a flat layout of the index, where there is one: every column then has one bit, the
+    /// offset under `L`, or two at the swizzle's distance.
+    ///
+    /// # Errors
+    /// [`F2Error::NotASwizzledLayout`] with the column that fits no swizzle; [`F2Error::TooManyBits`] if the layout would need more modes
+    /// than a layout holds.
+    pub const fn to_swizzled(&self) -> Result<Swizzled, F2Error> {
+        let mut distance = 0;
+        let mut j = 0;
+        while j < self.in_bits {
+            let image = self.columns[j as usize];
+            if image.count_ones() == 2 {
+                distance = (bits_of(image) - 1 - image.trailing_zeros()) as i32;
+                break;
+            }
+            j += 1;
+        }
+        match self.with_distance(distance) {
+            Ok(layout) => Ok(layout),
+            Err(error) if distance == 0 => Err(error),
+            Err(_) => self.with_distance(-distance),
+        }
+    }
+
+    /// The same, once the swizzle's `s` is known (0: no swizzle).
+    const fn with_distance(&self, s: i32) -> Result<Swizzled, F2Error> {
+        // Source positions of two-bit columns; positions of one-bit columns, which no source field may cover.
+        let mut sources = 0_u64;
+        let mut plain = 0_u64;
+        let mut strides = [0_i64; MAX_BITS as usize];
+        let mut j = 0;
+        while j < self.in_bits {
+            let image = self.columns[j as usize];
+            // Of 0, take bit 0: it is not used.
+            let high = (image | 1).ilog2();
+            let low = if image == 0 {
+                0
+            } else {
+                image.trailing_zeros()
+            };
+            let source = if s > 0 { high } else { low };
+            match image.count_ones() {
+                0 => {}
+                1 if high < 63 => plain |= image,
+                2 if s != 0 && high - low == s.unsigned_abs() && high < 62 => {
+                    sources |= 1 << source;
+                }
+                _ => return Err(F2Error::NotASwizzledLayout { column: j, image }),
+            }
+            strides[j as usize] = if image == 0 { 0 } else { 1 << source };
+            j += 1;
+        }
+        let swizzle = if sources == 0 {
+            Swizzle::IDENTITY
+        } else {
+            let first = sources.trailing_zeros();
+            let b = bits_of(sources) - first;
+            let field = ((1_u64 << b) - 1) << first;
+            if field & plain != 0 {
+                let image = 1 << (field & plain).trailing_zeros();
+                let mut column = 0;
+                while self.columns[column as usize] != image {
+                    column += 1;
+                }
+                return Err(F2Error::NotASwizzledLayout { column, image });
+            }
+            let m = if s > 0 {
+                first - s.unsigned_abs()
+            } else {
+                first
+            };
+            match Swizzle::new(b, m, s) {
+                Ok(swizzle) => swizzle,
+                Err(_) => {
+                    return Err(F2Error::SwizzleDoesNotFit {
+                        b,
+                        m,
+                        s,
+                        bits: self.out_bits,
+                    });
+                }
+            }
+        };
+        // Runs of doubling strides are one mode.
+        let mut shape = [1_i64; crate::MAX_MODES];
+        let mut stride = [0_i64; crate::MAX_MODES];
+        let mut modes = 0;
+        let mut j = 0;
+        while j < self.in_bits as usize {
+            let continues = modes > 0 && strides[j] == stride[modes - 1] * shape[modes - 1];
+            if continues {
+                shape[modes - 1] *= 2;
+            } else {
+                if modes == crate::MAX_MODES {
+                    return Err(F2Error::TooManyBits { bits: self.in_bits });
+                }
+                shape[modes] = 2;
+                stride[modes] = strides[j];
+                modes += 1;
+            }
+            j += 1;
+        }
+        if modes == 0 {
+            modes = 1;
+        }
+        match Layout::flat(shape.split_at(modes).0, stride.split_at(modes).0) {
+            Ok(layout) => match Swizzled::new(swizzle, 0, layout) {
+                Ok(layout) => Ok(layout),
+                Err(_) => Err(F2Error::TooManyBits {
+                    bits: self.out_bits,
+                }),
+            },
+            Err(_) => Err(F2Error::TooManyBits { bits: self.in_bits }),
+        }
+    }
+}

@@ -1,0 +1,591 @@
+//! Linear maps over F2: index functions whose addition is xor.
+//!
+//! **What.** When every extent of a layout is a power of two and no stride makes two modes carry into each other, the
+//! layout sends the *bits* of its index to bits of its offset, and a swizzle xors some of those bits into others. Both
+//! are then the same thing: a matrix over the field with two elements, applied to the bit vector of the index.
+//!
+//! **Why.** What takes an enumeration of every lane of every warp on the integer side is one Gaussian elimination here:
+//! the rank of the lanes' part of the matrix says how many bank conflicts an access has, for *all* values of everything
+//! else ([`crate::proof`]); an inverse exists exactly when the layout is a bijection; the kernel names the
+//! coordinates that alias.
+//!
+//! **Worked example.** `Swizzle<1,0,1>` on two bits sends `x` to `x ^ ((x >> 1) & 1)`. Column `j` of its matrix is the image
+//! of the index `1 << j`:
+//!
+//! | index bit | column (binary) |
+//! |---|---|
+//! | 0 | `01` |
+//! | 1 | `11` |
+//!
+//! so index 3 goes to `01 ^ 11 = 10`.
+//!
+//! ```
+//! use layout_core::f2::LinearMap;
+//! let swizzle = LinearMap::swizzle(1, 0, 1, 2).unwrap();
+//! assert_eq!([0, 1, 2, 3].map(|x| swizzle.apply(x)), [0, 1, 3, 2]);
+//! assert_eq!(swizzle.product(&swizzle).unwrap(), LinearMap::identity(2).unwrap());
+//! ```
+//!
+//! Columns are `u64`s, so that applying the map is a handful of xors, and everything is `const fn`.
+
+mod convert;
+mod span;
+
+pub use span::Span;
+
+/// The most input or output bits that a [`LinearMap`] holds.
+pub const MAX_BITS: u32 = 64;
+
+/// A matrix over F2 with `out_bits` rows and `in_bits` columns; column `j` is the image of the index `1 << j`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[must_use]
+pub struct LinearMap {
+    columns: [u64; MAX_BITS as usize],
+    in_bits: u32,
+    out_bits: u32,
+}
+
+/// Why there is no such linear map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum F2Error {
+    /// More than [`MAX_BITS`] bits.
+    TooManyBits {
+        /// The bits asked for.
+        bits: u32,
+    },
+    /// A column has a bit set above the number of rows.
+    ColumnTooLarge {
+        /// Which column.
+        column: u32,
+        /// Its image.
+        image: u64,
+        /// The number of rows.
+        out_bits: u32,
+    },
+    /// A product's inner dimensions, or a sum's dimensions, differ.
+    DimensionMismatch {
+        /// The bits on the left.
+        left: u32,
+        /// The bits on the right.
+        right: u32,
+    },
+    /// An inverse of a map that has none.
+    Singular {
+        /// The rank of the map.
+        rank: u32,
+        /// Its number of columns.
+        in_bits: u32,
+        /// Its number of rows.
+        out_bits: u32,
+    },
+    /// The swizzle's bits do not fit the map, or its parameters make it no bijection.
+    SwizzleDoesNotFit {
+        /// Bits moved.
+        b: u32,
+        /// Lowest target bit (source bit, if `s` is negative).
+        m: u32,
+        /// Distance from the target to the source bits.
+        s: i32,
+        /// Bits of the map.
+        bits: u32,
+    },
+    /// An extent is no power of two, so that the index has no bits of its own for this mode.
+    ExtentNotPowerOfTwo {
+        /// Which leaf.
+        leaf: usize,
+        /// Its extent.
+        extent: i64,
+    },
+    /// The integer map is not linear over xor: this index goes elsewhere than the matrix says.
+    NotLinear {
+        /// The index bit or index at which it shows.
+        index: u64,
+        /// Where the layout sends it.
+        offset: i64,
+    },
+    /// An offset is negative: it has no bit vector.
+    NegativeOffset {
+        /// The offset.
+        offset: i64,
+    },
+    /// The map is no swizzle of a layout with power-of-two strides.
+    NotASwizzledLayout {
+        /// The column that stands in the way.
+        column: u32,
+        /// Its image.
+        image: u64,
+    },
+}
+
+impl F2Error {
+    /// A stable `snake_case` name for the kind of error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::TooManyBits { .. } => "too_many_bits",
+            Self::ColumnTooLarge { .. } => "column_too_large",
+            Self::DimensionMismatch { .. } => "dimension_mismatch",
+            Self::Singular { .. } => "singular",
+            Self::SwizzleDoesNotFit { .. } => "swizzle_does_not_fit",
+            Self::ExtentNotPowerOfTwo { .. } => "extent_not_power_of_two",
+            Self::NotLinear { .. } => "not_linear",
+            Self::NegativeOffset { .. } => "negative_offset",
+            Self::NotASwizzledLayout { .. } => "not_a_swizzled_layout",
+        }
+    }
+}
+
+impl core::fmt::Display for F2Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {
+            Self::TooManyBits { bits } => write!(
+                f,
+                "{bits} bits are more than the {MAX_BITS} a linear map holds"
+            ),
+            Self::ColumnTooLarge {
+                column,
+                image,
+                out_bits,
+            } => {
+                write!(
+                    f,
+                    "column {column} is {image:#x}, which does not fit {out_bits} rows: add rows or clear its high bits"
+                )
+            }
+            Self::DimensionMismatch { left, right } => {
+                write!(
+                    f,
+                    "dimensions do not meet: {left} bits on the left, {right} bits on the right"
+                )
+            }
+            Self::Singular {
+                rank,
+                in_bits,
+                out_bits,
+            } => {
+                write!(
+                    f,
+                    "no inverse: a {out_bits}x{in_bits} map of rank {rank} is no bijection"
+                )
+            }
+            Self::SwizzleDoesNotFit { b, m, s, bits } => write!(
+                f,
+                "Swizzle<{b},{m},{s}> needs bits up to {} and a nonzero shift, the map has {bits} bits",
+                u64::from(b) + u64::from(m) + u64::from(s.unsigned_abs())
+            ),
+            Self::ExtentNotPowerOfTwo { leaf, extent } => {
+                write!(
+                    f,
+                    "extent {extent} of mode {leaf} is no power of two: its index has no bits to map"
+                )
+            }
+            Self::NotLinear { index, offset } => write!(
+                f,
+                "index {index} goes to {offset}, which is not the xor of its bits' images: the modes carry into each other"
+            ),
+            Self::NegativeOffset { offset } => {
+                write!(f, "offset {offset} is negative and has no bit vector")
+            }
+            Self::NotASwizzledLayout { column, image } => write!(
+                f,
+                "column {column} ({image:#x}) fits no Swizzle<B,M,S> of a layout with power-of-two strides"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for F2Error {}
+
+/// The low `bits` bits set; `bits` at most 64.
+pub(crate) const fn low_mask(bits: u32) -> u64 {
+    if bits >= 64 {
+        u64::MAX
+    } else {
+        (1 << bits) - 1
+    }
+}
+
+impl LinearMap {
+    /// The map that sends everything to 0.
+    ///
+    /// # Errors
+    /// [`F2Error::TooManyBits`].
+    pub const fn zero(in_bits: u32, out_bits: u32) -> Result<Self, F2Error> {
+        let most = if in_bits > out_bits {
+            in_bits
+        } else {
+            out_bits
+        };
+        if most > MAX_BITS {
+            return Err(F2Error::TooManyBits { bits: most });
+        }
+        Ok(Self {
+            columns: [0; MAX_BITS as usize],
+            in_bits,
+            out_bits,
+        })
+    }
+
+    /// The identity on `bits` bits.
+    ///
+    /// # Errors
+    /// [`F2Error::TooManyBits`].
+    pub const fn identity(bits: u32) -> Result<Self, F2Error> {
+        let mut map = match Self::zero(bits, bits) {
+            Ok(map) => map,
+            Err(e) => return Err(e),
+        };
+        let mut j = 0;
+        while j < bits {
+            map.columns[j as usize] = 1 << j;
+            j += 1;
+        }
+        Ok(map)
+    }
+
+    /// The map whose column `j` is `columns[j]`.
+    ///
+    /// # Errors
+    /// [`F2Error::TooManyBits`], or [`F2Error::ColumnTooLarge`] if a column does not fit `out_bits` rows.
+    pub const fn from_columns(columns: &[u64], out_bits: u32) -> Result<Self, F2Error> {
+        if columns.len() > MAX_BITS as usize {
+            return Err(F2Error::TooManyBits {
+                bits: columns.len() as u32,
+            });
+        }
+        let mut map = match Self::zero(columns.len() as u32, out_bits) {
+            Ok(map) => map,
+            Err(e) => return Err(e),
+        };
+        let mut j = 0;
+        while j < columns.len() {
+            if columns[j] & !low_mask(out_bits) != 0 {
+                return Err(F2Error::ColumnTooLarge {
+                    column: j as u32,
+                    image: columns[j],
+                    out_bits,
+                });
+            }
+            map.columns[j] = columns[j];
+            j += 1;
+        }
+        Ok(map)
+    }
+
+    /// `Swizzle<b, m, s>` on `bits` bits, `s` relative as in `CuTe`: for `s > 0` the bits `m+s .. m+s+b` are xored into
+    /// `m .. m+b`, for `s < 0` the bits `m .. m+b` into `m-s .. m-s+b`.
+    ///
+    /// # Errors
+    /// [`F2Error::SwizzleDoesNotFit`] if a source bit lies above `bits`, or if `s` is 0 with `b > 0` (no bijection).
+    pub const fn swizzle(b: u32, m: u32, s: i32, bits: u32) -> Result<Self, F2Error> {
+        let mut map = match Self::identity(bits) {
+            Ok(map) => map,
+            Err(e) => return Err(e),
+        };
+        if b == 0 {
+            return Ok(map);
+        }
+        let distance = s.unsigned_abs();
+        if s == 0 || b as u64 + m as u64 + distance as u64 > bits as u64 {
+            return Err(F2Error::SwizzleDoesNotFit { b, m, s, bits });
+        }
+        let mut i = 0;
+        while i < b {
+            let (source, target) = if s > 0 {
+                (m + distance + i, m + i)
+            } else {
+                (m + i, m + distance + i)
+            };
+            map.columns[source as usize] ^= 1 << target;
+            i += 1;
+        }
+        Ok(map)
+    }
+
+    /// Number of columns: bits of the index.
+    pub const fn in_bits(&self) -> u32 {
+        self.in_bits
+    }
+
+    /// Number of rows: bits of the offset.
+    pub const fn out_bits(&self) -> u32 {
+        self.out_bits
+    }
+
+    /// The image of index bit `j`; 0 beyond the columns.
+    pub const fn column(&self, j: u32) -> u64 {
+        if j < self.in_bits {
+            self.columns[j as usize]
+        } else {
+            0
+        }
+    }
+
+    /// The columns, as the images of the index bits from the lowest.
+    pub const fn columns(&self) -> &[u64] {
+        self.columns.split_at(self.in_bits as usize).0
+    }
+
+    /// The index bits that reach offset bit `i`, as a mask.
+    pub const fn row(&self, i: u32) -> u64 {
+        let mut row = 0;
+        let mut j = 0;
+        while j < self.in_bits {
+            if i < MAX_BITS && self.columns[j as usize] >> i & 1 == 1 {
+                row |= 1 << j;
+            }
+            j += 1;
+        }
+        row
+    }
+
+    /// The image of `x`: the xor of the columns of its set bits. Bits above the columns are ignored.
+    pub const fn apply(&self, x: u64) -> u64 {
+        let mut rest = x & low_mask(self.in_bits);
+        let mut y = 0;
+        while rest != 0 {
+            y ^= self.columns[rest.trailing_zeros() as usize];
+            rest &= rest - 1;
+        }
+        y
+    }
+
+    /// `self ∘ inner`: first `inner`, then `self`.
+    ///
+    /// # Errors
+    /// [`F2Error::DimensionMismatch`] unless `inner` has as many rows as `self` has columns.
+    pub const fn product(&self, inner: &Self) -> Result<Self, F2Error> {
+        if self.in_bits != inner.out_bits {
+            return Err(F2Error::DimensionMismatch {
+                left: self.in_bits,
+                right: inner.out_bits,
+            });
+        }
+        let mut map = *inner;
+        map.out_bits = self.out_bits;
+        let mut j = 0;
+        while j < map.in_bits {
+            map.columns[j as usize] = self.apply(inner.columns[j as usize]);
+            j += 1;
+        }
+        Ok(map)
+    }
+
+    /// The sum `x -> self(x) ^ other(x)`.
+    ///
+    /// # Errors
+    /// [`F2Error::DimensionMismatch`] unless both have the same rows and columns.
+    pub const fn xor(&self, other: &Self) -> Result<Self, F2Error> {
+        if self.in_bits != other.in_bits {
+            return Err(F2Error::DimensionMismatch {
+                left: self.in_bits,
+                right: other.in_bits,
+            });
+        }
+        if self.out_bits != other.out_bits {
+            return Err(F2Error::DimensionMismatch {
+                left: self.out_bits,
+                right: other.out_bits,
+            });
+        }
+        let mut map = *self;
+        let mut j = 0;
+        while j < map.in_bits {
+            map.columns[j as usize] ^= other.columns[j as usize];
+            j += 1;
+        }
+        Ok(map)
+    }
+
+    /// The block-diagonal map: `self` on the low bits, `high` on the bits above.
+    ///
+    /// # Errors
+    /// [`F2Error::TooManyBits`].
+    pub const fn direct_sum(&self, high: &Self) -> Result<Self, F2Error> {
+        let mut map = match Self::zero(self.in_bits + high.in_bits, self.out_bits + high.out_bits) {
+            Ok(map) => map,
+            Err(e) => return Err(e),
+        };
+        let mut j = 0;
+        while j < map.in_bits {
+            map.columns[j as usize] = if j < self.in_bits {
+                self.columns[j as usize]
+            } else if self.out_bits < MAX_BITS {
+                high.columns[(j - self.in_bits) as usize] << self.out_bits
+            } else {
+                0
+            };
+            j += 1;
+        }
+        Ok(map)
+    }
+
+    /// Rows become columns.
+    pub const fn transpose(&self) -> Self {
+        let mut map = Self {
+            columns: [0; MAX_BITS as usize],
+            in_bits: self.out_bits,
+            out_bits: self.in_bits,
+        };
+        let mut i = 0;
+        while i < self.out_bits {
+            map.columns[i as usize] = self.row(i);
+            i += 1;
+        }
+        map
+    }
+
+    /// The map followed by a projection onto the offset bits `low .. low + count`.
+    pub const fn rows(&self, low: u32, count: u32) -> Self {
+        let count = if low >= self.out_bits {
+            0
+        } else if count > self.out_bits - low {
+            self.out_bits - low
+        } else {
+            count
+        };
+        let mut map = Self {
+            columns: [0; MAX_BITS as usize],
+            in_bits: self.in_bits,
+            out_bits: count,
+        };
+        let mut j = 0;
+        while j < self.in_bits {
+            if count > 0 {
+                map.columns[j as usize] = self.columns[j as usize] >> low & low_mask(count);
+            }
+            j += 1;
+        }
+        map
+    }
+
+    /// The map restricted to the index bits `low .. low + count`.
+    pub const fn columns_range(&self, low: u32, count: u32) -> Self {
+        let count = if low >= self.in_bits {
+            0
+        } else if count > self.in_bits - low {
+            self.in_bits - low
+        } else {
+            count
+        };
+        let mut map = Self {
+            columns: [0; MAX_BITS as usize],
+            in_bits: count,
+            out_bits: self.out_bits,
+        };
+        let mut j = 0;
+        while j < count {
+            map.columns[j as usize] = self.columns[(low + j) as usize];
+            j += 1;
+        }
+        map
+    }
+
+    /// The dimension of the image.
+    pub const fn rank(&self) -> u32 {
+        self.image().dimension()
+    }
+
+    /// The span of the columns.
+    pub const fn image(&self) -> Span {
+        let mut span = Span::new();
+        let mut j = 0;
+        while j < self.in_bits {
+            span.insert(self.columns[j as usize]);
+            j += 1;
+        }
+        span
+    }
+
+    /// A basis of the indices that go to 0: what aliases with index 0, and with everything else by translation.
+    pub const fn kernel(&self) -> Span {
+        // Columns reduced among themselves, each with the combination of index bits that made it.
+        let mut leads = [0_u64; MAX_BITS as usize];
+        let mut combinations = [0_u64; MAX_BITS as usize];
+        let mut kernel = Span::new();
+        let mut j = 0;
+        while j < self.in_bits {
+            let mut image = self.columns[j as usize];
+            let mut combination = 1_u64 << j;
+            while image != 0 {
+                let lead = 63 - image.leading_zeros() as usize;
+                if leads[lead] == 0 {
+                    leads[lead] = image;
+                    combinations[lead] = combination;
+                    break;
+                }
+                image ^= leads[lead];
+                combination ^= combinations[lead];
+            }
+            if image == 0 {
+                kernel.insert(combination);
+            }
+            j += 1;
+        }
+        kernel
+    }
+
+    /// Whether the map is a bijection.
+    pub const fn is_invertible(&self) -> bool {
+        self.in_bits == self.out_bits && self.rank() == self.in_bits
+    }
+
+    /// The inverse map.
+    ///
+    /// # Errors
+    /// [`F2Error::Singular`] if the map is no bijection.
+    pub const fn inverse(&self) -> Result<Self, F2Error> {
+        let n = self.in_bits;
+        if !self.is_invertible() {
+            return Err(F2Error::Singular {
+                rank: self.rank(),
+                in_bits: n,
+                out_bits: self.out_bits,
+            });
+        }
+        // Column operations that turn `self` into the identity turn the identity into the inverse.
+        let mut left = self.columns;
+        let mut right = [0_u64; MAX_BITS as usize];
+        let mut j = 0;
+        while j < n {
+            right[j as usize] = 1 << j;
+            j += 1;
+        }
+        let mut row = 0;
+        while row < n {
+            let mut pivot = row;
+            while pivot < n && left[pivot as usize] >> row & 1 == 0 {
+                pivot += 1;
+            }
+            left.swap(row as usize, pivot as usize);
+            right.swap(row as usize, pivot as usize);
+            let mut j = 0;
+            while j < n {
+                if j != row && left[j as usize] >> row & 1 == 1 {
+                    left[j as usize] ^= left[row as usize];
+                    right[j as usize] ^= right[row as usize];
+                }
+                j += 1;
+            }
+            row += 1;
+        }
+        Ok(Self {
+            columns: right,
+            in_bits: n,
+            out_bits: n,
+        })
+    }
+}
+
+impl core::fmt::Display for LinearMap {
+    /// The columns, lowest index bit first, as decimal images: `[1, 3]`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("[")?;
+        for (j, column) in self.columns().iter().enumerate() {
+            if j > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{column}")?;
+        }
+        f.write_str("]")
+    }
+}

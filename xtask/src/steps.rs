@@ -1,0 +1,168 @@
+//! The steps of `cargo xtask test`, one line each in [`test`].
+//!
+//! A step is a `cargo` command. All of them run, also after a failure, so that one run shows everything there is to mend;
+//! the summary counts them. The tests get the assembler through `PTXAS`; with `--no-ptxas` they get
+//! `TILEWRIGHT_NO_PTXAS=1` and say for themselves that they did not run it. A missing assembler is never a silent pass.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use crate::{ptxas, workspace_root};
+
+/// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
+const BARE_TARGET: &str = "thumbv7em-none-eabi";
+
+/// Whether the tests that need ptxas run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ptxas {
+    /// Yes: fetch it if it isn't there.
+    Fetch,
+    /// No: the tests are told so and say so.
+    LeaveOut,
+}
+
+/// What every `cargo` of a run gets in its environment.
+type Env = Vec<(&'static str, String)>;
+
+struct Run {
+    env: Env,
+    passed: usize,
+    failed: Vec<String>,
+    started: Instant,
+}
+
+/// Runs everything CI runs.
+pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
+    // A snapshot that differs is a failure, never a file to look at later.
+    let env = vec![("INSTA_UPDATE", "no".to_owned())];
+    let mut run = Run {
+        env,
+        passed: 0,
+        failed: Vec::new(),
+        started: Instant::now(),
+    };
+
+    match ptxas {
+        Ptxas::Fetch => run.step("ptxas", |env| {
+            let path = ptxas::provide(&workspace_root())?;
+            eprintln!("{}", path.display());
+            env.push(("PTXAS", path.display().to_string()));
+            Ok(())
+        }),
+        Ptxas::LeaveOut => {
+            eprintln!("\n== ptxas: left out (--no-ptxas); no kernel is assembled in this run");
+            run.env.push(("TILEWRIGHT_NO_PTXAS", "1".to_owned()));
+        }
+    }
+    run.cargo("formatting", &["fmt", "--all", "--check"]);
+    run.cargo(
+        "lints",
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    );
+    run.cargo(
+        "tests",
+        &["test", "--workspace", "--all-features", "--no-fail-fast"],
+    );
+    run.env.push(("RUSTDOCFLAGS", "-D warnings".to_owned()));
+    run.cargo(
+        "docs",
+        &["doc", "--workspace", "--all-features", "--no-deps"],
+    );
+    run.cargo("layout-core alone", &["check", "-p", "layout-core"]);
+    run.cargo(
+        "facade without features",
+        &["check", "-p", "tilewright", "--no-default-features"],
+    );
+    if installed(BARE_TARGET) {
+        run.cargo(
+            "layout-core without std",
+            &["check", "-p", "layout-core", "--target", BARE_TARGET],
+        );
+    } else {
+        eprintln!(
+            "\n== layout-core without std: not run, `rustup target add {BARE_TARGET}` for it"
+        );
+    }
+    run.finish(ptxas)
+}
+
+impl Run {
+    fn step(&mut self, name: &str, action: impl FnOnce(&mut Env) -> Result<(), String>) {
+        eprintln!("\n== {name}");
+        let started = Instant::now();
+        let result = action(&mut self.env);
+        let seconds = seconds(started.elapsed());
+        match result {
+            Ok(()) => {
+                self.passed += 1;
+                eprintln!("== {name}: passed in {seconds}");
+            }
+            Err(why) => {
+                eprintln!("error: {why}\n== {name}: FAILED after {seconds}");
+                self.failed.push(name.to_owned());
+            }
+        }
+    }
+
+    fn cargo(&mut self, name: &str, args: &[&str]) {
+        self.step(name, |env| {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let mut command = Command::new(cargo);
+            command
+                .args(args)
+                .current_dir(workspace_root())
+                .envs(env.iter().map(|(key, value)| (key, value)));
+            match command.status() {
+                Ok(status) if status.success() => Ok(()),
+                Ok(status) => Err(format!("cargo {}: {status}", args.join(" "))),
+                Err(error) => Err(format!("cargo does not start: {error}")),
+            }
+        });
+    }
+
+    fn finish(self, ptxas: Ptxas) -> ExitCode {
+        let left_out = if ptxas == Ptxas::LeaveOut {
+            ", ptxas left out"
+        } else {
+            ""
+        };
+        let (passed, seconds) = (self.passed, seconds(self.started.elapsed()));
+        if self.failed.is_empty() {
+            eprintln!("\nxtask test: all {passed} steps passed in {seconds}{left_out}");
+            return ExitCode::SUCCESS;
+        }
+        let failed = self.failed.join(", ");
+        eprintln!("\nxtask test: FAILED: {failed} ({passed} steps passed) in {seconds}{left_out}");
+        ExitCode::FAILURE
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// Whether the standard library of `target` is installed beside the compiler.
+fn installed(target: &str) -> bool {
+    let Ok(output) = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .current_dir(workspace_root())
+        .output()
+    else {
+        return false;
+    };
+    let sysroot = String::from_utf8_lossy(&output.stdout);
+    Path::new(sysroot.trim())
+        .join("lib/rustlib")
+        .join(target)
+        .join("lib")
+        .exists()
+}
