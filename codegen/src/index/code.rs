@@ -156,7 +156,7 @@ pub fn emit(pool: &mut Pool, e: Expr, memo: &mut Memo, sink: &mut dyn Sink) -> O
         Node::Xor(items) => {
             let mut acc: Option<Operand> = None;
             for x in by_level(pool, items) {
-                let v = emit(pool, x, memo, sink);
+                let v = emit_as(pool, x, ty, memo, sink);
                 let v = resize(v, ty, level, sink);
                 acc = Some(match acc {
                     None => v,
@@ -193,6 +193,19 @@ pub fn emit(pool: &mut Pool, e: Expr, memo: &mut Memo, sink: &mut dyn Sink) -> O
     };
     memo.insert(e, operand);
     operand
+}
+
+/// As [`emit`], but a narrow field of a wide value stays wide where it is about to meet one.
+fn emit_as(pool: &mut Pool, e: Expr, ty: Ty, memo: &mut Memo, sink: &mut dyn Sink) -> Operand {
+    match *pool.node(e) {
+        Node::Field { x, shift, mask }
+            if ty.wide() && type_of(pool, x).wide() && !memo.contains_key(&e) =>
+        {
+            let level = pool.facts(e).level;
+            emit_field(pool, x, shift, mask, (level, Ty::U64), memo, sink)
+        }
+        _ => emit(pool, e, memo, sink),
+    }
 }
 
 /// Outer levels first, so that what does not change in a loop is combined before it.
@@ -277,8 +290,16 @@ fn emit_sum(
         acc = Some(resize(v, ty, level, sink));
     }
     // Start from a term that needs no multiplication, and let wide products accumulate.
-    rest.sort_by_key(|&(c, x)| (c != 1, c < 0, x));
+    rest.sort_by_key(|&(c, x)| (c != 1, c < 0, matches!(pool.node(x), Node::Mul(..)), x));
     for (c, x) in rest {
+        // a·b + c in one instruction, unless the product is at hand or leaves the loop.
+        if let (1, Node::Mul(a, b), Some(sum)) = (c, pool.node(x).clone(), acc)
+            && !memo.contains_key(&x)
+            && pool.facts(x).level == level
+        {
+            acc = Some(emit_fused(pool, (a, b), sum, (level, ty), memo, sink));
+            continue;
+        }
         let from = type_of(pool, x);
         let v = emit(pool, x, memo, sink);
         let term_needs_wide = ty.wide() && !from.wide() && {
@@ -344,6 +365,24 @@ fn emit_sum(
         Some(v) if k == 0 => v,
         Some(v) => sink.op(level, ty, Op::Add, &[v, Operand::Imm(k)]),
     }
+}
+
+/// `a·b + sum`, of type `ty`.
+fn emit_fused(
+    pool: &mut Pool,
+    (a, b): (Expr, Expr),
+    sum: Operand,
+    (level, ty): (Level, Ty),
+    memo: &mut Memo,
+    sink: &mut dyn Sink,
+) -> Operand {
+    let (ta, tb) = (type_of(pool, a), type_of(pool, b));
+    let (a, b) = (emit(pool, a, memo, sink), emit(pool, b, memo, sink));
+    if ty.wide() && !ta.wide() && ta == tb {
+        return sink.op(level, ta, Op::MadWide, &[a, b, sum]);
+    }
+    let (a, b) = (resize(a, ty, level, sink), resize(b, ty, level, sink));
+    sink.op(level, ty, Op::Mad, &[a, b, sum])
 }
 
 /// The multiplier and shift with `⌊x/d⌋ = (x·m) >> p` for all `0 ≤ x ≤ n`: exact iff `(m·d − 2ᵖ)·n < 2ᵖ` (Granlund and Montgomery 1994).
