@@ -7,6 +7,7 @@
 
 mod doctor;
 mod gemm;
+mod index;
 mod plans;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]
@@ -33,6 +34,7 @@ enum Command {
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
     Gemm(gemm::GemmArgs),
+    Index(index::IndexArgs),
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
     Run(run::RunArgs),
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Ok(cli) => match cli.command {
             Command::Doctor(args) => doctor::run(&args),
             Command::Gemm(args) => gemm::run(&args),
+            Command::Index(args) => index::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
         },
