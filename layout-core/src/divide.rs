@@ -27,20 +27,20 @@ use crate::profile::Node;
 
 /// A layout cut into tiles, which may reach beyond the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Divided {
-    layout: Layout,
+pub struct Divided<L = Layout> {
+    layout: L,
     guard: Layout,
     extents: IntTuple,
     covered: IntTuple,
 }
 
-impl Divided {
+impl<L: Copy> Divided<L> {
     /// The divided layout, if the tiles cover exactly what there is.
     ///
     /// # Errors
     ///
     /// [`LayoutError::Overhang`] if a tile reaches beyond the end.
-    pub const fn exact(&self) -> Result<Layout, LayoutError> {
+    pub const fn exact(&self) -> Result<L, LayoutError> {
         let mut i = 0;
         while i < self.extents.leaves() {
             let (size, covered) = (self.extents.values[i], self.covered.values[i]);
@@ -53,7 +53,7 @@ impl Divided {
     }
 
     /// The divided layout, overhang included: whoever walks it must ask [`contains`](Self::contains).
-    pub const fn rounded_up(&self) -> Layout {
+    pub const fn rounded_up(&self) -> L {
         self.layout
     }
 
@@ -104,6 +104,16 @@ impl Divided {
     /// What the tiles cover in each of those modes: at least the extent.
     pub const fn covered(&self) -> IntTuple {
         self.covered
+    }
+
+    /// The same division of a layout around or beside this one.
+    pub(crate) const fn with_layout<M: Copy>(&self, layout: M) -> Divided<M> {
+        Divided {
+            layout,
+            guard: self.guard,
+            extents: self.extents,
+            covered: self.covered,
+        }
     }
 }
 
@@ -247,14 +257,7 @@ impl Divider {
         let stride = self.running;
         self.extents.leaf(size);
         self.covered.leaf(covered);
-        match stride.checked_mul(covered) {
-            Some(running) => self.running = running,
-            None => {
-                return Err(LayoutError::Overflow {
-                    operation: "divide",
-                });
-            }
-        }
+        self.running = attempt!(fits(stride.checked_mul(covered), "divide"));
         Ok(stride)
     }
 

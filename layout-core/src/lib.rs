@@ -2,34 +2,81 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod affine;
+pub mod atoms;
 pub mod banks;
 mod coalesce;
 mod complement;
+mod composed;
 mod composition;
+mod construct;
+mod coordinates;
 pub mod derive;
 mod divide;
+mod dynamic;
 mod error;
 pub mod f2;
+mod identity;
 mod int_tuple;
+mod inverse;
 mod layout;
 mod message;
 mod modes;
 mod parse;
+mod product;
 mod profile;
 pub mod proof;
+mod properties;
+mod recast;
+mod relations;
+mod search;
+mod slice;
 mod swizzle;
 mod swizzled;
+mod vectorize;
 
+pub use affine::{Affine, MAX_PARAMETERS, Parameter};
 pub use coalesce::{coalesce, coalesce_by_profile, filter, filter_zeros};
 pub use complement::complement;
+pub use composed::{
+    SwizzledInverse, composition_by_mode_swizzled, composition_swizzled, flat_divide_swizzled,
+    left_inverse_swizzled, logical_divide_swizzled, preimage_swizzled, right_inverse_swizzled,
+    tiled_divide_swizzled, zipped_divide_swizzled,
+};
 pub use composition::{Tiler, composition, composition_by_mode, composition_strict};
+pub use construct::{make_layout_like, make_ordered_layout};
+pub use coordinates::{Coordinates, coordinates, crd2crd, crd2idx, idx2crd, linear};
 pub use divide::{Divided, flat_divide, logical_divide, tiled_divide, zipped_divide};
+pub use dynamic::{IndexInt, Lanes};
 pub use error::{LayoutError, expect};
+pub use identity::{CoordLayout, MAX_AXES, coshape, make_identity_layout};
 pub use int_tuple::IntTuple;
+pub use inverse::{left_inverse, nullspace, preimage, right_inverse};
 pub use layout::Layout;
 pub use message::Message;
 pub use modes::SEARCH_LIMIT;
 pub use parse::{ParseError, ParseErrorKind, expect_parse};
+pub use product::{
+    blocked_product, flat_product, logical_product, raked_product, tile_to_shape,
+    tile_to_shape_swizzled, tiled_product, zipped_product,
+};
 pub use profile::{MAX_DEPTH, MAX_MODES};
+pub use properties::{
+    equal_as_functions, equal_as_functions_swizzled, is_bijective, is_bijective_swizzled,
+    is_compact, is_compact_swizzled, is_injective, is_injective_swizzled, is_surjective_onto,
+    is_surjective_onto_swizzled,
+};
+pub use recast::{
+    downcast, downcast_swizzle, downcast_swizzled, recast, recast_swizzled, upcast, upcast_swizzle,
+    upcast_swizzled,
+};
+pub use relations::{
+    ceil_div, colexicographic, compatible, congruent, elementwise_less, evenly_divides, flatten,
+    lexicographic, product_each, shape_div, weakly_congruent,
+};
+pub use slice::{Slicer, dice, dice_tuple, slice, slice_swizzled, slice_tuple};
 pub use swizzle::Swizzle;
 pub use swizzled::Swizzled;
+pub use vectorize::{
+    domain_distribute, max_alignment, max_alignment_swizzled, max_common_layout, max_common_vector,
+};

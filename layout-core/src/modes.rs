@@ -22,8 +22,8 @@
 //! digits (2,1), run 2; the rest `2:12` has digits (0,3), no limit: factors 2, 2, 2 at 3, 6, 12. But together they carry:
 //! 3 + 2 > 3, so there is no layout; indeed `A(9) = 21` and `A(3) + A(6) = 15`.
 //!
-//! Where the rule refuses, the strides may still coincide by luck: `(2,3,2):(1,1,3) ∘ 4:1` is `0 1 1 2`, that is
-//! `(2,2):(1,1)`, though the second factor was to end after 3 and `2·3` does not divide 4. A
+//! Where the rule refuses, the strides may still coincide by luck: `(2,2,4):(0,1,1) ∘ 6:3` is `0 1 2 2 3 4`, the layout
+//! `(3,2):(1,2)`, although the digits of 3 carry after two steps. A
 //! coalesced layout is determined by its function (its first factor is the longest linear run), so the only candidate is
 //! computed from the values of `A` and then verified on every coordinate, up to [`SEARCH_LIMIT`] of them.
 

@@ -174,6 +174,16 @@ impl<'a> Scanner<'a> {
         true
     }
 
+    /// Takes letters, digits and `_`.
+    pub(crate) const fn identifier(&mut self) -> &[u8] {
+        self.peek();
+        let start = self.at;
+        while self.here(0).is_ascii_alphanumeric() || self.here(0) == b'_' {
+            self.at += 1;
+        }
+        self.bytes.split_at(self.at).0.split_at(start).1
+    }
+
     /// Takes `byte` or fails.
     pub(crate) const fn require(&mut self, byte: u8) -> Result<(), ParseError> {
         if self.take(byte) {
@@ -267,6 +277,20 @@ impl<'a> Scanner<'a> {
 
     /// A nested tuple of integers.
     pub(crate) const fn tuple(&mut self) -> Result<IntTuple, ParseError> {
+        match self.tree(false) {
+            Ok((tuple, _)) => Ok(tuple),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A nested tuple of integers and `_`; bit `i` says that leaf `i` is `_`.
+    pub(crate) const fn tuple_with_holes(&mut self) -> Result<(IntTuple, u32), ParseError> {
+        self.tree(true)
+    }
+
+    const fn tree(&mut self, holes: bool) -> Result<(IntTuple, u32), ParseError> {
+        let mut open = 0u32;
+        let mut leaves = 0;
         let mut builder = TupleBuilder::new();
         let mut depth = 0usize;
         self.peek();
@@ -279,7 +303,15 @@ impl<'a> Scanner<'a> {
                     return Err(self.error_since(start, error));
                 }
             }
-            if !self.at_integer() {
+            if self.at_integer() {
+                match self.integer() {
+                    Ok(value) => builder.leaf(value),
+                    Err(error) => return Err(error),
+                }
+            } else if holes && self.take(b'_') {
+                builder.leaf(0);
+                open |= if leaves < u32::BITS { 1 << leaves } else { 0 };
+            } else {
                 let empty = self.peek() == b')' && depth > 0 && self.bytes[self.at - 1] == b'(';
                 return Err(self.error(if empty {
                     ParseErrorKind::Layout(LayoutError::EmptyTuple)
@@ -287,10 +319,7 @@ impl<'a> Scanner<'a> {
                     ParseErrorKind::ExpectedTuple
                 }));
             }
-            match self.integer() {
-                Ok(value) => builder.leaf(value),
-                Err(error) => return Err(error),
-            }
+            leaves += 1;
             if let Some(error) = builder.error() {
                 return Err(self.error_since(start, error));
             }
@@ -306,7 +335,7 @@ impl<'a> Scanner<'a> {
             }
         }
         match builder.finish() {
-            Ok(tuple) => Ok(tuple),
+            Ok(tuple) => Ok((tuple, open)),
             Err(error) => Err(self.error_since(start, error)),
         }
     }

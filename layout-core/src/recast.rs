@@ -1,0 +1,286 @@
+//! Another element width: the same memory counted in larger or smaller units.
+//!
+//! `upcast(L, 4)` counts in units of four elements: a mode of stride 1 loses a factor of 4, strides of 4 and more are
+//! divided. `downcast` is the other direction, `recast(L, 16, 64)` goes from 16-bit to 64-bit elements.
+//!
+//! ```text
+//! upcast((8,4):(1,8), 4)  =  (2,4):(1,2)      downcast((2,4):(1,2), 4)  =  (8,4):(1,8)
+//! ```
+//!
+//! Exactness: in `upcast`, coordinate `c` of `L` lies in unit `⌊L(c)/n⌋ = U(c')`, where `c'` is `c` with the digits inside the
+//! unit dropped. A mode that straddles units (`6:1` by 4), or ends inside one (`2:1` by 4) where no other mode goes on, is
+//! refused, never rounded. Swizzles shift their `M` by `log₂ n`; when
+//! that goes below 0 the bits of the swizzle that act inside the unit are dropped.
+
+use crate::error::{LayoutError, attempt, fits};
+use crate::layout::Layout;
+use crate::swizzle::Swizzle;
+use crate::swizzled::Swizzled;
+
+/// The layout in units of `n` elements.
+///
+/// ```
+/// use layout_core::{Layout, upcast};
+/// let l = |s: &str| Layout::parse(s).unwrap();
+/// assert_eq!(upcast(&l("((2,2),3):((1,2),12)"), 4).unwrap().to_string(), "((1,1),3):((0,1),3)");
+/// assert_eq!(upcast(&l("(6,4):(1,6)"), 4).unwrap_err().code(), "not_divisible");
+/// ```
+///
+/// # Errors
+///
+/// [`LayoutError::NotDivisible`] where a mode straddles units or several modes overlap inside one;
+/// [`LayoutError::NegativeStride`] for a negative stride smaller than the unit.
+pub const fn upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
+    if n < 1 {
+        return Err(LayoutError::InvalidExtent { mode: 0, extent: n });
+    }
+    let mut result = *layout;
+    // Greatest offset inside a unit that the dropped digits reach.
+    let mut inside = 0;
+    let mut i = 0;
+    while i < layout.leaves() {
+        let (extent, stride) = (layout.shape[i], layout.stride[i]);
+        if stride % n == 0 {
+            result.stride[i] = stride / n;
+        } else if extent == 1 {
+            result.stride[i] = 0;
+        } else if stride < 0 {
+            return Err(LayoutError::NegativeStride {
+                operation: "upcast",
+                mode: i,
+                stride,
+            });
+        } else {
+            // Digits of this mode inside one unit.
+            let digits = n / stride;
+            if n % stride != 0 {
+                return Err(not_divisible(i, stride, n));
+            }
+            let dropped = if extent <= digits { extent } else { digits };
+            if extent % dropped != 0 || (dropped < digits && !continued(layout, extent * stride)) {
+                return Err(not_divisible(i, extent, digits));
+            }
+            inside += (dropped - 1) * stride;
+            if inside >= n {
+                return Err(not_divisible(i, inside + 1, n));
+            }
+            result.shape[i] = extent / dropped;
+            result.stride[i] = if dropped == digits { 1 } else { 0 };
+        }
+        i += 1;
+    }
+    result.checked()
+}
+
+/// Whether a mode goes on at `stride`.
+const fn continued(layout: &Layout, stride: i64) -> bool {
+    let mut i = 0;
+    while i < layout.leaves() {
+        if layout.shape[i] > 1 && layout.stride[i] == stride {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+const fn not_divisible(mode: usize, value: i64, divisor: i64) -> LayoutError {
+    LayoutError::NotDivisible {
+        operation: "upcast",
+        mode,
+        value,
+        divisor,
+    }
+}
+
+/// The layout in units `n` times smaller: the mode of stride 1 is extended to run through the parts of a unit; without one,
+/// only the first part of each unit is addressed.
+///
+/// # Errors
+///
+/// Two modes of stride 1 (or one of −1), where the parts have no place; overflow.
+pub const fn downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
+    if n < 1 {
+        return Err(LayoutError::InvalidExtent { mode: 0, extent: n });
+    }
+    let unit = attempt!(unit_mode(layout, n));
+    let mut result = *layout;
+    let mut i = 0;
+    while i < layout.leaves() {
+        let (extent, stride) = (layout.shape[i], layout.stride[i]);
+        if i == unit {
+            result.shape[i] = attempt!(fits(extent.checked_mul(n), "downcast"));
+        } else {
+            result.stride[i] = attempt!(fits(stride.checked_mul(n), "downcast"));
+        }
+        i += 1;
+    }
+    result.checked()
+}
+
+/// The mode that runs from unit to unit, and so goes on inside: the one of stride 1, an extent of 1 only if there is no
+/// other. Beyond the leaves if there is none.
+const fn unit_mode(layout: &Layout, n: i64) -> Result<usize, LayoutError> {
+    let mut unit = layout.leaves();
+    let mut i = 0;
+    while i < layout.leaves() {
+        let (extent, stride) = (layout.shape[i], layout.stride[i]);
+        if n > 1 && extent > 1 && stride == -1 {
+            return Err(LayoutError::NegativeStride {
+                operation: "downcast",
+                mode: i,
+                stride,
+            });
+        }
+        if stride == 1 {
+            if unit == layout.leaves() || (extent > 1 && layout.shape[unit] == 1) {
+                unit = i;
+            } else if extent > 1 && n > 1 {
+                return Err(LayoutError::NotDivisible {
+                    operation: "downcast",
+                    mode: i,
+                    value: stride,
+                    divisor: n,
+                });
+            }
+        }
+        i += 1;
+    }
+    Ok(unit)
+}
+
+/// Numerator and denominator of `new / old` in lowest terms.
+const fn ratio(old_bits: i64, new_bits: i64) -> Result<(i64, i64), LayoutError> {
+    if old_bits < 1 || new_bits < 1 {
+        let extent = if old_bits < 1 { old_bits } else { new_bits };
+        return Err(LayoutError::InvalidExtent { mode: 0, extent });
+    }
+    let common = crate::search::greatest_common_divisor(old_bits as i128, new_bits as i128) as i64;
+    Ok((new_bits / common, old_bits / common))
+}
+
+/// The layout of elements of `old_bits` as one of elements of `new_bits`.
+///
+/// # Errors
+///
+/// As [`upcast`] and [`downcast`]; widths below 1.
+pub const fn recast(layout: &Layout, old_bits: i64, new_bits: i64) -> Result<Layout, LayoutError> {
+    let (up, down) = attempt!(ratio(old_bits, new_bits));
+    downcast(&attempt!(upcast(layout, up)), down)
+}
+
+/// The swizzle on units of `n`: `⌊Sw(x)/n⌋ = Sw'(⌊x/n⌋)`.
+///
+/// ```
+/// use layout_core::{Swizzle, upcast_swizzle};
+/// let bytes = Swizzle::new(3, 4, 3).unwrap();
+/// assert_eq!(upcast_swizzle(&bytes, 2).unwrap().to_string(), "Sw<3,3,3>");
+/// assert_eq!(upcast_swizzle(&bytes, 32).unwrap().to_string(), "Sw<2,0,3>");
+/// ```
+///
+/// # Errors
+///
+/// [`LayoutError::SwizzleUnit`] where `n` is no power of two, or where a swizzle with `S < 0` reads bits inside the unit.
+pub const fn upcast_swizzle(swizzle: &Swizzle, n: i64) -> Result<Swizzle, LayoutError> {
+    if swizzle.is_identity() {
+        return Ok(*swizzle);
+    }
+    let (b, m, s) = (swizzle.b(), swizzle.m(), swizzle.s());
+    let error = LayoutError::SwizzleUnit {
+        operation: "upcast",
+        b,
+        m,
+        s,
+        ratio: n,
+    };
+    if n < 1 || n & (n - 1) != 0 {
+        return Err(error);
+    }
+    let shift = n.trailing_zeros();
+    if shift <= m {
+        return Swizzle::new(b, m - shift, s);
+    }
+    if s < 0 {
+        return Err(error);
+    }
+    // Bits m..shift are changed inside the unit only.
+    let lost = shift - m;
+    if lost >= b {
+        Ok(Swizzle::IDENTITY)
+    } else {
+        Swizzle::new(b - lost, 0, s)
+    }
+}
+
+/// The swizzle on units `n` times smaller: `M` grows by `log₂ n`.
+///
+/// # Errors
+///
+/// [`LayoutError::SwizzleUnit`] where `n` is no power of two; fields beyond bit 62.
+pub const fn downcast_swizzle(swizzle: &Swizzle, n: i64) -> Result<Swizzle, LayoutError> {
+    if swizzle.is_identity() {
+        return Ok(*swizzle);
+    }
+    let (b, m, s) = (swizzle.b(), swizzle.m(), swizzle.s());
+    if n < 1 || n & (n - 1) != 0 {
+        return Err(LayoutError::SwizzleUnit {
+            operation: "downcast",
+            b,
+            m,
+            s,
+            ratio: n,
+        });
+    }
+    Swizzle::new(b, m + n.trailing_zeros(), s)
+}
+
+/// [`upcast`] of a composed layout.
+///
+/// # Errors
+///
+/// As [`upcast`] and [`upcast_swizzle`]; an offset that is no multiple of `n`.
+pub const fn upcast_swizzled(layout: &Swizzled, n: i64) -> Result<Swizzled, LayoutError> {
+    let inner = attempt!(upcast(&layout.layout(), n));
+    if layout.offset() % n != 0 {
+        return Err(LayoutError::NotDivisible {
+            operation: "upcast of the offset",
+            mode: 0,
+            value: layout.offset(),
+            divisor: n,
+        });
+    }
+    Swizzled::new(
+        attempt!(upcast_swizzle(&layout.swizzle(), n)),
+        layout.offset() / n,
+        inner,
+    )
+}
+
+/// [`downcast`] of a composed layout.
+///
+/// # Errors
+///
+/// As [`downcast`] and [`downcast_swizzle`].
+pub const fn downcast_swizzled(layout: &Swizzled, n: i64) -> Result<Swizzled, LayoutError> {
+    let inner = attempt!(downcast(&layout.layout(), n));
+    let offset = attempt!(fits(layout.offset().checked_mul(n), "downcast"));
+    Swizzled::new(
+        attempt!(downcast_swizzle(&layout.swizzle(), n)),
+        offset,
+        inner,
+    )
+}
+
+/// [`recast`] of a composed layout.
+///
+/// # Errors
+///
+/// As [`upcast_swizzled`] and [`downcast_swizzled`].
+pub const fn recast_swizzled(
+    layout: &Swizzled,
+    old_bits: i64,
+    new_bits: i64,
+) -> Result<Swizzled, LayoutError> {
+    let (up, down) = attempt!(ratio(old_bits, new_bits));
+    downcast_swizzled(&attempt!(upcast_swizzled(layout, up)), down)
+}
