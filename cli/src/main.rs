@@ -5,6 +5,8 @@
 //! standard error; the exit code is 0 on success, 1 when what was asked for does not hold or can't be done, 2 on bad
 //! usage. [`error::CliError`] and [`output`] keep that contract, so that no subcommand has to.
 
+mod banks;
+mod derive;
 mod doctor;
 mod gemm;
 mod plans;
@@ -30,6 +32,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Banks(banks::BanksArgs),
+    Derive(derive::DeriveArgs),
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
     Gemm(gemm::GemmArgs),
@@ -41,6 +45,8 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => match cli.command {
+            Command::Banks(args) => banks::run(&args),
+            Command::Derive(args) => derive::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Gemm(args) => gemm::run(&args),
             Command::Plans(args) => plans::run(&args),
