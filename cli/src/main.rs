@@ -5,8 +5,8 @@
 //! standard error; the exit code is 0 on success, 1 when what was asked for does not hold or can't be done, 2 on bad
 //! usage. [`error::CliError`] and [`output`] keep that contract, so that no subcommand has to.
 
-mod bench;
 mod banks;
+mod bench;
 mod derive;
 mod doctor;
 mod gemm;
