@@ -86,7 +86,9 @@ impl MmaPlan {
         let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
         let accumulators = wm * wn / 32 * maps.atom.c_type.bits() / 32;
         // A multiprocessor has 65,536 registers; f64 fragments take twice the registers of others.
-        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64;
+        // 8-bit floats are widened to f16 where the hardware does not multiply them, which takes registers too.
+        let float8 = matches!(self.data_type, DataType::E4m3 | DataType::E5m2);
+        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || float8;
         let by_registers = if heavy { 256 } else { 512 } / self.thread_count();
         by_registers.max(1)
     }
