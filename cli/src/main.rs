@@ -9,6 +9,7 @@ mod doctor;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]
 mod error;
+mod eval;
 #[allow(dead_code)]
 mod output;
 
@@ -30,12 +31,15 @@ struct Cli {
 enum Command {
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
+    /// Compute with layouts: compose, divide, invert, slice, compare
+    Eval(eval::EvalArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Doctor(args) => doctor::run(&args),
+            Command::Eval(args) => eval::run(&args),
         },
         Err(error) => refuse(&error),
     }
