@@ -36,6 +36,11 @@ pub(crate) struct EvalArgs {
 /// Runs `eval`.
 pub(crate) fn run(args: &EvalArgs) -> ExitCode {
     match &args.expression {
+        // Expressions may start with a minus, so clap lets misspelt options through.
+        Some(text) if misspelt_option(text) => {
+            CliError::usage("usage", format!("unexpected argument '{text}' found"))
+                .report(args.json)
+        }
         Some(text) => one(text, args.json),
         None => match lines(args.json) {
             Ok(()) => ExitCode::SUCCESS,
@@ -44,6 +49,11 @@ pub(crate) fn run(args: &EvalArgs) -> ExitCode {
             Err(error) => CliError::new("io", format!("standard input: {error}")).report(args.json),
         },
     }
+}
+
+fn misspelt_option(text: &str) -> bool {
+    text.strip_prefix("--")
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 fn one(text: &str, json: bool) -> ExitCode {

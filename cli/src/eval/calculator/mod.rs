@@ -24,6 +24,10 @@ pub(crate) use json::to_json;
 pub(crate) use value::Value;
 
 #[cfg(test)]
+#[allow(
+    unused_imports,
+    reason = "for the tests that compare it with the documentation"
+)]
 pub(crate) use functions::FUNCTIONS;
 
 /// The longest expression that is looked at, in bytes.

@@ -45,7 +45,7 @@ pub(crate) fn compose(left: &Spanned, right: &Spanned) -> Result<Spanned, EvalEr
         }
         (Value::Affine(outer), inner) => {
             let inner = plain(inner, right.1)?;
-            Value::Affine(Box::new(outer.composition(&inner).map_err(refuse)?))
+            Value::affine(outer.composition(&inner).map_err(refuse)?)
         }
         (Value::Coords(outer), inner) => {
             let inner = plain(inner, right.1)?;
@@ -282,7 +282,7 @@ fn apply_affine(layout: &Affine, slicer: &Slicer, span: Span) -> Result<Value, E
     debug_assert_eq!(modes.shape(), kept.shape());
     layout
         .composition(&modes)
-        .map(|layout| Value::Affine(Box::new(layout)))
+        .map(Value::affine)
         .map_err(refuse)
 }
 

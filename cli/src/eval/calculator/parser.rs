@@ -31,6 +31,9 @@ pub(crate) const MAX_NESTING: usize = 2 * MAX_DEPTH;
 /// Elements of one tuple, or arguments of one call.
 const MAX_ITEMS: usize = 64;
 
+/// Values in one tuple of layouts, inner tuples included.
+const MAX_VALUES: usize = 1024;
+
 /// A value and the bytes that it was read from.
 pub(crate) type Spanned = (Value, Span);
 
@@ -224,8 +227,8 @@ impl<'a> Parser<'a> {
             }
             Token::Symbol("<") => {
                 let (items, end, _) = self.items(">", Self::chain)?;
-                let items = items.into_iter().map(|item| item.0).collect();
-                Ok((Value::List(items), (span.0, end)))
+                let span = (span.0, end);
+                Ok((make_list(items, span)?, span))
             }
             Token::Symbol(_) | Token::End | Token::MinMagnitude => Err(self.unexpected("a value")),
         }
@@ -418,7 +421,7 @@ pub(crate) fn make_layout(shape: &Spanned, stride: &Spanned) -> Result<Value, Ev
     if stride.0.has_names() {
         let text = format!("{extents}:{}", stride.0);
         return match Affine::parse(&text) {
-            Ok(layout) => Ok(Value::Affine(Box::new(layout))),
+            Ok(layout) => Ok(Value::affine(layout)),
             Err(error) => Err(EvalError::notation(&error, span)),
         };
     }
@@ -434,6 +437,21 @@ pub(crate) fn make_layout(shape: &Spanned, stride: &Spanned) -> Result<Value, Ev
         .map_err(|error| EvalError::layout(error, span))
 }
 
+/// A tuple of anything. Names can be used many times over, so what it holds in all is bounded here.
+fn make_list(items: Vec<Spanned>, span: Span) -> Result<Value, EvalError> {
+    let list = Value::List(items.into_iter().map(|item| item.0).collect());
+    let (values, depth) = list.extent();
+    if values > MAX_VALUES {
+        let message = format!("a tuple of {values} values in all, more than {MAX_VALUES}");
+        return Err(EvalError::new("too_many_modes", message, span));
+    }
+    if depth > MAX_DEPTH {
+        let message = format!("a tuple nested {depth} deep, more than {MAX_DEPTH}");
+        return Err(EvalError::new("too_deep", message, span));
+    }
+    Ok(list)
+}
+
 /// The tuple of the items: of integers and holes where possible. One value other than those in parentheses is that value,
 /// unless a comma follows it.
 fn make_tuple(mut items: Vec<Spanned>, comma: bool, span: Span) -> Result<Value, EvalError> {
@@ -442,7 +460,7 @@ fn make_tuple(mut items: Vec<Spanned>, comma: bool, span: Span) -> Result<Value,
         if items.len() == 1 && !comma && !items[0].0.has_names() {
             return Ok(items.remove(0).0);
         }
-        return Ok(Value::List(items.into_iter().map(|item| item.0).collect()));
+        return make_list(items, span);
     };
     let tuples: Vec<IntTuple> = slicers.iter().map(tilewright::Slicer::tuple).collect();
     let tuple = IntTuple::tuple(&tuples).map_err(|error| EvalError::layout(error, span))?;

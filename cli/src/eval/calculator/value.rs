@@ -61,6 +61,14 @@ impl Value {
         Self::Layout(Box::new(layout))
     }
 
+    /// A layout with named strides, or a plain one if no name is left.
+    pub(crate) fn affine(layout: Affine) -> Self {
+        match layout.as_static() {
+            Some(layout) => Self::layout(layout),
+            None => Self::Affine(Box::new(layout)),
+        }
+    }
+
     /// An integer with names, or without.
     pub(crate) fn form(form: Form) -> Self {
         match form.as_int() {
@@ -146,6 +154,19 @@ impl Value {
                 Some(Layout::tuple(&modes).map(Swizzled::plain))
             }
             _ => None,
+        }
+    }
+
+    /// How many values a tuple holds in all, and how deep it nests.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        match self {
+            Self::List(items) => items
+                .iter()
+                .map(Self::extent)
+                .fold((1, 1), |(n, depth), (m, d)| {
+                    (n.saturating_add(m), depth.max(d + 1))
+                }),
+            _ => (1, 0),
         }
     }
 
