@@ -14,6 +14,8 @@ mod plans;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]
 mod error;
+mod eval;
+#[allow(dead_code)]
 mod output;
 mod run;
 
@@ -42,6 +44,8 @@ enum Command {
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
     Run(run::RunArgs),
+    /// Compute with layouts: compose, divide, invert, slice, compare
+    Eval(eval::EvalArgs),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
             Command::Gemm(args) => gemm::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
+            Command::Eval(args) => eval::run(&args),
         },
         Err(error) => refuse(&error),
     }
