@@ -24,26 +24,70 @@ fn case(text: &str, kernel: &'static str, grid: [u32; 3], block: [u32; 3]) -> Ca
     let mut memory = GlobalMemory::new();
     let bytes = u64::from(N * N) * 4;
     let [a, b, c] = [0; 3].map(|_| memory.alloc(bytes, 256).expect("an allocation"));
-    let data: Vec<u8> = (0..N * N).flat_map(|i| ((i % 17) as f32 - 8.0).to_le_bytes()).collect();
+    let data: Vec<u8> = (0..N * N)
+        .flat_map(|i| ((i % 17) as f32 - 8.0).to_le_bytes())
+        .collect();
     memory.write(a, &data).expect("a write");
     memory.write(b, &data).expect("a write");
-    let args = vec![Arg::Ptr(a), Arg::Ptr(b), Arg::Ptr(c), Arg::U32(N), Arg::U32(N), Arg::U32(N)];
-    Case { module, memory, launch: Launch { grid, block, args, ..Launch::default() }, kernel }
+    let args = vec![
+        Arg::Ptr(a),
+        Arg::Ptr(b),
+        Arg::Ptr(c),
+        Arg::U32(N),
+        Arg::U32(N),
+        Arg::U32(N),
+    ];
+    Case {
+        module,
+        memory,
+        launch: Launch {
+            grid,
+            block,
+            args,
+            ..Launch::default()
+        },
+        kernel,
+    }
 }
 
 fn bench(bencher: Bencher<'_, '_>, mut case: Case, sanitize: bool, workers: usize) {
-    let options = Options { sanitize, workers, ..Options::default() };
-    let mut go = || run(&case.module, case.kernel, &case.launch, &mut case.memory, &options).expect("a possible launch");
+    let options = Options {
+        sanitize,
+        workers,
+        ..Options::default()
+    };
+    let mut go = || {
+        run(
+            &case.module,
+            case.kernel,
+            &case.launch,
+            &mut case.memory,
+            &options,
+        )
+        .expect("a possible launch")
+    };
     let lanes = go().counters.lane_instructions;
-    bencher.counter(ItemsCount::new(lanes)).bench_local(|| black_box(go()));
+    bencher
+        .counter(ItemsCount::new(lanes))
+        .bench_local(|| black_box(go()));
 }
 
 fn tiled() -> Case {
-    case(include_str!("../tests/fixtures/sgemm_tiled.ptx"), "sgemm_tiled", [N / 64, N / 64, 1], [64, 1, 1])
+    case(
+        include_str!("../tests/fixtures/sgemm_tiled.ptx"),
+        "sgemm_tiled",
+        [N / 64, N / 64, 1],
+        [64, 1, 1],
+    )
 }
 
 fn naive() -> Case {
-    case(include_str!("../tests/fixtures/sgemm_naive.ptx"), "sgemm_naive", [N / 16, N / 16, 1], [16, 16, 1])
+    case(
+        include_str!("../tests/fixtures/sgemm_naive.ptx"),
+        "sgemm_naive",
+        [N / 16, N / 16, 1],
+        [16, 16, 1],
+    )
 }
 
 #[divan::bench(args = [true, false])]

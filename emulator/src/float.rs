@@ -307,7 +307,10 @@ mod tests {
             };
             let (a, b, c) = (number(), number(), number());
             let (got, expected) = (fma32(a, b, c), a.mul_add(b, c));
-            assert!(got.to_bits() == expected.to_bits() || (got.is_nan() && expected.is_nan()), "{a:e} {b:e} {c:e}");
+            assert!(
+                got.to_bits() == expected.to_bits() || (got.is_nan() && expected.is_nan()),
+                "{a:e} {b:e} {c:e}"
+            );
         }
     }
 
@@ -316,9 +319,17 @@ mod tests {
         let mut state = 6;
         for _ in 0..200_000 {
             let r = random(&mut state);
-            let x = f64::from_bits(if r & 1 == 0 { r } else { (r >> 12) | 0x3800_0000_0000_0000 + (r & 0x0fff_0000_0000_0000) });
+            let x = f64::from_bits(if r & 1 == 0 {
+                r
+            } else {
+                (r >> 12) | 0x3800_0000_0000_0000 + (r & 0x0fff_0000_0000_0000)
+            });
             if !x.is_nan() {
-                assert_eq!(narrow(x, Format::F32, Rounding::Nearest, false), u64::from((x as f32).to_bits()), "{x:e}");
+                assert_eq!(
+                    narrow(x, Format::F32, Rounding::Nearest, false),
+                    u64::from((x as f32).to_bits()),
+                    "{x:e}"
+                );
             }
         }
     }

@@ -13,7 +13,10 @@ fn agrees_with_every_measured_row() {
     for (n, line) in text.lines().enumerate().skip(1) {
         let mut fields = line.split(',');
         let op = fields.next().expect("an operation");
-        let measured: u32 = fields.next().and_then(|f| f.parse().ok()).expect("wavefronts");
+        let measured: u32 = fields
+            .next()
+            .and_then(|f| f.parse().ok())
+            .expect("wavefronts");
         let (mut addresses, mut mask) = ([0u32; 32], 0u32);
         for (lane, field) in fields.enumerate().take(32) {
             let a: i64 = field.parse().expect("an address");
@@ -33,7 +36,11 @@ fn agrees_with_every_measured_row() {
             "ldmatrix.x2" => SharedAccess::Matrix { matrices: 2 },
             _ => SharedAccess::Matrix { matrices: 4 },
         };
-        assert_eq!(wavefronts(access, &addresses, mask).taken, measured, "row {n}: {line}");
+        assert_eq!(
+            wavefronts(access, &addresses, mask).taken,
+            measured,
+            "row {n}: {line}"
+        );
         rows += 1;
     }
     assert_eq!(rows, 3520);
@@ -68,9 +75,17 @@ fn stores_agree_with_the_definition() {
         for a in &mut addresses {
             *a = random.below(range) as u32 * bytes;
         }
-        let mask = if random.below(2) == 0 { u32::MAX } else { random.bits() as u32 };
+        let mask = if random.below(2) == 0 {
+            u32::MAX
+        } else {
+            random.bits() as u32
+        };
         let expected = brute_force_store(bytes, &addresses, mask);
-        assert_eq!(wavefronts(SharedAccess::Store { bytes }, &addresses, mask).taken, expected, "{bytes} {addresses:?} {mask:x}");
+        assert_eq!(
+            wavefronts(SharedAccess::Store { bytes }, &addresses, mask).taken,
+            expected,
+            "{bytes} {addresses:?} {mask:x}"
+        );
     }
 }
 
@@ -84,7 +99,10 @@ fn moving_a_pattern_by_128_bytes_changes_nothing() {
         }
         let moved = addresses.map(|a| a + 128 * 5);
         let access = SharedAccess::Load { bytes: 16 };
-        assert_eq!(wavefronts(access, &addresses, u32::MAX), wavefronts(access, &moved, u32::MAX));
+        assert_eq!(
+            wavefronts(access, &addresses, u32::MAX),
+            wavefronts(access, &moved, u32::MAX)
+        );
     }
 }
 
@@ -109,6 +127,20 @@ L0: mad.lo.u32 %r2, %tid, 4, %r1;
     @%p0 ld.shared.u32 %r8, [s];";
     let (_, report) = common::block(body, 32, 1);
     assert!(report.is_clean(), "{}", report.findings[0]);
-    let shared: Vec<_> = report.counters.shared().map(|c| (c.wavefronts, c.ideal_wavefronts, c.min_wavefronts, c.max_wavefronts)).collect();
-    assert_eq!(shared, [(32, 32, 1, 1), (32, 1, 32, 32), (2, 1, 2, 2), (1, 1, 1, 1)]);
+    let shared: Vec<_> = report
+        .counters
+        .shared()
+        .map(|c| {
+            (
+                c.wavefronts,
+                c.ideal_wavefronts,
+                c.min_wavefronts,
+                c.max_wavefronts,
+            )
+        })
+        .collect();
+    assert_eq!(
+        shared,
+        [(32, 32, 1, 1), (32, 1, 32, 32), (2, 1, 2, 2), (1, 1, 1, 1)]
+    );
 }

@@ -54,7 +54,9 @@ impl Random {
 
 /// PTX around `body`: a kernel `k` of the given parameters.
 pub(crate) fn kernel(params: &str, body: &str) -> String {
-    format!(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k({params})\n{{\n{body}\n    ret;\n}}\n")
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k({params})\n{{\n{body}\n    ret;\n}}\n"
+    )
 }
 
 /// Runs `body` once for every triple (a, b, c), a thread each. The body finds them in `%a %b %c` (b32), `%A %B %C` (b64) and `%ha %hb %hc`
@@ -103,36 +105,81 @@ pub(crate) fn evaluate(body: &str, cases: &[[u64; 3]]) -> Vec<(u32, u64, u16, bo
     let module = Module::parse(&text).unwrap_or_else(|e| panic!("{e}\n{body}"));
     let mut memory = GlobalMemory::new();
     let bytes = 24 * cases.len() as u64;
-    let (input, output) = (memory.alloc(bytes, 256).expect("memory"), memory.alloc(bytes, 256).expect("memory"));
-    let data: Vec<u8> = cases.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+    let (input, output) = (
+        memory.alloc(bytes, 256).expect("memory"),
+        memory.alloc(bytes, 256).expect("memory"),
+    );
+    let data: Vec<u8> = cases
+        .iter()
+        .flatten()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
     memory.write(input, &data).expect("a write");
     let n = cases.len() as u32;
     let args = vec![Arg::Ptr(input), Arg::Ptr(output), Arg::U32(n)];
-    let launch = Launch { grid: [n.div_ceil(128), 1, 1], block: [128, 1, 1], args, ..Launch::default() };
-    let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a possible launch");
+    let launch = Launch {
+        grid: [n.div_ceil(128), 1, 1],
+        block: [128, 1, 1],
+        args,
+        ..Launch::default()
+    };
+    let report =
+        run(&module, "k", &launch, &mut memory, &Options::default()).expect("a possible launch");
     assert!(report.is_clean(), "{body}: {}", report.findings[0]);
     let data = memory.read(output, bytes as usize).expect("a read");
     let word = |b: &[u8]| b.iter().rev().fold(0u64, |v, x| v << 8 | u64::from(*x));
     data.chunks_exact(24)
-        .map(|r| (word(&r[..4]) as u32, word(&r[8..16]), word(&r[16..18]) as u16, r[20] != 0))
+        .map(|r| {
+            (
+                word(&r[..4]) as u32,
+                word(&r[8..16]),
+                word(&r[16..18]) as u16,
+                r[20] != 0,
+            )
+        })
         .collect()
 }
 
 /// Runs kernel `k` of `text` with the given block and a buffer of `words` zeroed words as its only parameter; returns the buffer.
-pub(crate) fn launch_with(text: &str, grid: [u32; 3], block: [u32; 3], words: usize, options: &Options) -> (Vec<u32>, Report) {
+pub(crate) fn launch_with(
+    text: &str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    words: usize,
+    options: &Options,
+) -> (Vec<u32>, Report) {
     let module = Module::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut memory = GlobalMemory::new();
     let out = memory.alloc(4 * words as u64, 256).expect("memory");
     memory.write(out, &vec![0; 4 * words]).expect("a write");
-    let launch = Launch { grid, block, args: vec![Arg::Ptr(out)], ..Launch::default() };
+    let launch = Launch {
+        grid,
+        block,
+        args: vec![Arg::Ptr(out)],
+        ..Launch::default()
+    };
     let report = run(&module, "k", &launch, &mut memory, options).expect("a possible launch");
     let data = memory.read(out, 4 * words).expect("a read");
-    (data.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(), report)
+    (
+        data.chunks_exact(4)
+            .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect(),
+        report,
+    )
 }
 
 /// Like [`launch_with`], one block, default options; `body` finds the buffer in `%out`, its thread in `%tid`.
 pub(crate) fn block(body: &str, threads: u32, words: usize) -> (Vec<u32>, Report) {
-    launch_with(&with_out(body), [1; 3], [threads, 1, 1], words, &Options::default())
+    launch_with(
+        &with_out(body),
+        [1; 3],
+        [threads, 1, 1],
+        words,
+        &Options {
+            step_limit: 1 << 20,
+            ..Options::default()
+        },
+    )
 }
 
 /// A kernel with the usual registers around `body`.
