@@ -22,6 +22,7 @@ mod layout;
 mod message;
 mod modes;
 mod parse;
+pub mod partition;
 mod product;
 mod profile;
 pub mod proof;
@@ -55,6 +56,10 @@ pub use layout::Layout;
 pub use message::Message;
 pub use modes::SEARCH_LIMIT;
 pub use parse::{ParseError, ParseErrorKind, expect_parse};
+pub use partition::{
+    Operand, ThreadCopy, ThreadMma, Tile, TiledCopy, TiledMma, local_partition, local_tile,
+    thread_partition,
+};
 pub use product::{
     blocked_product, flat_product, logical_product, raked_product, tile_to_shape,
     tile_to_shape_swizzled, tiled_product, zipped_product,
