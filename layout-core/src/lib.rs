@@ -31,8 +31,10 @@ mod recast;
 mod relations;
 mod search;
 mod slice;
+pub mod space;
 mod swizzle;
 mod swizzled;
+pub mod typed;
 mod vectorize;
 
 pub use affine::{Affine, MAX_PARAMETERS, Parameter};

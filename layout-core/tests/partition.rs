@@ -420,31 +420,23 @@ fn ldmatrix_fills_what_the_mma_reads() {
     let wide = [layout("32:1"), layout("32:1"), layout("16:1")];
     let wide = TiledMma::with_tile(f16, &warps, &wide).unwrap();
     let s8 = TiledMma::new(atoms::MMA_M16N8K32_S8, &warps).unwrap();
+    let x4_bytes = atoms::LDMATRIX_X4.recast(8).unwrap();
+    let x2_bytes = atoms::LDMATRIX_X2.recast(8).unwrap();
     let row_major = "Sw<3,3,3> o (64,64):(64,1)";
     let column_major = "Sw<3,3,3> o (64,64):(1,64)";
-    for (atom, mma, operand, tensor) in [
-        (atoms::LDMATRIX_X4, plain, Operand::A, row_major),
-        (atoms::LDMATRIX_X4_TRANS, plain, Operand::A, column_major),
-        (atoms::LDMATRIX_X2, plain, Operand::B, row_major),
-        (atoms::LDMATRIX_X2_TRANS, plain, Operand::B, column_major),
-        (atoms::LDMATRIX_X1, plain, Operand::B, row_major),
-        (atoms::LDMATRIX_X4, wide, Operand::B, row_major),
-        (atoms::LDMATRIX_X4_TRANS, wide, Operand::B, column_major),
-        (
-            atoms::LDMATRIX_X4.recast(8).unwrap(),
-            s8,
-            Operand::A,
-            row_major,
-        ),
-        (
-            atoms::LDMATRIX_X2.recast(8).unwrap(),
-            s8,
-            Operand::B,
-            row_major,
-        ),
+    for &(atom, mma, operand, tensor) in &[
+        (atoms::LDMATRIX_X4, &plain, Operand::A, row_major),
+        (atoms::LDMATRIX_X4_TRANS, &plain, Operand::A, column_major),
+        (atoms::LDMATRIX_X2, &plain, Operand::B, row_major),
+        (atoms::LDMATRIX_X2_TRANS, &plain, Operand::B, column_major),
+        (atoms::LDMATRIX_X1, &plain, Operand::B, row_major),
+        (atoms::LDMATRIX_X4, &wide, Operand::B, row_major),
+        (atoms::LDMATRIX_X4_TRANS, &wide, Operand::B, column_major),
+        (x4_bytes, &s8, Operand::A, row_major),
+        (x2_bytes, &s8, Operand::B, row_major),
     ] {
         let tensor = swizzled(tensor);
-        let copy = TiledCopy::for_operand(atom, &mma, operand).unwrap();
+        let copy = TiledCopy::for_operand(atom, mma, operand).unwrap();
         // Memory holds at each offset the number of its coordinate.
         let mut memory = vec![-1; tensor.cosize() as usize];
         for i in 0..tensor.size() {

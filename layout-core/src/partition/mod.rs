@@ -189,7 +189,7 @@ pub(crate) const fn slicer_pair(first: &Slicer, second: &Slicer) -> Result<Slice
 ///
 /// # Errors
 ///
-/// Those of [`zipped_divide`] and [`slice`]: a tiler that does not fit, a coordinate that does not. Overhang is reported by
+/// Those of [`zipped_divide`] and [`slice()`]: a tiler that does not fit, a coordinate that does not. Overhang is reported by
 /// [`Tile::exact`].
 pub const fn local_tile(
     tensor: &Swizzled,
