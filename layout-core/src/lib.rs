@@ -59,7 +59,7 @@ pub use message::Message;
 pub use modes::SEARCH_LIMIT;
 pub use parse::{ParseError, ParseErrorKind, expect_parse};
 pub use partition::{
-    Operand, ThreadCopy, ThreadMma, Tile, TiledCopy, TiledMma, local_partition, local_tile,
+    Operand, Partitioned, ThreadCopy, ThreadMma, TiledCopy, TiledMma, local_partition, local_tile,
     thread_partition,
 };
 pub use product::{

@@ -63,7 +63,7 @@ impl CopyAtom {
     /// ```
     /// use layout_core::atoms;
     /// assert_eq!(atoms::CP_ASYNC_16.recast(16).unwrap().elements(), 8);
-    /// assert_eq!(atoms::LDMATRIX_X4.recast(32).unwrap().dst.to_string(), "((4,8),(1,4)):((1,4),(0,32))");
+    /// assert_eq!(atoms::LDMATRIX_X4.recast(32).unwrap().dst.to_string(), "((4,8),(1,4)):((1,4),(1,32))");
     /// assert!(atoms::LDMATRIX_X4_TRANS.recast(8).is_err()); // would tear pairs of bytes apart
     /// ```
     ///

@@ -14,13 +14,13 @@
 //! ([`crate::atoms`]). All of them work on composed layouts `Sw o offset o L`: dividing rearranges `L`, fixing moves an offset
 //! inside the swizzle, so the results are exact whatever the swizzle does.
 //!
-//! **Overhang.** A tile that does not divide reaches beyond the tensor. The result is a [`Tile`], which gives its layout only
-//! if nothing hangs over, or by the name [`Tile::rounded_up`]; [`Tile::contains`] is the predicate.
+//! **Overhang.** A tile that does not divide reaches beyond the tensor. The result is a [`Partitioned`], which gives its layout only
+//! if nothing hangs over, or by the name [`Partitioned::rounded_up`]; [`Partitioned::contains`] is the predicate.
 //!
 //! ```
 //! use layout_core::{Layout, Slicer, Swizzled, Tiler, local_partition, local_tile};
 //! let tensor = Swizzled::parse("(8,6):(1,8)").unwrap();
-//! // Tile (1,0) of the 4x3 tiles.
+//! // Partitioned (1,0) of the 4x3 tiles.
 //! let tile = local_tile(&tensor, &Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]), &Slicer::parse("(1,0)").unwrap());
 //! assert_eq!(tile.unwrap().exact().unwrap().to_string(), "4 o (4,3):(1,8)");
 //! // What thread 5 of 4x2 threads has: every fourth row from 1, every second column from 1.
@@ -48,7 +48,7 @@ use crate::swizzled::Swizzled;
 
 /// A part of a tensor that may reach beyond it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Tile {
+pub struct Partitioned {
     layout: Swizzled,
     guard: Layout,
     guard_offset: i64,
@@ -56,7 +56,7 @@ pub struct Tile {
     covered: IntTuple,
 }
 
-impl Tile {
+impl Partitioned {
     /// The part, if all of it lies inside the tensor.
     ///
     /// # Errors
@@ -140,11 +140,11 @@ const fn divide_and_slice(
     tensor: &Swizzled,
     tiler: &Tiler<'_>,
     slicer: &Slicer,
-) -> Result<Tile, LayoutError> {
+) -> Result<Partitioned, LayoutError> {
     let divided = attempt!(zipped_divide(&tensor.layout(), tiler));
     let (layout, offset) = attempt!(slice(slicer, &divided.rounded_up()));
     let (guard, guard_offset) = attempt!(slice(slicer, &divided.guard()));
-    Ok(Tile {
+    Ok(Partitioned {
         layout: attempt!(moved(tensor, offset, layout)),
         guard,
         guard_offset,
@@ -190,12 +190,12 @@ pub(crate) const fn slicer_pair(first: &Slicer, second: &Slicer) -> Result<Slice
 /// # Errors
 ///
 /// Those of [`zipped_divide`] and [`slice()`]: a tiler that does not fit, a coordinate that does not. Overhang is reported by
-/// [`Tile::exact`].
+/// [`Partitioned::exact`].
 pub const fn local_tile(
     tensor: &Swizzled,
     tiler: &Tiler<'_>,
     coordinate: &Slicer,
-) -> Result<Tile, LayoutError> {
+) -> Result<Partitioned, LayoutError> {
     let divided = attempt!(zipped_divide(&tensor.layout(), tiler)).rounded_up();
     let tile = attempt!(divided.get(0));
     let open = attempt!(all_open(tile.rank(), tile.depth() == 0));
@@ -213,7 +213,7 @@ pub const fn local_partition(
     tensor: &Swizzled,
     threads: &Layout,
     thread: i64,
-) -> Result<Tile, LayoutError> {
+) -> Result<Partitioned, LayoutError> {
     let tile = attempt!(product_each(&threads.shape()));
     let place = attempt!(preimage(threads, thread));
     let coordinate = attempt!(crate::idx2crd(place, &tile));
