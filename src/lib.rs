@@ -1,4 +1,7 @@
 //! Tilewright: a typed layout algebra for GPU tiles.
+#[cfg(feature = "host")]
+pub mod host;
+
 pub use layout_codegen as codegen;
 pub use layout_core::*;
 pub use layout_macros::*;

@@ -3,4 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod index;
+pub mod plan;
 pub mod ptx;
+pub mod sgemm;

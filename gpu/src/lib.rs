@@ -1,1 +1,49 @@
-//! CUDA at run time.
+//! CUDA at run time, on machines that may have none.
+//!
+//! Nothing here is linked: the driver (`libcuda`) and cuBLAS are opened when they are first asked for, so that a program
+//! using this crate builds and starts on any machine, and [`Gpu::open`] says in one sentence why there is no GPU to be had.
+//! What lies between is the little that running a generated kernel needs: [`Buffer`]s of device memory, [`Module`]s
+//! compiled from PTX text by the driver, [`Kernel`]s launched with arguments that are checked against the kernel's own
+//! parameter list, [`TensorMap`]s, times from events, cuBLAS as the yardstick ([`cublas`], [`cublaslt`]), and NVIDIA's
+//! assembler as an independent judge of the PTX ([`ptxas`]).
+//!
+//! Function declarations come from `cudarc`. Its safe layer is not used: it compiles PTX without the log that explains a
+//! refusal, and it trusts the caller to pass the arguments that the kernel expects. Here the driver is asked for the size
+//! of every parameter, so that no argument list, however wrong, makes it read memory that isn't ours.
+//!
+//! ```no_run
+//! use tilewright_gpu::{Arg, Gpu, GpuError, LaunchConfig};
+//!
+//! fn double(ptx: &str, input: &[f32]) -> Result<Vec<f32>, GpuError> {
+//!     let gpu = Gpu::open(0)?;
+//!     let kernel = gpu.load_ptx(ptx)?.kernel("double")?;
+//!     let data = gpu.upload(input)?;
+//!     let n = input.len() as u32;
+//!     kernel.launch(&LaunchConfig::new([n.div_ceil(256), 1, 1], [256, 1, 1]), &[Arg::from(&data), Arg::U32(n)])?;
+//!     data.download()
+//! }
+//! ```
+//!
+//! All memory operations and launches of one [`Gpu`] are in order, on one stream; a further [`Stream`] is in order with
+//! itself and with the plain copies. This crate is the only one of Tilewright's with `unsafe` code.
+
+mod buffer;
+pub mod cublas;
+pub mod cublaslt;
+mod device;
+mod driver;
+mod error;
+mod launch;
+mod library;
+mod module;
+pub mod ptxas;
+mod tensor_map;
+mod timing;
+
+pub use buffer::{Buffer, Element};
+pub use device::{DeviceInfo, Gpu, devices, driver_version};
+pub use error::GpuError;
+pub use launch::{Arg, LaunchConfig};
+pub use module::{Kernel, KernelAttributes, Module};
+pub use tensor_map::{Interleave, L2Promotion, MapElement, MapSwizzle, TensorMap, TensorMapSpec};
+pub use timing::{Event, Stream, TimeOptions, Timing};

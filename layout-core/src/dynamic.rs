@@ -15,7 +15,7 @@
 
 use core::ops::{Add, Mul};
 
-use num_traits::{Euclid, FromPrimitive, PrimInt, WrappingAdd, WrappingMul};
+use num_traits::{Euclid, FromPrimitive, PrimInt};
 
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -23,7 +23,8 @@ use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
 /// What an index is computed with. Constants are 64-bit; a narrower type may assume that they fit (they do, for a layout
-/// whose size and offsets fit).
+/// whose size and offsets fit). Sums and products are the type's own: an unsigned integer overflows on negative strides, as
+/// any arithmetic on it would.
 pub trait IndexInt: Clone + Add<Output = Self> + Mul<Output = Self> {
     /// The constant `value`.
     fn constant(value: i64) -> Self;
@@ -63,7 +64,7 @@ pub trait IndexInt: Clone + Add<Output = Self> + Mul<Output = Self> {
     }
 }
 
-impl<T: PrimInt + Euclid + FromPrimitive + WrappingAdd + WrappingMul> IndexInt for T {
+impl<T: PrimInt + Euclid + FromPrimitive> IndexInt for T {
     fn constant(value: i64) -> Self {
         // A constant that does not fit a narrow type is cut off, as its hardware would.
         T::from_i64(value).unwrap_or_else(|| {

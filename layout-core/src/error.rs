@@ -98,7 +98,7 @@ pub enum LayoutError {
         /// Steps of the right-hand mode (or of its remaining factor) that fit before the carry.
         run: i64,
     },
-    /// The modes of a right-hand layout compose one by one but carry into each other.
+    /// The steps of a right-hand mode carry into each other, or into those of the modes before it.
     ModesCarry {
         /// Leaf of the right-hand layout at which the sum goes over.
         mode: usize,
@@ -313,11 +313,11 @@ impl LayoutError {
                 .int(extent)
                 .text(":")
                 .int(stride)
-                .text(", and the modes before it together carry over mode ")
+                .text(", does not compose: its steps and those of the modes before it together carry over mode ")
                 .index(lhs_mode)
                 .text(" (extent ")
                 .int(lhs_extent)
-                .text(") of the coalesced left-hand layout; make them disjoint there"),
+                .text(") of the coalesced left-hand layout; choose a tile that divides that mode, or swap the modes"),
             Self::OutOfDomain { min, max, size } => m
                 .text("the right-hand layout reaches from ")
                 .int(min)

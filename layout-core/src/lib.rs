@@ -11,6 +11,7 @@ mod composed;
 mod composition;
 mod construct;
 mod coordinates;
+pub mod derive;
 mod divide;
 mod dynamic;
 mod error;

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Exactness: in `upcast`, coordinate `c` of `L` lies in unit `⌊L(c)/n⌋ = U(c')`, where `c'` is `c` with the digits inside the
-//! unit dropped. A mode that straddles units (`6:1` by 4) is refused, never rounded. Swizzles shift their `M` by `log₂ n`; when
+//! unit dropped. A mode that straddles units (`6:1` by 4), or ends inside one (`2:1` by 4) where no other mode goes on, is
+//! refused, never rounded. Swizzles shift their `M` by `log₂ n`; when
 //! that goes below 0 the bits of the swizzle that act inside the unit are dropped.
 
 use crate::error::{LayoutError, attempt, fits};
@@ -56,7 +57,7 @@ pub const fn upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
                 return Err(not_divisible(i, stride, n));
             }
             let dropped = if extent <= digits { extent } else { digits };
-            if extent % dropped != 0 || digits % dropped != 0 {
+            if extent % dropped != 0 || (dropped < digits && !continued(layout, extent * stride)) {
                 return Err(not_divisible(i, extent, digits));
             }
             inside += (dropped - 1) * stride;
@@ -69,6 +70,18 @@ pub const fn upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
         i += 1;
     }
     result.checked()
+}
+
+/// Whether a mode goes on at `stride`.
+const fn continued(layout: &Layout, stride: i64) -> bool {
+    let mut i = 0;
+    while i < layout.leaves() {
+        if layout.shape[i] > 1 && layout.stride[i] == stride {
+            return true;
+        }
+        i += 1;
+    }
+    false
 }
 
 const fn not_divisible(mode: usize, value: i64, divisor: i64) -> LayoutError {

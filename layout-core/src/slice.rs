@@ -1,6 +1,6 @@
 //! Slicing: fix some coordinates, keep the others.
 //!
-//! A [`Slicer`] is a coordinate with holes, `(_,2)` or `((_,1),_)`. [`slice`] keeps what the holes stand for and says at
+//! A [`Slicer`] is a coordinate with holes, `(_,2)` or `((_,1),_)`. [`slice`](slice()) keeps what the holes stand for and says at
 //! which offset the rest is fixed; [`dice`] keeps the other half. A hole stands for a whole mode, however nested.
 //!
 //! ```
@@ -118,17 +118,17 @@ pub const fn slice(slicer: &Slicer, layout: &Layout) -> Result<(Layout, i64), La
     Ok((kept, offset))
 }
 
-/// The modes of `layout` that the slicer fixes, as one tuple: what [`slice`] leaves out. `1:0` if there are none.
+/// The modes of `layout` that the slicer fixes, as one tuple: what [`slice`](slice()) leaves out. `1:0` if there are none.
 ///
 /// # Errors
 ///
-/// As [`slice`].
+/// As [`slice`](slice()).
 pub const fn dice(slicer: &Slicer, layout: &Layout) -> Result<Layout, LayoutError> {
     let (_, fixed, _) = attempt!(split(slicer, layout));
     Ok(fixed)
 }
 
-/// The elements of a tuple that the slicer leaves open, side by side; see [`slice`].
+/// The elements of a tuple that the slicer leaves open, side by side; see [`slice`](slice()).
 ///
 /// # Errors
 ///
@@ -314,7 +314,7 @@ impl Parts {
 ///
 /// # Errors
 ///
-/// As [`slice`].
+/// As [`slice`](slice()).
 pub const fn slice_swizzled(slicer: &Slicer, layout: &Swizzled) -> Result<Swizzled, LayoutError> {
     let (kept, offset) = attempt!(slice(slicer, &layout.layout()));
     let offset = attempt!(fits(

@@ -175,7 +175,11 @@ fn emit_field(
     let v = emit(pool, x, memo, sink);
     let from = type_of(pool, x);
     // Work at the wider of the two widths: bits of a wide value may come down, those of a narrow one go up.
-    let at = if from.wide() || ty.wide() { if from.signed() { Ty::S64 } else { Ty::U64 } } else { from };
+    let at = if from.wide() || ty.wide() {
+        if from.signed() { Ty::S64 } else { Ty::U64 }
+    } else {
+        from
+    };
     let mut v = resize(v, at, level, sink);
     if shift > 0 {
         v = sink.op(level, at, Op::Shl, &[v, Operand::Imm(shift.into())]);
@@ -183,9 +187,18 @@ fn emit_field(
         v = sink.op(level, at, Op::Shr, &[v, Operand::Imm((-shift).into())]);
     }
     let width = if at.wide() { u64::MAX } else { u32::MAX.into() };
-    let possible = if facts.nonnegative() { moved(facts.bits, shift) & width } else { width };
+    let possible = if facts.nonnegative() {
+        moved(facts.bits, shift) & width
+    } else {
+        width
+    };
     if possible & !mask != 0 {
-        v = sink.op(level, at, Op::And, &[v, Operand::Imm((mask & width) as i64)]);
+        v = sink.op(
+            level,
+            at,
+            Op::And,
+            &[v, Operand::Imm((mask & width) as i64)],
+        );
     }
     resize(v, ty, level, sink)
 }
@@ -199,7 +212,11 @@ fn emit_sum(
     sink: &mut dyn Sink,
 ) -> Operand {
     // The part of the outer levels is a value of its own, computed outside the loop.
-    let outer: Vec<_> = terms.iter().copied().filter(|&(_, x)| pool.facts(x).level < level).collect();
+    let outer: Vec<_> = terms
+        .iter()
+        .copied()
+        .filter(|&(_, x)| pool.facts(x).level < level)
+        .collect();
     let mut acc = None;
     let mut rest: Vec<(i64, Expr)> = terms.to_vec();
     if !outer.is_empty() && outer.len() < terms.len() {
@@ -220,10 +237,19 @@ fn emit_sum(
         let term_needs_wide = ty.wide() && !from.wide() && {
             let f = pool.facts(x);
             let (a, b) = (f.lo * i128::from(c), f.hi * i128::from(c));
-            let range = if from.signed() { -(1i128 << 31)..1i128 << 31 } else { 0..1i128 << 32 };
+            let range = if from.signed() {
+                -(1i128 << 31)..1i128 << 31
+            } else {
+                0..1i128 << 32
+            };
             !range.contains(&a) || !range.contains(&b)
         };
-        let fits = c > 0 && if from.signed() { c < 1 << 31 } else { c < 1 << 32 };
+        let fits = c > 0
+            && if from.signed() {
+                c < 1 << 31
+            } else {
+                c < 1 << 32
+            };
         if term_needs_wide && fits {
             let factor = Operand::Imm(c);
             acc = Some(match acc {
@@ -233,7 +259,11 @@ fn emit_sum(
             continue;
         }
         // A product that stays narrow is formed before it is widened.
-        let at = if ty.wide() && !from.wide() && !term_needs_wide && c != 1 { from } else { ty };
+        let at = if ty.wide() && !from.wide() && !term_needs_wide && c != 1 {
+            from
+        } else {
+            ty
+        };
         let v = resize(v, at, level, sink);
         let power = c > 0 && c.count_ones() == 1;
         if at == ty && !power && c != -1 {
@@ -246,7 +276,12 @@ fn emit_sum(
         }
         let v = match c {
             1 | -1 => v,
-            _ if power => sink.op(level, at, Op::Shl, &[v, Operand::Imm(c.trailing_zeros().into())]),
+            _ if power => sink.op(
+                level,
+                at,
+                Op::Shl,
+                &[v, Operand::Imm(c.trailing_zeros().into())],
+            ),
             _ => sink.op(level, at, Op::Mul, &[v, Operand::Imm(c)]),
         };
         let v = resize(v, ty, level, sink);
@@ -275,11 +310,24 @@ pub fn magic(d: u64, n: u64, product_below: u128) -> Option<(u64, u32)> {
     })
 }
 
-fn emit_div(pool: &mut Pool, x: Expr, d: i64, level: Level, memo: &mut Memo, sink: &mut dyn Sink) -> Operand {
+fn emit_div(
+    pool: &mut Pool,
+    x: Expr,
+    d: i64,
+    level: Level,
+    memo: &mut Memo,
+    sink: &mut dyn Sink,
+) -> Operand {
     let facts = pool.facts(x);
     let ty = type_of(pool, x);
     let v = emit(pool, x, memo, sink);
-    let out = |v: Operand, sink: &mut dyn Sink| if ty.wide() && facts.hi / i128::from(d) < 1 << 32 { resize(v, Ty::U32, level, sink) } else { v };
+    let out = |v: Operand, sink: &mut dyn Sink| {
+        if ty.wide() && facts.hi / i128::from(d) < 1 << 32 {
+            resize(v, Ty::U32, level, sink)
+        } else {
+            v
+        }
+    };
     if ty.wide() || !facts.nonnegative() {
         let q = sink.op(level, ty, Op::Div, &[v, Operand::Imm(d)]);
         return out(q, sink);
@@ -292,7 +340,16 @@ fn emit_div(pool: &mut Pool, x: Expr, d: i64, level: Level, memo: &mut Memo, sin
     match magic(d as u64, n, 1 << 64) {
         Some((m, p)) if p >= 32 => {
             let high = sink.op(level, Ty::U32, Op::MulHi, &[v, Operand::Imm(m as i64)]);
-            if p == 32 { high } else { sink.op(level, Ty::U32, Op::Shr, &[high, Operand::Imm((p - 32).into())]) }
+            if p == 32 {
+                high
+            } else {
+                sink.op(
+                    level,
+                    Ty::U32,
+                    Op::Shr,
+                    &[high, Operand::Imm((p - 32).into())],
+                )
+            }
         }
         _ => sink.op(level, Ty::U32, Op::Div, &[v, Operand::Imm(d)]),
     }
@@ -311,7 +368,11 @@ impl Sink for Counter {
         // A hardware division is a subroutine of some twenty instructions.
         self.instructions += if op == Op::Div { 20 } else { 1 };
         self.next += 1;
-        let ty = if matches!(op, Op::MulWide | Op::MadWide) { if ty.signed() { Ty::S64 } else { Ty::U64 } } else { ty };
+        let ty = if matches!(op, Op::MulWide | Op::MadWide) {
+            if ty.signed() { Ty::S64 } else { Ty::U64 }
+        } else {
+            ty
+        };
         Operand::Reg(self.next, ty)
     }
 

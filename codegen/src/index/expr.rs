@@ -140,19 +140,47 @@ impl Pool {
     /// The constant `c`.
     pub fn constant(&mut self, c: i64) -> Expr {
         let bits = if c < 0 { u64::MAX } else { c as u64 };
-        self.intern(Node::Const(c), Facts { lo: c.into(), hi: c.into(), bits, level: 0 })
+        self.intern(
+            Node::Const(c),
+            Facts {
+                lo: c.into(),
+                hi: c.into(),
+                bits,
+                level: 0,
+            },
+        )
     }
 
     /// A variable with values in `lo..=hi`. The same name gives the same variable (its range is that of the first call).
     pub fn var(&mut self, name: &str, lo: i64, hi: i64, level: Level) -> Expr {
         let bits = if lo < 0 { u64::MAX } else { cover(hi.into()) };
-        self.intern(Node::Var { name: name.to_owned() }, Facts { lo: lo.into(), hi: hi.into(), bits, level })
+        self.intern(
+            Node::Var {
+                name: name.to_owned(),
+            },
+            Facts {
+                lo: lo.into(),
+                hi: hi.into(),
+                bits,
+                level,
+            },
+        )
     }
 
     /// A variable in `0..=hi` that is a multiple of 2^`align`.
     pub fn var_aligned(&mut self, name: &str, hi: i64, align: u32, level: Level) -> Expr {
         let bits = cover(hi.into()) & (u64::MAX << align);
-        self.intern(Node::Var { name: name.to_owned() }, Facts { lo: 0, hi: hi.into(), bits, level })
+        self.intern(
+            Node::Var {
+                name: name.to_owned(),
+            },
+            Facts {
+                lo: 0,
+                hi: hi.into(),
+                bits,
+                level,
+            },
+        )
     }
 
     /// `e` as the one atom of a sum: what a rule must not take apart.
@@ -202,14 +230,24 @@ impl Pool {
             Node::Const(c) => (*c).into(),
             Node::Var { name } => value(name).into(),
             Node::Sum(terms, k) => {
-                terms.iter().map(|&(c, x)| i128::from(c) * self.evaluate(x, value)).sum::<i128>() + i128::from(*k)
+                terms
+                    .iter()
+                    .map(|&(c, x)| i128::from(c) * self.evaluate(x, value))
+                    .sum::<i128>()
+                    + i128::from(*k)
             }
             Node::Field { x, shift, mask } => {
                 let x = self.evaluate(*x, value);
-                let moved = if *shift >= 0 { x << *shift } else { x >> -*shift };
+                let moved = if *shift >= 0 {
+                    x << *shift
+                } else {
+                    x >> -*shift
+                };
                 moved & i128::from(*mask)
             }
-            Node::Xor(items) => items.iter().fold(0, |acc, &x| acc ^ self.evaluate(x, value)),
+            Node::Xor(items) => items
+                .iter()
+                .fold(0, |acc, &x| acc ^ self.evaluate(x, value)),
             Node::Mul(a, b) => self.evaluate(*a, value) * self.evaluate(*b, value),
             Node::Div(x, d) => self.evaluate(*x, value).div_euclid((*d).into()),
             Node::Pin(x) => self.evaluate(*x, value),

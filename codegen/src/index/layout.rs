@@ -19,7 +19,11 @@ pub fn index(pool: &mut Pool, layout: &Layout, coords: &[Expr]) -> Result<Expr, 
         return Ok(mode_index(pool, layout, coords[0]));
     }
     if coords.len() != layout.rank() {
-        return Err(LayoutError::RankMismatch { operation: "index", left: layout.rank(), right: coords.len() });
+        return Err(LayoutError::RankMismatch {
+            operation: "index",
+            left: layout.rank(),
+            right: coords.len(),
+        });
     }
     let mut sum = pool.constant(0);
     for (i, &c) in coords.iter().enumerate() {
@@ -36,7 +40,11 @@ fn mode_index(pool: &mut Pool, mode: &Layout, coord: Expr) -> Expr {
     let leaves = mode.leaves();
     for i in 0..leaves {
         let (extent, stride) = mode.leaf(i);
-        let digit = if i + 1 == leaves { rest } else { pool.rem(rest, extent) };
+        let digit = if i + 1 == leaves {
+            rest
+        } else {
+            pool.rem(rest, extent)
+        };
         if i + 1 < leaves {
             rest = pool.div(rest, extent);
         }
@@ -52,7 +60,11 @@ pub fn swizzle(pool: &mut Pool, sw: Swizzle, y: Expr) -> Expr {
         return y;
     }
     let bits = ((1u64 << sw.b()) - 1) << sw.m();
-    let (target, shift) = if sw.s() >= 0 { (bits, -sw.s()) } else { (bits << -sw.s(), -sw.s()) };
+    let (target, shift) = if sw.s() >= 0 {
+        (bits, -sw.s())
+    } else {
+        (bits << -sw.s(), -sw.s())
+    };
     let distributed = {
         let moved = pool.field(y, shift, target);
         pool.xor(y, moved)
@@ -67,11 +79,19 @@ pub fn swizzle(pool: &mut Pool, sw: Swizzle, y: Expr) -> Expr {
         let moved = pool.field(y, shift, target);
         pool.xor(y, moved)
     };
-    if cost(pool, &[whole]) < cost(pool, &[distributed]) { whole } else { distributed }
+    if cost(pool, &[whole]) < cost(pool, &[distributed]) {
+        whole
+    } else {
+        distributed
+    }
 }
 
 /// The index of `Sw o offset o L`, one linear coordinate for each mode of L.
-pub fn swizzled_index(pool: &mut Pool, layout: &Swizzled, coords: &[Expr]) -> Result<Expr, LayoutError> {
+pub fn swizzled_index(
+    pool: &mut Pool,
+    layout: &Swizzled,
+    coords: &[Expr],
+) -> Result<Expr, LayoutError> {
     let y = index(pool, &layout.layout(), coords)?;
     let offset = pool.constant(layout.offset());
     let y = pool.add(y, offset);
@@ -80,7 +100,11 @@ pub fn swizzled_index(pool: &mut Pool, layout: &Swizzled, coords: &[Expr]) -> Re
 
 /// The index of a layout with run-time strides, written as a combination of static layouts of one shape: `Σ value(p)·L_p(c)`, where
 /// the value of a term is an expression (none stands for 1). `(8,64):(ld,1)` is `1·(8,64):(0,1) + ld·(8,64):(1,0)`.
-pub fn combined_index(pool: &mut Pool, terms: &[(Option<Expr>, Layout)], coords: &[Expr]) -> Result<Expr, LayoutError> {
+pub fn combined_index(
+    pool: &mut Pool,
+    terms: &[(Option<Expr>, Layout)],
+    coords: &[Expr],
+) -> Result<Expr, LayoutError> {
     let mut sum = pool.constant(0);
     for (value, term) in terms {
         let part = index(pool, term, coords)?;

@@ -31,7 +31,10 @@ impl Pool {
     /// `c·e`. Distributes over sums: `c·(Σ cᵢxᵢ + k) = Σ (c·cᵢ)xᵢ + c·k`.
     pub fn scale(&mut self, e: Expr, c: i64) -> Expr {
         let (terms, k) = self.terms(e);
-        let terms = terms.into_iter().map(|(d, x)| (d.wrapping_mul(c), x)).collect();
+        let terms = terms
+            .into_iter()
+            .map(|(d, x)| (d.wrapping_mul(c), x))
+            .collect();
         self.sum(terms, k.wrapping_mul(c))
     }
 
@@ -70,10 +73,25 @@ impl Pool {
         let (a, b) = if a <= b { (a, b) } else { (b, a) };
         let (fa, fb) = (self.facts(a), self.facts(b));
         let corners = [fa.lo * fb.lo, fa.lo * fb.hi, fa.hi * fb.lo, fa.hi * fb.hi];
-        let (lo, hi) = (corners.into_iter().min().unwrap_or(0), corners.into_iter().max().unwrap_or(0));
+        let (lo, hi) = (
+            corners.into_iter().min().unwrap_or(0),
+            corners.into_iter().max().unwrap_or(0),
+        );
         let zeros = (fa.trailing_zeros() + fb.trailing_zeros()).min(63);
-        let bits = if lo < 0 { u64::MAX } else { cover(hi) & (u64::MAX << zeros) };
-        self.intern(Node::Mul(a, b), Facts { lo, hi, bits, level: fa.level.max(fb.level) })
+        let bits = if lo < 0 {
+            u64::MAX
+        } else {
+            cover(hi) & (u64::MAX << zeros)
+        };
+        self.intern(
+            Node::Mul(a, b),
+            Facts {
+                lo,
+                hi,
+                bits,
+                level: fa.level.max(fb.level),
+            },
+        )
     }
 
     /// The sum of `terms` and `k` in normal form.
@@ -96,7 +114,10 @@ impl Pool {
         for (c, x) in flat {
             match self.diagonal(c, x) {
                 // 2ᵃ·((x << d) & m) + 2ᵇ·((x << e) & n) = (x << d+a) & (m|n) on one diagonal, where the masks are disjoint
-                Some(f) => match diagonals.iter_mut().find(|g| g.x == f.x && g.shift == f.shift && g.mask & f.mask == 0) {
+                Some(f) => match diagonals
+                    .iter_mut()
+                    .find(|g| g.x == f.x && g.shift == f.shift && g.mask & f.mask == 0)
+                {
                     Some(g) => g.mask |= f.mask,
                     None => diagonals.push(f),
                 },
@@ -122,7 +143,8 @@ impl Pool {
         if let ([(1, x)], 0) = (&terms[..], k) {
             return *x;
         }
-        let (mut lo, mut hi, mut level, mut align) = (i128::from(k), i128::from(k), 0, k.trailing_zeros());
+        let (mut lo, mut hi, mut level, mut align) =
+            (i128::from(k), i128::from(k), 0, k.trailing_zeros());
         let (mut seen, mut disjoint) = (k.max(0) as u64, k >= 0);
         for &(c, x) in &terms {
             let f = self.facts(x);
@@ -145,7 +167,15 @@ impl Pool {
             bits &= seen;
             hi = hi.min(seen.into());
         }
-        self.intern(Node::Sum(terms, k), Facts { lo, hi, bits, level })
+        self.intern(
+            Node::Sum(terms, k),
+            Facts {
+                lo,
+                hi,
+                bits,
+                level,
+            },
+        )
     }
 
     /// `c·x` as a diagonal, if c is a power of two and x is never negative.
@@ -158,34 +188,69 @@ impl Pool {
             return None;
         }
         Some(match self.node(x) {
-            Node::Field { x, shift, mask } => Diagonal { x: *x, shift: shift + up, mask: moved(*mask, up) },
-            _ => Diagonal { x, shift: up, mask: moved(self.facts(x).bits, up) },
+            Node::Field { x, shift, mask } => Diagonal {
+                x: *x,
+                shift: shift + up,
+                mask: moved(*mask, up),
+            },
+            _ => Diagonal {
+                x,
+                shift: up,
+                mask: moved(self.facts(x).bits, up),
+            },
         })
     }
 
     /// A diagonal as a coefficient and an atom. (x << d) & mask = 2ᵈ·x if the mask keeps every bit that x can have.
     fn diagonal_term(&mut self, f: Diagonal) -> (i64, Expr) {
         let all = self.facts(f.x);
-        if f.shift >= 0 && all.nonnegative() && moved(all.bits, f.shift) & !f.mask == 0 && f.shift < 62 {
+        if f.shift >= 0
+            && all.nonnegative()
+            && moved(all.bits, f.shift) & !f.mask == 0
+            && f.shift < 62
+        {
             return (1 << f.shift, f.x);
         }
         // Bits that can never be one are no part of the mask: (x << d) & m = (x << d) & (m & bits(x << d)).
-        let mask = if all.nonnegative() { f.mask & moved(all.bits, f.shift) } else { f.mask };
+        let mask = if all.nonnegative() {
+            f.mask & moved(all.bits, f.shift)
+        } else {
+            f.mask
+        };
         if mask == 0 {
             let zero = self.constant(0);
             return (0, zero);
         }
-        let mut facts = Facts { lo: 0, hi: mask.into(), bits: mask, level: all.level };
+        let mut facts = Facts {
+            lo: 0,
+            hi: mask.into(),
+            bits: mask,
+            level: all.level,
+        };
         if all.nonnegative() && f.shift < 0 {
             facts.hi = facts.hi.min(all.hi >> -f.shift);
         }
-        (1, self.intern(Node::Field { x: f.x, shift: f.shift, mask }, facts))
+        (
+            1,
+            self.intern(
+                Node::Field {
+                    x: f.x,
+                    shift: f.shift,
+                    mask,
+                },
+                facts,
+            ),
+        )
     }
 
     /// `e` as an exclusive or of diagonals and a constant: possible without loss if its terms occupy disjoint bits; otherwise
     /// `e` itself is the one diagonal.
     fn diagonals(&mut self, e: Expr) -> (Vec<Diagonal>, u64) {
-        let own = Diagonal { x: e, shift: 0, mask: self.facts(e).bits };
+        let own = Diagonal {
+            x: e,
+            shift: 0,
+            mask: self.facts(e).bits,
+        };
         match self.node(e).clone() {
             Node::Const(c) => (Vec::new(), c as u64),
             Node::Field { x, shift, mask } => (vec![Diagonal { x, shift, mask }], 0),
@@ -236,9 +301,15 @@ impl Pool {
         let kept: Vec<(i64, Expr)> = terms
             .iter()
             .copied()
-            .filter(|&(c, x)| ((c.trailing_zeros() + self.facts(x).trailing_zeros()) as i32) < top || whole)
+            .filter(|&(c, x)| {
+                ((c.trailing_zeros() + self.facts(x).trailing_zeros()) as i32) < top || whole
+            })
             .collect();
-        let k = if whole || top >= 63 { k } else { k & ((1i64 << top) - 1) };
+        let k = if whole || top >= 63 {
+            k
+        } else {
+            k & ((1i64 << top) - 1)
+        };
         let e = self.intern_sum(kept, k);
         let full = self.facts(e);
         let whole = full.nonnegative() && moved(full.bits, shift) & !mask == 0;
@@ -261,7 +332,11 @@ impl Pool {
                 let rest = self.intern_sum(rest, k_rest);
                 let f = self.facts(rest);
                 if f.nonnegative() {
-                    let rest = if f.hi < 1i128 << low { self.constant(0) } else { self.field(rest, shift, u64::MAX >> low) };
+                    let rest = if f.hi < 1i128 << low {
+                        self.constant(0)
+                    } else {
+                        self.field(rest, shift, u64::MAX >> low)
+                    };
                     return self.add(high, rest);
                 }
             }
@@ -270,7 +345,11 @@ impl Pool {
         let (parts, k) = self.diagonals(e);
         let parts = parts
             .into_iter()
-            .map(|f| Diagonal { x: f.x, shift: f.shift + shift, mask: moved(f.mask, shift) & mask })
+            .map(|f| Diagonal {
+                x: f.x,
+                shift: f.shift + shift,
+                mask: moved(f.mask, shift) & mask,
+            })
             .collect();
         self.xor_of(parts, moved(k, shift) & mask)
     }
@@ -282,7 +361,11 @@ impl Pool {
 
     /// `⌊e / 2ᵏ⌋`.
     pub fn shr(&mut self, e: Expr, k: u32) -> Expr {
-        if k == 0 { e } else { self.field(e, -(k as i32), u64::MAX >> k) }
+        if k == 0 {
+            e
+        } else {
+            self.field(e, -(k as i32), u64::MAX >> k)
+        }
     }
 
     /// `a ^ b`, of values that are never negative.
@@ -337,8 +420,17 @@ impl Pool {
                 continue;
             }
             group.sort_by_key(|&x| (self.as_const(x).is_some(), x));
-            let level = group.iter().map(|&x| self.facts(x).level).max().unwrap_or(0);
-            let facts = Facts { lo: 0, hi: union.into(), bits: union, level };
+            let level = group
+                .iter()
+                .map(|&x| self.facts(x).level)
+                .max()
+                .unwrap_or(0);
+            let facts = Facts {
+                lo: 0,
+                hi: union.into(),
+                bits: union,
+                level,
+            };
             terms.push((1, self.intern(Node::Xor(group), facts)));
         }
         let mut sum = self.constant(adds as i64);
@@ -359,7 +451,11 @@ impl Pool {
         let (terms, k) = self.terms(e);
         let (mut high, mut rest) = (Vec::new(), Vec::new());
         for (c, x) in terms {
-            if c % d == 0 { high.push((c / d, x)) } else { rest.push((c, x)) }
+            if c % d == 0 {
+                high.push((c / d, x))
+            } else {
+                rest.push((c, x))
+            }
         }
         let (mut k_high, mut k_rest) = (k.div_euclid(d), k.rem_euclid(d));
         let mut rest_expr = self.intern_sum(rest.clone(), k_rest);
@@ -382,7 +478,15 @@ impl Pool {
                 self.div(x, inner * d)
             } else {
                 let (lo, hi) = (f.lo.max(0) / i128::from(d), f.hi / i128::from(d));
-                self.intern(Node::Div(rest_expr, d), Facts { lo, hi, bits: cover(hi), level: f.level })
+                self.intern(
+                    Node::Div(rest_expr, d),
+                    Facts {
+                        lo,
+                        hi,
+                        bits: cover(hi),
+                        level: f.level,
+                    },
+                )
             }
         };
         let high = self.sum(high, k_high);
@@ -402,7 +506,11 @@ impl Pool {
         let (terms, k) = self.terms(e);
         let rest: Vec<_> = terms.iter().copied().filter(|(c, _)| c % d != 0).collect();
         let rest = self.intern_sum(rest, k.rem_euclid(d));
-        let e = if self.facts(rest).nonnegative() { rest } else { e };
+        let e = if self.facts(rest).nonnegative() {
+            rest
+        } else {
+            e
+        };
         let q = self.div(e, d);
         if self.as_const(q) == Some(0) {
             return e;
@@ -418,7 +526,12 @@ impl Pool {
         if f.lo >= lo && f.hi <= hi {
             return e;
         }
-        let facts = Facts { lo: f.lo.max(lo), hi: f.hi.min(hi), bits: cover(hi), level: f.level };
+        let facts = Facts {
+            lo: f.lo.max(lo),
+            hi: f.hi.min(hi),
+            bits: cover(hi),
+            level: f.level,
+        };
         self.intern(Node::Pin(e), facts)
     }
 }

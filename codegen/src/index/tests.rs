@@ -24,10 +24,23 @@ fn everywhere(pool: &Pool, e: Expr, f: impl Fn(i128, i128) -> i128, what: &str) 
     for x in 0..=X_HI {
         for y in 0..=Y_HI {
             let got = pool.evaluate(e, &|name| if name == "x" { x } else { y });
-            assert_eq!(got, f(x.into(), y.into()), "{what} at x={x} y={y}: {:?}", pool.node(e));
-            assert!(facts.lo <= got && got <= facts.hi, "{what}: {got} outside {facts:?}");
+            assert_eq!(
+                got,
+                f(x.into(), y.into()),
+                "{what} at x={x} y={y}: {:?}",
+                pool.node(e)
+            );
+            assert!(
+                facts.lo <= got && got <= facts.hi,
+                "{what}: {got} outside {facts:?}"
+            );
             if facts.lo >= 0 {
-                assert_eq!(got & !i128::from(facts.bits), 0, "{what}: {got:#x} has a bit outside {:#x}", facts.bits);
+                assert_eq!(
+                    got & !i128::from(facts.bits),
+                    0,
+                    "{what}: {got:#x} has a bit outside {:#x}",
+                    facts.bits
+                );
             }
         }
     }
@@ -61,8 +74,14 @@ impl Sink for Machine<'_> {
             Op::Mul => (wrap(get(0).wrapping_mul(get(1)), ty), ty),
             Op::Mad => (wrap(get(0).wrapping_mul(get(1)) + get(2), ty), ty),
             Op::MulWide => (wrap(wrap(get(0), ty) * wrap(get(1), ty), wide), wide),
-            Op::MadWide => (wrap(wrap(get(0), ty) * wrap(get(1), ty) + get(2), wide), wide),
-            Op::MulHi => (wrap(get(0) * get(1) >> if ty.wide() { 64 } else { 32 }, ty), ty),
+            Op::MadWide => (
+                wrap(wrap(get(0), ty) * wrap(get(1), ty) + get(2), wide),
+                wide,
+            ),
+            Op::MulHi => (
+                wrap(get(0) * get(1) >> if ty.wide() { 64 } else { 32 }, ty),
+                ty,
+            ),
             Op::Shl => (wrap(get(0) << get(1), ty), ty),
             Op::Shr => (wrap(wrap(get(0), ty) >> get(1), ty), ty),
             Op::And => (wrap(get(0) & get(1), ty), ty),
@@ -95,62 +114,111 @@ fn every_operation_equals_its_definition_on_random_expressions() {
             if fa.hi > 1 << 28 || fb.hi > 1 << 28 || fa.lo < -(1 << 28) {
                 continue;
             }
-            let before = |pool: &Pool, e: Expr, x: i128, y: i128| pool.evaluate(e, &|n| if n == "x" { x as i64 } else { y as i64 });
+            let before = |pool: &Pool, e: Expr, x: i128, y: i128| {
+                pool.evaluate(e, &|n| if n == "x" { x as i64 } else { y as i64 })
+            };
             let copy = pool.clone();
             let what = format!("round {round} step {step}");
             let e = match random.below(11) {
                 0 => {
                     let e = pool.add(a, b);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) + before(&copy, b, x, y), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) + before(&copy, b, x, y),
+                        &what,
+                    );
                     e
                 }
                 1 => {
                     let e = pool.scale(a, k);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) * i128::from(k), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) * i128::from(k),
+                        &what,
+                    );
                     e
                 }
                 2 => {
                     let e = pool.mul(a, b);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) * before(&copy, b, x, y), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) * before(&copy, b, x, y),
+                        &what,
+                    );
                     e
                 }
                 3 if fa.lo >= 0 && fb.lo >= 0 => {
                     let e = pool.xor(a, b);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) ^ before(&copy, b, x, y), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) ^ before(&copy, b, x, y),
+                        &what,
+                    );
                     e
                 }
                 4 if fa.lo >= 0 => {
                     let e = pool.div(a, k);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) / i128::from(k), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) / i128::from(k),
+                        &what,
+                    );
                     e
                 }
                 5 if fa.lo >= 0 => {
                     let e = pool.rem(a, k);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) % i128::from(k), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) % i128::from(k),
+                        &what,
+                    );
                     e
                 }
                 6 if fa.lo >= 0 => {
                     let (shift, mask) = (random.below(9) as i32 - 4, random.below(1 << 12));
                     let e = pool.field(a, shift, mask);
-                    let reference = |v: i128| (if shift >= 0 { v << shift } else { v >> -shift }) & i128::from(mask);
+                    let reference = |v: i128| {
+                        (if shift >= 0 { v << shift } else { v >> -shift }) & i128::from(mask)
+                    };
                     everywhere(&pool, e, |x, y| reference(before(&copy, a, x, y)), &what);
                     e
                 }
                 7 => {
                     let c = pool.constant(k);
                     let e = pool.add(a, c);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) + i128::from(k), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) + i128::from(k),
+                        &what,
+                    );
                     e
                 }
                 8 if fa.lo >= 0 => {
                     let c = pool.constant(k);
                     let e = pool.xor(a, c);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) ^ i128::from(k), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) ^ i128::from(k),
+                        &what,
+                    );
                     e
                 }
                 9 => {
                     let e = pool.sub(a, b);
-                    everywhere(&pool, e, |x, y| before(&copy, a, x, y) - before(&copy, b, x, y), &what);
+                    everywhere(
+                        &pool,
+                        e,
+                        |x, y| before(&copy, a, x, y) - before(&copy, b, x, y),
+                        &what,
+                    );
                     e
                 }
                 10 => {
@@ -165,12 +233,21 @@ fn every_operation_equals_its_definition_on_random_expressions() {
             for x in [0, 1, 7, 13, X_HI] {
                 for y in [0, 3, 8, Y_HI] {
                     let value = |n: &str| if n == "x" { x } else { y };
-                    let mut machine = Machine { values: Vec::new(), var: &value };
-                    let got = match emit(&mut pool, e, &mut super::code::Memo::new(), &mut machine) {
+                    let mut machine = Machine {
+                        values: Vec::new(),
+                        var: &value,
+                    };
+                    let got = match emit(&mut pool, e, &mut super::code::Memo::new(), &mut machine)
+                    {
                         Operand::Imm(k) => k.into(),
                         Operand::Reg(id, _) => machine.values[id as usize],
                     };
-                    assert_eq!(got, pool.evaluate(e, &value), "{what}: code at x={x} y={y} {:?}", pool.node(e));
+                    assert_eq!(
+                        got,
+                        pool.evaluate(e, &value),
+                        "{what}: code at x={x} y={y} {:?}",
+                        pool.node(e)
+                    );
                 }
             }
         }
@@ -183,7 +260,11 @@ fn division_by_multiplication_is_exact_over_its_range() {
         for n in [d - 1, d, 255, 1000, 65535] {
             let (m, p) = magic(d, n, 1 << 64).expect("16-bit ranges always have a multiplier");
             for x in 0..=n {
-                assert_eq!((u128::from(x) * u128::from(m)) >> p, u128::from(x / d), "{x} / {d} with m={m} p={p}");
+                assert_eq!(
+                    (u128::from(x) * u128::from(m)) >> p,
+                    u128::from(x / d),
+                    "{x} / {d} with m={m} p={p}"
+                );
             }
         }
     }

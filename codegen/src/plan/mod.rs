@@ -14,7 +14,9 @@ mod problem;
 use std::fmt;
 
 pub use launch::{Argument, ArgumentValue, Launch};
-pub use obligation::{AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal};
+pub use obligation::{
+    AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
+};
 pub use problem::{DataType, Gemm, Operands, ProblemError, Trans};
 
 /// A layout of a plan, with what it means.
@@ -44,8 +46,16 @@ pub struct Emitted {
 impl Emitted {
     /// The lines (from 1) of the PTX text whose instruction is tagged with the name of a shared access.
     pub fn lines_of(&self, access: &str) -> Vec<usize> {
-        let tagged = |line: &str| line.rsplit_once(" // ").is_some_and(|(_, tag)| tag == access);
-        self.ptx.lines().enumerate().filter(|(_, line)| tagged(line)).map(|(i, _)| i + 1).collect()
+        let tagged = |line: &str| {
+            line.rsplit_once(" // ")
+                .is_some_and(|(_, tag)| tag == access)
+        };
+        self.ptx
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| tagged(line))
+            .map(|(i, _)| i + 1)
+            .collect()
     }
 }
 
@@ -61,7 +71,15 @@ impl fmt::Display for Arch {
 
 impl Arch {
     /// The architectures that kernels are checked for.
-    pub const ALL: [Arch; 7] = [Arch(75), Arch(80), Arch(86), Arch(89), Arch(90), Arch(100), Arch(120)];
+    pub const ALL: [Arch; 7] = [
+        Arch(75),
+        Arch(80),
+        Arch(86),
+        Arch(89),
+        Arch(90),
+        Arch(100),
+        Arch(120),
+    ];
 
     /// The lowest PTX version that knows this architecture (PTX ISA, release history of the targets).
     pub fn ptx_version(self) -> &'static str {
@@ -81,7 +99,11 @@ impl std::str::FromStr for Arch {
     type Err = PlanError;
 
     fn from_str(s: &str) -> Result<Self, PlanError> {
-        let known = s.strip_prefix("sm_").and_then(|n| n.parse().ok()).map(Arch).filter(|a| Arch::ALL.contains(a));
+        let known = s
+            .strip_prefix("sm_")
+            .and_then(|n| n.parse().ok())
+            .map(Arch)
+            .filter(|a| Arch::ALL.contains(a));
         known.ok_or_else(|| PlanError::UnknownArch(s.to_owned()))
     }
 }
@@ -144,16 +166,31 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownPlan { asked, known } => {
-                write!(f, "there is no plan `{asked}`; the plans are auto, {}", known.join(", "))
+                write!(
+                    f,
+                    "there is no plan `{asked}`; the plans are auto, {}",
+                    known.join(", ")
+                )
             }
             Self::UnknownArch(asked) => {
                 let known: Vec<_> = Arch::ALL.iter().map(ToString::to_string).collect();
-                write!(f, "there is no architecture `{asked}` here; known are {}", known.join(", "))
+                write!(
+                    f,
+                    "there is no architecture `{asked}` here; known are {}",
+                    known.join(", ")
+                )
             }
             Self::ArchTooOld { plan, asked, needs } => {
-                write!(f, "plan {plan} needs {needs} or later, and {asked} was asked for")
+                write!(
+                    f,
+                    "plan {plan} needs {needs} or later, and {asked} was asked for"
+                )
             }
-            Self::WrongType { plan, asked, serves } => write!(f, "plan {plan} computes in {serves}, not in {asked}"),
+            Self::WrongType {
+                plan,
+                asked,
+                serves,
+            } => write!(f, "plan {plan} computes in {serves}, not in {asked}"),
             Self::Problem(e) => e.fmt(f),
             Self::Refused(e) => e.fmt(f),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
@@ -229,7 +266,10 @@ pub trait Plan: Send + Sync {
 
 /// All plans.
 pub fn plans() -> Vec<Box<dyn Plan>> {
-    crate::sgemm::SgemmPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>).collect()
+    crate::sgemm::SgemmPlan::ALL
+        .iter()
+        .map(|p| Box::new(*p) as Box<dyn Plan>)
+        .collect()
 }
 
 /// The plan of a name.
@@ -238,8 +278,14 @@ pub fn plans() -> Vec<Box<dyn Plan>> {
 ///
 /// [`PlanError::UnknownPlan`] with the names there are.
 pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
-    plans().into_iter().find(|p| p.name() == name).ok_or_else(|| PlanError::UnknownPlan {
-        asked: name.to_owned(),
-        known: crate::sgemm::SgemmPlan::ALL.iter().map(|p| p.label()).collect(),
-    })
+    plans()
+        .into_iter()
+        .find(|p| p.name() == name)
+        .ok_or_else(|| PlanError::UnknownPlan {
+            asked: name.to_owned(),
+            known: crate::sgemm::SgemmPlan::ALL
+                .iter()
+                .map(|p| p.label())
+                .collect(),
+        })
 }

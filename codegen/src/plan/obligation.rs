@@ -51,7 +51,11 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the plan is not emitted, because this does not hold: {}. {}", self.obligation, self.reason)
+        write!(
+            f,
+            "the plan is not emitted, because this does not hold: {}. {}",
+            self.obligation, self.reason
+        )
     }
 }
 
@@ -63,9 +67,17 @@ impl std::error::Error for Refusal {}
 ///
 /// An element that is missed, hit twice or outside.
 pub fn prove_bijection(name: &str, map: &Swizzled, n: i64) -> Result<Obligation, Refusal> {
-    let refuse = |reason: String| Err(Refusal { obligation: name.to_owned(), reason });
+    let refuse = |reason: String| {
+        Err(Refusal {
+            obligation: name.to_owned(),
+            reason,
+        })
+    };
     if map.size() != n {
-        return refuse(format!("{map} has {} coordinates for {n} elements", map.size()));
+        return refuse(format!(
+            "{map} has {} coordinates for {n} elements",
+            map.size()
+        ));
     }
     let mut owner: Vec<Option<i64>> = vec![None; n as usize];
     for i in 0..n {
@@ -74,10 +86,15 @@ pub fn prove_bijection(name: &str, map: &Swizzled, n: i64) -> Result<Obligation,
             return refuse(format!("coordinate {i} of {map} gives {x}, outside 0..{n}"));
         };
         if let Some(other) = slot.replace(i) {
-            return refuse(format!("coordinates {other} and {i} of {map} both give {x}"));
+            return refuse(format!(
+                "coordinates {other} and {i} of {map} both give {x}"
+            ));
         }
     }
-    Ok(Obligation { name: name.to_owned(), evidence: format!("{map} is a bijection onto 0..{n}") })
+    Ok(Obligation {
+        name: name.to_owned(),
+        evidence: format!("{map} is a bijection onto 0..{n}"),
+    })
 }
 
 /// `a` and `b` are the same function on `0..n`.
@@ -88,11 +105,21 @@ pub fn prove_bijection(name: &str, map: &Swizzled, n: i64) -> Result<Obligation,
 pub fn prove_equal(name: &str, a: &Swizzled, b: &Swizzled, n: i64) -> Result<Obligation, Refusal> {
     for i in 0..n {
         if a.index(i) != b.index(i) {
-            let reason = format!("at {i}, {a} gives {} and {b} gives {}", a.index(i), b.index(i));
-            return Err(Refusal { obligation: name.to_owned(), reason });
+            let reason = format!(
+                "at {i}, {a} gives {} and {b} gives {}",
+                a.index(i),
+                b.index(i)
+            );
+            return Err(Refusal {
+                obligation: name.to_owned(),
+                reason,
+            });
         }
     }
-    Ok(Obligation { name: name.to_owned(), evidence: format!("{a} = {b} at all {n} coordinates") })
+    Ok(Obligation {
+        name: name.to_owned(),
+        evidence: format!("{a} = {b} at all {n} coordinates"),
+    })
 }
 
 /// The wavefronts of a shared access whose byte address is `map(lane + 32·rest)`, the same for every `rest`.
@@ -101,7 +128,10 @@ pub fn prove_equal(name: &str, a: &Swizzled, b: &Swizzled, n: i64) -> Result<Obl
 ///
 /// A misaligned address, or executions that cost differently.
 pub fn prove_access(access: &str, op: Access, map: &Swizzled) -> Result<AccessProof, Refusal> {
-    let refuse = |reason: String| Refusal { obligation: format!("wavefronts of {access}"), reason };
+    let refuse = |reason: String| Refusal {
+        obligation: format!("wavefronts of {access}"),
+        reason,
+    };
     let mut proven: Option<(u32, u32)> = None;
     for rest in 0..(map.size() / LANES as i64).max(1) {
         let addresses = std::array::from_fn(|lane| map.index(lane as i64 + rest * LANES as i64));
@@ -109,11 +139,19 @@ pub fn prove_access(access: &str, op: Access, map: &Swizzled) -> Result<AccessPr
         match proven {
             None => proven = Some((w.wavefronts, w.ideal)),
             Some((first, _)) if first != w.wavefronts => {
-                return Err(refuse(format!("the first warp takes {first} wavefronts and another {}", w.wavefronts)));
+                return Err(refuse(format!(
+                    "the first warp takes {first} wavefronts and another {}",
+                    w.wavefronts
+                )));
             }
             Some(_) => {}
         }
     }
     let (wavefronts, ideal) = proven.ok_or_else(|| refuse("no lanes".to_owned()))?;
-    Ok(AccessProof { access: access.to_owned(), op, wavefronts, ideal })
+    Ok(AccessProof {
+        access: access.to_owned(),
+        op,
+        wavefronts,
+        ideal,
+    })
 }

@@ -10,6 +10,9 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// Every type.
+    pub const ALL: [DataType; 1] = [DataType::F32];
+
     /// Bytes of an element.
     pub fn bytes(self) -> u32 {
         match self {
@@ -47,10 +50,22 @@ pub struct Operands {
 impl Operands {
     /// nn, nt, tn, tt.
     pub const ALL: [Operands; 4] = [
-        Operands { a: Trans::N, b: Trans::N },
-        Operands { a: Trans::N, b: Trans::T },
-        Operands { a: Trans::T, b: Trans::N },
-        Operands { a: Trans::T, b: Trans::T },
+        Operands {
+            a: Trans::N,
+            b: Trans::N,
+        },
+        Operands {
+            a: Trans::N,
+            b: Trans::T,
+        },
+        Operands {
+            a: Trans::T,
+            b: Trans::N,
+        },
+        Operands {
+            a: Trans::T,
+            b: Trans::T,
+        },
     ];
 }
 
@@ -65,7 +80,10 @@ impl std::str::FromStr for Operands {
     type Err = ProblemError;
 
     fn from_str(s: &str) -> Result<Self, ProblemError> {
-        Operands::ALL.into_iter().find(|o| o.to_string() == s).ok_or_else(|| ProblemError::UnknownTrans(s.to_owned()))
+        Operands::ALL
+            .into_iter()
+            .find(|o| o.to_string() == s)
+            .ok_or_else(|| ProblemError::UnknownTrans(s.to_owned()))
     }
 }
 
@@ -136,13 +154,22 @@ impl fmt::Display for ProblemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LeadingDimension { name, value, row } => {
-                write!(f, "{name} is {value}, but a row has {row} elements: {name} must be at least {row}")
+                write!(
+                    f,
+                    "{name} is {value}, but a row has {row} elements: {name} must be at least {row}"
+                )
             }
             Self::NotFinite(name) => write!(f, "{name} must be a finite number"),
             Self::TooLarge { name, value, limit } => {
-                write!(f, "{name} is {value}, and the kernel counts in 32 bits: {name} can be at most {limit}")
+                write!(
+                    f,
+                    "{name} is {value}, and the kernel counts in 32 bits: {name} can be at most {limit}"
+                )
             }
-            Self::UnknownTrans(s) => write!(f, "there is no transpose `{s}`; give nn, nt, tn or tt (first letter A, second B)"),
+            Self::UnknownTrans(s) => write!(
+                f,
+                "there is no transpose `{s}`; give nn, nt, tn or tt (first letter A, second B)"
+            ),
         }
     }
 }
@@ -154,17 +181,35 @@ impl Gemm {
     pub fn packed(m: u64, n: u64, k: u64, operands: Operands) -> Self {
         let lda = if operands.a == Trans::N { k } else { m };
         let ldb = if operands.b == Trans::N { n } else { k };
-        Self { m, n, k, operands, lda: lda.max(1), ldb: ldb.max(1), ldc: n.max(1), alpha: 1.0, beta: 0.0 }
+        Self {
+            m,
+            n,
+            k,
+            operands,
+            lda: lda.max(1),
+            ldb: ldb.max(1),
+            ldc: n.max(1),
+            alpha: 1.0,
+            beta: 0.0,
+        }
     }
 
     /// Rows and columns of A as it lies in memory.
     pub fn stored_a(&self) -> (u64, u64) {
-        if self.operands.a == Trans::N { (self.m, self.k) } else { (self.k, self.m) }
+        if self.operands.a == Trans::N {
+            (self.m, self.k)
+        } else {
+            (self.k, self.m)
+        }
     }
 
     /// Rows and columns of B as it lies in memory.
     pub fn stored_b(&self) -> (u64, u64) {
-        if self.operands.b == Trans::N { (self.k, self.n) } else { (self.n, self.k) }
+        if self.operands.b == Trans::N {
+            (self.k, self.n)
+        } else {
+            (self.n, self.k)
+        }
     }
 
     /// Checks sizes, leading dimensions and scalars; every count must be at most `limit`.
@@ -178,15 +223,30 @@ impl Gemm {
                 return Err(ProblemError::NotFinite(name));
             }
         }
-        let sizes = [("m", self.m), ("n", self.n), ("k", self.k), ("lda", self.lda), ("ldb", self.ldb), ("ldc", self.ldc)];
+        let sizes = [
+            ("m", self.m),
+            ("n", self.n),
+            ("k", self.k),
+            ("lda", self.lda),
+            ("ldb", self.ldb),
+            ("ldc", self.ldc),
+        ];
         for (name, value) in sizes {
             if value > limit {
                 return Err(ProblemError::TooLarge { name, value, limit });
             }
         }
-        for (name, value, row) in [("lda", self.lda, self.stored_a().1), ("ldb", self.ldb, self.stored_b().1), ("ldc", self.ldc, self.n)] {
+        for (name, value, row) in [
+            ("lda", self.lda, self.stored_a().1),
+            ("ldb", self.ldb, self.stored_b().1),
+            ("ldc", self.ldc, self.n),
+        ] {
             if value < row.max(1) {
-                return Err(ProblemError::LeadingDimension { name, value, row: row.max(1) });
+                return Err(ProblemError::LeadingDimension {
+                    name,
+                    value,
+                    row: row.max(1),
+                });
             }
         }
         Ok(())

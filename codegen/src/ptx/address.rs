@@ -76,7 +76,11 @@ impl Kernel {
         let (base, immediate) = self.split(e);
         let base = self.address_register(space, base);
         self.record_address(base);
-        Address { space, base, immediate }
+        Address {
+            space,
+            base,
+            immediate,
+        }
     }
 
     /// The operand for the byte address `e`, which moves by the same step with each turn of the loop: one addition a turn.
@@ -84,21 +88,44 @@ impl Kernel {
         let (base, immediate) = self.split(e);
         let base = self.induction_register(space, base, of);
         self.record_address(base);
-        Address { space, base, immediate }
+        Address {
+            space,
+            base,
+            immediate,
+        }
+    }
+
+    /// `e` as a variable of the loop, which moves by the same step with each turn: what several addresses are measured from.
+    pub fn induction_value(&mut self, name: &str, e: Expr, of: &LoopHandle) -> Expr {
+        let reg = self.induction_register(Space::Global, e, of);
+        self.bind_level(name, reg, e, of)
     }
 
     /// The operand for the byte address `e` of a buffer with two stages, where `stage` (0 or 1) alternates with each turn
     /// of the loop: one exclusive or a turn. Returns none if the two stages do not differ by one constant xor.
-    pub fn alternating(&mut self, space: Space, e: Expr, stage: &str, of: &LoopHandle) -> Option<Address> {
+    pub fn alternating(
+        &mut self,
+        space: Space,
+        e: Expr,
+        stage: &str,
+        of: &LoopHandle,
+    ) -> Option<Address> {
         let (base, immediate) = self.split(e);
         let base = self.alternating_register(base, stage, of)?;
         self.record_address(base);
-        Some(Address { space, base, immediate })
+        Some(Address {
+            space,
+            base,
+            immediate,
+        })
     }
 
     /// An address at a constant distance from another, if the sum still is an immediate.
     pub fn offset(&mut self, a: Address, bytes: Expr) -> Option<Address> {
         let k = self.pool.as_const(bytes)?;
-        is_immediate(a.immediate + k).then_some(Address { immediate: a.immediate + k, ..a })
+        is_immediate(a.immediate + k).then_some(Address {
+            immediate: a.immediate + k,
+            ..a
+        })
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{Display, Write as _};
 
+use super::Address;
 use super::address::Space;
 use super::text::{Class, Pred, Reg, vector};
-use super::Address;
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit, type_of};
 use crate::index::{Expr, Level, Pool};
 
@@ -76,8 +76,10 @@ struct Scope {
 /// An open loop.
 #[derive(Debug)]
 pub struct LoopHandle {
-    /// The counter: 0, 1, … below the trip count.
+    /// The counter: `start`, `start + step`, …
     pub counter: Expr,
+    start: i64,
+    step: i64,
     name: String,
     register: Reg,
     label: String,
@@ -122,7 +124,11 @@ fn fresh(next: &mut HashMap<Class, u32>, class: Class) -> Reg {
 fn spell(v: Operand) -> String {
     match v {
         Operand::Imm(k) => k.to_string(),
-        Operand::Reg(id, ty) => Reg { class: class_of(ty), id }.to_string(),
+        Operand::Reg(id, ty) => Reg {
+            class: class_of(ty),
+            id,
+        }
+        .to_string(),
     }
 }
 
@@ -176,8 +182,14 @@ impl Sink for Placer<'_> {
             (Op::Widen, [Operand::Reg(_, from), ..]) if from.signed() => "cvt.s64.s32",
             _ => mnemonic(op, ty),
         };
-        let args = args.iter().map(|&a| spell(a)).collect::<Vec<_>>().join(", ");
-        self.scopes[usize::from(level).max(self.floor)].top.push(format!("{mnemonic} {reg}, {args};"));
+        let args = args
+            .iter()
+            .map(|&a| spell(a))
+            .collect::<Vec<_>>()
+            .join(", ");
+        self.scopes[usize::from(level).max(self.floor)]
+            .top
+            .push(format!("{mnemonic} {reg}, {args};"));
         Operand::Reg(reg.id, result)
     }
 
@@ -239,14 +251,17 @@ impl Kernel {
     }
 
     fn bind(&mut self, name: &str, reg: Reg, ty: Ty) {
-        self.variables.insert(name.to_owned(), Operand::Reg(reg.id, ty));
+        self.variables
+            .insert(name.to_owned(), Operand::Reg(reg.id, ty));
     }
 
     /// A special register such as `%tid.x`, as a variable in `0..=hi`.
     pub fn special(&mut self, register: &str, hi: i64) -> Expr {
         if !self.variables.contains_key(register) {
             let reg = self.reg(Class::B32);
-            self.scopes[0].top.push(format!("mov.u32 {reg}, {register};"));
+            self.scopes[0]
+                .top
+                .push(format!("mov.u32 {reg}, {register};"));
             self.bind(register, reg, Ty::U32);
         }
         self.pool.var(register, 0, hi, 0)
@@ -263,20 +278,35 @@ impl Kernel {
     pub fn param_pointer(&mut self, name: &str) -> Expr {
         let generic = self.param_reg(name, ParamKind::Pointer, Class::B64);
         let reg = self.reg(Class::B64);
-        self.scopes[0].top.push(format!("cvta.to.global.u64 {reg}, {generic};"));
+        self.scopes[0]
+            .top
+            .push(format!("cvta.to.global.u64 {reg}, {generic};"));
         self.bind(name, reg, Ty::U64);
         self.pool.var(name, 0, i64::MAX / 4, 0)
     }
 
     /// A floating-point parameter.
     pub fn param_float(&mut self, name: &str, kind: ParamKind) -> Reg {
-        self.param_reg(name, kind, if kind == ParamKind::F64 { Class::F64 } else { Class::F32 })
+        self.param_reg(
+            name,
+            kind,
+            if kind == ParamKind::F64 {
+                Class::F64
+            } else {
+                Class::F32
+            },
+        )
     }
 
     fn param_reg(&mut self, name: &str, kind: ParamKind, class: Class) -> Reg {
-        self.params.push(Param { name: name.to_owned(), kind });
+        self.params.push(Param {
+            name: name.to_owned(),
+            kind,
+        });
         let reg = self.reg(class);
-        self.scopes[0].top.push(format!("ld.param{} {reg}, [{name}];", kind.ptx()));
+        self.scopes[0]
+            .top
+            .push(format!("ld.param{} {reg}, [{name}];", kind.ptx()));
         reg
     }
 
@@ -286,7 +316,8 @@ impl Kernel {
         let reg = self.reg(Class::B32);
         self.scopes[0].top.push(format!("mov.u32 {reg}, smem;"));
         self.bind("smem", reg, Ty::U32);
-        self.pool.var_aligned("smem", 232_448, align.trailing_zeros(), 0)
+        self.pool
+            .var_aligned("smem", 232_448, align.trailing_zeros(), 0)
     }
 
     fn level(&self) -> Level {
@@ -294,7 +325,9 @@ impl Kernel {
     }
 
     fn scope(&mut self) -> &mut Scope {
-        self.scopes.last_mut().expect("the kernel's own scope is never closed")
+        self.scopes
+            .last_mut()
+            .expect("the kernel's own scope is never closed")
     }
 
     /// The innermost open region: nothing is placed outside it any more.
@@ -309,7 +342,12 @@ impl Kernel {
 
     fn placer(&mut self) -> Placer<'_> {
         let floor = self.floor();
-        Placer { scopes: &mut self.scopes, floor, next: &mut self.next, variables: &self.variables }
+        Placer {
+            scopes: &mut self.scopes,
+            floor,
+            next: &mut self.next,
+            variables: &self.variables,
+        }
     }
 
     fn emit_expr(&mut self, e: Expr) -> Operand {
@@ -323,7 +361,12 @@ impl Kernel {
             memo.extend(scope.memo.iter().map(|(&e, &v)| (e, v)));
         }
         let before: Vec<Expr> = memo.keys().copied().collect();
-        let mut placer = Placer { scopes: &mut self.scopes, floor, next: &mut self.next, variables: &self.variables };
+        let mut placer = Placer {
+            scopes: &mut self.scopes,
+            floor,
+            next: &mut self.next,
+            variables: &self.variables,
+        };
         let v = emit(&mut self.pool, e, &mut memo, &mut placer);
         for e in before {
             memo.remove(&e);
@@ -338,7 +381,10 @@ impl Kernel {
     /// Opens a region in the text: from here on, new values are computed at its top and not at the kernel's entry, so that
     /// what only the end of a kernel needs does not occupy registers through its main loop.
     pub fn open_region(&mut self) {
-        self.scopes.push(Scope { region: true, ..Scope::default() });
+        self.scopes.push(Scope {
+            region: true,
+            ..Scope::default()
+        });
     }
 
     /// Closes the innermost region.
@@ -354,12 +400,17 @@ impl Kernel {
     pub fn value(&mut self, e: Expr) -> Reg {
         let level = self.home(self.pool.facts(e).level);
         match self.emit_expr(e) {
-            Operand::Reg(id, ty) => Reg { class: class_of(ty), id },
+            Operand::Reg(id, ty) => Reg {
+                class: class_of(ty),
+                id,
+            },
             Operand::Imm(k) => {
                 let class = class_of(type_of(&self.pool, e));
                 let reg = self.reg(class);
                 let suffix = if class == Class::B64 { "u64" } else { "u32" };
-                self.scopes[level].top.push(format!("mov.{suffix} {reg}, {k};"));
+                self.scopes[level]
+                    .top
+                    .push(format!("mov.{suffix} {reg}, {k};"));
                 reg
             }
         }
@@ -373,7 +424,10 @@ impl Kernel {
     /// The predicate `a < b`, `a >= b`, … (`comparison` as PTX names it), computed as far out as possible.
     pub fn compare(&mut self, comparison: &'static str, a: Expr, b: Expr) -> Reg {
         let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
-        if let Some(&p) = self.scopes[..=level].iter().find_map(|s| s.compared.get(&(a, b, comparison))) {
+        if let Some(&p) = self.scopes[..=level]
+            .iter()
+            .find_map(|s| s.compared.get(&(a, b, comparison)))
+        {
             return p;
         }
         let (ta, tb) = (type_of(&self.pool, a), type_of(&self.pool, b));
@@ -396,8 +450,23 @@ impl Kernel {
             (false, true) => "u64",
             (true, true) => "s64",
         };
-        self.scopes[level].top.push(format!("setp.{comparison}.{ty} {p}, {}, {};", spell(x), spell(y)));
+        self.scopes[level].top.push(format!(
+            "setp.{comparison}.{ty} {p}, {}, {};",
+            spell(x),
+            spell(y)
+        ));
         self.scopes[level].compared.insert((a, b, comparison), p);
+        p
+    }
+
+    /// The predicate `a <comparison> literal` of a floating-point register, at the kernel's entry.
+    pub fn compare_float(&mut self, comparison: &str, a: Reg, literal: &str) -> Reg {
+        let p = self.reg(Class::Pred);
+        let ty = if a.class == Class::F64 { "f64" } else { "f32" };
+        let home = self.home(0);
+        self.scopes[home]
+            .top
+            .push(format!("setp.{comparison}.{ty} {p}, {a}, {literal};"));
         p
     }
 
@@ -405,7 +474,9 @@ impl Kernel {
     pub fn combine(&mut self, op: &str, a: Reg, b: Reg, level: Level) -> Reg {
         let p = self.reg(Class::Pred);
         let home = self.home(level);
-        self.scopes[home].top.push(format!("{op}.pred {p}, {a}, {b};"));
+        self.scopes[home]
+            .top
+            .push(format!("{op}.pred {p}, {a}, {b};"));
         p
     }
 
@@ -415,15 +486,29 @@ impl Kernel {
         if a == b {
             return a;
         }
+        if self.variables.contains_key(name) {
+            return self.pool.var(name, 0, 0, 0);
+        }
         let wide = type_of(&self.pool, a).wide() || type_of(&self.pool, b).wide();
         let (x, y) = (self.widened(a, wide), self.widened(b, wide));
         let reg = self.reg(if wide { Class::B64 } else { Class::B32 });
         let suffix = if wide { "b64" } else { "b32" };
         let home = self.home(0);
-        self.scopes[home].top.push(format!("selp.{suffix} {reg}, {x}, {y}, {p};"));
-        self.bind(name, reg, if wide { Ty::U64 } else { Ty::U32 });
-        let hi = i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4);
-        self.pool.var_aligned(name, hi, (fa.bits | fb.bits).trailing_zeros().min(32), 0)
+        self.scopes[home]
+            .top
+            .push(format!("selp.{suffix} {reg}, {x}, {y}, {p};"));
+        let (lo, hi) = (
+            fa.lo.min(fb.lo),
+            i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4),
+        );
+        let e = match i64::try_from(lo) {
+            Ok(lo) if lo < 0 => self.pool.var(name, lo, hi, 0),
+            _ => self
+                .pool
+                .var_aligned(name, hi, (fa.bits | fb.bits).trailing_zeros().min(32), 0),
+        };
+        self.bind(name, reg, type_of(&self.pool, e));
+        e
     }
 
     fn widened(&mut self, e: Expr, wide: bool) -> String {
@@ -438,7 +523,13 @@ impl Kernel {
 
     /// The predicate `a <comparison> k`, `and` another if given, computed right here: for paths that are rarely taken, whose
     /// predicates must not occupy registers elsewhere.
-    pub fn compare_here(&mut self, comparison: &'static str, a: Expr, k: i64, and: Option<Reg>) -> Reg {
+    pub fn compare_here(
+        &mut self,
+        comparison: &'static str,
+        a: Expr,
+        k: i64,
+        and: Option<Reg>,
+    ) -> Reg {
         let ty = match type_of(&self.pool, a) {
             Ty::U32 => "u32",
             Ty::S32 => "s32",
@@ -455,6 +546,13 @@ impl Kernel {
         p
     }
 
+    /// The predicate `a and b`, right here.
+    pub fn and_here(&mut self, a: Reg, b: Reg) -> Reg {
+        let p = self.reg(Class::Pred);
+        self.scope().body.push(format!("and.pred {p}, {a}, {b};"));
+        p
+    }
+
     /// Marks the instruction written last, so that it can be found in the finished text.
     pub fn tag(&mut self, name: &str) {
         if let Some(line) = self.scope().body.last_mut() {
@@ -468,7 +566,9 @@ impl Kernel {
         let reg = self.reg(class);
         let home = self.home(0);
         let ty = class.type_name();
-        self.scopes[home].top.push(format!("mov{ty} {reg}, {text};"));
+        self.scopes[home]
+            .top
+            .push(format!("mov{ty} {reg}, {text};"));
         reg
     }
 
@@ -491,15 +591,31 @@ impl Kernel {
     /// Loads `regs` (1, 2 or 4 of one class) from `at`. `kind` is what stands between the space and the type, such as `.nc`.
     pub fn load(&mut self, guard: Option<Pred>, kind: &str, ty: &str, regs: &[Reg], at: Address) {
         let guard = guard.map_or(String::new(), |p| format!("{p} "));
-        let v = if regs.len() == 1 { String::new() } else { format!(".v{}", regs.len()) };
-        self.scope().body.push(format!("{guard}ld.{}{kind}{v}.{ty} {}, {at};", at.space().suffix(), vector(regs)));
+        let v = if regs.len() == 1 {
+            String::new()
+        } else {
+            format!(".v{}", regs.len())
+        };
+        self.scope().body.push(format!(
+            "{guard}ld.{}{kind}{v}.{ty} {}, {at};",
+            at.space().suffix(),
+            vector(regs)
+        ));
     }
 
     /// Stores `regs` (1, 2 or 4 of one class) to `at`.
     pub fn store(&mut self, guard: Option<Pred>, ty: &str, regs: &[Reg], at: Address) {
         let guard = guard.map_or(String::new(), |p| format!("{p} "));
-        let v = if regs.len() == 1 { String::new() } else { format!(".v{}", regs.len()) };
-        self.scope().body.push(format!("{guard}st.{}{v}.{ty} {at}, {};", at.space().suffix(), vector(regs)));
+        let v = if regs.len() == 1 {
+            String::new()
+        } else {
+            format!(".v{}", regs.len())
+        };
+        self.scope().body.push(format!(
+            "{guard}st.{}{v}.{ty} {at}, {};",
+            at.space().suffix(),
+            vector(regs)
+        ));
     }
 
     /// An instruction with memory operands: `{0}`, `{1}`, … in `text` stand for them.
@@ -531,22 +647,62 @@ impl Kernel {
         self.scope().body.push(format!("{guard}bra{uni} {label};"));
     }
 
-    /// Opens a loop whose counter runs over `0..trips`, at least once. `trips_hi` bounds the trip count.
-    pub fn open_loop(&mut self, name: &str, trips_hi: i64) -> LoopHandle {
+    /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Kernel::close_loop`] gets, which
+    /// is at most `limit_hi`.
+    pub fn open_loop(&mut self, name: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {
         let register = self.reg(Class::B32);
         let label = self.label(name);
         self.scopes.push(Scope::default());
         let level = self.level();
-        let counter = self.pool.var(name, 0, trips_hi, level);
+        let align = start.trailing_zeros().min(step.trailing_zeros());
+        let counter = self
+            .pool
+            .var_aligned(name, limit_hi.max(start), align, level);
         self.bind(name, register, Ty::U32);
-        self.scope().before.push(format!("mov.u32 {register}, 0;"));
-        LoopHandle { counter, name: name.to_owned(), register, label, level }
+        self.scope()
+            .before
+            .push(format!("mov.u32 {register}, {start};"));
+        LoopHandle {
+            counter,
+            start,
+            step,
+            name: name.to_owned(),
+            register,
+            label,
+            level,
+        }
     }
 
-    /// Closes a loop: counts, and turns back while the counter is below `trips`.
-    pub fn close_loop(&mut self, handle: &LoopHandle, trips: Expr) {
-        let trips = self.operand(trips);
-        let again = self.reg(Class::Pred);
+    /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
+    /// everything it carries set to its initial value.
+    pub fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
+        let limit = self.operand(limit);
+        let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
+        let end = format!("{}_end", handle.label);
+        let inner = self.scopes.pop().expect("a loop's scope is open");
+        let outer = &mut self.scope().body;
+        outer.extend(inner.before);
+        outer.push(format!("setp.ge.u32 {none}, {}, {limit};", handle.register));
+        outer.push(format!("@{none} bra.uni {end};"));
+        outer.push(format!("{}:", handle.label));
+        outer.extend(inner.top);
+        outer.extend(inner.body);
+        outer.extend(inner.advance);
+        outer.push(format!(
+            "add.s32 {0}, {0}, {1};",
+            handle.register, handle.step
+        ));
+        outer.push(format!(
+            "setp.lt.u32 {again}, {}, {limit};",
+            handle.register
+        ));
+        outer.push(format!("@{again} bra.uni {};", handle.label));
+        outer.push(format!("{end}:"));
+        self.variables.remove(&handle.name);
+    }
+
+    /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.
+    pub fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
         let inner = self.scopes.pop().expect("a loop's scope is open");
         let outer = &mut self.scope().body;
         outer.extend(inner.before);
@@ -554,8 +710,10 @@ impl Kernel {
         outer.extend(inner.top);
         outer.extend(inner.body);
         outer.extend(inner.advance);
-        outer.push(format!("add.s32 {0}, {0}, 1;", handle.register));
-        outer.push(format!("setp.lt.u32 {again}, {}, {trips};", handle.register));
+        outer.push(format!(
+            "add.s32 {0}, {0}, {1};",
+            handle.register, handle.step
+        ));
         outer.push(format!("@{again} bra.uni {};", handle.label));
         self.variables.remove(&handle.name);
     }
@@ -569,7 +727,9 @@ impl Kernel {
         };
         let reg = self.reg(class);
         let suffix = if class == Class::B64 { "u64" } else { "u32" };
-        self.scopes[usize::from(of.level)].before.push(format!("mov.{suffix} {reg}, {};", spell(start)));
+        self.scopes[usize::from(of.level)]
+            .before
+            .push(format!("mov.{suffix} {reg}, {};", spell(start)));
         reg
     }
 
@@ -579,7 +739,9 @@ impl Kernel {
             (Space::Global, Class::B32) => {
                 let level = self.home(self.pool.facts(e).level);
                 let wide = self.reg(Class::B64);
-                self.scopes[level].top.push(format!("cvt.u64.u32 {wide}, {reg};"));
+                self.scopes[level]
+                    .top
+                    .push(format!("cvt.u64.u32 {wide}, {reg};"));
                 wide
             }
             _ => reg,
@@ -587,8 +749,8 @@ impl Kernel {
     }
 
     pub(super) fn induction_register(&mut self, space: Space, e: Expr, of: &LoopHandle) -> Reg {
-        let zero = self.pool.constant(0);
-        let one = self.pool.constant(1);
+        let start = self.pool.constant(of.start);
+        let one = self.pool.constant(of.step);
         let next = self.pool.add(of.counter, one);
         let stepped = self.pool.substitute(e, &of.name, next);
         let step = self.pool.sub(stepped, e);
@@ -600,17 +762,43 @@ impl Kernel {
         if let Some(&reg) = self.scopes[usize::from(of.level)].carried.get(&key) {
             return reg;
         }
-        let start = self.pool.substitute(e, &of.name, zero);
+        let start = self.pool.substitute(e, &of.name, start);
         let reg = self.initial(start, of);
         self.scopes[usize::from(of.level)].carried.insert(key, reg);
         let wide = reg.class == Class::B64;
+        // A wide pointer advances by a narrow stride in one instruction, and the step needs no register of its own.
+        let (terms, k) = self.pool.terms(step);
+        if let ([(c @ 1..=0x7fff_ffff, x)], 0, true) = (&terms[..], k, wide)
+            && type_of(&self.pool, *x) == Ty::U32
+        {
+            let x = self.value(*x);
+            self.scopes[usize::from(of.level)]
+                .advance
+                .push(format!("mad.wide.u32 {reg}, {x}, {c}, {reg};"));
+            return reg;
+        }
         let step = self.widened(step, wide);
         let suffix = if wide { "s64" } else { "s32" };
-        self.scopes[usize::from(of.level)].advance.push(format!("add.{suffix} {reg}, {reg}, {step};"));
+        self.scopes[usize::from(of.level)]
+            .advance
+            .push(format!("add.{suffix} {reg}, {reg}, {step};"));
         reg
     }
 
-    pub(super) fn alternating_register(&mut self, e: Expr, stage: &str, of: &LoopHandle) -> Option<Reg> {
+    /// A variable of the loop that is held by `reg` and has the range of `e`.
+    pub(super) fn bind_level(&mut self, name: &str, reg: Reg, e: Expr, of: &LoopHandle) -> Expr {
+        let (hi, ty) = (self.pool.facts(e).hi, type_of(&self.pool, e));
+        self.bind(name, reg, ty);
+        self.pool
+            .var(name, 0, i64::try_from(hi).unwrap_or(i64::MAX / 2), of.level)
+    }
+
+    pub(super) fn alternating_register(
+        &mut self,
+        e: Expr,
+        stage: &str,
+        of: &LoopHandle,
+    ) -> Option<Reg> {
         let (zero, one) = (self.pool.constant(0), self.pool.constant(1));
         let first = self.pool.substitute(e, stage, zero);
         let second = self.pool.substitute(e, stage, one);
@@ -622,8 +810,14 @@ impl Kernel {
         }
         let reg = self.initial(first, of);
         self.scopes[usize::from(of.level)].carried.insert(key, reg);
-        let suffix = if reg.class == Class::B64 { "b64" } else { "b32" };
-        self.scopes[usize::from(of.level)].advance.push(format!("xor.{suffix} {reg}, {reg}, {difference};"));
+        let suffix = if reg.class == Class::B64 {
+            "b64"
+        } else {
+            "b32"
+        };
+        self.scopes[usize::from(of.level)]
+            .advance
+            .push(format!("xor.{suffix} {reg}, {reg}, {difference};"));
         Some(reg)
     }
 
@@ -634,8 +828,16 @@ impl Kernel {
         for line in &self.comments {
             let _ = writeln!(out, "// {line}");
         }
-        let _ = write!(out, ".version {version}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n", self.name);
-        let params: Vec<_> = self.params.iter().map(|p| format!("    .param {} {}", p.kind.ptx(), p.name)).collect();
+        let _ = write!(
+            out,
+            ".version {version}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n",
+            self.name
+        );
+        let params: Vec<_> = self
+            .params
+            .iter()
+            .map(|p| format!("    .param {} {}", p.kind.ptx(), p.name))
+            .collect();
         let _ = writeln!(out, "{}\n)", params.join(",\n"));
         for d in &self.directives {
             let _ = writeln!(out, "{d}");
@@ -643,7 +845,12 @@ impl Kernel {
         out.push_str("{\n");
         for class in Class::ALL {
             if let Some(n) = self.next.get(&class) {
-                let _ = writeln!(out, "    .reg {} {}<{n}>;", class.type_name(), class.prefix());
+                let _ = writeln!(
+                    out,
+                    "    .reg {} {}<{n}>;",
+                    class.type_name(),
+                    class.prefix()
+                );
             }
         }
         if let Some((bytes, align)) = self.shared {

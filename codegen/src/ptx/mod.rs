@@ -9,5 +9,5 @@ mod kernel;
 mod text;
 
 pub use address::{Address, Space};
-pub use kernel::{Kernel, LoopHandle, ParamKind, Param};
+pub use kernel::{Kernel, LoopHandle, Param, ParamKind};
 pub use text::{Class, Pred, Reg};

@@ -21,7 +21,14 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order of declaration.
-    pub const ALL: [Class; 6] = [Class::B16, Class::B32, Class::B64, Class::F32, Class::F64, Class::Pred];
+    pub const ALL: [Class; 6] = [
+        Class::B16,
+        Class::B32,
+        Class::B64,
+        Class::F32,
+        Class::F64,
+        Class::Pred,
+    ];
 
     /// The prefix of its registers' names.
     pub fn prefix(self) -> &'static str {
@@ -76,13 +83,19 @@ impl Pred {
     /// The opposite guard.
     #[must_use]
     pub fn not(self) -> Self {
-        Self { negated: !self.negated, ..self }
+        Self {
+            negated: !self.negated,
+            ..self
+        }
     }
 }
 
 impl From<Reg> for Pred {
     fn from(reg: Reg) -> Self {
-        Self { reg, negated: false }
+        Self {
+            reg,
+            negated: false,
+        }
     }
 }
 
@@ -96,6 +109,12 @@ impl fmt::Display for Pred {
 pub(crate) fn vector(regs: &[Reg]) -> String {
     match regs {
         [one] => one.to_string(),
-        _ => format!("{{{}}}", regs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        _ => format!(
+            "{{{}}}",
+            regs.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     }
 }

@@ -88,28 +88,48 @@ impl Maps {
     /// A composition that does not exist: none for these sizes.
     pub fn new(w: i64) -> Result<Self, LayoutError> {
         let q = w / 8;
-        let quads = if w == 64 { Layout::flat(&[2, 8, 4], &[q, 1, 2 * q])? } else { Layout::flat(&[2, 8, 8, 2], &[q, 1, 2 * q, 8])? };
+        let quads = if w == 64 {
+            Layout::flat(&[2, 8, 4], &[q, 1, 2 * q])?
+        } else {
+            Layout::flat(&[2, 8, 8, 2], &[q, 1, 2 * q, 8])?
+        };
         let half = w * w / 64 / 2;
 
         // A stage keeps x contiguous: element x + W·k at byte 4·(x + W·k).
         let stage = Layout::mode(w * K_STEP, BYTES)?;
-        let read_x = composition(&stage, &composition(&Layout::flat(&[q, q], &[4, 0])?, &quads)?)?;
-        let read_y = composition(&stage, &composition(&Layout::flat(&[q, q], &[0, 4])?, &quads)?)?;
+        let read_x = composition(
+            &stage,
+            &composition(&Layout::flat(&[q, q], &[4, 0])?, &quads)?,
+        )?;
+        let read_y = composition(
+            &stage,
+            &composition(&Layout::flat(&[q, q], &[0, 4])?, &quads)?,
+        )?;
 
         // Staging: one row for each y quad, W elements of x; element x + W·qy.
         let staging = Layout::mode(w * q, BYTES)?;
-        let write_c = composition(&staging, &composition(&Layout::flat(&[q, q], &[4, w])?, &quads)?)?;
+        let write_c = composition(
+            &staging,
+            &composition(&Layout::flat(&[q, q], &[4, w])?, &quads)?,
+        )?;
 
         // A warp reads back the rows it wrote, its lanes along x. What it wrote: lanes 0..32 hold 4 y quads and, of the
         // x quads, 8 in a row (32 elements) and their twins half a tile further.
-        let lanes = if w == 64 { Layout::flat(&[32, 2], &[1, 4 * w])? } else { Layout::flat(&[32, 4, 2], &[1, 4 * w, 32])? };
+        let lanes = if w == 64 {
+            Layout::flat(&[32, 2], &[1, 4 * w])?
+        } else {
+            Layout::flat(&[32, 4, 2], &[1, 4 * w, 32])?
+        };
         let rows = Layout::flat(&[4, 2], &[w, w / 2])?;
         let owned = Layout::tuple(&[lanes, rows])?;
         let read_c = composition(&staging, &owned)?;
 
         // Staging row qy of pass `it` is row 4·qy + it of the tile, and W/2 further in the second half.
         let row_of = Layout::flat(&[w, q], &[1, 4 * w])?;
-        let c_out = Layout::tuple(&[composition(&row_of, &owned)?, Layout::flat(&[4, 2], &[w, w * w / 2])?])?;
+        let c_out = Layout::tuple(&[
+            composition(&row_of, &owned)?,
+            Layout::flat(&[4, 2], &[w, w * w / 2])?,
+        ])?;
 
         let per_row = w / 4;
         let rows_at_once = half / per_row;
@@ -119,9 +139,17 @@ impl Maps {
             Layout::flat(&[4, K_STEP / rows_at_once], &[1, w * rows_at_once])?,
         ])?;
         // k contiguous in memory: a thread takes the 8 elements along k of one row of the tile (two rows if W > half).
-        let across_tv = Layout::tuple(&[Layout::mode(half, 1)?, Layout::flat(&[4, 2, w / half], &[w, 4 * w, half])?])?;
+        let across_tv = Layout::tuple(&[
+            Layout::mode(half, 1)?,
+            Layout::flat(&[4, 2, w / half], &[w, 4 * w, half])?,
+        ])?;
         let load = |name, store_name, tv: Layout| -> Result<Load, LayoutError> {
-            Ok(Load { name, store_name, tv, store: composition(&stage, &tv)? })
+            Ok(Load {
+                name,
+                store_name,
+                tv,
+                store: composition(&stage, &tv)?,
+            })
         };
         Ok(Self {
             w,
@@ -185,7 +213,11 @@ impl Maps {
     pub fn accumulators(&self) -> Result<Layout, LayoutError> {
         let (w, q) = (self.w, self.w / 8);
         let corner = composition(&Layout::flat(&[q, q], &[4, 4 * w])?, &self.quads)?;
-        Layout::tuple(&[corner, Layout::flat(&[4, 2], &[1, w / 2])?, Layout::flat(&[4, 2], &[w, w * w / 2])?])
+        Layout::tuple(&[
+            corner,
+            Layout::flat(&[4, 2], &[1, w / 2])?,
+            Layout::flat(&[4, 2], &[w, w * w / 2])?,
+        ])
     }
 
     /// Bytes that a thread reads of a side, (thread, (vector element, half, k)) → byte, twice: from the read's address with its
@@ -196,12 +228,23 @@ impl Maps {
     /// None for the sizes there are.
     pub fn fragment_read(&self, side: Side) -> Result<(Layout, Layout), LayoutError> {
         let (w, q) = (self.w, self.w / 8);
-        let read = if side == Side::X { self.read_x } else { self.read_y };
+        let read = if side == Side::X {
+            self.read_x
+        } else {
+            self.read_y
+        };
         let values = Layout::flat(&[4, 2, K_STEP], &[BYTES, w / 2 * BYTES, w * BYTES])?;
         let read = Layout::tuple(&[read, values])?;
         // The element: coordinate of the accumulator along this side, and k.
-        let corner = if side == Side::X { Layout::flat(&[q, q], &[4, 0])? } else { Layout::flat(&[q, q], &[0, 4])? };
-        let needed = Layout::tuple(&[composition(&corner, &self.quads)?, Layout::flat(&[4, 2, K_STEP], &[1, w / 2, w])?])?;
+        let corner = if side == Side::X {
+            Layout::flat(&[q, q], &[4, 0])?
+        } else {
+            Layout::flat(&[q, q], &[0, 4])?
+        };
+        let needed = Layout::tuple(&[
+            composition(&corner, &self.quads)?,
+            Layout::flat(&[4, 2, K_STEP], &[1, w / 2, w])?,
+        ])?;
         Ok((read, scaled(&needed, BYTES)?))
     }
 
@@ -225,7 +268,10 @@ impl Maps {
     pub fn prove_staging(&self) -> Result<Obligation, crate::plan::PlanError> {
         let name = "the staging of C is written and read within a warp, each word once".to_owned();
         let words = self.w * self.w / 8;
-        let write = Layout::tuple(&[self.write_c, Layout::flat(&[4, 2], &[BYTES, self.w / 2 * BYTES])?])?;
+        let write = Layout::tuple(&[
+            self.write_c,
+            Layout::flat(&[4, 2], &[BYTES, self.w / 2 * BYTES])?,
+        ])?;
         let threads = self.threads();
         let mut writer = vec![None; words as usize];
         let mut reader = vec![None; words as usize];
@@ -233,21 +279,42 @@ impl Maps {
             for v in 0..8 {
                 for (map, seen) in [(&write, &mut writer), (&self.read_c, &mut reader)] {
                     let byte = map.at(&[t, v]);
-                    let slot = usize::try_from(byte / BYTES).ok().and_then(|i| seen.get_mut(i));
+                    let slot = usize::try_from(byte / BYTES)
+                        .ok()
+                        .and_then(|i| seen.get_mut(i));
                     match slot {
                         Some(slot @ None) => *slot = Some(t / 32),
                         _ => {
-                            let reason = format!("thread {t}, value {v} touches byte {byte} again or outside");
-                            return Err(Refusal { obligation: name, reason }.into());
+                            let reason = format!(
+                                "thread {t}, value {v} touches byte {byte} again or outside"
+                            );
+                            return Err(Refusal {
+                                obligation: name,
+                                reason,
+                            }
+                            .into());
                         }
                     }
                 }
             }
         }
         if let Some(word) = (0..words as usize).find(|&i| writer[i] != reader[i]) {
-            let reason = format!("word {word} is written by warp {:?} and read by warp {:?}", writer[word], reader[word]);
-            return Err(Refusal { obligation: name, reason }.into());
+            let reason = format!(
+                "word {word} is written by warp {:?} and read by warp {:?}",
+                writer[word], reader[word]
+            );
+            return Err(Refusal {
+                obligation: name,
+                reason,
+            }
+            .into());
         }
-        Ok(Obligation { name, evidence: format!("{words} words, {threads} threads, writeCs {write}, readCs {}", self.read_c) })
+        Ok(Obligation {
+            name,
+            evidence: format!(
+                "{words} words, {threads} threads, writeCs {write}, readCs {}",
+                self.read_c
+            ),
+        })
     }
 }

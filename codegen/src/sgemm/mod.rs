@@ -17,16 +17,17 @@ use layout_core::Swizzled;
 use layout_core::banks::Access;
 
 use crate::plan::{
-    Arch, Argument, DataType, Emitted, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Proof, Refusal, Trans,
-    prove_access, prove_bijection, prove_equal,
+    Arch, Argument, DataType, Emitted, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
+    PlanError, Proof, Refusal, Trans, prove_access, prove_bijection, prove_equal,
 };
 use maps::{Maps, Side};
 
 /// Blocks along the y axis of a grid; more tiles go to the z axis.
 const GRID_Y: u64 = 65_535;
 
-/// The largest size or leading dimension: the kernel compares signed 32-bit distances to the edge.
-const LIMIT: u64 = (1 << 31) - 1 - 1024;
+/// The largest size or leading dimension: the kernel compares signed 32-bit distances to the edge, and the last layer of the grid
+/// may begin up to [`GRID_Y`] tiles beyond it.
+const LIMIT: u64 = (1 << 31) - (1 << 24);
 
 /// One of the two plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +46,11 @@ impl SgemmPlan {
 
     /// The plan's name.
     pub fn label(self) -> &'static str {
-        if self.tile == 64 { "sgemm-maxas-64" } else { "sgemm-maxas-128" }
+        if self.tile == 64 {
+            "sgemm-maxas-64"
+        } else {
+            "sgemm-maxas-128"
+        }
     }
 
     /// The maps of this plan.
@@ -66,7 +71,10 @@ impl fmt::Display for SgemmPlan {
 
 /// The sides of a product: x is B, y is A. An operand is "along" its side if that side's index is contiguous in memory.
 fn sides(operands: Operands) -> [(Side, bool); 2] {
-    [(Side::X, operands.b == Trans::N), (Side::Y, operands.a == Trans::T)]
+    [
+        (Side::X, operands.b == Trans::N),
+        (Side::Y, operands.a == Trans::T),
+    ]
 }
 
 impl Plan for SgemmPlan {
@@ -96,7 +104,10 @@ impl Plan for SgemmPlan {
         let mut all = vec![NamedLayout {
             name: "quads",
             layout: maps.quads.to_string(),
-            meaning: format!("thread -> (x quad, y quad) of its 8x8 elements of C, as x + {}*y", w / 8),
+            meaning: format!(
+                "thread -> (x quad, y quad) of its 8x8 elements of C, as x + {}*y",
+                w / 8
+            ),
         }];
         for (side, along) in sides(operands) {
             let load = maps.load(side, along);
@@ -105,16 +116,44 @@ impl Plan for SgemmPlan {
                 layout: load.tv.to_string(),
                 meaning: format!("(thread of the half block, value) -> element {side} + {w}*k of the tile, {} contiguous in memory", if along { "the tile's side" } else { "k" }),
             });
-            all.push(NamedLayout { name: load.store_name, layout: load.store.to_string(), meaning: "(thread, value) -> byte in the stage".to_owned() });
+            all.push(NamedLayout {
+                name: load.store_name,
+                layout: load.store.to_string(),
+                meaning: "(thread, value) -> byte in the stage".to_owned(),
+            });
         }
         for (name, layout, meaning) in [
-            ("readAs", maps.read_x, "thread -> byte in the x half of the stage, first quad"),
-            ("readBs", maps.read_y, "thread -> byte in the y half of the stage, first quad"),
-            ("writeCs", maps.write_c, "thread -> byte in the staging rows of C, first quad"),
-            ("readCs", maps.read_c, "(thread, (row, half)) -> byte in the staging rows of C"),
-            ("C", maps.c_out, "((thread, (row, half)), (pass, half)) -> element x + W*y of the tile of C"),
+            (
+                "readAs",
+                maps.read_x,
+                "thread -> byte in the x half of the stage, first quad",
+            ),
+            (
+                "readBs",
+                maps.read_y,
+                "thread -> byte in the y half of the stage, first quad",
+            ),
+            (
+                "writeCs",
+                maps.write_c,
+                "thread -> byte in the staging rows of C, first quad",
+            ),
+            (
+                "readCs",
+                maps.read_c,
+                "(thread, (row, half)) -> byte in the staging rows of C",
+            ),
+            (
+                "C",
+                maps.c_out,
+                "((thread, (row, half)), (pass, half)) -> element x + W*y of the tile of C",
+            ),
         ] {
-            all.push(NamedLayout { name, layout: layout.to_string(), meaning: meaning.to_owned() });
+            all.push(NamedLayout {
+                name,
+                layout: layout.to_string(),
+                meaning: meaning.to_owned(),
+            });
         }
         Ok(all)
     }
@@ -126,7 +165,10 @@ impl Plan for SgemmPlan {
         for (side, along) in sides(operands) {
             let load = maps.load(side, along);
             proof.obligations.push(prove_bijection(
-                &format!("{} reads every element of the {side} tile exactly once", load.name),
+                &format!(
+                    "{} reads every element of the {side} tile exactly once",
+                    load.name
+                ),
                 &load.tv.into(),
                 w * maps::K_STEP,
             )?);
@@ -136,27 +178,50 @@ impl Plan for SgemmPlan {
                 let (stored, lives) = (load.store.index(i), stage.index(load.tv.index(i)));
                 if stored != lives {
                     return Err(Refusal {
-                        obligation: format!("{} puts each element where the stage keeps it", load.store_name),
-                        reason: format!("coordinate {i} is stored at byte {stored} and kept at {lives}"),
+                        obligation: format!(
+                            "{} puts each element where the stage keeps it",
+                            load.store_name
+                        ),
+                        reason: format!(
+                            "coordinate {i} is stored at byte {stored} and kept at {lives}"
+                        ),
                     }
                     .into());
                 }
             }
             proof.obligations.push(Obligation {
-                name: format!("{} puts each element where the stage keeps it", load.store_name),
+                name: format!(
+                    "{} puts each element where the stage keeps it",
+                    load.store_name
+                ),
                 evidence: format!("{} = {stage} o {}", load.store, load.tv),
             });
             let (read, fragment) = maps.fragment_read(side)?;
             proof.obligations.push(prove_equal(
-                &format!("{} fetches the elements that the thread's accumulators need", if side == Side::X { "readAs" } else { "readBs" }),
+                &format!(
+                    "{} fetches the elements that the thread's accumulators need",
+                    if side == Side::X { "readAs" } else { "readBs" }
+                ),
                 &read.into(),
                 &fragment.into(),
                 read.size(),
             )?);
         }
-        proof.obligations.push(prove_bijection("the two halves of both stages do not overlap", &maps.both_stages()?.into(), 4 * w * maps::K_STEP)?);
-        proof.obligations.push(prove_bijection("each element of C has exactly one owner", &maps.accumulators()?.into(), w * w)?);
-        proof.obligations.push(prove_bijection("each element of C is stored exactly once", &maps.c_out.into(), w * w)?);
+        proof.obligations.push(prove_bijection(
+            "the two halves of both stages do not overlap",
+            &maps.both_stages()?.into(),
+            4 * w * maps::K_STEP,
+        )?);
+        proof.obligations.push(prove_bijection(
+            "each element of C has exactly one owner",
+            &maps.accumulators()?.into(),
+            w * w,
+        )?);
+        proof.obligations.push(prove_bijection(
+            "each element of C is stored exactly once",
+            &maps.c_out.into(),
+            w * w,
+        )?);
         proof.obligations.push(maps.prove_staging()?);
         proof.accesses = self.accesses(&maps, operands)?;
         Ok(proof)
@@ -164,7 +229,11 @@ impl Plan for SgemmPlan {
 
     fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError> {
         if arch < self.min_arch() {
-            return Err(PlanError::ArchTooOld { plan: self.name(), asked: arch, needs: self.min_arch() });
+            return Err(PlanError::ArchTooOld {
+                plan: self.name(),
+                asked: arch,
+                needs: self.min_arch(),
+            });
         }
         let proof = self.prove(operands)?;
         kernel::emit(*self, operands, arch, proof)
@@ -180,7 +249,11 @@ impl Plan for SgemmPlan {
         let arguments = kernel::PARAMETERS
             .iter()
             .filter_map(|&(name, kind)| {
-                Launch::gemm_argument(problem, name).map(|value| Argument { name: name.to_owned(), kind, value })
+                Launch::gemm_argument(problem, name).map(|value| Argument {
+                    name: name.to_owned(),
+                    kind,
+                    value,
+                })
             })
             .collect();
         Ok(Some(Launch {
@@ -195,17 +268,49 @@ impl Plan for SgemmPlan {
 }
 
 impl SgemmPlan {
-    fn accesses(self, maps: &Maps, operands: Operands) -> Result<Vec<crate::plan::AccessProof>, PlanError> {
+    fn accesses(
+        self,
+        maps: &Maps,
+        operands: Operands,
+    ) -> Result<Vec<crate::plan::AccessProof>, PlanError> {
         let mut all = Vec::new();
-        for (side, along) in sides(operands) {
+        let [x, y] = sides(operands);
+        // Operands that lie the same way are stored by the same instructions.
+        let alike = x.1 == y.1;
+        for (side, along) in if alike { vec![x] } else { vec![x, y] } {
             let load = maps.load(side, along);
-            let (op, values) = if along { (Access::St128, 4) } else { (Access::St32, 1) };
-            all.push(prove_access(load.store_name, op, &maps.by_instruction(&load.store, values)?)?);
+            let (op, values) = if along {
+                (Access::St128, 4)
+            } else {
+                (Access::St32, 1)
+            };
+            let name = if alike { "writeS" } else { load.store_name };
+            all.push(prove_access(
+                name,
+                op,
+                &maps.by_instruction(&load.store, values)?,
+            )?);
         }
-        all.push(prove_access("readAs", Access::Ld128, &Swizzled::from(maps.read_x))?);
-        all.push(prove_access("readBs", Access::Ld128, &Swizzled::from(maps.read_y))?);
-        all.push(prove_access("writeCs", Access::St128, &Swizzled::from(maps.write_c))?);
-        all.push(prove_access("readCs", Access::Ld32, &Swizzled::from(maps.read_c))?);
+        all.push(prove_access(
+            "readAs",
+            Access::Ld128,
+            &Swizzled::from(maps.read_x),
+        )?);
+        all.push(prove_access(
+            "readBs",
+            Access::Ld128,
+            &Swizzled::from(maps.read_y),
+        )?);
+        all.push(prove_access(
+            "writeCs",
+            Access::St128,
+            &Swizzled::from(maps.write_c),
+        )?);
+        all.push(prove_access(
+            "readCs",
+            Access::Ld32,
+            &Swizzled::from(maps.read_c),
+        )?);
         Ok(all)
     }
 }

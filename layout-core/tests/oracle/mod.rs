@@ -84,3 +84,42 @@ pub fn composable(a: &[(i64, i64)], b: &[(i64, i64)]) -> bool {
     }
     candidates.iter().any(|modes| table(modes) == expected)
 }
+
+/// The offsets `c0 = 0 < c1 < …` whose translates of the set `tile` fill `0..m` exactly once, for the least `m >= n` that
+/// can be filled so. Greedy, since whatever covers the least free offset must start there.
+pub fn fill(tile: &[i64], n: i64) -> Option<Vec<i64>> {
+    let reach = *tile.iter().max()?;
+    let mut covered = vec![false; ((n + reach + 2) * (reach + 2) * 2) as usize];
+    let mut starts = vec![];
+    let mut free = 0usize;
+    let mut end = 0usize;
+    loop {
+        if starts.len() as i64 > n + reach * reach + 2 {
+            return None;
+        }
+        for &t in tile {
+            let at = free + t as usize;
+            if covered[at] {
+                return None;
+            }
+            covered[at] = true;
+            end = end.max(at + 1);
+        }
+        starts.push(free as i64);
+        while covered[free] {
+            free += 1;
+        }
+        if free == end && free as i64 >= n {
+            return Some(starts);
+        }
+    }
+}
+
+/// The distinct values in `table`, or nothing if one occurs twice.
+pub fn distinct(table: &[i64]) -> Option<Vec<i64>> {
+    let mut sorted = table.to_vec();
+    sorted.sort_unstable();
+    let before = sorted.len();
+    sorted.dedup();
+    (sorted.len() == before).then_some(sorted)
+}

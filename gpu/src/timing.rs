@@ -1,0 +1,274 @@
+//! Streams, events and honest times.
+//!
+//! A time is taken between two events on the GPU's stream, not on the host, so that neither the launch nor the wait is in
+//! it. [`Gpu::time`] enqueues everything before it waits once: the GPU is never idle between repeats and its clock stays
+//! up. With [`TimeOptions::flush_l2`] a memory twice the size of the level 2 cache is overwritten before each repeat, so
+//! that no operand is found there; without it, rotate the operands if they are smaller than the cache. Report the median:
+//! the mean is the noise of the machine, the minimum its luck.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUevent, CUstream};
+
+use crate::device::{Context, Gpu};
+use crate::driver::{check, elapsed_ms};
+use crate::error::GpuError;
+
+/// An ordered queue of work.
+#[derive(Debug)]
+pub struct Stream {
+    context: Arc<Context>,
+    raw: CUstream,
+}
+
+// SAFETY: a stream handle may be used from any thread in which its context is current.
+unsafe impl Send for Stream {}
+// SAFETY: as above; the handle never changes.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    pub(crate) fn create(context: &Arc<Context>) -> Result<Self, GpuError> {
+        context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // Flags 0: in order with the default stream, on which the plain copies happen.
+        // SAFETY: a context is current; the handle goes to a local variable.
+        check("cuStreamCreate", unsafe {
+            sys::cuStreamCreate(&raw mut raw, 0)
+        })?;
+        Ok(Self {
+            context: context.clone(),
+            raw,
+        })
+    }
+
+    /// Waits until the work on this stream is done.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the driver, or of a kernel that has run.
+    pub fn synchronize(&self) -> Result<(), GpuError> {
+        self.context.bind()?;
+        // SAFETY: the stream lives as long as `self`.
+        check("cuStreamSynchronize", unsafe {
+            sys::cuStreamSynchronize(self.raw)
+        })
+    }
+
+    /// An event that happens when the work so far on this stream is done.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the driver.
+    pub fn record(&self) -> Result<Event, GpuError> {
+        let event = Event::create(&self.context)?;
+        event.record(self)?;
+        Ok(event)
+    }
+
+    pub(crate) fn raw(&self) -> CUstream {
+        self.raw
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: created once; work still on it completes. An error has nobody left to tell.
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
+        }
+    }
+}
+
+/// A point in a stream's work, with its time.
+#[derive(Debug)]
+pub struct Event {
+    context: Arc<Context>,
+    raw: CUevent,
+}
+
+// SAFETY: an event handle may be used from any thread in which its context is current.
+unsafe impl Send for Event {}
+// SAFETY: as above; the handle never changes.
+unsafe impl Sync for Event {}
+
+impl Event {
+    fn create(context: &Arc<Context>) -> Result<Self, GpuError> {
+        context.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: a context is current; the handle goes to a local variable.
+        check("cuEventCreate", unsafe {
+            sys::cuEventCreate(&raw mut raw, 0)
+        })?;
+        Ok(Self {
+            context: context.clone(),
+            raw,
+        })
+    }
+
+    fn record(&self, stream: &Stream) -> Result<(), GpuError> {
+        self.context.bind()?;
+        // SAFETY: both handles live, and both are of this process's one context of the device.
+        check("cuEventRecord", unsafe {
+            sys::cuEventRecord(self.raw, stream.raw)
+        })
+    }
+
+    /// Milliseconds from `self` to the later event `end`; waits until both have happened.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the driver, or of a kernel that has run.
+    pub fn milliseconds_to(&self, end: &Self) -> Result<f64, GpuError> {
+        self.context.bind()?;
+        for event in [self, end] {
+            // SAFETY: the event lives and has been recorded.
+            check("cuEventSynchronize", unsafe {
+                sys::cuEventSynchronize(event.raw)
+            })?;
+        }
+        elapsed_ms(self.raw, end.raw).map(f64::from)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: created once. An error has nobody left to tell.
+            let _ = unsafe { sys::cuEventDestroy_v2(self.raw) };
+        }
+    }
+}
+
+/// How [`Gpu::time`] takes times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeOptions {
+    /// Calls before the first that is timed.
+    pub warmup: usize,
+    /// Times that are taken; at least 1.
+    pub repeats: usize,
+    /// Calls in one time, which is divided by this; more than 1 for work of a few microseconds. At least 1.
+    pub batch: usize,
+    /// Whether the level 2 cache is overwritten before each time. It is not between the calls of a batch.
+    pub flush_l2: bool,
+}
+
+impl Default for TimeOptions {
+    fn default() -> Self {
+        Self {
+            warmup: 3,
+            repeats: 20,
+            batch: 1,
+            flush_l2: false,
+        }
+    }
+}
+
+/// The times of one call in milliseconds, in the order in which they were taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timing {
+    samples: Vec<f64>,
+}
+
+impl Timing {
+    /// Every time in milliseconds.
+    pub fn samples(&self) -> &[f64] {
+        &self.samples
+    }
+
+    /// The median in milliseconds; of an even number of times, the mean of the two in the middle.
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        match sorted.len() {
+            0 => f64::NAN,
+            n if n % 2 == 1 => sorted[n / 2],
+            n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+        }
+    }
+
+    /// The shortest in milliseconds.
+    pub fn min(&self) -> f64 {
+        self.samples.iter().copied().fold(f64::NAN, f64::min)
+    }
+
+    /// The longest in milliseconds.
+    pub fn max(&self) -> f64 {
+        self.samples.iter().copied().fold(f64::NAN, f64::max)
+    }
+}
+
+impl Gpu {
+    /// Times `work`, which enqueues something on [`Gpu::stream`] and is given the number of the call, warm-up included
+    /// (to rotate operands).
+    ///
+    /// # Errors
+    ///
+    /// What `work` returns, a failure of the driver, or of a kernel that has run.
+    pub fn time<E: From<GpuError>>(
+        &self,
+        options: TimeOptions,
+        mut work: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Timing, E> {
+        let batch = options.batch.max(1);
+        let mut call = 0;
+        let mut next = || {
+            call += 1;
+            work(call - 1)
+        };
+        let flush = if options.flush_l2 {
+            Some(self.alloc(2 * self.info().l2_bytes.max(1 << 20) as usize)?)
+        } else {
+            None
+        };
+        for _ in 0..options.warmup {
+            next()?;
+        }
+        let mut pairs = Vec::new();
+        for _ in 0..options.repeats.max(1) {
+            if let Some(buffer) = &flush {
+                // SAFETY: exactly the bytes of a living buffer, on a living stream of the same context.
+                let result = unsafe {
+                    sys::cuMemsetD8Async(
+                        buffer.address(),
+                        0,
+                        buffer.len_bytes(),
+                        self.stream().raw(),
+                    )
+                };
+                check("cuMemsetD8Async", result)?;
+            }
+            let start = self.stream().record()?;
+            for _ in 0..batch {
+                next()?;
+            }
+            pairs.push((start, self.stream().record()?));
+        }
+        self.stream().synchronize()?;
+        let times = pairs
+            .iter()
+            .map(|(start, end)| Ok(start.milliseconds_to(end)? / batch as f64));
+        Ok(Timing {
+            samples: times.collect::<Result<_, GpuError>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_splits_the_samples() {
+        let of = |samples: &[f64]| Timing {
+            samples: samples.to_vec(),
+        };
+        assert_eq!(of(&[3.0, 1.0, 2.0]).median().to_bits(), 2.0_f64.to_bits());
+        assert_eq!(
+            of(&[4.0, 1.0, 2.0, 8.0]).median().to_bits(),
+            3.0_f64.to_bits()
+        );
+        assert_eq!(of(&[4.0, 1.0, 2.0]).min().to_bits(), 1.0_f64.to_bits());
+        assert_eq!(of(&[1.0, 4.0, 2.0]).max().to_bits(), 4.0_f64.to_bits());
+        assert!(of(&[]).median().is_nan());
+    }
+}
