@@ -2,6 +2,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
+#[path = "macro_support.rs"]
+pub mod __private;
 mod affine;
 pub mod atoms;
 pub mod banks;

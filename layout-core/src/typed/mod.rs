@@ -34,6 +34,7 @@ mod layout;
 mod operations;
 mod tuple;
 
+pub(crate) use layout::compose;
 pub use layout::{Compose, Function, Layout, Modes, Offset, StaticFunction, Swizzle};
 pub use operations::{
     BlockedProduct, Coalesce, Complement, ComposeByMode, Divide, Downcast, Filter, FlatDivide,
