@@ -5,6 +5,7 @@
 //! standard error; the exit code is 0 on success, 1 when what was asked for does not hold or can't be done, 2 on bad
 //! usage. [`error::CliError`] and [`output`] keep that contract, so that no subcommand has to.
 
+mod bench;
 mod doctor;
 mod gemm;
 mod plans;
@@ -32,6 +33,7 @@ struct Cli {
 enum Command {
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
+    Bench(bench::BenchArgs),
     Gemm(gemm::GemmArgs),
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Doctor(args) => doctor::run(&args),
+            Command::Bench(args) => bench::run(&args),
             Command::Gemm(args) => gemm::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),

@@ -138,3 +138,66 @@ pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, 
         passed,
     })
 }
+
+/// As [`check`], for `count` rows of C drawn from the whole matrix, the first and the last among them: what large products are checked
+/// by.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn check_rows(
+    problem: &Gemm,
+    inputs: &Inputs,
+    result: &Matrix,
+    count: usize,
+) -> Result<Check, ShapeError> {
+    let m = problem.m as usize;
+    if m <= count {
+        return check(problem, inputs, result);
+    }
+    // Rows at a stride that shares no factor with a tile's side.
+    let rows: Vec<usize> = (0..count).map(|i| i * (m - 1) / (count - 1)).collect();
+    let pick = |from: &Matrix| {
+        let size = from.data_type.bytes() as usize;
+        let row = |r: usize| &from.bytes[r * from.ld * size..(r * from.ld + from.cols) * size];
+        let bytes = rows.iter().flat_map(|&r| row(r)).copied().collect();
+        Matrix {
+            data_type: from.data_type,
+            rows: count,
+            cols: from.cols,
+            ld: from.cols,
+            bytes,
+        }
+    };
+    let a = if problem.operands.a == Trans::N {
+        pick(&inputs.a)
+    } else {
+        columns(&inputs.a, &rows)
+    };
+    let sub = Gemm {
+        m: count as u64,
+        lda: a.ld as u64,
+        ldc: problem.n,
+        ..*problem
+    };
+    let sub_inputs = Inputs {
+        a,
+        b: inputs.b.clone(),
+        c: pick(&inputs.c),
+    };
+    check(&sub, &sub_inputs, &pick(result))
+}
+
+/// The given columns of a matrix, side by side.
+fn columns(from: &Matrix, chosen: &[usize]) -> Matrix {
+    let size = from.data_type.bytes() as usize;
+    let element = |r: usize, c: usize| &from.bytes[(r * from.ld + c) * size..][..size];
+    let bytes = (0..from.rows).flat_map(|r| chosen.iter().flat_map(move |&c| element(r, c)));
+    Matrix {
+        data_type: from.data_type,
+        rows: from.rows,
+        cols: chosen.len(),
+        ld: chosen.len(),
+        bytes: bytes.copied().collect(),
+    }
+}

@@ -5,7 +5,7 @@
 //! ```
 
 mod report;
-mod select;
+pub(crate) mod select;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
