@@ -11,11 +11,11 @@ use tilewright::host::{Inputs, Matrix, check, launch_on};
 fn gpu() -> Option<Gpu> {
     match Gpu::open(0) {
         Ok(gpu) => {
-            println!("on {}", gpu.info().name);
+            common::say(&format!("on {}", gpu.info().name));
             Some(gpu)
         }
         Err(error) if error.means_no_gpu() => {
-            println!("no GPU: not run ({error})");
+            common::say(&format!("no GPU: not run ({error})"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -58,7 +58,7 @@ fn fifty_problems(plan: SgemmPlan) {
         let check = check(&problem, &inputs, &c).expect("shapes agree");
         assert!(check.passed, "{plan}, {problem:?}: {check:?}");
     }
-    println!("{plan}: 50 problems passed");
+    common::say(&format!("{plan}: 50 problems passed"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! NVIDIA's assembler accepts both SGEMM kernels for every architecture, and they spill nothing.
 
+mod common;
+
 use tilewright::codegen::plan::{Arch, Operands, Plan};
 use tilewright::codegen::sgemm::SgemmPlan;
 use tilewright::gpu::ptxas;
@@ -17,7 +19,7 @@ fn assembles(plan: SgemmPlan) {
     let Some(ptxas) =
         ptxas::for_tests().expect("ptxas is here or left out by TILEWRIGHT_NO_PTXAS=1")
     else {
-        println!("no ptxas: not run");
+        common::say("no ptxas: not run");
         return;
     };
     for arch in Arch::ALL {
