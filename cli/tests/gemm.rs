@@ -315,7 +315,7 @@ const REFUSED: &[(&[&str], i32, &str, &str)] = &[
     ),
     (&["--alpha", "nan"], 2, "not_finite", "alpha"),
     (&["--beta", "NaN"], 2, "not_finite", "beta"),
-    (&["--alpha", "-inf"], 2, "not_finite", "alpha"),
+    (&["--alpha=-inf"], 2, "not_finite", "alpha"),
     (&["--beta", "1e300"], 1, "not_finite", "beta"),
     (&["--alpha", "one"], 2, "usage", "one"),
     (&["--seed", "-1"], 2, "usage", "-1"),
