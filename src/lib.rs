@@ -11,3 +11,8 @@ pub use layout_macros::*;
 pub use ptx_emulator as emulator;
 #[cfg(feature = "gpu")]
 pub use tilewright_gpu as gpu;
+
+/// The snippets of `docs/proofs.md`, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/proofs.md")]
+struct ProofsPage;

@@ -5,7 +5,9 @@
 //! standard error; the exit code is 0 on success, 1 when what was asked for does not hold or can't be done, 2 on bad
 //! usage. [`error::CliError`] and [`output`] keep that contract, so that no subcommand has to.
 
+mod banks;
 mod bench;
+mod derive;
 mod doctor;
 mod gemm;
 mod plans;
@@ -31,6 +33,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Banks(banks::BanksArgs),
+    Derive(derive::DeriveArgs),
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
@@ -43,6 +47,8 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => match cli.command {
+            Command::Banks(args) => banks::run(&args),
+            Command::Derive(args) => derive::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Gemm(args) => gemm::run(&args),

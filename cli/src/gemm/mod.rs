@@ -138,7 +138,7 @@ fn gemm(args: &GemmArgs) -> Outcome {
     };
     let check = if args.check {
         let spinner = spinner("checking against float64");
-        let check = host::check(&problem, &inputs, &ran.c)
+        let check = host::check(&problem, data_type, &inputs, &ran.c)
             .map_err(|e| CliError::new("reference", e.to_string()))?;
         spinner.finish_and_clear();
         Some(check)
