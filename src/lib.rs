@@ -4,6 +4,8 @@ pub mod host;
 
 pub use layout_codegen as codegen;
 pub use layout_core::*;
+// No macro is public yet.
+#[allow(unused_imports, unreachable_pub)]
 pub use layout_macros::*;
 #[cfg(feature = "emulator")]
 pub use ptx_emulator as emulator;

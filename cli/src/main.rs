@@ -78,7 +78,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Clap's message without the `error: ` in front and the hints behind.
+/// Clap's message on one line, without the `error: ` in front and the hints behind.
 fn usage_message(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -86,7 +86,9 @@ fn usage_message(error: &clap::Error) -> String {
         .find("\n\nUsage:")
         .or_else(|| text.find("\n\nFor more"))
         .unwrap_or(text.len());
-    text[..end].trim().to_owned()
+    // One sentence, whatever clap laid out in lines.
+    let words: Vec<_> = text[..end].split_whitespace().collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

@@ -76,7 +76,8 @@ impl Matrix {
 
     /// The elements row by row, without gaps.
     pub fn packed(&self) -> Vec<f64> {
-        (0..self.rows)
+        let rows = if self.cols == 0 { 0 } else { self.rows };
+        (0..rows)
             .flat_map(|r| (0..self.cols).map(move |c| self.at(r, c)))
             .collect()
     }

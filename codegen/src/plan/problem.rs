@@ -230,7 +230,7 @@ pub enum ProblemError {
         /// The row's length.
         row: u64,
     },
-    /// α or β is not a number, or infinite.
+    /// α or β is not a number, or infinite, perhaps only after rounding to the type that the kernel takes.
     NotFinite(&'static str),
     /// A size beyond what the kernel's 32-bit counters hold.
     TooLarge {
@@ -284,7 +284,10 @@ impl fmt::Display for ProblemError {
                     "{name} is {value}, but a row has {row} elements: {name} must be at least {row}"
                 )
             }
-            Self::NotFinite(name) => write!(f, "{name} must be a finite number"),
+            Self::NotFinite(name) => write!(
+                f,
+                "{name} must be a number, and finite in the type that the kernel takes"
+            ),
             Self::TooLarge { name, value, limit } => {
                 write!(
                     f,
