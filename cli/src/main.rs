@@ -13,6 +13,7 @@ mod plans;
 mod error;
 mod output;
 mod run;
+mod show;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ enum Command {
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
     Run(run::RunArgs),
+    Show(show::ShowArgs),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
             Command::Gemm(args) => gemm::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
+            Command::Show(args) => show::run(&args),
         },
         Err(error) => refuse(&error),
     }
