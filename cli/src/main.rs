@@ -18,6 +18,7 @@ mod eval;
 #[allow(dead_code)]
 mod output;
 mod run;
+mod show;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,7 @@ enum Command {
     Run(run::RunArgs),
     /// Compute with layouts: compose, divide, invert, slice, compare
     Eval(eval::EvalArgs),
+    Show(show::ShowArgs),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Eval(args) => eval::run(&args),
+            Command::Show(args) => show::run(&args),
         },
         Err(error) => refuse(&error),
     }
