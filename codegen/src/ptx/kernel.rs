@@ -18,6 +18,8 @@ pub enum ParamKind {
     U32,
     /// An unsigned 64-bit integer.
     U64,
+    /// A signed 32-bit integer.
+    S32,
     /// A 32-bit float.
     F32,
     /// A 64-bit float.
@@ -29,6 +31,7 @@ impl ParamKind {
         match self {
             ParamKind::Pointer | ParamKind::U64 => ".u64",
             ParamKind::U32 => ".u32",
+            ParamKind::S32 => ".s32",
             ParamKind::F32 => ".f32",
             ParamKind::F64 => ".f64",
         }
@@ -48,6 +51,7 @@ impl ParamKind {
             ParamKind::Pointer => "ptr",
             ParamKind::U64 => "u64",
             ParamKind::U32 => "u32",
+            ParamKind::S32 => "s32",
             ParamKind::F32 => "f32",
             ParamKind::F64 => "f64",
         }
@@ -103,7 +107,7 @@ pub struct Kernel {
     comments: Vec<String>,
     directives: Vec<String>,
     params: Vec<Param>,
-    shared: Option<(u64, u32)>,
+    shared: Option<(Option<u64>, u32)>,
     scopes: Vec<Scope>,
     variables: HashMap<String, Operand>,
     next: HashMap<Class, u32>,
@@ -252,17 +256,15 @@ impl Kernel {
         self.pool.var(name, 0, i64::MAX / 4, 0)
     }
 
-    /// A floating-point parameter.
-    pub fn param_float(&mut self, name: &str, kind: ParamKind) -> Reg {
-        self.param_reg(
-            name,
-            kind,
-            if kind == ParamKind::F64 {
-                Class::F64
-            } else {
-                Class::F32
-            },
-        )
+    /// A parameter that takes no part in addresses, such as α.
+    pub fn param_scalar(&mut self, name: &str, kind: ParamKind) -> Reg {
+        let class = match kind {
+            ParamKind::F32 => Class::F32,
+            ParamKind::F64 => Class::F64,
+            ParamKind::U32 | ParamKind::S32 => Class::B32,
+            ParamKind::Pointer | ParamKind::U64 => Class::B64,
+        };
+        self.param_reg(name, kind, class)
     }
 
     fn param_reg(&mut self, name: &str, kind: ParamKind, class: Class) -> Reg {
@@ -279,7 +281,17 @@ impl Kernel {
 
     /// The kernel's static shared memory, as the variable of its base address (a multiple of `align`, in bytes).
     pub fn shared_memory(&mut self, bytes: u64, align: u32) -> Expr {
-        self.shared = Some((bytes, align));
+        self.shared = Some((Some(bytes), align));
+        self.shared_base(align)
+    }
+
+    /// The kernel's dynamic shared memory, whose size the launch gives, as the variable of its base address.
+    pub fn dynamic_shared_memory(&mut self, align: u32) -> Expr {
+        self.shared = Some((None, align));
+        self.shared_base(align)
+    }
+
+    fn shared_base(&mut self, align: u32) -> Expr {
         let reg = self.reg(Class::B32);
         self.scopes[0].top.push(format!("mov.u32 {reg}, smem;"));
         self.bind("smem", reg, Ty::U32);
@@ -434,6 +446,16 @@ impl Kernel {
         self.scopes[home]
             .top
             .push(format!("setp.{comparison}.{ty} {p}, {a}, {literal};"));
+        p
+    }
+
+    /// The predicate `a <comparison> k` of a 32-bit integer register, at the kernel's entry.
+    pub fn compare_register(&mut self, comparison: &str, a: Reg, k: i64) -> Reg {
+        let p = self.reg(Class::Pred);
+        let home = self.home(0);
+        self.scopes[home]
+            .top
+            .push(format!("setp.{comparison}.s32 {p}, {a}, {k};"));
         p
     }
 
@@ -685,6 +707,23 @@ impl Kernel {
         self.variables.remove(&handle.name);
     }
 
+    /// Closes a loop that is left by a branch from its body.
+    pub fn close_endless_loop(&mut self, handle: &LoopHandle) {
+        let inner = self.scopes.pop().expect("a loop's scope is open");
+        let outer = &mut self.scope().body;
+        outer.extend(inner.before);
+        outer.push(format!("{}:", handle.label));
+        outer.extend(inner.top);
+        outer.extend(inner.body);
+        outer.extend(inner.advance);
+        outer.push(format!(
+            "add.s32 {0}, {0}, {1};",
+            handle.register, handle.step
+        ));
+        outer.push(format!("bra.uni {};", handle.label));
+        self.variables.remove(&handle.name);
+    }
+
     fn initial(&mut self, e: Expr, of: &LoopHandle) -> Reg {
         let start = self.emit_expr(e);
         let ty = type_of(&self.pool, e);
@@ -797,9 +836,12 @@ impl Kernel {
         }
         let _ = write!(
             out,
-            ".version {version}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n",
-            self.name
+            ".version {version}\n.target {target}\n.address_size 64\n\n"
         );
+        if let Some((None, align)) = self.shared {
+            let _ = writeln!(out, ".extern .shared .align {align} .b8 smem[];\n");
+        }
+        let _ = writeln!(out, ".visible .entry {}(", self.name);
         let params: Vec<_> = self
             .params
             .iter()
@@ -820,7 +862,7 @@ impl Kernel {
                 );
             }
         }
-        if let Some((bytes, align)) = self.shared {
+        if let Some((Some(bytes), align)) = self.shared {
             let _ = writeln!(out, "    .shared .align {align} .b8 smem[{bytes}];");
         }
         for line in scope.top.iter().chain(&scope.body) {
