@@ -41,7 +41,7 @@ impl ParamKind {
     pub const fn bytes(self) -> u32 {
         match self {
             ParamKind::Pointer | ParamKind::U64 | ParamKind::F64 => 8,
-            ParamKind::U32 | ParamKind::F32 => 4,
+            ParamKind::U32 | ParamKind::S32 | ParamKind::F32 => 4,
         }
     }
 
