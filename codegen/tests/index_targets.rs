@@ -15,7 +15,9 @@ use targets::{Case, Random, case, cases, check, input, random_spec};
 const RANDOM: usize = 150;
 
 fn text(case: &Case, target: Target) -> String {
-    function(&case.spec, target).unwrap_or_else(|e| panic!("{} in {target}: {e}", case.spec.layout))
+    case.program
+        .text(target)
+        .unwrap_or_else(|e| panic!("{} in {target}: {e}", case.about))
 }
 
 /// Runs `program` with `input` on its standard input.
@@ -43,16 +45,12 @@ fn rust_functions_agree_with_their_layouts() {
     let mut main = "use std::io::{Read, Write};\nfn main() {\n    let (mut i, mut bytes, mut out) = (0, Vec::new(), Vec::new());\n    std::io::stdin().read_to_end(&mut bytes).unwrap();\n    let mut next = || { i += 8; i64::from_le_bytes(bytes[i - 8..i].try_into().unwrap()) };\n".to_owned();
     for case in &cases {
         functions += &text(case, Target::Rust);
-        let arguments: Vec<_> = case
-            .types
-            .iter()
-            .map(|ty| format!("next() as {ty}"))
-            .collect();
+        let arguments: Vec<_> = case.types().map(|ty| format!("next() as {ty}")).collect();
         let _ = writeln!(
             main,
             "    for _ in 0..{} {{ let v = functions::{}({}); out.extend((v as i64).to_le_bytes()); }}",
             case.points.len(),
-            case.spec.name,
+            case.name,
             arguments.join(", ")
         );
     }
@@ -92,13 +90,13 @@ fn cuda_functions_agree_with_their_layouts() {
     let mut main = "int main(void) {\n".to_owned();
     for case in &cases {
         source += &text(case, Target::Cuda);
-        let n = case.types.len();
+        let n = case.types().count();
         let arguments: Vec<_> = (0..n).map(|i| format!("a[{i}]")).collect();
         let _ = writeln!(
             main,
             "    for (long i = 0; i < {}; i++) {{ long long a[{n}]; for (int j = 0; j < {n}; j++) a[j] = next(); long long v = (long long){}({}); fwrite(&v, 8, 1, stdout); }}",
             case.points.len(),
-            case.spec.name,
+            case.name,
             arguments.join(", ")
         );
     }
@@ -149,14 +147,14 @@ fn cuda_functions_agree_with_their_layouts() {
 /// A kernel that reads its parameters from memory, runs the snippet, and stores the result: one thread a point.
 fn kernel(case: &Case) -> String {
     let mut out = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry k(\n    .param .u64 in,\n    .param .u64 out,\n    .param .u32 n\n)\n{\n    .reg .pred %go;\n    .reg .b32 %thread, %block, %size, %points;\n    .reg .b64 %from, %to;\n".to_owned();
-    let name = &case.spec.name;
+    let name = &case.name;
     let class = |wide: bool| if wide { ".b64" } else { ".b32" };
     let _ = writeln!(
         out,
         "    .reg {} %{name};\n    .reg .b64 %{name}_stored;",
-        class(case.result.wide())
+        class(case.program.result_type().wide())
     );
-    let made = layout_codegen::index::targets::program(&case.spec).expect("made before");
+    let made = &case.program;
     for p in made.parameters() {
         let _ = writeln!(
             out,
@@ -186,7 +184,10 @@ fn kernel(case: &Case) -> String {
         let _ = writeln!(out, "    {mnemonic} %{0}, %{0}_read;", p.name);
     }
     out += &text(case, Target::Ptx);
-    let mnemonic = match (case.result.wide(), case.result.signed()) {
+    let mnemonic = match (
+        case.program.result_type().wide(),
+        case.program.result_type().signed(),
+    ) {
         (true, _) => "mov.u64",
         (false, true) => "cvt.s64.s32",
         (false, false) => "cvt.u64.u32",
@@ -254,7 +255,7 @@ fn ptxas_takes_every_snippet() {
         let one = kernel(&case);
         let body = one.split_once(".visible").expect("an entry").1;
         all += ".visible";
-        all += &body.replace(" k(", &format!(" k_{}(", case.spec.name));
+        all += &body.replace(" k(", &format!(" k_{}(", case.name));
     }
     std::fs::write(&path, all).expect("written");
     let output = Command::new(ptxas)

@@ -464,18 +464,23 @@ fn emit_div(
     }
 }
 
-/// A sink that counts instructions and keeps none.
+/// A sink that adds up what instructions cost and keeps none.
 #[derive(Default, Debug)]
 pub struct Counter {
-    /// Instructions so far.
-    pub instructions: usize,
+    /// The cost so far, in simple instructions.
+    pub cost: usize,
     next: u32,
 }
 
 impl Sink for Counter {
     fn op(&mut self, _: Level, ty: Ty, op: Op, _: &[Operand]) -> Operand {
-        // A hardware division is a subroutine of some twenty instructions.
-        self.instructions += if op == Op::Div { 20 } else { 1 };
+        self.cost += match op {
+            // A hardware division is a subroutine of some twenty instructions.
+            Op::Div => 20,
+            // Shifts and additions join in one instruction on every machine that counts; multiplications take longer.
+            Op::Mul | Op::Mad | Op::MulWide | Op::MadWide | Op::MulHi => 2,
+            _ => 1,
+        };
         self.next += 1;
         let ty = if matches!(op, Op::MulWide | Op::MadWide) {
             if ty.signed() { Ty::S64 } else { Ty::U64 }
@@ -491,11 +496,11 @@ impl Sink for Counter {
     }
 }
 
-/// Instructions that `exprs` need together, nothing computed before.
+/// What `exprs` cost together, in simple instructions, nothing computed before.
 pub fn cost(pool: &mut Pool, exprs: &[Expr]) -> usize {
     let (mut memo, mut counter) = (Memo::new(), Counter::default());
     for &e in exprs {
         emit(pool, e, &mut memo, &mut counter);
     }
-    counter.instructions
+    counter.cost
 }

@@ -20,5 +20,5 @@ mod tests;
 
 pub use expr::{Expr, Facts, Level, Node, Pool};
 pub use fast_divisor::{FAST_DIVISION_LIMIT, FastDivisor, RunTimeDivisor};
-pub use spec::{Bound, Coordinate, IndexError, IndexLayout, IndexSpec, Lowered, Stride};
+pub use spec::{Bound, Coordinate, IndexError, IndexLayout, IndexSpec, Lowered, Parameter, Stride};
 pub use targets::{Target, function};
