@@ -16,3 +16,8 @@ pub use tilewright_gpu as gpu;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/proofs.md")]
 struct ProofsPage;
+
+/// The snippets of `docs/index.md`, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/index.md")]
+struct IndexPage;

@@ -153,3 +153,33 @@ fn refusals_have_code_place_and_exit() {
     let text = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(text.ends_with("  | (4,x):(1,4)\n  |    ^\n"), "{text}");
 }
+
+/// Words of a command line, quotes taken off.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (i, part) in line.split('\'').enumerate() {
+        if i % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+#[test]
+fn the_documented_commands_print_what_the_page_shows() {
+    let page = include_str!("../../docs/index.md");
+    let mut run = 0;
+    for block in page.split("```").skip(1).step_by(2) {
+        let Some(text) = block.strip_prefix("text\n$ tilewright index ") else {
+            continue;
+        };
+        let (command, shown) = text.split_once('\n').expect("a command and its output");
+        let arguments = words(command);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        assert_eq!(code(&arguments), shown, "{command}");
+        run += 1;
+    }
+    assert_eq!(run, 2, "commands on the page");
+}
