@@ -76,6 +76,7 @@ impl CliError {
     }
 
     /// The stable code.
+    #[cfg(test)]
     pub(crate) fn code(&self) -> &str {
         &self.code
     }

@@ -1,1 +1,41 @@
-//! A PTX emulator.
+//! Runs PTX text on the CPU: an emulator with a sanitizer, a race detector and bank-conflict counters.
+//!
+//! [`Module::parse`] reads the text with a lexer and parser of its own and decodes each kernel once into compact operations;
+//! [`run`] executes a grid on [`GlobalMemory`], blocks in parallel, all 32 lanes of a warp together. The [`Report`] says what the kernel did wrong ([`Finding`])
+//! and what it cost ([`Counters`]): instructions by line of the text, and shared-memory wavefronts by the bank model measured on an H200.
+//!
+//! # What it models
+//!
+//! - Divergence: lanes that part meet again at the immediate post-dominator; parted groups of lanes take turns, so that lanes may
+//!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
+//! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences are no-ops, which is
+//!   enough for kernels whose blocks do not communicate.
+//! - `cp.async`: data lands at the wait, so that a read before it sees old bytes and is reported.
+//! - Matrix multiplication: exact products; sums and their rounding as documented in `exec/mma.rs`. The hardware does not document its own.
+//! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.
+//!
+//! Unknown instructions are parse errors that name them, never guesses.
+
+mod ast;
+pub mod banks;
+mod cfg;
+mod decode;
+mod error;
+mod exec;
+mod float;
+mod ir;
+mod launch;
+mod lexer;
+mod memory;
+mod module;
+mod parser;
+pub mod report;
+mod shared;
+mod types;
+
+pub use error::{MemoryError, ParseError, ParseErrorKind, RunError};
+pub use launch::{Arg, Launch, MAX_SHARED_BYTES, Options, Progress, run};
+pub use memory::GlobalMemory;
+pub use module::{Kernel, Module, Param};
+pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report};
+pub use types::ScalarType;

@@ -34,7 +34,11 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
+#[path = "macro_support.rs"]
+pub mod __private;
 mod affine;
+pub mod atoms;
 pub mod banks;
 mod coalesce;
 mod complement;
@@ -42,6 +46,7 @@ mod composed;
 mod composition;
 mod construct;
 mod coordinates;
+pub mod derive;
 mod divide;
 mod dynamic;
 mod error;
@@ -54,6 +59,7 @@ mod message;
 mod modes;
 mod parameter;
 mod parse;
+pub mod partition;
 mod product;
 mod profile;
 pub mod proof;
@@ -62,8 +68,10 @@ mod recast;
 mod relations;
 mod search;
 mod slice;
+pub mod space;
 mod swizzle;
 mod swizzled;
+pub mod typed;
 mod vectorize;
 
 pub use affine::Affine;
@@ -88,6 +96,10 @@ pub use message::Message;
 pub use modes::SEARCH_LIMIT;
 pub use parameter::{MAX_PARAMETERS, Parameter};
 pub use parse::{ParseError, ParseErrorKind, expect_parse};
+pub use partition::{
+    Operand, Partitioned, ThreadCopy, ThreadMma, TiledCopy, TiledMma, local_partition, local_tile,
+    thread_partition,
+};
 pub use product::{
     blocked_product, flat_product, logical_product, raked_product, tile_to_shape,
     tile_to_shape_swizzled, tiled_product, zipped_product,

@@ -1,0 +1,242 @@
+//! `tilewright gemm`: layouts, proofs, PTX, a run, and the check of its numbers.
+//!
+//! ```text
+//! arguments ──▶ problem + plan ──▶ proof ──▶ PTX ──▶ GPU | emulator ──▶ compare with float64 ──▶ report
+//! ```
+
+mod report;
+pub(crate) mod select;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use tilewright::codegen::plan::{Gemm, Operands};
+use tilewright::emulator;
+use tilewright::host::{self, Inputs};
+
+use crate::error::{CliError, Outcome, finish};
+use crate::output;
+
+use report::{Ran, Report};
+use select::Device;
+
+/// Compute C = alpha op(A) op(B) + beta C with a derived, proven, generated kernel, and check it
+#[derive(Args, Debug)]
+pub(crate) struct GemmArgs {
+    /// Element type
+    #[arg(long, default_value = "f32")]
+    dtype: String,
+    /// Rows of C
+    #[arg(long, default_value_t = 256, allow_negative_numbers = true, value_parser = size)]
+    m: u64,
+    /// Columns of C
+    #[arg(long, default_value_t = 256, allow_negative_numbers = true, value_parser = size)]
+    n: u64,
+    /// Length of the sums
+    #[arg(long, default_value_t = 256, allow_negative_numbers = true, value_parser = size)]
+    k: u64,
+    /// Whether A and B are transposed: nn, nt, tn or tt
+    #[arg(long, default_value = "nn")]
+    trans: String,
+    /// Leading dimension of A, in elements (packed by default)
+    #[arg(long, allow_negative_numbers = true, value_parser = size)]
+    lda: Option<u64>,
+    /// Leading dimension of B
+    #[arg(long, allow_negative_numbers = true, value_parser = size)]
+    ldb: Option<u64>,
+    /// Leading dimension of C
+    #[arg(long, allow_negative_numbers = true, value_parser = size)]
+    ldc: Option<u64>,
+    /// Factor of the product
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    alpha: f64,
+    /// Factor of the old C; 0 does not read it
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    beta: f64,
+    /// The plan: auto, or a name that `tilewright plans` lists
+    #[arg(long, default_value = "auto")]
+    plan: String,
+    /// The architecture to generate for: auto, or one such as `sm_80`
+    #[arg(long, default_value = "auto")]
+    arch: String,
+    /// Write the PTX to this file
+    #[arg(long, value_name = "FILE.ptx")]
+    emit: Option<PathBuf>,
+    /// Where to run: auto takes a GPU if there is one
+    #[arg(long, value_enum, default_value = "auto")]
+    on: Device,
+    /// Seed of the random operands
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Compare with the reference (on by default); false only runs
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    check: bool,
+    /// Print one JSON value
+    #[arg(long)]
+    json: bool,
+}
+
+/// A size: whole and not negative.
+fn size(text: &str) -> Result<u64, String> {
+    match text.parse::<i128>() {
+        Ok(v) if v < 0 => Err(format!("{v} is negative; sizes are 0 or more")),
+        Ok(v) => u64::try_from(v).map_err(|_| format!("{v} is too large")),
+        Err(_) => Err("give a whole number".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &GemmArgs) -> ExitCode {
+    finish(gemm(args), args.json)
+}
+
+impl GemmArgs {
+    fn problem(&self) -> Result<Gemm, CliError> {
+        let operands: Operands =
+            self.trans
+                .parse()
+                .map_err(|e: tilewright::codegen::plan::ProblemError| {
+                    CliError::usage(e.code(), e.to_string())
+                })?;
+        let mut problem = Gemm::packed(self.m, self.n, self.k, operands);
+        problem.lda = self.lda.unwrap_or(problem.lda);
+        problem.ldb = self.ldb.unwrap_or(problem.ldb);
+        problem.ldc = self.ldc.unwrap_or(problem.ldc);
+        (problem.alpha, problem.beta) = (self.alpha, self.beta);
+        problem
+            .validate(u64::MAX)
+            .map_err(|e| CliError::usage(e.code(), e.to_string()))?;
+        Ok(problem)
+    }
+}
+
+fn gemm(args: &GemmArgs) -> Outcome {
+    let data_type = select::data_type(&args.dtype)?;
+    let problem = args.problem()?;
+    let gpu = select::gpu(args.on)?;
+    let arch = select::arch(&args.arch, gpu.as_ref())?;
+    let plan = select::plan(&args.plan, data_type, &problem, arch)?;
+    let refused = |e: tilewright::codegen::plan::PlanError| CliError::new(e.code(), e.to_string());
+
+    // The proof comes first: a plan that does not prove is not emitted.
+    let launch = plan.launch(&problem).map_err(refused)?;
+    let kernel = plan.emit(problem.operands, arch).map_err(refused)?;
+    let inputs = allocate(&problem, data_type, args.seed)?;
+    if let Some(path) = &args.emit {
+        output::write_atomically(path, kernel.ptx.as_bytes())?;
+    }
+
+    let ran = match &gpu {
+        Some(gpu) => {
+            let run = host::launch_on(gpu, plan.as_ref(), &kernel, &problem, &inputs, 20)
+                .map_err(|e| CliError::new("gpu", e.to_string()))?;
+            Ran::on_gpu(gpu.info().name.clone(), run)
+        }
+        None => emulated(plan.as_ref(), &kernel, &problem, &inputs)?,
+    };
+    let check = if args.check {
+        let spinner = spinner("checking against float64");
+        let check = host::check(&problem, data_type, &inputs, &ran.c)
+            .map_err(|e| CliError::new("reference", e.to_string()))?;
+        spinner.finish_and_clear();
+        Some(check)
+    } else {
+        None
+    };
+    let report = Report {
+        plan: plan.as_ref(),
+        arch,
+        problem: &problem,
+        kernel: &kernel,
+        launch: launch.as_ref(),
+        ran: &ran,
+        check,
+    };
+    if args.json {
+        output::print_json(&report.to_json());
+    } else {
+        output::print_line(&report.to_text().map_err(refused)?);
+    }
+    Ok(ExitCode::from(u8::from(!report.passed())))
+}
+
+/// The operands, unless they would not fit in memory.
+fn allocate(
+    problem: &Gemm,
+    data_type: tilewright::codegen::plan::DataType,
+    seed: u64,
+) -> Result<Inputs, CliError> {
+    // An element of an operand lies in memory three times (input, device, result) and, for the check, in double precision up to
+    // four times, once of it as the absolute value.
+    let bytes_each = u128::from(3 * data_type.bytes() + 4 * 8);
+    let operands = [
+        (problem.stored_a(), problem.lda),
+        (problem.stored_b(), problem.ldb),
+        ((problem.m, problem.n), problem.ldc),
+    ];
+    let elements: u128 = operands
+        .iter()
+        .filter(|((rows, cols), _)| *rows > 0 && *cols > 0)
+        .map(|&((rows, cols), ld)| u128::from(rows - 1) * u128::from(ld) + u128::from(cols))
+        .sum();
+    let (needed, free) = (elements * bytes_each, u128::from(free_memory()));
+    if needed > free {
+        return Err(CliError::new(
+            "too_large",
+            format!(
+                "the matrices and their check would take {} GiB of memory, and {} GiB are free",
+                needed.div_ceil(1 << 30),
+                free >> 30
+            ),
+        ));
+    }
+    Ok(Inputs::random(problem, data_type, seed))
+}
+
+/// Bytes of memory that may be used, where the system tells it in a file, else 16 GiB.
+fn free_memory() -> u64 {
+    let known = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("MemAvailable:"))?;
+            let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+            Some(kibibytes << 10)
+        });
+    known.unwrap_or(16 << 30)
+}
+
+fn spinner(message: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(message);
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar
+}
+
+fn emulated(
+    plan: &dyn tilewright::codegen::plan::Plan,
+    kernel: &tilewright::codegen::plan::Emitted,
+    problem: &Gemm,
+    inputs: &Inputs,
+) -> Result<Ran, CliError> {
+    let bar = ProgressBar::new(0).with_message("emulating");
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} blocks, {eta} left")
+    {
+        bar.set_style(style);
+    }
+    let shown = bar.clone();
+    let options = emulator::Options {
+        progress: Some(Arc::new(move |done, all| {
+            shown.set_length(all);
+            shown.set_position(done);
+        })),
+        ..emulator::Options::default()
+    };
+    let run = host::emulate(plan, kernel, problem, inputs, &options)
+        .map_err(|e| CliError::new("emulator", e.to_string()))?;
+    bar.finish_and_clear();
+    Ok(Ran::emulated(run))
+}

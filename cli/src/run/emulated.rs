@@ -1,0 +1,190 @@
+//! A run on the emulator.
+
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tilewright::emulator::{
+    self, Arg, GlobalMemory, Launch, Module, Options, ParseError, ParseErrorKind, RunError,
+};
+
+use super::argument::{Argument, Value};
+use super::report::{Buffer, Report, Watched};
+use super::{Extra, Job};
+use crate::error::CliError;
+
+/// Parses the file and runs its kernel.
+pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
+    let module = Module::parse(&job.ptx).map_err(|error| unreadable(job, &error))?;
+    let names: Vec<String> = module.kernels().map(str::to_owned).collect();
+    let name = job.kernel(&names)?;
+    let kernel = module.kernel(&name);
+    let block = job
+        .args
+        .block
+        .or_else(|| kernel?.required_threads())
+        .unwrap_or([32, 1, 1]);
+    let parameter =
+        |index: usize| -> Option<String> { Some(kernel?.params().get(index)?.name.clone()) };
+
+    let mut memory = GlobalMemory::new();
+    let mut args = Vec::new();
+    let mut addresses = Vec::new();
+    for (argument, content) in job.arguments.iter().zip(&job.contents) {
+        args.push(match argument {
+            Argument::Value(value) => by_value(value),
+            Argument::Buffer(buffer) => {
+                let bytes = buffer.len_bytes(content.as_deref());
+                let address = memory
+                    .alloc(bytes, 256)
+                    .map_err(|error| impossible(&error.into()))?;
+                if let Some(content) = content {
+                    memory
+                        .write(address, content)
+                        .map_err(|error| impossible(&error.into()))?;
+                }
+                addresses.push((args.len(), address, bytes));
+                Arg::Ptr(address)
+            }
+        });
+    }
+    let launch = Launch {
+        grid: job.args.grid,
+        block,
+        cluster: job.args.cluster,
+        dynamic_shared: job.args.shared,
+        args,
+    };
+    let bar = progress_bar();
+    let moving = bar.clone();
+    let options = Options {
+        sanitize: !job.args.no_sanitize,
+        undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
+        global_races: job.args.also.contains(&Extra::GlobalRaces),
+        step_limit: job.args.step_limit,
+        progress: Some(Arc::new(move |done, all| {
+            moving.set_length(all);
+            moving.set_position(done);
+        })),
+        ..Options::default()
+    };
+    let result = emulator::run(&module, &name, &launch, &mut memory, &options);
+    bar.finish_and_clear();
+    let outcome = result.map_err(|error| impossible(&error))?;
+
+    let mut report = job.new_report("emulator".to_owned(), name.clone(), block);
+    report.time_ms = outcome.wall.as_secs_f64() * 1e3;
+    for (index, address, bytes) in addresses {
+        let Argument::Buffer(buffer) = &job.arguments[index] else {
+            continue;
+        };
+        let content = memory
+            .read(address, bytes as usize)
+            .map_err(|error| impossible(&error.into()))?;
+        let name = parameter(index).unwrap_or_else(|| format!("argument {index}"));
+        report.buffers.push(Buffer {
+            name,
+            element: buffer.element,
+            content,
+            out: buffer.out.clone(),
+        });
+    }
+    report.watched = Some(Watched {
+        report: outcome,
+        sanitized: !job.args.no_sanitize,
+    });
+    Ok(report)
+}
+
+fn by_value(value: &Value) -> Arg {
+    match value {
+        Value::U32(value) => Arg::U32(*value),
+        Value::S32(value) => Arg::S32(*value),
+        Value::U64(value) => Arg::U64(*value),
+        Value::S64(value) => Arg::U64(*value as u64),
+        Value::F32(value) => Arg::F32(*value),
+        Value::F64(value) => Arg::F64(*value),
+        Value::Bytes(bytes) => Arg::Bytes(bytes.clone()),
+    }
+}
+
+/// A bar on the terminal, if there is one, once the run takes noticeable time.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} blocks, {eta} left");
+    style
+        .map(|style| bar.clone().with_style(style))
+        .unwrap_or(bar)
+}
+
+/// The error of a text that the emulator can't read, with its line.
+fn unreadable(job: &Job<'_>, error: &ParseError) -> CliError {
+    let code = match error.kind {
+        ParseErrorKind::UnknownInstruction(_) => "unknown_instruction",
+        ParseErrorKind::Unsupported(_) | ParseErrorKind::UnknownModifier { .. } => {
+            "unsupported_instruction"
+        }
+        _ => "invalid_ptx",
+    };
+    let span = span(&job.ptx, error.line as usize, error.column as usize);
+    CliError::new(code, format!("{}:{error}", job.file())).at(span, job.ptx.as_str())
+}
+
+/// The bytes of the word at a line and a column in characters, both from 1.
+fn span(text: &str, line: usize, column: usize) -> (usize, usize) {
+    let line_start: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
+    let rest = &text[line_start..];
+    let before = rest
+        .char_indices()
+        .nth(column.saturating_sub(1))
+        .map_or(rest.len(), |(at, _)| at);
+    let word = rest[before..].find(|c: char| c.is_whitespace() || ",;()[]{}".contains(c));
+    let start = line_start + before;
+    (
+        start,
+        start
+            + word
+                .unwrap_or(rest.len() - before)
+                .max(1)
+                .min(text.len() - start),
+    )
+}
+
+/// A launch that can't start: bad usage, unless it is for want of memory or threads.
+fn impossible(error: &RunError) -> CliError {
+    let message = error.to_string();
+    match error {
+        RunError::UnknownKernel { .. } => CliError::usage("no_such_kernel", message),
+        RunError::ArgumentCount { .. }
+        | RunError::ArgumentSize { .. }
+        | RunError::ArgumentType { .. } => CliError::usage("wrong_arguments", message),
+        RunError::Geometry(_) | RunError::SharedMemory { .. } => {
+            CliError::usage("invalid_launch", message)
+        }
+        RunError::Memory(_) => CliError::new("emulator_memory", message),
+        _ => CliError::new("emulator", message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn a_line_and_a_column_are_a_place_in_the_text() {
+        let text = "one\n  é frob.u32 %r1, x;\n";
+        let (start, end) = span(text, 2, 5);
+        assert_eq!(&text[start..end], "frob.u32");
+        let (start, end) = span(text, 2, 14);
+        assert_eq!(&text[start..end], "%r1");
+        for line in 0..5 {
+            for column in 0..30 {
+                let (start, end) = span(text, line, column);
+                assert!(start <= end && end <= text.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! `tilewright run FILE.ptx`: any kernel, with arguments from the command line.
+//!
+//! ```text
+//! tilewright run vector_add.ptx --grid 4 --block 256 \
+//!     --arg buf:f32:1024:random --arg buf:f32:1024:iota --arg buf:f32:1024=sum.bin --arg f32:2 --arg u32:1024
+//! ```
+//!
+//! On the emulator, which is the default, the sanitizer watches: its findings and the wavefronts of every shared-memory
+//! access are the report, and a finding is a failure. On a GPU only the result and the time are known.
+//! [`argument`] has the syntax of `--arg`.
+
+mod argument;
+mod element;
+mod emulated;
+mod on_gpu;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use tilewright::gpu::Gpu;
+
+use self::argument::{Argument, Content};
+use self::report::Report;
+use crate::error::{CliError, Outcome, finish};
+use crate::output;
+
+/// Arguments of `run`.
+#[derive(clap::Args)]
+pub(crate) struct RunArgs {
+    /// The PTX file
+    file: PathBuf,
+    /// The kernel; not needed if the file has just one
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Blocks in x, y and z
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple, default_value = "1")]
+    grid: [u32; 3],
+    /// Threads of a block in x, y and z; as the kernel requires by default, else 32
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
+    block: Option<[u32; 3]>,
+    /// Blocks of a cluster in x, y and z
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple, default_value = "1")]
+    cluster: [u32; 3],
+    /// Dynamic shared memory of a block in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    shared: u32,
+    /// One argument, in the order of the parameters: u32:5, f32:1.5, buf:f32:1024:random(7), buf:f32:in.bin=out.bin
+    #[arg(long = "arg", value_name = "ARG", long_help = ARGUMENT_HELP, allow_hyphen_values = true)]
+    args: Vec<String>,
+    /// Where to run
+    #[arg(long, value_enum, default_value_t = Place::Emulator)]
+    on: Place,
+    /// Elements of each buffer to print after the run
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    print: usize,
+    /// On the emulator, check only bounds, alignment, barriers and deadlock
+    #[arg(long)]
+    no_sanitize: bool,
+    /// On the emulator, also report these: what a kernel is free to do, but few mean to
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "FINDINGS")]
+    also: Vec<Extra>,
+    /// On the emulator, instructions of one warp after which it counts as an endless loop
+    #[arg(long, value_name = "COUNT", default_value_t = 1 << 32)]
+    step_limit: u64,
+    /// Print one JSON value
+    #[arg(long)]
+    json: bool,
+}
+
+const ARGUMENT_HELP: &str = "\
+One argument, in the order of the kernel's parameters:
+
+  u32:5  s32:-1  u64:0x10  s64:…  f32:1.5  f64:1e-3   a number
+  bytes:0011aabb                                      the bytes of a structure
+  buf:ELEMENT:COUNT[:FILL][=OUT]                      a buffer of COUNT elements
+  buf:ELEMENT:FILE[=OUT]                              a buffer with a file's raw content
+
+ELEMENT is u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 or f64. FILL is none (never written, the default), zero, iota,
+random, random(SEED) or a number. OUT is a file that takes the raw content after the run.";
+
+/// Where a kernel runs.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Place {
+    /// On a GPU if there is one, else on the emulator
+    Auto,
+    /// On the GPU
+    Gpu,
+    /// On the CPU, with the sanitizer
+    Emulator,
+}
+
+/// What the emulator reports only if asked.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Extra {
+    /// Reads of global memory that neither the command nor the kernel wrote
+    UndefinedGlobal,
+    /// Global memory that two blocks access, one of them storing
+    GlobalRaces,
+}
+
+/// A launch, read and checked: what both places need.
+struct Job<'a> {
+    args: &'a RunArgs,
+    ptx: String,
+    arguments: Vec<Argument>,
+    /// The content of each argument that is a buffer; `None` for values and for buffers that are not to be written.
+    contents: Vec<Option<Vec<u8>>>,
+}
+
+/// Runs `run`.
+pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    finish(try_run(args), args.json)
+}
+
+fn try_run(args: &RunArgs) -> Outcome {
+    let job = Job::read(args)?;
+    let gpu = match args.on {
+        Place::Emulator => None,
+        Place::Gpu => Some(Gpu::open(0).map_err(|error| on_gpu::refusal(&error))?),
+        Place::Auto => match Gpu::open(0) {
+            Ok(gpu) => Some(gpu),
+            Err(error) if error.means_no_gpu() => None,
+            Err(error) => return Err(on_gpu::refusal(&error)),
+        },
+    };
+    let report = match gpu {
+        Some(gpu) => on_gpu::run(&job, &gpu)?,
+        None => emulated::run(&job)?,
+    };
+    report.save()?;
+    if args.json {
+        output::print_json(&report.to_json(args.print));
+    } else {
+        output::print_line(&report.text(args.print));
+    }
+    Ok(if report.passed() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+impl<'a> Job<'a> {
+    fn read(args: &'a RunArgs) -> Result<Self, CliError> {
+        let arguments = args
+            .args
+            .iter()
+            .map(|text| Argument::parse(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let ptx = read(&args.file)?;
+        let ptx = String::from_utf8(ptx).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            CliError::new(
+                "invalid_ptx",
+                format!(
+                    "{} is not text (byte {at} is not UTF-8)",
+                    args.file.display()
+                ),
+            )
+        })?;
+        let contents = arguments.iter().map(content).collect::<Result<_, _>>()?;
+        Ok(Self {
+            args,
+            ptx,
+            arguments,
+            contents,
+        })
+    }
+
+    /// The kernel to run: the one asked for, or the only one of `names`.
+    fn kernel(&self, names: &[String]) -> Result<String, CliError> {
+        match (&self.args.kernel, names) {
+            (Some(name), names) if names.contains(name) => Ok(name.clone()),
+            (Some(name), names) => {
+                let message = format!(
+                    "{} has no kernel `{name}`; it has: {}",
+                    self.file(),
+                    names.join(", ")
+                );
+                Err(CliError::usage("no_such_kernel", message))
+            }
+            (None, [only]) => Ok(only.clone()),
+            (None, []) => Err(CliError::new(
+                "no_such_kernel",
+                format!("{} has no kernel", self.file()),
+            )),
+            (None, names) => {
+                let message = format!(
+                    "{} has several kernels, choose one by --kernel: {}",
+                    self.file(),
+                    names.join(", ")
+                );
+                Err(CliError::usage("no_such_kernel", message))
+            }
+        }
+    }
+
+    fn file(&self) -> String {
+        self.args.file.display().to_string()
+    }
+
+    fn new_report(&self, device: String, kernel: String, block: [u32; 3]) -> Report {
+        let RunArgs {
+            grid,
+            cluster,
+            shared,
+            ..
+        } = *self.args;
+        Report::new(device, kernel, [grid, block, cluster], shared)
+    }
+}
+
+/// The bytes that a buffer holds at first, unless it is not to be written.
+fn content(argument: &Argument) -> Result<Option<Vec<u8>>, CliError> {
+    match argument {
+        Argument::Value(_) => Ok(None),
+        Argument::Buffer(buffer) => match &buffer.content {
+            Content::Filled(count, fill) => Ok(buffer.element.fill(*count as usize, *fill)),
+            Content::File(path) => read(path).map(Some),
+        },
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    std::fs::read(path).map_err(|error| CliError::io(path, &error))
+}
+
+/// `4`, `4,2` or `4,2,1`.
+fn triple(text: &str) -> Result<[u32; 3], String> {
+    let mut triple = [1; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err("there are at most three dimensions".to_owned());
+    }
+    for (place, part) in triple.iter_mut().zip(parts) {
+        *place = part
+            .trim()
+            .parse()
+            .map_err(|_| format!("`{part}` is not a number of 32 bits"))?;
+    }
+    if triple.contains(&0) {
+        return Err("every dimension is at least 1".to_owned());
+    }
+    Ok(triple)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::triple;
+
+    #[test]
+    fn dimensions_are_read() {
+        assert_eq!(triple("4"), Ok([4, 1, 1]));
+        assert_eq!(triple("4,2"), Ok([4, 2, 1]));
+        assert_eq!(triple("4, 2, 3"), Ok([4, 2, 3]));
+        for bad in ["", "0", "1,0", "1,2,3,4", "-1", "4294967296", "x"] {
+            assert!(triple(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The command's contract, seen from outside: exit codes, one JSON value on standard output, files whole or not at all.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gpu/src/vector_add.ptx");
+
+fn tilewright(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .args(args)
+        .output()
+        .expect("the command starts")
+}
+
+/// Runs with `--json`: the exit code and the one value on standard output.
+fn json(args: &[&str]) -> (i32, Value) {
+    let output = tilewright(&[args, &["--json"]].concat());
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(text.lines().count(), 1, "{args:?} prints {text}");
+    let code = output.status.code().expect("an exit code, not a signal");
+    (code, serde_json::from_str(&text).expect("one JSON value"))
+}
+
+/// Runs with `--json` and expects an error: the exit code and the error's code.
+fn refused(args: &[&str]) -> (i32, String) {
+    let (exit, value) = json(args);
+    let error = &value["error"];
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty()),
+        "{value}"
+    );
+    assert!(
+        error["span"].is_null() || error["span"].as_array().is_some_and(|span| span.len() == 2),
+        "{value}"
+    );
+    (exit, error["code"].as_str().unwrap_or_default().to_owned())
+}
+
+/// `run` of the vector sum over `n` elements in two blocks of 64 threads.
+fn sum<'a>(a: &'a str, c: &'a str, n: &'a str) -> Vec<&'a str> {
+    let shape = ["run", KERNEL, "--grid", "2", "--block", "64"];
+    let args = [
+        "--arg",
+        a,
+        "--arg",
+        "buf:f32:100:0.5",
+        "--arg",
+        c,
+        "--arg",
+        "f32:2",
+        "--arg",
+        n,
+    ];
+    [&shape[..], &args[..]].concat()
+}
+
+#[test]
+fn doctor_answers_on_every_machine() {
+    let (exit, value) = json(&["doctor"]);
+    assert_eq!(exit, 0);
+    assert_eq!(value["version"], env!("CARGO_PKG_VERSION"));
+    for key in ["cpu", "driver", "gpu", "cublas", "cublaslt", "ptxas"] {
+        assert!(value[key]["found"].is_boolean(), "{key}: {value}");
+    }
+    assert_eq!(tilewright(&["doctor"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_clean_run_prints_and_keeps_its_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("sum.bin");
+    let c = format!("buf:f32:100={}", out.display());
+    let (exit, value) = json(&sum("buf:f32:100:iota", &c, "u32:100"));
+    assert_eq!(
+        (exit, value["passed"].as_bool()),
+        (0, Some(true)),
+        "{value}"
+    );
+    assert_eq!(value["buffers"][2]["name"], "c");
+    assert_eq!(
+        value["buffers"][2]["first"],
+        serde_json::json!([0.5, 2.5, 4.5, 6.5, 8.5, 10.5, 12.5, 14.5])
+    );
+    let bytes = std::fs::read(&out).expect("kept");
+    let expected: Vec<u8> = (0..100)
+        .flat_map(|i| (2.0 * i as f32 + 0.5).to_le_bytes())
+        .collect();
+    assert_eq!(bytes, expected);
+    // What was kept goes in again: c is a this time, 2·(2i + ½) + ½ comes out.
+    let a = format!("buf:f32:{}", out.display());
+    let (exit, value) = json(&sum(&a, "buf:f32:100", "u32:100"));
+    assert_eq!(
+        (exit, value["buffers"][2]["first"][1].as_f64()),
+        (0, Some(5.5)),
+        "{value}"
+    );
+}
+
+#[test]
+fn a_finding_is_a_failure() {
+    let (exit, value) = json(&sum("buf:f32:99:iota", "buf:f32:100", "u32:100"));
+    assert_eq!(
+        (exit, value["passed"].as_bool()),
+        (1, Some(false)),
+        "{value}"
+    );
+    assert_eq!(value["findings"][0]["kind"], "out_of_bounds");
+    assert_eq!(value["total_findings"], 1);
+    let undefined = [
+        &sum("buf:f32:100", "buf:f32:100", "u32:100")[..],
+        &["--also", "undefined-global"],
+    ]
+    .concat();
+    let (exit, value) = json(&undefined);
+    assert_eq!(
+        (exit, value["findings"][0]["kind"].as_str()),
+        (1, Some("undefined_global")),
+        "{value}"
+    );
+}
+
+#[test]
+fn bad_usage_is_code_2() {
+    let good = sum("buf:f32:100:iota", "buf:f32:100", "u32:100");
+    assert_eq!(refused(&[]).0, 2);
+    assert_eq!(refused(&["no-such-command"]), (2, "usage".to_owned()));
+    assert_eq!(refused(&[&good[..], &["--grid", "0"]].concat()).0, 2);
+    assert_eq!(
+        refused(&[&good[..], &["--kernel", "subtract"]].concat()),
+        (2, "no_such_kernel".to_owned())
+    );
+    assert_eq!(
+        refused(&[&good[..], &["--arg", "u32:1"]].concat()),
+        (2, "wrong_arguments".to_owned())
+    );
+    assert_eq!(
+        refused(&[&good[..], &["--shared", "300000"]].concat()),
+        (2, "invalid_launch".to_owned())
+    );
+    assert_eq!(
+        refused(&sum("buf:f33:100", "buf:f32:100", "u32:100")),
+        (2, "bad_argument".to_owned())
+    );
+    assert_eq!(
+        refused(&sum("f64:0", "buf:f32:100", "u32:100")),
+        (2, "wrong_arguments".to_owned())
+    );
+}
+
+#[test]
+fn what_cannot_be_done_is_code_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let source = std::fs::read_to_string(KERNEL).expect("the kernel");
+    let unknown = write(
+        "unknown.ptx",
+        source.replace("fma.rn", "frob.rn").as_bytes(),
+    );
+    assert_eq!(
+        refused(&["run", &unknown]),
+        (1, "unknown_instruction".to_owned())
+    );
+    let prose = write("prose.ptx", b"This is no PTX.");
+    assert_eq!(refused(&["run", &prose]), (1, "invalid_ptx".to_owned()));
+    let binary = write("binary.ptx", b"\xff\xfe\x00");
+    assert_eq!(refused(&["run", &binary]), (1, "invalid_ptx".to_owned()));
+    assert_eq!(
+        refused(&[
+            "run",
+            &folder.path().join("absent.ptx").display().to_string()
+        ]),
+        (1, "io".to_owned())
+    );
+    let nowhere = format!(
+        "buf:f32:100={}",
+        folder.path().join("absent/out.bin").display()
+    );
+    assert_eq!(
+        refused(&sum("buf:f32:100:iota", &nowhere, "u32:100")),
+        (1, "io".to_owned())
+    );
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("listed")
+        .map(|e| e.expect("an entry").path())
+        .collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn a_missing_gpu_is_one_clear_error() {
+    let here = json(&["doctor"]).1["gpu"]["found"].as_bool() == Some(true);
+    let args = [
+        &sum("buf:f32:100:iota", "buf:f32:100", "u32:100")[..],
+        &["--on", "gpu"],
+    ]
+    .concat();
+    if here {
+        let (exit, value) = json(&args);
+        assert_eq!(
+            (exit, value["buffers"][2]["first"][1].as_f64()),
+            (0, Some(2.5)),
+            "{value}"
+        );
+    } else {
+        let (exit, code) = refused(&args);
+        assert_eq!(exit, 1);
+        assert!(
+            ["no_cuda_driver", "old_cuda_driver", "no_gpu"].contains(&code.as_str()),
+            "{code}"
+        );
+    }
+    let automatic = [
+        &sum("buf:f32:100:iota", "buf:f32:100", "u32:100")[..],
+        &["--on", "auto"],
+    ]
+    .concat();
+    assert_eq!(json(&automatic).0, 0);
+}
+
+#[test]
+fn without_json_errors_go_to_standard_error() {
+    let output = tilewright(&["run", &Path::new("/absent.ptx").display().to_string()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "));
+}

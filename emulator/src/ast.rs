@@ -1,0 +1,159 @@
+//! The syntax tree: what the text says, before names are resolved.
+//!
+//! Bodies are flat lists of statements in which `{` and `}` are statements of their own, so that neither parser nor decoder
+//! recurses on input. Everything borrows from the text.
+
+use crate::lexer::Span;
+use crate::types::ScalarType;
+
+/// A whole module.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleAst<'a> {
+    pub(crate) version: String,
+    pub(crate) target: String,
+    /// Module-level `.global`, `.const` and `.shared` variables.
+    pub(crate) variables: Vec<Variable<'a>>,
+    pub(crate) kernels: Vec<KernelAst<'a>>,
+    /// Names of `.func`s, which are parsed over but cannot be called.
+    pub(crate) functions: Vec<&'a str>,
+}
+
+/// Where a variable lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Space {
+    Generic,
+    Global,
+    Shared,
+    Local,
+    Param,
+    Const,
+}
+
+/// An initialiser element.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Init {
+    Int(i64),
+    Float(f64),
+}
+
+/// A declared variable of any memory space (registers are [`Registers`]).
+#[derive(Debug)]
+pub(crate) struct Variable<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) span: Span,
+    pub(crate) space: Space,
+    pub(crate) ty: ScalarType,
+    pub(crate) align: u32,
+    /// Bytes; `None` for the open array of `.extern .shared`.
+    pub(crate) size: Option<u64>,
+    pub(crate) is_extern: bool,
+    /// For `.param .u64 .ptr`.
+    pub(crate) is_pointer: bool,
+    pub(crate) init: Vec<Init>,
+}
+
+/// `.entry`.
+#[derive(Debug)]
+pub(crate) struct KernelAst<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) span: Span,
+    pub(crate) params: Vec<Variable<'a>>,
+    pub(crate) max_threads: Option<[u32; 3]>,
+    pub(crate) required_threads: Option<[u32; 3]>,
+    pub(crate) required_cluster: Option<[u32; 3]>,
+    pub(crate) body: Vec<Stmt<'a>>,
+}
+
+/// `.reg .b32 %r<10>;` or `.reg .pred p, q;`.
+#[derive(Debug)]
+pub(crate) struct Registers<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) span: Span,
+    pub(crate) ty: ScalarType,
+    /// `Some(n)` for `name<n>`.
+    pub(crate) count: Option<u32>,
+}
+
+/// A statement of a body.
+#[derive(Debug)]
+pub(crate) enum Stmt<'a> {
+    Open,
+    Close,
+    Label(&'a str, Span),
+    Registers(Registers<'a>),
+    Variable(Variable<'a>),
+    /// `name: .branchtargets A, B;`
+    BranchTargets(&'a str, Span, Vec<(&'a str, Span)>),
+    Instr(InstrAst<'a>),
+}
+
+/// One instruction as written.
+#[derive(Debug)]
+pub(crate) struct InstrAst<'a> {
+    pub(crate) span: Span,
+    /// Predicate register and whether it is negated.
+    pub(crate) guard: Option<(&'a str, bool, Span)>,
+    pub(crate) name: &'a str,
+    pub(crate) mods: Vec<(&'a str, Span)>,
+    pub(crate) operands: Vec<OperandAst<'a>>,
+}
+
+/// An operand and its place.
+#[derive(Debug, Clone)]
+pub(crate) struct OperandAst<'a> {
+    pub(crate) span: Span,
+    pub(crate) kind: OperandKind<'a>,
+}
+
+/// The forms of an operand.
+#[derive(Debug, Clone)]
+pub(crate) enum OperandKind<'a> {
+    /// A register, symbol or label, perhaps with a component (`%tid.x`) and a constant offset (`sym+4`).
+    Name {
+        name: &'a str,
+        dim: Option<&'a str>,
+        offset: i64,
+    },
+    /// `!%p`.
+    Not(&'a str),
+    /// `%p|%q`.
+    Pair(Box<OperandAst<'a>>, Box<OperandAst<'a>>),
+    Int(i64),
+    F32(u32),
+    F64(f64),
+    /// `{a, b}`.
+    Vector(Vec<OperandAst<'a>>),
+    /// `(a, b)`, of `call`.
+    List(Vec<OperandAst<'a>>),
+    /// `[base + offset]` or `[base + offset, {coordinates}]`.
+    Address {
+        base: Option<&'a str>,
+        offset: i64,
+        coords: Vec<OperandAst<'a>>,
+    },
+    /// `_`.
+    Sink,
+}
+
+impl OperandAst<'_> {
+    /// The operand as an error message shows it.
+    pub(crate) fn describe(&self) -> String {
+        match &self.kind {
+            OperandKind::Name {
+                name, dim: Some(d), ..
+            } => format!("{name}.{d}"),
+            OperandKind::Name { name, .. } => (*name).to_owned(),
+            OperandKind::Not(name) => format!("!{name}"),
+            OperandKind::Pair(a, b) => format!("{}|{}", a.describe(), b.describe()),
+            OperandKind::Int(v) => v.to_string(),
+            OperandKind::F32(b) => format!("0f{b:08x}"),
+            OperandKind::F64(v) => v.to_string(),
+            OperandKind::Vector(_) => "{…}".to_owned(),
+            OperandKind::List(_) => "(…)".to_owned(),
+            OperandKind::Address { base, offset, .. } => {
+                format!("[{}+{offset}]", base.unwrap_or(""))
+            }
+            OperandKind::Sink => "_".to_owned(),
+        }
+    }
+}

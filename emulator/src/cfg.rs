@@ -1,0 +1,271 @@
+//! Control flow analysis: where divergent lanes meet again, and which register reads need no check.
+//!
+//! **Reconvergence.** Lanes that part at a branch meet at its immediate post-dominator: the first instruction that every path
+//! from the branch to the end passes. Example: `@p bra ELSE; …; bra END; ELSE: …; END:` reconverges at `END`. Post-dominators are
+//! found on basic blocks by the iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm", 2001),
+//! run on the reversed graph from the kernel's last exit. Paths that leave at an earlier exit do not count: their lanes are gone, and
+//! the others should still meet.
+//!
+//! **Definite assignment.** A forward must-analysis finds, for every read, whether all paths to it have written the register
+//! without a guard. Only the other reads are checked while the kernel runs, and only registers with such reads are tracked, which
+//! makes the check for undefined registers nearly free and still exact.
+
+use crate::ir::{NONE, Op, Program, Reg};
+use crate::types::File;
+
+/// A basic block: instructions `[start, end)` and successors by number.
+struct Block {
+    start: u32,
+    end: u32,
+    succs: Vec<u32>,
+}
+
+/// Fills `reconverge`, `checks` and `marks` of `p`; `uses` has the registers read and written by each instruction.
+pub(crate) fn analyse(p: &mut Program, uses: &[(Vec<Reg>, Vec<Reg>)]) {
+    let (blocks, block_of) = blocks(p);
+    p.reconverge = reconvergence(p, &blocks, &block_of);
+    definite_assignment(p, &blocks, uses);
+}
+
+fn blocks(p: &Program) -> (Vec<Block>, Vec<u32>) {
+    let n = p.insts.len();
+    let mut leader = vec![false; n];
+    leader[0] = true;
+    for (pc, inst) in p.insts.iter().enumerate() {
+        let ends = match &inst.op {
+            Op::Bra { target } => {
+                leader[*target as usize] = true;
+                true
+            }
+            Op::Brx { targets, .. } => {
+                for t in targets {
+                    leader[*t as usize] = true;
+                }
+                true
+            }
+            Op::Exit | Op::Trap => true,
+            _ => false,
+        };
+        if ends && pc + 1 < n {
+            leader[pc + 1] = true;
+        }
+    }
+    let mut block_of = vec![0u32; n];
+    let mut starts = Vec::new();
+    for (pc, is_leader) in leader.iter().enumerate() {
+        if *is_leader {
+            starts.push(pc as u32);
+        }
+        block_of[pc] = starts.len() as u32 - 1;
+    }
+    let blocks = starts
+        .iter()
+        .enumerate()
+        .map(|(b, &start)| {
+            let end = starts.get(b + 1).copied().unwrap_or(n as u32);
+            let last = &p.insts[end as usize - 1];
+            let guarded = last.guard != NONE;
+            let fall = (end as usize) < n;
+            let mut succs = Vec::new();
+            match &last.op {
+                Op::Bra { target } => succs.push(block_of[*target as usize]),
+                Op::Brx { targets, .. } => {
+                    succs.extend(targets.iter().map(|t| block_of[*t as usize]))
+                }
+                _ => {}
+            }
+            let transfers = matches!(
+                last.op,
+                Op::Bra { .. } | Op::Brx { .. } | Op::Exit | Op::Trap
+            );
+            if (!transfers || guarded) && fall {
+                succs.push(b as u32 + 1);
+            }
+            succs.sort_unstable();
+            succs.dedup();
+            Block { start, end, succs }
+        })
+        .collect();
+    (blocks, block_of)
+}
+
+/// The last block in the text that the entry reaches and that leaves the kernel.
+fn last_exit(blocks: &[Block]) -> Option<usize> {
+    let mut seen = vec![false; blocks.len()];
+    let mut stack = vec![0usize];
+    seen[0] = true;
+    while let Some(b) = stack.pop() {
+        for &s in &blocks[b].succs {
+            if !std::mem::replace(&mut seen[s as usize], true) {
+                stack.push(s as usize);
+            }
+        }
+    }
+    (0..blocks.len())
+        .rev()
+        .find(|&b| seen[b] && blocks[b].succs.is_empty())
+}
+
+/// For every instruction that ends a block, the first instruction of the block's immediate post-dominator.
+fn reconvergence(p: &Program, blocks: &[Block], block_of: &[u32]) -> Vec<u32> {
+    let n = blocks.len();
+    let exit = n;
+    let Some(last_exit) = last_exit(blocks) else {
+        return vec![u32::MAX; p.insts.len()];
+    };
+    // Predecessors in the reversed graph are successors here; order by a depth-first walk from the exit over the reversed edges.
+    let mut preds: Vec<Vec<usize>> = vec![Vec::new(); n + 1];
+    for (b, block) in blocks.iter().enumerate() {
+        for &s in &block.succs {
+            preds[s as usize].push(b);
+        }
+    }
+    preds[exit].push(last_exit);
+    let mut order = Vec::with_capacity(n + 1);
+    let mut number = vec![usize::MAX; n + 1];
+    let mut seen = vec![false; n + 1];
+    let mut stack = vec![(exit, 0usize)];
+    seen[exit] = true;
+    while let Some((b, k)) = stack.pop() {
+        if let Some(&next) = preds[b].get(k) {
+            stack.push((b, k + 1));
+            if !seen[next] {
+                seen[next] = true;
+                stack.push((next, 0));
+            }
+        } else {
+            number[b] = order.len();
+            order.push(b);
+        }
+    }
+    let mut ipdom = vec![usize::MAX; n + 1];
+    ipdom[exit] = exit;
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &b in order.iter().rev().skip(1) {
+            let mut new = usize::MAX;
+            let succs = blocks[b]
+                .succs
+                .iter()
+                .map(|&s| s as usize)
+                .chain((b == last_exit).then_some(exit));
+            for s in succs {
+                if ipdom[s] == usize::MAX {
+                    continue;
+                }
+                if new == usize::MAX {
+                    new = s;
+                    continue;
+                }
+                let (mut x, mut y) = (s, new);
+                while x != y {
+                    while number[x] < number[y] {
+                        x = ipdom[x];
+                    }
+                    while number[y] < number[x] {
+                        y = ipdom[y];
+                    }
+                }
+                new = x;
+            }
+            if ipdom[b] != new {
+                ipdom[b] = new;
+                changed = true;
+            }
+        }
+    }
+    (0..p.insts.len())
+        .map(|pc| {
+            let d = ipdom[block_of[pc] as usize];
+            if d < n { blocks[d].start } else { u32::MAX }
+        })
+        .collect()
+}
+
+/// A set of registers as bits.
+type Bits = Vec<u64>;
+
+fn definite_assignment(p: &mut Program, blocks: &[Block], uses: &[(Vec<Reg>, Vec<Reg>)]) {
+    let (n32, n64) = (p.rows32.len(), p.rows64.len());
+    let id = |r: &Reg| match r.file {
+        File::R32 => r.row as usize,
+        File::R64 => n32 + r.row as usize,
+        File::Pred => n32 + n64 + r.row as usize,
+    };
+    let words = (n32 + n64 + p.rows_pred.len()).div_ceil(64);
+    // out[b] = all registers certainly written when b ends; None while unknown (all).
+    let mut out: Vec<Option<Bits>> = vec![None; blocks.len()];
+    let mut preds: Vec<Vec<usize>> = vec![Vec::new(); blocks.len()];
+    for (b, block) in blocks.iter().enumerate() {
+        for &s in &block.succs {
+            preds[s as usize].push(b);
+        }
+    }
+    let entry = |b: usize, out: &[Option<Bits>]| -> Option<Bits> {
+        if b == 0 {
+            return Some(vec![0; words]);
+        }
+        let mut known = preds[b].iter().filter_map(|&q| out[q].as_ref());
+        let mut bits = known.next()?.clone();
+        for other in known {
+            for (x, y) in bits.iter_mut().zip(other) {
+                *x &= y;
+            }
+        }
+        Some(bits)
+    };
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (b, block) in blocks.iter().enumerate() {
+            let Some(mut bits) = entry(b, &out) else {
+                continue;
+            };
+            for pc in block.start as usize..block.end as usize {
+                if p.insts[pc].guard == NONE {
+                    for r in &uses[pc].1 {
+                        bits[id(r) / 64] |= 1 << (id(r) % 64);
+                    }
+                }
+            }
+            if out[b].as_ref() != Some(&bits) {
+                out[b] = Some(bits);
+                changed = true;
+            }
+        }
+    }
+    let mut tracked = vec![0u64; words];
+    let mut checks = Vec::new();
+    for (b, block) in blocks.iter().enumerate() {
+        let Some(mut bits) = entry(b, &out) else {
+            continue;
+        };
+        for pc in block.start as usize..block.end as usize {
+            let first = checks.len() as u32;
+            for r in &uses[pc].0 {
+                let k = id(r);
+                if bits[k / 64] >> (k % 64) & 1 == 0 && !checks[first as usize..].contains(r) {
+                    tracked[k / 64] |= 1 << (k % 64);
+                    checks.push(*r);
+                }
+            }
+            p.insts[pc].checks = (first, checks.len() as u32);
+            if p.insts[pc].guard == NONE {
+                for r in &uses[pc].1 {
+                    bits[id(r) / 64] |= 1 << (id(r) % 64);
+                }
+            }
+        }
+    }
+    p.checks = checks;
+    for (inst, (_, written)) in p.insts.iter_mut().zip(uses) {
+        let first = p.marks.len() as u32;
+        p.marks.extend(
+            written
+                .iter()
+                .filter(|r| tracked[id(r) / 64] >> (id(r) % 64) & 1 != 0),
+        );
+        inst.marks = (first, p.marks.len() as u32);
+    }
+}

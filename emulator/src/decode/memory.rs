@@ -1,0 +1,315 @@
+//! Decoding of loads, stores, atomics and address conversions (PTX ISA, section 9.7.9 and `atom`, `red`).
+
+use super::{Decoder, Mods, Result};
+use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
+use crate::ir::{Access, Atom, AtomOp, CpAsync, NONE, Op, Reg};
+use crate::types::{File, ScalarType};
+
+/// The state space named by a modifier.
+fn space_of(s: &str) -> Option<Space> {
+    Some(match s {
+        "global" => Space::Global,
+        "shared" | "shared::cta" => Space::Shared,
+        "local" => Space::Local,
+        "param" | "param::entry" => Space::Param,
+        "const" => Space::Const,
+        _ => return None,
+    })
+}
+
+/// Takes the modifiers that only hint at caches. Returns whether a cache policy operand follows.
+fn hints(m: &mut Mods<'_>) -> bool {
+    while m
+        .find(|s| {
+            let hint = matches!(
+                s,
+                "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt" | "nc" | "weak" | "unified"
+            ) || (s.starts_with("L1::")
+                || (s.starts_with("L2::") && s != "L2::cache_hint"));
+            hint.then_some(())
+        })
+        .is_some()
+    {}
+    m.take("L2::cache_hint")
+}
+
+/// Takes `.volatile`, `.relaxed.gpu` and so on; returns whether one was there.
+fn strength(m: &mut Mods<'_>) -> bool {
+    let strong = m.find(|s| {
+        matches!(
+            s,
+            "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" | "mmio"
+        )
+        .then_some(())
+    });
+    let _ = m.find(|s| matches!(s, "cta" | "cluster" | "gpu" | "sys").then_some(()));
+    strong.is_some()
+}
+
+impl<'a> Decoder<'a> {
+    /// Decodes `i` if it is of this family.
+    pub(super) fn memory(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Option<Op>> {
+        let op = match i.name {
+            "ld" | "ldu" => Op::Ld(Box::new(self.access(i, m, 0, 1)?)),
+            "st" => Op::St(Box::new(self.access(i, m, 1, 0)?)),
+            "atom" | "red" => self.atom(i, m)?,
+            "cvta" => self.cvta(i, m)?,
+            "isspacep" => {
+                let Some(space) = m.find(space_of) else {
+                    return m.unsupported("this space");
+                };
+                Self::count(i, 2..=2)?;
+                let a = self.src(&i.operands[1], ScalarType::U64)?;
+                let d = self.dst_some(&i.operands[0], ScalarType::Pred)?;
+                Op::Isspacep { space, d, a }
+            }
+            "cp" => self.cp_async(i, m)?,
+            "prefetch" | "prefetchu" => {
+                m.list.clear();
+                Self::count(i, 1..=1)?;
+                self.address(&i.operands[0])?;
+                Op::Nop
+            }
+            "createpolicy" => {
+                m.list.clear();
+                let Some(d) = i.operands.first() else {
+                    return m.unsupported("no operands");
+                };
+                let d = self.dst_some(d, ScalarType::B64)?;
+                let a = self.constant(File::R64, crate::ir::RowInit::Const(0));
+                Op::Mov64 { d, a }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(op))
+    }
+
+    fn grain(&mut self, space: Space, bytes: u32) {
+        if matches!(space, Space::Shared | Space::Generic) {
+            self.program.shared_grain = self.program.shared_grain.min(bytes);
+        }
+        if matches!(space, Space::Global | Space::Generic | Space::Const) {
+            self.program.global_grain = self.program.global_grain.min(bytes);
+        }
+    }
+
+    /// A load (address operand 1, registers operand 0) or a store.
+    fn access(
+        &mut self,
+        i: &InstrAst<'a>,
+        m: &mut Mods<'a>,
+        regs_at: usize,
+        address_at: usize,
+    ) -> Result<Access> {
+        let load = regs_at == 0;
+        let space = m.find(space_of).unwrap_or(Space::Generic);
+        let strong = strength(m);
+        let policy = hints(m);
+        let count = m.find(|s| match s {
+            "v2" => Some(2u8),
+            "v4" => Some(4),
+            _ => None,
+        });
+        let ty = m.ty()?;
+        if ty.bits() > 64
+            || ty == ScalarType::Pred
+            || u32::from(count.unwrap_or(1)) * ty.bytes() > 16
+        {
+            return m.unsupported("more than 16 bytes or this type");
+        }
+        let n = 2 + usize::from(policy);
+        Self::count(i, n..=n)?;
+        let address = self.address(&i.operands[address_at])?;
+        let whole = std::slice::from_ref(&i.operands[regs_at]);
+        let list: &[OperandAst<'a>] = match (&i.operands[regs_at].kind, count) {
+            (OperandKind::Vector(v), Some(c)) if v.len() == usize::from(c) => v,
+            (OperandKind::Vector(v), None) if v.len() == 1 => v,
+            (OperandKind::Vector(_), _) | (_, Some(_)) => {
+                return Self::type_error(
+                    &i.operands[regs_at],
+                    "as many registers in braces as the vector has",
+                );
+            }
+            _ => whole,
+        };
+        let mut regs = [Reg {
+            file: File::R32,
+            row: NONE,
+        }; 4];
+        for (reg, o) in regs.iter_mut().zip(list) {
+            *reg = if load {
+                self.dst_reg(o, ty, true)?
+            } else {
+                self.src_reg(o, ty, true)?
+            };
+        }
+        if policy {
+            self.src(&i.operands[2], ScalarType::B64)?;
+        }
+        self.grain(space, ty.bytes());
+        let count = count.unwrap_or(1);
+        Ok(Access {
+            space,
+            address,
+            bytes: ty.bytes() as u8,
+            count,
+            signed: ty.is_signed(),
+            strong,
+            regs,
+        })
+    }
+
+    fn atom(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let red = i.name == "red";
+        let space = m.find(space_of).unwrap_or(Space::Generic);
+        strength(m);
+        let policy = hints(m);
+        let _ = m.take("noftz") | m.take("rn");
+        let op = m.find(|s| {
+            matches!(
+                s,
+                "add" | "min" | "max" | "and" | "or" | "xor" | "exch" | "cas" | "inc" | "dec"
+            )
+            .then_some(s)
+        });
+        let ty = m.ty()?;
+        use ScalarType as T;
+        let op = match (op, ty) {
+            (Some("add"), T::U32 | T::S32 | T::U64 | T::S64) => AtomOp::Add,
+            (Some("add"), T::F32) => AtomOp::AddF32,
+            (Some("add"), T::F64) => AtomOp::AddF64,
+            (Some("add"), T::F16x2) => AtomOp::AddF16x2,
+            (Some("add"), T::Bf16x2) => AtomOp::AddBf16x2,
+            (Some("add"), T::F16) => AtomOp::AddF16,
+            (Some("add"), T::Bf16) => AtomOp::AddBf16,
+            (Some("min"), T::U32 | T::U64) => AtomOp::MinU,
+            (Some("min"), T::S32 | T::S64) => AtomOp::MinS,
+            (Some("max"), T::U32 | T::U64) => AtomOp::MaxU,
+            (Some("max"), T::S32 | T::S64) => AtomOp::MaxS,
+            (Some("and"), T::B32 | T::B64) => AtomOp::And,
+            (Some("or"), T::B32 | T::B64) => AtomOp::Or,
+            (Some("xor"), T::B32 | T::B64) => AtomOp::Xor,
+            (Some("exch"), T::B32 | T::B64) if !red => AtomOp::Exch,
+            (Some("cas"), T::B16 | T::B32 | T::B64) if !red => AtomOp::Cas,
+            (Some("inc"), T::U32) => AtomOp::Inc,
+            (Some("dec"), T::U32) => AtomOp::Dec,
+            _ => return m.unsupported("this operation on this type"),
+        };
+        if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
+            return m.unsupported("this space");
+        }
+        let n = 3 - usize::from(red) + usize::from(op == AtomOp::Cas) + usize::from(policy);
+        Self::count(i, n..=n)?;
+        let first = usize::from(!red);
+        let address = self.address(&i.operands[first])?;
+        let b = self.src_reg(&i.operands[first + 1], ty, false)?;
+        let c = if op == AtomOp::Cas {
+            self.src_reg(&i.operands[first + 2], ty, false)?
+        } else {
+            b
+        };
+        if policy {
+            self.src(&i.operands[n - 1], T::B64)?;
+        }
+        let d = if red {
+            Reg {
+                file: b.file,
+                row: NONE,
+            }
+        } else {
+            self.dst_reg(&i.operands[0], ty, false)?
+        };
+        self.grain(space, ty.bytes());
+        Ok(Op::Atom(Box::new(Atom {
+            op,
+            space,
+            bytes: ty.bytes() as u8,
+            address,
+            d,
+            b,
+            c,
+        })))
+    }
+
+    fn cvta(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let to = m.take("to");
+        let Some(space) = m.find(space_of) else {
+            return m.unsupported("this space");
+        };
+        let ty = m.ty()?;
+        if ty != ScalarType::U64 {
+            return m.unsupported("64-bit addresses only");
+        }
+        Self::count(i, 2..=2)?;
+        let a = self.src(&i.operands[1], ty)?;
+        let d = self.dst_some(&i.operands[0], ty)?;
+        Ok(Op::Cvta { to, space, d, a })
+    }
+
+    /// `cp.async` and its groups; the bulk forms are not known.
+    fn cp_async(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        if !m.take("async") {
+            return m.unsupported("this copy");
+        }
+        if m.take("commit_group") {
+            Self::count(i, 0..=0)?;
+            return Ok(Op::CpCommit);
+        }
+        if m.take("wait_all") {
+            Self::count(i, 0..=0)?;
+            return Ok(Op::CpWaitAll);
+        }
+        if m.take("wait_group") {
+            Self::count(i, 1..=1)?;
+            let OperandKind::Int(n @ 0..=0xffff_ffff) = i.operands[0].kind else {
+                return Self::type_error(&i.operands[0], "a count of groups");
+            };
+            return Ok(Op::CpWait(n as u32));
+        }
+        let (ca, cg) = (m.take("ca"), m.take("cg"));
+        let to_shared = m.take("shared") || m.take("shared::cta");
+        if ca == cg || !to_shared || !m.take("global") {
+            return m.unsupported("this asynchronous copy");
+        }
+        let policy = hints(m);
+        let most = 4 + usize::from(policy);
+        Self::count(i, most - 1..=most)?;
+        let dst = self.address(&i.operands[0])?;
+        let src = self.address(&i.operands[1])?;
+        let bytes = match i.operands[2].kind {
+            OperandKind::Int(v @ (4 | 8 | 16)) if ca || v == 16 => v as u8,
+            _ => return Self::type_error(&i.operands[2], "4, 8 or 16 bytes (16 for .cg)"),
+        };
+        let (mut src_bytes, mut ignore) = (NONE, (NONE, false));
+        if i.operands.len() == most {
+            let o = &i.operands[3];
+            let is_predicate = match o.kind {
+                OperandKind::Not(_) => true,
+                OperandKind::Name { name, .. } => {
+                    matches!(
+                        self.lookup(name),
+                        Some((_, super::Symbol::Register(ScalarType::Pred)))
+                    )
+                }
+                _ => false,
+            };
+            if is_predicate {
+                ignore = self.src_pred(o)?;
+            } else {
+                src_bytes = self.src(o, ScalarType::U32)?;
+            }
+        }
+        if policy {
+            self.src(&i.operands[i.operands.len() - 1], ScalarType::B64)?;
+        }
+        self.grain(Space::Shared, u32::from(bytes));
+        self.grain(Space::Global, u32::from(bytes));
+        Ok(Op::CpAsync(Box::new(CpAsync {
+            dst,
+            src,
+            bytes,
+            src_bytes,
+            ignore,
+        })))
+    }
+}

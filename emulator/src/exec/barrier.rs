@@ -1,0 +1,315 @@
+//! The sixteen barriers of a block (PTX ISA, section 9.7.13.1), and what happens when nobody can move.
+//!
+//! A barrier without a thread count completes when every warp that still lives has arrived with all its live lanes; with a count,
+//! when that many threads have arrived, full warps counting 32. Completion joins the clocks of all who arrived, so that accesses
+//! before it are ordered before accesses after it; `bar.arrive` gives its clock and goes on. A warp that exited counts as absent: the
+//! barrier still completes, as on hardware, and is reported.
+
+use super::mem::lanes_of;
+use super::warp::{State, Warp};
+use super::{Context, Env, Site};
+use crate::ir::{Bar, BarKind, NONE, Reg};
+use crate::report::FindingKind;
+use crate::types::File;
+
+/// One barrier.
+#[derive(Debug, Clone)]
+struct Barrier {
+    /// Threads it waits for; `None` for the whole block.
+    count: Option<u32>,
+    /// Lanes that arrived, by warp.
+    arrived: [u32; 32],
+    /// Warp, split and destination of who waits.
+    waiting: Vec<(u32, usize, Reg, BarKind)>,
+    /// What the arrived warps had seen of each other's clocks.
+    seen: [u32; 32],
+    popc: u32,
+    all: bool,
+    any: bool,
+    pc: usize,
+}
+
+/// The barriers of a block.
+#[derive(Debug)]
+pub(crate) struct Barriers {
+    list: Vec<Barrier>,
+    /// Barriers at which somebody has arrived, as bits.
+    active: u16,
+}
+
+const IDLE: Barrier = Barrier {
+    count: None,
+    arrived: [0; 32],
+    waiting: Vec::new(),
+    seen: [0; 32],
+    popc: 0,
+    all: true,
+    any: false,
+    pc: 0,
+};
+
+impl Barriers {
+    pub(crate) fn new() -> Self {
+        Self {
+            list: vec![IDLE; 16],
+            active: 0,
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        if self.active != 0 {
+            self.list.fill(IDLE);
+        }
+        self.active = 0;
+    }
+
+    pub(crate) fn any_active(&self) -> bool {
+        self.active != 0
+    }
+}
+
+/// The lanes of a mask in words.
+pub(crate) fn lane_list(mask: u32) -> String {
+    let mut parts = Vec::new();
+    let mut lane = 0;
+    while lane < 32 {
+        if mask >> lane & 1 == 0 {
+            lane += 1;
+            continue;
+        }
+        let first = lane;
+        while lane < 32 && mask >> lane & 1 == 1 {
+            lane += 1;
+        }
+        parts.push(if lane - first == 1 {
+            first.to_string()
+        } else {
+            format!("{first}-{}", lane - 1)
+        });
+    }
+    parts.join(",")
+}
+
+/// The current split of `w` arrives. Returns whether it must wait.
+#[inline(never)]
+pub(crate) fn arrive(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    bar: &Bar,
+    active: u32,
+) -> bool {
+    let lane = active.trailing_zeros() as usize & 31;
+    let site = Site {
+        pc,
+        warp: w.index,
+        lanes: active,
+        address: None,
+    };
+    let id = w.r32[bar.id as usize][lane];
+    let count = (bar.count != NONE).then(|| w.r32[bar.count as usize][lane]);
+    let uniform = |row: u32| {
+        row == NONE || lanes_of(active).all(|l| w.r32[row as usize][l] == w.r32[row as usize][lane])
+    };
+    if !uniform(bar.id) || !uniform(bar.count) {
+        env.report(cx, FindingKind::BadOperand, site, || {
+            "lanes of the warp name different barriers or counts".to_owned()
+        });
+    }
+    if id > 15 {
+        env.report(cx, FindingKind::BadOperand, site, || {
+            format!("barrier {id}; there are 0 to 15")
+        });
+        return false;
+    }
+    if let Some(n) = count.filter(|n| n % 32 != 0 || *n == 0) {
+        env.report(cx, FindingKind::BadOperand, site, || {
+            format!("a thread count of {n} is not a positive multiple of 32")
+        });
+        return false;
+    }
+    if bar.aligned && active != w.live && !w.let_go {
+        let missing = w.live & !active;
+        env.report(cx, FindingKind::Divergent, site, || {
+            format!(
+                "executed by lanes {} only; lanes {} are elsewhere",
+                lane_list(active),
+                lane_list(missing)
+            )
+        });
+    } else if bar.aligned && active == w.live && w.live != w.launched {
+        let gone = w.launched & !w.live;
+        env.report(cx, FindingKind::BarrierMismatch, site, || {
+            format!("lanes {} of the warp have exited", lane_list(gone))
+        });
+    }
+    let Some(b) = env.barriers.list.get_mut(id as usize) else {
+        return false;
+    };
+    let fresh = env.barriers.active >> id & 1 == 0;
+    let mut problem = None;
+    if fresh {
+        b.count = count;
+        b.pc = pc;
+    } else if b.count != count {
+        problem = Some(format!(
+            "barrier {id} is in use with a count of {} and now {}",
+            threads(b.count),
+            threads(count)
+        ));
+    } else if b.arrived[w.index as usize & 31] & active != 0 {
+        problem = Some(format!(
+            "the warp arrives at barrier {id} again before it has completed"
+        ));
+    }
+    env.barriers.active |= 1 << id;
+    b.arrived[w.index as usize & 31] |= active;
+    if bar.p != NONE {
+        let p = w.p[bar.p as usize] ^ if bar.negated { u32::MAX } else { 0 };
+        b.popc += (p & active).count_ones();
+        b.all &= p & active == active;
+        b.any |= p & active != 0;
+    }
+    if let Some(shadow) = &mut env.shadow {
+        for (s, o) in b.seen.iter_mut().zip(&shadow.seen[w.index as usize & 31]) {
+            *s = (*s).max(*o);
+        }
+        if bar.kind == BarKind::Arrive {
+            shadow.tick(w.index as usize);
+        }
+    }
+    let wait = bar.kind != BarKind::Arrive;
+    if wait {
+        b.waiting.push((w.index, w.current, bar.d, bar.kind));
+    }
+    if let Some(text) = problem {
+        env.report(cx, FindingKind::BarrierMismatch, site, || text);
+    }
+    wait
+}
+
+fn threads(count: Option<u32>) -> String {
+    count.map_or_else(|| "the whole block".to_owned(), |n| format!("{n} threads"))
+}
+
+/// Completes every barrier that can complete.
+#[inline(never)]
+pub(crate) fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
+    for id in 0..16 {
+        if env.barriers.active >> id & 1 == 0 {
+            continue;
+        }
+        let b = &env.barriers.list[id];
+        let complete = match b.count {
+            None => warps
+                .iter()
+                .all(|w| w.live & !b.arrived[w.index as usize & 31] == 0),
+            Some(n) => {
+                let of = |w: &Warp| match b.arrived[w.index as usize & 31] {
+                    0 => 0,
+                    m if w.live & !m == 0 => 32,
+                    m => m.count_ones(),
+                };
+                warps.iter().map(of).sum::<u32>() >= n
+            }
+        };
+        if complete {
+            release(cx, env, warps, id);
+        }
+    }
+}
+
+fn release(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], id: usize) {
+    let b = std::mem::replace(&mut env.barriers.list[id], IDLE);
+    env.barriers.active &= !(1 << id);
+    let absent: Vec<u32> = warps
+        .iter()
+        .filter(|w| w.live == 0 && b.arrived[w.index as usize & 31] == 0)
+        .map(|w| w.index)
+        .collect();
+    if b.count.is_none() && !absent.is_empty() {
+        let warp = b.waiting.first().map_or(0, |x| x.0);
+        let site = Site {
+            pc: b.pc,
+            warp,
+            lanes: b.arrived[warp as usize & 31],
+            address: None,
+        };
+        env.report(cx, FindingKind::BarrierMismatch, site, || {
+            format!(
+                "barrier {id} completed without warp {}, which has exited",
+                absent[0]
+            )
+        });
+    }
+    for (warp, split, d, kind) in b.waiting {
+        let w = &mut warps[warp as usize];
+        let Some(s) = w.splits.get_mut(split) else {
+            continue;
+        };
+        s.state = State::Running;
+        let mask = s.mask;
+        match (kind, d.file) {
+            _ if d.row == NONE => {}
+            (BarKind::RedPopc, _) => {
+                for l in lanes_of(mask) {
+                    w.r32[d.row as usize][l] = b.popc;
+                }
+            }
+            (_, File::Pred) => {
+                let truth = if kind == BarKind::RedAnd {
+                    b.all
+                } else {
+                    b.any
+                };
+                let p = &mut w.p[d.row as usize];
+                *p = if truth { *p | mask } else { *p & !mask };
+            }
+            _ => {}
+        }
+        if let Some(shadow) = &mut env.shadow {
+            shadow.join(warp as usize, &b.seen);
+            shadow.tick(warp as usize);
+        }
+    }
+}
+
+/// Nothing moves and somebody still lives.
+#[inline(never)]
+pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
+    let mut places = Vec::new();
+    let mut first = None;
+    let mut exited = 0;
+    for w in warps {
+        exited += u32::from(w.live == 0);
+        for s in w.splits.iter().filter(|s| s.mask != 0) {
+            let pc = (s.pc as usize).saturating_sub(1);
+            let line = cx.program.meta[pc].line;
+            let opcode = &cx.program.meta[pc].opcode;
+            first = first.or(Some(Site {
+                pc,
+                warp: w.index,
+                lanes: s.mask,
+                address: None,
+            }));
+            let whole = if s.mask == w.launched {
+                String::new()
+            } else {
+                format!(" lanes {}", lane_list(s.mask))
+            };
+            places.push(format!("warp {}{whole} at line {line} ({opcode})", w.index));
+        }
+    }
+    let Some(site) = first else { return };
+    let more = places.len().saturating_sub(8);
+    places.truncate(8);
+    let mut text = format!("every warp waits: {}", places.join(", "));
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    if exited > 0 {
+        text.push_str(&format!("; {exited} warps have exited"));
+    }
+    env.report(cx, FindingKind::Deadlock, site, || text);
+}

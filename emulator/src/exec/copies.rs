@@ -1,0 +1,144 @@
+//! `cp.async` (PTX ISA, section 9.7.9.25.3), as late as the rules permit.
+//!
+//! The source is read when the copy is issued, the destination is written when the issuing lane *waits* for its group, and in between
+//! the bytes are in flight: reading or writing them is a finding, and a kernel that does so computes with old data. Groups are counted by lane:
+//! a copy issued when a lane has committed g groups belongs to group g, and `wait_group n` lands all groups below committed − n.
+
+use super::mem::{
+    addresses, check_shared, count_wavefronts, lanes_of, observe_global, report_conflict,
+    shared_offsets,
+};
+use super::warp::{PendingCopy, Warp};
+use super::{Context, Env, Site};
+use crate::banks::SharedAccess;
+use crate::ir::{CpAsync, NONE};
+use crate::report::FindingKind;
+use crate::shared::Who;
+
+/// Issues copies.
+#[inline(never)]
+pub(crate) fn issue(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    c: &CpAsync,
+    active: u32,
+) {
+    let bytes = u32::from(c.bytes);
+    let to = shared_offsets(w, c.dst, active, 0);
+    let from = addresses(w, c.src);
+    let lanes = check_shared(cx, env, w, pc, &to, bytes, active);
+    count_wavefronts(env, pc, SharedAccess::Store { bytes }, &to, lanes);
+    let mut ignored = 0;
+    if c.ignore.0 != NONE {
+        ignored = w.p[c.ignore.0 as usize] ^ if c.ignore.1 { u32::MAX } else { 0 };
+    }
+    let mut hint = env.hints[pc];
+    for l in lanes_of(lanes) {
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(from[l]),
+        };
+        let mut n = if ignored >> l & 1 == 1 { 0 } else { bytes };
+        if c.src_bytes != NONE {
+            let asked = w.r32[c.src_bytes as usize][l];
+            if asked > bytes {
+                env.report(cx, FindingKind::BadOperand, site, || {
+                    format!("a source size of {asked} for a copy of {bytes} bytes")
+                });
+            }
+            n = asked.min(bytes);
+        }
+        let mut data = [0u32; 4];
+        if n > 0 {
+            let x = from[l];
+            let alloc = cx
+                .memory
+                .locate(x, &mut hint)
+                .filter(|a| a.len - (x - a.base) >= u64::from(n));
+            let Some(alloc) = alloc else {
+                env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(x) {
+                    Some(a) => {
+                        let (offset, len) = (x.wrapping_sub(a.base) as i64, a.len);
+                        format!("lane {l} copies {n} bytes from byte {offset} of an allocation of {len} bytes")
+                    }
+                    None => format!("lane {l} copies {n} bytes of global memory, and nothing is allocated"),
+                });
+                continue;
+            };
+            if x % u64::from(bytes) != 0 {
+                env.report(cx, FindingKind::Misaligned, site, || {
+                    format!("lane {l} copies {bytes} bytes from global address {x:#x}, not a multiple of {bytes}")
+                });
+                continue;
+            }
+            if cx.undefined_global || cx.global_shadow.is_some() {
+                observe_global(cx, env, w, pc, &from, n, 1 << l, false);
+            }
+            let offset = x - alloc.base;
+            for (k, word) in data.iter_mut().enumerate().take(n.div_ceil(4) as usize) {
+                *word = alloc.word(offset + 4 * k as u64);
+                let valid = n - 4 * k as u32;
+                if valid < 4 {
+                    *word &= (1 << (8 * valid)) - 1;
+                }
+            }
+        }
+        let who = Who::new(pc, w.index, l as u32);
+        let mut conflict = None;
+        if let Some(shadow) = &mut env.shadow {
+            let first = (to[l] >> shadow.grain) as usize;
+            for u in first..first + (bytes >> shadow.grain) as usize {
+                conflict = shadow.begin_copy(u, who).or(conflict);
+            }
+        }
+        if let Some(found) = conflict {
+            report_conflict(cx, env, who, to[l], found, true);
+        }
+        w.copies.push(PendingCopy {
+            pc: pc as u32,
+            lane: l as u8,
+            bytes: c.bytes,
+            to: to[l],
+            data,
+            group: w.groups[l],
+        });
+    }
+    env.hints[pc] = hint;
+}
+
+/// `cp.async.commit_group`.
+pub(crate) fn commit(w: &mut Warp, active: u32) {
+    for l in lanes_of(active) {
+        w.groups[l] += 1;
+    }
+}
+
+/// `cp.async.wait_group n`, or `wait_all` for `None`.
+#[inline(never)]
+pub(crate) fn wait(env: &mut Env, w: &mut Warp, pending: Option<u32>, active: u32) {
+    let groups = w.groups;
+    let Env { shared, shadow, .. } = env;
+    let warp = w.index;
+    w.copies.retain(|c| {
+        let lane = usize::from(c.lane);
+        let lands = active >> lane & 1 == 1
+            && pending.is_none_or(|n| c.group < groups[lane].saturating_sub(n));
+        if lands {
+            for k in 0..u32::from(c.bytes) / 4 {
+                shared.set_word(c.to + 4 * k, c.data[k as usize]);
+            }
+            if let Some(shadow) = shadow {
+                let who = Who::new(c.pc as usize, warp, lane as u32);
+                let first = (c.to >> shadow.grain) as usize;
+                for u in first..first + (u32::from(c.bytes) >> shadow.grain) as usize {
+                    shadow.land_copy(u, who);
+                }
+            }
+        }
+        !lands
+    });
+}

@@ -1,0 +1,376 @@
+//! Floating-point operations on rows (PTX ISA, sections 9.7.3, 9.7.4) and comparisons (9.7.6, 9.7.7).
+//!
+//! The plain forms (`.rn`, no `.ftz`, no `.sat`) of f32 run as vector code; everything else goes lane by lane through
+//! [`crate::float`], exactly. NaN results of f32 are the canonical 0x7fffffff, of f16 and bf16 0x7fff, as the ISA says; of f64, which it
+//! leaves open, 0x7ff8000000000000.
+
+use crate::exec::alu::{Row32, Row64};
+use crate::float::{
+    NAN32, add_to_odd, finish32, flush32, fma32, narrow, redirect64, to_odd, widen,
+};
+use crate::ir::{Cmp, CmpType, FloatMode, FloatOp, Format, Rounding, TestP};
+
+const NAN64: u64 = 0x7ff8_0000_0000_0000;
+
+/// f32 bits with NaN made canonical.
+#[inline(always)]
+fn canonical(x: f32) -> u32 {
+    if x != x { NAN32 } else { x.to_bits() }
+}
+
+macro_rules! lanes {
+    ($a:ident $b:ident $c:ident, $e:expr) => {{
+        let mut out = [0u32; 32];
+        for i in 0..32 {
+            #[allow(unused_variables)]
+            let ($a, $b, $c) = (
+                f32::from_bits($a[i]),
+                f32::from_bits($b[i]),
+                f32::from_bits($c[i]),
+            );
+            out[i] = canonical($e);
+        }
+        out
+    }};
+}
+
+/// `f` on rows of f32. `FUSED` says that the machine has a fused multiply-add, to be used only inside code compiled for it.
+#[inline(always)]
+pub(crate) fn float32<const FUSED: bool>(
+    f: FloatOp,
+    mode: FloatMode,
+    a: &Row32,
+    b: &Row32,
+    c: &Row32,
+) -> Row32 {
+    if mode == FloatMode::PLAIN {
+        match f {
+            FloatOp::Fma if FUSED => return lanes!(a b c, a.mul_add(b, c)),
+            FloatOp::Fma => return lanes!(a b c, fma32(a, b, c)),
+            FloatOp::Add => return lanes!(a b c, a + b),
+            FloatOp::Sub => return lanes!(a b c, a - b),
+            FloatOp::Mul => return lanes!(a b c, a * b),
+            _ => {}
+        }
+    }
+    float32_rare(f, mode, a, b, c)
+}
+
+#[inline(never)]
+fn float32_rare(f: FloatOp, mode: FloatMode, a: &Row32, b: &Row32, c: &Row32) -> Row32 {
+    let mut out = [0; 32];
+    for i in 0..32 {
+        out[i] = scalar32(f, mode, a[i], b[i], c[i]);
+    }
+    out
+}
+
+/// One f32 operation with any mode.
+pub(crate) fn scalar32(f: FloatOp, mode: FloatMode, a: u32, b: u32, c: u32) -> u32 {
+    let flush = |x: u32| if mode.ftz { flush32(x) } else { x };
+    let (a, b, c) = (flush(a), flush(b), flush(c));
+    let v = |x: u32| f64::from(f32::from_bits(x));
+    match f {
+        FloatOp::Abs => return a & 0x7fff_ffff,
+        FloatOp::Neg => return a ^ 0x8000_0000,
+        FloatOp::Copysign => return (a & 0x8000_0000) | (b & 0x7fff_ffff),
+        FloatOp::Min
+        | FloatOp::Max
+        | FloatOp::MinNan
+        | FloatOp::MaxNan
+        | FloatOp::MinXorsign
+        | FloatOp::MaxXorsign => {
+            return min_max(f, u64::from(a), u64::from(b), Format::F32) as u32;
+        }
+        _ => {}
+    }
+    finish32(value(f, v(a), v(b), v(c)), mode)
+}
+
+/// The result of an arithmetic operation in f64, to odd, or within a few units of f64's last place for the approximate ones.
+fn value(f: FloatOp, a: f64, b: f64, c: f64) -> f64 {
+    match f {
+        FloatOp::Add => add_to_odd(a, b),
+        FloatOp::Sub => add_to_odd(a, -b),
+        FloatOp::Mul => a * b,
+        FloatOp::Fma | FloatOp::FmaRelu => add_to_odd(a * b, c),
+        FloatOp::Div => divide(a, b),
+        FloatOp::Rcp => divide(1.0, a),
+        FloatOp::Sqrt => {
+            let q = a.sqrt();
+            to_odd(q, (-q).mul_add(q, a))
+        }
+        FloatOp::Rsqrt => 1.0 / a.sqrt(),
+        FloatOp::Sin => a.sin(),
+        FloatOp::Cos => a.cos(),
+        FloatOp::Lg2 => a.log2(),
+        FloatOp::Ex2 => a.exp2(),
+        FloatOp::Tanh => a.tanh(),
+        _ => f64::NAN,
+    }
+}
+
+/// a / b to odd.
+fn divide(a: f64, b: f64) -> f64 {
+    let q = a / b;
+    if b == 0.0 || b.is_infinite() {
+        return q;
+    }
+    let remainder = (-q).mul_add(b, a);
+    to_odd(q, if b < 0.0 { -remainder } else { remainder })
+}
+
+/// Minimum or maximum of the bits `a` and `b` in format `f`: a NaN gives way to a number, and -0 is below +0.
+fn min_max(op: FloatOp, a: u64, b: u64, f: Format) -> u64 {
+    let (sign, nan) = match f {
+        Format::F64 => (1u64 << 63, NAN64),
+        Format::F32 => (1 << 31, u64::from(NAN32)),
+        _ => (1 << 15, 0x7fff),
+    };
+    let is_nan = |x: u64| widen(x, f).is_nan();
+    let xorsign = matches!(op, FloatOp::MinXorsign | FloatOp::MaxXorsign);
+    let signs = (a ^ b) & sign;
+    let (a, b) = if xorsign {
+        (a & !sign, b & !sign)
+    } else {
+        (a, b)
+    };
+    let strict = matches!(op, FloatOp::MinNan | FloatOp::MaxNan);
+    let max = matches!(op, FloatOp::Max | FloatOp::MaxNan | FloatOp::MaxXorsign);
+    let pick = match (is_nan(a), is_nan(b)) {
+        (true, true) => return nan,
+        (true, false) | (false, true) if strict => return nan,
+        (true, false) => b,
+        (false, true) => a,
+        _ => {
+            // Sign-magnitude to a total order, which puts -0 below +0.
+            let key = |x: u64| {
+                if x & sign != 0 {
+                    -((x & !sign) as i64) - 1
+                } else {
+                    x as i64
+                }
+            };
+            if (key(a) > key(b)) == max { a } else { b }
+        }
+    };
+    if xorsign {
+        (pick & !sign) | signs
+    } else {
+        pick
+    }
+}
+
+/// `f` on rows of f64.
+#[inline(never)]
+pub(crate) fn float64(f: FloatOp, mode: FloatMode, a: &Row64, b: &Row64, c: &Row64) -> Row64 {
+    let mut out = [0; 32];
+    for i in 0..32 {
+        out[i] = scalar64(f, mode.rounding, a[i], b[i], c[i]);
+    }
+    out
+}
+
+fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    let (x, y, z) = (f64::from_bits(a), f64::from_bits(b), f64::from_bits(c));
+    let two_sum = |x: f64, y: f64| {
+        let s = x + y;
+        let t = s - x;
+        (s, (x - (s - t)) + (y - t))
+    };
+    let (r, e) = match f {
+        FloatOp::Abs => return a & !SIGN,
+        FloatOp::Neg => return a ^ SIGN,
+        FloatOp::Copysign => return (a & SIGN) | (b & !SIGN),
+        FloatOp::Min
+        | FloatOp::Max
+        | FloatOp::MinNan
+        | FloatOp::MaxNan
+        | FloatOp::MinXorsign
+        | FloatOp::MaxXorsign => {
+            return min_max(f, a, b, Format::F64);
+        }
+        FloatOp::Add => two_sum(x, y),
+        FloatOp::Sub => two_sum(x, -y),
+        FloatOp::Mul => (x * y, x.mul_add(y, -(x * y))),
+        FloatOp::Fma => {
+            let r = x.mul_add(y, z);
+            // r + e == x·y + z up to the sign of e: subtract r from the exact sum, largest parts first.
+            let p = x * y;
+            let low = x.mul_add(y, -p);
+            let (s, t) = two_sum(p, z);
+            (r, (s - r) + (t + low))
+        }
+        FloatOp::Div => {
+            let q = x / y;
+            let remainder = (-q).mul_add(y, x);
+            (q, if y < 0.0 { -remainder } else { remainder })
+        }
+        FloatOp::Rcp => {
+            let q = 1.0 / x;
+            let remainder = (-q).mul_add(x, 1.0);
+            (q, if x < 0.0 { -remainder } else { remainder })
+        }
+        FloatOp::Sqrt => {
+            let q = x.sqrt();
+            (q, (-q).mul_add(q, x))
+        }
+        FloatOp::Rsqrt => (1.0 / x.sqrt(), 0.0),
+        _ => (f64::NAN, 0.0),
+    };
+    let r = redirect64(r, e, rounding);
+    if r.is_nan() { NAN64 } else { r.to_bits() }
+}
+
+/// `f` on rows of f16 or bf16, one or two to a register.
+#[inline(never)]
+pub(crate) fn half(
+    f: FloatOp,
+    bf16: bool,
+    packed: bool,
+    mode: FloatMode,
+    a: &Row32,
+    b: &Row32,
+    c: &Row32,
+) -> Row32 {
+    let mut out = [0; 32];
+    for i in 0..32 {
+        out[i] = scalar16(f, bf16, mode, a[i] & 0xffff, b[i] & 0xffff, c[i] & 0xffff);
+        if packed {
+            out[i] |= scalar16(f, bf16, mode, a[i] >> 16, b[i] >> 16, c[i] >> 16) << 16;
+        }
+    }
+    out
+}
+
+fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> u32 {
+    let (format, exponent) = if bf16 {
+        (Format::Bf16, 0x7f80)
+    } else {
+        (Format::F16, 0x7c00)
+    };
+    let flush = |x: u32| {
+        if mode.ftz && x & exponent == 0 {
+            x & 0x8000
+        } else {
+            x
+        }
+    };
+    let (a, b, c) = (flush(a), flush(b), flush(c));
+    let v = |x: u32| widen(u64::from(x), format);
+    match f {
+        FloatOp::Abs => return a & 0x7fff,
+        FloatOp::Neg => return a ^ 0x8000,
+        FloatOp::Min
+        | FloatOp::Max
+        | FloatOp::MinNan
+        | FloatOp::MaxNan
+        | FloatOp::MinXorsign
+        | FloatOp::MaxXorsign => {
+            return min_max(f, u64::from(a), u64::from(b), format) as u32;
+        }
+        _ => {}
+    }
+    let mut r = value(f, v(a), v(b), v(c));
+    if mode.sat {
+        r = if r > 0.0 { r.min(1.0) } else { 0.0 };
+    }
+    if f == FloatOp::FmaRelu && r <= 0.0 {
+        r = 0.0;
+    }
+    flush(narrow(r, format, mode.rounding, false) as u32)
+}
+
+/// Compares two values that may be unordered.
+#[inline(always)]
+fn compare<T: PartialOrd>(cmp: Cmp, a: T, b: T) -> bool {
+    match cmp {
+        Cmp::Eq => a == b,
+        Cmp::Ne => a < b || a > b,
+        Cmp::Lt => a < b,
+        Cmp::Le => a <= b,
+        Cmp::Gt => a > b,
+        Cmp::Ge => a >= b,
+        // Unordered forms are true if either is NaN: the negation of the opposite ordered one.
+        Cmp::Equ => !(a < b || a > b),
+        Cmp::Neu => a != b,
+        Cmp::Ltu => !(a >= b),
+        Cmp::Leu => !(a > b),
+        Cmp::Gtu => !(a <= b),
+        Cmp::Geu => !(a < b),
+        Cmp::Num => a <= b || a > b,
+        Cmp::Nan => !(a <= b || a > b),
+    }
+}
+
+#[inline(always)]
+fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
+    let mut m = 0;
+    for i in 0..32 {
+        m |= u32::from(f(i)) << i;
+    }
+    m
+}
+
+/// The lanes in which `a cmp b` holds, for types in 32-bit rows. `upper` compares the high halves of packed values.
+#[inline(always)]
+pub(crate) fn compare32(cmp: Cmp, ty: CmpType, a: &Row32, b: &Row32, upper: bool) -> u32 {
+    // The common ones first, each as a loop of its own.
+    match (ty, cmp) {
+        (CmpType::S32, Cmp::Lt) => return mask_of(|i| (a[i] as i32) < b[i] as i32),
+        (CmpType::S32, Cmp::Ge) => return mask_of(|i| (a[i] as i32) >= b[i] as i32),
+        (CmpType::S32 | CmpType::U32, Cmp::Eq) => return mask_of(|i| a[i] == b[i]),
+        (CmpType::S32 | CmpType::U32, Cmp::Ne) => return mask_of(|i| a[i] != b[i]),
+        (CmpType::U32, Cmp::Lt) => return mask_of(|i| a[i] < b[i]),
+        (CmpType::U32, Cmp::Ge) => return mask_of(|i| a[i] >= b[i]),
+        _ => {}
+    }
+    compare32_rare(cmp, ty, a, b, upper)
+}
+
+#[inline(never)]
+fn compare32_rare(cmp: Cmp, ty: CmpType, a: &Row32, b: &Row32, upper: bool) -> u32 {
+    let half = |x: u32, f: Format| widen(u64::from(if upper { x >> 16 } else { x & 0xffff }), f);
+    mask_of(|i| {
+        let (a, b) = (a[i], b[i]);
+        match ty {
+            CmpType::U16 => compare(cmp, a & 0xffff, b & 0xffff),
+            CmpType::S16 => compare(cmp, a as u16 as i16, b as u16 as i16),
+            CmpType::U32 => compare(cmp, a, b),
+            CmpType::S32 => compare(cmp, a as i32, b as i32),
+            CmpType::F32 => compare(cmp, f32::from_bits(a), f32::from_bits(b)),
+            CmpType::F32Ftz => compare(cmp, f32::from_bits(flush32(a)), f32::from_bits(flush32(b))),
+            CmpType::F16 => compare(cmp, half(a, Format::F16), half(b, Format::F16)),
+            CmpType::Bf16 => compare(cmp, half(a, Format::Bf16), half(b, Format::Bf16)),
+            CmpType::U64 | CmpType::S64 | CmpType::F64 => false,
+        }
+    })
+}
+
+/// The lanes in which `a cmp b` holds, for 64-bit types.
+#[inline(never)]
+pub(crate) fn compare64(cmp: Cmp, ty: CmpType, a: &Row64, b: &Row64) -> u32 {
+    mask_of(|i| match ty {
+        CmpType::S64 => compare(cmp, a[i] as i64, b[i] as i64),
+        CmpType::F64 => compare(cmp, f64::from_bits(a[i]), f64::from_bits(b[i])),
+        _ => compare(cmp, a[i], b[i]),
+    })
+}
+
+/// `testp` of the value `x`; `wide` for f64 (else `x` came from f32, whose subnormals are below 2^-126).
+pub(crate) fn testp(what: TestP, x: f64, wide: bool) -> bool {
+    let smallest = if wide {
+        f64::MIN_POSITIVE
+    } else {
+        f64::from(f32::MIN_POSITIVE)
+    };
+    match what {
+        TestP::Finite => x.is_finite(),
+        TestP::Infinite => x.is_infinite(),
+        TestP::Number => !x.is_nan(),
+        TestP::NotANumber => x.is_nan(),
+        TestP::Normal => x.is_finite() && x.abs() >= smallest,
+        TestP::Subnormal => x != 0.0 && x.abs() < smallest,
+    }
+}

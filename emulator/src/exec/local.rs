@@ -1,0 +1,40 @@
+//! Local and parameter memory: private bytes of a lane, and the launch's constant block.
+
+use super::warp::Warp;
+
+/// Little-endian value of up to 8 bytes.
+pub(crate) fn little(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .take(8)
+        .enumerate()
+        .fold(0, |v, (i, b)| v | u64::from(*b) << (8 * i))
+}
+
+impl Warp {
+    /// The `bytes` at `offset` of the local memory of `lane`, or `None` outside it.
+    pub(crate) fn local_load(&self, lane: usize, offset: u64, bytes: u32) -> Option<u64> {
+        self.local_range(lane, offset, bytes)
+            .map(|r| little(&self.local[r]))
+    }
+
+    /// Stores to local memory; false outside it.
+    pub(crate) fn local_store(&mut self, lane: usize, offset: u64, bytes: u32, value: u64) -> bool {
+        let Some(range) = self.local_range(lane, offset, bytes) else {
+            return false;
+        };
+        let n = range.len();
+        self.local[range].copy_from_slice(&value.to_le_bytes()[..n]);
+        true
+    }
+
+    fn local_range(&self, lane: usize, offset: u64, bytes: u32) -> Option<std::ops::Range<usize>> {
+        let size = self.local.len() / 32;
+        let end = offset.checked_add(u64::from(bytes))?;
+        if end > size as u64 {
+            return None;
+        }
+        let start = lane * size + offset as usize;
+        Some(start..start + bytes as usize)
+    }
+}

@@ -1,0 +1,171 @@
+//! `mma.sync`: D = A·B + C by a whole warp (PTX ISA, section 9.7.14.5).
+//!
+//! Fragments, with g = lane / 4, t = lane % 4 and i the element of the lane (all from the ISA's formulas):
+//!
+//! | operand | element i of a lane |
+//! |---|---|
+//! | C, D of 16 rows | row g + 8(i/2), column 2t + i%2 |
+//! | C, D of 8 rows | row g, column 2t + i |
+//! | A, e elements to a register (e = 2, 4 for 16, 8 bits) | with r = i/e: row g + 8(r%2), column e·t + i%e + 4e(r/2); 8 rows: row g |
+//! | A, one element to a register (tf32, f64) | the same with e = 1 |
+//! | B | with r = i/e: k = e·t + i%e + 4e·r, column g |
+//!
+//! So one rule serves all shapes: register r covers rows g + 8(r%2) and a run of 4e columns.
+//!
+//! **Arithmetic.** The hardware's is not documented. Here: f16, bf16, tf32, e4m3 and e5m2 products are exact, they are added to C in
+//! ascending k in f64, and the sum is rounded once, to nearest, to f32 or f16; tf32 operands lose their low 13 bits. f64 is a chain of
+//! fused multiply-adds in ascending k. Integers wrap, or with `.satfinite` clamp the exact sum. Example: m16n8k16 with A = B = 1, C = 0 gives 16 everywhere.
+
+use super::warp::Warp;
+use crate::float::{half_to_f32, narrow, widen};
+use crate::ir::{Format, Mma, MmaType, Rounding};
+
+/// Elements to a 32-bit register (f64 and 32-bit types: 1).
+fn per_register(t: MmaType) -> usize {
+    match t {
+        MmaType::F16 | MmaType::Bf16 => 2,
+        MmaType::E4m3 | MmaType::E5m2 | MmaType::S8 | MmaType::U8 => 4,
+        _ => 1,
+    }
+}
+
+/// Element `i` of the register `word`, as f64 (floats) or as an integer in f64, which holds 8 bits exactly.
+#[inline(always)]
+fn element(word: u32, i: usize, t: MmaType) -> f64 {
+    match t {
+        MmaType::F16 => f64::from(half_to_f32(word >> (16 * i) & 0xffff)),
+        MmaType::Bf16 => f64::from(f32::from_bits((word >> (16 * i)) << 16)),
+        MmaType::Tf32 => f64::from(f32::from_bits(word & 0xffff_e000)),
+        MmaType::E4m3 => widen(u64::from(word >> (8 * i) & 0xff), Format::E4m3),
+        MmaType::E5m2 => widen(u64::from(word >> (8 * i) & 0xff), Format::E5m2),
+        MmaType::S8 => f64::from((word >> (8 * i)) as u8 as i8),
+        MmaType::U8 => f64::from((word >> (8 * i)) as u8),
+        MmaType::F32 => f64::from(f32::from_bits(word)),
+        MmaType::S32 => f64::from(word as i32),
+        MmaType::F64 => 0.0,
+    }
+}
+
+/// The largest matrices: A 16×32, B 32×8, C 16×8.
+struct Tiles {
+    a: [[f64; 32]; 16],
+    b: [[f64; 8]; 32],
+    c: [[f64; 8]; 16],
+}
+
+/// Runs `m` on the active lanes.
+#[inline(never)]
+pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
+    let mut t = Tiles {
+        a: [[0.0; 32]; 16],
+        b: [[0.0; 8]; 32],
+        c: [[0.0; 8]; 16],
+    };
+    let (rows, k) = (usize::from(m.m), usize::from(m.k));
+    gather(w, m, &mut t);
+    if m.d_ty == MmaType::F64 {
+        for i in 0..rows {
+            for j in 0..8 {
+                t.c[i][j] = (0..k).fold(t.c[i][j], |sum, l| t.a[i][l].mul_add(t.b[l][j], sum));
+            }
+        }
+    } else {
+        // Products of 8-bit integers and their sums are exact in f64 as well.
+        for i in 0..rows {
+            let mut sum = t.c[i];
+            for l in 0..k {
+                let x = t.a[i][l];
+                for j in 0..8 {
+                    sum[j] += x * t.b[l][j];
+                }
+            }
+            t.c[i] = sum;
+        }
+    }
+    scatter(w, m, &t, active);
+}
+
+fn gather(w: &Warp, m: &Mma, t: &mut Tiles) {
+    let rows = usize::from(m.m);
+    let halves = rows / 8;
+    let (ea, eb) = (per_register(m.a_ty), per_register(m.b_ty));
+    for lane in 0..32 {
+        let (g, q) = (lane / 4, lane % 4);
+        for (r, &row) in m.a.iter().enumerate() {
+            for i in 0..ea {
+                let x = if m.a_ty == MmaType::F64 {
+                    f64::from_bits(w.r64[row as usize][lane])
+                } else {
+                    element(w.r32[row as usize][lane], i, m.a_ty)
+                };
+                t.a[g + 8 * (r % halves)][ea * q + i + 4 * ea * (r / halves)] = x;
+            }
+        }
+        for (r, &row) in m.b.iter().enumerate() {
+            for i in 0..eb {
+                let x = if m.b_ty == MmaType::F64 {
+                    f64::from_bits(w.r64[row as usize][lane])
+                } else {
+                    element(w.r32[row as usize][lane], i, m.b_ty)
+                };
+                t.b[eb * q + i + 4 * eb * r][g] = x;
+            }
+        }
+        for i in 0..rows / 4 {
+            let (r, c) = (g + 8 * (i / 2), 2 * q + i % 2);
+            t.c[r][c] = match m.c_ty {
+                MmaType::F64 => f64::from_bits(w.r64[m.c[i] as usize][lane]),
+                MmaType::F16 => element(w.r32[m.c[i / 2] as usize][lane], i % 2, MmaType::F16),
+                other => element(w.r32[m.c[i] as usize][lane], 0, other),
+            };
+        }
+    }
+}
+
+fn scatter(w: &mut Warp, m: &Mma, t: &Tiles, active: u32) {
+    for lane in 0..32 {
+        if active >> lane & 1 == 0 {
+            continue;
+        }
+        let (g, q) = (lane / 4, lane % 4);
+        for i in 0..usize::from(m.m) / 4 {
+            let x = t.c[g + 8 * (i / 2)][2 * q + i % 2];
+            match m.d_ty {
+                MmaType::F64 => {
+                    let bits = if x.is_nan() {
+                        0x7ff8_0000_0000_0000
+                    } else {
+                        x.to_bits()
+                    };
+                    w.r64[m.d[i] as usize][lane] = bits;
+                }
+                MmaType::F16 => {
+                    let h = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+                    let word = &mut w.r32[m.d[i / 2] as usize][lane];
+                    *word = if i % 2 == 0 {
+                        (*word & 0xffff_0000) | h
+                    } else {
+                        (*word & 0xffff) | h << 16
+                    };
+                }
+                MmaType::S32 => {
+                    let exact = x as i64;
+                    let v = if m.satfinite {
+                        exact.clamp(i64::from(i32::MIN), i64::from(i32::MAX))
+                    } else {
+                        exact
+                    };
+                    w.r32[m.d[i] as usize][lane] = v as u32;
+                }
+                _ => {
+                    let bits = if x.is_nan() {
+                        crate::float::NAN32
+                    } else {
+                        (x as f32).to_bits()
+                    };
+                    w.r32[m.d[i] as usize][lane] = bits;
+                }
+            }
+        }
+    }
+}

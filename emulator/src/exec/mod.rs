@@ -1,0 +1,336 @@
+//! The interpreter: blocks in parallel, warps of a block in turn, lanes of a warp together.
+//!
+//! A [`Context`] is what all blocks share and nobody changes; a [`Worker`] is one thread's memory, used for one block after the
+//! other; a [`Block`] holds warps, shared memory and barriers. [`run_block`] lets each warp run until it waits, then serves the
+//! barriers, until all warps are done or none can move, which is a deadlock.
+
+mod alu;
+mod barrier;
+mod copies;
+mod cvt;
+mod fp;
+mod global;
+mod lanes;
+mod local;
+mod matrix;
+mod mem;
+mod mma;
+mod step;
+mod warp;
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::banks::WavefrontCache;
+use crate::ir::Program;
+use crate::launch::{Launch, Options};
+use crate::memory::GlobalMemory;
+use crate::module::Kernel;
+use crate::report::{Finding, FindingKind};
+use crate::shared::{Shadow, SharedData};
+
+use barrier::Barriers;
+use global::GlobalShadow;
+use warp::Warp;
+
+/// Instructions a warp runs before another gets its turn, if it does not wait earlier.
+const SLICE: u32 = 1 << 16;
+
+/// What every block of a launch shares.
+pub(crate) struct Context<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) params: &'a [u8],
+    pub(crate) variables: &'a [u64],
+    pub(crate) memory: &'a GlobalMemory,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: [u32; 3],
+    pub(crate) dynamic_shared: u32,
+    pub(crate) shared_bytes: u32,
+    pub(crate) threads: u32,
+    pub(crate) sanitize: bool,
+    pub(crate) undefined_global: bool,
+    pub(crate) step_limit: u64,
+    pub(crate) global_shadow: Option<GlobalShadow>,
+    /// Held for 64-bit atomics, which are two words.
+    pub(crate) atomic_lock: Mutex<()>,
+    /// The machine has AVX2 and FMA.
+    simd: bool,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        kernel: &'a Kernel,
+        launch: &Launch,
+        params: &'a [u8],
+        variables: &'a [u64],
+        memory: &'a GlobalMemory,
+        options: &Options,
+    ) -> Self {
+        let program = &kernel.program;
+        let shadow = || GlobalShadow::new(memory, program.global_grain);
+        Self {
+            program,
+            params,
+            variables,
+            memory,
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            dynamic_shared: launch.dynamic_shared,
+            shared_bytes: program.shared_dynamic + launch.dynamic_shared,
+            threads: launch.block.iter().product(),
+            sanitize: options.sanitize,
+            undefined_global: options.undefined_global,
+            step_limit: options.step_limit,
+            global_shadow: options.global_races.then(shadow),
+            atomic_lock: Mutex::new(()),
+            simd: !options.portable && step::simd_available(),
+        }
+    }
+
+    /// Warps of a block.
+    pub(crate) fn warps(&self) -> usize {
+        self.threads.div_ceil(32) as usize
+    }
+}
+
+/// Counts of one instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Count {
+    pub(crate) warps: u64,
+    pub(crate) lanes: u64,
+    pub(crate) wavefronts: u64,
+    pub(crate) ideal: u64,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+}
+
+const NO_COUNT: Count = Count {
+    warps: 0,
+    lanes: 0,
+    wavefronts: 0,
+    ideal: 0,
+    min: 0,
+    max: 0,
+};
+
+/// Findings so far, one for each kind and instruction, with the number of the block.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    found: HashMap<(FindingKind, usize), (u64, Finding)>,
+}
+
+/// Where a finding happens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Site {
+    pub(crate) pc: usize,
+    pub(crate) warp: u32,
+    pub(crate) lanes: u32,
+    pub(crate) address: Option<u64>,
+}
+
+/// One thread's state.
+pub(crate) struct Worker {
+    warps: Vec<Warp>,
+    env: Env,
+}
+
+/// All that a running warp may touch besides itself.
+pub(crate) struct Env {
+    pub(crate) counts: Vec<Count>,
+    /// By instruction: the last shared access pattern.
+    pub(crate) caches: Vec<WavefrontCache>,
+    /// By instruction: the allocation it accessed last.
+    pub(crate) hints: Vec<u32>,
+    pub(crate) findings: Findings,
+    pub(crate) shared: SharedData,
+    pub(crate) shadow: Option<Shadow>,
+    pub(crate) barriers: Barriers,
+    pub(crate) block: u64,
+    pub(crate) ctaid: [u32; 3],
+    /// The block cannot go on.
+    pub(crate) abort: bool,
+    /// Some warp ran into the step limit: no use in running more blocks.
+    full: bool,
+}
+
+impl Env {
+    /// Records a finding; the message is only made if it is the first of its kind at this instruction.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn report(
+        &mut self,
+        cx: &Context<'_>,
+        kind: FindingKind,
+        site: Site,
+        message: impl FnOnce() -> String,
+    ) {
+        let block = self.block;
+        let ctaid = self.ctaid;
+        let make = || {
+            let meta = &cx.program.meta[site.pc];
+            Finding {
+                kind,
+                line: meta.line,
+                column: meta.column,
+                opcode: meta.opcode.clone(),
+                block: ctaid,
+                warp: site.warp,
+                lanes: site.lanes,
+                address: site.address,
+                message: message(),
+                count: 1,
+            }
+        };
+        match self.findings.found.entry((kind, site.pc)) {
+            std::collections::hash_map::Entry::Vacant(e) => {
+                e.insert((block, make()));
+            }
+            std::collections::hash_map::Entry::Occupied(mut e) => {
+                let (first, finding) = e.get_mut();
+                let count = finding.count + 1;
+                // The lowest block speaks, whatever order the threads took.
+                if block < *first {
+                    *finding = make();
+                    *first = block;
+                }
+                finding.count = count;
+            }
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(cx: &Context<'_>) -> Self {
+        let n = cx.program.insts.len();
+        let shadow = cx
+            .sanitize
+            .then(|| Shadow::new(cx.shared_bytes, cx.program.shared_grain, cx.warps()));
+        Self {
+            warps: (0..cx.warps()).map(|w| Warp::new(cx, w as u32)).collect(),
+            env: Env {
+                counts: vec![NO_COUNT; n],
+                caches: vec![WavefrontCache::default(); n],
+                hints: vec![0; n],
+                findings: Findings::default(),
+                shared: SharedData::new(cx.shared_bytes),
+                shadow,
+                barriers: Barriers::new(),
+                block: 0,
+                ctaid: [0; 3],
+                abort: false,
+                full: false,
+            },
+        }
+    }
+
+    /// No further blocks are worth running.
+    pub(crate) fn is_full(&self) -> bool {
+        self.env.full
+    }
+
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        for (a, b) in self.env.counts.iter_mut().zip(&other.env.counts) {
+            a.min = if a.min == 0 || (b.min != 0 && b.min < a.min) {
+                b.min
+            } else {
+                a.min
+            };
+            a.max = a.max.max(b.max);
+            a.warps += b.warps;
+            a.lanes += b.lanes;
+            a.wavefronts += b.wavefronts;
+            a.ideal += b.ideal;
+        }
+        for (key, (block, mut finding)) in other.env.findings.found {
+            match self.env.findings.found.remove(&key) {
+                Some((first, mut kept)) if first < block => {
+                    kept.count += finding.count;
+                    self.env.findings.found.insert(key, (first, kept));
+                }
+                old => {
+                    finding.count += old.map_or(0, |(_, f)| f.count);
+                    self.env.findings.found.insert(key, (block, finding));
+                }
+            }
+        }
+        self
+    }
+
+    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Finding>) {
+        (
+            self.env.counts,
+            self.env
+                .findings
+                .found
+                .into_values()
+                .map(|(_, f)| f)
+                .collect(),
+        )
+    }
+}
+
+/// Runs block number `index` (x fastest) from start to end.
+pub(crate) fn run_block(cx: &Context<'_>, worker: &mut Worker, index: u64) {
+    let Worker { warps, env } = worker;
+    let (gx, gy) = (u64::from(cx.grid[0]), u64::from(cx.grid[1]));
+    env.block = index;
+    env.ctaid = [
+        (index % gx) as u32,
+        (index / gx % gy) as u32,
+        (index / gx / gy) as u32,
+    ];
+    env.abort = false;
+    env.barriers.reset();
+    env.shared.reset();
+    if let Some(shadow) = &mut env.shadow {
+        shadow.reset();
+    }
+    for warp in warps.iter_mut() {
+        warp.start(cx, env.ctaid);
+    }
+    loop {
+        let (mut moved, mut alive) = (false, false);
+        for w in 0..warps.len() {
+            let warp = &mut warps[w];
+            if warp.live == 0 {
+                continue;
+            }
+            alive = true;
+            if !warp.is_runnable() {
+                continue;
+            }
+            moved = true;
+            step::run_warp(cx, env, warp, SLICE);
+            if warp.steps > cx.step_limit {
+                let pc = warp.current_pc();
+                let site = Site {
+                    pc,
+                    warp: w as u32,
+                    lanes: warp.live,
+                    address: None,
+                };
+                env.full = true;
+                env.abort = true;
+                let steps = cx.step_limit;
+                env.report(cx, FindingKind::StepLimit, site, || {
+                    format!("a warp executed more than {steps} instructions")
+                });
+            }
+            if env.barriers.any_active() {
+                barrier::serve(cx, env, warps);
+            }
+            if env.abort {
+                return;
+            }
+        }
+        if !alive {
+            return;
+        }
+        if !moved {
+            barrier::deadlock(cx, env, warps);
+            return;
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The state of a warp: registers, and the groups of lanes that divergence makes.
+//!
+//! A *split* is a set of lanes at one program counter. Usually there is one. A divergent branch makes two, and a *node* that
+//! remembers where they meet again. A split that reaches its node's meeting point arrives and vanishes; when all lanes of the node
+//! have arrived (or exited), one split goes on from there. Splits take turns, so lanes may wait for each other.
+//!
+//! Example: lanes 0..16 of `@p bra A; …; A:` branch: node {meet: A, total: all}, the branching split is at A at once and arrives; the
+//! other runs to A, arrives, and all 32 go on.
+
+use super::Context;
+use crate::ir::{RowInit, Special};
+use crate::types::File;
+
+/// No meeting point.
+const NOWHERE: u32 = u32::MAX;
+
+/// What a split is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Running,
+    /// Waits at a block barrier.
+    Barrier,
+    /// Waits at `bar.warp.sync` for the lanes of the mask.
+    WarpSync(u32),
+}
+
+/// A group of lanes at one place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Split {
+    pub(crate) pc: u32,
+    /// Lanes; 0 for a free slot.
+    pub(crate) mask: u32,
+    pub(crate) node: u32,
+    pub(crate) state: State,
+}
+
+/// Where parted lanes meet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) meet: u32,
+    /// Lanes that will meet, less those that exited.
+    total: u32,
+    arrived: u32,
+    parent: u32,
+}
+
+/// A copy that has not landed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingCopy {
+    pub(crate) pc: u32,
+    pub(crate) lane: u8,
+    pub(crate) bytes: u8,
+    /// Offset in the block's shared window.
+    pub(crate) to: u32,
+    pub(crate) data: [u32; 4],
+    /// Sequence number of the group of its lane.
+    pub(crate) group: u32,
+}
+
+/// A warp.
+#[derive(Debug)]
+pub(crate) struct Warp {
+    pub(crate) index: u32,
+    pub(crate) r32: Vec<[u32; 32]>,
+    pub(crate) r64: Vec<[u64; 32]>,
+    pub(crate) p: Vec<u32>,
+    /// Lanes in which each register has been written; kept only for tracked registers.
+    pub(crate) def32: Vec<u32>,
+    pub(crate) def64: Vec<u32>,
+    pub(crate) def_p: Vec<u32>,
+    /// Carry flags of the lanes.
+    pub(crate) carry: u32,
+    /// Lanes that the block has.
+    pub(crate) launched: u32,
+    /// Lanes that have not exited.
+    pub(crate) live: u32,
+    pub(crate) splits: Vec<Split>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) current: usize,
+    pub(crate) steps: u64,
+    /// Atomics and strong loads executed: how lanes that spin for others are recognised.
+    pub(crate) polls: u64,
+    /// Lanes were let go from their meeting point without the others, because those seemed to spin.
+    pub(crate) let_go: bool,
+    /// Local memory, lane after lane.
+    pub(crate) local: Vec<u8>,
+    /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
+    pub(crate) copies: Vec<PendingCopy>,
+    pub(crate) groups: [u32; 32],
+}
+
+impl Warp {
+    pub(crate) fn new(cx: &Context<'_>, index: u32) -> Self {
+        let p = cx.program;
+        let first = index * 32;
+        let lanes = cx.threads.saturating_sub(first).min(32);
+        let launched = if lanes == 32 {
+            u32::MAX
+        } else {
+            (1 << lanes) - 1
+        };
+        Self {
+            index,
+            r32: vec![[0; 32]; p.rows32.len()],
+            r64: vec![[0; 32]; p.rows64.len()],
+            p: vec![0; p.rows_pred.len()],
+            def32: vec![0; p.rows32.len()],
+            def64: vec![0; p.rows64.len()],
+            def_p: vec![0; p.rows_pred.len()],
+            carry: 0,
+            launched,
+            live: 0,
+            splits: Vec::new(),
+            nodes: Vec::new(),
+            current: 0,
+            steps: 0,
+            polls: 0,
+            let_go: false,
+            local: vec![0; p.local_bytes as usize * 32],
+            copies: Vec::new(),
+            groups: [0; 32],
+        }
+    }
+
+    /// Ready at the first instruction of block `ctaid`.
+    pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
+        let p = cx.program;
+        for (i, init) in p.rows32.iter().enumerate() {
+            for lane in 0..32 {
+                self.r32[i][lane] = self.initial(cx, *init, ctaid, lane as u32) as u32;
+            }
+            self.def32[i] = if *init == RowInit::Register {
+                0
+            } else {
+                u32::MAX
+            };
+        }
+        for (i, init) in p.rows64.iter().enumerate() {
+            for lane in 0..32 {
+                self.r64[i][lane] = self.initial(cx, *init, ctaid, lane as u32);
+            }
+            self.def64[i] = if *init == RowInit::Register {
+                0
+            } else {
+                u32::MAX
+            };
+        }
+        self.p.fill(0);
+        self.def_p.fill(0);
+        self.carry = 0;
+        self.live = self.launched;
+        self.nodes.clear();
+        self.nodes.push(Node {
+            meet: NOWHERE,
+            total: self.launched,
+            arrived: 0,
+            parent: 0,
+        });
+        self.splits.clear();
+        self.splits.push(Split {
+            pc: 0,
+            mask: self.launched,
+            node: 0,
+            state: State::Running,
+        });
+        self.current = 0;
+        self.steps = 0;
+        self.polls = 0;
+        self.let_go = false;
+        self.local.fill(0);
+        self.copies.clear();
+        self.groups = [0; 32];
+    }
+
+    fn initial(&self, cx: &Context<'_>, init: RowInit, ctaid: [u32; 3], lane: u32) -> u64 {
+        let special = match init {
+            // A recognisable pattern in undefined registers; the sanitizer reports their use.
+            RowInit::Register => return 0xdead_beef_dead_beef,
+            RowInit::Const(v) => return v,
+            RowInit::Variable(number, offset) => {
+                return cx
+                    .variables
+                    .get(number as usize)
+                    .map_or(0, |a| a.wrapping_add(offset as u64));
+            }
+            RowInit::Special(s) => s,
+        };
+        let thread = self.index * 32 + lane;
+        let [bx, by, _] = cx.block;
+        let axis = |v: [u32; 3], d: u8| v[usize::from(d)];
+        let cluster_ctaid = |d: u8| axis(ctaid, d) % axis(cx.cluster, d);
+        u64::from(match special {
+            Special::Tid(0) => thread % bx,
+            Special::Tid(1) => thread / bx % by,
+            Special::Tid(_) => thread / bx / by,
+            Special::Ntid(d) => axis(cx.block, d),
+            Special::Ctaid(d) => axis(ctaid, d),
+            Special::Nctaid(d) => axis(cx.grid, d),
+            Special::LaneId => lane,
+            Special::WarpId => self.index,
+            Special::NwarpId => cx.warps() as u32,
+            Special::SmId | Special::GridId => 0,
+            Special::NsmId => 1,
+            Special::ClusterId(d) => axis(ctaid, d) / axis(cx.cluster, d),
+            Special::NclusterId(d) => axis(cx.grid, d) / axis(cx.cluster, d),
+            Special::ClusterCtaid(d) => cluster_ctaid(d),
+            Special::ClusterNctaid(d) => axis(cx.cluster, d),
+            Special::ClusterCtarank => {
+                let [cx_, cy, _] = cx.cluster;
+                cluster_ctaid(0) + cx_ * (cluster_ctaid(1) + cy * cluster_ctaid(2))
+            }
+            Special::ClusterNctarank => cx.cluster.iter().product(),
+            Special::IsExplicitCluster => u32::from(cx.cluster != [1, 1, 1]),
+            Special::LanemaskEq => 1 << lane,
+            Special::LanemaskLe => u32::MAX >> (31 - lane),
+            Special::LanemaskLt => (1 << lane) - 1,
+            Special::LanemaskGe => u32::MAX << lane,
+            Special::LanemaskGt => !(u32::MAX >> (31 - lane)),
+            Special::TotalSmem => cx.shared_bytes,
+            Special::DynamicSmem => cx.dynamic_shared,
+        })
+    }
+
+    /// Whether some split may run.
+    pub(crate) fn is_runnable(&self) -> bool {
+        self.splits
+            .iter()
+            .any(|s| s.mask != 0 && s.state == State::Running)
+    }
+
+    /// The program counter of the current split, or of any.
+    pub(crate) fn current_pc(&self) -> usize {
+        let live = self.splits.iter().filter(|s| s.mask != 0);
+        let current = self.splits.get(self.current).filter(|s| s.mask != 0);
+        current.or(live.last()).map_or(0, |s| s.pc as usize)
+    }
+
+    /// The lanes in which register row `row` of `file` has been written.
+    pub(crate) fn defined(&self, file: File, row: u32) -> u32 {
+        match file {
+            File::R32 => self.def32[row as usize],
+            File::R64 => self.def64[row as usize],
+            File::Pred => self.def_p[row as usize],
+        }
+    }
+
+    pub(crate) fn define(&mut self, file: File, row: u32, lanes: u32) {
+        match file {
+            File::R32 => self.def32[row as usize] |= lanes,
+            File::R64 => self.def64[row as usize] |= lanes,
+            File::Pred => self.def_p[row as usize] |= lanes,
+        }
+    }
+
+    fn add_split(&mut self, split: Split) -> usize {
+        if let Some(i) = self.splits.iter().position(|s| s.mask == 0) {
+            self.splits[i] = split;
+            return i;
+        }
+        self.splits.push(split);
+        self.splits.len() - 1
+    }
+
+    /// The current split parts: `taken` lanes go to `target`, the others to `next`; they meet at `meet`.
+    pub(crate) fn diverge(&mut self, taken: u32, target: u32, next: u32, meet: u32) {
+        let s = self.splits[self.current];
+        let mut node = s.node;
+        if self.nodes[node as usize].meet != meet {
+            let fresh = Node {
+                meet,
+                total: s.mask,
+                arrived: 0,
+                parent: s.node,
+            };
+            // A node without lanes is free; the root never is.
+            match self.nodes.iter().skip(1).position(|n| n.total == 0) {
+                Some(i) => {
+                    node = i as u32 + 1;
+                    self.nodes[i + 1] = fresh;
+                }
+                None => {
+                    node = self.nodes.len() as u32;
+                    self.nodes.push(fresh);
+                }
+            }
+        }
+        self.splits[self.current] = Split {
+            pc: next,
+            mask: s.mask & !taken,
+            node,
+            state: State::Running,
+        };
+        self.add_split(Split {
+            pc: target,
+            mask: taken,
+            node,
+            state: State::Running,
+        });
+    }
+
+    /// The current split has reached its meeting point.
+    pub(crate) fn arrive(&mut self) {
+        let s = self.splits[self.current];
+        self.splits[self.current].mask = 0;
+        self.nodes[s.node as usize].arrived |= s.mask;
+        self.settle(s.node);
+    }
+
+    /// Lanes `mask` of the current split leave the kernel.
+    pub(crate) fn exit(&mut self, mask: u32) {
+        self.live &= !mask;
+        let s = self.splits[self.current];
+        self.splits[self.current].mask &= !mask;
+        let mut n = s.node;
+        loop {
+            self.nodes[n as usize].total &= !mask;
+            if n == 0 {
+                break;
+            }
+            n = self.nodes[n as usize].parent;
+        }
+        if self.splits[self.current].mask == 0 {
+            self.settle(s.node);
+        }
+    }
+
+    /// If all lanes of node `n` have arrived, they go on; if none are left, its parent may be complete.
+    fn settle(&mut self, mut n: u32) {
+        while n != 0 {
+            let node = self.nodes[n as usize];
+            if node.arrived != node.total {
+                return;
+            }
+            self.nodes[n as usize].total = 0;
+            if node.total != 0 {
+                self.current = self.add_split(Split {
+                    pc: node.meet,
+                    mask: node.total,
+                    node: node.parent,
+                    state: State::Running,
+                });
+                return;
+            }
+            n = node.parent;
+        }
+    }
+
+    /// The current split spins, perhaps for lanes that wait at a meeting point for it: those go on without it.
+    ///
+    /// Example: the lane that got a lock waits after the loop in which the others try to get it.
+    pub(crate) fn let_waiting_go(&mut self) {
+        let mut n = self.splits[self.current].node;
+        while n != 0 {
+            let node = self.nodes[n as usize];
+            if node.arrived != 0 {
+                self.nodes[n as usize].total &= !node.arrived;
+                self.nodes[n as usize].arrived = 0;
+                self.add_split(Split {
+                    pc: node.meet,
+                    mask: node.arrived,
+                    node: node.parent,
+                    state: State::Running,
+                });
+                self.let_go = true;
+            }
+            n = node.parent;
+        }
+    }
+
+    /// Makes another runnable split the current one; false if there is none.
+    pub(crate) fn rotate(&mut self) -> bool {
+        let n = self.splits.len();
+        for k in 1..=n {
+            let i = (self.current + k) % n;
+            if self.splits[i].mask != 0 && self.splits[i].state == State::Running {
+                self.current = i;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How many splits there are.
+    pub(crate) fn parts(&self) -> usize {
+        self.splits.iter().filter(|s| s.mask != 0).count()
+    }
+
+    /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there.
+    pub(crate) fn serve_warp_sync(&mut self) -> bool {
+        let mut waiting = 0;
+        for s in &self.splits {
+            if s.mask != 0 && matches!(s.state, State::WarpSync(_)) {
+                waiting |= s.mask;
+            }
+        }
+        let live = self.live;
+        let mut any = false;
+        for s in &mut self.splits {
+            if let State::WarpSync(mask) = s.state {
+                if s.mask != 0 && mask & live & !waiting == 0 {
+                    s.state = State::Running;
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+}

@@ -1,0 +1,818 @@
+//! The decoded program: what the interpreter runs.
+//!
+//! Every operand is a *row*: an index into one of the warp's three register files. Immediates, symbol addresses and special
+//! registers are rows as well, filled once when a warp starts, so that no instruction ever asks what kind of operand it has.
+//! Example: `add.u32 %r1, %tid.x, 4` becomes `Op::I32 { f: Add, d: 0, a: 1, b: 2, .. }` with row 1 a special row and row 2 a
+//! constant row.
+
+use crate::ast::Space;
+use crate::types::File;
+
+/// An index into a register file of the warp.
+pub(crate) type Row = u32;
+
+/// No row: a `_` destination or an absent operand.
+pub(crate) const NONE: Row = u32::MAX;
+
+/// How a row is filled when a warp starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RowInit {
+    /// A register of the kernel: undefined.
+    Register,
+    /// A constant, the same in all lanes.
+    Const(u64),
+    /// A special register.
+    Special(Special),
+    /// The address of module variable `0` plus an offset.
+    Variable(u32, i64),
+}
+
+/// Special registers (PTX ISA, chapter 10). `dim` is 0, 1, 2 for x, y, z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Special {
+    Tid(u8),
+    Ntid(u8),
+    Ctaid(u8),
+    Nctaid(u8),
+    LaneId,
+    WarpId,
+    NwarpId,
+    SmId,
+    NsmId,
+    GridId,
+    ClusterId(u8),
+    NclusterId(u8),
+    ClusterCtaid(u8),
+    ClusterNctaid(u8),
+    ClusterCtarank,
+    ClusterNctarank,
+    IsExplicitCluster,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    TotalSmem,
+    DynamicSmem,
+}
+
+/// A register of any file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Reg {
+    pub(crate) file: File,
+    pub(crate) row: Row,
+}
+
+/// Integer and bit operations; each instruction names its width by the [`Op`] that carries it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IntOp {
+    Add,
+    Sub,
+    AddSat,
+    SubSat,
+    MulLo,
+    MulHiU,
+    MulHiS,
+    MadLo,
+    MadHiU,
+    MadHiS,
+    MadHiSat,
+    Mul24LoU,
+    Mul24LoS,
+    Mul24HiU,
+    Mul24HiS,
+    Mad24LoU,
+    Mad24LoS,
+    Mad24HiU,
+    Mad24HiS,
+    DivU,
+    DivS,
+    RemU,
+    RemS,
+    Neg,
+    Abs,
+    MinU,
+    MinS,
+    MaxU,
+    MaxS,
+    SadU,
+    SadS,
+    And,
+    Or,
+    Xor,
+    Not,
+    Cnot,
+    Shl,
+    ShrU,
+    ShrS,
+    BfeU,
+    BfeS,
+    Brev,
+    Popc,
+    Clz,
+    BfindU,
+    BfindS,
+    BfindShiftU,
+    BfindShiftS,
+    Fns,
+    BmskClamp,
+    BmskWrap,
+    SzextClampU,
+    SzextClampS,
+    SzextWrapU,
+    SzextWrapS,
+    Prmt,
+    PrmtF4e,
+    PrmtB4e,
+    PrmtRc8,
+    PrmtEcl,
+    PrmtEcr,
+    PrmtRc16,
+    ShfLWrap,
+    ShfLClamp,
+    ShfRWrap,
+    ShfRClamp,
+    Dp4aUU,
+    Dp4aUS,
+    Dp4aSU,
+    Dp4aSS,
+    Dp2aLoUU,
+    Dp2aLoUS,
+    Dp2aLoSU,
+    Dp2aLoSS,
+    Dp2aHiUU,
+    Dp2aHiUS,
+    Dp2aHiSU,
+    Dp2aHiSS,
+}
+
+/// Floating-point operations of f32, f64 and the halves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FloatOp {
+    Add,
+    Sub,
+    Mul,
+    Fma,
+    Div,
+    Min,
+    Max,
+    MinNan,
+    MaxNan,
+    MinXorsign,
+    MaxXorsign,
+    Abs,
+    Neg,
+    Rcp,
+    Sqrt,
+    Rsqrt,
+    Sin,
+    Cos,
+    Lg2,
+    Ex2,
+    Tanh,
+    Copysign,
+    /// Add, subtract or multiply with the result clamped below at zero (`fma.rn.relu`).
+    FmaRelu,
+}
+
+/// Rounding of a float result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    Nearest,
+    /// To nearest, ties away from zero (`.rna`).
+    NearestAway,
+    Zero,
+    Down,
+    Up,
+}
+
+/// The modifiers of a float operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FloatMode {
+    pub(crate) rounding: Rounding,
+    /// Flush subnormal inputs and results to zero of the same sign.
+    pub(crate) ftz: bool,
+    /// Clamp to [0, 1], NaN to 0.
+    pub(crate) sat: bool,
+}
+
+impl FloatMode {
+    pub(crate) const PLAIN: Self = Self {
+        rounding: Rounding::Nearest,
+        ftz: false,
+        sat: false,
+    };
+}
+
+/// Comparison operators of `setp` and `set`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cmp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Equ,
+    Neu,
+    Ltu,
+    Leu,
+    Gtu,
+    Geu,
+    Num,
+    Nan,
+}
+
+/// What a comparison compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CmpType {
+    U16,
+    S16,
+    U32,
+    S32,
+    U64,
+    S64,
+    F16,
+    Bf16,
+    F32,
+    F32Ftz,
+    F64,
+}
+
+/// How `setp` combines its comparison with predicate `c`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bool {
+    And,
+    Or,
+    Xor,
+}
+
+/// A comparison with its combination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Compare {
+    pub(crate) cmp: Cmp,
+    pub(crate) ty: CmpType,
+    pub(crate) a: Row,
+    pub(crate) b: Row,
+    /// Combination with a predicate, and whether that is negated.
+    pub(crate) combine: Option<(Bool, Row, bool)>,
+}
+
+/// A format that `cvt` reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    U(u8),
+    S(u8),
+    F16,
+    Bf16,
+    Tf32,
+    F32,
+    F64,
+    E4m3,
+    E5m2,
+}
+
+/// A conversion. `packed` conversions take two values in (`a` to the upper half) or unpack two.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Convert {
+    pub(crate) to: Format,
+    pub(crate) from: Format,
+    pub(crate) rounding: Rounding,
+    /// Round to an integer (`.rni` and the like).
+    pub(crate) integral: bool,
+    pub(crate) ftz: bool,
+    pub(crate) sat: bool,
+    pub(crate) satfinite: bool,
+    pub(crate) relu: bool,
+    pub(crate) packed: Packed,
+    pub(crate) d: Reg,
+    pub(crate) a: Reg,
+    pub(crate) b: Reg,
+}
+
+/// The packing of a conversion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packed {
+    /// One value to one value.
+    No,
+    /// Two registers to one with two values.
+    Join,
+    /// One register of two values to one register of two values.
+    Both,
+}
+
+/// An address operand: an optional register row and an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// `None` for an absolute address.
+    pub(crate) base: Option<Reg>,
+    pub(crate) offset: i64,
+}
+
+/// A load or store.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Access {
+    pub(crate) space: Space,
+    pub(crate) address: Address,
+    /// Bytes of one element: 1, 2, 4 or 8.
+    pub(crate) bytes: u8,
+    /// Elements: 1, 2 or 4.
+    pub(crate) count: u8,
+    /// Sign-extend into a wider register.
+    pub(crate) signed: bool,
+    /// `.volatile`, `.relaxed`, `.acquire`, `.release`: no data race among such accesses.
+    pub(crate) strong: bool,
+    /// Registers of the elements; row [`NONE`] for `_`.
+    pub(crate) regs: [Reg; 4],
+}
+
+/// Read-modify-write operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtomOp {
+    Add,
+    MinU,
+    MinS,
+    MaxU,
+    MaxS,
+    And,
+    Or,
+    Xor,
+    Exch,
+    Cas,
+    Inc,
+    Dec,
+    AddF32,
+    AddF64,
+    AddF16x2,
+    AddBf16x2,
+    AddF16,
+    AddBf16,
+}
+
+/// `atom` and `red`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Atom {
+    pub(crate) op: AtomOp,
+    pub(crate) space: Space,
+    pub(crate) bytes: u8,
+    pub(crate) address: Address,
+    /// Destination, [`NONE`] for `red`.
+    pub(crate) d: Reg,
+    pub(crate) b: Reg,
+    pub(crate) c: Reg,
+}
+
+/// Modes of `shfl.sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shuffle {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// Modes of `vote.sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vote {
+    All,
+    Any,
+    Uni,
+    Ballot,
+}
+
+/// Block barrier operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BarKind {
+    Sync,
+    Arrive,
+    RedPopc,
+    RedAnd,
+    RedOr,
+}
+
+/// `bar` and `barrier`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bar {
+    pub(crate) kind: BarKind,
+    pub(crate) aligned: bool,
+    /// Row of the barrier number.
+    pub(crate) id: Row,
+    /// Row of the thread count, or [`NONE`].
+    pub(crate) count: Row,
+    /// Destination of a reduction.
+    pub(crate) d: Reg,
+    /// Source predicate of a reduction and its negation.
+    pub(crate) p: Row,
+    pub(crate) negated: bool,
+}
+
+/// `ldmatrix` and `stmatrix` of 8×8 matrices of 16-bit elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Matrix {
+    pub(crate) generic: bool,
+    pub(crate) address: Address,
+    /// 1, 2 or 4.
+    pub(crate) count: u8,
+    pub(crate) transposed: bool,
+    pub(crate) regs: [Row; 4],
+}
+
+/// `cp.async`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CpAsync {
+    pub(crate) dst: Address,
+    pub(crate) src: Address,
+    /// 4, 8 or 16.
+    pub(crate) bytes: u8,
+    /// Row of the source size, or [`NONE`].
+    pub(crate) src_bytes: Row,
+    /// Predicate to ignore the source, and its negation; [`NONE`] if absent.
+    pub(crate) ignore: (Row, bool),
+}
+
+/// Element types of `mma`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MmaType {
+    F16,
+    Bf16,
+    Tf32,
+    F64,
+    E4m3,
+    E5m2,
+    S8,
+    U8,
+    S32,
+    F32,
+}
+
+/// `mma.sync` of one of the shapes with row-major A and column-major B.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mma {
+    /// Rows: 8 or 16 (columns are always 8).
+    pub(crate) m: u8,
+    /// Depth.
+    pub(crate) k: u8,
+    pub(crate) a_ty: MmaType,
+    pub(crate) b_ty: MmaType,
+    /// Type of C.
+    pub(crate) c_ty: MmaType,
+    /// Type of D.
+    pub(crate) d_ty: MmaType,
+    pub(crate) satfinite: bool,
+    pub(crate) d: Vec<Row>,
+    pub(crate) a: Vec<Row>,
+    pub(crate) b: Vec<Row>,
+    pub(crate) c: Vec<Row>,
+}
+
+/// One decoded operation. Rows `d` are destinations; the file of each row follows from the operation.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Op {
+    /// No effect here: cache hints, fences (single-block memory is sequentially consistent), `nanosleep`.
+    Nop,
+    /// 32-bit integers.
+    I32 {
+        f: IntOp,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    /// 16-bit integers: operands extended, result cut (unless `wide`).
+    I16 {
+        f: IntOp,
+        signed: bool,
+        wide: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    /// 64-bit integers.
+    I64 {
+        f: IntOp,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    /// `shl`, `shr`, `bfe` of 64 bits with 32-bit `b` and `c`.
+    Shift64 {
+        f: IntOp,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    /// `popc`, `clz`, `bfind` of 64 bits to 32.
+    Count64 {
+        f: IntOp,
+        d: Row,
+        a: Row,
+    },
+    /// `mul.wide` and `mad.wide` (with `c`) of 32 bits to 64.
+    Wide {
+        signed: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    /// `bfi` of 32 or 64 bits: insert `len` bits of `a` into `b` at `pos`.
+    Bfi {
+        wide: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+        pos: Row,
+        len: Row,
+    },
+    /// `add{c}{.cc}`, `sub{c}{.cc}`.
+    Carry {
+        sub: bool,
+        wide: bool,
+        carry_in: bool,
+        carry_out: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+    },
+    /// `mad{c}.{lo,hi}{.cc}` of 32 or 64 bits.
+    MadCarry {
+        hi: bool,
+        signed: bool,
+        wide: bool,
+        carry_in: bool,
+        carry_out: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    /// `lop3.b32` with its truth table.
+    Lop3 {
+        lut: u8,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    F32 {
+        f: FloatOp,
+        mode: FloatMode,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    F64 {
+        f: FloatOp,
+        mode: FloatMode,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    /// f16 and bf16, one or two to a register.
+    Half {
+        f: FloatOp,
+        bf16: bool,
+        packed: bool,
+        mode: FloatMode,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    Mov32 {
+        d: Row,
+        a: Row,
+    },
+    /// A move that keeps only the low 16 bits.
+    Mov16 {
+        d: Row,
+        a: Row,
+    },
+    Mov64 {
+        d: Row,
+        a: Row,
+    },
+    MovPred {
+        d: Row,
+        a: Row,
+    },
+    /// Joins `parts` (low first), each of `bits`, into `d`.
+    Pack {
+        d: Reg,
+        bits: u8,
+        parts: Box<[Reg]>,
+    },
+    /// Splits `a` into `parts` (low first), each of `bits`.
+    Unpack {
+        a: Reg,
+        bits: u8,
+        parts: Box<[Reg]>,
+    },
+    /// `%clock`, `%clock64`, `%globaltimer`: the count of executed instructions.
+    Clock {
+        d: Reg,
+    },
+    Cvt(Box<Convert>),
+    /// `setp`: `p` gets the combination, `q` that of the negated comparison.
+    Setp {
+        cmp: Box<Compare>,
+        p: Row,
+        q: Row,
+    },
+    /// `set`: all ones or 1.0 for true.
+    Set {
+        cmp: Box<Compare>,
+        d: Row,
+        truth: u32,
+    },
+    /// `set` and `setp` on packed halves.
+    SetHalf2 {
+        cmp: Box<Compare>,
+        d: Row,
+        truth: u32,
+    },
+    SetpHalf2 {
+        cmp: Box<Compare>,
+        p: Row,
+        q: Row,
+    },
+    Selp32 {
+        d: Row,
+        a: Row,
+        b: Row,
+        p: Row,
+    },
+    Selp64 {
+        d: Row,
+        a: Row,
+        b: Row,
+        p: Row,
+    },
+    /// `slct`: a if c ≥ 0.
+    Slct {
+        wide: bool,
+        float: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+    },
+    PredLogic {
+        f: IntOp,
+        d: Row,
+        a: Row,
+        b: Row,
+    },
+    /// `testp.f32`/`.f64`.
+    Testp {
+        what: TestP,
+        wide: bool,
+        d: Row,
+        a: Row,
+    },
+    Ld(Box<Access>),
+    St(Box<Access>),
+    Atom(Box<Atom>),
+    /// `cvta` to generic: adds the window base; `to` subtracts it.
+    Cvta {
+        to: bool,
+        space: Space,
+        d: Row,
+        a: Row,
+    },
+    Isspacep {
+        space: Space,
+        d: Row,
+        a: Row,
+    },
+    Bra {
+        target: u32,
+    },
+    /// `brx.idx` through a table.
+    Brx {
+        index: Row,
+        targets: Box<[u32]>,
+    },
+    Exit,
+    Trap,
+    Bar(Box<Bar>),
+    BarWarp {
+        mask: Row,
+    },
+    Shfl {
+        mode: Shuffle,
+        d: Row,
+        p: Row,
+        a: Row,
+        b: Row,
+        c: Row,
+        mask: Row,
+    },
+    Vote {
+        mode: Vote,
+        d: Row,
+        a: Row,
+        negated: bool,
+        mask: Row,
+    },
+    ActiveMask {
+        d: Row,
+    },
+    Redux {
+        f: IntOp,
+        d: Row,
+        a: Row,
+        mask: Row,
+    },
+    /// `match.any` and `match.all` (with `p`).
+    Match {
+        all: bool,
+        wide: bool,
+        d: Row,
+        p: Row,
+        a: Row,
+        mask: Row,
+    },
+    Elect {
+        d: Row,
+        p: Row,
+        mask: Row,
+    },
+    LdMatrix(Box<Matrix>),
+    StMatrix(Box<Matrix>),
+    /// `movmatrix.sync.aligned.m8n8.trans.b16`.
+    MovMatrix {
+        d: Row,
+        a: Row,
+    },
+    Mma(Box<Mma>),
+    CpAsync(Box<CpAsync>),
+    CpCommit,
+    /// Waits until at most `0` groups are pending.
+    CpWait(u32),
+    CpWaitAll,
+}
+
+/// Properties that `testp` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TestP {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
+}
+
+/// An operation with its guard.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Inst {
+    pub(crate) op: Op,
+    /// Predicate row of the guard, or [`NONE`].
+    pub(crate) guard: Row,
+    pub(crate) negated: bool,
+    /// A backward branch, which counts against the time slice.
+    pub(crate) checks: (u32, u32),
+    /// Range in [`Program::marks`].
+    pub(crate) marks: (u32, u32),
+}
+
+/// What messages and counters say of an instruction.
+#[derive(Debug, Clone)]
+pub(crate) struct Meta {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    /// `ld.shared.v4.f32`.
+    pub(crate) opcode: String,
+}
+
+/// A decoded kernel.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Program {
+    pub(crate) insts: Vec<Inst>,
+    pub(crate) meta: Vec<Meta>,
+    pub(crate) rows32: Vec<RowInit>,
+    pub(crate) rows64: Vec<RowInit>,
+    pub(crate) rows_pred: Vec<RowInit>,
+    /// Names of the register rows, for messages.
+    pub(crate) names: Vec<(Reg, String)>,
+    /// For each instruction the instruction where its divergent paths meet; `u32::MAX` if only at the end.
+    pub(crate) reconverge: Vec<u32>,
+    /// Registers to check for being defined, by the ranges in [`Inst::checks`].
+    pub(crate) checks: Vec<Reg>,
+    /// Registers to mark as defined.
+    pub(crate) marks: Vec<Reg>,
+    /// Bytes of static shared memory, and where the dynamic part starts (from the start of the block's window).
+    pub(crate) shared_static: u32,
+    pub(crate) shared_dynamic: u32,
+    /// Bytes of local memory a thread.
+    pub(crate) local_bytes: u32,
+    /// Smallest shared and global access in bytes: the grain of race detection.
+    pub(crate) shared_grain: u32,
+    pub(crate) global_grain: u32,
+}

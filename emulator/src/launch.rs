@@ -1,0 +1,426 @@
+//! Launches: grid, arguments, options, and [`run`], which spreads the blocks over the cores.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::error::RunError;
+use crate::exec::{Context, Worker, run_block};
+use crate::memory::GlobalMemory;
+use crate::module::{Kernel, Module, Param};
+use crate::report::{Counters, Finding, InstructionCounter, Report};
+use crate::types::ScalarType;
+
+/// Shared memory a block may have: 227 KiB, the limit of `sm_90`.
+pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
+
+/// A kernel argument.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arg {
+    /// 32-bit unsigned.
+    U32(u32),
+    /// 32-bit signed.
+    S32(i32),
+    /// 64-bit unsigned.
+    U64(u64),
+    /// Single precision.
+    F32(f32),
+    /// Double precision.
+    F64(f64),
+    /// A pointer from [`GlobalMemory::alloc`], or a pointer plus an offset.
+    Ptr(u64),
+    /// The bytes of the parameter, for structures and types without a variant of their own.
+    Bytes(Vec<u8>),
+}
+
+impl Arg {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::U32(v) => v.to_le_bytes().to_vec(),
+            Self::S32(v) => v.to_le_bytes().to_vec(),
+            Self::U64(v) | Self::Ptr(v) => v.to_le_bytes().to_vec(),
+            Self::F32(v) => v.to_le_bytes().to_vec(),
+            Self::F64(v) => v.to_le_bytes().to_vec(),
+            Self::Bytes(b) => b.clone(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::U32(_) => "a 32-bit unsigned integer",
+            Self::S32(_) => "a 32-bit signed integer",
+            Self::U64(_) => "a 64-bit unsigned integer",
+            Self::F32(_) => "an f32",
+            Self::F64(_) => "an f64",
+            Self::Ptr(_) => "a pointer",
+            Self::Bytes(_) => "bytes",
+        }
+    }
+
+    /// Whether a parameter of type `ty` may take this argument, sizes aside.
+    fn fits(&self, ty: ScalarType) -> bool {
+        match self {
+            Self::F32(_) | Self::F64(_) => !ty.is_int(),
+            Self::U32(_) | Self::S32(_) | Self::U64(_) | Self::Ptr(_) => !ty.is_float(),
+            Self::Bytes(_) => true,
+        }
+    }
+}
+
+/// What to launch a kernel with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// Blocks in x, y, z. A zero anywhere runs nothing.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z; at most 1024 in all.
+    pub block: [u32; 3],
+    /// Blocks of a cluster in x, y, z; `[1, 1, 1]` for none.
+    pub cluster: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+    /// One argument for each parameter.
+    pub args: Vec<Arg>,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self {
+            grid: [1; 3],
+            block: [32, 1, 1],
+            cluster: [1; 3],
+            dynamic_shared: 0,
+            args: Vec::new(),
+        }
+    }
+}
+
+/// Called with (blocks done, blocks in all), from any thread.
+pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// How to run.
+#[derive(Clone)]
+pub struct Options {
+    /// Check registers, shared-memory races and the like. Bounds, alignment, barriers and deadlock are always checked.
+    pub sanitize: bool,
+    /// Also report global memory accessed by two blocks, one of them storing. Meant for kernels whose blocks do not communicate.
+    pub global_races: bool,
+    /// Also report reads of global memory that neither host nor kernel wrote.
+    pub undefined_global: bool,
+    /// Threads to run blocks on; 0 for all cores.
+    pub workers: usize,
+    /// Instructions a warp may execute before it counts as an endless loop.
+    pub step_limit: u64,
+    /// Findings to keep in the report.
+    pub max_findings: usize,
+    /// Use only code that every machine has. The results are the same to the bit; it is slower.
+    pub portable: bool,
+    /// Progress callback.
+    pub progress: Option<Progress>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sanitize: true,
+            global_races: false,
+            undefined_global: false,
+            workers: 0,
+            step_limit: 1 << 32,
+            max_findings: 100,
+            portable: false,
+            progress: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("sanitize", &self.sanitize)
+            .field("global_races", &self.global_races)
+            .field("undefined_global", &self.undefined_global)
+            .field("workers", &self.workers)
+            .field("step_limit", &self.step_limit)
+            .field("max_findings", &self.max_findings)
+            .field("portable", &self.portable)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+fn arguments(kernel: &Kernel, args: &[Arg]) -> Result<Vec<u8>, RunError> {
+    if args.len() != kernel.params.len() {
+        return Err(RunError::ArgumentCount {
+            expected: kernel.params.len(),
+            found: args.len(),
+        });
+    }
+    let mut block = vec![0u8; kernel.param_bytes as usize];
+    for (index, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
+        let Param {
+            name,
+            ty,
+            size,
+            offset,
+            ..
+        } = param;
+        let bytes = arg.bytes();
+        if bytes.len() as u64 != u64::from(*size) {
+            let (expected, found) = (*size, bytes.len() as u32);
+            return Err(RunError::ArgumentSize {
+                index,
+                name: name.clone(),
+                expected,
+                found,
+            });
+        }
+        if !arg.fits(*ty) {
+            return Err(RunError::ArgumentType {
+                index,
+                name: name.clone(),
+                expected: ty.name(),
+                found: arg.kind(),
+            });
+        }
+        block[*offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok(block)
+}
+
+fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
+    let fail = |what: String| Err(RunError::Geometry(what));
+    let threads: u64 = launch.block.iter().map(|&d| u64::from(d)).product();
+    let [bx, by, bz] = launch.block;
+    if threads == 0 || threads > 1024 || bz > 64 {
+        return fail(format!(
+            "a block of {bx}×{by}×{bz} threads; 1 to 1024 in all and at most 64 in z are possible"
+        ));
+    }
+    if launch.grid[1] > 65_535 || launch.grid[2] > 65_535 || launch.grid[0] > i32::MAX as u32 {
+        return fail(format!(
+            "a grid of {:?} blocks exceeds 2147483647×65535×65535",
+            launch.grid
+        ));
+    }
+    if let Some(required) = kernel.required_threads {
+        if required != launch.block {
+            return fail(format!(
+                "`{}` requires blocks of {required:?} threads (.reqntid), not {:?}",
+                kernel.name, launch.block
+            ));
+        }
+    }
+    if let Some(max) = kernel.max_threads {
+        let most: u64 = max.iter().map(|&d| u64::from(d)).product();
+        if threads > most {
+            return fail(format!(
+                "`{}` takes at most {most} threads a block (.maxntid), not {threads}",
+                kernel.name
+            ));
+        }
+    }
+    let cluster: u64 = launch.cluster.iter().map(|&d| u64::from(d)).product();
+    if cluster == 0 || cluster > 16 {
+        return fail(format!(
+            "a cluster of {:?} blocks; 1 to 16 are possible",
+            launch.cluster
+        ));
+    }
+    if launch
+        .grid
+        .iter()
+        .zip(launch.cluster)
+        .any(|(g, c)| g % c != 0)
+    {
+        return fail(format!(
+            "the grid {:?} is not a multiple of the cluster {:?}",
+            launch.grid, launch.cluster
+        ));
+    }
+    if let Some(required) = kernel.required_cluster {
+        if required != launch.cluster {
+            return fail(format!(
+                "`{}` requires clusters of {required:?}, not {:?}",
+                kernel.name, launch.cluster
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Runs kernel `name` of `module` over the whole grid and waits for its end.
+///
+/// Blocks run in parallel, warps of a block in turn, lanes of a warp together. What the kernel does wrong is a finding in
+/// the report, not an error; a block that cannot go on (deadlock, step limit, trap) is given up and the others still run.
+///
+/// # Errors
+///
+/// [`RunError`] if the launch itself is impossible: no such kernel, wrong arguments, impossible dimensions.
+///
+/// # Examples
+///
+/// ```
+/// use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
+/// let text = r"
+/// .version 8.0
+/// .target sm_80
+/// .address_size 64
+/// .visible .entry fill(.param .u64 out) {
+///     .reg .b32 %r<2>;
+///     .reg .b64 %rd<4>;
+///     ld.param.u64 %rd0, [out];
+///     mov.u32 %r0, %tid.x;
+///     mul.wide.u32 %rd1, %r0, 4;
+///     add.u64 %rd2, %rd0, %rd1;
+///     st.global.u32 [%rd2], %r0;
+///     ret;
+/// }";
+/// let module = Module::parse(text)?;
+/// let mut memory = GlobalMemory::new();
+/// let out = memory.alloc(4 * 32, 256)?;
+/// let launch = Launch { args: vec![Arg::Ptr(out)], ..Launch::default() };
+/// let report = run(&module, "fill", &launch, &mut memory, &Options::default())?;
+/// assert!(report.is_clean());
+/// assert_eq!(memory.read(out + 4 * 7, 4)?, 7u32.to_le_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run(
+    module: &Module,
+    name: &str,
+    launch: &Launch,
+    memory: &mut GlobalMemory,
+    options: &Options,
+) -> Result<Report, RunError> {
+    let start = Instant::now();
+    let Some(kernel) = module.kernel(name) else {
+        let available = module.kernels().map(str::to_owned).collect();
+        return Err(RunError::UnknownKernel {
+            name: name.to_owned(),
+            available,
+        });
+    };
+    let params = arguments(kernel, &launch.args)?;
+    geometry(kernel, launch)?;
+    let requested = u64::from(kernel.program.shared_dynamic) + u64::from(launch.dynamic_shared);
+    if requested > MAX_SHARED_BYTES {
+        return Err(RunError::SharedMemory {
+            requested,
+            limit: MAX_SHARED_BYTES,
+        });
+    }
+    let mut variables = Vec::new();
+    for v in &module.variables {
+        let address = memory.alloc(v.bytes.len() as u64, 256.max(u64::from(v.align)))?;
+        memory.write(address, &v.bytes)?;
+        variables.push(address);
+    }
+    let blocks: u64 = launch.grid.iter().map(|&d| u64::from(d)).product();
+    let result = {
+        let context = Context::new(kernel, launch, &params, &variables, memory, options);
+        let done = AtomicU64::new(0);
+        let give_up = AtomicBool::new(false);
+        let work = |worker: &mut Worker, index: u64| {
+            if !give_up.load(Relaxed) {
+                run_block(&context, worker, index);
+                if worker.is_full() {
+                    give_up.store(true, Relaxed);
+                }
+            }
+            let n = done.fetch_add(1, Relaxed) + 1;
+            if let Some(progress) = &options.progress {
+                progress(n, blocks);
+            }
+        };
+        // Workers are handed from block to block: their memory is made once a thread.
+        let idle: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
+        let take = || {
+            idle.lock()
+                .map_or(None, |mut pool| pool.pop())
+                .unwrap_or_else(|| Worker::new(&context))
+        };
+        let all = || {
+            (0..blocks).into_par_iter().for_each(|index| {
+                let mut worker = take();
+                work(&mut worker, index);
+                if let Ok(mut pool) = idle.lock() {
+                    pool.push(worker);
+                }
+            });
+        };
+        let outcome = if options.workers == 1 {
+            let mut worker = take();
+            for index in 0..blocks {
+                work(&mut worker, index);
+            }
+            if let Ok(mut pool) = idle.lock() {
+                pool.push(worker);
+            }
+            Ok(())
+        } else if options.workers == 0 {
+            all();
+            Ok(())
+        } else {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(options.workers)
+                .build();
+            pool.map(|pool| pool.install(all))
+                .map_err(|e| RunError::Workers(e.to_string()))
+        };
+        let workers = idle.into_inner().unwrap_or_default();
+        outcome.map(|()| workers.into_iter().reduce(Worker::merge))
+    };
+    for address in variables {
+        memory.free(address)?;
+    }
+    let mut report = match result? {
+        Some(worker) => summary(kernel, worker, options.max_findings),
+        None => Report {
+            findings: Vec::new(),
+            total_findings: 0,
+            counters: Counters::default(),
+            blocks,
+            wall: start.elapsed(),
+        },
+    };
+    report.blocks = blocks;
+    report.wall = start.elapsed();
+    Ok(report)
+}
+
+fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
+    let mut counters = Counters::default();
+    let (counts, mut findings) = worker.finish();
+    for (count, meta) in counts.iter().zip(&kernel.program.meta) {
+        counters.warp_instructions += count.warps;
+        counters.lane_instructions += count.lanes;
+        counters.wavefronts += count.wavefronts;
+        counters.ideal_wavefronts += count.ideal;
+        counters.instructions.push(InstructionCounter {
+            line: meta.line,
+            opcode: meta.opcode.clone(),
+            warps: count.warps,
+            lanes: count.lanes,
+            wavefronts: count.wavefronts,
+            ideal_wavefronts: count.ideal,
+            min_wavefronts: count.min,
+            max_wavefronts: count.max,
+        });
+    }
+    // The implicit exit at the end of the body is not in the text.
+    counters.instructions.pop();
+    findings.sort_by(|a: &Finding, b: &Finding| {
+        (a.line, a.column, a.kind).cmp(&(b.line, b.column, b.kind))
+    });
+    let total_findings = findings.len() as u64;
+    findings.truncate(max_findings);
+    Report {
+        findings,
+        total_findings,
+        counters,
+        blocks: 0,
+        wall: std::time::Duration::ZERO,
+    }
+}

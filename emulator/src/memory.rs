@@ -1,0 +1,292 @@
+//! Emulated global memory: separate allocations with wide gaps between them, shared by all blocks.
+//!
+//! Each allocation is a list of 32-bit atomic words accessed with relaxed ordering, so that blocks may run on different cores
+//! in safe Rust whatever the kernel does: a relaxed 32-bit load or store is a plain move on every 64-bit machine. Only narrower
+//! stores need a read-modify-write. Allocations start far apart ([`GAP`]), so that an access past the end of one never lands in the next.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::error::MemoryError;
+
+/// Unmapped bytes between two allocations, at least.
+const GAP: u64 = 1 << 24;
+/// Where the first allocation starts.
+const FIRST: u64 = 0x7000_0000_0000;
+/// The largest single allocation.
+const MAX_ALLOCATION: u64 = 1 << 36;
+
+/// Emulated global memory. Addresses are 64-bit device pointers, to be passed as [`crate::Arg::Ptr`].
+///
+/// # Examples
+///
+/// ```
+/// let mut memory = ptx_emulator::GlobalMemory::new();
+/// let pointer = memory.alloc(8, 256)?;
+/// memory.write(pointer, &[1, 2, 3, 4])?;
+/// assert_eq!(memory.read(pointer, 4)?, [1, 2, 3, 4]);
+/// assert!(memory.read(pointer, 9).is_err());
+/// # Ok::<(), ptx_emulator::MemoryError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct GlobalMemory {
+    /// Sorted by base.
+    allocations: Vec<Allocation>,
+    next: u64,
+}
+
+/// One allocation.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    pub(crate) base: u64,
+    pub(crate) len: u64,
+    words: Vec<AtomicU32>,
+    /// One bit for each byte ever written.
+    written: Vec<AtomicU32>,
+}
+
+impl GlobalMemory {
+    /// Memory without any allocation.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Allocates `bytes` bytes (0 is allowed) aligned to `align`, a power of two. The bytes read as zero and count as never written.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::BadAlignment`], [`MemoryError::TooLarge`].
+    pub fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64, MemoryError> {
+        if !align.is_power_of_two() || align > 1 << 20 {
+            return Err(MemoryError::BadAlignment(align));
+        }
+        if bytes > MAX_ALLOCATION {
+            return Err(MemoryError::TooLarge(bytes));
+        }
+        // An address that is aligned to `align` and to no more than that, so that a kernel that assumes more is found out.
+        let start = self.next.max(FIRST).next_multiple_of(1 << 21);
+        let base = if align >= 256 {
+            start
+        } else {
+            start + 256 + align
+        };
+        let words = (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(0)).collect();
+        let written = (0..bytes.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
+        self.allocations.push(Allocation {
+            base,
+            len: bytes,
+            words,
+            written,
+        });
+        self.next = base + bytes + GAP;
+        Ok(base)
+    }
+
+    /// Frees the allocation that starts at `address`; later accesses to it are out of bounds.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::OutOfBounds`] if no allocation starts there.
+    pub fn free(&mut self, address: u64) -> Result<(), MemoryError> {
+        match self.allocations.binary_search_by_key(&address, |a| a.base) {
+            Ok(i) => {
+                self.allocations.remove(i);
+                Ok(())
+            }
+            Err(_) => Err(MemoryError::OutOfBounds { address, len: 0 }),
+        }
+    }
+
+    fn range(&self, address: u64, len: u64) -> Result<(&Allocation, u64), MemoryError> {
+        let mut hint = 0;
+        let error = MemoryError::OutOfBounds { address, len };
+        let a = self.locate(address, &mut hint).ok_or(error.clone())?;
+        let offset = address - a.base;
+        if a.len - offset < len {
+            return Err(error);
+        }
+        Ok((a, offset))
+    }
+
+    /// Copies `data` to `address`.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::OutOfBounds`] unless all of it lies in one allocation.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), MemoryError> {
+        let (a, mut offset) = self.range(address, data.len() as u64)?;
+        let mut rest = data;
+        while !rest.is_empty() {
+            if offset % 4 == 0 && rest.len() >= 4 {
+                let word = u32::from_le_bytes([rest[0], rest[1], rest[2], rest[3]]);
+                a.words[(offset / 4) as usize].store(word, Relaxed);
+                a.mark_written(offset, 4);
+                (offset, rest) = (offset + 4, &rest[4..]);
+            } else {
+                a.store(offset, 1, u64::from(rest[0]));
+                a.mark_written(offset, 1);
+                (offset, rest) = (offset + 1, &rest[1..]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The `len` bytes at `address`.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::OutOfBounds`] unless all of them lie in one allocation.
+    pub fn read(&self, address: u64, len: usize) -> Result<Vec<u8>, MemoryError> {
+        let (a, offset) = self.range(address, len as u64)?;
+        let byte = |i: u64| (a.words[(i / 4) as usize].load(Relaxed) >> (i % 4 * 8)) as u8;
+        Ok((offset..offset + len as u64).map(byte).collect())
+    }
+
+    /// Bytes of all allocations together.
+    pub fn allocated(&self) -> u64 {
+        self.allocations.iter().map(|a| a.len).sum()
+    }
+
+    /// All allocations, sorted by address.
+    pub(crate) fn allocations(&self) -> &[Allocation] {
+        &self.allocations
+    }
+
+    /// The number of the allocation that contains `address` (or for which it is the end of an empty one); `hint` remembers it.
+    #[inline(always)]
+    pub(crate) fn locate(&self, address: u64, hint: &mut u32) -> Option<&Allocation> {
+        if let Some(a) = self.allocations.get(*hint as usize) {
+            if address.wrapping_sub(a.base) < a.len {
+                return Some(a);
+            }
+        }
+        self.search(address, hint)
+    }
+
+    #[inline(never)]
+    fn search(&self, address: u64, hint: &mut u32) -> Option<&Allocation> {
+        let after = self.allocations.partition_point(|a| a.base <= address);
+        let i = after.checked_sub(1)?;
+        let a = &self.allocations[i];
+        *hint = i as u32;
+        (address - a.base <= a.len).then_some(a)
+    }
+
+    /// The allocation nearest below or around `address`, for messages.
+    pub(crate) fn nearest(&self, address: u64) -> Option<&Allocation> {
+        let after = self.allocations.partition_point(|a| a.base <= address);
+        let below = after.checked_sub(1).map(|i| &self.allocations[i]);
+        let above = self.allocations.get(after);
+        match (below, above) {
+            (Some(b), Some(a)) => {
+                let distance_below = address.saturating_sub(b.base + b.len);
+                Some(if a.base - address < distance_below {
+                    a
+                } else {
+                    b
+                })
+            }
+            (b, a) => b.or(a),
+        }
+    }
+}
+
+impl Allocation {
+    /// `bytes` (1, 2, 4 or 8) at `offset`, which the caller has checked and aligned.
+    #[inline(always)]
+    pub(crate) fn load(&self, offset: u64, bytes: u32) -> u64 {
+        let w = (offset >> 2) as usize;
+        let word = |i: usize| self.words.get(i).map_or(0, |w| w.load(Relaxed));
+        match bytes {
+            4 => u64::from(word(w)),
+            8 => u64::from(word(w)) | u64::from(word(w + 1)) << 32,
+            2 => u64::from(word(w) >> ((offset & 2) * 8) & 0xffff),
+            _ => u64::from(word(w) >> ((offset & 3) * 8) & 0xff),
+        }
+    }
+
+    /// The 32-bit word at `offset`, a multiple of 4.
+    #[inline(always)]
+    pub(crate) fn word(&self, offset: u64) -> u32 {
+        self.words
+            .get((offset >> 2) as usize)
+            .map_or(0, |w| w.load(Relaxed))
+    }
+
+    /// Stores the 32-bit word at `offset`, a multiple of 4.
+    #[inline(always)]
+    pub(crate) fn set_word(&self, offset: u64, value: u32) {
+        if let Some(w) = self.words.get((offset >> 2) as usize) {
+            w.store(value, Relaxed);
+        }
+    }
+
+    /// Stores `bytes` (1, 2, 4 or 8) at `offset`, which the caller has checked and aligned.
+    pub(crate) fn store(&self, offset: u64, bytes: u32, value: u64) {
+        match bytes {
+            4 => self.set_word(offset, value as u32),
+            8 => {
+                self.set_word(offset, value as u32);
+                self.set_word(offset + 4, (value >> 32) as u32);
+            }
+            _ => {
+                let shift = (offset & 3) * 8;
+                let mask = if bytes == 2 { 0xffff_u32 } else { 0xff } << shift;
+                let new = ((value as u32) << shift) & mask;
+                if let Some(w) = self.words.get((offset >> 2) as usize) {
+                    let _ = w.fetch_update(Relaxed, Relaxed, |old| Some((old & !mask) | new));
+                }
+            }
+        }
+    }
+
+    /// Replaces the `bytes` (2, 4 or 8) at `offset` by `f` of them, atomically for up to 4 bytes; returns the old value.
+    ///
+    /// Eight bytes are two words here, so the caller must hold the lock of the launch.
+    pub(crate) fn update(&self, offset: u64, bytes: u32, f: impl Fn(u64) -> u64) -> u64 {
+        if bytes == 8 {
+            let old = self.load(offset, 8);
+            self.store(offset, 8, f(old));
+            return old;
+        }
+        let shift = if bytes == 2 { (offset & 2) * 8 } else { 0 };
+        let mask = if bytes == 2 {
+            0xffff_u32 << shift
+        } else {
+            u32::MAX
+        };
+        let change = |word: u32| {
+            let old = (word & mask) >> shift;
+            (word & !mask) | (((f(u64::from(old)) as u32) << shift) & mask)
+        };
+        let Some(w) = self.words.get((offset >> 2) as usize) else {
+            return 0;
+        };
+        let old = w
+            .fetch_update(Relaxed, Relaxed, |word| Some(change(word)))
+            .unwrap_or_else(|e| e);
+        u64::from((old & mask) >> shift)
+    }
+
+    /// Marks bytes as written.
+    pub(crate) fn mark_written(&self, offset: u64, bytes: u32) {
+        for i in offset..offset + u64::from(bytes) {
+            if let Some(w) = self.written.get((i >> 5) as usize) {
+                let bit = 1u32 << (i & 31);
+                if w.load(Relaxed) & bit == 0 {
+                    w.fetch_or(bit, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Whether all of `bytes` at `offset` have been written.
+    pub(crate) fn is_written(&self, offset: u64, bytes: u32) -> bool {
+        (offset..offset + u64::from(bytes)).all(|i| {
+            let bits = self
+                .written
+                .get((i >> 5) as usize)
+                .map_or(u32::MAX, |w| w.load(Relaxed));
+            bits >> (i & 31) & 1 != 0
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! What a run reports: findings about the kernel and counters.
+//!
+//! A finding names the place in the PTX text, the block, the warp and the lanes, and says in one sentence what is wrong and with what
+//! other access. One instruction gives at most one finding of a kind; how often it happened is counted.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The kinds of [`Finding`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// Access outside every allocation, the block's shared memory, the parameters or local memory.
+    OutOfBounds,
+    /// Address not a multiple of the access size.
+    Misaligned,
+    /// Use of a register that was never written in that lane.
+    UndefinedRegister,
+    /// Read of shared memory that was never written in this block.
+    UndefinedShared,
+    /// Read of global memory that neither host nor kernel wrote.
+    UndefinedGlobal,
+    /// Two accesses to the same shared bytes, one of them a write, with no barrier between.
+    SharedRace,
+    /// Lanes of one instruction store different values to the same bytes.
+    WriteConflict,
+    /// Two blocks access the same global bytes, one of them with a plain store.
+    GlobalRace,
+    /// Shared memory accessed while a `cp.async` into it is in flight.
+    ReadBeforeWait,
+    /// Another lane's `cp.async` was waited for, but no barrier followed.
+    MissingBarrierAfterWait,
+    /// A barrier or another `.aligned` instruction while lanes of the warp are elsewhere.
+    Divergent,
+    /// Warps that exited, or wait elsewhere, while others wait at a barrier; or a barrier used with different thread counts.
+    BarrierMismatch,
+    /// Every warp waits and none can go on.
+    Deadlock,
+    /// Lanes named in a member mask that do not execute the instruction.
+    MemberMask,
+    /// The step limit was reached.
+    StepLimit,
+    /// `trap` was executed.
+    Trap,
+    /// Something only the host could have got wrong at run time, such as a barrier number above 15 or an index outside its table.
+    BadOperand,
+}
+
+impl FindingKind {
+    /// A stable name in `snake_case`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::OutOfBounds => "out_of_bounds",
+            Self::Misaligned => "misaligned",
+            Self::UndefinedRegister => "undefined_register",
+            Self::UndefinedShared => "undefined_shared",
+            Self::UndefinedGlobal => "undefined_global",
+            Self::SharedRace => "shared_race",
+            Self::WriteConflict => "write_conflict",
+            Self::GlobalRace => "global_race",
+            Self::ReadBeforeWait => "read_before_wait",
+            Self::MissingBarrierAfterWait => "missing_barrier_after_wait",
+            Self::Divergent => "divergent",
+            Self::BarrierMismatch => "barrier_mismatch",
+            Self::Deadlock => "deadlock",
+            Self::MemberMask => "member_mask",
+            Self::StepLimit => "step_limit",
+            Self::Trap => "trap",
+            Self::BadOperand => "bad_operand",
+        }
+    }
+}
+
+/// Something wrong that the kernel did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong.
+    pub kind: FindingKind,
+    /// Line of the instruction in the PTX text, from 1.
+    pub line: u32,
+    /// Column of the instruction, from 1.
+    pub column: u32,
+    /// The instruction with its modifiers.
+    pub opcode: String,
+    /// `%ctaid` of the first block in which it happened.
+    pub block: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// Lanes concerned, bit l for lane l.
+    pub lanes: u32,
+    /// Address of the first of these lanes, in its state space, if the finding is about memory.
+    pub address: Option<u64>,
+    /// One sentence with the particulars.
+    pub message: String,
+    /// How many times it happened in the whole launch.
+    pub count: u64,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.block;
+        write!(
+            f,
+            "{}: line {}: {}: {}",
+            self.kind.code(),
+            self.line,
+            self.opcode,
+            self.message
+        )?;
+        write!(
+            f,
+            " [block ({x},{y},{z}), warp {}, lanes {:#010x}",
+            self.warp, self.lanes
+        )?;
+        if let Some(a) = self.address {
+            write!(f, ", address {a:#x}")?;
+        }
+        if self.count > 1 {
+            write!(f, ", {} times", self.count)?;
+        }
+        write!(f, "]")
+    }
+}
+
+/// Counts of one instruction of the text over the whole launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstructionCounter {
+    /// Line in the PTX text, from 1.
+    pub line: u32,
+    /// The instruction with its modifiers.
+    pub opcode: String,
+    /// Times a warp executed it (with at least one lane).
+    pub warps: u64,
+    /// Lanes that executed it, summed.
+    pub lanes: u64,
+    /// Shared-memory wavefronts, summed; 0 for instructions that do not touch shared memory.
+    pub wavefronts: u64,
+    /// Wavefronts there would be without bank conflicts, summed.
+    pub ideal_wavefronts: u64,
+    /// Fewest wavefronts of one execution.
+    pub min_wavefronts: u32,
+    /// Most wavefronts of one execution.
+    pub max_wavefronts: u32,
+}
+
+impl InstructionCounter {
+    /// Whether it accessed shared memory.
+    pub fn is_shared(&self) -> bool {
+        self.wavefronts > 0
+    }
+}
+
+/// Counters of a launch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Instructions executed by warps (with at least one lane).
+    pub warp_instructions: u64,
+    /// Instructions executed by lanes.
+    pub lane_instructions: u64,
+    /// Shared-memory wavefronts of all instructions.
+    pub wavefronts: u64,
+    /// Wavefronts there would be without bank conflicts.
+    pub ideal_wavefronts: u64,
+    /// For each instruction in the text of the kernel, in order.
+    pub instructions: Vec<InstructionCounter>,
+}
+
+impl Counters {
+    /// The instructions that accessed shared memory.
+    pub fn shared(&self) -> impl Iterator<Item = &InstructionCounter> {
+        self.instructions.iter().filter(|i| i.is_shared())
+    }
+}
+
+/// The outcome of [`crate::run`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What the kernel did wrong, by the order of the text; at most `max_findings`.
+    pub findings: Vec<Finding>,
+    /// Different findings there were, beyond `max_findings` too.
+    pub total_findings: u64,
+    /// Instruction and wavefront counts.
+    pub counters: Counters,
+    /// Blocks run.
+    pub blocks: u64,
+    /// Wall time of the run.
+    pub wall: Duration,
+}
+
+impl Report {
+    /// No findings.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}

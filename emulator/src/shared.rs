@@ -1,0 +1,342 @@
+//! A block's shared memory and its shadow, which knows who wrote and who read.
+//!
+//! **Happens-before.** Every warp has a clock, and a vector of how far it has seen each other warp's clock (vector clocks, as in
+//! FastTrack: Flanagan and Freund, 2009, at warp granularity). A barrier joins the vectors of the warps that meet there and
+//! advances their clocks. An access races with an earlier one of another warp if that warp's clock then is more than what is seen now.
+//! Lanes of one warp are ordered by the order of instructions.
+//!
+//! **Shadow.** For each unit (the smallest shared access of the kernel, 1 to 16 bytes, at most a word here): the last write (clock, warp, lane,
+//! instruction) and, for each warp, the clock of its last read. So a write is checked against every reader exactly.
+//!
+//! **Asynchronous copies** land at the wait and are *in flight* before: any access to a unit in flight is a finding. Example: warp 0
+//! issues `cp.async` into bytes 0..16, waits, and warp 1 reads without a barrier: the write carries warp 0's clock 1, of which
+//! warp 1 has seen 0: a race.
+
+use crate::ast::Space;
+
+/// First address of the shared window of a block; 1 KiB below it is the system's, as on `sm_90`.
+pub(crate) const SHARED_BASE: u32 = 1 << 16;
+/// Generic address of shared address 0; other windows above it.
+pub(crate) const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
+/// Generic address of local address 0.
+pub(crate) const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
+/// Generic address of parameter 0.
+pub(crate) const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
+/// Bytes of a window.
+pub(crate) const WINDOW: u64 = 1 << 32;
+
+/// What the offset of a variable counts from, in its own state space.
+pub(crate) fn window_base(space: Space) -> u64 {
+    if space == Space::Shared {
+        u64::from(SHARED_BASE)
+    } else {
+        0
+    }
+}
+
+/// The generic address of address 0 of `space`.
+pub(crate) fn generic_base(space: Space) -> u64 {
+    match space {
+        Space::Shared => SHARED_WINDOW,
+        Space::Local => LOCAL_WINDOW,
+        Space::Param => PARAM_WINDOW,
+        _ => 0,
+    }
+}
+
+/// Clock value of a unit with a copy in flight.
+const IN_FLIGHT: u32 = u32::MAX;
+
+/// Who did an access, packed: instruction, warp, lane and two flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Who(u32);
+
+impl Who {
+    const ASYNC: u32 = 1 << 10;
+    const ATOMIC: u32 = 1 << 11;
+
+    pub(crate) fn new(pc: usize, warp: u32, lane: u32) -> Self {
+        Self((pc as u32) << 12 | (warp & 31) << 5 | (lane & 31))
+    }
+
+    pub(crate) fn asynchronous(self) -> Self {
+        Self(self.0 | Self::ASYNC)
+    }
+
+    pub(crate) fn atomic(self) -> Self {
+        Self(self.0 | Self::ATOMIC)
+    }
+
+    pub(crate) fn pc(self) -> usize {
+        (self.0 >> 12) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn warp(self) -> u32 {
+        self.0 >> 5 & 31
+    }
+
+    pub(crate) fn lane(self) -> u32 {
+        self.0 & 31
+    }
+
+    #[inline(always)]
+    fn is_async(self) -> bool {
+        self.0 & Self::ASYNC != 0
+    }
+
+    #[inline(always)]
+    fn is_atomic(self) -> bool {
+        self.0 & Self::ATOMIC != 0
+    }
+}
+
+/// The last write of a unit.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    /// The writer's clock; 0 if never written.
+    clock: u32,
+    who: Who,
+}
+
+/// What is wrong with an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// Read of bytes never written.
+    Undefined,
+    /// Not ordered after this write.
+    AfterWrite(Who),
+    /// Write not ordered after a read by this warp; the last reader is known if it was that warp.
+    AfterRead { warp: u32, who: Option<Who> },
+    /// A copy into it is still in flight.
+    InFlight(Who),
+    /// Another lane's copy was waited for, but no barrier followed.
+    NoBarrierAfterWait(Who),
+}
+
+/// The shadow of shared memory. Units are numbered from the start of the block's window.
+#[derive(Debug)]
+pub(crate) struct Shadow {
+    /// log2 of the bytes of a unit: 0, 1 or 2.
+    pub(crate) grain: u32,
+    warps: usize,
+    cells: Vec<Cell>,
+    /// Clock of the last read of unit u by warp w at `u * warps + w`.
+    reads: Vec<u32>,
+    last_reader: Vec<Who>,
+    /// Row w: how far warp w has seen each warp's clock.
+    pub(crate) seen: Vec<[u32; 32]>,
+}
+
+impl Shadow {
+    pub(crate) fn new(bytes: u32, grain_bytes: u32, warps: usize) -> Self {
+        let grain = grain_bytes.clamp(1, 4).trailing_zeros();
+        let units = (bytes.div_ceil(4) * 4 >> grain) as usize;
+        let mut s = Self {
+            grain,
+            warps,
+            cells: vec![Cell::default(); units],
+            reads: vec![0; units * warps],
+            last_reader: vec![Who::default(); units],
+            seen: vec![[0; 32]; 32],
+        };
+        s.reset();
+        s
+    }
+
+    /// Forgets everything, for the next block.
+    pub(crate) fn reset(&mut self) {
+        self.cells.fill(Cell::default());
+        self.reads.fill(0);
+        self.last_reader.fill(Who::default());
+        for (w, row) in self.seen.iter_mut().enumerate() {
+            *row = [0; 32];
+            row[w] = 1;
+        }
+    }
+
+    /// A plain read of unit `u`.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, u: usize, who: Who) -> Option<Conflict> {
+        let (warp, cell) = (who.warp() as usize, self.cells[u]);
+        let seen = &self.seen[warp & 31];
+        let ordered = cell.clock.wrapping_sub(1) < seen[cell.who.warp() as usize & 31];
+        self.reads[u * self.warps + warp] = seen[warp & 31];
+        self.last_reader[u] = who;
+        if ordered && !cell.who.is_async() {
+            return None;
+        }
+        self.explain_read(u, who)
+    }
+
+    #[inline(never)]
+    fn explain_read(&self, u: usize, who: Who) -> Option<Conflict> {
+        let cell = self.cells[u];
+        let seen = &self.seen[who.warp() as usize & 31];
+        if cell.clock == IN_FLIGHT {
+            return Some(Conflict::InFlight(cell.who));
+        }
+        if cell.clock == 0 {
+            return Some(Conflict::Undefined);
+        }
+        if cell.clock > seen[cell.who.warp() as usize & 31] {
+            return Some(Conflict::AfterWrite(cell.who));
+        }
+        let same_warp = cell.who.warp() == who.warp();
+        let no_barrier_since = cell.clock == seen[who.warp() as usize & 31];
+        if cell.who.is_async() && same_warp && cell.who.lane() != who.lane() && no_barrier_since {
+            return Some(Conflict::NoBarrierAfterWait(cell.who));
+        }
+        None
+    }
+
+    /// A write of unit `u`; atomics do not conflict with each other.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, u: usize, who: Who) -> Option<Conflict> {
+        let warp = who.warp() as usize & 31;
+        let cell = self.cells[u];
+        let seen = &self.seen[warp];
+        let mut bad = cell.clock > seen[cell.who.warp() as usize & 31];
+        let reads = &self.reads[u * self.warps..(u + 1) * self.warps];
+        for (r, s) in reads.iter().zip(seen) {
+            bad |= r > s;
+        }
+        let conflict = if bad {
+            self.explain_write(u, who)
+        } else {
+            None
+        };
+        self.cells[u] = Cell {
+            clock: self.seen[warp][warp],
+            who,
+        };
+        conflict
+    }
+
+    #[inline(never)]
+    fn explain_write(&self, u: usize, who: Who) -> Option<Conflict> {
+        let cell = self.cells[u];
+        let seen = &self.seen[who.warp() as usize & 31];
+        if cell.clock == IN_FLIGHT {
+            return Some(Conflict::InFlight(cell.who));
+        }
+        if cell.clock > seen[cell.who.warp() as usize & 31]
+            && !(cell.who.is_atomic() && who.is_atomic())
+        {
+            return Some(Conflict::AfterWrite(cell.who));
+        }
+        let reads = &self.reads[u * self.warps..(u + 1) * self.warps];
+        let warp = reads.iter().zip(seen).position(|(r, s)| r > s)? as u32;
+        let last = self.last_reader[u];
+        Some(Conflict::AfterRead {
+            warp,
+            who: (last.warp() == warp).then_some(last),
+        })
+    }
+
+    /// A strong read (volatile or atomic): ordered with strong writes by the hardware, not recorded as a reader.
+    pub(crate) fn read_strong(&mut self, u: usize, who: Who) -> Option<Conflict> {
+        let cell = self.cells[u];
+        if cell.who.is_atomic() && cell.clock != 0 && cell.clock != IN_FLIGHT {
+            None
+        } else {
+            self.explain_read(u, who)
+        }
+    }
+
+    /// A copy into unit `u` starts.
+    pub(crate) fn begin_copy(&mut self, u: usize, who: Who) -> Option<Conflict> {
+        let conflict = self.write(u, who);
+        self.cells[u] = Cell {
+            clock: IN_FLIGHT,
+            who,
+        };
+        conflict
+    }
+
+    /// The copy by `who` into unit `u` has landed and been waited for.
+    pub(crate) fn land_copy(&mut self, u: usize, who: Who) {
+        let warp = who.warp() as usize & 31;
+        self.cells[u] = Cell {
+            clock: self.seen[warp][warp],
+            who: who.asynchronous(),
+        };
+    }
+
+    /// Advances the clock of `warp`: what it does from now on is not yet released to anyone.
+    pub(crate) fn tick(&mut self, warp: usize) {
+        let clock = &mut self.seen[warp & 31][warp & 31];
+        *clock = (*clock + 1).min(IN_FLIGHT - 1);
+    }
+
+    /// `warp` now sees everything in `joined`.
+    pub(crate) fn join(&mut self, warp: usize, joined: &[u32; 32]) {
+        for (s, j) in self.seen[warp & 31].iter_mut().zip(joined) {
+            *s = (*s).max(*j);
+        }
+    }
+}
+
+/// The data of a block's shared memory.
+#[derive(Debug)]
+pub(crate) struct SharedData {
+    words: Vec<u32>,
+    /// Bytes.
+    pub(crate) size: u32,
+}
+
+impl SharedData {
+    pub(crate) fn new(size: u32) -> Self {
+        Self {
+            words: vec![0; size.div_ceil(4) as usize],
+            size,
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        // Shared memory starts undefined; a pattern that is a NaN in every float format shows up when it is used.
+        self.words.fill(u32::MAX);
+    }
+
+    /// The word at byte `offset` (a multiple of 4) of the window.
+    #[inline(always)]
+    pub(crate) fn word(&self, offset: u32) -> u32 {
+        self.words.get((offset >> 2) as usize).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_word(&mut self, offset: u32, value: u32) {
+        if let Some(w) = self.words.get_mut((offset >> 2) as usize) {
+            *w = value;
+        }
+    }
+
+    /// `bytes` (1, 2, 4 or 8) at byte `offset`, aligned.
+    #[inline(always)]
+    pub(crate) fn load(&self, offset: u32, bytes: u32) -> u64 {
+        match bytes {
+            4 => u64::from(self.word(offset)),
+            8 => u64::from(self.word(offset)) | u64::from(self.word(offset + 4)) << 32,
+            2 => u64::from(self.word(offset) >> ((offset & 2) * 8) & 0xffff),
+            _ => u64::from(self.word(offset) >> ((offset & 3) * 8) & 0xff),
+        }
+    }
+
+    /// Stores `bytes` (1, 2, 4 or 8) at byte `offset`, aligned.
+    #[inline(always)]
+    pub(crate) fn store(&mut self, offset: u32, bytes: u32, value: u64) {
+        match bytes {
+            4 => self.set_word(offset, value as u32),
+            8 => {
+                self.set_word(offset, value as u32);
+                self.set_word(offset + 4, (value >> 32) as u32);
+            }
+            _ => {
+                let shift = (offset & 3) * 8;
+                let mask = if bytes == 2 { 0xffff_u32 } else { 0xff } << shift;
+                let old = self.word(offset);
+                self.set_word(offset, (old & !mask) | (((value as u32) << shift) & mask));
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Copy instructions: who gives which element and who gets it.
+//!
+//! A copy moves a small block of elements between memory and registers. Both sides are thread-value layouts into the same
+//! numbering of the block, so that "what I pointed at" and "what I got" are related by composition alone. For `ldmatrix` the
+//! block is 8×8 halves for each matrix, numbered `8·row + col + 64·matrix` (a row is the 16 contiguous bytes that one
+//! address stands for):
+//!
+//! ```text
+//! src  ((8,4),8):((8,64),1)          lane 8j + r points at row r of matrix j, which is 8 elements
+//! dst  ((4,8),(2,4)):((2,8),(1,64))  lane 4g + t gets row g, columns 2t and 2t+1, of each matrix
+//!                                    .trans: rows 2t and 2t+1, column g: ((4,8),(2,4)):((16,1),(8,64))
+//! ```
+//!
+//! With fewer than four matrices the upper lanes' addresses are not used; they repeat the lower ones here (stride 0), as the
+//! PTX ISA advises for `sm_75`. `stmatrix` is the inverse: source and destination change places.
+
+use super::{Scalar, tv};
+use crate::error::{LayoutError, attempt};
+use crate::layout::Layout;
+
+/// A copy instruction of `threads` threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[must_use]
+pub struct CopyAtom {
+    /// The instruction in PTX, without state space for plain loads and stores.
+    pub name: &'static str,
+    /// Threads that execute it together: 32 or 1.
+    pub threads: i64,
+    /// Bits of an element of the two layouts.
+    pub element_bits: i64,
+    /// `(thread, value) -> element` of the block that the thread's source operand stands for.
+    pub src: Layout,
+    /// `(thread, value) -> element` of the block that the thread's destination operand stands for.
+    pub dst: Layout,
+    /// Whether memory is the destination (a store, or shared memory's side of `cp.async`) rather than the source.
+    pub stores: bool,
+    /// The first architecture that has it: 75 for `sm_75`.
+    pub min_arch: u32,
+}
+
+impl CopyAtom {
+    /// Elements in the block that the atom moves.
+    pub const fn elements(&self) -> i64 {
+        if self.stores {
+            self.src.size()
+        } else {
+            self.dst.size()
+        }
+    }
+
+    /// The side in registers; for `cp.async`, which has none, either.
+    pub const fn registers(&self) -> Layout {
+        if self.stores { self.src } else { self.dst }
+    }
+
+    /// The side in memory that lanes address.
+    pub const fn memory(&self) -> Layout {
+        if self.stores { self.dst } else { self.src }
+    }
+
+    /// The same instruction on elements of another width: `ldmatrix` moves pairs of bytes, or halves of `tf32`, as well.
+    ///
+    /// ```
+    /// use layout_core::atoms;
+    /// assert_eq!(atoms::CP_ASYNC_16.recast(16).unwrap().elements(), 8);
+    /// assert_eq!(atoms::LDMATRIX_X4.recast(32).unwrap().dst.to_string(), "((4,8),(1,4)):((1,4),(1,32))");
+    /// assert!(atoms::LDMATRIX_X4_TRANS.recast(8).is_err()); // would tear pairs of bytes apart
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// An element that the instruction's unit is no multiple or divisor of, or that would be torn apart between lanes.
+    pub const fn recast(&self, element_bits: i64) -> Result<Self, LayoutError> {
+        let (old, new) = (self.element_bits, element_bits);
+        let src = attempt!(crate::recast(&self.src, old, new));
+        let dst = attempt!(crate::recast(&self.dst, old, new));
+        let lanes = [attempt!(src.get(0)).size(), attempt!(dst.get(0)).size()];
+        let mut side = 0;
+        while side < 2 {
+            if lanes[side] != self.threads {
+                return Err(LayoutError::NotDivisible {
+                    operation: "recast of a copy atom (element bits)",
+                    mode: side,
+                    value: new,
+                    divisor: old,
+                });
+            }
+            side += 1;
+        }
+        Ok(Self {
+            element_bits,
+            src,
+            dst,
+            ..*self
+        })
+    }
+}
+
+const ROWS_X1: Layout = tv("((8,4),8):((8,0),1)");
+const ROWS_X2: Layout = tv("((8,2,2),8):((8,64,0),1)");
+const ROWS_X4: Layout = tv("((8,4),8):((8,64),1)");
+const FRAGMENT_X1: Layout = tv("((4,8),2):((2,8),1)");
+const FRAGMENT_X2: Layout = tv("((4,8),(2,2)):((2,8),(1,64))");
+const FRAGMENT_X4: Layout = tv("((4,8),(2,4)):((2,8),(1,64))");
+const FRAGMENT_X1_TRANS: Layout = tv("((4,8),2):((16,1),8)");
+const FRAGMENT_X2_TRANS: Layout = tv("((4,8),(2,2)):((16,1),(8,64))");
+const FRAGMENT_X4_TRANS: Layout = tv("((4,8),(2,4)):((16,1),(8,64))");
+
+/// Declares `ldmatrix` or `stmatrix` atoms.
+macro_rules! matrix_copies {
+    ($($name:ident, $ptx:literal, $src:ident, $dst:ident, $stores:literal, $arch:literal;)*) => {
+        $(
+            #[doc = concat!("`", $ptx, "`.")]
+            pub const $name: CopyAtom = CopyAtom {
+                name: $ptx,
+                threads: 32,
+                element_bits: 16,
+                src: $src,
+                dst: $dst,
+                stores: $stores,
+                min_arch: $arch,
+            };
+        )*
+    };
+}
+
+matrix_copies! {
+    LDMATRIX_X1, "ldmatrix.sync.aligned.m8n8.x1.shared.b16", ROWS_X1, FRAGMENT_X1, false, 75;
+    LDMATRIX_X2, "ldmatrix.sync.aligned.m8n8.x2.shared.b16", ROWS_X2, FRAGMENT_X2, false, 75;
+    LDMATRIX_X4, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", ROWS_X4, FRAGMENT_X4, false, 75;
+    LDMATRIX_X1_TRANS, "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16", ROWS_X1, FRAGMENT_X1_TRANS, false, 75;
+    LDMATRIX_X2_TRANS, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", ROWS_X2, FRAGMENT_X2_TRANS, false, 75;
+    LDMATRIX_X4_TRANS, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", ROWS_X4, FRAGMENT_X4_TRANS, false, 75;
+    STMATRIX_X1, "stmatrix.sync.aligned.m8n8.x1.shared.b16", FRAGMENT_X1, ROWS_X1, true, 90;
+    STMATRIX_X2, "stmatrix.sync.aligned.m8n8.x2.shared.b16", FRAGMENT_X2, ROWS_X2, true, 90;
+    STMATRIX_X4, "stmatrix.sync.aligned.m8n8.x4.shared.b16", FRAGMENT_X4, ROWS_X4, true, 90;
+    STMATRIX_X1_TRANS, "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16", FRAGMENT_X1_TRANS, ROWS_X1, true, 90;
+    STMATRIX_X2_TRANS, "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16", FRAGMENT_X2_TRANS, ROWS_X2, true, 90;
+    STMATRIX_X4_TRANS, "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16", FRAGMENT_X4_TRANS, ROWS_X4, true, 90;
+}
+
+/// A copy by one thread of `values` contiguous elements.
+const fn contiguous(
+    name: &'static str,
+    values: i64,
+    element_bits: i64,
+    stores: bool,
+    min_arch: u32,
+) -> Result<CopyAtom, LayoutError> {
+    let thread = attempt!(Layout::mode(1, 0));
+    let block = attempt!(Layout::tuple(&[thread, attempt!(Layout::mode(values, 1))]));
+    Ok(CopyAtom {
+        name,
+        threads: 1,
+        element_bits,
+        src: block,
+        dst: block,
+        stores,
+        min_arch,
+    })
+}
+
+/// `cp.async` of 4 bytes a thread, elements being bytes.
+pub const CP_ASYNC_4: CopyAtom =
+    crate::expect(contiguous("cp.async.ca.shared.global 4", 4, 8, true, 80));
+/// `cp.async` of 8 bytes a thread, elements being bytes.
+pub const CP_ASYNC_8: CopyAtom =
+    crate::expect(contiguous("cp.async.ca.shared.global 8", 8, 8, true, 80));
+/// `cp.async` of 16 bytes a thread past L1, elements being bytes.
+pub const CP_ASYNC_16: CopyAtom =
+    crate::expect(contiguous("cp.async.cg.shared.global 16", 16, 8, true, 80));
+
+/// A plain load or store of `values` contiguous elements by one thread, as a vector of at most 16 bytes.
+///
+/// # Errors
+///
+/// Fewer than one value, or a width that is not 1, 2, 4, 8 or 16 bytes.
+pub const fn vector_copy(
+    values: i64,
+    scalar: Scalar,
+    stores: bool,
+) -> Result<CopyAtom, LayoutError> {
+    if values < 1 {
+        return Err(LayoutError::InvalidExtent {
+            mode: 1,
+            extent: values,
+        });
+    }
+    let bits = values.saturating_mul(scalar.bits());
+    let name = match (bits, stores) {
+        (8, false) => "ld.b8",
+        (16, false) => "ld.b16",
+        (32, false) => "ld.b32",
+        (64, false) => "ld.v2.b32",
+        (128, false) => "ld.v4.b32",
+        (8, true) => "st.b8",
+        (16, true) => "st.b16",
+        (32, true) => "st.b32",
+        (64, true) => "st.v2.b32",
+        (128, true) => "st.v4.b32",
+        _ => {
+            return Err(LayoutError::NotDivisible {
+                operation: "a vector of 1, 2, 4, 8 or 16 bytes (in bits)",
+                mode: 1,
+                value: 128,
+                divisor: bits,
+            });
+        }
+    };
+    contiguous(name, values, scalar.bits(), stores, 50)
+}
+
+/// Every warp-wide or asynchronous copy atom.
+pub const COPY_ATOMS: &[&CopyAtom] = &[
+    &LDMATRIX_X1,
+    &LDMATRIX_X2,
+    &LDMATRIX_X4,
+    &LDMATRIX_X1_TRANS,
+    &LDMATRIX_X2_TRANS,
+    &LDMATRIX_X4_TRANS,
+    &STMATRIX_X1,
+    &STMATRIX_X2,
+    &STMATRIX_X4,
+    &STMATRIX_X1_TRANS,
+    &STMATRIX_X2_TRANS,
+    &STMATRIX_X4_TRANS,
+    &CP_ASYNC_4,
+    &CP_ASYNC_8,
+    &CP_ASYNC_16,
+];

@@ -1,0 +1,195 @@
+//! The argument that comes with a derived layout: what was examined, what bounds it, and where it hurts.
+//!
+//! A certificate is data; its `Display` is the sentence that reports print. For example:
+//! `conflict-free: 8 wavefronts are the least that 8 phases take; swizzle: 19 examined, best 8; the counts hold for every translation
+//! within the tile`.
+
+use core::fmt;
+
+use crate::banks::{Access, LANES, Wavefronts};
+
+use super::{Family, Pattern, Tile};
+
+/// Units of the largest witness: one more than the banks.
+pub(super) const MAX_WITNESS: usize = 33;
+
+/// What was looked at in one family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Examined {
+    /// The family.
+    pub family: Family,
+    /// Candidates enumerated, or nodes searched.
+    pub count: u64,
+    /// The least total found (below the best of earlier families, for a search).
+    pub best: Option<u32>,
+    /// Whether all of the family was covered, or its ideal reached.
+    pub finished: bool,
+    /// Whether `count` is nodes of a search.
+    pub nodes: bool,
+}
+
+/// Elements that some access asks for pairwise, more than there are bank groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Witness {
+    pub(super) elements: [(u32, u32); MAX_WITNESS],
+    pub(super) len: usize,
+    /// Bank groups: 128 bytes over the unit.
+    pub groups: u32,
+    /// Bytes of a unit.
+    pub unit_bytes: u32,
+}
+
+impl Witness {
+    /// (row, column) of the first element of each unit.
+    pub fn elements(&self) -> &[(u32, u32)] {
+        &self.elements[..self.len]
+    }
+}
+
+/// The worst phase of the derived layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conflict {
+    /// Which pattern.
+    pub pattern: usize,
+    /// Its access.
+    pub access: Access,
+    /// The phase.
+    pub phase: usize,
+    /// Two lanes of it that need different words of one bank.
+    pub lanes: (usize, usize),
+    /// The bank.
+    pub bank: u32,
+    /// (row, column) of the lanes' elements.
+    pub elements: [(i64, i64); 2],
+}
+
+impl Conflict {
+    pub(super) fn of(
+        tile: Tile,
+        number: usize,
+        pattern: &Pattern,
+        addresses: &[i64; LANES],
+        count: &Wavefronts,
+    ) -> Option<Self> {
+        let (phase, worst) = count.worst()?;
+        let unit = i64::from(pattern.access.bytes().max(4));
+        let first = worst.offenders.trailing_zeros() as usize;
+        let second = (first..LANES).find(|&lane| {
+            worst.offenders >> lane & 1 == 1 && addresses[lane] / unit != addresses[first] / unit
+        })?;
+        let place = |lane: usize| {
+            let element = pattern.elements[lane];
+            (element / tile.cols, element % tile.cols)
+        };
+        Some(Self {
+            pattern: number,
+            access: pattern.access,
+            phase,
+            lanes: (first, second),
+            bank: worst.bank,
+            elements: [place(first), place(second)],
+        })
+    }
+}
+
+/// Why the layout is the best.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Certificate {
+    tile: Tile,
+    /// Total wavefronts without any conflict.
+    pub ideal: u32,
+    examined: [Option<Examined>; 5],
+    /// A clique that rules out every conflict-free layout.
+    pub witness: Option<Witness>,
+    /// The worst phase of the layout, if any phase conflicts.
+    pub conflict: Option<Conflict>,
+    /// Whether the counts hold for every translation within the tile, not only for those that do not carry into the pattern's bits.
+    pub every_translation: bool,
+    /// Whether the total is the least over all F2-linear layouts (that keep 4-byte words whole).
+    pub linear_optimum: bool,
+}
+
+impl Certificate {
+    pub(super) const fn new(tile: Tile, ideal: u32) -> Self {
+        Self {
+            tile,
+            ideal,
+            examined: [None; 5],
+            witness: None,
+            conflict: None,
+            every_translation: false,
+            linear_optimum: false,
+        }
+    }
+
+    pub(super) fn record(&mut self, examined: Examined) {
+        if let Some(slot) = self.examined.iter_mut().find(|slot| slot.is_none()) {
+            *slot = Some(examined);
+        }
+    }
+
+    /// What was examined, in order.
+    pub fn examined(&self) -> impl Iterator<Item = Examined> + '_ {
+        self.examined.iter().flatten().copied()
+    }
+
+    /// The least total found in any family.
+    pub fn best(&self) -> Option<u32> {
+        self.examined().filter_map(|e| e.best).min()
+    }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let best = self.best().unwrap_or(self.ideal);
+        if best == self.ideal {
+            write!(
+                f,
+                "conflict-free: {best} wavefronts are the least that its phases take"
+            )?;
+        } else {
+            write!(f, "{best} wavefronts, {} without conflicts", self.ideal)?;
+        }
+        for e in self.examined() {
+            write!(f, "; {}: {} ", e.family.name(), e.count)?;
+            f.write_str(if e.nodes {
+                "nodes searched"
+            } else {
+                "examined"
+            })?;
+            match e.best {
+                Some(best) => write!(f, ", best {best}")?,
+                None => f.write_str(", nothing better")?,
+            }
+            if !e.finished {
+                f.write_str(" (stopped at the limit)")?;
+            }
+        }
+        if self.linear_optimum {
+            f.write_str("; the F2 search is exhaustive: no xor-linear layout that keeps 4-byte words whole does better")?;
+        }
+        if let Some(witness) = &self.witness {
+            write!(
+                f,
+                "; no layout at all is conflict-free: {} units of {} bytes are pairwise asked for together by some translation of an access, and there are {} bank groups (row,column):",
+                witness.len, witness.unit_bytes, witness.groups
+            )?;
+            for (row, col) in witness.elements() {
+                write!(f, " ({row},{col})")?;
+            }
+        }
+        if let Some(c) = &self.conflict {
+            let [a, b] = c.elements;
+            write!(
+                f,
+                "; access {} ({}): lanes {} and {} of phase {} both need bank {} (row {} column {}, row {} column {})",
+                c.pattern, c.access, c.lanes.0, c.lanes.1, c.phase, c.bank, a.0, a.1, b.0, b.1
+            )?;
+        }
+        f.write_str(if self.every_translation {
+            "; the counts hold for every translation within the tile"
+        } else {
+            "; the counts hold for every translation that does not carry into the pattern's bits"
+        })
+    }
+}

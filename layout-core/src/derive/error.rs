@@ -1,0 +1,238 @@
+//! Why a derivation has no answer: every error names the access, the lane and the value that stand in the way.
+
+use core::fmt;
+
+use crate::banks::Access;
+
+use super::{MAX_EXTENT, MAX_PATTERNS};
+
+/// Why no layout was derived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum DeriveError {
+    /// An extent of the tile is 0, or above [`MAX_EXTENT`].
+    BadTile {
+        /// Rows of the tile.
+        rows: i64,
+        /// Columns of the tile.
+        cols: i64,
+    },
+    /// An element is not 1 to 16 bytes.
+    BadElement {
+        /// Bytes asked for.
+        bytes: i64,
+    },
+    /// No pattern, or more than [`MAX_PATTERNS`].
+    BadPatternCount {
+        /// How many.
+        count: usize,
+    },
+    /// The access is none of shared memory's.
+    UnsupportedAccess {
+        /// Which pattern.
+        pattern: usize,
+        /// Its access.
+        access: Access,
+    },
+    /// A row of the tile is no multiple of the access width, so that some vector would straddle two rows.
+    TileNotDivisible {
+        /// Which pattern.
+        pattern: usize,
+        /// Its access.
+        access: Access,
+        /// Bytes of one row of the tile.
+        row_bytes: i64,
+    },
+    /// A lane's element lies outside the tile.
+    OutsideTile {
+        /// Which pattern.
+        pattern: usize,
+        /// The lane.
+        lane: usize,
+        /// Its element index.
+        index: i64,
+        /// Elements in the tile.
+        size: i64,
+    },
+    /// A lane's first byte is no multiple of the access width.
+    Misaligned {
+        /// Which pattern.
+        pattern: usize,
+        /// The access.
+        access: Access,
+        /// The lane.
+        lane: usize,
+        /// Its element index.
+        index: i64,
+        /// The element indices this access can start at are the multiples of this.
+        multiple: i64,
+    },
+    /// Two lanes of a store write the same element: a race.
+    DuplicateLanes {
+        /// Which pattern.
+        pattern: usize,
+        /// The access.
+        access: Access,
+        /// One lane.
+        first: usize,
+        /// The other.
+        second: usize,
+        /// The element both write.
+        index: i64,
+    },
+    /// The layout names fewer or more lanes than the access has.
+    WrongLaneCount {
+        /// Which pattern.
+        pattern: usize,
+        /// The access.
+        access: Access,
+        /// Lanes the pattern gives.
+        given: i64,
+        /// Lanes the access can take.
+        expected: u32,
+    },
+    /// No lane is active.
+    NoActiveLane {
+        /// Which pattern.
+        pattern: usize,
+    },
+    /// Accesses narrower than a 4-byte word on elements whose size has an odd factor share words in a way that changes
+    /// from element to element: no count holds for every translation.
+    NarrowOnOddElement {
+        /// Which pattern.
+        pattern: usize,
+        /// The access.
+        access: Access,
+        /// Bytes of an element.
+        elem_bytes: i64,
+    },
+    /// The family has no member for this tile.
+    FamilyDoesNotApply {
+        /// The family's name.
+        family: &'static str,
+        /// What it needs.
+        needs: &'static str,
+    },
+}
+
+impl DeriveError {
+    /// A stable `snake_case` name for the kind of error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::BadTile { .. } => "bad_tile",
+            Self::BadElement { .. } => "bad_element",
+            Self::BadPatternCount { .. } => "bad_pattern_count",
+            Self::UnsupportedAccess { .. } => "unsupported_access",
+            Self::TileNotDivisible { .. } => "tile_not_divisible",
+            Self::OutsideTile { .. } => "outside_tile",
+            Self::Misaligned { .. } => "misaligned",
+            Self::DuplicateLanes { .. } => "duplicate_lanes",
+            Self::WrongLaneCount { .. } => "wrong_lane_count",
+            Self::NoActiveLane { .. } => "no_active_lane",
+            Self::NarrowOnOddElement { .. } => "narrow_on_odd_element",
+            Self::FamilyDoesNotApply { .. } => "family_does_not_apply",
+        }
+    }
+
+    /// The pattern at fault, if one is.
+    pub const fn pattern(&self) -> Option<usize> {
+        match *self {
+            Self::UnsupportedAccess { pattern, .. }
+            | Self::TileNotDivisible { pattern, .. }
+            | Self::OutsideTile { pattern, .. }
+            | Self::Misaligned { pattern, .. }
+            | Self::DuplicateLanes { pattern, .. }
+            | Self::WrongLaneCount { pattern, .. }
+            | Self::NoActiveLane { pattern }
+            | Self::NarrowOnOddElement { pattern, .. } => Some(pattern),
+            Self::BadTile { .. }
+            | Self::BadElement { .. }
+            | Self::BadPatternCount { .. }
+            | Self::FamilyDoesNotApply { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for DeriveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(pattern) = self.pattern() {
+            write!(f, "access {pattern}: ")?;
+        }
+        match *self {
+            Self::BadTile { rows, cols } => {
+                write!(
+                    f,
+                    "a tile of {rows}x{cols} elements: extents go from 1 to {MAX_EXTENT}"
+                )
+            }
+            Self::BadElement { bytes } => {
+                write!(f, "an element of {bytes} bytes: widths go from 1 to 16")
+            }
+            Self::BadPatternCount { count } => {
+                write!(f, "{count} accesses: give 1 to {MAX_PATTERNS}")
+            }
+            Self::UnsupportedAccess { access, .. } => {
+                write!(f, "{access} is no access to shared memory")
+            }
+            Self::TileNotDivisible {
+                access, row_bytes, ..
+            } => write!(
+                f,
+                "{access} moves {} bytes a lane, which do not divide a row of {row_bytes} bytes: widen the row or narrow the access",
+                access.bytes()
+            ),
+            Self::OutsideTile {
+                lane, index, size, ..
+            } => {
+                write!(
+                    f,
+                    "lane {lane} touches element {index}, outside the tile's {size} elements"
+                )
+            }
+            Self::Misaligned {
+                access,
+                lane,
+                index,
+                multiple,
+                ..
+            } => write!(
+                f,
+                "lane {lane} starts at element {index}, but {access} must start at a multiple of {multiple}"
+            ),
+            Self::DuplicateLanes {
+                access,
+                first,
+                second,
+                index,
+                ..
+            } => {
+                write!(
+                    f,
+                    "lanes {first} and {second} both write element {index} by {access}: a race"
+                )
+            }
+            Self::WrongLaneCount {
+                access,
+                given,
+                expected,
+                ..
+            } => {
+                write!(
+                    f,
+                    "{access} takes {expected} lanes, the layout gives {given}"
+                )
+            }
+            Self::NoActiveLane { .. } => f.write_str("no lane is active"),
+            Self::NarrowOnOddElement {
+                access, elem_bytes, ..
+            } => write!(
+                f,
+                "{access} is narrower than a 4-byte word and elements of {elem_bytes} bytes straddle words: no count holds for every translation"
+            ),
+            Self::FamilyDoesNotApply { family, needs } => {
+                write!(f, "the {family} family needs {needs}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for DeriveError {}

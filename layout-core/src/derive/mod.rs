@@ -1,0 +1,500 @@
+//! Derivation: the shared-memory layout that all accesses to a tile like best, with a certificate.
+//!
+//! **What.** Given a tile of elements and the warp accesses made to it ([`Pattern`]: which element each lane touches first), find the
+//! layout (row, column) -> element offset that minimises the total wavefronts of one access of each kind. The counts are of whole warp
+//! accesses, pair rule included, and the same for every translation of the pattern that does not carry into its bits (every
+//! translation at all, where [`Certificate::every_translation`] says so).
+//!
+//! **How.** Five families in order of preference: a swizzle of the row-major (or column-major) tile, bit-permuted strides under a
+//! swizzle, padded rows, a general F2 matrix, and (on request) what TMA can write. The first that is conflict-free wins. Small
+//! families are enumerated; the F2 search is exhaustive with symmetry broken and hopeless branches cut, so that the end of the search is a
+//! proof. If nothing is conflict-free, a clique of elements that some access asks for pairwise, larger than the number of banks,
+//! rules out *every* layout and is reported as witness.
+//!
+//! **Worked example.** bf16, rows of 128 bytes, written by rows of 16 bytes a lane and read by `ldmatrix`:
+//!
+//! ```
+//! use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+//! let tile = Tile { rows: 64, cols: 64, elem_bytes: 2 };
+//! let write = Pattern::from_layout("cp.async.16".parse().unwrap(), &Layout::parse("(8,4):(8,64)").unwrap()).unwrap();
+//! let read = Pattern::from_layout("ldmatrix.x4".parse().unwrap(), &Layout::parse("(16,2):(64,8)").unwrap()).unwrap();
+//! let best = derive(tile, &[write, read], Family::Any).unwrap();
+//! assert_eq!(best.layout.unwrap().to_string(), "Sw<3,3,3> o (64,64):(64,1)");
+//! assert!(best.accesses().iter().all(|a| a.wavefronts == a.ideal));
+//! ```
+
+mod certificate;
+mod clique;
+mod error;
+mod families;
+mod problem;
+mod realize;
+mod search;
+
+use crate::banks::{self, Access, BankError, LANES, NVIDIA, Wavefronts};
+use crate::f2::LinearMap;
+use crate::layout::Layout;
+use crate::proof::{ProofError, bijective, injective};
+use crate::swizzled::Swizzled;
+
+pub use certificate::{Certificate, Conflict, Examined, Witness};
+pub use error::DeriveError;
+
+use families::{Plan, best_padded, best_swizzle, best_tma};
+use problem::{Problem, pose};
+use search::{Images, search};
+
+/// The most patterns of one derivation.
+pub const MAX_PATTERNS: usize = 16;
+
+/// The largest extent of a tile.
+pub const MAX_EXTENT: i64 = 4096;
+
+/// Work that one search does at most: candidates times phases, about 5 ns each.
+const WORK_LIMIT: u64 = 4_000_000;
+
+/// A tile of shared memory: `rows` x `cols` elements, indexed row-major (`row * cols + col`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Tile {
+    /// Rows.
+    pub rows: i64,
+    /// Columns: the contiguous direction of the index.
+    pub cols: i64,
+    /// Bytes of an element, 1 to 16.
+    pub elem_bytes: i64,
+}
+
+/// One kind of warp access to the tile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Pattern {
+    /// The access.
+    pub access: Access,
+    /// For each lane the row-major index of the first element it touches (the others follow in the row), -1 if it is inactive.
+    pub elements: [i64; LANES],
+}
+
+impl Pattern {
+    /// The pattern of a layout lane -> element index. A layout of fewer than 32 lanes leaves the others inactive.
+    ///
+    /// # Errors
+    /// [`DeriveError::WrongLaneCount`] for more than 32 lanes, or fewer than `ldmatrix` and `stmatrix` need.
+    pub const fn from_layout(access: Access, layout: &Layout) -> Result<Self, DeriveError> {
+        Self::from_swizzled(access, &Swizzled::plain(*layout))
+    }
+
+    /// The same for a swizzled layout or one with an offset.
+    ///
+    /// # Errors
+    /// As [`Pattern::from_layout`]; [`DeriveError::OutsideTile`] for negative indices.
+    pub const fn from_swizzled(access: Access, layout: &Swizzled) -> Result<Self, DeriveError> {
+        let size = layout.size();
+        if size > LANES as i64 || (access.matrices().is_some() && size < access.lanes() as i64) {
+            return Err(DeriveError::WrongLaneCount {
+                pattern: 0,
+                access,
+                given: size,
+                expected: access.lanes(),
+            });
+        }
+        let mut elements = [-1; LANES];
+        let mut lane = 0;
+        while lane < size as usize {
+            let index = layout.index(lane as i64);
+            if index < 0 {
+                return Err(DeriveError::OutsideTile {
+                    pattern: 0,
+                    lane,
+                    index,
+                    size: 0,
+                });
+            }
+            elements[lane] = index;
+            lane += 1;
+        }
+        Ok(Self { access, elements })
+    }
+}
+
+/// A family of layouts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Family {
+    /// `Swizzle<B,M,S>` on the row-major tile, or on the column-major one if no access is wider than an element.
+    Swizzle,
+    /// Strides that permute the index bits, under a swizzle.
+    Permuted,
+    /// Row-major with a longer pitch.
+    Padded,
+    /// A general matrix over F2.
+    F2,
+    /// What TMA writes: no swizzle, or 32, 64, 128 bytes (`Swizzle<B,4,3>` on byte addresses), in panels of that width.
+    Tma,
+    /// The first of swizzle, permuted, padded and f2 that is conflict-free; else the best of them.
+    Any,
+}
+
+impl Family {
+    /// Every family, by preference.
+    pub const ALL: [Self; 6] = [
+        Self::Swizzle,
+        Self::Permuted,
+        Self::Padded,
+        Self::F2,
+        Self::Tma,
+        Self::Any,
+    ];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Swizzle => "swizzle",
+            Self::Permuted => "permuted",
+            Self::Padded => "padded",
+            Self::F2 => "f2",
+            Self::Tma => "tma",
+            Self::Any => "any",
+        }
+    }
+
+    /// The family of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.name() == name)
+    }
+}
+
+/// Whether the layout is as good as can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Status {
+    /// Every access is conflict-free.
+    Optimal,
+    /// No layout (of the family asked for) is conflict-free: proven by exhaustion, or for every layout by a clique.
+    Impossible,
+    /// No conflict-free layout was found before the search hit its limit; none is ruled out.
+    Unproven,
+}
+
+impl Status {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Optimal => "optimal",
+            Self::Impossible => "impossible",
+            Self::Unproven => "unproven",
+        }
+    }
+}
+
+/// What one access costs in the derived layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct AccessCount {
+    /// The access.
+    pub access: Access,
+    /// Wavefronts of the whole access.
+    pub wavefronts: u32,
+    /// What it costs without conflicts.
+    pub ideal: u32,
+}
+
+/// The best layout and why it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Derivation {
+    /// Whether it is conflict-free, and if not, whether anything is.
+    pub status: Status,
+    /// The family it is from.
+    pub family: Family,
+    /// (row, column) -> element offset, where the family writes layouts.
+    pub layout: Option<Swizzled>,
+    /// Row-major element index bits -> element offset bits, for [`Family::F2`].
+    pub matrix: Option<LinearMap>,
+    /// Elements of memory it needs (more than the tile, if padded).
+    pub cosize: i64,
+    /// Whether it is a bijection onto `0..rows * cols` (padding leaves holes).
+    pub bijective: bool,
+    /// Least total wavefronts that any layout of what was searched can have.
+    pub lower_bound: u32,
+    /// The argument.
+    pub certificate: Certificate,
+    accesses: [AccessCount; MAX_PATTERNS],
+    count: usize,
+}
+
+impl Derivation {
+    /// What each access costs, in the order given.
+    pub fn accesses(&self) -> &[AccessCount] {
+        &self.accesses[..self.count]
+    }
+
+    /// Total wavefronts of one access of each kind.
+    pub fn wavefronts(&self) -> u32 {
+        self.accesses().iter().map(|a| a.wavefronts).sum()
+    }
+
+    /// The element offset of (row, column).
+    pub const fn at(&self, tile: Tile, row: i64, col: i64) -> i64 {
+        match (&self.layout, &self.matrix) {
+            (Some(layout), _) => layout.at(&[row, col]),
+            (None, Some(matrix)) => matrix.apply((row * tile.cols + col) as u64) as i64,
+            (None, None) => row * tile.cols + col,
+        }
+    }
+}
+
+/// Counts one pattern in a layout (row, column) -> element offset, at its own place: what re-verifies a winner in `const`.
+///
+/// # Errors
+/// Misaligned or negative addresses.
+pub const fn recount(
+    tile: Tile,
+    pattern: &Pattern,
+    layout: &Swizzled,
+) -> Result<Wavefronts, BankError> {
+    let mut addresses = [-1; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        let element = pattern.elements[lane];
+        if element >= 0 {
+            addresses[lane] =
+                tile.elem_bytes * layout.at(&[element / tile.cols, element % tile.cols]);
+        }
+        lane += 1;
+    }
+    banks::wavefronts(&NVIDIA, pattern.access, &addresses)
+}
+
+/// The best layout of the family for all patterns.
+///
+/// # Errors
+/// A tile, element or pattern that makes no sense, with the access, lane and value at fault; a family that has no member for the
+/// tile.
+pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Derivation, DeriveError> {
+    let problem = pose(tile, patterns)?;
+    let mut certificate = Certificate::new(tile, problem.ideal);
+    let mut best: Option<(u32, Plan, Family)> = None;
+    let mut finished = true;
+    for candidate in [
+        Family::Swizzle,
+        Family::Permuted,
+        Family::Padded,
+        Family::F2,
+        Family::Tma,
+    ] {
+        let wanted = if family == Family::Any {
+            candidate != Family::Tma
+        } else {
+            candidate == family
+        };
+        if !wanted {
+            continue;
+        }
+        let bound = best.map(|b| b.0);
+        let Some(outcome) = examine(&problem, candidate, bound) else {
+            continue;
+        };
+        finished &= outcome.examined.finished;
+        certificate.record(outcome.examined);
+        if let Some((cost, plan)) = outcome.best
+            && bound.is_none_or(|b| cost < b)
+        {
+            best = Some((cost, plan, candidate));
+            if cost == problem.ideal {
+                break;
+            }
+        }
+    }
+    let Some((total, plan, found_in)) = best else {
+        return Err(DeriveError::FamilyDoesNotApply {
+            family: family.name(),
+            needs: needs(family),
+        });
+    };
+    conclude(
+        &problem,
+        patterns,
+        family,
+        (total, plan, found_in),
+        finished,
+        certificate,
+    )
+}
+
+const fn needs(family: Family) -> &'static str {
+    match family {
+        Family::Swizzle | Family::Padded | Family::Any => {
+            "accesses of at least a 4-byte word, or rows of a power of two of elements"
+        }
+        Family::Permuted => {
+            "power-of-two factors in rows and columns of at least 128 bytes together"
+        }
+        Family::F2 => {
+            "a power of two of columns, and power-of-two factors of at least 128 bytes together"
+        }
+        Family::Tma => {
+            "elements of 1, 2, 4, 8 or 16 bytes, rows of a multiple of 16 bytes, and at most 256 rows"
+        }
+    }
+}
+
+/// What examining one family gave.
+struct Outcome {
+    best: Option<(u32, Plan)>,
+    examined: Examined,
+}
+
+fn examine(problem: &Problem, family: Family, bound: Option<u32>) -> Option<Outcome> {
+    let enumerated = |(best, count): (Option<(u32, Plan)>, u64)| {
+        best?;
+        let examined = Examined {
+            family,
+            count,
+            best: best.map(|b| b.0),
+            finished: true,
+            nodes: false,
+        };
+        Some(Outcome { best, examined })
+    };
+    match family {
+        Family::Swizzle => enumerated(best_swizzle(problem)),
+        Family::Padded => enumerated(best_padded(problem)),
+        Family::Tma => enumerated(best_tma(problem)),
+        Family::Permuted | Family::F2 | Family::Any => {
+            let all = family == Family::F2;
+            if !problem.block_is_bank_aligned()
+                || problem.block_bits() + problem.log_elem < 7
+                || (all && !problem.cols.is_power_of_two())
+            {
+                return None;
+            }
+            // Both families contain every swizzle of the row-major tile, so the best of those bounds the search.
+            let bound = bound.unwrap_or_else(|| {
+                let row_major = problem.cols.is_power_of_two();
+                best_swizzle(problem)
+                    .0
+                    .filter(|_| row_major)
+                    .map_or(u32::MAX, |b| {
+                        if problem.log_granule == 0 {
+                            u32::MAX
+                        } else {
+                            b.0 + 1
+                        }
+                    })
+            });
+            let images = if all { Images::All } else { Images::Units };
+            let found = search(problem, images, bound, problem.ideal, WORK_LIMIT);
+            let best = found.best.map(|(cost, image)| {
+                let plan = if all {
+                    realize::matrix(problem, &image)
+                } else {
+                    realize::permuted(problem, &image)
+                };
+                (cost, plan)
+            });
+            let examined = Examined {
+                family,
+                count: found.nodes,
+                best: best.map(|b| b.0),
+                finished: found.finished,
+                nodes: true,
+            };
+            Some(Outcome { best, examined })
+        }
+    }
+}
+
+fn conclude(
+    problem: &Problem,
+    patterns: &[Pattern],
+    family: Family,
+    (total, plan, found_in): (u32, Plan, Family),
+    finished: bool,
+    mut certificate: Certificate,
+) -> Result<Derivation, DeriveError> {
+    let tile = problem.tile;
+    let (layout, matrix) = realize::realize(problem, &plan);
+    let size = tile.rows * tile.cols;
+    let cosize = layout.map_or(size, |l| l.cosize());
+    let is_bijective = match (&layout, &matrix) {
+        // What is too large to enumerate is a swizzle within blocks of a compact layout.
+        (Some(layout), _) => {
+            cosize == size
+                && match bijective(layout) {
+                    Ok(()) => true,
+                    Err(ProofError::TooManyCases { .. }) => injective(layout).is_ok(),
+                    Err(_) => false,
+                }
+        }
+        (None, Some(matrix)) => matrix.is_invertible(),
+        (None, None) => false,
+    };
+    let blank = AccessCount {
+        access: Access::Ld32,
+        wavefronts: 0,
+        ideal: 0,
+    };
+    let mut derivation = Derivation {
+        status: Status::Optimal,
+        family: found_in,
+        layout,
+        matrix,
+        cosize,
+        bijective: is_bijective,
+        lower_bound: problem.ideal,
+        certificate,
+        accesses: [blank; MAX_PATTERNS],
+        count: patterns.len(),
+    };
+    // The count that is reported is made from the layout itself, on true addresses.
+    for (i, pattern) in patterns.iter().enumerate() {
+        let addresses = pattern.elements.map(|element| {
+            if element < 0 {
+                -1
+            } else {
+                tile.elem_bytes * derivation.at(tile, element / tile.cols, element % tile.cols)
+            }
+        });
+        let count = match banks::wavefronts(&NVIDIA, pattern.access, &addresses) {
+            Ok(count) => count,
+            Err(BankError::Misaligned { lane, .. }) => {
+                let index = pattern.elements[lane as usize];
+                return Err(DeriveError::Misaligned {
+                    pattern: i,
+                    access: pattern.access,
+                    lane: lane as usize,
+                    index,
+                    multiple: i64::from(pattern.access.bytes()),
+                });
+            }
+            Err(_) => {
+                return Err(DeriveError::UnsupportedAccess {
+                    pattern: i,
+                    access: pattern.access,
+                });
+            }
+        };
+        derivation.accesses[i] = AccessCount {
+            access: pattern.access,
+            wavefronts: count.wavefronts,
+            ideal: count.ideal,
+        };
+        if certificate.conflict.is_none() {
+            certificate.conflict = Conflict::of(tile, i, pattern, &addresses, &count);
+        }
+    }
+    certificate.every_translation = families::is_additive(problem, &plan);
+    if total > problem.ideal {
+        certificate.witness = clique::witness(problem);
+        let everything = family == Family::Any || family == Family::F2;
+        let ruled_out = certificate.witness.is_some();
+        derivation.status = if finished || ruled_out {
+            Status::Impossible
+        } else {
+            Status::Unproven
+        };
+        derivation.lower_bound = if finished {
+            total
+        } else {
+            problem.ideal + u32::from(ruled_out)
+        };
+        certificate.linear_optimum = finished && everything;
+    }
+    derivation.certificate = certificate;
+    Ok(derivation)
+}

@@ -1,0 +1,23 @@
+//! Plans at work: matrices in memory, a run on the emulator or the GPU, and the check against a double-precision reference.
+//!
+//! What makes a kernel never checks it: the reference shares nothing with the plans but the problem's definition. Matrices
+//! are random, and what lies between their rows is NaN, so that a kernel that reads where it must not gives NaN, and one that
+//! writes there is seen.
+
+#[cfg(feature = "gpu")]
+mod bench;
+#[cfg(feature = "gpu")]
+mod device;
+#[cfg(feature = "emulator")]
+mod emulate;
+mod matrix;
+mod reference;
+
+#[cfg(feature = "gpu")]
+pub use bench::{Comparison, compare};
+#[cfg(feature = "gpu")]
+pub use device::{DeviceError, DeviceRun, launch_on};
+#[cfg(feature = "emulator")]
+pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
+pub use matrix::Matrix;
+pub use reference::{Check, Inputs, check, check_rows, tolerance};
