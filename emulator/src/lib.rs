@@ -16,6 +16,12 @@
 //!
 //! Unknown instructions are parse errors that name them, never guesses.
 
+// The hot loop is compiled twice, plainly and for AVX2 (see `exec/step.rs`): what it calls must be inlined into
+// both versions to be compiled for both.
+#![allow(clippy::inline_always)]
+// Loops over lanes index several rows and a mask by the same lane.
+#![allow(clippy::needless_range_loop)]
+
 mod ast;
 pub mod banks;
 mod cfg;

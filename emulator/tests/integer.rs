@@ -40,16 +40,16 @@ fn operations_on_32_bits() {
         }),
         ("mul.lo.u32 %d, %a, %b;", |a, b, _| a.wrapping_mul(b)),
         ("mul.hi.u32 %d, %a, %b;", |a, b, _| {
-            (u64::from(a) * u64::from(b) >> 32) as u32
+            ((u64::from(a) * u64::from(b)) >> 32) as u32
         }),
         ("mul.hi.s32 %d, %a, %b;", |a, b, _| {
-            (i64::from(s(a)) * i64::from(s(b)) >> 32) as u32
+            ((i64::from(s(a)) * i64::from(s(b))) >> 32) as u32
         }),
         ("mad.lo.s32 %d, %a, %b, %c;", |a, b, c| {
             a.wrapping_mul(b).wrapping_add(c)
         }),
         ("mad.hi.u32 %d, %a, %b, %c;", |a, b, c| {
-            ((u64::from(a) * u64::from(b) >> 32) as u32).wrapping_add(c)
+            (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c)
         }),
         ("mul24.lo.u32 %d, %a, %b;", |a, b, _| {
             (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff)
@@ -88,7 +88,7 @@ fn operations_on_32_bits() {
             |a, b, _| if s(a) < s(b) { b } else { a },
         ),
         ("sad.u32 %d, %a, %b, %c;", |a, b, c| {
-            c.wrapping_add(if a < b { b - a } else { a - b })
+            c.wrapping_add(b.abs_diff(a))
         }),
         ("sad.s32 %d, %a, %b, %c;", |a, b, c| {
             c.wrapping_add((i64::from(s(a)) - i64::from(s(b))).unsigned_abs() as u32)
@@ -274,10 +274,10 @@ fn operations_on_64_bits() {
         ("sub.u64 %D, %A, %B;", |a, b, _| a.wrapping_sub(b)),
         ("mul.lo.u64 %D, %A, %B;", |a, b, _| a.wrapping_mul(b)),
         ("mul.hi.u64 %D, %A, %B;", |a, b, _| {
-            (u128::from(a) * u128::from(b) >> 64) as u64
+            ((u128::from(a) * u128::from(b)) >> 64) as u64
         }),
         ("mul.hi.s64 %D, %A, %B;", |a, b, _| {
-            (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64
+            ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64
         }),
         ("mad.lo.u64 %D, %A, %B, %C;", |a, b, c| {
             a.wrapping_mul(b).wrapping_add(c)

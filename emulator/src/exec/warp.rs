@@ -230,9 +230,9 @@ impl Warp {
 
     /// The program counter of the current split, or of any.
     pub(crate) fn current_pc(&self) -> usize {
-        let live = self.splits.iter().filter(|s| s.mask != 0);
+        let mut live = self.splits.iter().filter(|s| s.mask != 0);
         let current = self.splits.get(self.current).filter(|s| s.mask != 0);
-        current.or(live.last()).map_or(0, |s| s.pc as usize)
+        current.or(live.next_back()).map_or(0, |s| s.pc as usize)
     }
 
     /// The lanes in which register row `row` of `file` has been written.
@@ -273,15 +273,12 @@ impl Warp {
                 parent: s.node,
             };
             // A node without lanes is free; the root never is.
-            match self.nodes.iter().skip(1).position(|n| n.total == 0) {
-                Some(i) => {
-                    node = i as u32 + 1;
-                    self.nodes[i + 1] = fresh;
-                }
-                None => {
-                    node = self.nodes.len() as u32;
-                    self.nodes.push(fresh);
-                }
+            if let Some(i) = self.nodes.iter().skip(1).position(|n| n.total == 0) {
+                node = i as u32 + 1;
+                self.nodes[i + 1] = fresh;
+            } else {
+                node = self.nodes.len() as u32;
+                self.nodes.push(fresh);
             }
         }
         self.splits[self.current] = Split {
@@ -380,11 +377,6 @@ impl Warp {
         false
     }
 
-    /// How many splits there are.
-    pub(crate) fn parts(&self) -> usize {
-        self.splits.iter().filter(|s| s.mask != 0).count()
-    }
-
     /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there.
     pub(crate) fn serve_warp_sync(&mut self) -> bool {
         let mut waiting = 0;
@@ -396,11 +388,12 @@ impl Warp {
         let live = self.live;
         let mut any = false;
         for s in &mut self.splits {
-            if let State::WarpSync(mask) = s.state {
-                if s.mask != 0 && mask & live & !waiting == 0 {
-                    s.state = State::Running;
-                    any = true;
-                }
+            if let State::WarpSync(mask) = s.state
+                && s.mask != 0
+                && mask & live & !waiting == 0
+            {
+                s.state = State::Running;
+                any = true;
             }
         }
         any
