@@ -129,7 +129,7 @@ impl Default for Options {
             global_races: false,
             undefined_global: false,
             workers: 0,
-            step_limit: 1 << 32,
+            step_limit: 1 << 28,
             max_findings: 100,
             portable: false,
             progress: None,

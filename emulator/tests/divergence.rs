@@ -1,5 +1,7 @@
 //! Control flow: lanes that part, loop, exit, wait for each other and meet again; and what lanes exchange.
 
+#![allow(clippy::format_push_string, clippy::float_cmp)] // kernels are text put together, and results are exact
+
 mod common;
 
 use common::{Random, block, launch_with, with_out};

@@ -1,5 +1,7 @@
 //! Integer, logic and comparison instructions against plain Rust, on random and corner values.
 
+#![allow(clippy::float_cmp)] // comparisons are what is tested
+
 mod common;
 
 use common::{Random, evaluate};
@@ -357,6 +359,7 @@ fn operations_on_64_bits() {
     }
 }
 
+type Test<T> = (&'static str, fn(T, T) -> bool);
 type Rule16 = (&'static str, fn(u16, u16, u16) -> u16);
 
 #[test]
@@ -411,7 +414,7 @@ fn operations_on_16_bits() {
 
 #[test]
 fn comparisons_and_their_combinations() {
-    let ints: &[(&str, fn(u32, u32) -> bool)] = &[
+    let ints: &[Test<u32>] = &[
         ("eq.u32", |a, b| a == b),
         ("ne.s32", |a, b| a != b),
         ("lt.s32", |a, b| s(a) < s(b)),
@@ -428,7 +431,7 @@ fn comparisons_and_their_combinations() {
     let f = f32::from_bits;
     let unordered = |a: u32, b: u32| f(a).is_nan() || f(b).is_nan();
     assert!(unordered(0x7fc0_0000, 0));
-    let floats: &[(&str, fn(f32, f32) -> bool)] = &[
+    let floats: &[Test<f32>] = &[
         ("eq.f32", |a, b| a == b),
         ("ne.f32", |a, b| a != b && !a.is_nan() && !b.is_nan()),
         ("lt.f32", |a, b| a < b),

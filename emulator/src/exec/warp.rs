@@ -61,6 +61,8 @@ pub(crate) struct PendingCopy {
 #[derive(Debug)]
 pub(crate) struct Warp {
     pub(crate) index: u32,
+    /// Not yet started once.
+    fresh: bool,
     pub(crate) r32: Vec<[u32; 32]>,
     pub(crate) r64: Vec<[u64; 32]>,
     pub(crate) p: Vec<u32>,
@@ -101,6 +103,7 @@ impl Warp {
         };
         Self {
             index,
+            fresh: true,
             r32: vec![[0; 32]; p.rows32.len()],
             r64: vec![[0; 32]; p.rows64.len()],
             p: vec![0; p.rows_pred.len()],
@@ -125,7 +128,12 @@ impl Warp {
     /// Ready at the first instruction of block `ctaid`.
     pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
         let p = cx.program;
+        let first = std::mem::take(&mut self.fresh);
         for (i, init) in p.rows32.iter().enumerate() {
+            // Nothing writes to constant rows.
+            if !first && matches!(init, RowInit::Const(_)) {
+                continue;
+            }
             for lane in 0..32 {
                 self.r32[i][lane] = self.initial(cx, *init, ctaid, lane as u32) as u32;
             }
@@ -136,6 +144,9 @@ impl Warp {
             };
         }
         for (i, init) in p.rows64.iter().enumerate() {
+            if !first && matches!(init, RowInit::Const(_)) {
+                continue;
+            }
             for lane in 0..32 {
                 self.r64[i][lane] = self.initial(cx, *init, ctaid, lane as u32);
             }
