@@ -25,7 +25,13 @@ impl Inputs {
         let first = seed.wrapping_mul(3);
         Self {
             a: Matrix::random(data_type.operand(), ra, ca, problem.lda, first),
-            b: Matrix::random(data_type.operand(), rb, cb, problem.ldb, first.wrapping_add(1)),
+            b: Matrix::random(
+                data_type.operand(),
+                rb,
+                cb,
+                problem.ldb,
+                first.wrapping_add(1),
+            ),
             c: Matrix::random(
                 data_type.result(),
                 problem.m,

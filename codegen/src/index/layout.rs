@@ -14,6 +14,10 @@ use super::code::cost;
 use super::expr::{Expr, Pool};
 
 /// The index of `layout` at one linear coordinate for each of its modes (or one for the whole layout).
+///
+/// # Errors
+///
+/// Another number of coordinates than modes.
 pub fn index(pool: &mut Pool, layout: &Layout, coords: &[Expr]) -> Result<Expr, LayoutError> {
     if coords.len() == 1 {
         return Ok(mode_index(pool, layout, coords[0]));
@@ -87,6 +91,10 @@ pub fn swizzle(pool: &mut Pool, sw: Swizzle, y: Expr) -> Expr {
 }
 
 /// The index of `Sw o offset o L`, one linear coordinate for each mode of L.
+///
+/// # Errors
+///
+/// Those of [`index`].
 pub fn swizzled_index(
     pool: &mut Pool,
     layout: &Swizzled,
@@ -100,6 +108,10 @@ pub fn swizzled_index(
 
 /// The index of a layout with run-time strides, written as a combination of static layouts of one shape: `Σ value(p)·L_p(c)`, where
 /// the value of a term is an expression (none stands for 1). `(8,64):(ld,1)` is `1·(8,64):(0,1) + ld·(8,64):(1,0)`.
+///
+/// # Errors
+///
+/// Those of [`index`].
 pub fn combined_index(
     pool: &mut Pool,
     terms: &[(Option<Expr>, Layout)],
