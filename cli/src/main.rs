@@ -14,8 +14,11 @@ mod plans;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]
 mod error;
+mod eval;
+#[allow(dead_code)]
 mod output;
 mod run;
+mod show;
 
 use std::process::ExitCode;
 
@@ -42,6 +45,9 @@ enum Command {
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
     Run(run::RunArgs),
+    /// Compute with layouts: compose, divide, invert, slice, compare
+    Eval(eval::EvalArgs),
+    Show(show::ShowArgs),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +60,8 @@ fn main() -> ExitCode {
             Command::Gemm(args) => gemm::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
+            Command::Eval(args) => eval::run(&args),
+            Command::Show(args) => show::run(&args),
         },
         Err(error) => refuse(&error),
     }

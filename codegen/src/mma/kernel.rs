@@ -86,7 +86,9 @@ impl MmaPlan {
         let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
         let accumulators = wm * wn / 32 * maps.atom.c_type.bits() / 32;
         // A multiprocessor has 65,536 registers; f64 fragments take twice the registers of others.
-        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64;
+        // 8-bit floats are widened to f16 where the hardware does not multiply them, which takes registers too.
+        let float8 = matches!(self.data_type, DataType::E4m3 | DataType::E5m2);
+        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || float8;
         let by_registers = if heavy { 256 } else { 512 } / self.thread_count();
         by_registers.max(1)
     }
@@ -811,7 +813,7 @@ impl Gemm<'_> {
                 let target = self.k.address(Space::Global, target);
                 let dr = self.k.pool.as_const(dr).unwrap_or(0);
                 let row_inside = self.k.compare_here("gt", left_row, dr, None);
-                self.update(&sums, target, (row_inside, vectors, reads_c), left_col)?;
+                self.update(&sums, target, (row_inside, vectors, reads_c), left_col);
                 self.k.close_region();
             }
             self.k.close_region();
@@ -826,7 +828,7 @@ impl Gemm<'_> {
         target: Address,
         (row, vectors, reads_c): (Reg, Reg, Reg),
         left_col: Expr,
-    ) -> Result<(), PlanError> {
+    ) {
         let (done, single) = (self.k.label("stored"), self.k.label("single"));
         let (mul, mad) = match self.maps.atom.c_type {
             Scalar::F64 => ("mul.f64", "fma.rn.f64"),
@@ -926,7 +928,6 @@ impl Gemm<'_> {
             }
         }
         self.k.place(&done);
-        Ok(())
     }
 
     /// Two f32 as one register of two 16-bit floats.

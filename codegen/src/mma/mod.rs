@@ -27,6 +27,9 @@ use crate::ptx::ParamKind;
 use epilogue::Staging;
 use operand::{OperandMaps, Read};
 
+/// Bytes of one copy: always 16.
+const COPY_BYTES: i64 = 16;
+
 /// Blocks of one column of C that run one after another, so that they share tiles of B in the cache.
 const GROUP: u64 = 8;
 
@@ -81,9 +84,9 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
     plan(DataType::S8, (128, 128), 64, (2, 2), 4, 80),
     plan(DataType::S8, (64, 64), 64, (2, 2), 4, 80),
-    plan(DataType::E4m3, (128, 128), 64, (2, 2), 4, 89),
+    plan(DataType::E4m3, (128, 128), 64, (2, 4), 4, 89),
     plan(DataType::E4m3, (64, 64), 64, (2, 2), 4, 89),
-    plan(DataType::E5m2, (128, 128), 64, (2, 2), 4, 89),
+    plan(DataType::E5m2, (128, 128), 64, (2, 4), 4, 89),
     plan(DataType::E5m2, (64, 64), 64, (2, 2), 4, 89),
     plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
     plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
@@ -113,11 +116,6 @@ impl MmaPlan {
         }
     }
 
-    /// Bytes of one copy: all of 16.
-    fn copy_bytes(&self) -> i64 {
-        16
-    }
-
     fn thread_count(&self) -> i64 {
         32 * self.warps.0 * self.warps.1
     }
@@ -125,7 +123,7 @@ impl MmaPlan {
     /// The maps for one choice of transposes.
     pub(crate) fn maps(&self, operands: Operands) -> Result<Maps, PlanError> {
         let atom = self.atom();
-        let copy = (self.thread_count(), self.copy_bytes());
+        let copy = (self.thread_count(), COPY_BYTES);
         let a = OperandMaps::new(
             &atom,
             true,
@@ -278,7 +276,7 @@ impl Plan for MmaPlan {
                 is_a,
             )?);
             proof.obligations.push(prove_vectors(copy, o)?);
-            let write = o.write_pattern(self.copy_bytes());
+            let write = o.write_pattern(COPY_BYTES);
             let pattern = o.read_pattern();
             for (name, p) in [(copy, write), (read, pattern)] {
                 let lanes = bytes_of(o, &p.elements);
@@ -389,7 +387,7 @@ impl MmaPlan {
         let is_copy = name.starts_with("copy");
         for moved in self.translations(o, is_copy) {
             let elements = if is_copy {
-                o.write_pattern(self.copy_bytes()).elements
+                o.write_pattern(COPY_BYTES).elements
             } else {
                 o.read_pattern().elements
             };

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use super::Address;
 use super::address::Space;
-use super::text::{Class, Pred, Reg, vector};
+use super::text::{Class, Pred, Reg, class_of, mnemonic, vector};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit, type_of};
 use crate::index::{Expr, Level, Pool};
 
@@ -115,10 +115,6 @@ struct Placer<'a> {
     variables: &'a HashMap<String, Operand>,
 }
 
-fn class_of(ty: Ty) -> Class {
-    if ty.wide() { Class::B64 } else { Class::B32 }
-}
-
 fn fresh(next: &mut HashMap<Class, u32>, class: Class) -> Reg {
     let id = next.entry(class).or_insert(0);
     *id += 1;
@@ -136,44 +132,6 @@ fn spell(v: Operand) -> String {
     }
 }
 
-/// The mnemonic of `op` on `ty`.
-fn mnemonic(op: Op, ty: Ty) -> &'static str {
-    match (op, ty) {
-        (Op::Add, Ty::U32 | Ty::S32) => "add.s32",
-        (Op::Add, _) => "add.s64",
-        (Op::Sub, Ty::U32 | Ty::S32) => "sub.s32",
-        (Op::Sub, _) => "sub.s64",
-        (Op::Mul, Ty::U32 | Ty::S32) => "mul.lo.s32",
-        (Op::Mul, _) => "mul.lo.s64",
-        (Op::Mad, Ty::U32 | Ty::S32) => "mad.lo.s32",
-        (Op::Mad, _) => "mad.lo.s64",
-        (Op::MulWide, Ty::S32) => "mul.wide.s32",
-        (Op::MulWide, _) => "mul.wide.u32",
-        (Op::MadWide, Ty::S32) => "mad.wide.s32",
-        (Op::MadWide, _) => "mad.wide.u32",
-        (Op::MulHi, Ty::U32) => "mul.hi.u32",
-        (Op::MulHi, Ty::S32) => "mul.hi.s32",
-        (Op::MulHi, Ty::U64) => "mul.hi.u64",
-        (Op::MulHi, Ty::S64) => "mul.hi.s64",
-        (Op::Shl, Ty::U32 | Ty::S32) => "shl.b32",
-        (Op::Shl, _) => "shl.b64",
-        (Op::Shr, Ty::U32) => "shr.u32",
-        (Op::Shr, Ty::S32) => "shr.s32",
-        (Op::Shr, Ty::U64) => "shr.u64",
-        (Op::Shr, Ty::S64) => "shr.s64",
-        (Op::And, Ty::U32 | Ty::S32) => "and.b32",
-        (Op::And, _) => "and.b64",
-        (Op::Xor, Ty::U32 | Ty::S32) => "xor.b32",
-        (Op::Xor, _) => "xor.b64",
-        (Op::Div, Ty::U32) => "div.u32",
-        (Op::Div, Ty::S32) => "div.s32",
-        (Op::Div, Ty::U64) => "div.u64",
-        (Op::Div, Ty::S64) => "div.s64",
-        (Op::Widen, _) => "cvt.u64.u32",
-        (Op::Narrow, _) => "cvt.u32.u64",
-    }
-}
-
 impl Sink for Placer<'_> {
     fn op(&mut self, level: Level, ty: Ty, op: Op, args: &[Operand]) -> Operand {
         let result = match op {
@@ -182,10 +140,11 @@ impl Sink for Placer<'_> {
             _ => ty,
         };
         let reg = fresh(self.next, class_of(result));
-        let mnemonic = match (op, args) {
-            (Op::Widen, [Operand::Reg(_, from), ..]) if from.signed() => "cvt.s64.s32",
-            _ => mnemonic(op, ty),
+        let from = match args {
+            [Operand::Reg(_, from), ..] => *from,
+            _ => ty,
         };
+        let mnemonic = mnemonic(op, ty, from);
         let args = args
             .iter()
             .map(|&a| spell(a))
