@@ -74,12 +74,17 @@ const fn plan(
 /// The plans that are listed.
 pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F16, (128, 256), 64, (2, 4), 3, 80),
+    plan(DataType::F16, (128, 256), 32, (2, 4), 4, 80),
+    plan(DataType::F16, (256, 128), 64, (4, 2), 3, 80),
+    plan(DataType::F16, (128, 128), 64, (2, 2), 3, 80),
     plan(DataType::F16, (128, 128), 32, (2, 2), 4, 80),
+    plan(DataType::F16, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::F16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::Bf16, (128, 256), 64, (2, 4), 3, 80),
     plan(DataType::Bf16, (128, 128), 32, (2, 2), 4, 80),
     plan(DataType::Bf16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::Tf32, (128, 256), 32, (2, 4), 3, 80),
+    plan(DataType::Tf32, (128, 128), 32, (2, 2), 3, 80),
     plan(DataType::Tf32, (128, 128), 16, (2, 2), 4, 80),
     plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
     plan(DataType::S8, (128, 128), 64, (2, 2), 4, 80),
@@ -88,7 +93,9 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::E4m3, (64, 64), 64, (2, 2), 4, 89),
     plan(DataType::E5m2, (128, 128), 64, (2, 4), 4, 89),
     plan(DataType::E5m2, (64, 64), 64, (2, 2), 4, 89),
+    plan(DataType::F64, (128, 128), 16, (2, 4), 3, 90),
     plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
+    plan(DataType::F64, (64, 64), 32, (2, 2), 3, 90),
     plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
 ];
 
@@ -176,7 +183,7 @@ fn bytes_of(maps: &OperandMaps, elements: &[i64; 32]) -> [i64; 32] {
 impl Plan for MmaPlan {
     fn name(&self) -> String {
         let (m, n) = self.tile;
-        format!("mma-{}-{m}x{n}", self.data_type)
+        format!("mma-{}-{m}x{n}x{}", self.data_type, self.depth)
     }
 
     fn data_type(&self) -> DataType {

@@ -632,6 +632,19 @@ impl Kernel {
         self.scope().body.push(format!("{guard}bra{uni} {label};"));
     }
 
+    /// Opens a loop that goes on where another ended: its counter starts with the other's last value.
+    pub fn resume_loop(
+        &mut self,
+        name: &str,
+        after: &LoopHandle,
+        step: i64,
+        limit_hi: i64,
+    ) -> LoopHandle {
+        let handle = self.open_loop(name, 0, step, limit_hi);
+        self.scope().before = vec![format!("mov.u32 {}, {};", handle.register, after.register)];
+        handle
+    }
+
     /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Kernel::close_loop`] gets, which
     /// is at most `limit_hi`.
     pub fn open_loop(&mut self, name: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {

@@ -117,9 +117,8 @@ impl<'a> Parser<'a> {
             operands.push(self.layout()?);
         }
         let mut operands = operands.into_iter().rev();
-        let mut result = match operands.next() {
-            Some(last) => last,
-            None => return Err(self.unexpected("an operand")),
+        let Some(mut result) = operands.next() else {
+            return Err(self.unexpected("an operand"));
         };
         for left in operands {
             result = operators::compose(&left, &result)?;
