@@ -452,9 +452,9 @@ impl Pool {
         let (mut high, mut rest) = (Vec::new(), Vec::new());
         for (c, x) in terms {
             if c % d == 0 {
-                high.push((c / d, x))
+                high.push((c / d, x));
             } else {
-                rest.push((c, x))
+                rest.push((c, x));
             }
         }
         let (mut k_high, mut k_rest) = (k.div_euclid(d), k.rem_euclid(d));

@@ -896,7 +896,7 @@ impl Gemm<'_> {
                 let target = self.k.address(Space::Global, target);
                 let dr = self.k.pool.as_const(dr).unwrap_or(0);
                 let row_inside = self.k.compare_here("gt", left_row, dr, None);
-                self.update(&sums, target, (row_inside, vectors, reads_c), left_col)?;
+                self.update(&sums, target, (row_inside, vectors, reads_c), left_col);
                 self.k.close_region();
             }
             self.k.close_region();
@@ -911,7 +911,7 @@ impl Gemm<'_> {
         target: Address,
         (row, vectors, reads_c): (Reg, Reg, Reg),
         left_col: Expr,
-    ) -> Result<(), PlanError> {
+    ) {
         let (done, single) = (self.k.label("stored"), self.k.label("single"));
         let (mul, mad) = match self.maps.atom.c_type {
             Scalar::F64 => ("mul.f64", "fma.rn.f64"),
@@ -1009,7 +1009,6 @@ impl Gemm<'_> {
             }
         }
         self.k.place(&done);
-        Ok(())
     }
 
     /// Two f32 as one register of two 16-bit floats.

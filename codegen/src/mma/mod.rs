@@ -27,6 +27,9 @@ use crate::ptx::ParamKind;
 use epilogue::Staging;
 use operand::{OperandMaps, Read};
 
+/// Bytes of one copy: always 16.
+const COPY_BYTES: i64 = 16;
+
 /// Blocks of one column of C that run one after another, so that they share tiles of B in the cache.
 const GROUP: u64 = 8;
 
@@ -120,11 +123,6 @@ impl MmaPlan {
         }
     }
 
-    /// Bytes of one copy: all of 16.
-    fn copy_bytes(&self) -> i64 {
-        16
-    }
-
     fn thread_count(&self) -> i64 {
         32 * self.warps.0 * self.warps.1
     }
@@ -132,7 +130,7 @@ impl MmaPlan {
     /// The maps for one choice of transposes.
     pub(crate) fn maps(&self, operands: Operands) -> Result<Maps, PlanError> {
         let atom = self.atom();
-        let copy = (self.thread_count(), self.copy_bytes());
+        let copy = (self.thread_count(), COPY_BYTES);
         let a = OperandMaps::new(
             &atom,
             true,
@@ -285,7 +283,7 @@ impl Plan for MmaPlan {
                 is_a,
             )?);
             proof.obligations.push(prove_vectors(copy, o)?);
-            let write = o.write_pattern(self.copy_bytes());
+            let write = o.write_pattern(COPY_BYTES);
             let pattern = o.read_pattern();
             for (name, p) in [(copy, write), (read, pattern)] {
                 let lanes = bytes_of(o, &p.elements);
@@ -396,7 +394,7 @@ impl MmaPlan {
         let is_copy = name.starts_with("copy");
         for moved in self.translations(o, is_copy) {
             let elements = if is_copy {
-                o.write_pattern(self.copy_bytes()).elements
+                o.write_pattern(COPY_BYTES).elements
             } else {
                 o.read_pattern().elements
             };

@@ -359,6 +359,10 @@ impl Kernel {
     }
 
     /// Closes the innermost region.
+    ///
+    /// # Panics
+    ///
+    /// Without an open region: a mistake of the emitter, not of its input.
     pub fn close_region(&mut self) {
         let inner = self.scopes.pop().expect("a region is open");
         let outer = &mut self.scope().body;
@@ -669,6 +673,10 @@ impl Kernel {
 
     /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
     /// everything it carries set to its initial value.
+    ///
+    /// # Panics
+    ///
+    /// Without an open loop: a mistake of the emitter, not of its input.
     pub fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
         let limit = self.operand(limit);
         let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
@@ -696,6 +704,10 @@ impl Kernel {
     }
 
     /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.
+    ///
+    /// # Panics
+    ///
+    /// Without an open loop: a mistake of the emitter, not of its input.
     pub fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
         let inner = self.scopes.pop().expect("a loop's scope is open");
         let outer = &mut self.scope().body;
@@ -713,6 +725,10 @@ impl Kernel {
     }
 
     /// Closes a loop that is left by a branch from its body.
+    ///
+    /// # Panics
+    ///
+    /// Without an open loop: a mistake of the emitter, not of its input.
     pub fn close_endless_loop(&mut self, handle: &LoopHandle) {
         let inner = self.scopes.pop().expect("a loop's scope is open");
         let outer = &mut self.scope().body;
