@@ -401,7 +401,7 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
         ],
         legend: legend(
             threads,
-            operands.iter().any(|operand| operand.letter.is_some()),
+            operands.iter().find(|operand| operand.letter.is_some()),
         ),
         panels,
         notes,
@@ -532,7 +532,7 @@ fn block(operand: &Operand, thread: u32, value: u32) -> Block {
     }
 }
 
-fn legend(threads: i64, holds: bool) -> Vec<LegendItem> {
+fn legend(threads: i64, example: Option<&Operand>) -> Vec<LegendItem> {
     if threads < 32 {
         return Vec::new();
     }
@@ -543,11 +543,17 @@ fn legend(threads: i64, holds: bool) -> Vec<LegendItem> {
         })
         .collect();
     let mut text = String::new();
-    if holds {
-        text.push_str("T5 a3 r1: value 3 of thread 5's fragment of A, in its register 1");
+    if let Some((letter, packed)) = example.and_then(|one| Some((one.letter?, one.packed))) {
+        text = format!("T5 {letter}3: value 3 of thread 5");
+        if packed > 1 {
+            text = format!(
+                "T5 {letter}3 r{}: value 3 of thread 5, in its register {0}",
+                3 / packed
+            );
+        }
     }
     if threads == 128 {
-        text.push_str("; colours repeat for the four warps, one below the other");
+        text.push_str("; colours repeat with the four warps, one below the other");
     }
     if !text.is_empty() {
         items.push(LegendItem {

@@ -120,7 +120,7 @@ fn show(args: &ShowArgs) -> Outcome {
     // The terminal shows less than a file does.
     let narrow = !drawn && !args.json;
     let scene = if let Some(name) = &args.atom {
-        let limit = if narrow { TERMINAL_ROWS } else { LIMIT };
+        let limit = if narrow { TERMINAL_ROWS } else { MOST };
         fragment::scene(&fragment::Request {
             name,
             operand: args.operand.as_deref(),

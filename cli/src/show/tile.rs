@@ -129,10 +129,17 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
     let mut notes = notes(request, &tile);
     let mut panels = Vec::new();
     if let Some((before, title)) = before(request, &tile) {
-        match panel(request, &tile, lanes.as_ref(), &before, "before", title) {
+        match panel(
+            request,
+            &tile,
+            lanes.as_ref(),
+            &before,
+            "before",
+            title.clone(),
+        ) {
             Ok((panel, _)) => panels.push(panel),
             Err((_, message)) => notes.push(format!(
-                "The access has no cost before the swizzle ({before}): {message}."
+                "No picture of {title} ({before}), where the access has no cost: {message}."
             )),
         }
     }
@@ -246,7 +253,10 @@ fn panel(
             let mut cell = Cell {
                 offset,
                 bank: Some(bank),
-                tint: (request.banks && touched.is_none()).then(|| tint_of(request.model, bank)),
+                tint: request.banks.then(|| match touched {
+                    Some(_) => tint_of(request.model, bank).pale(),
+                    None => tint_of(request.model, bank),
+                }),
                 block: None,
             };
             let hit = touched
@@ -504,7 +514,14 @@ fn legend(request: &Request, panels: &[Panel]) -> Vec<LegendItem> {
     let Some(cost) = panels.last().and_then(|panel| panel.cost.as_ref()) else {
         return items;
     };
-    items.push(item(Mark::Idle, "touched by no lane"));
+    if request.banks {
+        items.push(item(
+            Mark::Fill((0..4).map(|hue| Tint::new(hue, 0).pale()).collect()),
+            "pale: touched by no lane",
+        ));
+    } else {
+        items.push(item(Mark::Idle, "touched by no lane"));
+    }
     for phase in &cost.phases {
         items.push(item(
             Mark::Bar(phase.number),
