@@ -15,6 +15,8 @@ use super::scene::{Block, Panel, Scene};
 const MONO: f64 = 0.62;
 /// Em a letter of a sans-serif face, on average over a sentence.
 const SANS: f64 = 0.64;
+/// Letters of titles, sentences and the legend, in pixels.
+pub(crate) const TEXT: f64 = 13.0;
 /// Line height in em.
 pub(crate) const LINE: f64 = 1.2;
 /// Pixels at the left edge of a block that the bar of its phase takes.
@@ -30,6 +32,11 @@ pub(crate) fn mono_width(text: &str, size: f64) -> f64 {
 /// Pixels that `text` takes at most in a sans-serif face of `size` pixels.
 pub(crate) fn sans_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * SANS
+}
+
+/// How many letters of a sans-serif face fit into `width` pixels.
+pub(crate) fn letters(width: f64, size: f64) -> usize {
+    (width / sans_width("x", size)) as usize
 }
 
 /// Sizes in pixels, the same for all panels of a picture.

@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::canvas::{Canvas, escape, rectangle, short, stroke};
 use super::fit::{
-    BAR, LINE, Lettering, Metrics, edges, label, lettering, metrics, mono_width, sans_width,
+    BAR, LINE, Lettering, Metrics, TEXT, edges, label, lettering, letters, metrics, mono_width,
     tick_step, wrap,
 };
-use super::palette::{self, FAINT, IDLE, INK, PAPER, Rgb, Tint, hex, phase_rgb};
-use super::scene::{Axis, Kind, LegendItem, Mark, Panel, Scene, Span};
+use super::legend::draw_legend;
+use super::palette::{self, FAINT, IDLE, INK, PAPER, Tint, hex, phase_rgb};
+use super::scene::{Axis, Kind, Panel, Scene, Span};
 
 /// Space around the picture and between panels.
 const MARGIN: f64 = 24.0;
 /// Letters of the axes.
 const AXIS: f64 = 11.0;
-/// Letters of titles, notes, legend.
-const TEXT: f64 = 13.0;
 /// Letters of layouts below titles.
 const CODE: f64 = 12.0;
 /// Letters of the heading.
@@ -27,14 +27,6 @@ const HEAD: f64 = 19.0;
 const BROAD: f64 = 2400.0;
 /// The least width of a panel, for the sake of the sentences below it.
 const NARROW: f64 = 380.0;
-
-/// `text` with what XML would misread replaced.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
 
 /// The style sheet of the classes used.
 pub(crate) fn style(sizes: &Metrics) -> String {
@@ -55,68 +47,6 @@ pub(crate) fn style(sizes: &Metrics) -> String {
          .tw .l{{font:600 {}px {mono};text-anchor:middle}}",
         sizes.offset, sizes.offset, sizes.offset, sizes.label
     )
-}
-
-/// SVG elements in the making.
-#[derive(Default)]
-struct Canvas {
-    out: String,
-}
-
-impl Canvas {
-    fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
-        // Writing to a String never fails.
-        let _ = write!(
-            self.out,
-            r#"<text class="{class}" x="{}" y="{}">{}</text>"#,
-            short(x),
-            short(y),
-            escape(text)
-        );
-        self.out.push('\n');
-    }
-
-    fn path(&mut self, d: &str, attributes: &str) {
-        if !d.is_empty() {
-            let _ = writeln!(self.out, r#"<path d="{d}" {attributes}/>"#);
-        }
-    }
-
-    /// Lines of text from `y` down, the first baseline within; returns where the next may start.
-    fn lines(&mut self, class: &str, size: f64, x: f64, y: f64, lines: &[String]) -> f64 {
-        let mut y = y;
-        for line in lines {
-            self.text(class, x, y + size, line);
-            y += (size * 1.35).round();
-        }
-        y
-    }
-}
-
-/// A number with at most one decimal.
-fn short(x: f64) -> String {
-    let text = format!("{x:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-}
-
-fn stroke(colour: Rgb, width: f64) -> String {
-    format!(
-        r#"fill="none" stroke="{}" stroke-width="{width}""#,
-        hex(colour)
-    )
-}
-
-/// A rectangle as part of a path.
-fn rectangle(d: &mut String, x: f64, y: f64, width: f64, height: f64) {
-    let _ = write!(
-        d,
-        "M{} {}h{}v{}h{}z",
-        short(x),
-        short(y),
-        short(width),
-        short(height),
-        short(-width)
-    );
 }
 
 /// Where a panel's parts lie.
@@ -140,10 +70,6 @@ fn axis_label(axis: &Axis, index: i64) -> String {
 fn widest_label(axis: &Axis, span: Span) -> f64 {
     let last = span.first + span.count as i64 - 1;
     mono_width(&axis_label(axis, last), AXIS)
-}
-
-fn letters(width: f64, size: f64) -> usize {
-    (width / sans_width("x", size)) as usize
 }
 
 fn code_letters(width: f64, size: f64) -> usize {
@@ -498,71 +424,6 @@ fn write_corners(
             text.text("c", x, y + sizes.height - 3.0, &number);
         }
     }
-}
-
-/// Legend items in lines; returns where the next thing may start.
-fn draw_legend(canvas: &mut Canvas, items: &[LegendItem], x: f64, y: f64, width: f64) -> f64 {
-    if items.is_empty() {
-        return y;
-    }
-    let (mut at, mut top) = (x, y);
-    let row = 24.0;
-    for item in items {
-        let mark = match &item.mark {
-            Mark::Fill(tints) => 14.0 * tints.len() as f64,
-            Mark::Idle => 16.0,
-            Mark::Bar(_) => BAR + 2.0,
-            Mark::Thick => 22.0,
-            Mark::None => 0.0,
-        };
-        let gap = if mark > 0.0 { 6.0 } else { 0.0 };
-        let lines = wrap(&item.text, letters(width - mark - gap, TEXT));
-        let widest = lines
-            .iter()
-            .map(|line| sans_width(line, TEXT))
-            .fold(0.0, f64::max);
-        if at > x && at + mark + gap + widest > x + width {
-            at = x;
-            top += row;
-        }
-        let mut d = String::new();
-        match &item.mark {
-            Mark::Fill(tints) => {
-                for (i, tint) in tints.iter().enumerate() {
-                    let mut d = String::new();
-                    rectangle(&mut d, at + 14.0 * i as f64, top + 1.0, 14.0, 14.0);
-                    canvas.path(
-                        &d,
-                        &format!(r#"fill="{}" stroke="{}""#, hex(tint.rgb()), hex(FAINT)),
-                    );
-                }
-            }
-            Mark::Idle => {
-                rectangle(&mut d, at, top + 1.0, 16.0, 14.0);
-                canvas.path(
-                    &d,
-                    &format!(r#"fill="{}" stroke="{}""#, hex(IDLE), hex(palette::LINE)),
-                );
-            }
-            Mark::Bar(phase) => {
-                rectangle(&mut d, at, top, BAR + 2.0, 16.0);
-                canvas.path(&d, &format!(r#"fill="{}""#, hex(phase_rgb(*phase))));
-            }
-            Mark::Thick => {
-                rectangle(&mut d, at + 1.0, top + 1.0, 19.0, 13.0);
-                canvas.path(&d, &stroke(INK, 3.0));
-            }
-            Mark::None => {}
-        }
-        let end = canvas.lines("s", TEXT, at + mark + gap, top, &lines);
-        if lines.len() > 1 {
-            at = x;
-            top = end + 6.0;
-        } else {
-            at += mark + gap + widest + 18.0;
-        }
-    }
-    if at > x { top + row } else { top }
 }
 
 /// The legend by itself, for a page.

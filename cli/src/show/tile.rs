@@ -7,6 +7,8 @@
 //! *Before and after.* A swizzled layout is drawn twice: without the swizzle and with it. A plain layout under an access is
 //! compared with the row-major tile of the same shape, unless it is that. `--before` chooses otherwise.
 
+use std::fmt::Write as _;
+
 use clap::ValueEnum;
 use tilewright::banks::BankModel;
 use tilewright::{Layout, Swizzle, Swizzled, equal_as_functions};
@@ -189,12 +191,11 @@ fn before(request: &Request, tile: &Tile) -> Option<(Swizzled, String)> {
     let inner = Swizzled::new(Swizzle::IDENTITY, layout.offset(), layout.layout()).ok()?;
     let swizzled = !layout.swizzle().is_identity();
     let chosen = match request.before {
-        Before::None => return None,
         Before::RowMajor => row_major,
         Before::Unswizzled => inner,
         Before::Auto if swizzled => inner,
         Before::Auto if request.access.is_some() && !is_row_major(layout) => row_major,
-        Before::Auto => return None,
+        Before::Auto | Before::None => return None,
     };
     let title = if is_row_major(&chosen) {
         "before: row-major"
@@ -389,10 +390,12 @@ fn facts(request: &Request, tile: &Tile) -> Vec<String> {
     let mut facts = vec![elem];
     if request.banks || request.access.is_some() {
         let model = request.model;
-        facts[0].push_str(&format!(
+        // Writing to a String never fails.
+        let _ = write!(
+            facts[0],
             "; {}: {} banks of {} bytes",
             model.name, model.banks, model.word_bytes
-        ));
+        );
     }
     if let Some(access) = request.access {
         facts.push(format!("access: {} @ {}", access.access, access.lanes));
