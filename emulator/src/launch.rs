@@ -115,6 +115,8 @@ pub struct Options {
     pub step_limit: u64,
     /// Findings to keep in the report.
     pub max_findings: usize,
+    /// Use only code that every machine has. The results are the same to the bit; it is slower.
+    pub portable: bool,
     /// Progress callback.
     pub progress: Option<Progress>,
 }
@@ -128,6 +130,7 @@ impl Default for Options {
             workers: 0,
             step_limit: 1 << 32,
             max_findings: 100,
+            portable: false,
             progress: None,
         }
     }
@@ -142,6 +145,7 @@ impl fmt::Debug for Options {
             .field("workers", &self.workers)
             .field("step_limit", &self.step_limit)
             .field("max_findings", &self.max_findings)
+            .field("portable", &self.portable)
             .field("progress", &self.progress.is_some())
             .finish()
     }

@@ -167,11 +167,17 @@ fn check(tile: Tile, patterns: &[Pattern], found: &Derivation, random: &mut Rand
     };
     let at = |row: i64, col: i64| found.at(tile, row, col);
     // Every element its own offset, all below the size it says.
-    let image: BTreeSet<i64> = (0..tile.rows)
-        .flat_map(|r| (0..tile.cols).map(move |c| at(r, c)))
-        .collect();
-    assert_eq!(image.len() as i64, tile.rows * tile.cols, "{}", context());
-    assert_eq!(image.last().unwrap() + 1, found.cosize, "{}", context());
+    let mut taken = vec![false; found.cosize as usize];
+    for row in 0..tile.rows {
+        for col in 0..tile.cols {
+            assert!(
+                !std::mem::replace(&mut taken[at(row, col) as usize], true),
+                "{}",
+                context()
+            );
+        }
+    }
+    assert_eq!(taken.last(), Some(&true), "{}", context());
     assert_eq!(
         found.bijective,
         found.cosize == tile.rows * tile.cols,
@@ -193,7 +199,8 @@ fn check(tile: Tile, patterns: &[Pattern], found: &Derivation, random: &mut Rand
             .filter(|&&e| e >= 0)
             .map(|e| (e / tile.cols, e % tile.cols))
             .collect();
-        let unit = (i64::from(pattern.access.bytes()) / tile.elem_bytes).max(1);
+        let aligned = tile.elem_bytes & -tile.elem_bytes;
+        let unit = (i64::from(pattern.access.bytes()) / aligned).max(1);
         let most = (
             active.iter().map(|a| a.0).max().unwrap(),
             active.iter().map(|a| a.1).max().unwrap(),
@@ -239,7 +246,7 @@ const TILES: [(i64, i64); 12] = [
     (8, 128),
     (128, 32),
     (64, 16),
-    (256, 64),
+    (32, 64),
     (256, 256),
     (48, 64),
     (64, 96),
@@ -258,7 +265,7 @@ fn a_thousand_random_derivations_survive_brute_force() {
             cols,
             elem_bytes: random.pick(&[1, 2, 2, 4, 4, 8, 16]),
         };
-        let tile = if rows * cols > 20_000 && case % 8 != 0 {
+        let tile = if rows * cols > 20_000 && case % 10 != 0 {
             Tile { rows: 64, ..tile }
         } else {
             tile
@@ -284,7 +291,7 @@ fn a_thousand_random_derivations_survive_brute_force() {
         }
     }
     println!("{statuses:?}");
-    assert!(statuses[0] > 200 && statuses[1] > 50, "{statuses:?}");
+    assert!(statuses[0] > 150 && statuses[1] > 150, "{statuses:?}");
 }
 
 #[test]
@@ -339,13 +346,13 @@ fn elements_of_any_width_up_to_16_bytes() {
                 cols,
                 elem_bytes,
             };
-            // A column, one lane a row: whole-word accesses that fit an element's alignment.
-            let width = (16_i64).min(elem_bytes & -elem_bytes).max(4);
+            // A column of rows and a row, by the widest access that an element is aligned to, but at least a word.
+            let aligned = elem_bytes & -elem_bytes;
+            let width = aligned.max(4);
             let access: Access = format!("ld.{}", 8 * width).parse().unwrap();
+            let unit = width / aligned;
             let elements: [i64; 32] = core::array::from_fn(|lane| lane as i64 * cols);
-            let row: [i64; 32] = core::array::from_fn(|lane| {
-                lane as i64 * (width / (elem_bytes & -elem_bytes)).max(1) % cols
-            });
+            let row: [i64; 32] = core::array::from_fn(|lane| lane as i64 * unit % cols);
             let patterns = [
                 Pattern { access, elements },
                 Pattern {
@@ -364,4 +371,91 @@ fn elements_of_any_width_up_to_16_bytes() {
             );
         }
     }
+}
+
+/// The least total over every F2-linear layout of 64 units of 16 bytes, by trying all 2^18 images of the six unit bits in the
+/// three bank bits.
+fn best_linear(tile: Tile, patterns: &[Pattern]) -> u32 {
+    let unit = 16 / tile.elem_bytes;
+    // Each phase as the units it asks for.
+    let phases: Vec<Vec<i64>> = patterns
+        .iter()
+        .flat_map(|p| {
+            p.elements.chunks(8).map(|c| {
+                c.iter()
+                    .map(|e| e / unit)
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    (0..1_u32 << 18)
+        .map(|images| {
+            let mut bank = [0_u32; 64];
+            for u in 1..64_usize {
+                let low = u.trailing_zeros();
+                bank[u] = bank[u & (u - 1)] ^ (images >> (3 * low) & 7);
+            }
+            phases
+                .iter()
+                .map(|phase| {
+                    let mut count = [0; 8];
+                    for &u in phase {
+                        count[bank[u as usize] as usize] += 1;
+                    }
+                    count.into_iter().max().unwrap_or(0)
+                })
+                .sum::<u32>()
+        })
+        .min()
+        .unwrap_or(0)
+}
+
+#[test]
+fn the_search_finds_the_linear_optimum() {
+    let mut random = Random(99);
+    let tile = Tile {
+        rows: 8,
+        cols: 64,
+        elem_bytes: 2,
+    };
+    let mut impossible = 0;
+    for case in 0..6 {
+        let patterns: Vec<Pattern> = (0..5)
+            .map(|_| {
+                // No pair rule, so that phases are always eight lanes; ldmatrix may repeat units.
+                let access = Access::LdMatrix {
+                    matrices: layout_core::banks::Matrices::X4,
+                    trans: false,
+                };
+                let images: Vec<i64> = (0..5).map(|_| random.below(64)).collect();
+                let elements = core::array::from_fn(|lane| {
+                    8 * if case % 2 == 0 {
+                        (0..5)
+                            .filter(|i| lane >> i & 1 == 1)
+                            .fold(0, |x, i| x ^ images[i])
+                    } else {
+                        random.below(64)
+                    }
+                });
+                Pattern { access, elements }
+            })
+            .collect();
+        let found = derive(tile, &patterns, Family::F2).unwrap();
+        assert!(
+            found.certificate.examined().all(|e| e.finished),
+            "{}",
+            found.certificate
+        );
+        assert_eq!(
+            found.wavefronts(),
+            best_linear(tile, &patterns),
+            "{patterns:?} {}",
+            found.certificate
+        );
+        assert_eq!(found.lower_bound, found.wavefronts());
+        impossible += usize::from(found.status == Status::Impossible);
+    }
+    assert!(impossible > 1);
 }

@@ -5,6 +5,8 @@
 //! writes there is seen.
 
 #[cfg(feature = "gpu")]
+mod bench;
+#[cfg(feature = "gpu")]
 mod device;
 #[cfg(feature = "emulator")]
 mod emulate;
@@ -12,8 +14,10 @@ mod matrix;
 mod reference;
 
 #[cfg(feature = "gpu")]
+pub use bench::{Comparison, compare};
+#[cfg(feature = "gpu")]
 pub use device::{DeviceError, DeviceRun, launch_on};
 #[cfg(feature = "emulator")]
 pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
 pub use matrix::Matrix;
-pub use reference::{Check, Inputs, check};
+pub use reference::{Check, Inputs, check, check_rows, tolerance};

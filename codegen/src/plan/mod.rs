@@ -17,7 +17,7 @@ pub use launch::{Argument, ArgumentValue, Launch};
 pub use obligation::{
     AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
 };
-pub use problem::{DataType, Gemm, Operands, ProblemError, Trans};
+pub use problem::{DataType, Element, Gemm, Operands, ProblemError, Trans};
 
 /// A layout of a plan, with what it means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,7 +117,7 @@ pub enum PlanError {
         /// What was asked for.
         asked: String,
         /// The plans there are.
-        known: Vec<&'static str>,
+        known: Vec<String>,
     },
     /// No architecture of this name.
     UnknownArch(String),
@@ -266,10 +266,13 @@ pub trait Plan: Send + Sync {
 
 /// All plans.
 pub fn plans() -> Vec<Box<dyn Plan>> {
-    crate::sgemm::SgemmPlan::ALL
+    let sgemm = crate::sgemm::SgemmPlan::ALL
         .iter()
-        .map(|p| Box::new(*p) as Box<dyn Plan>)
-        .collect()
+        .map(|p| Box::new(*p) as Box<dyn Plan>);
+    let mma = crate::mma::PLANS
+        .iter()
+        .map(|p| Box::new(*p) as Box<dyn Plan>);
+    sgemm.chain(mma).collect()
 }
 
 /// The plan of a name.
@@ -278,14 +281,12 @@ pub fn plans() -> Vec<Box<dyn Plan>> {
 ///
 /// [`PlanError::UnknownPlan`] with the names there are.
 pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
-    plans()
-        .into_iter()
-        .find(|p| p.name() == name)
-        .ok_or_else(|| PlanError::UnknownPlan {
+    let mut all = plans();
+    match all.iter().position(|p| p.name() == name) {
+        Some(i) => Ok(all.swap_remove(i)),
+        None => Err(PlanError::UnknownPlan {
             asked: name.to_owned(),
-            known: crate::sgemm::SgemmPlan::ALL
-                .iter()
-                .map(|p| p.label())
-                .collect(),
-        })
+            known: all.iter().map(|p| p.name()).collect(),
+        }),
+    }
 }

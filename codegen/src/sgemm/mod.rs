@@ -18,7 +18,7 @@ use layout_core::banks::Access;
 
 use crate::plan::{
     Arch, Argument, DataType, Emitted, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Proof, Refusal, Trans, prove_access, prove_bijection, prove_equal,
+    PlanError, ProblemError, Proof, Refusal, Trans, prove_access, prove_bijection, prove_equal,
 };
 use maps::{Maps, Side};
 
@@ -241,6 +241,11 @@ impl Plan for SgemmPlan {
 
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         problem.validate(LIMIT)?;
+        for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
+            if !(value as f32).is_finite() {
+                return Err(ProblemError::NotFinite(name).into());
+            }
+        }
         if problem.m == 0 || problem.n == 0 {
             return Ok(None);
         }

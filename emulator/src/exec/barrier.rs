@@ -129,7 +129,7 @@ pub(crate) fn arrive(
         });
         return false;
     }
-    if bar.aligned && active != w.live {
+    if bar.aligned && active != w.live && !w.let_go {
         let missing = w.live & !active;
         env.report(cx, FindingKind::Divergent, site, || {
             format!(
@@ -138,7 +138,7 @@ pub(crate) fn arrive(
                 lane_list(missing)
             )
         });
-    } else if bar.aligned && w.live != w.launched {
+    } else if bar.aligned && active == w.live && w.live != w.launched {
         let gone = w.launched & !w.live;
         env.report(cx, FindingKind::BarrierMismatch, site, || {
             format!("lanes {} of the warp have exited", lane_list(gone))

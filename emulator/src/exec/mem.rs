@@ -280,6 +280,7 @@ pub(crate) fn access(
     active: u32,
     store: bool,
 ) {
+    w.polls += u64::from(a.strong);
     match a.space {
         Space::Shared => shared(cx, env, w, pc, a, active, store, 0),
         Space::Global | Space::Const => {
@@ -867,6 +868,7 @@ pub(crate) fn atom(
     a: &Atom,
     active: u32,
 ) {
+    w.polls += 1;
     let bytes = u32::from(a.bytes);
     let at = addresses(w, a.address);
     let in_window = |l: usize| at[l].wrapping_sub(SHARED_WINDOW) < WINDOW;

@@ -85,7 +85,7 @@ impl<'a> Context<'a> {
             step_limit: options.step_limit,
             global_shadow: options.global_races.then(shadow),
             atomic_lock: Mutex::new(()),
-            simd: step::simd_available(),
+            simd: !options.portable && step::simd_available(),
         }
     }
 

@@ -65,12 +65,14 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
         if !runnable && !w.rotate() && !(w.serve_warp_sync() && w.rotate()) {
             return;
         }
-        // With several splits each gets a short turn, so that lanes spinning for others do not starve them.
-        let turn = if w.splits.len() > 1 && w.parts() > 1 {
+        // Once lanes have parted each split gets a short turn, so that lanes spinning for others do
+        // not starve them.
+        let turn = if w.nodes.len() > 1 {
             left.min(1024)
         } else {
             left
         };
+        let polls = w.polls;
         let used = run_split::<FUSED>(cx, env, w, turn);
         w.steps += u64::from(used);
         left = left.saturating_sub(used.max(1));
@@ -78,6 +80,9 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
             return;
         }
         if used >= turn {
+            if w.polls != polls {
+                w.let_waiting_go();
+            }
             w.rotate();
         }
     }

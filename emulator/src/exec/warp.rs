@@ -78,6 +78,10 @@ pub(crate) struct Warp {
     pub(crate) nodes: Vec<Node>,
     pub(crate) current: usize,
     pub(crate) steps: u64,
+    /// Atomics and strong loads executed: how lanes that spin for others are recognised.
+    pub(crate) polls: u64,
+    /// Lanes were let go from their meeting point without the others, because those seemed to spin.
+    pub(crate) let_go: bool,
     /// Local memory, lane after lane.
     pub(crate) local: Vec<u8>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
@@ -110,6 +114,8 @@ impl Warp {
             nodes: Vec::new(),
             current: 0,
             steps: 0,
+            polls: 0,
+            let_go: false,
             local: vec![0; p.local_bytes as usize * 32],
             copies: Vec::new(),
             groups: [0; 32],
@@ -159,6 +165,8 @@ impl Warp {
         });
         self.current = 0;
         self.steps = 0;
+        self.polls = 0;
+        self.let_go = false;
         self.local.fill(0);
         self.copies.clear();
         self.groups = [0; 32];
@@ -332,6 +340,28 @@ impl Warp {
                     state: State::Running,
                 });
                 return;
+            }
+            n = node.parent;
+        }
+    }
+
+    /// The current split spins, perhaps for lanes that wait at a meeting point for it: those go on without it.
+    ///
+    /// Example: the lane that got a lock waits after the loop in which the others try to get it.
+    pub(crate) fn let_waiting_go(&mut self) {
+        let mut n = self.splits[self.current].node;
+        while n != 0 {
+            let node = self.nodes[n as usize];
+            if node.arrived != 0 {
+                self.nodes[n as usize].total &= !node.arrived;
+                self.nodes[n as usize].arrived = 0;
+                self.add_split(Split {
+                    pc: node.meet,
+                    mask: node.arrived,
+                    node: node.parent,
+                    state: State::Running,
+                });
+                self.let_go = true;
             }
             n = node.parent;
         }

@@ -47,6 +47,53 @@ impl CopyAtom {
             self.dst.size()
         }
     }
+
+    /// The side in registers; for `cp.async`, which has none, either.
+    pub const fn registers(&self) -> Layout {
+        if self.stores { self.src } else { self.dst }
+    }
+
+    /// The side in memory that lanes address.
+    pub const fn memory(&self) -> Layout {
+        if self.stores { self.dst } else { self.src }
+    }
+
+    /// The same instruction on elements of another width: `ldmatrix` moves pairs of bytes, or halves of `tf32`, as well.
+    ///
+    /// ```
+    /// use layout_core::atoms;
+    /// assert_eq!(atoms::CP_ASYNC_16.recast(16).unwrap().elements(), 8);
+    /// assert_eq!(atoms::LDMATRIX_X4.recast(32).unwrap().dst.to_string(), "((4,8),(1,4)):((1,4),(1,32))");
+    /// assert!(atoms::LDMATRIX_X4_TRANS.recast(8).is_err()); // would tear pairs of bytes apart
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// An element that the instruction's unit is no multiple or divisor of, or that would be torn apart between lanes.
+    pub const fn recast(&self, element_bits: i64) -> Result<Self, LayoutError> {
+        let (old, new) = (self.element_bits, element_bits);
+        let src = attempt!(crate::recast(&self.src, old, new));
+        let dst = attempt!(crate::recast(&self.dst, old, new));
+        let lanes = [attempt!(src.get(0)).size(), attempt!(dst.get(0)).size()];
+        let mut side = 0;
+        while side < 2 {
+            if lanes[side] != self.threads {
+                return Err(LayoutError::NotDivisible {
+                    operation: "recast of a copy atom (element bits)",
+                    mode: side,
+                    value: new,
+                    divisor: old,
+                });
+            }
+            side += 1;
+        }
+        Ok(Self {
+            element_bits,
+            src,
+            dst,
+            ..*self
+        })
+    }
 }
 
 const ROWS_X1: Layout = tv("((8,4),8):((8,0),1)");

@@ -25,16 +25,15 @@
 //! cp.async; AMD R700 ISA manual, section 2.6.2. The tests restate the formulas and compare every lane and value.
 
 mod copy;
-mod lds;
 mod mma;
 mod wgmma;
 
+pub use crate::banks::r700::write_map as r700_lds_write;
 pub use copy::{
     COPY_ATOMS, CP_ASYNC_4, CP_ASYNC_8, CP_ASYNC_16, CopyAtom, LDMATRIX_X1, LDMATRIX_X1_TRANS,
     LDMATRIX_X2, LDMATRIX_X2_TRANS, LDMATRIX_X4, LDMATRIX_X4_TRANS, STMATRIX_X1, STMATRIX_X1_TRANS,
     STMATRIX_X2, STMATRIX_X2_TRANS, STMATRIX_X4, STMATRIX_X4_TRANS, vector_copy,
 };
-pub use lds::r700_lds_write;
 pub use mma::{
     MMA_ATOMS, MMA_M8N8K4_F64, MMA_M8N8K16_S8, MMA_M8N8K16_U8, MMA_M16N8K4_F64, MMA_M16N8K4_TF32,
     MMA_M16N8K8_BF16, MMA_M16N8K8_F16, MMA_M16N8K8_F16_F16, MMA_M16N8K8_F64, MMA_M16N8K8_TF32,

@@ -26,6 +26,7 @@ mod access;
 mod count;
 pub mod maxas;
 mod model;
+pub mod r700;
 pub mod registers;
 
 pub use access::{Access, Matrices, UnknownAccess};

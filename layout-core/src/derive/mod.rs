@@ -50,8 +50,8 @@ pub const MAX_PATTERNS: usize = 16;
 /// The largest extent of a tile.
 pub const MAX_EXTENT: i64 = 4096;
 
-/// Nodes that one search visits at most.
-const NODE_LIMIT: u64 = 400_000;
+/// Work that one search does at most: candidates times phases, about 5 ns each.
+const WORK_LIMIT: u64 = 4_000_000;
 
 /// A tile of shared memory: `rows` x `cols` elements, indexed row-major (`row * cols + col`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -378,7 +378,7 @@ fn examine(problem: &Problem, family: Family, bound: Option<u32>) -> Option<Outc
                     })
             });
             let images = if all { Images::All } else { Images::Units };
-            let found = search(problem, images, bound, problem.ideal, NODE_LIMIT);
+            let found = search(problem, images, bound, problem.ideal, WORK_LIMIT);
             let best = found.best.map(|(cost, image)| {
                 let plan = if all {
                     realize::matrix(problem, &image)

@@ -9,7 +9,7 @@
 //! ones (a rank lost, the cost doubled) or not. Sets of images are masks of 32 bits, so a step is a few words of arithmetic.
 //! Points that form no subspace are counted: those that agree on all unassigned bits already differ by a known amount.
 //!
-//! Costs only grow along a branch, so that a branch is cut when it reaches the best cost known. When the search finishes, the best
+//! A few hundred random greedy descents come first, since a good bound is worth more than a clever order. Costs only grow along a branch, so that a branch is cut when it reaches the best cost known. When the search finishes, the best
 //! it found is the optimum over every xor-linear layout (that keeps words whole): this is the certificate.
 //!
 //! Example: rows of 128 bytes read by `ldmatrix`: three row bits with A = their span, three dimensions (16-byte groups). The
@@ -60,6 +60,9 @@ struct State {
     costs: [u32; MAX_ALL_PHASES],
 }
 
+/// Random greedy descents before the exhaustive pass: a good bound early cuts most of the tree.
+const ATTEMPTS: u32 = 200;
+
 struct Search<'a> {
     items: &'a [Item],
     images: Images,
@@ -71,7 +74,11 @@ struct Search<'a> {
     bound: u32,
     target: u32,
     nodes: u64,
+    /// Work done and allowed: one unit is one item looked at for one candidate image, a point of an item that is counted being one too.
+    work: u64,
     limit: u64,
+    /// In a greedy descent the state of the generator that breaks ties (0: the first wins); nothing in the exhaustive pass.
+    greedy: Option<u32>,
 }
 
 /// `{ v ^ by : v in mask }`.
@@ -93,6 +100,13 @@ const fn translate(mask: u32, by: u32) -> u32 {
         m = m.rotate_left(16);
     }
     m
+}
+
+/// Marsaglia's generator; 0 stays 0.
+const fn xorshift(seed: u32) -> u32 {
+    let x = seed ^ seed << 13;
+    let x = x ^ x >> 17;
+    x ^ x << 5
 }
 
 /// log2 of the words that stay together.
@@ -228,7 +242,9 @@ pub(super) fn search(
         bound,
         target,
         nodes: 0,
+        work: 0,
         limit,
+        greedy: None,
     };
     let mut state = State {
         spans: [1; MAX_ALL_PHASES],
@@ -238,6 +254,14 @@ pub(super) fn search(
         search.image[bit] = 1 << bit;
         search.assign(&mut state, bit, 1 << bit);
     }
+    for attempt in 0..=ATTEMPTS {
+        if search.bound <= target || search.work > limit / 8 {
+            break;
+        }
+        search.greedy = Some(attempt.wrapping_mul(0x9e37_79b9));
+        search.extend(&state, granule, 0);
+    }
+    search.greedy = None;
     search.extend(&state, granule, 0);
     let best = search.best.map(|keys| {
         let mut image = [0_u8; MAX_WORD_BITS];
@@ -328,6 +352,7 @@ impl Search<'_> {
     /// Assigns key bits from `bit` on; images so far span the first `used` dimensions above the granule.
     fn extend(&mut self, state: &State, bit: usize, used: usize) {
         self.nodes += 1;
+        self.work += 16;
         if bit == self.bits {
             let total = self.total(state);
             if total < self.bound {
@@ -365,8 +390,21 @@ impl Search<'_> {
                 j -= 1;
             }
         }
+        if let Some(seed) = self.greedy {
+            // One of the cheapest, and no way back.
+            let tied = candidates[..count]
+                .iter()
+                .take_while(|c| c.0 == candidates[0].0)
+                .count();
+            if tied > 0 {
+                let next = xorshift(seed);
+                self.greedy = Some(next);
+                candidates[0] = candidates[next as usize % tied];
+                count = 1;
+            }
+        }
         for &(cost, v) in &candidates[..count] {
-            if cost >= self.bound || self.bound <= self.target || self.nodes >= self.limit {
+            if cost >= self.bound || self.bound <= self.target || self.work >= self.limit {
                 return;
             }
             self.image[bit] = v as u8;
@@ -383,6 +421,7 @@ impl Search<'_> {
         self.image[bit] = v as u8;
         let mut total = 0;
         for (i, item) in self.items.iter().enumerate() {
+            self.work += 1;
             let mut cost = state.costs[i];
             if item.affine {
                 let vector = item.basis[bit];
@@ -394,6 +433,7 @@ impl Search<'_> {
                 }
             } else if item.keys[..item.len].iter().any(|key| key >> bit & 1 == 1) {
                 cost = self.points_cost(item, bit + 1);
+                self.work += 2 * item.len as u64;
             }
             total += item.weight * cost;
         }

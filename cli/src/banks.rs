@@ -1,0 +1,447 @@
+//! `tilewright banks`: wavefronts of captured warp accesses.
+//!
+//! A CSV names an access and an address for each lane in every row, as a trace or a profiler's script would write it:
+//!
+//! ```text
+//! op,lane0,lane1,…,lane31
+//! ld.32,0,128,256,…
+//! ```
+//!
+//! Addresses are byte offsets, -1 for an inactive lane; lanes that have no column are inactive. Rows are read, counted and written one at
+//! a time, so that a file of any length (or a pipe) works. Columns that are not ours are kept.
+//!
+//! The register models read register numbers in `lane0..lane2` for op `ffma`. A column `reuse` with flags such as `010` (slots a, b, c)
+//! feeds the operand reuse cache of the next row; wavefronts are then cycles.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+use tilewright::banks::registers::{Ffma, ReuseCache};
+use tilewright::banks::{Access, BankModel, LANES, MODELS, model_named, wavefronts};
+
+use crate::error::{CliError, Outcome, finish};
+
+/// Score captured warp accesses against a bank model
+#[derive(clap::Args)]
+pub(crate) struct BanksArgs {
+    /// Print one JSON value: an array with one object a row
+    #[arg(long)]
+    json: bool,
+    /// CSV with the columns op,lane0..lane31 (byte offsets, -1 inactive); `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    csv: PathBuf,
+    /// nvidia, amd-gcn, amd-r700, maxwell-registers, volta-registers
+    #[arg(long, default_value = "nvidia")]
+    model: String,
+}
+
+/// Runs `banks`.
+pub(crate) fn run(args: &BanksArgs) -> ExitCode {
+    finish(score(args), args.json)
+}
+
+/// What a column of the CSV is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Op,
+    Lane(usize),
+    Reuse,
+    Kept,
+}
+
+struct Header {
+    names: Vec<String>,
+    columns: Vec<Column>,
+}
+
+/// Keys of a row's JSON object that are ours; a column of that name is kept under `NAME_in`.
+const OURS: [&str; 4] = ["row", "op", "wavefronts", "ideal"];
+
+fn score(args: &BanksArgs) -> Outcome {
+    let Some(model) = model_named(&args.model) else {
+        let names: Vec<&str> = MODELS.iter().map(|m| m.name).collect();
+        return Err(CliError::usage(
+            "unknown_model",
+            format!(
+                "no bank model is called {}; there are {}",
+                args.model,
+                names.join(", ")
+            ),
+        ));
+    };
+    let input: Box<dyn BufRead> = if args.csv.as_os_str() == "-" {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(&args.csv).map_err(|error| CliError::io(&args.csv, &error))?;
+        Box::new(BufReader::new(file))
+    };
+    let mut lines = input.lines().enumerate().map(|(number, line)| {
+        line.map(|line| (number + 1, line))
+            .map_err(|error| CliError::io(&args.csv, &error))
+    });
+    let Some(first) = lines.next() else {
+        return Err(CliError::new(
+            "csv_header",
+            "the file is empty: a header op,lane0,… is expected",
+        ));
+    };
+    let header = Header::parse(&first?.1, model)?;
+    let mut report = Report::new(args.json, &header);
+    let mut cache = ReuseCache::new();
+    let mut row = 0;
+    for line in lines {
+        let counted = line.and_then(|(number, line)| {
+            if line.trim().is_empty() {
+                return Ok(None);
+            }
+            let fields = split(&line);
+            header
+                .count(&fields, model, &mut cache)
+                .map(|counts| Some((line.clone(), fields, counts)))
+                .map_err(|(code, message)| CliError::new(code, format!("line {number}: {message}")))
+        });
+        match counted {
+            Ok(None) => {}
+            Ok(Some((line, fields, (op, count, ideal)))) => {
+                if report.row(row, &line, &fields, op, count, ideal).is_err() {
+                    // The reader has gone away: it has seen what it wanted.
+                    return Ok(ExitCode::SUCCESS);
+                }
+                row += 1;
+            }
+            Err(error) => return report.fail(&error),
+        }
+    }
+    report.end(row);
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Header {
+    fn parse(line: &str, model: &BankModel) -> Result<Self, CliError> {
+        let names = split(line.trim_start_matches('\u{feff}'));
+        let lanes = if model.registers { 3 } else { LANES };
+        let columns: Vec<Column> = names
+            .iter()
+            .map(|name| match name.as_str() {
+                "op" => Ok(Column::Op),
+                "reuse" if model.registers => Ok(Column::Reuse),
+                _ => match name.strip_prefix("lane").map(str::parse::<usize>) {
+                    Some(Ok(lane)) if lane < LANES => Ok(Column::Lane(lane)),
+                    Some(Ok(lane)) => Err(CliError::new(
+                        "csv_header",
+                        format!(
+                            "column lane{lane}: lanes go from lane0 to lane{}",
+                            lanes - 1
+                        ),
+                    )),
+                    _ => Ok(Column::Kept),
+                },
+            })
+            .collect::<Result<_, _>>()?;
+        for (i, column) in columns.iter().enumerate() {
+            if *column != Column::Kept && columns[..i].contains(column) {
+                return Err(CliError::new(
+                    "csv_header",
+                    format!("column {} occurs twice", names[i]),
+                ));
+            }
+        }
+        for (needed, name) in [(Column::Op, "op"), (Column::Lane(0), "lane0")] {
+            if !columns.contains(&needed) {
+                return Err(CliError::new(
+                    "csv_header",
+                    format!(
+                        "the header lacks the column {name}; it needs op,lane0,…,lane{}",
+                        lanes - 1
+                    ),
+                ));
+            }
+        }
+        Ok(Self { names, columns })
+    }
+
+    /// The access of a row, its wavefronts and its ideal; or a code and a message.
+    fn count(
+        &self,
+        fields: &[String],
+        model: &BankModel,
+        cache: &mut ReuseCache,
+    ) -> Result<(Access, u32, u32), (&'static str, String)> {
+        if fields.len() != self.columns.len() {
+            return Err((
+                "csv_row",
+                format!(
+                    "{} fields, the header has {}",
+                    fields.len(),
+                    self.columns.len()
+                ),
+            ));
+        }
+        let mut access = None;
+        let mut addresses = [-1_i64; LANES];
+        let mut reuse = None;
+        for ((field, column), name) in fields.iter().zip(&self.columns).zip(&self.names) {
+            let field = field.trim();
+            match *column {
+                Column::Op => {
+                    access = Some(
+                        field
+                            .parse::<Access>()
+                            .map_err(|error| (error.code(), format!("op {field:?}: {error}")))?,
+                    );
+                }
+                Column::Lane(lane) => {
+                    addresses[lane] = field.parse().map_err(|_| {
+                        (
+                            "csv_row",
+                            format!("{name} is {field:?}: an integer is expected"),
+                        )
+                    })?;
+                }
+                Column::Reuse => reuse = Some(flags(field)?),
+                Column::Kept => {}
+            }
+        }
+        let Some(access) = access else {
+            return Err(("csv_row", "no op".to_owned()));
+        };
+        let count = wavefronts(model, access, &addresses)
+            .map_err(|error| (error.code(), error.to_string()))?;
+        let Some(reuse) = reuse else {
+            return Ok((access, count.wavefronts, count.ideal));
+        };
+        let mut sources = [0; 3];
+        for (source, &register) in sources.iter_mut().zip(&addresses) {
+            *source = u16::try_from(register).map_err(|_| {
+                (
+                    "csv_row",
+                    "with a reuse column all three operands must be registers".to_owned(),
+                )
+            })?;
+        }
+        let stalls = cache.issue(model, &Ffma::new(sources).reusing(reuse));
+        Ok((access, stalls + 1, 1))
+    }
+}
+
+fn flags(field: &str) -> Result<[bool; 3], (&'static str, String)> {
+    let mut flags = [false; 3];
+    let bytes = field.as_bytes();
+    if bytes.len() != 3 || !bytes.iter().all(|b| matches!(b, b'0' | b'1')) {
+        return Err((
+            "csv_row",
+            format!("reuse is {field:?}: three flags such as 010 are expected"),
+        ));
+    }
+    for (flag, byte) in flags.iter_mut().zip(bytes) {
+        *flag = *byte == b'1';
+    }
+    Ok(flags)
+}
+
+/// The fields of a CSV line; quotes may enclose a field, and a quote within is doubled.
+fn split(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    let mut characters = line.trim_end_matches(['\r', '\n']).chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                push(&mut fields, '"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            _ => push(&mut fields, c),
+        }
+    }
+    fields
+}
+
+fn push(fields: &mut [String], c: char) {
+    if let Some(field) = fields.last_mut() {
+        field.push(c);
+    }
+}
+
+/// Writes rows as they come: an array of objects, or the CSV with two more columns.
+struct Report<'a> {
+    json: bool,
+    header: &'a Header,
+    out: BufWriter<io::StdoutLock<'static>>,
+    rows: u64,
+    conflicts: u64,
+    total: u64,
+    ideal: u64,
+}
+
+impl<'a> Report<'a> {
+    fn new(json: bool, header: &'a Header) -> Self {
+        let out = BufWriter::new(io::stdout().lock());
+        Self {
+            json,
+            header,
+            out,
+            rows: 0,
+            conflicts: 0,
+            total: 0,
+            ideal: 0,
+        }
+    }
+
+    fn row(
+        &mut self,
+        row: u64,
+        line: &str,
+        fields: &[String],
+        op: Access,
+        count: u32,
+        ideal: u32,
+    ) -> io::Result<()> {
+        if self.json {
+            let mut object = Map::new();
+            object.insert("row".to_owned(), json!(row));
+            object.insert("op".to_owned(), json!(op.name()));
+            object.insert("wavefronts".to_owned(), json!(count));
+            object.insert("ideal".to_owned(), json!(ideal));
+            for ((name, column), field) in self
+                .header
+                .names
+                .iter()
+                .zip(&self.header.columns)
+                .zip(fields)
+            {
+                if *column == Column::Kept {
+                    let key = if OURS.contains(&name.as_str()) {
+                        format!("{name}_in")
+                    } else {
+                        name.clone()
+                    };
+                    let value = field
+                        .parse::<i64>()
+                        .map_or_else(|_| json!(field), |n| json!(n));
+                    object.insert(key, value);
+                }
+            }
+            self.out
+                .write_all(if self.rows == 0 { b"[" } else { b",\n" })?;
+            write!(self.out, "{}", Value::Object(object))?;
+        } else {
+            if self.rows == 0 {
+                writeln!(
+                    self.out,
+                    "{},model_wavefronts,model_ideal",
+                    self.header.names.join(",")
+                )?;
+            }
+            writeln!(self.out, "{},{count},{ideal}", line.trim_end())?;
+        }
+        self.rows += 1;
+        self.conflicts += u64::from(count > ideal);
+        self.total += u64::from(count);
+        self.ideal += u64::from(ideal);
+        Ok(())
+    }
+
+    fn end(&mut self, rows: u64) {
+        // A reader that has gone away has seen what it wanted.
+        let _ = match (self.json, self.rows) {
+            (true, 0) => writeln!(self.out, "[]"),
+            (true, _) => writeln!(self.out, "]"),
+            (false, 0) => writeln!(
+                self.out,
+                "{},model_wavefronts,model_ideal",
+                self.header.names.join(",")
+            ),
+            (false, _) => Ok(()),
+        };
+        let _ = self.out.flush();
+        if !self.json {
+            eprintln!(
+                "{rows} accesses, {} with conflicts; {} wavefronts, {} without conflicts",
+                self.conflicts, self.total, self.ideal
+            );
+        }
+    }
+
+    /// Ends on an error. Rows that are out already stay, and the array is closed with the error as its last value, so that what is on
+    /// standard output is one JSON value in any case.
+    fn fail(mut self, error: &CliError) -> Outcome {
+        if !self.json || self.rows == 0 {
+            let _ = self.out.flush();
+            return Err(error.clone());
+        }
+        let _ = writeln!(self.out, ",\n{}]", error.to_json());
+        let _ = self.out.flush();
+        Ok(ExitCode::from(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright::banks::{MAXWELL_REGISTERS, NVIDIA};
+
+    #[test]
+    fn fields_may_be_quoted() {
+        assert_eq!(
+            split("ld.32,\"a, \"\"b\"\"\",3\r\n"),
+            ["ld.32", "a, \"b\"", "3"]
+        );
+        assert_eq!(split(""), [""]);
+    }
+
+    #[test]
+    fn headers_are_checked() {
+        for (line, fragment) in [
+            ("lane0,lane1", "lacks the column op"),
+            ("op,lane1", "lacks the column lane0"),
+            ("op,lane0,lane0", "twice"),
+            ("op,lane0,lane32", "lane31"),
+        ] {
+            let Err(error) = Header::parse(line, &NVIDIA) else {
+                panic!("{line} must be refused");
+            };
+            assert!(
+                error.to_json().to_string().contains(fragment),
+                "{line}: {error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_are_counted_or_refused() {
+        let Ok(header) = Header::parse("kernel,op,lane0,lane1", &NVIDIA) else {
+            panic!("a good header");
+        };
+        let count = |line: &str| header.count(&split(line), &NVIDIA, &mut ReuseCache::new());
+        assert_eq!(count("k,ld.32,0,128"), Ok((Access::Ld32, 2, 1)));
+        assert_eq!(count("k,ld.32,0,-1"), Ok((Access::Ld32, 1, 1)));
+        assert_eq!(
+            count("k,ld.33,0,-1").map_err(|e| e.0),
+            Err("unknown_access")
+        );
+        assert_eq!(count("k,ld.64,0,4").map_err(|e| e.0), Err("misaligned"));
+        assert_eq!(count("k,ld.32,0").map_err(|e| e.0), Err("csv_row"));
+        assert_eq!(count("k,ld.32,0,x").map_err(|e| e.0), Err("csv_row"));
+    }
+
+    #[test]
+    fn the_reuse_column_feeds_the_next_row() {
+        let Ok(header) = Header::parse("op,lane0,lane1,lane2,reuse", &MAXWELL_REGISTERS) else {
+            panic!("a good header");
+        };
+        let mut cache = ReuseCache::new();
+        let mut count = |line: &str| {
+            header
+                .count(&split(line), &MAXWELL_REGISTERS, &mut cache)
+                .map(|c| c.1)
+        };
+        assert_eq!(count("ffma,65,72,2,010"), Ok(1));
+        assert_eq!(count("ffma,64,72,1,000"), Ok(1));
+        assert_eq!(count("ffma,64,72,1,000"), Ok(2));
+    }
+}

@@ -1,0 +1,106 @@
+//! Lane-instructions a second on one core, with and without the sanitizer: a 256³ single-precision matrix product.
+//!
+//! Divan counts items; an item is one lane executing one instruction.
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
+
+fn main() {
+    divan::main();
+}
+
+const N: u32 = 256;
+
+struct Case {
+    module: Module,
+    memory: GlobalMemory,
+    launch: Launch,
+    kernel: &'static str,
+}
+
+fn case(text: &str, kernel: &'static str, grid: [u32; 3], block: [u32; 3]) -> Case {
+    let module = Module::parse(text).expect("valid PTX");
+    let mut memory = GlobalMemory::new();
+    let bytes = u64::from(N * N) * 4;
+    let [a, b, c] = [0; 3].map(|_| memory.alloc(bytes, 256).expect("an allocation"));
+    let data: Vec<u8> = (0..N * N)
+        .flat_map(|i| ((i % 17) as f32 - 8.0).to_le_bytes())
+        .collect();
+    memory.write(a, &data).expect("a write");
+    memory.write(b, &data).expect("a write");
+    let args = vec![
+        Arg::Ptr(a),
+        Arg::Ptr(b),
+        Arg::Ptr(c),
+        Arg::U32(N),
+        Arg::U32(N),
+        Arg::U32(N),
+    ];
+    Case {
+        module,
+        memory,
+        launch: Launch {
+            grid,
+            block,
+            args,
+            ..Launch::default()
+        },
+        kernel,
+    }
+}
+
+fn bench(bencher: Bencher<'_, '_>, mut case: Case, sanitize: bool, workers: usize) {
+    let options = Options {
+        sanitize,
+        workers,
+        ..Options::default()
+    };
+    let mut go = || {
+        run(
+            &case.module,
+            case.kernel,
+            &case.launch,
+            &mut case.memory,
+            &options,
+        )
+        .expect("a possible launch")
+    };
+    let lanes = go().counters.lane_instructions;
+    bencher
+        .counter(ItemsCount::new(lanes))
+        .bench_local(|| black_box(go()));
+}
+
+fn tiled() -> Case {
+    case(
+        include_str!("../tests/fixtures/sgemm_tiled.ptx"),
+        "sgemm_tiled",
+        [N / 64, N / 64, 1],
+        [64, 1, 1],
+    )
+}
+
+fn naive() -> Case {
+    case(
+        include_str!("../tests/fixtures/sgemm_naive.ptx"),
+        "sgemm_naive",
+        [N / 16, N / 16, 1],
+        [16, 16, 1],
+    )
+}
+
+#[divan::bench(args = [true, false])]
+fn tiled_one_core(bencher: Bencher<'_, '_>, sanitize: bool) {
+    bench(bencher, tiled(), sanitize, 1);
+}
+
+#[divan::bench]
+fn tiled_all_cores(bencher: Bencher<'_, '_>) {
+    bench(bencher, tiled(), true, 0);
+}
+
+#[divan::bench(args = [true, false])]
+fn naive_one_core(bencher: Bencher<'_, '_>, sanitize: bool) {
+    bench(bencher, naive(), sanitize, 1);
+}

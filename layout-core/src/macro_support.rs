@@ -1,0 +1,98 @@
+//! What macro expansions call. Not part of the interface: it may change in any release.
+
+use crate::banks::Wavefronts;
+use crate::composed::composition_swizzled;
+use crate::derive::{Pattern, Tile, recount};
+use crate::error::expect;
+use crate::layout::Layout;
+use crate::message::Message;
+use crate::proof::injective;
+use crate::swizzle::Swizzle;
+use crate::swizzled::Swizzled;
+use crate::typed::Function;
+
+/// A constant in `layout!`: a `Layout`, a `Swizzled`, or (on the left) a `Swizzle`.
+#[derive(Clone, Copy)]
+pub struct LayoutOperand<T>(pub T);
+
+impl LayoutOperand<Layout> {
+    /// The operand as a function.
+    pub const fn function(self) -> Function {
+        Function::Layout(Swizzled::plain(self.0))
+    }
+
+    /// The operand as a layout.
+    pub const fn layout(self) -> Swizzled {
+        Swizzled::plain(self.0)
+    }
+}
+
+impl LayoutOperand<Swizzled> {
+    /// The operand as a function.
+    pub const fn function(self) -> Function {
+        Function::Layout(self.0)
+    }
+
+    /// The operand as a layout.
+    pub const fn layout(self) -> Swizzled {
+        self.0
+    }
+}
+
+impl LayoutOperand<Swizzle> {
+    /// The operand as a function.
+    pub const fn function(self) -> Function {
+        Function::Swizzle(self.0)
+    }
+}
+
+/// `outer ∘ inner`, or a compile error.
+#[track_caller]
+pub const fn compose(outer: Function, inner: Swizzled) -> Swizzled {
+    if let (Function::Layout(outer), Some(plain)) = (&outer, inner.as_plain()) {
+        return expect(composition_swizzled(outer, &plain));
+    }
+    crate::typed::compose(&outer, &inner)
+}
+
+/// `offset o inner`, or a compile error.
+#[track_caller]
+pub const fn offset(offset: i64, inner: Swizzled) -> Swizzled {
+    assert!(
+        inner.swizzle().is_identity(),
+        "an offset stands inside the swizzle: write `Sw<B,M,S> o offset o layout`"
+    );
+    let Some(sum) = inner.offset().checked_add(offset) else {
+        panic!("the offsets do not fit in 64 bits")
+    };
+    expect(Swizzled::new(Swizzle::IDENTITY, sum, inner.layout()))
+}
+
+/// Counts the wavefronts of one access again, from the addresses, and refuses more than `expected`.
+#[track_caller]
+pub const fn verify_access(tile: Tile, pattern: &Pattern, layout: &Swizzled, expected: u32) {
+    let wavefronts = match recount(tile, pattern, layout) {
+        Ok(Wavefronts { wavefronts, .. }) => wavefronts,
+        Err(_) => panic!("a derived layout gives misaligned addresses"),
+    };
+    assert!(
+        wavefronts == expected,
+        "{}",
+        Message::new()
+            .text("a derived layout takes ")
+            .int(wavefronts as i64)
+            .text(" wavefronts where ")
+            .int(expected as i64)
+            .text(" were derived")
+            .as_str()
+    );
+}
+
+/// Refuses a derived layout that sends two elements of the tile to one place.
+#[track_caller]
+pub const fn verify_injective(layout: &Swizzled) {
+    assert!(
+        injective(layout).is_ok(),
+        "a derived layout sends two elements of its tile to one place"
+    );
+}

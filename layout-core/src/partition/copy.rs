@@ -1,0 +1,316 @@
+//! `TiledCopy`: a copy instruction repeated over threads and over a larger tile.
+//!
+//! A tiled copy is a thread-value layout of *registers*: `(thread, value) ->` coordinate of the tile, value counting what the
+//! thread has in registers, in order. The atom says how its two sides number the block that one instruction moves; the side
+//! in registers is the reference, so the other side is `register numbering⁻¹ ∘ that side`.
+//!
+//! ```text
+//! tv            (threads, values)                -> tile
+//! by the atom   ((AtomThr,AtomVal),(RestThr,RestVal))
+//! other side    ((SideThr,SideVal),(RestThr,RestVal))
+//! regrouped     ((SideThr,RestThr),(SideVal,RestVal))      = what tidfrg composes the tile with
+//! ```
+//!
+//! For `cp.async` and vectors, one thread and both sides alike, this is the thread-value layout itself. For `ldmatrix` the
+//! source side has in `SideThr` who points where, and in `SideVal` the eight elements of the row pointed at.
+
+use super::mma::compose_first;
+use super::{Operand, TiledMma};
+use super::{beside, in_range, moved};
+use crate::atoms::CopyAtom;
+use crate::composition::{Tiler, composition};
+use crate::divide::{logical_divide, zipped_divide};
+use crate::error::{LayoutError, attempt};
+use crate::int_tuple::IntTuple;
+use crate::inverse::right_inverse;
+use crate::layout::{Layout, LayoutBuilder};
+use crate::product::raked_product;
+use crate::properties::is_bijective;
+use crate::relations::product_each;
+use crate::swizzled::Swizzled;
+
+/// A copy atom laid over a tile by many threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[must_use]
+pub struct TiledCopy {
+    atom: CopyAtom,
+    /// `(thread, value) -> tile coordinate`, values in registers.
+    tv: Layout,
+    /// Extents of the tile.
+    tile: IntTuple,
+    /// How the values of one tile split into the modes of a fragment: `(V)` or `(V, Rest0, Rest1)`.
+    values: IntTuple,
+}
+
+impl TiledCopy {
+    /// Threads laid over the tile by `threads` (`coordinate -> thread`), each with a block of values by `values`
+    /// (`coordinate -> value`): CuTe's `make_tiled_copy`. The tile is the raked product of the two.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledCopy, atoms};
+    /// // 32x8 threads over K-major rows, 8 halves (16 bytes) each: a tile of 32x64.
+    /// let threads = Layout::parse("(32,8):(8,1)").unwrap();
+    /// let values = Layout::parse("(1,8):(0,1)").unwrap();
+    /// let atom = atoms::CP_ASYNC_16.recast(16).unwrap();
+    /// let copy = TiledCopy::new(atom, &threads, &values).unwrap();
+    /// assert_eq!(copy.tile().to_string(), "(32,64)");
+    /// assert_eq!(copy.threads(), 256);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Layouts that are not bijective onto their sizes, or that the atom's threads and values do not divide.
+    pub const fn new(
+        atom: CopyAtom,
+        threads: &Layout,
+        values: &Layout,
+    ) -> Result<Self, LayoutError> {
+        let (t, v) = (threads.size(), values.size());
+        let mut side = 0;
+        while side < 2 {
+            let layout = if side == 0 { threads } else { values };
+            if !is_bijective(layout) {
+                return Err(LayoutError::NotDivisible {
+                    operation: "threads and values of a tiled copy, each of them once (cosize by size)",
+                    mode: side,
+                    value: layout.cosize(),
+                    divisor: layout.size(),
+                });
+            }
+            side += 1;
+        }
+        let product = attempt!(raked_product(threads, values));
+        let inverse = attempt!(right_inverse(&product));
+        let tv = attempt!(composition(&inverse, &attempt!(Layout::col_major(&[t, v]))));
+        Self::from_tv(atom, tv, attempt!(product_each(&product.shape())))
+    }
+
+    /// The copy with the thread-value layout `tv` over a tile of extents `tile` (flat).
+    ///
+    /// # Errors
+    ///
+    /// A thread-value layout that the atom's threads and values do not divide.
+    pub const fn from_tv(atom: CopyAtom, tv: Layout, tile: IntTuple) -> Result<Self, LayoutError> {
+        let values = IntTuple::int(attempt!(tv.get(1)).size());
+        let copy = Self {
+            atom,
+            tv,
+            tile,
+            values,
+        };
+        match copy.side(&copy.atom.src) {
+            Ok(_) => Ok(copy),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The copy that fills (or empties) what `mma` has in registers of an operand, tile by tile.
+    ///
+    /// # Errors
+    ///
+    /// A fragment that the atom does not divide: of fewer values, or in another order of threads.
+    pub const fn for_operand(
+        atom: CopyAtom,
+        mma: &TiledMma,
+        operand: Operand,
+    ) -> Result<Self, LayoutError> {
+        let tv = attempt!(mma.layout_tv(operand));
+        let (first, second) = mma.operand_shape(operand);
+        let held = attempt!(tv.get(1));
+        let rest = attempt!(held.get(1));
+        let mut copy = attempt!(Self::from_tv(
+            atom,
+            tv,
+            attempt!(IntTuple::flat(&[first, second]))
+        ));
+        copy.values = attempt!(IntTuple::flat(&[
+            attempt!(held.get(0)).size(),
+            attempt!(rest.get(0)).size(),
+            attempt!(rest.get(1)).size(),
+        ]));
+        Ok(copy)
+    }
+
+    /// The instruction.
+    pub const fn atom(&self) -> CopyAtom {
+        self.atom
+    }
+
+    /// `(thread, value) ->` colexicographic coordinate of the tile, values as in registers.
+    pub const fn layout_tv(&self) -> Layout {
+        self.tv
+    }
+
+    /// Extents of the tile.
+    pub const fn tile(&self) -> IntTuple {
+        self.tile
+    }
+
+    /// Number of threads.
+    pub const fn threads(&self) -> i64 {
+        match self.tv.get(0) {
+            Ok(threads) => threads.size(),
+            Err(_) => 0,
+        }
+    }
+
+    /// `((SideThr,RestThr),(SideVal,RestVal)) -> tile coordinate` for one side of the atom.
+    const fn side(&self, side: &Layout) -> Result<Layout, LayoutError> {
+        let registers = self.atom.registers();
+        let atom_threads = attempt!(registers.get(0)).size();
+        let atom_values = attempt!(registers.get(1)).size();
+        let by_atom = attempt!(
+            attempt!(zipped_divide(
+                &self.tv,
+                &Tiler::Modes(&[Tiler::Int(atom_threads), Tiler::Int(atom_values)])
+            ))
+            .exact()
+        );
+        let to_registers = attempt!(composition(&attempt!(right_inverse(&registers)), side));
+        let other = attempt!(compose_first(&by_atom, &to_registers));
+        let (block, rest) = (attempt!(other.get(0)), attempt!(other.get(1)));
+        Layout::tuple(&[
+            attempt!(Layout::tuple(&[
+                attempt!(block.get(0)),
+                attempt!(rest.get(0))
+            ])),
+            attempt!(Layout::tuple(&[
+                attempt!(block.get(1)),
+                attempt!(rest.get(1))
+            ])),
+        ])
+    }
+
+    /// The source side over a tensor: `((SideThr,RestThr),(SideVal,RestVal),(Rest0,Rest1,…))`.
+    ///
+    /// # Errors
+    ///
+    /// A tile that does not divide the tensor; strides that do not compose.
+    pub const fn tidfrg_s(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+        self.tidfrg(&self.atom.src, tensor)
+    }
+
+    /// The destination side over a tensor; see [`tidfrg_s`](Self::tidfrg_s).
+    ///
+    /// # Errors
+    ///
+    /// As [`tidfrg_s`](Self::tidfrg_s).
+    pub const fn tidfrg_d(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+        self.tidfrg(&self.atom.dst, tensor)
+    }
+
+    const fn tidfrg(&self, side: &Layout, tensor: &Layout) -> Result<Layout, LayoutError> {
+        let divided = attempt!(attempt!(zipped_divide(tensor, &Tiler::Tuple(&self.tile))).exact());
+        let split = attempt!(composition(
+            &attempt!(divided.get(0)),
+            &attempt!(self.side(side))
+        ));
+        Layout::tuple(&[
+            attempt!(split.get(0)),
+            attempt!(split.get(1)),
+            attempt!(divided.get(1)),
+        ])
+    }
+
+    /// The part of `thread`.
+    ///
+    /// # Errors
+    ///
+    /// A thread that does not exist.
+    pub const fn get_slice(&self, thread: i64) -> Result<ThreadCopy, LayoutError> {
+        attempt!(in_range(thread, self.threads()));
+        Ok(ThreadCopy {
+            copy: *self,
+            thread,
+        })
+    }
+
+    /// A fragment `(V, Rest0, Rest1)` of registers, as partitioned for the mma that this copy was
+    /// [made for](Self::for_operand), seen as the copy sees it: `((AtomVal,RestVal), Tiles0, Tiles1)`. Both name the same
+    /// registers, so a copy of mode 0 fills what the mma reads.
+    ///
+    /// # Errors
+    ///
+    /// A fragment that has not as many modes, or that the copy's tile does not divide.
+    pub const fn retile(&self, fragment: &Layout) -> Result<Layout, LayoutError> {
+        let atom_values = attempt!(self.atom.registers().get(1)).size();
+        if self.values.is_int() {
+            // One mode of values: only split it.
+            let values = attempt!(fragment.get(0));
+            let split =
+                attempt!(attempt!(logical_divide(&values, &Tiler::Int(atom_values))).exact());
+            return replace_first(fragment, &split);
+        }
+        let divided =
+            attempt!(attempt!(zipped_divide(fragment, &Tiler::Tuple(&self.values))).exact());
+        let block = attempt!(divided.get(0));
+        let values = attempt!(composition(
+            &block,
+            &attempt!(Layout::flat(
+                &[atom_values, block.size() / atom_values],
+                &[1, atom_values]
+            ))
+        ));
+        // rest = (1, Tiles0, Tiles1): the first mode is used up.
+        replace_first(&attempt!(divided.get(1)), &values)
+    }
+}
+
+/// `layout` with another mode 0.
+const fn replace_first(layout: &Layout, first: &Layout) -> Result<Layout, LayoutError> {
+    let mut builder = LayoutBuilder::new();
+    builder.open();
+    builder.append(first, first.root());
+    let mut i = 1;
+    while i < layout.rank() {
+        let mode = attempt!(layout.get(i));
+        builder.append(&mode, mode.root());
+        i += 1;
+    }
+    builder.close();
+    builder.finish()
+}
+
+/// One thread of a [`TiledCopy`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[must_use]
+pub struct ThreadCopy {
+    copy: TiledCopy,
+    thread: i64,
+}
+
+impl ThreadCopy {
+    /// What the thread's source operands stand for in a tensor: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledCopy::tidfrg_s`].
+    pub const fn partition_s(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+        self.partition(&self.copy.atom.src, tensor)
+    }
+
+    /// What the thread's destination operands stand for in a tensor: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledCopy::tidfrg_d`].
+    pub const fn partition_d(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+        self.partition(&self.copy.atom.dst, tensor)
+    }
+
+    const fn partition(&self, side: &Layout, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+        let split = attempt!(self.copy.tidfrg(side, &tensor.layout()));
+        let offset = attempt!(split.get(0)).index(self.thread);
+        let layout = attempt!(beside(&attempt!(split.get(1)), &attempt!(split.get(2))));
+        moved(tensor, offset, layout)
+    }
+
+    /// [`TiledCopy::retile`].
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledCopy::retile`].
+    pub const fn retile(&self, fragment: &Layout) -> Result<Layout, LayoutError> {
+        self.copy.retile(fragment)
+    }
+}

@@ -1,0 +1,389 @@
+//! `TiledMma`: a matrix instruction repeated over warps and over a larger tile.
+//!
+//! The atoms are laid over `(M, N, K)` by `atoms`, a layout from the atom's coordinate to its number; atom `j` is executed by
+//! threads `j·T .. (j+1)·T`, `T` being the atom's threads. A tensor over two of the axes is then cut three times:
+//!
+//! ```text
+//! C (M,N)  by the tile        ((tileM,restM),(tileN,restN))      tile: optional permutation of M, N, K
+//!          by the atom        ((atomM,atomN),(restM,restN))
+//!          by its layout      ((ThrV,FrgV),(restM,restN))        composition with (lane, value) -> coordinate
+//!          by the atoms       ((ThrV,(ThrM,ThrN)),(FrgV,(restM,restN)))      = thrfrg_c
+//! ```
+//!
+//! The first mode of the result is the thread, the second is what it holds. A [`ThreadMma`] fixes the thread:
+//! `partition_c` gives `(FrgV, restM, restN)`.
+
+use super::{beside, in_range, moved};
+use crate::atoms::MmaAtom;
+use crate::composition::{Tiler, composition, composition_by_mode};
+use crate::divide::{logical_divide, zipped_divide};
+use crate::error::{LayoutError, attempt, fits};
+use crate::int_tuple::IntTuple;
+use crate::inverse::{preimage, right_inverse};
+use crate::layout::Layout;
+use crate::product::tiled_product;
+use crate::swizzled::Swizzled;
+
+/// An operand of a matrix instruction, with the axes that it runs over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Operand {
+    /// A, over (M, K).
+    A,
+    /// B, over (N, K).
+    B,
+    /// C and D, over (M, N).
+    C,
+}
+
+impl Operand {
+    /// The axes, 0 for M, 1 for N, 2 for K.
+    const fn axes(self) -> (usize, usize) {
+        match self {
+            Self::A => (0, 2),
+            Self::B => (1, 2),
+            Self::C => (0, 1),
+        }
+    }
+}
+
+/// An atom, the layout of the atoms, and the tile that they make together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[must_use]
+pub struct TiledMma {
+    atom: MmaAtom,
+    /// `(lane, m, n, k) -> thread`.
+    threads: Layout,
+    /// Atoms along M, N, K.
+    counts: [i64; 3],
+    /// What the tile takes of M, N, K, in this order.
+    tile: [Layout; 3],
+}
+
+impl TiledMma {
+    /// The atoms of `atoms` (a layout of three modes, `(m,n,k) -> atom number`), each once: the tile is as large as they are.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// // 2x2 warps: a tile of 32x16x16.
+    /// let warps = Layout::parse("(2,2,1):(1,2,0)").unwrap();
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &warps).unwrap();
+    /// assert_eq!((mma.threads(), mma.tile_shape()), (128, [32, 16, 16]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A layout of atoms that has not three modes, or more threads than fit.
+    pub const fn new(atom: MmaAtom, atoms: &Layout) -> Result<Self, LayoutError> {
+        let mut tile = [Layout::UNIT; 3];
+        let mut axis = 0;
+        while axis < 3 {
+            let size = attempt!(atoms.get(axis)).size();
+            let extent = attempt!(fits(size.checked_mul(extent_of(&atom, axis)), "a tile"));
+            tile[axis] = attempt!(Layout::mode(extent, 1));
+            axis += 1;
+        }
+        Self::with_tile(atom, atoms, &tile)
+    }
+
+    /// The same with a larger or permuted tile: `tile[axis]` says which coordinates of M, N and K the tile takes, in which
+    /// order (CuTe's permutation). `32:1` along N makes two n8 atoms side by side belong to one tile; `(8,2,2):(1,16,8)`
+    /// lets a thread's values of two atoms be neighbours.
+    ///
+    /// # Errors
+    ///
+    /// A layout of atoms that has not three modes; a tile that the atoms do not divide.
+    pub const fn with_tile(
+        atom: MmaAtom,
+        atoms: &Layout,
+        tile: &[Layout; 3],
+    ) -> Result<Self, LayoutError> {
+        if atoms.rank() != 3 {
+            return Err(LayoutError::RankMismatch {
+                operation: "the layout of a tiled mma's atoms (M, N, K)",
+                left: 3,
+                right: atoms.rank(),
+            });
+        }
+        let mut counts = [1; 3];
+        let mut axis = 0;
+        while axis < 3 {
+            counts[axis] = attempt!(atoms.get(axis)).size();
+            let unit = attempt!(fits(
+                counts[axis].checked_mul(extent_of(&atom, axis)),
+                "a tile"
+            ));
+            let size = tile[axis].size();
+            if size % unit != 0 {
+                return Err(LayoutError::NotDivisible {
+                    operation: "the tile of a tiled mma",
+                    mode: axis,
+                    value: size,
+                    divisor: unit,
+                });
+            }
+            axis += 1;
+        }
+        let lanes = attempt!(Layout::mode(atom.threads, 1));
+        let threads = attempt!(tiled_product(&lanes, &Tiler::Layout(atoms)));
+        Ok(Self {
+            atom,
+            threads,
+            counts,
+            tile: *tile,
+        })
+    }
+
+    /// The instruction.
+    pub const fn atom(&self) -> MmaAtom {
+        self.atom
+    }
+
+    /// `(lane, m, n, k) -> thread`.
+    pub const fn thread_layout(&self) -> Layout {
+        self.threads
+    }
+
+    /// Number of threads.
+    pub const fn threads(&self) -> i64 {
+        self.threads.cosize()
+    }
+
+    /// Extents of the tile along M, N and K.
+    pub const fn tile_shape(&self) -> [i64; 3] {
+        [
+            self.tile[0].size(),
+            self.tile[1].size(),
+            self.tile[2].size(),
+        ]
+    }
+
+    /// Extents of the tile along an operand's axes.
+    pub const fn operand_shape(&self, operand: Operand) -> (i64, i64) {
+        let (i, j) = operand.axes();
+        (self.tile[i].size(), self.tile[j].size())
+    }
+
+    const fn fragment(&self, operand: Operand) -> Layout {
+        match operand {
+            Operand::A => self.atom.a,
+            Operand::B => self.atom.b,
+            Operand::C => self.atom.c,
+        }
+    }
+
+    /// `((ThrV,(Thr0,Thr1)),(FrgV,(Rest0,Rest1,…)))` of a tensor over the operand's axes; further modes of the tensor stay at
+    /// the end.
+    ///
+    /// # Errors
+    ///
+    /// A tile that does not divide the tensor ([`LayoutError::Overhang`]); strides that the fragment does not compose with.
+    pub const fn thrfrg(&self, operand: Operand, tensor: &Layout) -> Result<Layout, LayoutError> {
+        let (i, j) = operand.axes();
+        let permuted = attempt!(
+            attempt!(logical_divide(
+                tensor,
+                &Tiler::Modes(&[Tiler::Layout(&self.tile[i]), Tiler::Layout(&self.tile[j])])
+            ))
+            .exact()
+        );
+        let (first, second) = (extent_of(&self.atom, i), extent_of(&self.atom, j));
+        let by_atom = attempt!(
+            attempt!(zipped_divide(
+                &permuted,
+                &Tiler::Modes(&[Tiler::Int(first), Tiler::Int(second)])
+            ))
+            .exact()
+        );
+        let fragment = self.fragment(operand);
+        let tv = attempt!(composition(&attempt!(by_atom.get(0)), &fragment));
+        let by_thread = attempt!(
+            attempt!(zipped_divide(
+                &attempt!(by_atom.get(1)),
+                &Tiler::Modes(&[Tiler::Int(self.counts[i]), Tiler::Int(self.counts[j])])
+            ))
+            .exact()
+        );
+        Layout::tuple(&[
+            attempt!(Layout::tuple(&[
+                attempt!(tv.get(0)),
+                attempt!(by_thread.get(0))
+            ])),
+            attempt!(Layout::tuple(&[
+                attempt!(tv.get(1)),
+                attempt!(by_thread.get(1))
+            ])),
+        ])
+    }
+
+    /// [`thrfrg`](Self::thrfrg) of A, over (M, K): `((ThrV,(ThrM,ThrK)),(FrgV,(RestM,RestK,…)))`.
+    ///
+    /// # Errors
+    ///
+    /// As [`thrfrg`](Self::thrfrg).
+    pub const fn thrfrg_a(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+        self.thrfrg(Operand::A, tensor)
+    }
+
+    /// [`thrfrg`](Self::thrfrg) of B, over (N, K).
+    ///
+    /// # Errors
+    ///
+    /// As [`thrfrg`](Self::thrfrg).
+    pub const fn thrfrg_b(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+        self.thrfrg(Operand::B, tensor)
+    }
+
+    /// [`thrfrg`](Self::thrfrg) of C, over (M, N).
+    ///
+    /// # Errors
+    ///
+    /// As [`thrfrg`](Self::thrfrg).
+    pub const fn thrfrg_c(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+        self.thrfrg(Operand::C, tensor)
+    }
+
+    /// The thread-value layout of one tile: `(thread, (FrgV,(Rest0,Rest1))) ->` colexicographic coordinate of the operand's
+    /// tile. Threads that differ only along the axis the operand lacks hold the same elements.
+    ///
+    /// # Errors
+    ///
+    /// A layout of the atoms that is no bijection onto atom numbers.
+    pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, LayoutError> {
+        let (i, j) = operand.axes();
+        let tile = attempt!(Layout::col_major(&[
+            self.tile[i].size(),
+            self.tile[j].size()
+        ]));
+        let thrfrg = attempt!(self.thrfrg(operand, &tile));
+        // thread -> (lane, m, n, k) -> (lane, (atom0, atom1)).
+        let coordinate = attempt!(right_inverse(&self.threads));
+        if coordinate.size() != self.threads.size() {
+            return Err(LayoutError::NotDivisible {
+                operation: "threads of a tiled mma, each of them once",
+                mode: 0,
+                value: self.threads.size(),
+                divisor: coordinate.size(),
+            });
+        }
+        let lanes = self.atom.threads;
+        let mut stride = [0; 4];
+        stride[0] = 1;
+        stride[i + 1] = lanes;
+        stride[j + 1] = lanes * self.counts[i];
+        let [m, n, k] = self.counts;
+        let project = attempt!(Layout::flat(&[lanes, m, n, k], &stride));
+        let place = attempt!(composition(&project, &coordinate));
+        let threads = attempt!(composition(&attempt!(thrfrg.get(0)), &place));
+        Layout::tuple(&[threads, attempt!(thrfrg.get(1))])
+    }
+
+    /// The part of `thread`.
+    ///
+    /// # Errors
+    ///
+    /// A thread that has no part.
+    pub const fn get_slice(&self, thread: i64) -> Result<ThreadMma, LayoutError> {
+        attempt!(in_range(thread, self.threads()));
+        let mut place = attempt!(preimage(&self.threads, thread));
+        let lane = place % self.atom.threads;
+        place /= self.atom.threads;
+        let mut atom = [0; 3];
+        let mut axis = 0;
+        while axis < 3 {
+            atom[axis] = place % self.counts[axis];
+            place /= self.counts[axis];
+            axis += 1;
+        }
+        Ok(ThreadMma {
+            mma: *self,
+            lane,
+            atom,
+        })
+    }
+}
+
+const fn extent_of(atom: &MmaAtom, axis: usize) -> i64 {
+    match axis {
+        0 => atom.m,
+        1 => atom.n,
+        _ => atom.k,
+    }
+}
+
+/// One thread of a [`TiledMma`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[must_use]
+pub struct ThreadMma {
+    mma: TiledMma,
+    lane: i64,
+    atom: [i64; 3],
+}
+
+impl ThreadMma {
+    /// What the thread holds of a tensor over the operand's axes: `(FrgV, Rest0, Rest1, …)`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledMma::thrfrg`].
+    pub const fn partition(
+        &self,
+        operand: Operand,
+        tensor: &Swizzled,
+    ) -> Result<Swizzled, LayoutError> {
+        let thrfrg = attempt!(self.mma.thrfrg(operand, &tensor.layout()));
+        let threads = attempt!(thrfrg.get(0));
+        let held = attempt!(thrfrg.get(1));
+        let (i, j) = operand.axes();
+        let atom = attempt!(IntTuple::flat(&[self.atom[i], self.atom[j]]));
+        let coordinate = attempt!(IntTuple::tuple(&[IntTuple::int(self.lane), atom]));
+        let offset = attempt!(threads.at_coord(&coordinate));
+        let layout = attempt!(beside(&attempt!(held.get(0)), &attempt!(held.get(1))));
+        moved(tensor, offset, layout)
+    }
+
+    /// What the thread holds of A, a tensor over (M, K).
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledMma::thrfrg`].
+    pub const fn partition_a(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+        self.partition(Operand::A, tensor)
+    }
+
+    /// What the thread holds of B, a tensor over (N, K).
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledMma::thrfrg`].
+    pub const fn partition_b(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+        self.partition(Operand::B, tensor)
+    }
+
+    /// What the thread holds of C, a tensor over (M, N).
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledMma::thrfrg`].
+    pub const fn partition_c(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+        self.partition(Operand::C, tensor)
+    }
+
+    /// The compact layout of the registers that hold such a part: `(FrgV, Rest0, Rest1)`, first mode fastest.
+    ///
+    /// # Errors
+    ///
+    /// As [`TiledMma::thrfrg`].
+    pub const fn fragment(
+        &self,
+        operand: Operand,
+        tensor: &Swizzled,
+    ) -> Result<Layout, LayoutError> {
+        let part = attempt!(self.partition(operand, tensor));
+        Layout::compact(part.layout().shape())
+    }
+}
+
+/// Kept here so that the composition by mode stays in one place for both tilings.
+pub(super) const fn compose_first(layout: &Layout, by: &Layout) -> Result<Layout, LayoutError> {
+    composition_by_mode(layout, &Tiler::Modes(&[Tiler::Layout(by), Tiler::Keep]))
+}

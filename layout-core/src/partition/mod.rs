@@ -1,0 +1,274 @@
+//! Partitioning: which part of a tensor belongs to a block, a thread, a value.
+//!
+//! **What.** A tensor is a layout from coordinates to offsets. Partitioning it is always the same two steps: divide it by a
+//! tile, so that the coordinates split into "inside the tile" and "which tile", then fix one of the two.
+//!
+//! ```text
+//! zipped_divide(tensor (M,N), tiler <m,n>)  =  ((m,n),(M/m,N/n))
+//! local_tile        fixes the second: one tile for a block             -> (m,n, open tile modes)
+//! local_partition   fixes the first: one element of each tile          -> (M/m,N/n)
+//! thread_partition  splits the first by a thread-value layout, fixes the thread  -> (value, (M/m,N/n))
+//! ```
+//!
+//! [`TiledMma`] and [`TiledCopy`] are thread partitions whose thread-value layout is made of an instruction's
+//! ([`crate::atoms`]). All of them work on composed layouts `Sw o offset o L`: dividing rearranges `L`, fixing moves an offset
+//! inside the swizzle, so the results are exact whatever the swizzle does.
+//!
+//! **Overhang.** A tile that does not divide reaches beyond the tensor. The result is a [`Partitioned`], which gives its layout only
+//! if nothing hangs over, or by the name [`Partitioned::rounded_up`]; [`Partitioned::contains`] is the predicate.
+//!
+//! ```
+//! use layout_core::{Layout, Slicer, Swizzled, Tiler, local_partition, local_tile};
+//! let tensor = Swizzled::parse("(8,6):(1,8)").unwrap();
+//! // Partitioned (1,0) of the 4x3 tiles.
+//! let tile = local_tile(&tensor, &Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]), &Slicer::parse("(1,0)").unwrap());
+//! assert_eq!(tile.unwrap().exact().unwrap().to_string(), "4 o (4,3):(1,8)");
+//! // What thread 5 of 4x2 threads has: every fourth row from 1, every second column from 1.
+//! let threads = Layout::parse("(4,2):(1,4)").unwrap();
+//! let part = local_partition(&tensor, &threads, 5).unwrap().exact().unwrap();
+//! assert_eq!(part.to_string(), "9 o (2,3):(4,16)");
+//! ```
+
+mod copy;
+mod mma;
+
+pub use copy::{ThreadCopy, TiledCopy};
+pub use mma::{Operand, ThreadMma, TiledMma};
+
+use crate::composition::{Tiler, composition};
+use crate::divide::zipped_divide;
+use crate::error::{LayoutError, attempt, fits};
+use crate::int_tuple::IntTuple;
+use crate::inverse::preimage;
+use crate::layout::{Layout, LayoutBuilder};
+use crate::modes::SEARCH_LIMIT;
+use crate::relations::product_each;
+use crate::slice::{Slicer, slice};
+use crate::swizzled::Swizzled;
+
+/// A part of a tensor that may reach beyond it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Partitioned {
+    layout: Swizzled,
+    guard: Layout,
+    guard_offset: i64,
+    extents: IntTuple,
+    covered: IntTuple,
+}
+
+impl Partitioned {
+    /// The part, if all of it lies inside the tensor.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::Overhang`] if an element lies outside; [`LayoutError::TooLarge`] if the tiles do not divide the tensor
+    /// and the part has too many elements to look at.
+    pub const fn exact(&self) -> Result<Swizzled, LayoutError> {
+        if self.extents.equals(&self.covered) {
+            return Ok(self.layout);
+        }
+        let size = self.layout.size();
+        if size > SEARCH_LIMIT {
+            return Err(LayoutError::TooLarge {
+                operation: "whether a tile hangs over",
+                size,
+                limit: SEARCH_LIMIT,
+            });
+        }
+        let mut inside = 0;
+        let mut i = 0;
+        while i < size {
+            if self.contains(i) {
+                inside += 1;
+            }
+            i += 1;
+        }
+        if inside == size {
+            Ok(self.layout)
+        } else {
+            Err(LayoutError::Overhang {
+                size: inside,
+                covered: size,
+            })
+        }
+    }
+
+    /// The part, whether or not it hangs over: whoever walks it must ask [`contains`](Self::contains).
+    pub const fn rounded_up(&self) -> Swizzled {
+        self.layout
+    }
+
+    /// Whether linear coordinate `i` of the part is an element of the tensor.
+    pub const fn contains(&self, i: i64) -> bool {
+        let mut rest = self.guard_offset + self.guard.index(i);
+        let mut k = 0;
+        while k < self.extents.leaves() {
+            let covered = self.covered.values[k];
+            if rest.rem_euclid(covered) >= self.extents.values[k] {
+                return false;
+            }
+            rest = rest.div_euclid(covered);
+            k += 1;
+        }
+        rest == 0
+    }
+
+    /// The predicate as a layout `offset o L`, nested as the part: the position in a box of the extents
+    /// [`covered`](Self::covered), first fastest. An element exists if each coordinate there is below
+    /// [`extents`](Self::extents).
+    ///
+    /// # Errors
+    ///
+    /// Offsets that do not fit.
+    pub const fn guard(&self) -> Result<Swizzled, LayoutError> {
+        Swizzled::new(crate::Swizzle::IDENTITY, self.guard_offset, self.guard)
+    }
+
+    /// Size of each mode of the tensor.
+    pub const fn extents(&self) -> IntTuple {
+        self.extents
+    }
+
+    /// What the tiles cover in each mode: at least the extent.
+    pub const fn covered(&self) -> IntTuple {
+        self.covered
+    }
+}
+
+/// `tensor` divided by `tiler`, then sliced by `slicer` (which sees `(tile, rest)`).
+const fn divide_and_slice(
+    tensor: &Swizzled,
+    tiler: &Tiler<'_>,
+    slicer: &Slicer,
+) -> Result<Partitioned, LayoutError> {
+    let divided = attempt!(zipped_divide(&tensor.layout(), tiler));
+    let (layout, offset) = attempt!(slice(slicer, &divided.rounded_up()));
+    let (guard, guard_offset) = attempt!(slice(slicer, &divided.guard()));
+    Ok(Partitioned {
+        layout: attempt!(moved(tensor, offset, layout)),
+        guard,
+        guard_offset,
+        extents: divided.extents(),
+        covered: divided.covered(),
+    })
+}
+
+/// The swizzle and offset of `tensor` around another layout, `offset` further on.
+pub(crate) const fn moved(
+    tensor: &Swizzled,
+    offset: i64,
+    layout: Layout,
+) -> Result<Swizzled, LayoutError> {
+    let offset = attempt!(fits(
+        tensor.offset().checked_add(offset),
+        "the offset of a partition"
+    ));
+    Swizzled::new(tensor.swizzle(), offset, layout)
+}
+
+/// `_` for a bare mode, `(_,_,…)` for a tuple.
+const fn all_open(rank: usize, bare: bool) -> Result<Slicer, LayoutError> {
+    let tuple = if bare {
+        IntTuple::int(0)
+    } else {
+        attempt!(IntTuple::flat([0; crate::MAX_MODES].split_at(rank).0))
+    };
+    Ok(Slicer::new(tuple, u32::MAX))
+}
+
+/// The slicer `(first, second)`.
+pub(crate) const fn slicer_pair(first: &Slicer, second: &Slicer) -> Result<Slicer, LayoutError> {
+    let tuple = attempt!(IntTuple::tuple(&[first.tuple, second.tuple]));
+    let shift = first.tuple.leaves();
+    let high = if shift < 32 { second.open << shift } else { 0 };
+    Ok(Slicer::new(tuple, first.open | high))
+}
+
+/// One tile of `tensor` (CuTe's `local_tile` or inner partition): the tile at `coordinate` among the tiles. Where the coordinate is
+/// `_`, all tiles along that mode stay, as modes after those of the tile.
+///
+/// # Errors
+///
+/// Those of [`zipped_divide`] and [`slice()`]: a tiler that does not fit, a coordinate that does not. Overhang is reported by
+/// [`Partitioned::exact`].
+pub const fn local_tile(
+    tensor: &Swizzled,
+    tiler: &Tiler<'_>,
+    coordinate: &Slicer,
+) -> Result<Partitioned, LayoutError> {
+    let divided = attempt!(zipped_divide(&tensor.layout(), tiler)).rounded_up();
+    let tile = attempt!(divided.get(0));
+    let open = attempt!(all_open(tile.rank(), tile.depth() == 0));
+    divide_and_slice(tensor, tiler, &attempt!(slicer_pair(&open, coordinate)))
+}
+
+/// What `thread` has of `tensor` if the threads are laid over it in tiles of the shape of `threads` (CuTe's
+/// `local_partition` or outer partition). `threads` maps a coordinate in the tile to the thread there; the result has one mode for
+/// each mode of the tensor, counting tiles.
+///
+/// # Errors
+///
+/// [`LayoutError::NotInImage`] for a thread that `threads` has no place for, and those of [`local_tile`].
+pub const fn local_partition(
+    tensor: &Swizzled,
+    threads: &Layout,
+    thread: i64,
+) -> Result<Partitioned, LayoutError> {
+    let tile = attempt!(product_each(&threads.shape()));
+    let place = attempt!(preimage(threads, thread));
+    let coordinate = attempt!(crate::idx2crd(place, &tile));
+    let divided = attempt!(zipped_divide(&tensor.layout(), &Tiler::Tuple(&tile))).rounded_up();
+    let rest = attempt!(divided.get(1));
+    let open = attempt!(all_open(rest.rank(), rest.depth() == 0));
+    let fixed = Slicer::new(coordinate, 0);
+    divide_and_slice(
+        tensor,
+        &Tiler::Tuple(&tile),
+        &attempt!(slicer_pair(&fixed, &open)),
+    )
+}
+
+/// What `thread` has of `tensor` under a thread-value layout: `(value, rest)`, where `tv` maps `(thread, value)` to the
+/// colexicographic index of a coordinate of the tile `tile`, and `rest` counts tiles.
+///
+/// # Errors
+///
+/// A tile that does not divide the tensor, a thread-value layout that does not compose with it, a thread out of range.
+pub const fn thread_partition(
+    tensor: &Swizzled,
+    tile: &IntTuple,
+    tv: &Layout,
+    thread: i64,
+) -> Result<Swizzled, LayoutError> {
+    let divided = attempt!(attempt!(zipped_divide(&tensor.layout(), &Tiler::Tuple(tile))).exact());
+    let split = attempt!(composition(&attempt!(divided.get(0)), tv));
+    let threads = attempt!(tv.get(0)).size();
+    attempt!(in_range(thread, threads));
+    let offset = attempt!(split.get(0)).index(thread);
+    let layout = attempt!(Layout::tuple(&[
+        attempt!(split.get(1)),
+        attempt!(divided.get(1))
+    ]));
+    moved(tensor, offset, layout)
+}
+
+pub(crate) const fn in_range(thread: i64, threads: i64) -> Result<(), LayoutError> {
+    if thread < 0 || thread >= threads {
+        return Err(LayoutError::CoordinateOutOfRange {
+            mode: 0,
+            coordinate: thread,
+            extent: threads,
+        });
+    }
+    Ok(())
+}
+
+/// `(value, modes of rest…)`: the modes of `rest` stand beside the first.
+pub(crate) const fn beside(value: &Layout, rest: &Layout) -> Result<Layout, LayoutError> {
+    let mut builder = LayoutBuilder::new();
+    builder.open();
+    builder.append(value, value.root());
+    builder.append_elements(rest, rest.root());
+    builder.close();
+    builder.finish()
+}

@@ -1,0 +1,283 @@
+//! Maps between spaces as values.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use super::{Byte, Element, ElementType, Meets, Space};
+use crate::composed::composition_swizzled;
+use crate::composition::composition;
+use crate::error::{LayoutError, attempt, fits};
+use crate::layout::Layout;
+use crate::recast::{downcast_swizzle, upcast_swizzle};
+use crate::swizzle::Swizzle;
+use crate::swizzled::Swizzled;
+
+/// A place in space `S`.
+pub struct At<S>(i64, PhantomData<fn() -> S>);
+
+impl<S: Space> At<S> {
+    /// Place number `i`.
+    pub const fn new(i: i64) -> Self {
+        Self(i, PhantomData)
+    }
+
+    /// The number.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl<S> Clone for At<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for At<S> {}
+
+impl<S> PartialEq for At<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<S> Eq for At<S> {}
+
+impl<S: Space> fmt::Debug for At<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", S::NAME, self.0)
+    }
+}
+
+/// A swizzle of offsets in unit `U`: [`Byte`], or [`Element<T>`]. `UnitSwizzle<Byte>` and `UnitSwizzle<Element<F16>>` are different
+/// types; the first's `Sw<3,4,3>` is the second's `Sw<3,3,3>`.
+pub struct UnitSwizzle<U>(Swizzle, PhantomData<fn() -> U>);
+
+impl<U> Clone for UnitSwizzle<U> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<U> Copy for UnitSwizzle<U> {}
+
+impl<U: Space> UnitSwizzle<U> {
+    /// `Sw<b,m,s>` on offsets in unit `U`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Swizzle::new`].
+    pub const fn new(b: u32, m: u32, s: i32) -> Result<Self, LayoutError> {
+        Ok(Self(attempt!(Swizzle::new(b, m, s)), PhantomData))
+    }
+
+    /// The swizzle without its unit.
+    pub const fn swizzle(&self) -> Swizzle {
+        self.0
+    }
+}
+
+impl<T: ElementType> UnitSwizzle<Element<T>> {
+    /// The same swizzle on byte offsets.
+    ///
+    /// # Errors
+    ///
+    /// An element whose width is no power of two.
+    pub const fn to_bytes(&self) -> Result<UnitSwizzle<Byte>, LayoutError> {
+        Ok(UnitSwizzle(
+            attempt!(downcast_swizzle(&self.0, T::BYTES)),
+            PhantomData,
+        ))
+    }
+}
+
+impl UnitSwizzle<Byte> {
+    /// The same swizzle on offsets of elements.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::SwizzleUnit`] if the swizzle moves bytes within an element.
+    pub const fn to_elements<T: ElementType>(
+        &self,
+    ) -> Result<UnitSwizzle<Element<T>>, LayoutError> {
+        Ok(UnitSwizzle(
+            attempt!(in_elements(&self.0, T::BYTES)),
+            PhantomData,
+        ))
+    }
+}
+
+/// `swizzle` in units of `bytes`, refusing one that acts inside the unit.
+const fn in_elements(swizzle: &Swizzle, bytes: i64) -> Result<Swizzle, LayoutError> {
+    let upcast = attempt!(upcast_swizzle(swizzle, bytes));
+    if upcast.b() == swizzle.b() {
+        Ok(upcast)
+    } else {
+        Err(LayoutError::SwizzleUnit {
+            operation: "a swizzle of bytes in elements",
+            b: swizzle.b(),
+            m: swizzle.m(),
+            s: swizzle.s(),
+            ratio: bytes,
+        })
+    }
+}
+
+/// A layout that knows its spaces: a function from `From` to `To`.
+pub struct Map<From, To> {
+    layout: Swizzled,
+    spaces: PhantomData<fn(From) -> To>,
+}
+
+impl<From, To> Clone for Map<From, To> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<From, To> Copy for Map<From, To> {}
+
+impl<From, To> PartialEq for Map<From, To> {
+    fn eq(&self, other: &Self) -> bool {
+        self.layout == other.layout
+    }
+}
+
+impl<From, To> Eq for Map<From, To> {}
+
+impl<From: Space, To: Space> fmt::Debug for Map<From, To> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}: {}", From::NAME, To::NAME, self.layout)
+    }
+}
+
+impl<From: Space, To: Space> Map<From, To> {
+    /// The layout as a map from `From` to `To`.
+    pub const fn new(layout: Swizzled) -> Self {
+        Self {
+            layout,
+            spaces: PhantomData,
+        }
+    }
+
+    /// The plain layout as a map from `From` to `To`.
+    pub const fn plain(layout: Layout) -> Self {
+        Self::new(Swizzled::plain(layout))
+    }
+
+    /// The layout without its spaces.
+    pub const fn layout(&self) -> Swizzled {
+        self.layout
+    }
+
+    /// Where `at` goes.
+    pub const fn apply(&self, at: At<From>) -> At<To> {
+        At::new(self.layout.index(at.0))
+    }
+
+    /// `self ∘ inner`: where `inner` ends, `self` must begin.
+    ///
+    /// # Errors
+    ///
+    /// An inner map that is swizzled, and the errors of [`composition`](crate::composition()).
+    pub fn compose<Start: Space, Middle: Space + Meets<From>>(
+        &self,
+        inner: &Map<Start, Middle>,
+    ) -> Result<Map<Start, To>, LayoutError> {
+        let Some(plain) = inner.layout.as_plain() else {
+            let swizzle = inner.layout.swizzle();
+            return Err(LayoutError::SwizzleUnit {
+                operation: "composition with a swizzled inner map",
+                b: swizzle.b(),
+                m: swizzle.m(),
+                s: swizzle.s(),
+                ratio: 1,
+            });
+        };
+        Ok(Map::new(composition_swizzled(&self.layout, &plain)?))
+    }
+
+    /// `swizzle ∘ self`: the swizzle must have the unit of the map's result.
+    ///
+    /// # Errors
+    ///
+    /// A map that is swizzled already.
+    pub const fn swizzle(&self, swizzle: UnitSwizzle<To>) -> Result<Self, LayoutError> {
+        let old = self.layout.swizzle();
+        if !old.is_identity() {
+            return Err(LayoutError::SwizzleUnit {
+                operation: "a second swizzle",
+                b: old.b(),
+                m: old.m(),
+                s: old.s(),
+                ratio: 1,
+            });
+        }
+        Ok(Self::new(attempt!(Swizzled::new(
+            swizzle.0,
+            self.layout.offset(),
+            self.layout.layout()
+        ))))
+    }
+}
+
+impl<From: Space, T: ElementType> Map<From, Element<T>> {
+    /// The same places in bytes: each offset times the element's width (its first byte), the swizzle's `M` moved up.
+    ///
+    /// # Errors
+    ///
+    /// Offsets that do not fit; a swizzle with an element whose width is no power of two.
+    pub const fn to_bytes(&self) -> Result<Map<From, Byte>, LayoutError> {
+        let swizzle = if self.layout.swizzle().is_identity() {
+            Swizzle::IDENTITY
+        } else {
+            attempt!(downcast_swizzle(&self.layout.swizzle(), T::BYTES))
+        };
+        let scale = attempt!(Layout::mode(1, T::BYTES));
+        let layout = attempt!(composition(&scale, &self.layout.layout()));
+        let offset = attempt!(fits(
+            self.layout.offset().checked_mul(T::BYTES),
+            "an offset in bytes"
+        ));
+        Ok(Map::new(attempt!(Swizzled::new(swizzle, offset, layout))))
+    }
+}
+
+impl<From: Space> Map<From, Byte> {
+    /// The same places in elements.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::NotDivisible`] for a stride or offset inside an element, [`LayoutError::SwizzleUnit`] for a swizzle
+    /// inside one.
+    pub const fn to_elements<T: ElementType>(&self) -> Result<Map<From, Element<T>>, LayoutError> {
+        let mut layout = self.layout.layout();
+        let mut i = 0;
+        while i < layout.leaves() {
+            attempt!(divides(i, layout.stride[i], T::BYTES));
+            layout.stride[i] /= T::BYTES;
+            i += 1;
+        }
+        attempt!(divides(i, self.layout.offset(), T::BYTES));
+        let swizzle = if self.layout.swizzle().is_identity() {
+            Swizzle::IDENTITY
+        } else {
+            attempt!(in_elements(&self.layout.swizzle(), T::BYTES))
+        };
+        let offset = self.layout.offset() / T::BYTES;
+        Ok(Map::new(attempt!(Swizzled::new(swizzle, offset, layout))))
+    }
+}
+
+const fn divides(mode: usize, value: i64, divisor: i64) -> Result<(), LayoutError> {
+    if value % divisor == 0 {
+        Ok(())
+    } else {
+        Err(LayoutError::NotDivisible {
+            operation: "bytes in elements",
+            mode,
+            value,
+            divisor,
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! Spaces: what a map maps between, as types.
+//!
+//! **What.** A layout is a function of integers and does not know whether its offsets are elements or bytes, its
+//! coordinates lanes or rows. A [`Map<From, To>`] does. Composing maps whose spaces do not meet, or swizzling element
+//! offsets with a swizzle of bytes, does not compile.
+//!
+//! **Why.** The field's libraries disagree on units: CuTe's shared-memory swizzles act on elements (`Sw<3,3,3>` for halves), TMA's
+//! on bytes (`Sw<3,4,3>`). Both are the same pattern, and mixing them up is a bug that only bank conflicts show.
+//!
+//! ```
+//! use layout_core::space::{Byte, Coord, Element, F16, Lane, Map, UnitSwizzle};
+//! use layout_core::Swizzled;
+//! // Which row a lane points at, and where rows of 64 halves lie.
+//! let rows: Map<Lane, Coord> = Map::new(Swizzled::parse("16:1").unwrap());
+//! let tile: Map<Coord, Element<F16>> = Map::new(Swizzled::parse("(16,64):(64,1)").unwrap());
+//! let bytes: Map<Lane, Byte> = tile.compose(&rows).unwrap().to_bytes().unwrap();
+//! let bytes = bytes.swizzle(UnitSwizzle::new(3, 4, 3).unwrap()).unwrap();
+//! assert_eq!(bytes.layout().to_string(), "Sw<3,4,3> o 16:128");
+//! ```
+//!
+//! Static maps do the same with types alone: [`Static`], [`Then`], [`SwizzleOf`].
+
+mod map;
+mod static_map;
+
+pub use map::{At, Map, UnitSwizzle};
+pub use static_map::{Static, StaticMap, SwizzleOf, Then};
+
+use core::marker::PhantomData;
+
+/// A space of integers that maps go between. Implement it for a marker type to have spaces of your own (a stage, a
+/// cluster's block).
+pub trait Space {
+    /// The space's name in messages.
+    const NAME: &'static str;
+}
+
+/// Declares marker types for spaces.
+macro_rules! spaces {
+    ($($(#[$doc:meta])* $name:ident, $text:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            pub enum $name {}
+            impl Space for $name {
+                const NAME: &'static str = $text;
+            }
+        )*
+    };
+}
+
+spaces! {
+    /// Threads of a block, 0 up.
+    Thread, "thread";
+    /// Lanes of a warp, 0 to 31.
+    Lane, "lane";
+    /// Values that a thread holds, in order of its registers.
+    Value, "value";
+    /// Coordinates of a tile, counted colexicographically (first axis fastest).
+    Coord, "coordinate";
+    /// Bytes of one memory.
+    Byte, "byte";
+    /// Banks of shared memory or of a register file.
+    Bank, "bank";
+    /// Registers of a thread, 32 bits each.
+    Register, "register";
+}
+
+/// Elements of type `T` of one memory: offsets count whole elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Element<T>(PhantomData<T>);
+
+impl<T: ElementType> Space for Element<T> {
+    const NAME: &'static str = T::NAME;
+}
+
+impl<A: Space, B: Space> Space for (A, B) {
+    const NAME: &'static str = "pair";
+}
+
+impl<A: Space, B: Space, D: Space> Space for (A, B, D) {
+    const NAME: &'static str = "triple";
+}
+
+/// What memory holds elements of.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type",
+    note = "use `space::F16`, `Bf16`, `F32`, `F64`, `B8`, …, or implement `ElementType` for a marker of your own"
+)]
+pub trait ElementType {
+    /// The type's name in messages.
+    const NAME: &'static str;
+    /// Its width in bytes.
+    const BYTES: i64;
+}
+
+/// Declares element types.
+macro_rules! element_types {
+    ($($(#[$doc:meta])* $name:ident, $text:literal, $bytes:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            pub enum $name {}
+            impl ElementType for $name {
+                const NAME: &'static str = $text;
+                const BYTES: i64 = $bytes;
+            }
+        )*
+    };
+}
+
+element_types! {
+    /// IEEE half precision.
+    F16, "f16 element", 2;
+    /// bfloat16.
+    Bf16, "bf16 element", 2;
+    /// IEEE single precision, also holding tf32.
+    F32, "f32 element", 4;
+    /// IEEE double precision.
+    F64, "f64 element", 8;
+    /// Any 8-bit type: `s8`, `u8`, `e4m3`, `e5m2`.
+    B8, "8-bit element", 1;
+    /// A 32-bit integer.
+    S32, "s32 element", 4;
+    /// A 16-byte chunk, what `ldmatrix` and `cp.async` move at once.
+    B128, "16-byte element", 16;
+}
+
+/// That what ends in `Self` can go on from `Next`: the spaces are the same.
+#[diagnostic::on_unimplemented(
+    message = "a map into `{Self}` cannot feed a map from `{Next}`",
+    label = "the spaces do not meet",
+    note = "compose `outer.compose(&inner)` so that `inner` ends where `outer` begins; convert units with `to_bytes` or `to_elements` first"
+)]
+pub trait Meets<Next> {}
+
+impl<S: Space> Meets<S> for S {}

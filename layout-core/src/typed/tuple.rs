@@ -1,0 +1,48 @@
+//! Integers and nested tuples of integers as types: `C<4>`, `(C<4>, (C<2>, C<2>))`.
+
+use crate::error::expect;
+use crate::int_tuple::IntTuple;
+
+/// The integer `N` as a type: a shape or stride of one mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct C<const N: i64>;
+
+/// A nested tuple of integers as a type: `C<N>`, or a tuple of up to eight of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a static integer tuple",
+    label = "expected `C<N>` or a tuple of such",
+    note = "write integers as `C<4>` and nest them as `(C<4>, (C<2>, C<2>))`, at most 8 to a tuple; an array or a plain integer is not a type"
+)]
+pub trait StaticTuple {
+    /// The tuple as a value.
+    const TUPLE: IntTuple;
+}
+
+impl<const N: i64> StaticTuple for C<N> {
+    const TUPLE: IntTuple = IntTuple::int(N);
+}
+
+/// Calls a macro for each arity with the names of the type parameters.
+macro_rules! each_arity {
+    ($callback:ident) => {
+        $callback!(T0);
+        $callback!(T0 T1);
+        $callback!(T0 T1 T2);
+        $callback!(T0 T1 T2 T3);
+        $callback!(T0 T1 T2 T3 T4);
+        $callback!(T0 T1 T2 T3 T4 T5);
+        $callback!(T0 T1 T2 T3 T4 T5 T6);
+        $callback!(T0 T1 T2 T3 T4 T5 T6 T7);
+    };
+}
+pub(super) use each_arity;
+
+macro_rules! static_tuple {
+    ($($T:ident)+) => {
+        impl<$($T: StaticTuple),+> StaticTuple for ($($T,)+) {
+            const TUPLE: IntTuple = expect(IntTuple::tuple(&[$($T::TUPLE),+]));
+        }
+    };
+}
+
+each_arity!(static_tuple);
