@@ -3,6 +3,8 @@
 //! The tests know nothing of how pictures are made. They read the SVG back, measure its texts with widths on the safe side and
 //! check that none is cut, touches another or is crossed by a line between cells.
 
+#![allow(clippy::case_sensitive_file_extension_comparisons)]
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Output};

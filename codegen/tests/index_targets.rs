@@ -2,6 +2,8 @@
 
 mod targets;
 
+#![allow(clippy::items_after_statements, clippy::assigning_clones)]
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
