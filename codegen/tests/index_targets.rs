@@ -1,8 +1,8 @@
 //! The three targets against the layouts themselves: Rust compiled and run, CUDA C compiled as C and run, PTX on the emulator.
 
-mod targets;
-
 #![allow(clippy::items_after_statements, clippy::assigning_clones)]
+
+mod targets;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
