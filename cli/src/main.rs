@@ -10,6 +10,7 @@ mod bench;
 mod derive;
 mod doctor;
 mod gemm;
+mod index;
 mod plans;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]
@@ -42,6 +43,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
     Gemm(gemm::GemmArgs),
+    Index(index::IndexArgs),
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
     Run(run::RunArgs),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
             Command::Doctor(args) => doctor::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Gemm(args) => gemm::run(&args),
+            Command::Index(args) => index::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Eval(args) => eval::run(&args),

@@ -5,7 +5,7 @@ use crate::composed::composition_swizzled;
 use crate::derive::{Pattern, Tile, recount};
 use crate::error::expect;
 use crate::layout::Layout;
-use crate::message::Message;
+use crate::message::{Message, fail};
 use crate::proof::injective;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
@@ -71,21 +71,19 @@ pub const fn offset(offset: i64, inner: Swizzled) -> Swizzled {
 /// Counts the wavefronts of one access again, from the addresses, and refuses more than `expected`.
 #[track_caller]
 pub const fn verify_access(tile: Tile, pattern: &Pattern, layout: &Swizzled, expected: u32) {
-    let wavefronts = match recount(tile, pattern, layout) {
-        Ok(Wavefronts { wavefronts, .. }) => wavefronts,
-        Err(_) => panic!("a derived layout gives misaligned addresses"),
+    let Ok(Wavefronts { wavefronts, .. }) = recount(tile, pattern, layout) else {
+        panic!("a derived layout gives misaligned addresses")
     };
-    assert!(
-        wavefronts == expected,
-        "{}",
-        Message::new()
-            .text("a derived layout takes ")
-            .int(wavefronts as i64)
-            .text(" wavefronts where ")
-            .int(expected as i64)
-            .text(" were derived")
-            .as_str()
-    );
+    if wavefronts != expected {
+        fail(
+            &Message::new()
+                .text("a derived layout takes ")
+                .int(wavefronts as i64)
+                .text(" wavefronts where ")
+                .int(expected as i64)
+                .text(" were derived"),
+        );
+    }
 }
 
 /// Refuses a derived layout that sends two elements of the tile to one place.

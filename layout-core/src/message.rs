@@ -94,3 +94,9 @@ impl fmt::Debug for Message {
         write!(f, "{:?}", self.as_str())
     }
 }
+
+/// Panics with a message: in a constant, the compiler's error.
+#[track_caller]
+pub(crate) const fn fail(message: &Message) -> ! {
+    panic!("{}", message.as_str())
+}

@@ -7,12 +7,14 @@
 //! A [`Plan`] names its layouts, proves what the kernel relies on, and only then writes the kernel: [`Plan::emit`] fails if
 //! [`Plan::prove`] does. The launch contract is complete: any host program can launch the file with it.
 
+mod compiled;
 mod launch;
 mod obligation;
 mod problem;
 
 use std::fmt;
 
+pub use compiled::{CompiledKernel, CompiledParam, KernelParts, compile};
 pub use launch::{Argument, ArgumentValue, Launch};
 pub use obligation::{
     AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
@@ -143,6 +145,11 @@ pub enum PlanError {
     Problem(ProblemError),
     /// An obligation could not be discharged: the plan is not emitted.
     Refused(Refusal),
+    /// The plan chooses its launch from more than m and n, so that it can't be a constant.
+    GridNotConstant {
+        /// The plan.
+        plan: String,
+    },
     /// An operation of the algebra refused while the plan was composed.
     Layout(layout_core::LayoutError),
 }
@@ -157,6 +164,7 @@ impl PlanError {
             Self::WrongType { .. } => "wrong_type",
             Self::Problem(e) => e.code(),
             Self::Refused(_) => "not_proven",
+            Self::GridNotConstant { .. } => "grid_not_constant",
             Self::Layout(e) => e.code(),
         }
     }
@@ -193,6 +201,10 @@ impl fmt::Display for PlanError {
             } => write!(f, "plan {plan} computes in {serves}, not in {asked}"),
             Self::Problem(e) => e.fmt(f),
             Self::Refused(e) => e.fmt(f),
+            Self::GridNotConstant { plan } => write!(
+                f,
+                "plan {plan} chooses its launch from more than m and n; ask `Plan::launch` for it at run time"
+            ),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
         }
     }

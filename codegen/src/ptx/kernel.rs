@@ -37,6 +37,14 @@ impl ParamKind {
         }
     }
 
+    /// Its size, which is also its alignment in the parameter buffer.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            ParamKind::Pointer | ParamKind::U64 | ParamKind::F64 => 8,
+            ParamKind::U32 | ParamKind::S32 | ParamKind::F32 => 4,
+        }
+    }
+
     /// Its name in the launch contract.
     pub fn name(self) -> &'static str {
         match self {

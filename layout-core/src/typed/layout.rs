@@ -6,7 +6,7 @@ use super::tuple::each_arity;
 use super::{StaticLayout, StaticTuple, plain};
 use crate::composed::composition_swizzled;
 use crate::error::expect;
-use crate::message::Message;
+use crate::message::{Message, fail};
 use crate::swizzled::Swizzled;
 
 /// The plain layout `Shape:Stride` of two congruent tuples.
@@ -90,6 +90,7 @@ impl<Outer: StaticFunction, Inner: StaticLayout> StaticLayout for Compose<Outer,
 }
 
 /// `outer ∘ inner` in a constant.
+#[track_caller]
 pub(crate) const fn compose(outer: &Function, inner: &Swizzled) -> Swizzled {
     match outer {
         Function::Layout(outer) => expect(composition_swizzled(
@@ -98,19 +99,18 @@ pub(crate) const fn compose(outer: &Function, inner: &Swizzled) -> Swizzled {
         )),
         Function::Swizzle(swizzle) => {
             let other = inner.swizzle();
-            assert!(
-                other.is_identity() || swizzle.is_identity(),
-                "{}",
-                Message::new()
-                    .text("a swizzle of a layout that is swizzled already, by Sw<")
-                    .int(other.b() as i64)
-                    .text(",")
-                    .int(other.m() as i64)
-                    .text(",")
-                    .int(other.s() as i64)
-                    .text(">; compose the two as matrices (f2::LinearMap) instead")
-                    .as_str()
-            );
+            if !other.is_identity() && !swizzle.is_identity() {
+                fail(
+                    &Message::new()
+                        .text("a swizzle of a layout that is swizzled already, by Sw<")
+                        .int(other.b() as i64)
+                        .text(",")
+                        .int(other.m() as i64)
+                        .text(",")
+                        .int(other.s() as i64)
+                        .text(">; compose the two as matrices (f2::LinearMap) instead"),
+                );
+            }
             let swizzle = if swizzle.is_identity() {
                 other
             } else {

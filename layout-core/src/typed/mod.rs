@@ -45,7 +45,7 @@ pub use operations::{
 pub use tuple::{C, StaticTuple};
 
 use crate::int_tuple::IntTuple;
-use crate::message::Message;
+use crate::message::{Message, fail};
 use crate::swizzled::Swizzled;
 
 /// A layout known to the compiler: `const LAYOUT` and index functions without loops or branches.
@@ -96,12 +96,12 @@ pub const fn check<L: StaticLayout>() {
 }
 
 /// The layout of `value` alone, or a compile error that says which operation needs it plain.
+#[track_caller]
 const fn plain(value: &Swizzled, operation: &str) -> crate::Layout {
     let Some(layout) = value.as_plain() else {
         let swizzle = value.swizzle();
-        panic!(
-            "{}",
-            Message::new()
+        fail(
+            &Message::new()
                 .text(operation)
                 .text(" needs a plain layout, and this one is Sw<")
                 .int(swizzle.b() as i64)
@@ -111,24 +111,23 @@ const fn plain(value: &Swizzled, operation: &str) -> crate::Layout {
                 .int(swizzle.s() as i64)
                 .text("> o ")
                 .int(value.offset())
-                .text(" o L; apply the operation to L and compose the swizzle afterwards")
-                .as_str()
+                .text(" o L; apply the operation to L and compose the swizzle afterwards"),
         )
     };
     layout
 }
 
 /// The number of coordinates must be the rank.
+#[track_caller]
 const fn check_rank(shape: &IntTuple, found: usize) {
-    assert!(
-        shape.rank() == found,
-        "{}",
-        Message::new()
-            .text("the layout has ")
-            .index(shape.rank())
-            .text(" modes and the coordinate has ")
-            .index(found)
-            .text("; give one coordinate a mode, or one for all to `index`")
-            .as_str()
-    );
+    if shape.rank() != found {
+        fail(
+            &Message::new()
+                .text("the layout has ")
+                .index(shape.rank())
+                .text(" modes and the coordinate has ")
+                .index(found)
+                .text("; give one coordinate a mode, or one for all to `index`"),
+        );
+    }
 }

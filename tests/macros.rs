@@ -1,0 +1,27 @@
+//! What the macros and the typed layer accept and, mostly, what they refuse: each refusal's message is pinned in `ui/`.
+//!
+//! `TRYBUILD=overwrite cargo test --test macros` writes the messages anew; read the difference.
+
+/// The notation: `layout!` and `shape!`.
+#[test]
+fn layouts() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/layout/pass.rs");
+    cases.compile_fail("tests/ui/layout/[!p]*.rs");
+}
+
+/// Spaces, units and operations as types.
+#[test]
+fn types() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/typed/pass.rs");
+    cases.compile_fail("tests/ui/typed/[!p]*.rs");
+}
+
+/// `#[derive(ConflictFree)]` and `conflict_free!`.
+#[test]
+fn derivations() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/conflict_free/pass.rs");
+    cases.compile_fail("tests/ui/conflict_free/[!p]*.rs");
+}

@@ -1,0 +1,9 @@
+use tilewright::ConflictFree;
+
+#[derive(ConflictFree)]
+#[conflict_free(tile = (64, 64), element = f16, read = ldmatrix_x4)]
+struct A {
+    x: i32,
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use tilewright::ConflictFree;
+
+#[derive(ConflictFree)]
+struct A;
+
+fn main() {}

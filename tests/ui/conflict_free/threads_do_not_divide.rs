@@ -1,0 +1,7 @@
+use tilewright::ConflictFree;
+
+#[derive(ConflictFree)]
+#[conflict_free(tile = (64, 64), element = f16, write = cp_async_16(threads = 96))]
+struct A;
+
+fn main() {}

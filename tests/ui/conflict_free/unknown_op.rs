@@ -1,0 +1,7 @@
+use tilewright::ConflictFree;
+
+#[derive(ConflictFree)]
+#[conflict_free(tile = (64, 64), element = f16, access = "ldmatrix.x3 @ (16,2):(64,8)")]
+struct A;
+
+fn main() {}

@@ -1,0 +1,7 @@
+use tilewright::{Layout, layout};
+
+const BAD: Layout = layout!();
+
+fn main() {
+    let _ = BAD;
+}

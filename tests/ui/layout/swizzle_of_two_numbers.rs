@@ -1,0 +1,7 @@
+use tilewright::{Swizzled, layout};
+
+const BAD: Swizzled = layout!(Sw<3,4> o (8,64):(64,1));
+
+fn main() {
+    let _ = BAD;
+}

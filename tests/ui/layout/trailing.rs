@@ -1,0 +1,7 @@
+use tilewright::{Layout, layout};
+
+const BAD: Layout = layout!((8,64):(64,1) (2,2));
+
+fn main() {
+    let _ = BAD;
+}
