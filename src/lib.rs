@@ -19,3 +19,8 @@ pub use tilewright_gpu as gpu;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/proofs.md")]
 struct ProofsPage;
+
+/// The snippets of `README.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../README.md")]
+struct ReadmePage;
