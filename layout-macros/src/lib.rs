@@ -18,7 +18,6 @@ mod model;
 mod ptx_index;
 
 use proc_macro::TokenStream;
-use syn::parse_macro_input;
 
 use errors::Errors;
 use syn::parse_macro_input;
