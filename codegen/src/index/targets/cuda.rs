@@ -234,7 +234,7 @@ impl Printer<'_> {
             Op::Shl => {
                 let at = unsigned(s.ty);
                 let shifted = format!("{} << {}", arg(0, at), plain(&arg(1, Ty::S32)));
-                return self.typed(shifted, at, s.result);
+                return typed(shifted, at, s.result);
             }
             Op::Shr => format!("{} >> {}", arg(0, s.ty), plain(&arg(1, Ty::S32))),
             Op::And => format!("{} & {}", arg(0, s.ty), arg(1, s.ty)),
@@ -247,7 +247,7 @@ impl Printer<'_> {
             Op::MulWide | Op::MadWide => Ty::U64,
             _ => at,
         };
-        self.typed(value, computed, s.result)
+        typed(value, computed, s.result)
     }
 
     fn widened(&self, a: Argument, ty: Ty, wide: Ty) -> String {
@@ -256,13 +256,13 @@ impl Printer<'_> {
             Argument::Value(_) => format!("({}){}", type_name(wide), self.argument(a, ty)),
         }
     }
+}
 
-    fn typed(&self, value: String, from: Ty, to: Ty) -> String {
-        if from == to {
-            value
-        } else {
-            format!("({})({value})", type_name(to))
-        }
+fn typed(value: String, from: Ty, to: Ty) -> String {
+    if from == to {
+        value
+    } else {
+        format!("({})({value})", type_name(to))
     }
 }
 
