@@ -2,6 +2,9 @@
 #[cfg(feature = "host")]
 pub mod host;
 
+#[cfg(feature = "testing")]
+pub mod testing;
+
 pub use layout_codegen as codegen;
 pub use layout_core::*;
 // No macro is public yet.

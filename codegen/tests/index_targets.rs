@@ -1,5 +1,7 @@
 //! The three targets against the layouts themselves: Rust compiled and run, CUDA C compiled as C and run, PTX on the emulator.
 
+#![allow(clippy::items_after_statements, clippy::assigning_clones)]
+
 mod targets;
 
 use std::fmt::Write as _;

@@ -66,8 +66,8 @@ pub(crate) fn metrics(scene: &Scene) -> Metrics {
     let (width, height, label, offset): (f64, f64, f64, f64) = match n {
         0..=16 => (56.0, 40.0, 12.0, 11.0),
         17..=32 => (52.0, 32.0, 11.0, 10.0),
-        33..=SPARSE => (28.0, 24.0, 9.0, 9.0),
-        _ => (12.0, 12.0, 8.0, 8.0),
+        33..=SPARSE => (28.0, 26.0, 9.0, 9.0),
+        _ => (12.0, 12.0, 7.5, 8.0),
     };
     let sparse = n > SPARSE;
     let border = match n {
@@ -120,7 +120,7 @@ fn fits(lines: &[String], block: &Block, columns: usize, offsets: bool, metrics:
     let (left, right) = edges(block, metrics);
     let width = columns as f64 * metrics.width - left - right - 2.0;
     let top = if offsets { metrics.offset * LINE } else { 0.0 };
-    let height = top + lines.len() as f64 * metrics.label * LINE;
+    let height = top + lines.len() as f64 * metrics.label * LINE + 2.0 * (right - 0.5);
     height <= metrics.height
         && lines
             .iter()

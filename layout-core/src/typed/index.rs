@@ -1,6 +1,6 @@
 //! Index functions without loops: one step for each leaf, each behind `if const`.
 //!
-//! A step takes a digit off the coordinate. For an extent that is a power of two that is an and and a shift, also of
+//! The functions are nested by number of leaves, so that a layout of two costs the compiler two. A step takes a digit off the coordinate. For an extent that is a power of two that is an and and a shift, also of
 //! negative coordinates (Euclidean, as in [`crate::Layout::index`]); strides are constants, so their products become
 //! shifts. Modes are coalesced first, so that there are as few steps as possible.
 
@@ -94,11 +94,28 @@ const fn mode_steps(layout: &Layout) -> Steps {
     steps
 }
 
+/// The field that a swizzle reads, and how far it is moved. The mask is 0 if there is no swizzle.
+#[derive(Clone, Copy)]
+struct Field {
+    mask: i64,
+    right: u32,
+    left: u32,
+}
+
 struct Unrolled<L>(PhantomData<L>);
 
 impl<L: StaticLayout> Unrolled<L> {
     const LINEAR: Steps = linear_steps(&L::LAYOUT.layout());
     const BY_MODE: Steps = mode_steps(&L::LAYOUT.layout());
+    const FIELD: Field = {
+        let swizzle = L::LAYOUT.swizzle();
+        let distance = swizzle.s().unsigned_abs();
+        Field {
+            mask: swizzle.source_mask(),
+            right: if swizzle.s() > 0 { distance } else { 0 },
+            left: if swizzle.s() < 0 { distance } else { 0 },
+        }
+    };
 }
 
 /// Digit and rest of a Euclidean division by a constant.
@@ -111,83 +128,87 @@ fn digit(rest: i64, extent: i64) -> (i64, i64) {
     }
 }
 
-/// The steps `$k…` of `$steps`, each only if the layout has it.
-macro_rules! unroll {
-    ($L:ident, $steps:ident, $coordinate:ident, $sum:ident, $rest:ident: $($k:literal)*) => {
-        $(
-            if const { Unrolled::<$L>::$steps.len > $k } {
-                if const { Unrolled::<$L>::$steps.step[$k].first } {
-                    $rest = $coordinate[const { Unrolled::<$L>::$steps.step[$k].mode }];
-                }
-                let part = if const { Unrolled::<$L>::$steps.step[$k].last } {
-                    $rest
-                } else {
-                    let (part, next) = digit($rest, const { Unrolled::<$L>::$steps.step[$k].extent });
-                    $rest = next;
-                    part
-                };
-                $sum = $sum.wrapping_add(part.wrapping_mul(const { Unrolled::<$L>::$steps.step[$k].stride }));
-            }
-        )*
-    };
-}
-
-/// Declares an evaluation: eight leaves inline, the others behind one test each of eight.
-macro_rules! evaluation {
-    ($name:ident, $more:ident, $steps:ident) => {
+/// Declares functions that take the steps `$k…` each and go on with the next function if there are more, so that a layout
+/// of few leaves is little code even before optimisation.
+macro_rules! steps {
+    ($steps:ident: $name:ident [$($k:literal)*] $next:literal $($more:tt)*) => {
         #[inline(always)]
-        fn $name<L: StaticLayout, const R: usize>(coordinate: [i64; R]) -> i64 {
-            let mut sum = const { L::LAYOUT.offset() };
-            let mut rest = 0;
-            unroll!(L, $steps, coordinate, sum, rest: 0 1 2 3 4 5 6 7);
-            if const { Unrolled::<L>::$steps.len > 8 } {
-                sum = $more::<L, R>(coordinate, sum, rest);
-            }
-            swizzle::<L>(sum)
-        }
-
-        #[inline(always)]
-        fn $more<L: StaticLayout, const R: usize>(
+        fn $name<L: StaticLayout, const R: usize>(
             coordinate: [i64; R],
-            sum: i64,
-            rest: i64,
+            mut sum: i64,
+            mut rest: i64,
         ) -> i64 {
-            let (mut sum, mut rest) = (sum, rest);
-            unroll!(L, $steps, coordinate, sum, rest:
-                8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
-            let _ = rest;
-            sum
+            // One constant, which folds into the code below: a constant for each step would cost the compiler more.
+            let steps = const { &Unrolled::<L>::$steps };
+            $(
+                if steps.len > $k {
+                    let step = &steps.step[$k];
+                    if step.first {
+                        rest = coordinate[step.mode];
+                    }
+                    let part = if step.last {
+                        rest
+                    } else {
+                        let (part, next) = digit(rest, step.extent);
+                        rest = next;
+                        part
+                    };
+                    sum = sum.wrapping_add(part.wrapping_mul(step.stride));
+                }
+            )*
+            steps!(@more $steps coordinate sum rest $next $($more)*)
+        }
+        steps!($steps: $($more)*);
+    };
+    ($steps:ident:) => {};
+    (@more $steps:ident $coordinate:ident $sum:ident $rest:ident $next:literal $name:ident $($more:tt)*) => {
+        if const { Unrolled::<L>::$steps.len > $next } {
+            $name::<L, R>($coordinate, $sum, $rest)
+        } else {
+            $sum
         }
     };
+    (@more $steps:ident $coordinate:ident $sum:ident $rest:ident $next:literal) => {{
+        let _ = $rest;
+        $sum
+    }};
 }
 
-evaluation!(evaluate_linear, more_linear, LINEAR);
-evaluation!(evaluate_by_mode, more_by_mode, BY_MODE);
+steps! { LINEAR:
+    linear_0 [0] 1
+    linear_1 [1] 2
+    linear_2 [2 3] 4
+    linear_4 [4 5 6 7] 8
+    linear_8 [8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
+}
+
+steps! { BY_MODE:
+    by_mode_0 [0] 1
+    by_mode_1 [1] 2
+    by_mode_2 [2 3] 4
+    by_mode_4 [4 5 6 7] 8
+    by_mode_8 [8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
+}
 
 #[inline(always)]
 fn swizzle<L: StaticLayout>(offset: i64) -> i64 {
-    if const { L::LAYOUT.swizzle().is_identity() } {
-        offset
-    } else {
-        let field = offset & const { L::LAYOUT.swizzle().source_mask() };
-        let moved = if const { L::LAYOUT.swizzle().s() >= 0 } {
-            field >> const { L::LAYOUT.swizzle().s().unsigned_abs() }
-        } else {
-            field << const { L::LAYOUT.swizzle().s().unsigned_abs() }
-        };
-        offset ^ moved
-    }
+    let field = const { Unrolled::<L>::FIELD };
+    offset ^ (((offset & field.mask) >> field.right) << field.left)
 }
 
 /// The offset at linear coordinate `i`.
 #[inline(always)]
 pub(super) fn linear<L: StaticLayout>(i: i64) -> i64 {
-    evaluate_linear::<L, 1>([i])
+    swizzle::<L>(linear_0::<L, 1>([i], const { L::LAYOUT.offset() }, 0))
 }
 
 /// The offset at one linear coordinate for each mode.
 #[inline(always)]
 pub(super) fn by_mode<L: StaticLayout, const R: usize>(coordinates: [i64; R]) -> i64 {
     const { check_rank(&L::LAYOUT.shape(), R) };
-    evaluate_by_mode::<L, R>(coordinates)
+    swizzle::<L>(by_mode_0::<L, R>(
+        coordinates,
+        const { L::LAYOUT.offset() },
+        0,
+    ))
 }

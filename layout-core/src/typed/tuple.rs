@@ -37,10 +37,24 @@ macro_rules! each_arity {
 }
 pub(super) use each_arity;
 
+/// The tuple of the given elements. Most are integers, and a flat tuple is cheaper to evaluate.
+const fn tuple_of<const N: usize>(elements: &[IntTuple; N]) -> IntTuple {
+    let mut values = [0; N];
+    let mut i = 0;
+    while i < N {
+        if !elements[i].is_int() {
+            return expect(IntTuple::tuple(elements));
+        }
+        values[i] = elements[i].values[0];
+        i += 1;
+    }
+    expect(IntTuple::flat(&values))
+}
+
 macro_rules! static_tuple {
     ($($T:ident)+) => {
         impl<$($T: StaticTuple),+> StaticTuple for ($($T,)+) {
-            const TUPLE: IntTuple = expect(IntTuple::tuple(&[$($T::TUPLE),+]));
+            const TUPLE: IntTuple = tuple_of(&[$($T::TUPLE),+]);
         }
     };
 }

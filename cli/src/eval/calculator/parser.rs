@@ -417,7 +417,7 @@ pub(crate) fn make_layout(shape: &Spanned, stride: &Spanned) -> Result<Value, Ev
         );
         return Err(EvalError::kind(message, shape.1));
     };
-    if stride.0.has_names() {
+    if stride.0.has_names() && stride.0.is_integral() {
         let text = format!("{extents}:{}", stride.0);
         return match Affine::parse(&text) {
             Ok(layout) => Ok(Value::affine(layout)),
