@@ -12,6 +12,9 @@
 //! Arithmetic that is exact is written with operators, arithmetic that is meant to wrap as `wrapping_add` and its like, so the
 //! function computes the same in every profile. Coordinates are checked where debug assertions are on.
 
+// A token such as `+` has no content: `Default::default()` says so without importing one type for each operator.
+#![allow(clippy::default_trait_access)]
+
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, format_ident};
 use syn::{
