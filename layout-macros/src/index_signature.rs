@@ -9,7 +9,7 @@
 
 use layout_codegen::index::code::Ty;
 use layout_codegen::index::targets::{Program, program};
-use layout_codegen::index::{Bound, Coordinate, IndexError, IndexLayout, IndexSpec, Stride};
+use layout_codegen::index::{Bound, Coordinate, IndexError, IndexSpec, Stride};
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream};
 use syn::{
@@ -127,8 +127,7 @@ pub(crate) fn machine_type(ty: &Type) -> Result<Ty> {
 impl Signature {
     /// The straight-line code that the signature asks for.
     pub(crate) fn program(&self) -> Result<Program> {
-        let layout = IndexLayout::parse(&self.layout.text)
-            .map_err(|e| self.layout.error_at(e.span, e.message().as_str()))?;
+        let layout = self.layout.layout()?;
         let affine = layout.affine;
         let strides: Vec<String> = (0..affine.parameters())
             .filter_map(|p| affine.parameter(p).ok())
@@ -190,7 +189,6 @@ impl Signature {
         let message = error.to_string();
         let named = |name: &str| self.parameters.iter().find(|p| p.name == name);
         match error {
-            IndexError::Parse(e) => self.layout.error_at(e.span, &message),
             IndexError::Coordinates { .. } => Error::new(self.parameters_span(), message),
             IndexError::DoesNotFit { name, .. } if self.name == name => match &self.result {
                 Some(ty) => Error::new_spanned(ty, message),

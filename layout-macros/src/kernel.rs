@@ -1,6 +1,6 @@
 //! `kernel!`: a complete GEMM kernel, compiled into the program.
 
-use layout_codegen::plan::{Arch, KernelParts, Operands, PlanError, compile, plan_named};
+use layout_codegen::plan::{Arch, GridRule, KernelParts, Operands, PlanError, compile, plan_named};
 use layout_codegen::ptx::ParamKind;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -22,7 +22,8 @@ impl Parse for Value {
                 span: literal.span(),
             });
         }
-        let name: Ident = input.parse()?;
+        let wrong = |e: Error| Error::new(e.span(), "expected a name, or a string");
+        let name: Ident = input.parse().map_err(wrong)?;
         Ok(Self {
             text: name.to_string(),
             span: name.span(),
@@ -58,7 +59,7 @@ impl Parse for KernelSpec {
                 input.parse::<Token![,]>()?;
             }
         }
-        let missing = |what: &str| input.error(format!("{what} is missing"));
+        let missing = |what: &str| Error::new(Span::call_site(), format!("{what} is missing"));
         Ok(Self {
             plan: plan.ok_or_else(|| missing("plan = \"…\""))?,
             trans: trans.ok_or_else(|| missing("trans = nn, nt, tn or tt"))?,
@@ -102,9 +103,14 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
         shared_bytes,
         tile,
         params,
-        limit,
-        grid_y,
+        limits,
+        ld_multiple,
+        rule,
     } = parts;
+    let rule = match rule {
+        GridRule::Rows { limit } => quote!(Rows { limit: #limit }),
+        GridRule::Grouped { group } => quote!(Grouped { group: #group }),
+    };
     let params = params.iter().map(|(name, kind, offset)| {
         let kind = format_ident!(
             "{}",
@@ -137,8 +143,9 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             shared_bytes: #shared_bytes,
             tile: [#(#tile),*],
             params: &[#(#params),*],
-            limit: #limit,
-            grid_y: #grid_y,
+            limits: [#(#limits),*],
+            ld_multiple: #ld_multiple,
+            rule: ::tilewright::codegen::plan::GridRule::#rule,
         }
     }
 }

@@ -1,41 +1,48 @@
-//! A layout written as tokens: its text for the parser, and the way back from a byte of the text to the user's token.
+//! The layout of an index function: written as `layout!` has it, or as a string, strides with names under a swizzle included.
 //!
-//! `Sw<3,4,3> o (8,64):(ld,1)` is a sequence of Rust tokens. They are joined to the text that the algebra's own parser reads, and
-//! each token's bytes are remembered, so that an error of the parser is shown at the token it is about. A string literal is
-//! taken as the text itself.
+//! The tokens are joined to a text for the index compiler's own reader, which knows `Sw<3,3,3> o (8,64):(ld,1)`. What that does not read
+//! is a composition, or wrong: then `layout!`'s reader takes over, so that both macros accept the same and refuse in the same words, at
+//! the token at fault.
 
+use layout_codegen::index::IndexLayout;
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::parse::ParseStream;
 use syn::{Error, LitStr, Result, Token};
 
+use crate::ast;
+use crate::errors::Errors;
+use crate::model::{self, Model, Part};
+
 /// A layout's text with the tokens it comes from.
 pub(crate) struct LayoutText {
-    pub(crate) text: String,
+    text: String,
     tokens: TokenStream,
-    pieces: Vec<(std::ops::Range<usize>, Span)>,
+    /// The words of the text, for errors about one of them.
+    words: Vec<(String, Span)>,
+    literal: bool,
 }
 
 impl LayoutText {
     /// Everything up to `;`, or to the end.
     pub(crate) fn parse(input: ParseStream) -> Result<Self> {
-        let start = input.span();
         let mut tokens = Vec::new();
         while !input.is_empty() && !input.peek(Token![;]) {
             tokens.push(input.parse::<TokenTree>()?);
         }
+        if tokens.is_empty() {
+            return Err(input.error("expected a layout such as (8,64):(64,1)"));
+        }
         let mut text = Self {
             text: String::new(),
             tokens: tokens.iter().cloned().collect(),
-            pieces: Vec::new(),
+            words: Vec::new(),
+            literal: false,
         };
-        if tokens.is_empty() {
-            return Err(Error::new(start, "expected a layout such as (8,64):(64,1)"));
-        }
         if let [TokenTree::Literal(one)] = &tokens[..]
             && let Ok(literal) = syn::parse2::<LitStr>(TokenTree::from(one.clone()).into())
         {
             text.text = literal.value();
-            text.pieces.push((0..text.text.len(), literal.span()));
+            text.literal = true;
             return Ok(text);
         }
         text.extend(tokens);
@@ -52,52 +59,60 @@ impl LayoutText {
                         Delimiter::Bracket => ("[", "]"),
                         Delimiter::None => ("", ""),
                     };
-                    self.push(open, group.span_open());
+                    self.text.push_str(open);
                     self.extend(group.stream());
-                    self.push(close, group.span_close());
+                    self.text.push_str(close);
                 }
-                other => self.push(&other.to_string(), other.span()),
+                other => {
+                    let piece = other.to_string();
+                    let word = |c: char| c.is_alphanumeric() || c == '_';
+                    if self.text.ends_with(word) && piece.starts_with(word) {
+                        self.text.push(' ');
+                    }
+                    self.text.push_str(&piece);
+                    self.words.push((piece, other.span()));
+                }
             }
         }
     }
 
-    fn push(&mut self, piece: &str, span: Span) {
-        let word = |c: char| c.is_alphanumeric() || c == '_';
-        if self.text.ends_with(word) && piece.starts_with(word) {
-            self.text.push(' ');
+    /// What the text means.
+    pub(crate) fn layout(&self) -> Result<IndexLayout> {
+        let error = match IndexLayout::parse(&self.text) {
+            Ok(layout) => return Ok(layout),
+            Err(error) => error,
+        };
+        if self.literal {
+            return Err(self.error(&error.to_string()));
         }
-        let start = self.text.len();
-        self.text.push_str(piece);
-        self.pieces.push((start..self.text.len(), span));
+        let mut errors = Errors::new();
+        let written = ast::composition(self.tokens.clone(), &mut errors);
+        let model = model::composition(&written, &mut errors);
+        let model = if errors.is_empty() { model } else { None };
+        match errors.finish(model)? {
+            Model::Plain(layout) => self.reparse(&layout.to_string()),
+            Model::Swizzled(layout) => self.reparse(&layout.to_string()),
+            Model::Affine(text) => self.reparse(&text),
+            Model::Deferred(parts) => {
+                let message =
+                    "the value of a constant is not known to a macro; write the layout out";
+                let constant = parts.iter().find_map(|part| match part {
+                    Part::Constant(_, span) => Some(Error::new(*span, message)),
+                    _ => None,
+                });
+                Err(constant.unwrap_or_else(|| self.error(message)))
+            }
+        }
     }
 
-    /// An error about the bytes `start..end` of the text: at the tokens they belong to.
-    pub(crate) fn error_at(&self, (start, end): (usize, usize), message: &str) -> Error {
-        let end = end.max(start + 1);
-        let mut met = self
-            .pieces
-            .iter()
-            .filter(|(bytes, _)| bytes.start < end && start < bytes.end)
-            .map(|&(_, span)| span);
-        match (met.next(), met.next_back()) {
-            (Some(first), Some(last)) => Error::new(first.join(last).unwrap_or(first), message),
-            (Some(one), None) => Error::new(one, message),
-            // Behind the end: at the last token.
-            (None, _) => match self.pieces.last() {
-                Some(&(_, span)) => Error::new(span, message),
-                None => self.error(message),
-            },
-        }
+    fn reparse(&self, text: &str) -> Result<IndexLayout> {
+        IndexLayout::parse(text).map_err(|e| self.error(&e.to_string()))
     }
 
     /// An error about the word `word`, at the token that it is; about the whole layout if there is none.
     pub(crate) fn error_about(&self, word: &str, message: &str) -> Error {
-        let found = self
-            .pieces
-            .iter()
-            .find(|(bytes, _)| self.text.get(bytes.clone()) == Some(word));
-        match found {
-            Some(&(_, span)) => Error::new(span, message),
+        match self.words.iter().find(|(w, _)| w == word) {
+            Some((_, span)) => Error::new(*span, message),
             None => self.error(message),
         }
     }

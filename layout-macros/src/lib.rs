@@ -18,9 +18,9 @@ mod model;
 mod ptx_index;
 
 use proc_macro::TokenStream;
-use syn::parse_macro_input;
 
 use errors::Errors;
+use syn::parse_macro_input;
 
 /// A layout in CuTe's notation, checked by the compiler.
 ///

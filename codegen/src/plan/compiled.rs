@@ -18,6 +18,21 @@ pub struct CompiledParam {
     pub offset: u32,
 }
 
+/// How the tiles of C are dealt out to blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GridRule {
+    /// Columns of tiles along x; rows along y up to `limit`, and on along z: `[⌈n/N⌉, min(⌈m/M⌉, limit), ⌈⌈m/M⌉/limit⌉]`.
+    Rows {
+        /// Blocks along y.
+        limit: u32,
+    },
+    /// Up to `group` rows of tiles along x, columns along y, groups along z: `[g, ⌈n/N⌉, ⌈⌈m/M⌉/g⌉]` with `g = min(group, ⌈m/M⌉)`.
+    Grouped {
+        /// Rows of tiles in a group.
+        group: u32,
+    },
+}
+
 /// A GEMM kernel as a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompiledKernel {
@@ -41,31 +56,37 @@ pub struct CompiledKernel {
     pub tile: [u32; 3],
     /// The parameters, in order.
     pub params: &'static [CompiledParam],
-    /// The greatest m, n, k and leading dimension.
-    pub limit: u64,
-    /// Blocks along y; what is more goes along z.
-    pub grid_y: u32,
+    /// The greatest m and the greatest n.
+    pub limits: [u64; 2],
+    /// What every leading dimension must be a multiple of, in elements.
+    pub ld_multiple: u32,
+    /// How tiles become blocks.
+    pub rule: GridRule,
 }
 
 impl CompiledKernel {
     /// Blocks along x, y, z for an m×n matrix C; none if there is nothing to launch (m or n is 0) or a size is beyond the kernel's
-    /// [`limit`](Self::limit).
+    /// [`limits`](Self::limits).
     pub const fn grid(&self, m: u64, n: u64) -> Option<[u32; 3]> {
-        if m == 0 || n == 0 || m > self.limit || n > self.limit {
+        if m == 0 || n == 0 || m > self.limits[0] || n > self.limits[1] {
             return None;
         }
-        let x = n.div_ceil(self.tile[1] as u64);
-        let y = m.div_ceil(self.tile[0] as u64);
-        let along_y = if y < self.grid_y as u64 {
-            y
+        let rows = m.div_ceil(self.tile[0] as u64);
+        let columns = n.div_ceil(self.tile[1] as u64);
+        let (GridRule::Rows { limit: most } | GridRule::Grouped { group: most }) = self.rule;
+        let along = if rows < most as u64 {
+            rows
         } else {
-            self.grid_y as u64
+            most as u64
         };
-        Some([
-            x as u32,
-            along_y as u32,
-            y.div_ceil(self.grid_y as u64) as u32,
-        ])
+        Some(match self.rule {
+            GridRule::Rows { .. } => [
+                columns as u32,
+                along as u32,
+                rows.div_ceil(most as u64) as u32,
+            ],
+            GridRule::Grouped { .. } => [along as u32, columns as u32, rows.div_ceil(along) as u32],
+        })
     }
 
     /// Bytes of the parameter buffer.
@@ -99,10 +120,12 @@ pub struct KernelParts {
     pub tile: [u32; 3],
     /// Names, types and offsets of [`CompiledKernel::params`].
     pub params: Vec<(String, ParamKind, u32)>,
-    /// [`CompiledKernel::limit`]
-    pub limit: u64,
-    /// [`CompiledKernel::grid_y`]
-    pub grid_y: u32,
+    /// [`CompiledKernel::limits`]
+    pub limits: [u64; 2],
+    /// [`CompiledKernel::ld_multiple`]
+    pub ld_multiple: u32,
+    /// [`CompiledKernel::rule`]
+    pub rule: GridRule,
 }
 
 /// Emits `plan` and reads its launch contract for problems of every size.
@@ -114,16 +137,24 @@ pub struct KernelParts {
 pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<KernelParts, PlanError> {
     let emitted = plan.emit(operands, arch)?;
     let refused = || PlanError::GridNotConstant { plan: plan.name() };
-    let launch = |m, n| plan.launch(&Gemm::packed(m, n, 1, operands));
-    let limit = greatest(|size| launch(size, size).is_ok());
-    let first = launch(1, 1)?.ok_or_else(refused)?;
-    let (tile_m, tile_n, tile_k) = plan.tile();
-    let tall = launch(limit, 1)?.ok_or_else(refused)?;
-    let grid_y = if tall.grid[2] > 1 {
-        tall.grid[1]
-    } else {
-        u32::MAX
+    let launch = |m: u64, n: u64, multiple: u64| {
+        let mut problem = Gemm::packed(m, n, 1, operands);
+        for ld in [&mut problem.lda, &mut problem.ldb, &mut problem.ldc] {
+            *ld = ld.next_multiple_of(multiple);
+        }
+        plan.launch(&problem)
     };
+    let multiple = (0..=7)
+        .map(|bit| 1u64 << bit)
+        .find(|&multiple| launch(1, 1, multiple).is_ok())
+        .ok_or_else(refused)?;
+    let launch = |m, n| launch(m, n, multiple);
+    let first = launch(1, 1)?.ok_or_else(refused)?;
+    let limits = [
+        greatest(|m| launch(m, 1).is_ok()),
+        greatest(|n| launch(1, n).is_ok()),
+    ];
+    let (tile_m, tile_n, tile_k) = plan.tile();
     let mut params = Vec::new();
     let mut offset = 0u32;
     for argument in &first.arguments {
@@ -131,7 +162,7 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
         params.push((argument.name.clone(), argument.kind, offset));
         offset += argument.kind.bytes();
     }
-    let parts = KernelParts {
+    let mut parts = KernelParts {
         ptx: emitted.ptx,
         entry: emitted.kernel,
         block: first.block,
@@ -139,41 +170,66 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
         shared_bytes: first.shared_bytes,
         tile: [tile_m, tile_n, tile_k],
         params,
-        limit,
-        grid_y,
+        limits,
+        ld_multiple: multiple as u32,
+        rule: GridRule::Rows { limit: u32::MAX },
     };
-    // The constants are the plan's own launch wherever either turns over.
-    let shape = parts.shape();
-    let step = u64::from(tile_m.max(tile_n));
-    let rows = u64::from(tile_m).saturating_mul(grid_y.into());
-    let sizes = [
-        1,
-        step - 1,
-        step,
-        step + 1,
-        7 * step,
-        rows,
-        rows.saturating_add(1),
-        limit - 1,
-        limit,
+    let tall = launch(limits[0], 1)?.ok_or_else(refused)?;
+    let rules = [
+        GridRule::Rows { limit: u32::MAX },
+        GridRule::Rows {
+            limit: tall.grid[1],
+        },
+        GridRule::Grouped {
+            group: tall.grid[0],
+        },
     ];
-    for m in sizes.into_iter().filter(|&s| (1..=limit).contains(&s)) {
-        for n in sizes.into_iter().filter(|&s| (1..=limit).contains(&s)) {
-            let own = launch(m, n)?.ok_or_else(refused)?;
-            let same = shape.grid(m, n) == Some(own.grid)
-                && own.block == parts.block
-                && own.cluster == parts.cluster
-                && own.shared_bytes == parts.shared_bytes
-                && own.kernel == parts.entry;
-            if !same {
-                return Err(refused());
-            }
+    for rule in rules {
+        parts.rule = rule;
+        if parts.launches_as(plan, launch)? {
+            return Ok(parts);
         }
     }
-    Ok(parts)
+    Err(refused())
 }
 
 impl KernelParts {
+    /// Whether the constants are the plan's own launch: at sizes around everything that turns over, and at some in between.
+    fn launches_as(
+        &self,
+        plan: &dyn Plan,
+        launch: impl Fn(u64, u64) -> Result<Option<super::Launch>, PlanError>,
+    ) -> Result<bool, PlanError> {
+        let shape = self.shape();
+        let (tile_m, tile_n, _) = plan.tile();
+        let (GridRule::Rows { limit: most } | GridRule::Grouped { group: most }) = self.rule;
+        let around = |tile: u64, limit: u64| {
+            let turn = tile.saturating_mul(most.into());
+            let mut sizes = vec![1, limit - 1, limit, limit / 3];
+            for at in [tile, 7 * tile, 100 * tile, turn, turn.saturating_mul(3)] {
+                sizes.extend([at - 1, at, at.saturating_add(1)]);
+            }
+            sizes.retain(|s| (1..=limit).contains(s));
+            sizes
+        };
+        for m in around(tile_m.into(), self.limits[0]) {
+            for n in around(tile_n.into(), self.limits[1]) {
+                let Some(own) = launch(m, n)? else {
+                    return Ok(false);
+                };
+                let same = shape.grid(m, n) == Some(own.grid)
+                    && own.block == self.block
+                    && own.cluster == self.cluster
+                    && own.shared_bytes == self.shared_bytes
+                    && own.kernel == self.entry;
+                if !same {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// The geometry alone.
     fn shape(&self) -> CompiledKernel {
         CompiledKernel {
@@ -187,8 +243,9 @@ impl KernelParts {
             shared_bytes: self.shared_bytes,
             tile: self.tile,
             params: &[],
-            limit: self.limit,
-            grid_y: self.grid_y,
+            limits: self.limits,
+            ld_multiple: self.ld_multiple,
+            rule: self.rule,
         }
     }
 }

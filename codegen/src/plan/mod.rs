@@ -14,7 +14,7 @@ mod problem;
 
 use std::fmt;
 
-pub use compiled::{CompiledKernel, CompiledParam, KernelParts, compile};
+pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
 pub use launch::{Argument, ArgumentValue, Launch};
 pub use obligation::{
     AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
