@@ -210,4 +210,3 @@ fn the_emitter_spells_no_memory_instruction() {
         assert_eq!(found, None, "an instruction or an operand written by hand");
     }
 }
-}
