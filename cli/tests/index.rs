@@ -109,14 +109,9 @@ fn ranges_and_types_decide_the_code() {
 
 #[test]
 fn refusals_have_code_place_and_exit() {
-    type Refused<'a> = (&'a [&'a str], i32, &'a str, Option<[u64; 2]>);
     let rust = ["--target", "rust"];
-<<<<<<< HEAD
-    let cases: [Refused; 8] = [
-=======
     #[allow(clippy::type_complexity)]
     let cases: [(&[&str], i32, &str, Option<[u64; 2]>); 8] = [
->>>>>>> main
         (&["(4,x):(1,4)"], 2, "syntax", Some([3, 4])),
         (&["Sw<3,4,3> o (8,64):(64,?)"], 2, "syntax", Some([23, 24])),
         (

@@ -234,11 +234,7 @@ impl Printer<'_> {
             Op::Shl => {
                 let at = unsigned(s.ty);
                 let shifted = format!("{} << {}", arg(0, at), plain(&arg(1, Ty::S32)));
-<<<<<<< HEAD
-                return typed(shifted, at, s.result);
-=======
                 return Self::typed(shifted, at, s.result);
->>>>>>> main
             }
             Op::Shr => format!("{} >> {}", arg(0, s.ty), plain(&arg(1, Ty::S32))),
             Op::And => format!("{} & {}", arg(0, s.ty), arg(1, s.ty)),
@@ -251,11 +247,7 @@ impl Printer<'_> {
             Op::MulWide | Op::MadWide => Ty::U64,
             _ => at,
         };
-<<<<<<< HEAD
-        typed(value, computed, s.result)
-=======
         Self::typed(value, computed, s.result)
->>>>>>> main
     }
 
     fn widened(&self, a: Argument, ty: Ty, wide: Ty) -> String {
@@ -264,22 +256,13 @@ impl Printer<'_> {
             Argument::Value(_) => format!("({}){}", type_name(wide), self.argument(a, ty)),
         }
     }
-}
 
-<<<<<<< HEAD
-fn typed(value: String, from: Ty, to: Ty) -> String {
-    if from == to {
-        value
-    } else {
-        format!("({})({value})", type_name(to))
-=======
     fn typed(value: String, from: Ty, to: Ty) -> String {
         if from == to {
             value
         } else {
             format!("({})({value})", type_name(to))
         }
->>>>>>> main
     }
 }
 
