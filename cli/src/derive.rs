@@ -126,7 +126,7 @@ fn parse_access(text: &str) -> Result<Pattern, CliError> {
         })?;
     let offset = op.len() + 1;
     let layout = Swizzled::parse(layout).map_err(|error| {
-        CliError::usage(error.code(), error.to_string())
+        CliError::usage(error.code(), error.message().as_str())
             .at((error.span.0 + offset, error.span.1 + offset), text)
     })?;
     Pattern::from_swizzled(access, &layout).map_err(|error| {

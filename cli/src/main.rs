@@ -5,17 +5,21 @@
 //! standard error; the exit code is 0 on success, 1 when what was asked for does not hold or can't be done, 2 on bad
 //! usage. [`error::CliError`] and [`output`] keep that contract, so that no subcommand has to.
 
-mod bench;
 mod banks;
+mod bench;
 mod derive;
 mod doctor;
 mod gemm;
+mod index;
 mod plans;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]
 mod error;
+mod eval;
+#[allow(dead_code)]
 mod output;
 mod run;
+mod show;
 
 use std::process::ExitCode;
 
@@ -39,9 +43,13 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
     Gemm(gemm::GemmArgs),
+    Index(index::IndexArgs),
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
     Run(run::RunArgs),
+    /// Compute with layouts: compose, divide, invert, slice, compare
+    Eval(eval::EvalArgs),
+    Show(show::ShowArgs),
 }
 
 fn main() -> ExitCode {
@@ -52,8 +60,11 @@ fn main() -> ExitCode {
             Command::Doctor(args) => doctor::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Gemm(args) => gemm::run(&args),
+            Command::Index(args) => index::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
+            Command::Eval(args) => eval::run(&args),
+            Command::Show(args) => show::run(&args),
         },
         Err(error) => refuse(&error),
     }
@@ -73,7 +84,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Clap's message without the `error: ` in front and the hints behind.
+/// Clap's message on one line, without the `error: ` in front and the hints behind.
 fn usage_message(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -81,7 +92,9 @@ fn usage_message(error: &clap::Error) -> String {
         .find("\n\nUsage:")
         .or_else(|| text.find("\n\nFor more"))
         .unwrap_or(text.len());
-    text[..end].trim().to_owned()
+    // One sentence, whatever clap laid out in lines.
+    let words: Vec<_> = text[..end].split_whitespace().collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

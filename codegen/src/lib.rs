@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod index;
+pub mod mma;
 pub mod plan;
 pub mod ptx;
 pub mod sgemm;

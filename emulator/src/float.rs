@@ -25,7 +25,7 @@ pub(crate) fn add_to_odd(a: f64, b: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn to_odd(s: f64, e: f64) -> f64 {
     let bits = s.to_bits();
-    let inexact = e != 0.0 && e == e && s.abs() < f64::INFINITY;
+    let inexact = e != 0.0 && !e.is_nan() && s.abs() < f64::INFINITY;
     let away = (e > 0.0) == (s > 0.0);
     let step = if away { 1u64 } else { u64::MAX };
     let fix = inexact && bits & 1 == 0;
@@ -271,11 +271,65 @@ pub(crate) fn redirect64(r: f64, e: f64, rounding: Rounding) -> f64 {
         return if inward { f64::MAX.copysign(r) } else { r };
     }
     match rounding {
-        Rounding::Nearest | Rounding::NearestAway => r,
         Rounding::Zero if r > 0.0 && e < 0.0 => r.next_down(),
         Rounding::Zero if r < 0.0 && e > 0.0 => r.next_up(),
         Rounding::Down if e < 0.0 => r.next_down(),
         Rounding::Up if e > 0.0 => r.next_up(),
         _ => r,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(state: &mut u64) -> u64 {
+        *state ^= *state >> 12;
+        *state ^= *state << 25;
+        *state ^= *state >> 27;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// The software multiply-add against the host library's, which is correctly rounded.
+    #[test]
+    fn fma_without_the_instruction_is_the_same_to_the_bit() {
+        let mut state = 5;
+        for i in 0..400_000 {
+            let mut number = || {
+                let r = random(&mut state);
+                f32::from_bits(match i % 4 {
+                    0 => r as u32,
+                    1 => 0x3f00_0000 + (r as u32 & 0x1ff_ffff),
+                    2 => (r as u32 & 0x80ff_ffff) | ((r >> 33) as u32 & 1) << 23,
+                    _ => (r as u32 & 0x807f_0000) + (((r >> 40) as u32 % 40 + 100) << 23),
+                })
+            };
+            let (a, b, c) = (number(), number(), number());
+            let (got, expected) = (fma32(a, b, c), a.mul_add(b, c));
+            assert!(
+                got.to_bits() == expected.to_bits() || (got.is_nan() && expected.is_nan()),
+                "{a:e} {b:e} {c:e}"
+            );
+        }
+    }
+
+    #[test]
+    fn narrowing_to_f32_is_the_hosts_cast() {
+        let mut state = 6;
+        for _ in 0..200_000 {
+            let r = random(&mut state);
+            let x = f64::from_bits(if r & 1 == 0 {
+                r
+            } else {
+                (r >> 12) | (0x3800_0000_0000_0000 + (r & 0x0fff_0000_0000_0000))
+            });
+            if !x.is_nan() {
+                assert_eq!(
+                    narrow(x, Format::F32, Rounding::Nearest, false),
+                    u64::from((x as f32).to_bits()),
+                    "{x:e}"
+                );
+            }
+        }
     }
 }

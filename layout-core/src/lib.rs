@@ -1,4 +1,36 @@
 //! The layout algebra of Tilewright.
+//!
+//! A [`Layout`] is a function from coordinates to offsets, written as a nested shape and strides with the same
+//! parentheses: `(4,(2,2)):(2,(1,8))`. This crate composes such functions, cuts them into tiles, multiplies and inverts them,
+//! exactly: no operation returns a wrong layout, and none refuses one that exists.
+//!
+//! ```
+//! use layout_core::{Layout, composition, expect, expect_parse};
+//!
+//! // A padded 4 × 6 matrix, and the first two rows of every second column.
+//! const MATRIX: Layout = expect_parse(Layout::parse("(4,6):(1,10)"));
+//! const PART: Layout = expect_parse(Layout::parse("(2,3):(1,8)"));
+//! const R: Layout = expect(composition(&MATRIX, &PART));
+//! assert_eq!(R.to_string(), "(2,3):(1,20)");
+//! assert_eq!(R.at(&[1, 2]), MATRIX.index(PART.at(&[1, 2])));
+//! ```
+//!
+//! Everything is `Copy`, of fixed capacity ([`MAX_MODES`] modes, [`MAX_DEPTH`] levels), needs neither `std` nor `alloc`, and is a
+//! `const fn`: the same code runs at run time, in constants and in macros. Nothing panics on input; errors
+//! ([`LayoutError`]) carry the numbers, and [`expect`] shows them in the compiler's message when a constant fails.
+//!
+//! | what | where |
+//! |---|---|
+//! | tuples | [`IntTuple`], [`congruent`], [`compatible`], [`ceil_div`], [`shape_div`] |
+//! | coordinates | [`crd2idx`], [`idx2crd`], [`crd2crd`], [`coordinates`](coordinates()), [`Slicer`], [`slice`](slice()), [`dice`] |
+//! | construction | [`Layout::compact`], [`make_ordered_layout`], [`make_layout_like`], [`CoordLayout`] |
+//! | layouts | [`coalesce`](coalesce()), [`composition`](composition()), [`complement`](complement()), [`right_inverse`], [`left_inverse`] |
+//! | tiles | [`logical_divide`] and its kin ([`Divided`]), [`logical_product`], [`blocked_product`], [`tile_to_shape`], [`Tiler`] |
+//! | swizzles | [`Swizzle`], [`Swizzled`] (`Sw o offset o L`), [`upcast`], [`downcast`], [`recast`](recast()) |
+//! | strides by name | [`Affine`]; evaluation in any arithmetic: [`Layout::index_with`], [`IndexInt`] |
+//! | properties | [`is_injective`], [`is_bijective`], [`is_surjective_onto`], [`is_compact`], [`equal_as_functions`] |
+//!
+//! `docs/algebra.md` explains the operations by examples.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,6 +57,7 @@ mod inverse;
 mod layout;
 mod message;
 mod modes;
+mod parameter;
 mod parse;
 pub mod partition;
 mod product;
@@ -41,7 +74,7 @@ mod swizzled;
 pub mod typed;
 mod vectorize;
 
-pub use affine::{Affine, MAX_PARAMETERS, Parameter};
+pub use affine::Affine;
 pub use coalesce::{coalesce, coalesce_by_profile, filter, filter_zeros};
 pub use complement::complement;
 pub use composed::{
@@ -61,6 +94,7 @@ pub use inverse::{left_inverse, nullspace, preimage, right_inverse};
 pub use layout::Layout;
 pub use message::Message;
 pub use modes::SEARCH_LIMIT;
+pub use parameter::{MAX_PARAMETERS, Parameter};
 pub use parse::{ParseError, ParseErrorKind, expect_parse};
 pub use partition::{
     Operand, Partitioned, ThreadCopy, ThreadMma, TiledCopy, TiledMma, local_partition, local_tile,

@@ -330,3 +330,33 @@ fn a_derived_layout_proves_with_the_rank_formula() {
         found.accesses()[0].wavefronts
     );
 }
+
+#[test]
+fn a_winner_is_verified_again_in_const() {
+    // What a macro emits: the layout it found, counted again at compile time.
+    const COUNT: (u32, bool) = {
+        let Ok(layout) = Swizzled::parse("Sw<3,3,3> o (64,64):(64,1)") else {
+            panic!("a layout");
+        };
+        let Ok(lanes) = Layout::parse("(16,2):(64,8)") else {
+            panic!("a layout");
+        };
+        let access = Access::LdMatrix {
+            matrices: layout_core::banks::Matrices::X4,
+            trans: false,
+        };
+        let Ok(read) = Pattern::from_layout(access, &lanes) else {
+            panic!("a pattern");
+        };
+        let tile = Tile {
+            rows: 64,
+            cols: 64,
+            elem_bytes: 2,
+        };
+        match recount(tile, &read, &layout) {
+            Ok(count) => (count.wavefronts, bijective(&layout).is_ok()),
+            Err(_) => (0, false),
+        }
+    };
+    assert_eq!(COUNT, (4, true));
+}

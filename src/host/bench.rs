@@ -5,6 +5,7 @@
 
 use layout_codegen::plan::{DataType, Emitted, Gemm, Plan, Trans};
 use tilewright_gpu::cublas::{Cublas, Gemm as CublasGemm, GemmTypes, Matrix as CublasMatrix};
+use tilewright_gpu::cublaslt::CublasLt;
 use tilewright_gpu::{Buffer, Gpu, GpuError, LaunchConfig, TimeOptions};
 
 use super::device::device_arguments;
@@ -44,10 +45,60 @@ struct Set {
     c: Buffer,
 }
 
-fn cublas_types(data_type: DataType) -> GemmTypes {
-    match data_type {
-        DataType::F32 => GemmTypes::F32,
+/// The problem as the libraries take it.
+fn product<'s>(problem: &Gemm, types: GemmTypes, set: &'s Set) -> CublasGemm<'s> {
+    let size = [problem.m, problem.n, problem.k].map(|v| v as usize);
+    let matrix = |buffer: &'s Buffer, ld: u64| CublasMatrix::new(buffer, ld as usize);
+    let (a, b, c) = (
+        matrix(&set.a, problem.lda),
+        matrix(&set.b, problem.ldb),
+        matrix(&set.c, problem.ldc),
+    );
+    CublasGemm {
+        trans_a: problem.operands.a == Trans::T,
+        trans_b: problem.operands.b == Trans::T,
+        alpha: problem.alpha,
+        beta: problem.beta,
+        ..CublasGemm::new(types, size, a, b, c)
     }
+}
+
+/// Which library multiplies a type, and what it calls it.
+enum Yardstick {
+    Cublas(GemmTypes),
+    /// 8-bit floats.
+    CublasLt(GemmTypes),
+}
+
+fn yardstick(data_type: DataType) -> Yardstick {
+    Yardstick::Cublas(match data_type {
+        DataType::F32 => GemmTypes::F32,
+        DataType::F16 => GemmTypes::F16,
+        DataType::Bf16 => GemmTypes::BF16,
+        DataType::Tf32 => GemmTypes::TF32,
+        DataType::F64 => GemmTypes::F64,
+        DataType::S8 => GemmTypes::S8,
+        DataType::E4m3 => return Yardstick::CublasLt(GemmTypes::E4M3),
+        DataType::E5m2 => return Yardstick::CublasLt(GemmTypes::E5M2),
+    })
+}
+
+/// The time of cublasLt; none if it refuses the product.
+fn lt_time(
+    gpu: &Gpu,
+    options: TimeOptions,
+    sets: &[Set],
+    problem: &Gemm,
+    types: GemmTypes,
+) -> Option<f64> {
+    let lt = CublasLt::new(gpu).ok()?;
+    let plans = sets
+        .iter()
+        .map(|set| lt.plan(&product(problem, types, set), false))
+        .collect::<Result<Vec<_>, _>>()
+        .ok()?;
+    let timing = gpu.time(options, |call| plans[call % plans.len()].run());
+    timing.ok().map(|t| t.median())
 }
 
 /// Times `kernel` and cuBLAS on one problem and checks rows of the result.
@@ -107,35 +158,20 @@ pub fn compare(
         bytes: sets[0].c.read(0, first.c.bytes.len())?,
         ..first.c.clone()
     };
-    let check = check_rows(problem, &first, &c, 24).map_err(|e| GpuError::Invalid {
+    let check = check_rows(problem, data_type, &first, &c, 24).map_err(|e| GpuError::Invalid {
         what: e.to_string(),
     })?;
     let ours_ms = gpu.time(options, |call| run(&sets[call % count]))?.median();
 
-    let cublas_ms = match cublas {
-        None => None,
-        Some(cublas) => {
-            let product = |set: &Set| {
-                let size = [problem.m as usize, problem.n as usize, problem.k as usize];
-                let matrix = |buffer, ld: u64| CublasMatrix::new(buffer, ld as usize);
-                cublas.gemm(&CublasGemm {
-                    trans_a: problem.operands.a == Trans::T,
-                    trans_b: problem.operands.b == Trans::T,
-                    alpha: problem.alpha,
-                    beta: problem.beta,
-                    ..CublasGemm::new(
-                        cublas_types(data_type),
-                        size,
-                        matrix(&set.a, problem.lda),
-                        matrix(&set.b, problem.ldb),
-                        matrix(&set.c, problem.ldc),
-                    )
-                })
-            };
-            gpu.time(options, |call| product(&sets[call % count]))
-                .ok()
-                .map(|t| t.median())
+    let cublas_ms = match (cublas, yardstick(data_type)) {
+        (Some(cublas), Yardstick::Cublas(types)) => {
+            let timing = gpu.time(options, |call| {
+                cublas.gemm(&product(problem, types, &sets[call % count]))
+            });
+            timing.ok().map(|t| t.median())
         }
+        (Some(_), Yardstick::CublasLt(types)) => lt_time(gpu, options, &sets, problem, types),
+        (None, _) => None,
     };
     Ok(Comparison {
         plan: plan.name(),

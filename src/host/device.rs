@@ -98,7 +98,7 @@ pub fn launch_on(
         let timing = gpu.time(options, |_| function.launch(&config, &args))?;
         Some(timing.median())
     };
-    let registers = u32::try_from(function.attributes().registers).ok();
+    let registers = Some(function.attributes().registers);
     Ok(DeviceRun {
         c: Matrix {
             bytes,
@@ -121,6 +121,7 @@ pub(crate) fn device_arguments(launch: &Launch, [a, b, c]: [u64; 3]) -> Vec<Arg>
             (ArgumentValue::Int(v), ParamKind::U64) => Arg::U64(v),
             (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
             (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
+            (ArgumentValue::Float(v), ParamKind::S32) => Arg::I32(v as i32),
             (ArgumentValue::Float(v), _) => Arg::F32(v as f32),
         })
         .collect()

@@ -158,6 +158,7 @@ fn arguments(launch: &Launch, [a, b, c]: [u64; 3]) -> Vec<Arg> {
             (ArgumentValue::Int(v), ParamKind::U64) => Arg::U64(v),
             (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
             (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
+            (ArgumentValue::Float(v), ParamKind::S32) => Arg::S32(v as i32),
             (ArgumentValue::Float(v), _) => Arg::F32(v as f32),
         })
         .collect()

@@ -20,4 +20,4 @@ pub use device::{DeviceError, DeviceRun, launch_on};
 #[cfg(feature = "emulator")]
 pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
 pub use matrix::Matrix;
-pub use reference::{Check, Inputs, check, check_rows};
+pub use reference::{Check, Inputs, check, check_rows, tolerance};

@@ -1,6 +1,6 @@
 //! The reference: the same product in double precision, and how far from it a correct kernel may be.
 
-use layout_codegen::plan::{DataType, Gemm, Trans};
+use layout_codegen::plan::{DataType, Element, Gemm, Trans};
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ShapeError};
@@ -22,10 +22,23 @@ impl Inputs {
     /// Random operands for a problem, the same for the same seed.
     pub fn random(problem: &Gemm, data_type: DataType, seed: u64) -> Self {
         let ((ra, ca), (rb, cb)) = (problem.stored_a(), problem.stored_b());
+        let first = seed.wrapping_mul(3);
         Self {
-            a: Matrix::random(data_type, ra, ca, problem.lda, 3 * seed),
-            b: Matrix::random(data_type, rb, cb, problem.ldb, 3 * seed + 1),
-            c: Matrix::random(data_type, problem.m, problem.n, problem.ldc, 3 * seed + 2),
+            a: Matrix::random(data_type.operand(), ra, ca, problem.lda, first),
+            b: Matrix::random(
+                data_type.operand(),
+                rb,
+                cb,
+                problem.ldb,
+                first.wrapping_add(1),
+            ),
+            c: Matrix::random(
+                data_type.result(),
+                problem.m,
+                problem.n,
+                problem.ldc,
+                first.wrapping_add(2),
+            ),
         }
     }
 }
@@ -50,10 +63,33 @@ pub struct Check {
 /// rounding error analysis"); 2·exp(−32) at λ = 8.
 const LAMBDA: f64 = 8.0;
 
-fn unit_roundoff(data_type: DataType) -> f64 {
-    match data_type {
-        DataType::F32 => f64::EPSILON * f64::from(1u32 << 28),
-    }
+/// What rounding explains, relative to `|α|·|A|·|B| + |β|·|C|` at an element: never tuned to a result.
+///
+/// * accumulation: the k products, their sums, the scaling by α and β and the last sum, each rounded once: `λ·√(k+3)·u`;
+/// * tensor cores cut the sum of each instruction off instead of rounding it, and what is cut off has one sign: at most one unit
+///   in the last place, 2u, for every four products (the fewest that an instruction adds at once): `k/4·2u` (not for f64, which rounds);
+/// * operands: tf32 rounds both factors of each product to 11 bits: `2·2⁻¹¹`;
+/// * the result: one rounding to C's type.
+///
+/// Integers are exact.
+pub fn tolerance(data_type: DataType, k: u64) -> f64 {
+    let u = match data_type {
+        DataType::F64 => Element::F64.unit_roundoff(),
+        DataType::S8 => return 0.0,
+        _ => Element::F32.unit_roundoff(),
+    };
+    let accumulation = LAMBDA * ((k + 3) as f64).sqrt() * u;
+    let cut_off = match data_type {
+        DataType::F32 | DataType::F64 => 0.0,
+        _ => k.div_ceil(4) as f64 * 2.0 * u,
+    };
+    let operands = if data_type == DataType::Tf32 {
+        2.0 * f64::powi(0.5, 11)
+    } else {
+        0.0
+    };
+    let result = data_type.result().unit_roundoff();
+    accumulation + cut_off + operands + result
 }
 
 /// op(A)·op(B) in double precision, packed m×n; operands are packed as they lie.
@@ -83,11 +119,21 @@ fn product(problem: &Gemm, a: Vec<f64>, b: Vec<f64>) -> Result<Vec<f64>, ShapeEr
 /// # Errors
 ///
 /// Operands that do not have the problem's shape.
-pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, ShapeError> {
-    let (alpha, beta) = (
-        f64::from(problem.alpha as f32),
-        f64::from(problem.beta as f32),
-    );
+pub fn check(
+    problem: &Gemm,
+    data_type: DataType,
+    inputs: &Inputs,
+    result: &Matrix,
+) -> Result<Check, ShapeError> {
+    // α and β reach the kernel in the type that it scales with.
+    let scalar = |v: f64| {
+        if data_type == DataType::F64 {
+            v
+        } else {
+            f64::from(v as f32)
+        }
+    };
+    let (alpha, beta) = (scalar(problem.alpha), scalar(problem.beta));
     let zeros = vec![0.0; (problem.m * problem.n) as usize];
     let (sum, magnitude) = if alpha == 0.0 {
         (zeros.clone(), zeros)
@@ -98,7 +144,8 @@ pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, 
         (product(problem, a, b)?, magnitude)
     };
     let (mut max_abs_err, mut max_rel_err) = (0.0_f64, 0.0_f64);
-    for r in 0..result.rows {
+    let rows = if result.cols == 0 { 0 } else { result.rows };
+    for r in 0..rows {
         for c in 0..result.cols {
             let i = r * result.cols + c;
             let old = if beta == 0.0 {
@@ -126,8 +173,7 @@ pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, 
             };
         }
     }
-    // k products and sums, the scaling by α and β and the last sum.
-    let tolerance = LAMBDA * ((problem.k + 3) as f64).sqrt() * unit_roundoff(result.data_type);
+    let tolerance = tolerance(data_type, problem.k);
     let gaps_untouched = result.gaps_untouched(&inputs.c);
     let passed = max_rel_err <= tolerance && gaps_untouched;
     Ok(Check {
@@ -147,22 +193,23 @@ pub fn check(problem: &Gemm, inputs: &Inputs, result: &Matrix) -> Result<Check, 
 /// As [`check`].
 pub fn check_rows(
     problem: &Gemm,
+    data_type: DataType,
     inputs: &Inputs,
     result: &Matrix,
     count: usize,
 ) -> Result<Check, ShapeError> {
     let m = problem.m as usize;
     if m <= count {
-        return check(problem, inputs, result);
+        return check(problem, data_type, inputs, result);
     }
     // Rows at a stride that shares no factor with a tile's side.
     let rows: Vec<usize> = (0..count).map(|i| i * (m - 1) / (count - 1)).collect();
     let pick = |from: &Matrix| {
-        let size = from.data_type.bytes() as usize;
+        let size = from.element.bytes() as usize;
         let row = |r: usize| &from.bytes[r * from.ld * size..(r * from.ld + from.cols) * size];
         let bytes = rows.iter().flat_map(|&r| row(r)).copied().collect();
         Matrix {
-            data_type: from.data_type,
+            element: from.element,
             rows: count,
             cols: from.cols,
             ld: from.cols,
@@ -185,16 +232,16 @@ pub fn check_rows(
         b: inputs.b.clone(),
         c: pick(&inputs.c),
     };
-    check(&sub, &sub_inputs, &pick(result))
+    check(&sub, data_type, &sub_inputs, &pick(result))
 }
 
 /// The given columns of a matrix, side by side.
 fn columns(from: &Matrix, chosen: &[usize]) -> Matrix {
-    let size = from.data_type.bytes() as usize;
+    let size = from.element.bytes() as usize;
     let element = |r: usize, c: usize| &from.bytes[(r * from.ld + c) * size..][..size];
     let bytes = (0..from.rows).flat_map(|r| chosen.iter().flat_map(move |&c| element(r, c)));
     Matrix {
-        data_type: from.data_type,
+        element: from.element,
         rows: from.rows,
         cols: chosen.len(),
         ld: chosen.len(),

@@ -138,7 +138,7 @@ fn gemm(args: &GemmArgs) -> Outcome {
     };
     let check = if args.check {
         let spinner = spinner("checking against float64");
-        let check = host::check(&problem, &inputs, &ran.c)
+        let check = host::check(&problem, data_type, &inputs, &ran.c)
             .map_err(|e| CliError::new("reference", e.to_string()))?;
         spinner.finish_and_clear();
         Some(check)
@@ -168,31 +168,45 @@ fn allocate(
     data_type: tilewright::codegen::plan::DataType,
     seed: u64,
 ) -> Result<Inputs, CliError> {
-    // The reference holds each operand in double precision as well, twice.
-    const LIMIT: u128 = 1 << 35;
-    let rows = [
-        problem.stored_a(),
-        problem.stored_b(),
-        (problem.m, problem.n),
+    // An element of an operand lies in memory three times (input, device, result) and, for the check, in double precision up to
+    // four times, once of it as the absolute value.
+    let bytes_each = u128::from(3 * data_type.bytes() + 4 * 8);
+    let operands = [
+        (problem.stored_a(), problem.lda),
+        (problem.stored_b(), problem.ldb),
+        ((problem.m, problem.n), problem.ldc),
     ];
-    let lds = [problem.lda, problem.ldb, problem.ldc];
-    let elements: u128 = rows
+    let elements: u128 = operands
         .iter()
-        .zip(lds)
-        .map(|(&(r, _), ld)| u128::from(r) * u128::from(ld))
+        .filter(|((rows, cols), _)| *rows > 0 && *cols > 0)
+        .map(|&((rows, cols), ld)| u128::from(rows - 1) * u128::from(ld) + u128::from(cols))
         .sum();
-    let bytes = elements * u128::from(data_type.bytes());
-    if bytes > LIMIT {
+    let (needed, free) = (elements * bytes_each, u128::from(free_memory()));
+    if needed > free {
         return Err(CliError::new(
             "too_large",
             format!(
-                "the matrices would take {} GiB, and this command holds at most {}",
-                bytes >> 30,
-                LIMIT >> 30
+                "the matrices and their check would take {} GiB of memory, and {} GiB are free",
+                needed.div_ceil(1 << 30),
+                free >> 30
             ),
         ));
     }
     Ok(Inputs::random(problem, data_type, seed))
+}
+
+/// Bytes of memory that may be used, where the system tells it in a file, else 16 GiB.
+fn free_memory() -> u64 {
+    let known = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("MemAvailable:"))?;
+            let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+            Some(kibibytes << 10)
+        });
+    known.unwrap_or(16 << 30)
 }
 
 fn spinner(message: &'static str) -> ProgressBar {

@@ -8,6 +8,7 @@
 //! product is widened only if its range needs it.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use super::expr::{Expr, Level, Node, Pool, moved};
 
@@ -30,9 +31,42 @@ impl Ty {
         matches!(self, Ty::U64 | Ty::S64)
     }
 
+    /// Its least and greatest value.
+    pub fn range(self) -> (i128, i128) {
+        match self {
+            Ty::U32 => (0, u32::MAX.into()),
+            Ty::S32 => (i32::MIN.into(), i32::MAX.into()),
+            Ty::U64 => (0, u64::MAX.into()),
+            Ty::S64 => (i64::MIN.into(), i64::MAX.into()),
+        }
+    }
+
+    /// Its name in Rust, which is also what the command and the macros call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ty::U32 => "u32",
+            Ty::S32 => "i32",
+            Ty::U64 => "u64",
+            Ty::S64 => "i64",
+        }
+    }
+
+    /// The type of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Ty::U32, Ty::S32, Ty::U64, Ty::S64]
+            .into_iter()
+            .find(|ty| ty.name() == name)
+    }
+
     /// True for the two signed types.
     pub fn signed(self) -> bool {
         matches!(self, Ty::S32 | Ty::S64)
+    }
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -122,7 +156,7 @@ pub fn emit(pool: &mut Pool, e: Expr, memo: &mut Memo, sink: &mut dyn Sink) -> O
         Node::Xor(items) => {
             let mut acc: Option<Operand> = None;
             for x in by_level(pool, items) {
-                let v = emit(pool, x, memo, sink);
+                let v = emit_as(pool, x, ty, memo, sink);
                 let v = resize(v, ty, level, sink);
                 acc = Some(match acc {
                     None => v,
@@ -143,9 +177,35 @@ pub fn emit(pool: &mut Pool, e: Expr, memo: &mut Memo, sink: &mut dyn Sink) -> O
             }
         }
         Node::Div(x, d) => emit_div(pool, x, d, level, memo, sink),
+        Node::DivFast {
+            x,
+            multiplier,
+            shift,
+        } => {
+            let one = pool.constant(1);
+            let next = pool.add(x, one);
+            let v = emit(pool, next, memo, sink);
+            let m = emit(pool, multiplier, memo, sink);
+            let s = emit(pool, shift, memo, sink);
+            let high = sink.op(level, Ty::U32, Op::MulHi, &[v, m]);
+            sink.op(level, Ty::U32, Op::Shr, &[high, s])
+        }
     };
     memo.insert(e, operand);
     operand
+}
+
+/// As [`emit`], but a narrow field of a wide value stays wide where it is about to meet one.
+fn emit_as(pool: &mut Pool, e: Expr, ty: Ty, memo: &mut Memo, sink: &mut dyn Sink) -> Operand {
+    match *pool.node(e) {
+        Node::Field { x, shift, mask }
+            if ty.wide() && type_of(pool, x).wide() && !memo.contains_key(&e) =>
+        {
+            let level = pool.facts(e).level;
+            emit_field(pool, x, shift, mask, (level, Ty::U64), memo, sink)
+        }
+        _ => emit(pool, e, memo, sink),
+    }
 }
 
 /// Outer levels first, so that what does not change in a loop is combined before it.
@@ -230,8 +290,16 @@ fn emit_sum(
         acc = Some(resize(v, ty, level, sink));
     }
     // Start from a term that needs no multiplication, and let wide products accumulate.
-    rest.sort_by_key(|&(c, x)| (c != 1, c < 0, x));
+    rest.sort_by_key(|&(c, x)| (c != 1, c < 0, matches!(pool.node(x), Node::Mul(..)), x));
     for (c, x) in rest {
+        // a·b + c in one instruction, unless the product is at hand or leaves the loop.
+        if let (1, Node::Mul(a, b), Some(sum)) = (c, pool.node(x).clone(), acc)
+            && !memo.contains_key(&x)
+            && pool.facts(x).level == level
+        {
+            acc = Some(emit_fused(pool, (a, b), sum, (level, ty), memo, sink));
+            continue;
+        }
         let from = type_of(pool, x);
         let v = emit(pool, x, memo, sink);
         let term_needs_wide = ty.wide() && !from.wide() && {
@@ -299,17 +367,46 @@ fn emit_sum(
     }
 }
 
+/// `a·b + sum`, of type `ty`.
+fn emit_fused(
+    pool: &mut Pool,
+    (a, b): (Expr, Expr),
+    sum: Operand,
+    (level, ty): (Level, Ty),
+    memo: &mut Memo,
+    sink: &mut dyn Sink,
+) -> Operand {
+    let (ta, tb) = (type_of(pool, a), type_of(pool, b));
+    let (a, b) = (emit(pool, a, memo, sink), emit(pool, b, memo, sink));
+    if ty.wide() && !ta.wide() && ta == tb {
+        return sink.op(level, ta, Op::MadWide, &[a, b, sum]);
+    }
+    let (a, b) = (resize(a, ty, level, sink), resize(b, ty, level, sink));
+    sink.op(level, ty, Op::Mad, &[a, b, sum])
+}
+
 /// The multiplier and shift with `⌊x/d⌋ = (x·m) >> p` for all `0 ≤ x ≤ n`: exact iff `(m·d − 2ᵖ)·n < 2ᵖ` (Granlund and Montgomery 1994).
-/// `product_below` bounds the product: 2³² if only its low half is kept, 2⁶⁴ if the high half is.
+/// m is below 2³²; `product_below` bounds the product: 2³² if only its low half is kept, 2⁶⁴ if the high half is.
 pub fn magic(d: u64, n: u64, product_below: u128) -> Option<(u64, u32)> {
-    (0..64u32).find_map(|p| {
+    magic_within(d, n, 1 << 32, product_below)
+}
+
+fn magic_within(d: u64, n: u64, multiplier_below: u128, product_below: u128) -> Option<(u64, u32)> {
+    (0..127u32).find_map(|p| {
         let two_p = 1u128 << p;
         let m = two_p.div_ceil(d.into());
+        if m >= multiplier_below || (n > 0 && m > (product_below - 1) / u128::from(n)) {
+            return None;
+        }
+        // The excess is below d, so that its product with n fits.
         let exact = (m * u128::from(d) - two_p) * u128::from(n) < two_p;
-        (exact && m < 1 << 32 && m * u128::from(n) < product_below).then_some((m as u64, p))
+        exact.then_some((m as u64, p))
     })
 }
 
+/// `⌊x / d⌋` of a value that is never negative, by multiplication: the low half of one product where the range allows it, else the high
+/// half, after a shift by the divisor's factors of two if the multiplier would not fit, else with a multiplier of one bit more
+/// than the word has, whose top bit is added by hand.
 fn emit_div(
     pool: &mut Pool,
     x: Expr,
@@ -320,38 +417,50 @@ fn emit_div(
 ) -> Operand {
     let facts = pool.facts(x);
     let ty = type_of(pool, x);
-    let v = emit(pool, x, memo, sink);
-    let out = |v: Operand, sink: &mut dyn Sink| {
-        if ty.wide() && facts.hi / i128::from(d) < 1 << 32 {
-            resize(v, Ty::U32, level, sink)
+    let mut v = emit(pool, x, memo, sink);
+    if !facts.nonnegative() {
+        return sink.op(level, ty, Op::Div, &[v, Operand::Imm(d)]);
+    }
+    let (mut n, mut d) = (facts.hi as u64, d as u64);
+    let quotient = n / d;
+    // A signed value that is never negative has the same bits.
+    let ty = if ty.wide() { Ty::U64 } else { Ty::U32 };
+    let word: u32 = if ty.wide() { 64 } else { 32 };
+    let below = 1u128 << word;
+    let shift_right = |v: Operand, by: u32, sink: &mut dyn Sink| match by {
+        0 => v,
+        _ => sink.op(level, ty, Op::Shr, &[v, Operand::Imm(by.into())]),
+    };
+    let result = if let Some((m, p)) = magic_within(d, n, below, below) {
+        let product = sink.op(level, ty, Op::Mul, &[v, Operand::Imm(m as i64)]);
+        shift_right(product, p, sink)
+    } else {
+        let high = |d, n| magic_within(d, n, below, u128::MAX).filter(|&(_, p)| p >= word);
+        let twos = d.trailing_zeros();
+        if high(d, n).is_none() && twos > 0 {
+            v = shift_right(v, twos, sink);
+            (n, d) = (n >> twos, d >> twos);
+        }
+        if let Some((m, p)) = high(d, n) {
+            let product = sink.op(level, ty, Op::MulHi, &[v, Operand::Imm(m as i64)]);
+            shift_right(product, p - word, sink)
+        } else if ty.wide() {
+            sink.op(level, ty, Op::Div, &[v, Operand::Imm(d as i64)])
         } else {
-            v
+            // m = 2^word + m': x·m >> (word + s) = (((x − h) >> 1) + h) >> (s − 1) with h = x·m' >> word, s = ⌈log₂ d⌉.
+            let s = u64::BITS - (d - 1).leading_zeros();
+            let m = (1u128 << (word + s)).div_ceil(d.into()) - below;
+            let h = sink.op(level, ty, Op::MulHi, &[v, Operand::Imm(m as i64)]);
+            let rest = sink.op(level, ty, Op::Sub, &[v, h]);
+            let half = shift_right(rest, 1, sink);
+            let sum = sink.op(level, ty, Op::Add, &[half, h]);
+            shift_right(sum, s - 1, sink)
         }
     };
-    if ty.wide() || !facts.nonnegative() {
-        let q = sink.op(level, ty, Op::Div, &[v, Operand::Imm(d)]);
-        return out(q, sink);
-    }
-    let n = facts.hi as u64;
-    if let Some((m, p)) = magic(d as u64, n, 1 << 32) {
-        let product = sink.op(level, Ty::U32, Op::Mul, &[v, Operand::Imm(m as i64)]);
-        return sink.op(level, Ty::U32, Op::Shr, &[product, Operand::Imm(p.into())]);
-    }
-    match magic(d as u64, n, 1 << 64) {
-        Some((m, p)) if p >= 32 => {
-            let high = sink.op(level, Ty::U32, Op::MulHi, &[v, Operand::Imm(m as i64)]);
-            if p == 32 {
-                high
-            } else {
-                sink.op(
-                    level,
-                    Ty::U32,
-                    Op::Shr,
-                    &[high, Operand::Imm((p - 32).into())],
-                )
-            }
-        }
-        _ => sink.op(level, Ty::U32, Op::Div, &[v, Operand::Imm(d)]),
+    if quotient < 1 << 32 {
+        resize(result, Ty::U32, level, sink)
+    } else {
+        result
     }
 }
 

@@ -73,6 +73,15 @@ pub enum Node {
     Mul(Expr, Expr),
     /// `⌊x / d⌋` of a value that is never negative, d > 1 and no power of two.
     Div(Expr, i64),
+    /// `⌊(x + 1)·multiplier / 2³²⌋ >> shift`: the quotient by a run-time divisor, of a value in `0..2³¹`.
+    DivFast {
+        /// The dividend.
+        x: Expr,
+        /// The divisor's multiplier.
+        multiplier: Expr,
+        /// The divisor's shift.
+        shift: Expr,
+    },
     /// The same value as its argument, kept as one atom: a point where the compiler decided not to distribute.
     Pin(Expr),
 }
@@ -250,6 +259,14 @@ impl Pool {
                 .fold(0, |acc, &x| acc ^ self.evaluate(x, value)),
             Node::Mul(a, b) => self.evaluate(*a, value) * self.evaluate(*b, value),
             Node::Div(x, d) => self.evaluate(*x, value).div_euclid((*d).into()),
+            Node::DivFast {
+                x,
+                multiplier,
+                shift,
+            } => {
+                let product = (self.evaluate(*x, value) + 1) * self.evaluate(*multiplier, value);
+                product >> 32 >> self.evaluate(*shift, value)
+            }
             Node::Pin(x) => self.evaluate(*x, value),
         }
     }
@@ -294,6 +311,30 @@ impl Pool {
                 let x = self.substitute(x, name, by);
                 self.div(x, d)
             }
+            Node::DivFast {
+                x,
+                multiplier,
+                shift,
+            } => {
+                // The range was proven when the node was made; what replaces a variable lies in the variable's range.
+                let facts = self.facts(e);
+                let x = self.substitute(x, name, by);
+                let multiplier = self.substitute(multiplier, name, by);
+                let shift = self.substitute(shift, name, by);
+                let level = [x, multiplier, shift]
+                    .into_iter()
+                    .map(|e| self.facts(e).level)
+                    .max()
+                    .unwrap_or(0);
+                self.intern(
+                    Node::DivFast {
+                        x,
+                        multiplier,
+                        shift,
+                    },
+                    Facts { level, ..facts },
+                )
+            }
             Node::Pin(x) => {
                 let x = self.substitute(x, name, by);
                 self.pin(x)
@@ -310,5 +351,10 @@ pub(crate) fn children(node: &Node) -> Vec<Expr> {
         Node::Field { x, .. } | Node::Div(x, _) | Node::Pin(x) => vec![*x],
         Node::Xor(items) => items.clone(),
         Node::Mul(a, b) => vec![*a, *b],
+        Node::DivFast {
+            x,
+            multiplier,
+            shift,
+        } => vec![*x, *multiplier, *shift],
     }
 }

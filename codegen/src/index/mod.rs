@@ -10,9 +10,15 @@
 
 pub mod code;
 mod expr;
+mod fast_divisor;
 pub mod layout;
 mod rules;
+mod spec;
+pub mod targets;
 #[cfg(test)]
 mod tests;
 
 pub use expr::{Expr, Facts, Level, Node, Pool};
+pub use fast_divisor::{FAST_DIVISION_LIMIT, FastDivisor, RunTimeDivisor};
+pub use spec::{Bound, Coordinate, IndexError, IndexLayout, IndexSpec, Lowered, Stride};
+pub use targets::{Target, function};

@@ -452,9 +452,9 @@ impl Pool {
         let (mut high, mut rest) = (Vec::new(), Vec::new());
         for (c, x) in terms {
             if c % d == 0 {
-                high.push((c / d, x))
+                high.push((c / d, x));
             } else {
-                rest.push((c, x))
+                rest.push((c, x));
             }
         }
         let (mut k_high, mut k_rest) = (k.div_euclid(d), k.rem_euclid(d));
@@ -521,15 +521,16 @@ impl Pool {
     }
 
     /// `e`, known to lie in `lo..=hi` for a reason that its terms do not show.
-    fn clamp(&mut self, e: Expr, lo: i128, hi: i128) -> Expr {
+    pub(crate) fn clamp(&mut self, e: Expr, lo: i128, hi: i128) -> Expr {
         let f = self.facts(e);
         if f.lo >= lo && f.hi <= hi {
             return e;
         }
+        let (lo, hi) = (f.lo.max(lo), f.hi.min(hi));
         let facts = Facts {
-            lo: f.lo.max(lo),
-            hi: f.hi.min(hi),
-            bits: cover(hi),
+            lo,
+            hi,
+            bits: if lo < 0 { u64::MAX } else { cover(hi) & f.bits },
             level: f.level,
         };
         self.intern(Node::Pin(e), facts)

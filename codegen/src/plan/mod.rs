@@ -7,17 +7,19 @@
 //! A [`Plan`] names its layouts, proves what the kernel relies on, and only then writes the kernel: [`Plan::emit`] fails if
 //! [`Plan::prove`] does. The launch contract is complete: any host program can launch the file with it.
 
+mod compiled;
 mod launch;
 mod obligation;
 mod problem;
 
 use std::fmt;
 
+pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
 pub use launch::{Argument, ArgumentValue, Launch};
 pub use obligation::{
     AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
 };
-pub use problem::{DataType, Gemm, Operands, ProblemError, Trans};
+pub use problem::{DataType, Element, Gemm, Operands, ProblemError, Trans};
 
 /// A layout of a plan, with what it means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,7 +119,7 @@ pub enum PlanError {
         /// What was asked for.
         asked: String,
         /// The plans there are.
-        known: Vec<&'static str>,
+        known: Vec<String>,
     },
     /// No architecture of this name.
     UnknownArch(String),
@@ -143,6 +145,11 @@ pub enum PlanError {
     Problem(ProblemError),
     /// An obligation could not be discharged: the plan is not emitted.
     Refused(Refusal),
+    /// The plan chooses its launch from more than m and n, so that it can't be a constant.
+    GridNotConstant {
+        /// The plan.
+        plan: String,
+    },
     /// An operation of the algebra refused while the plan was composed.
     Layout(layout_core::LayoutError),
 }
@@ -157,6 +164,7 @@ impl PlanError {
             Self::WrongType { .. } => "wrong_type",
             Self::Problem(e) => e.code(),
             Self::Refused(_) => "not_proven",
+            Self::GridNotConstant { .. } => "grid_not_constant",
             Self::Layout(e) => e.code(),
         }
     }
@@ -193,6 +201,10 @@ impl fmt::Display for PlanError {
             } => write!(f, "plan {plan} computes in {serves}, not in {asked}"),
             Self::Problem(e) => e.fmt(f),
             Self::Refused(e) => e.fmt(f),
+            Self::GridNotConstant { plan } => write!(
+                f,
+                "plan {plan} chooses its launch from more than m and n; ask `Plan::launch` for it at run time"
+            ),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
         }
     }
@@ -266,10 +278,13 @@ pub trait Plan: Send + Sync {
 
 /// All plans.
 pub fn plans() -> Vec<Box<dyn Plan>> {
-    crate::sgemm::SgemmPlan::ALL
+    let sgemm = crate::sgemm::SgemmPlan::ALL
         .iter()
-        .map(|p| Box::new(*p) as Box<dyn Plan>)
-        .collect()
+        .map(|p| Box::new(*p) as Box<dyn Plan>);
+    let mma = crate::mma::PLANS
+        .iter()
+        .map(|p| Box::new(*p) as Box<dyn Plan>);
+    sgemm.chain(mma).collect()
 }
 
 /// The plan of a name.
@@ -278,14 +293,12 @@ pub fn plans() -> Vec<Box<dyn Plan>> {
 ///
 /// [`PlanError::UnknownPlan`] with the names there are.
 pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
-    plans()
-        .into_iter()
-        .find(|p| p.name() == name)
-        .ok_or_else(|| PlanError::UnknownPlan {
+    let mut all = plans();
+    match all.iter().position(|p| p.name() == name) {
+        Some(i) => Ok(all.swap_remove(i)),
+        None => Err(PlanError::UnknownPlan {
             asked: name.to_owned(),
-            known: crate::sgemm::SgemmPlan::ALL
-                .iter()
-                .map(|p| p.label())
-                .collect(),
-        })
+            known: all.iter().map(|p| p.name()).collect(),
+        }),
+    }
 }

@@ -2,22 +2,122 @@
 
 use std::fmt;
 
-/// Element types of A and B (and of C where a plan has one type only).
+/// Element types of A and B, with the type of C that goes with them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DataType {
-    /// IEEE binary32.
+    /// IEEE binary32 by fused multiply-add.
     F32,
+    /// IEEE binary16, accumulated in f32; C is f16.
+    F16,
+    /// bfloat16, accumulated in f32; C is bf16.
+    Bf16,
+    /// f32 in memory, multiplied with 10 bits of mantissa, accumulated in f32.
+    Tf32,
+    /// IEEE binary64.
+    F64,
+    /// 8-bit integers, accumulated in 32-bit integers.
+    S8,
+    /// 8-bit floats with 4 bits of exponent, accumulated in f32; C is f32.
+    E4m3,
+    /// 8-bit floats with 5 bits of exponent, accumulated in f32; C is f32.
+    E5m2,
 }
 
 impl DataType {
     /// Every type.
-    pub const ALL: [DataType; 1] = [DataType::F32];
+    pub const ALL: [DataType; 8] = [
+        DataType::F32,
+        DataType::F16,
+        DataType::Bf16,
+        DataType::Tf32,
+        DataType::F64,
+        DataType::S8,
+        DataType::E4m3,
+        DataType::E5m2,
+    ];
 
+    /// The element type of A and B in memory.
+    pub fn operand(self) -> Element {
+        match self {
+            DataType::F32 | DataType::Tf32 => Element::F32,
+            DataType::F16 => Element::F16,
+            DataType::Bf16 => Element::Bf16,
+            DataType::F64 => Element::F64,
+            DataType::S8 => Element::S8,
+            DataType::E4m3 => Element::E4m3,
+            DataType::E5m2 => Element::E5m2,
+        }
+    }
+
+    /// The element type of C in memory.
+    pub fn result(self) -> Element {
+        match self {
+            DataType::S8 => Element::S32,
+            DataType::E4m3 | DataType::E5m2 => Element::F32,
+            other => other.operand(),
+        }
+    }
+
+    /// Bytes of an element of A and B.
+    pub fn bytes(self) -> u32 {
+        self.operand().bytes()
+    }
+
+    /// Bytes of an element of C.
+    pub fn c_bytes(self) -> u32 {
+        self.result().bytes()
+    }
+}
+
+/// A type of matrix elements in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Element {
+    /// IEEE binary32.
+    F32,
+    /// IEEE binary16.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// IEEE binary64.
+    F64,
+    /// 8-bit integer.
+    S8,
+    /// 32-bit integer.
+    S32,
+    /// 8-bit float, 4 bits of exponent.
+    E4m3,
+    /// 8-bit float, 5 bits of exponent.
+    E5m2,
+}
+
+impl Element {
     /// Bytes of an element.
     pub fn bytes(self) -> u32 {
         match self {
-            DataType::F32 => 4,
+            Element::F64 => 8,
+            Element::F32 | Element::S32 => 4,
+            Element::F16 | Element::Bf16 => 2,
+            Element::S8 | Element::E4m3 | Element::E5m2 => 1,
         }
+    }
+
+    /// True for integers.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Element::S8 | Element::S32)
+    }
+
+    /// The largest relative error of rounding a number to this type; 0 for integers.
+    pub fn unit_roundoff(self) -> f64 {
+        let bits = match self {
+            Element::F64 => 53,
+            Element::F32 => 24,
+            Element::F16 => 11,
+            Element::Bf16 => 8,
+            Element::E4m3 => 4,
+            Element::E5m2 => 3,
+            Element::S8 | Element::S32 => return 0.0,
+        };
+        f64::powi(0.5, bits)
     }
 }
 
@@ -25,6 +125,13 @@ impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DataType::F32 => "f32",
+            DataType::F16 => "f16",
+            DataType::Bf16 => "bf16",
+            DataType::Tf32 => "tf32",
+            DataType::F64 => "f64",
+            DataType::S8 => "s8",
+            DataType::E4m3 => "e4m3",
+            DataType::E5m2 => "e5m2",
         })
     }
 }
@@ -123,7 +230,7 @@ pub enum ProblemError {
         /// The row's length.
         row: u64,
     },
-    /// α or β is not a number, or infinite.
+    /// α or β is not a number, or infinite, perhaps only after rounding to the type that the kernel takes.
     NotFinite(&'static str),
     /// A size beyond what the kernel's 32-bit counters hold.
     TooLarge {
@@ -136,6 +243,22 @@ pub enum ProblemError {
     },
     /// Not one of nn, nt, tn, tt.
     UnknownTrans(String),
+    /// α or β is no 32-bit integer, as a product of integers needs.
+    NotIntegral {
+        /// `alpha` or `beta`.
+        name: &'static str,
+        /// Its value, as text.
+        value: String,
+    },
+    /// A leading dimension whose rows do not start at multiples of 16 bytes.
+    Unaligned {
+        /// `lda`, `ldb` or `ldc`.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it must be a multiple of.
+        multiple: u64,
+    },
 }
 
 impl ProblemError {
@@ -146,6 +269,8 @@ impl ProblemError {
             Self::NotFinite(_) => "not_finite",
             Self::TooLarge { .. } => "too_large",
             Self::UnknownTrans(_) => "unknown_trans",
+            Self::NotIntegral { .. } => "not_integral",
+            Self::Unaligned { .. } => "unaligned",
         }
     }
 }
@@ -159,13 +284,30 @@ impl fmt::Display for ProblemError {
                     "{name} is {value}, but a row has {row} elements: {name} must be at least {row}"
                 )
             }
-            Self::NotFinite(name) => write!(f, "{name} must be a finite number"),
+            Self::NotFinite(name) => write!(
+                f,
+                "{name} must be a number, and finite in the type that the kernel takes"
+            ),
             Self::TooLarge { name, value, limit } => {
                 write!(
                     f,
                     "{name} is {value}, and the kernel counts in 32 bits: {name} can be at most {limit}"
                 )
             }
+            Self::NotIntegral { name, value } => {
+                write!(
+                    f,
+                    "{name} is {value}: a product of integers takes a whole number of 32 bits"
+                )
+            }
+            Self::Unaligned {
+                name,
+                value,
+                multiple,
+            } => write!(
+                f,
+                "{name} is {value}, and this plan copies 16 bytes at a time: {name} must be a multiple of {multiple}"
+            ),
             Self::UnknownTrans(s) => write!(
                 f,
                 "there is no transpose `{s}`; give nn, nt, tn or tt (first letter A, second B)"
@@ -246,6 +388,42 @@ impl Gemm {
                     name,
                     value,
                     row: row.max(1),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// α and β are whole numbers of 32 bits.
+    ///
+    /// # Errors
+    ///
+    /// The one that is not.
+    pub fn integral(&self) -> Result<(), ProblemError> {
+        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if value.fract() != 0.0 || value.abs() > f64::from(i32::MAX) {
+                return Err(ProblemError::NotIntegral {
+                    name,
+                    value: value.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of A and B start at multiples of 16 bytes.
+    ///
+    /// # Errors
+    ///
+    /// The leading dimension that is no multiple.
+    pub fn aligned(&self, data_type: DataType) -> Result<(), ProblemError> {
+        let multiple = u64::from(16 / data_type.bytes());
+        for (name, value) in [("lda", self.lda), ("ldb", self.ldb)] {
+            if value % multiple != 0 {
+                return Err(ProblemError::Unaligned {
+                    name,
+                    value,
+                    multiple,
                 });
             }
         }

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use super::Address;
 use super::address::Space;
-use super::text::{Class, Pred, Reg, vector};
+use super::text::{Class, Pred, Reg, class_of, mnemonic, vector};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit, type_of};
 use crate::index::{Expr, Level, Pool};
 
@@ -18,6 +18,8 @@ pub enum ParamKind {
     U32,
     /// An unsigned 64-bit integer.
     U64,
+    /// A signed 32-bit integer.
+    S32,
     /// A 32-bit float.
     F32,
     /// A 64-bit float.
@@ -29,8 +31,17 @@ impl ParamKind {
         match self {
             ParamKind::Pointer | ParamKind::U64 => ".u64",
             ParamKind::U32 => ".u32",
+            ParamKind::S32 => ".s32",
             ParamKind::F32 => ".f32",
             ParamKind::F64 => ".f64",
+        }
+    }
+
+    /// Its size, which is also its alignment in the parameter buffer.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            ParamKind::Pointer | ParamKind::U64 | ParamKind::F64 => 8,
+            ParamKind::U32 | ParamKind::S32 | ParamKind::F32 => 4,
         }
     }
 
@@ -40,6 +51,7 @@ impl ParamKind {
             ParamKind::Pointer => "ptr",
             ParamKind::U64 => "u64",
             ParamKind::U32 => "u32",
+            ParamKind::S32 => "s32",
             ParamKind::F32 => "f32",
             ParamKind::F64 => "f64",
         }
@@ -95,7 +107,7 @@ pub struct Kernel {
     comments: Vec<String>,
     directives: Vec<String>,
     params: Vec<Param>,
-    shared: Option<(u64, u32)>,
+    shared: Option<(Option<u64>, u32)>,
     scopes: Vec<Scope>,
     variables: HashMap<String, Operand>,
     next: HashMap<Class, u32>,
@@ -109,10 +121,6 @@ struct Placer<'a> {
     floor: usize,
     next: &'a mut HashMap<Class, u32>,
     variables: &'a HashMap<String, Operand>,
-}
-
-fn class_of(ty: Ty) -> Class {
-    if ty.wide() { Class::B64 } else { Class::B32 }
 }
 
 fn fresh(next: &mut HashMap<Class, u32>, class: Class) -> Reg {
@@ -132,44 +140,6 @@ fn spell(v: Operand) -> String {
     }
 }
 
-/// The mnemonic of `op` on `ty`.
-fn mnemonic(op: Op, ty: Ty) -> &'static str {
-    match (op, ty) {
-        (Op::Add, Ty::U32 | Ty::S32) => "add.s32",
-        (Op::Add, _) => "add.s64",
-        (Op::Sub, Ty::U32 | Ty::S32) => "sub.s32",
-        (Op::Sub, _) => "sub.s64",
-        (Op::Mul, Ty::U32 | Ty::S32) => "mul.lo.s32",
-        (Op::Mul, _) => "mul.lo.s64",
-        (Op::Mad, Ty::U32 | Ty::S32) => "mad.lo.s32",
-        (Op::Mad, _) => "mad.lo.s64",
-        (Op::MulWide, Ty::S32) => "mul.wide.s32",
-        (Op::MulWide, _) => "mul.wide.u32",
-        (Op::MadWide, Ty::S32) => "mad.wide.s32",
-        (Op::MadWide, _) => "mad.wide.u32",
-        (Op::MulHi, Ty::U32) => "mul.hi.u32",
-        (Op::MulHi, Ty::S32) => "mul.hi.s32",
-        (Op::MulHi, Ty::U64) => "mul.hi.u64",
-        (Op::MulHi, Ty::S64) => "mul.hi.s64",
-        (Op::Shl, Ty::U32 | Ty::S32) => "shl.b32",
-        (Op::Shl, _) => "shl.b64",
-        (Op::Shr, Ty::U32) => "shr.u32",
-        (Op::Shr, Ty::S32) => "shr.s32",
-        (Op::Shr, Ty::U64) => "shr.u64",
-        (Op::Shr, Ty::S64) => "shr.s64",
-        (Op::And, Ty::U32 | Ty::S32) => "and.b32",
-        (Op::And, _) => "and.b64",
-        (Op::Xor, Ty::U32 | Ty::S32) => "xor.b32",
-        (Op::Xor, _) => "xor.b64",
-        (Op::Div, Ty::U32) => "div.u32",
-        (Op::Div, Ty::S32) => "div.s32",
-        (Op::Div, Ty::U64) => "div.u64",
-        (Op::Div, Ty::S64) => "div.s64",
-        (Op::Widen, _) => "cvt.u64.u32",
-        (Op::Narrow, _) => "cvt.u32.u64",
-    }
-}
-
 impl Sink for Placer<'_> {
     fn op(&mut self, level: Level, ty: Ty, op: Op, args: &[Operand]) -> Operand {
         let result = match op {
@@ -178,10 +148,11 @@ impl Sink for Placer<'_> {
             _ => ty,
         };
         let reg = fresh(self.next, class_of(result));
-        let mnemonic = match (op, args) {
-            (Op::Widen, [Operand::Reg(_, from), ..]) if from.signed() => "cvt.s64.s32",
-            _ => mnemonic(op, ty),
+        let from = match args {
+            [Operand::Reg(_, from), ..] => *from,
+            _ => ty,
         };
+        let mnemonic = mnemonic(op, ty, from);
         let args = args
             .iter()
             .map(|&a| spell(a))
@@ -285,17 +256,15 @@ impl Kernel {
         self.pool.var(name, 0, i64::MAX / 4, 0)
     }
 
-    /// A floating-point parameter.
-    pub fn param_float(&mut self, name: &str, kind: ParamKind) -> Reg {
-        self.param_reg(
-            name,
-            kind,
-            if kind == ParamKind::F64 {
-                Class::F64
-            } else {
-                Class::F32
-            },
-        )
+    /// A parameter that takes no part in addresses, such as α.
+    pub fn param_scalar(&mut self, name: &str, kind: ParamKind) -> Reg {
+        let class = match kind {
+            ParamKind::F32 => Class::F32,
+            ParamKind::F64 => Class::F64,
+            ParamKind::U32 | ParamKind::S32 => Class::B32,
+            ParamKind::Pointer | ParamKind::U64 => Class::B64,
+        };
+        self.param_reg(name, kind, class)
     }
 
     fn param_reg(&mut self, name: &str, kind: ParamKind, class: Class) -> Reg {
@@ -312,7 +281,17 @@ impl Kernel {
 
     /// The kernel's static shared memory, as the variable of its base address (a multiple of `align`, in bytes).
     pub fn shared_memory(&mut self, bytes: u64, align: u32) -> Expr {
-        self.shared = Some((bytes, align));
+        self.shared = Some((Some(bytes), align));
+        self.shared_base(align)
+    }
+
+    /// The kernel's dynamic shared memory, whose size the launch gives, as the variable of its base address.
+    pub fn dynamic_shared_memory(&mut self, align: u32) -> Expr {
+        self.shared = Some((None, align));
+        self.shared_base(align)
+    }
+
+    fn shared_base(&mut self, align: u32) -> Expr {
         let reg = self.reg(Class::B32);
         self.scopes[0].top.push(format!("mov.u32 {reg}, smem;"));
         self.bind("smem", reg, Ty::U32);
@@ -388,6 +367,10 @@ impl Kernel {
     }
 
     /// Closes the innermost region.
+    ///
+    /// # Panics
+    ///
+    /// Without an open region: a mistake of the emitter, not of its input.
     pub fn close_region(&mut self) {
         let inner = self.scopes.pop().expect("a region is open");
         let outer = &mut self.scope().body;
@@ -467,6 +450,16 @@ impl Kernel {
         self.scopes[home]
             .top
             .push(format!("setp.{comparison}.{ty} {p}, {a}, {literal};"));
+        p
+    }
+
+    /// The predicate `a <comparison> k` of a 32-bit integer register, at the kernel's entry.
+    pub fn compare_register(&mut self, comparison: &str, a: Reg, k: i64) -> Reg {
+        let p = self.reg(Class::Pred);
+        let home = self.home(0);
+        self.scopes[home]
+            .top
+            .push(format!("setp.{comparison}.s32 {p}, {a}, {k};"));
         p
     }
 
@@ -647,6 +640,19 @@ impl Kernel {
         self.scope().body.push(format!("{guard}bra{uni} {label};"));
     }
 
+    /// Opens a loop that goes on where another ended: its counter starts with the other's last value.
+    pub fn resume_loop(
+        &mut self,
+        name: &str,
+        after: &LoopHandle,
+        step: i64,
+        limit_hi: i64,
+    ) -> LoopHandle {
+        let handle = self.open_loop(name, 0, step, limit_hi);
+        self.scope().before = vec![format!("mov.u32 {}, {};", handle.register, after.register)];
+        handle
+    }
+
     /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Kernel::close_loop`] gets, which
     /// is at most `limit_hi`.
     pub fn open_loop(&mut self, name: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {
@@ -675,6 +681,10 @@ impl Kernel {
 
     /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
     /// everything it carries set to its initial value.
+    ///
+    /// # Panics
+    ///
+    /// Without an open loop: a mistake of the emitter, not of its input.
     pub fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
         let limit = self.operand(limit);
         let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
@@ -702,6 +712,10 @@ impl Kernel {
     }
 
     /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.
+    ///
+    /// # Panics
+    ///
+    /// Without an open loop: a mistake of the emitter, not of its input.
     pub fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
         let inner = self.scopes.pop().expect("a loop's scope is open");
         let outer = &mut self.scope().body;
@@ -715,6 +729,27 @@ impl Kernel {
             handle.register, handle.step
         ));
         outer.push(format!("@{again} bra.uni {};", handle.label));
+        self.variables.remove(&handle.name);
+    }
+
+    /// Closes a loop that is left by a branch from its body.
+    ///
+    /// # Panics
+    ///
+    /// Without an open loop: a mistake of the emitter, not of its input.
+    pub fn close_endless_loop(&mut self, handle: &LoopHandle) {
+        let inner = self.scopes.pop().expect("a loop's scope is open");
+        let outer = &mut self.scope().body;
+        outer.extend(inner.before);
+        outer.push(format!("{}:", handle.label));
+        outer.extend(inner.top);
+        outer.extend(inner.body);
+        outer.extend(inner.advance);
+        outer.push(format!(
+            "add.s32 {0}, {0}, {1};",
+            handle.register, handle.step
+        ));
+        outer.push(format!("bra.uni {};", handle.label));
         self.variables.remove(&handle.name);
     }
 
@@ -830,9 +865,12 @@ impl Kernel {
         }
         let _ = write!(
             out,
-            ".version {version}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n",
-            self.name
+            ".version {version}\n.target {target}\n.address_size 64\n\n"
         );
+        if let Some((None, align)) = self.shared {
+            let _ = writeln!(out, ".extern .shared .align {align} .b8 smem[];\n");
+        }
+        let _ = writeln!(out, ".visible .entry {}(", self.name);
         let params: Vec<_> = self
             .params
             .iter()
@@ -853,7 +891,7 @@ impl Kernel {
                 );
             }
         }
-        if let Some((bytes, align)) = self.shared {
+        if let Some((Some(bytes), align)) = self.shared {
             let _ = writeln!(out, "    .shared .align {align} .b8 smem[{bytes}];");
         }
         for line in scope.top.iter().chain(&scope.body) {

@@ -11,3 +11,4 @@ mod text;
 pub use address::{Address, Space};
 pub use kernel::{Kernel, LoopHandle, Param, ParamKind};
 pub use text::{Class, Pred, Reg};
+pub(crate) use text::{class_of, mnemonic};

@@ -156,7 +156,7 @@ impl<'a> Gemm<'a> {
         let [a, b, c] = ["A", "B", "C"].map(|p| k.param_pointer(p));
         let [m, n, depth, lda, ldb, ldc] =
             ["m", "n", "k", "lda", "ldb", "ldc"].map(|p| k.param_u32(p, hi));
-        let [alpha, beta] = ["alpha", "beta"].map(|p| k.param_float(p, ParamKind::F32));
+        let [alpha, beta] = ["alpha", "beta"].map(|p| k.param_scalar(p, ParamKind::F32));
         let stage_bytes = 2 * maps.half_stage();
         let smem = k.shared_memory(2 * stage_bytes as u64, 2 * stage_bytes as u32);
 

@@ -2,7 +2,7 @@
 //! 9.7.13.9 to 9.7.13.14 and 9.7.14).
 
 use super::{Decoder, Mods, Result};
-use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
+use crate::ast::{InstrAst, OperandAst, OperandKind};
 use crate::ir::{IntOp, Matrix, Mma, MmaType, NONE, Op, Row, Shuffle, Vote};
 use crate::types::ScalarType;
 
@@ -235,7 +235,6 @@ impl<'a> Decoder<'a> {
         let mut regs = [NONE; 4];
         regs[..rows.len()].copy_from_slice(&rows);
         self.program.shared_grain = self.program.shared_grain.min(16);
-        debug_assert_ne!(Space::Shared, Space::Generic);
         let spec = Box::new(Matrix {
             generic,
             address,
@@ -292,7 +291,8 @@ impl<'a> Decoder<'a> {
         let Some((rows, k)) = shape else {
             return m.unsupported("this shape");
         };
-        if !(m.take("row") && m.take("col")) {
+        let mut layout = || m.find(|s| matches!(s, "row" | "col").then_some(s));
+        if (layout(), layout()) != (Some("row"), Some("col")) {
             return m.unsupported("only row-major A and column-major B (.row.col)");
         }
         let satfinite = m.take("satfinite");

@@ -61,6 +61,8 @@ pub(crate) struct PendingCopy {
 #[derive(Debug)]
 pub(crate) struct Warp {
     pub(crate) index: u32,
+    /// Not yet started once.
+    fresh: bool,
     pub(crate) r32: Vec<[u32; 32]>,
     pub(crate) r64: Vec<[u64; 32]>,
     pub(crate) p: Vec<u32>,
@@ -78,6 +80,10 @@ pub(crate) struct Warp {
     pub(crate) nodes: Vec<Node>,
     pub(crate) current: usize,
     pub(crate) steps: u64,
+    /// Atomics and strong loads executed: how lanes that spin for others are recognised.
+    pub(crate) polls: u64,
+    /// Lanes were let go from their meeting point without the others, because those seemed to spin.
+    pub(crate) let_go: bool,
     /// Local memory, lane after lane.
     pub(crate) local: Vec<u8>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
@@ -97,6 +103,7 @@ impl Warp {
         };
         Self {
             index,
+            fresh: true,
             r32: vec![[0; 32]; p.rows32.len()],
             r64: vec![[0; 32]; p.rows64.len()],
             p: vec![0; p.rows_pred.len()],
@@ -110,6 +117,8 @@ impl Warp {
             nodes: Vec::new(),
             current: 0,
             steps: 0,
+            polls: 0,
+            let_go: false,
             local: vec![0; p.local_bytes as usize * 32],
             copies: Vec::new(),
             groups: [0; 32],
@@ -119,7 +128,12 @@ impl Warp {
     /// Ready at the first instruction of block `ctaid`.
     pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
         let p = cx.program;
+        let first = std::mem::take(&mut self.fresh);
         for (i, init) in p.rows32.iter().enumerate() {
+            // Nothing writes to constant rows.
+            if !first && matches!(init, RowInit::Const(_)) {
+                continue;
+            }
             for lane in 0..32 {
                 self.r32[i][lane] = self.initial(cx, *init, ctaid, lane as u32) as u32;
             }
@@ -130,6 +144,9 @@ impl Warp {
             };
         }
         for (i, init) in p.rows64.iter().enumerate() {
+            if !first && matches!(init, RowInit::Const(_)) {
+                continue;
+            }
             for lane in 0..32 {
                 self.r64[i][lane] = self.initial(cx, *init, ctaid, lane as u32);
             }
@@ -159,6 +176,8 @@ impl Warp {
         });
         self.current = 0;
         self.steps = 0;
+        self.polls = 0;
+        self.let_go = false;
         self.local.fill(0);
         self.copies.clear();
         self.groups = [0; 32];
@@ -222,9 +241,9 @@ impl Warp {
 
     /// The program counter of the current split, or of any.
     pub(crate) fn current_pc(&self) -> usize {
-        let live = self.splits.iter().filter(|s| s.mask != 0);
+        let mut live = self.splits.iter().filter(|s| s.mask != 0);
         let current = self.splits.get(self.current).filter(|s| s.mask != 0);
-        current.or(live.last()).map_or(0, |s| s.pc as usize)
+        current.or(live.next_back()).map_or(0, |s| s.pc as usize)
     }
 
     /// The lanes in which register row `row` of `file` has been written.
@@ -265,15 +284,12 @@ impl Warp {
                 parent: s.node,
             };
             // A node without lanes is free; the root never is.
-            match self.nodes.iter().skip(1).position(|n| n.total == 0) {
-                Some(i) => {
-                    node = i as u32 + 1;
-                    self.nodes[i + 1] = fresh;
-                }
-                None => {
-                    node = self.nodes.len() as u32;
-                    self.nodes.push(fresh);
-                }
+            if let Some(i) = self.nodes.iter().skip(1).position(|n| n.total == 0) {
+                node = i as u32 + 1;
+                self.nodes[i + 1] = fresh;
+            } else {
+                node = self.nodes.len() as u32;
+                self.nodes.push(fresh);
             }
         }
         self.splits[self.current] = Split {
@@ -337,6 +353,28 @@ impl Warp {
         }
     }
 
+    /// The current split spins, perhaps for lanes that wait at a meeting point for it: those go on without it.
+    ///
+    /// Example: the lane that got a lock waits after the loop in which the others try to get it.
+    pub(crate) fn let_waiting_go(&mut self) {
+        let mut n = self.splits[self.current].node;
+        while n != 0 {
+            let node = self.nodes[n as usize];
+            if node.arrived != 0 {
+                self.nodes[n as usize].total &= !node.arrived;
+                self.nodes[n as usize].arrived = 0;
+                self.add_split(Split {
+                    pc: node.meet,
+                    mask: node.arrived,
+                    node: node.parent,
+                    state: State::Running,
+                });
+                self.let_go = true;
+            }
+            n = node.parent;
+        }
+    }
+
     /// Makes another runnable split the current one; false if there is none.
     pub(crate) fn rotate(&mut self) -> bool {
         let n = self.splits.len();
@@ -350,11 +388,6 @@ impl Warp {
         false
     }
 
-    /// How many splits there are.
-    pub(crate) fn parts(&self) -> usize {
-        self.splits.iter().filter(|s| s.mask != 0).count()
-    }
-
     /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there.
     pub(crate) fn serve_warp_sync(&mut self) -> bool {
         let mut waiting = 0;
@@ -366,11 +399,12 @@ impl Warp {
         let live = self.live;
         let mut any = false;
         for s in &mut self.splits {
-            if let State::WarpSync(mask) = s.state {
-                if s.mask != 0 && mask & live & !waiting == 0 {
-                    s.state = State::Running;
-                    any = true;
-                }
+            if let State::WarpSync(mask) = s.state
+                && s.mask != 0
+                && mask & live & !waiting == 0
+            {
+                s.state = State::Running;
+                any = true;
             }
         }
         any

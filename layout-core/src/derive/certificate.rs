@@ -171,7 +171,7 @@ impl fmt::Display for Certificate {
         if let Some(witness) = &self.witness {
             write!(
                 f,
-                "; no layout at all is conflict-free: {} units of {} bytes are pairwise asked for together, and there are {} bank groups (row,column):",
+                "; no layout at all is conflict-free: {} units of {} bytes are pairwise asked for together by some translation of an access, and there are {} bank groups (row,column):",
                 witness.len, witness.unit_bytes, witness.groups
             )?;
             for (row, col) in witness.elements() {

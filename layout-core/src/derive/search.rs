@@ -77,8 +77,8 @@ struct Search<'a> {
     /// Work done and allowed: one unit is one item looked at for one candidate image, a point of an item that is counted being one too.
     work: u64,
     limit: u64,
-    /// State of the generator that breaks ties at random; 0 in the exhaustive pass.
-    random: u32,
+    /// In a greedy descent the state of the generator that breaks ties (0: the first wins); nothing in the exhaustive pass.
+    greedy: Option<u32>,
 }
 
 /// `{ v ^ by : v in mask }`.
@@ -100,6 +100,13 @@ const fn translate(mask: u32, by: u32) -> u32 {
         m = m.rotate_left(16);
     }
     m
+}
+
+/// Marsaglia's generator; 0 stays 0.
+const fn xorshift(seed: u32) -> u32 {
+    let x = seed ^ seed << 13;
+    let x = x ^ x >> 17;
+    x ^ x << 5
 }
 
 /// log2 of the words that stay together.
@@ -237,7 +244,7 @@ pub(super) fn search(
         nodes: 0,
         work: 0,
         limit,
-        random: 0,
+        greedy: None,
     };
     let mut state = State {
         spans: [1; MAX_ALL_PHASES],
@@ -247,14 +254,14 @@ pub(super) fn search(
         search.image[bit] = 1 << bit;
         search.assign(&mut state, bit, 1 << bit);
     }
-    for attempt in 1..=ATTEMPTS {
+    for attempt in 0..=ATTEMPTS {
         if search.bound <= target || search.work > limit / 8 {
             break;
         }
-        search.random = attempt.wrapping_mul(0x9e37_79b9) | 1;
+        search.greedy = Some(attempt.wrapping_mul(0x9e37_79b9));
         search.extend(&state, granule, 0);
     }
-    search.random = 0;
+    search.greedy = None;
     search.extend(&state, granule, 0);
     let best = search.best.map(|keys| {
         let mut image = [0_u8; MAX_WORD_BITS];
@@ -383,17 +390,16 @@ impl Search<'_> {
                 j -= 1;
             }
         }
-        if self.random != 0 {
+        if let Some(seed) = self.greedy {
             // One of the cheapest, and no way back.
             let tied = candidates[..count]
                 .iter()
                 .take_while(|c| c.0 == candidates[0].0)
                 .count();
             if tied > 0 {
-                self.random ^= self.random << 13;
-                self.random ^= self.random >> 17;
-                self.random ^= self.random << 5;
-                candidates[0] = candidates[self.random as usize % tied];
+                let next = xorshift(seed);
+                self.greedy = Some(next);
+                candidates[0] = candidates[next as usize % tied];
                 count = 1;
             }
         }

@@ -1,0 +1,475 @@
+//! The grammar, evaluated as it is read.
+//!
+//! ```text
+//! program  = { "let" NAME "=" expr ";" } expr
+//! expr     = chain [ ("==" | "!=" | "<" | "<=" | ">" | ">=") chain ]
+//! chain    = layout { ("o" | "∘") layout }                     right to left: Sw o 16 o L
+//! layout   = sum [ ":" sum ] { "(" args ")" }
+//! sum      = product { ("+" | "-") product }
+//! product  = sign { ("*" | "/" | "%") sign }
+//! sign     = { "+" | "-" } postfix
+//! postfix  = primary { "(" args ")" }
+//! primary  = INT | "_" | NAME | NAME "(" args ")" | "Sw" "<" INT "," INT "," INT ">"
+//!          | "(" expr { "," expr } [ "," ] ")" | "<" chain { "," chain } ">"
+//! ```
+//!
+//! `4:1(3)` and `(4,8):(1,4)(3)` apply the layout, not its stride: after `:` a call is left for the layout.
+
+use std::collections::HashMap;
+
+use tilewright::{Affine, IntTuple, Layout, MAX_DEPTH, Swizzle};
+
+use super::error::{EvalError, Span};
+use super::form::Form;
+use super::lexer::{self, Token};
+use super::value::Value;
+use super::{functions, operators};
+
+/// How deep parentheses and calls may nest.
+pub(crate) const MAX_NESTING: usize = 2 * MAX_DEPTH;
+
+/// Elements of one tuple, or arguments of one call.
+const MAX_ITEMS: usize = 64;
+
+/// Values in one tuple of layouts, inner tuples included.
+const MAX_VALUES: usize = 1024;
+
+/// A value and the bytes that it was read from.
+pub(crate) type Spanned = (Value, Span);
+
+/// Where in the text we are, and what names are bound to.
+pub(crate) struct Parser<'a> {
+    tokens: Vec<(Token<'a>, Span)>,
+    at: usize,
+    nesting: usize,
+    bound: HashMap<&'a str, Value>,
+}
+
+impl<'a> Parser<'a> {
+    pub(crate) fn new(text: &'a str) -> Result<Self, EvalError> {
+        Ok(Self {
+            tokens: lexer::tokens(text)?,
+            at: 0,
+            nesting: 0,
+            bound: HashMap::new(),
+        })
+    }
+
+    pub(crate) fn program(mut self) -> Result<Value, EvalError> {
+        while self.peek() == Token::Name("let") {
+            self.binding()?;
+        }
+        let first = self.at;
+        let (value, span) = self.expression()?;
+        if self.peek() != Token::End {
+            return Err(self.unexpected("the end of the expression"));
+        }
+        match (&value, self.tokens[first].0) {
+            // A name alone is a mistake, not an unknown stride.
+            (Value::Form(_), Token::Name(name)) if self.at == first + 1 => {
+                Err(functions::unknown(name, span))
+            }
+            _ => Ok(value),
+        }
+    }
+
+    fn binding(&mut self) -> Result<(), EvalError> {
+        self.at += 1;
+        let Token::Name(name) = self.peek() else {
+            return Err(self.unexpected("a name"));
+        };
+        if matches!(name, "o" | "let" | "true" | "false") || functions::exists(name) {
+            let message = format!("'{name}' has a meaning already; choose another name");
+            return Err(EvalError::new("reserved_name", message, self.span()));
+        }
+        self.at += 1;
+        self.require("=")?;
+        let (value, _) = self.expression()?;
+        self.require(";")?;
+        self.bound.insert(name, value);
+        Ok(())
+    }
+
+    fn expression(&mut self) -> Result<Spanned, EvalError> {
+        self.enter()?;
+        let left = self.chain()?;
+        let result = match self.peek() {
+            Token::Symbol(operator @ ("==" | "!=" | "<" | "<=" | ">" | ">=")) => {
+                self.at += 1;
+                let right = self.chain()?;
+                let span = (left.1.0, right.1.1);
+                operators::compare(operator, &left, &right).map(|value| (Value::Bool(value), span))
+            }
+            _ => Ok(left),
+        };
+        self.nesting -= 1;
+        result
+    }
+
+    fn chain(&mut self) -> Result<Spanned, EvalError> {
+        let first = self.layout()?;
+        if !self.at_compose() {
+            return Ok(first);
+        }
+        let mut operands = vec![first];
+        while self.at_compose() {
+            self.at += 1;
+            operands.push(self.layout()?);
+        }
+        let mut operands = operands.into_iter().rev();
+        let Some(mut result) = operands.next() else {
+            return Err(self.unexpected("an operand"));
+        };
+        for left in operands {
+            result = operators::compose(&left, &result)?;
+        }
+        Ok(result)
+    }
+
+    fn at_compose(&self) -> bool {
+        matches!(self.peek(), Token::Name("o") | Token::Symbol("∘"))
+    }
+
+    fn layout(&mut self) -> Result<Spanned, EvalError> {
+        let shape = self.sum(true)?;
+        if !self.take(":") {
+            return Ok(shape);
+        }
+        let stride = self.sum(false)?;
+        let span = (shape.1.0, stride.1.1);
+        let layout = make_layout(&shape, &stride)?;
+        self.calls((layout, span))
+    }
+
+    /// `calls` says whether a parenthesis after the last operand is a call.
+    fn sum(&mut self, calls: bool) -> Result<Spanned, EvalError> {
+        let mut left = self.product(calls)?;
+        while let Token::Symbol(operator @ ("+" | "-")) = self.peek() {
+            self.at += 1;
+            let right = self.product(calls)?;
+            left = operators::arithmetic(operator, &left, &right)?;
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self, calls: bool) -> Result<Spanned, EvalError> {
+        let mut left = self.signed(calls)?;
+        while let Token::Symbol(operator @ ("*" | "/" | "%")) = self.peek() {
+            self.at += 1;
+            let right = self.signed(calls)?;
+            left = operators::arithmetic(operator, &left, &right)?;
+        }
+        Ok(left)
+    }
+
+    fn signed(&mut self, calls: bool) -> Result<Spanned, EvalError> {
+        let start = self.span().0;
+        let mut negative = false;
+        let mut signs = 0;
+        while let Token::Symbol(sign @ ("+" | "-")) = self.peek() {
+            negative ^= sign == "-";
+            signs += 1;
+            self.at += 1;
+        }
+        if self.peek() == Token::MinMagnitude {
+            let span = (start, self.span().1);
+            if !negative {
+                let message = "the integer does not fit in 64 bits";
+                return Err(EvalError::new("integer_too_large", message, span));
+            }
+            self.at += 1;
+            return Ok((Value::Int(i64::MIN), span));
+        }
+        let (value, span) = if calls {
+            self.postfix()?
+        } else {
+            self.primary()?
+        };
+        if signs == 0 {
+            return Ok((value, span));
+        }
+        let factor = (Value::Int(if negative { -1 } else { 1 }), (start, span.0));
+        operators::arithmetic("*", &factor, &(value, span))
+    }
+
+    fn postfix(&mut self) -> Result<Spanned, EvalError> {
+        let primary = self.primary()?;
+        self.calls(primary)
+    }
+
+    /// Applies `callee` to the argument lists that follow.
+    fn calls(&mut self, mut callee: Spanned) -> Result<Spanned, EvalError> {
+        while self.peek() == Token::Symbol("(") {
+            let (args, end) = self.arguments()?;
+            let span = (callee.1.0, end);
+            callee = (operators::apply(&callee, &args, span)?, span);
+        }
+        Ok(callee)
+    }
+
+    fn primary(&mut self) -> Result<Spanned, EvalError> {
+        let (token, span) = self.tokens[self.at];
+        match token {
+            Token::Int(value) => {
+                self.at += 1;
+                Ok((Value::Int(value), span))
+            }
+            Token::Hole => {
+                self.at += 1;
+                Ok((Value::hole(), span))
+            }
+            Token::Name(name) => self.name(name, span),
+            Token::Symbol("(") => {
+                let (items, end, comma) = self.items(")", Self::expression)?;
+                let span = (span.0, end);
+                Ok((make_tuple(items, comma, span)?, span))
+            }
+            Token::Symbol("<") => {
+                let (items, end, _) = self.items(">", Self::chain)?;
+                let span = (span.0, end);
+                Ok((make_list(items, span)?, span))
+            }
+            Token::Symbol(_) | Token::End | Token::MinMagnitude => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn name(&mut self, name: &'a str, span: Span) -> Result<Spanned, EvalError> {
+        if let Some(value) = self.bound.get(name) {
+            let value = value.clone();
+            self.at += 1;
+            return Ok((value, span));
+        }
+        let next = self
+            .tokens
+            .get(self.at + 1)
+            .map_or(Token::End, |token| token.0);
+        match (name, next) {
+            ("true" | "false", _) => {
+                self.at += 1;
+                Ok((Value::Bool(name == "true"), span))
+            }
+            ("let", _) => Err(EvalError::syntax(
+                "'let' belongs in front: let name = value; expression",
+                span,
+            )),
+            ("Sw" | "S" | "Swizzle", Token::Symbol("<")) => self.swizzle(span.0),
+            (_, Token::Symbol("(")) => {
+                self.at += 1;
+                if !functions::exists(name) {
+                    return Err(functions::unknown(name, span));
+                }
+                let (args, end) = self.arguments()?;
+                let span = (span.0, end);
+                Ok((functions::call(name, &args, span)?, span))
+            }
+            _ => {
+                self.at += 1;
+                if functions::exists(name) {
+                    let message = format!(
+                        "'{name}' is a function; call it: {}",
+                        functions::usage(name)
+                    );
+                    return Err(EvalError::syntax(message, span));
+                }
+                Ok((Value::Form(Form::name(name)), span))
+            }
+        }
+    }
+
+    /// `Sw<3,4,3>`, after which come no arithmetic operands, so that `>` always ends it.
+    fn swizzle(&mut self, start: usize) -> Result<Spanned, EvalError> {
+        self.at += 1;
+        let mut numbers = [0i64; 3];
+        for (number, open) in numbers.iter_mut().zip(["<", ",", ","]) {
+            self.require(open)?;
+            let negative = self.take("-");
+            let Token::Int(value) = self.peek() else {
+                return Err(self.unexpected("an integer"));
+            };
+            *number = if negative { -value } else { value };
+            self.at += 1;
+        }
+        self.require(">")?;
+        let span = (start, self.tokens[self.at - 1].1.1);
+        Ok((make_swizzle(numbers, span)?, span))
+    }
+
+    /// The arguments of a call, and where it ends.
+    fn arguments(&mut self) -> Result<(Vec<Spanned>, usize), EvalError> {
+        if self.tokens[self.at + 1].0 == Token::Symbol(")") {
+            self.at += 2;
+            return Ok((Vec::new(), self.tokens[self.at - 1].1.1));
+        }
+        let (items, end, _) = self.items(")", Self::expression)?;
+        Ok((items, end))
+    }
+
+    /// Elements between an opening symbol, which is here, and `close`; where that ends; whether a comma stood before it.
+    fn items(
+        &mut self,
+        close: &'static str,
+        element: fn(&mut Self) -> Result<Spanned, EvalError>,
+    ) -> Result<(Vec<Spanned>, usize, bool), EvalError> {
+        self.enter()?;
+        let open = self.span();
+        self.at += 1;
+        let mut items = Vec::new();
+        let mut comma = false;
+        loop {
+            if self.peek() == Token::Symbol(close) && (comma || items.is_empty()) {
+                break;
+            }
+            if items.len() == MAX_ITEMS {
+                let message = format!("more than {MAX_ITEMS} elements");
+                return Err(EvalError::new(
+                    "too_many_modes",
+                    message,
+                    (open.0, self.span().1),
+                ));
+            }
+            items.push(element(self)?);
+            comma = self.take(",");
+            if !comma {
+                break;
+            }
+        }
+        if self.peek() != Token::Symbol(close) {
+            return Err(self.unexpected(if close == ")" {
+                "',' or ')'"
+            } else {
+                "',' or '>'"
+            }));
+        }
+        let end = self.span().1;
+        self.at += 1;
+        if items.is_empty() {
+            let message = "an empty tuple; a tuple needs at least one element";
+            return Err(EvalError::new("empty_tuple", message, (open.0, end)));
+        }
+        self.nesting -= 1;
+        Ok((items, end, comma))
+    }
+
+    fn enter(&mut self) -> Result<(), EvalError> {
+        self.nesting += 1;
+        if self.nesting > 2 * MAX_NESTING {
+            let message =
+                format!("more than {MAX_NESTING} nested parentheses; flatten the expression");
+            return Err(EvalError::new("too_deep", message, self.span()));
+        }
+        Ok(())
+    }
+
+    fn peek(&self) -> Token<'a> {
+        self.tokens[self.at].0
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].1
+    }
+
+    fn take(&mut self, symbol: &'static str) -> bool {
+        let found = self.peek() == Token::Symbol(symbol);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    fn require(&mut self, symbol: &'static str) -> Result<(), EvalError> {
+        if self.take(symbol) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("'{symbol}'")))
+        }
+    }
+
+    fn unexpected(&self, expected: &str) -> EvalError {
+        let found = match self.peek() {
+            Token::Int(value) => value.to_string(),
+            Token::MinMagnitude => "9223372036854775808".to_owned(),
+            Token::Name(name) => format!("'{}'", name.chars().take(40).collect::<String>()),
+            Token::Hole => "'_'".to_owned(),
+            Token::Symbol(symbol) => format!("'{symbol}'"),
+            Token::End => "the end of the expression".to_owned(),
+        };
+        EvalError::syntax(format!("expected {expected}, found {found}"), self.span())
+    }
+}
+
+/// `Sw<b,m,s>` from integers of any size.
+pub(crate) fn make_swizzle([b, m, s]: [i64; 3], span: Span) -> Result<Value, EvalError> {
+    // Numbers beyond 99 are all equally wrong; this keeps them from wrapping into range.
+    let field = |n: i64| u32::try_from(n).unwrap_or(99).min(99);
+    let shift = i32::try_from(s).unwrap_or(99).clamp(-99, 99);
+    Swizzle::new(field(b), field(m), shift)
+        .map(Value::Swizzle)
+        .map_err(|error| EvalError::layout(error, span))
+}
+
+/// `shape:stride`, with or without names in the stride.
+pub(crate) fn make_layout(shape: &Spanned, stride: &Spanned) -> Result<Value, EvalError> {
+    let span = (shape.1.0, stride.1.1);
+    let Some(extents) = shape.0.as_tuple() else {
+        let message = format!(
+            "a shape is an integer or a tuple of them, not {}",
+            shape.0.kind()
+        );
+        return Err(EvalError::kind(message, shape.1));
+    };
+    if stride.0.has_names() && stride.0.is_integral() {
+        let text = format!("{extents}:{}", stride.0);
+        return match Affine::parse(&text) {
+            Ok(layout) => Ok(Value::affine(layout)),
+            Err(error) => Err(EvalError::notation(&error, span)),
+        };
+    }
+    let Some(strides) = stride.0.as_tuple() else {
+        let message = format!(
+            "a stride is an integer or a tuple of them, not {}",
+            stride.0.kind()
+        );
+        return Err(EvalError::kind(message, stride.1));
+    };
+    Layout::new(extents, strides)
+        .map(Value::layout)
+        .map_err(|error| EvalError::layout(error, span))
+}
+
+/// A tuple of anything. Names can be used many times over, so what it holds in all is bounded here.
+fn make_list(items: Vec<Spanned>, span: Span) -> Result<Value, EvalError> {
+    let list = Value::List(items.into_iter().map(|item| item.0).collect());
+    let (values, depth) = list.extent();
+    if values > MAX_VALUES {
+        let message = format!("a tuple of {values} values in all, more than {MAX_VALUES}");
+        return Err(EvalError::new("too_many_modes", message, span));
+    }
+    if depth > MAX_DEPTH {
+        let message = format!("a tuple nested {depth} deep, more than {MAX_DEPTH}");
+        return Err(EvalError::new("too_deep", message, span));
+    }
+    Ok(list)
+}
+
+/// The tuple of the items: of integers and holes where possible. One value other than those in parentheses is that value,
+/// unless a comma follows it.
+fn make_tuple(mut items: Vec<Spanned>, comma: bool, span: Span) -> Result<Value, EvalError> {
+    let slicers: Option<Vec<_>> = items.iter().map(|item| item.0.as_slicer()).collect();
+    let Some(slicers) = slicers else {
+        if items.len() == 1 && !comma && !items[0].0.has_names() {
+            return Ok(items.remove(0).0);
+        }
+        return make_list(items, span);
+    };
+    let tuples: Vec<IntTuple> = slicers.iter().map(tilewright::Slicer::tuple).collect();
+    let tuple = IntTuple::tuple(&tuples).map_err(|error| EvalError::layout(error, span))?;
+    let mut open = 0;
+    let mut leaf = 0;
+    for slicer in &slicers {
+        for i in 0..slicer.tuple().leaves() {
+            open |= u32::from(slicer.is_open(i)) << leaf;
+            leaf += 1;
+        }
+    }
+    Ok(Value::Tuple(Box::new(tilewright::Slicer::new(tuple, open))))
+}

@@ -1,0 +1,113 @@
+//! The subcommand `eval`: one expression, or one a line from standard input.
+//!
+//! With `--stdin` every line gets exactly one line of answer, errors included, and none of them ends the run; the exit
+//! code then says only whether the lines could be read. Without `--json` an error on a line is answered by
+//! `error: CODE at START..END: MESSAGE`.
+
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value as Json, json};
+
+use super::calculator::{EvalError, evaluate, to_json};
+use crate::error::CliError;
+use crate::output;
+
+/// Arguments of `eval`.
+#[derive(clap::Args)]
+pub(crate) struct EvalArgs {
+    /// The expression, such as '(4,(2,2)):(2,(1,8)) o 4:2' or 'cosize((4,8):(16,1))'
+    #[arg(
+        required_unless_present = "stdin",
+        conflicts_with = "stdin",
+        allow_hyphen_values = true
+    )]
+    expression: Option<String>,
+
+    /// Read one expression a line from standard input and answer one line each
+    #[arg(long)]
+    stdin: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `eval`.
+pub(crate) fn run(args: &EvalArgs) -> ExitCode {
+    match &args.expression {
+        // Expressions may start with a minus, so clap lets misspelt options through.
+        Some(text) if misspelt_option(text) => {
+            CliError::usage("usage", format!("unexpected argument '{text}' found"))
+                .report(args.json)
+        }
+        Some(text) => one(text, args.json),
+        None => match lines(args.json) {
+            Ok(()) => ExitCode::SUCCESS,
+            // Whoever read the answers has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => CliError::new("io", format!("standard input: {error}")).report(args.json),
+        },
+    }
+}
+
+fn misspelt_option(text: &str) -> bool {
+    text.strip_prefix("--")
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+fn one(text: &str, json: bool) -> ExitCode {
+    match evaluate(text) {
+        Ok(value) => {
+            if json {
+                output::print_json(&to_json(&value));
+            } else {
+                output::print_line(&value.to_string());
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => CliError::new(error.code, error.message)
+            .at(error.span, text)
+            .report(json),
+    }
+}
+
+fn lines(json: bool) -> io::Result<()> {
+    let mut input = io::stdin().lock();
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let result = match std::str::from_utf8(&line) {
+            Ok(text) => evaluate(text.trim_end_matches(['\n', '\r'])),
+            Err(error) => {
+                let at = error.valid_up_to();
+                let message = "the line is not UTF-8 text";
+                Err(EvalError::new("not_utf8", message, (at, line.len())))
+            }
+        };
+        match (result, json) {
+            (Ok(value), true) => writeln!(output, "{}", to_json(&value))?,
+            (Ok(value), false) => writeln!(output, "{value}")?,
+            (Err(error), true) => writeln!(output, "{}", error_json(&error))?,
+            (Err(error), false) => {
+                let (start, end) = error.span;
+                writeln!(
+                    output,
+                    "error: {} at {start}..{end}: {}",
+                    error.code, error.message
+                )?;
+            }
+        }
+    }
+    output.flush()
+}
+
+fn error_json(error: &EvalError) -> Json {
+    json!({"error": {
+        "code": error.code, "message": error.message, "span": [error.span.0, error.span.1],
+    }})
+}

@@ -1,0 +1,60 @@
+//! Every snippet of the book that shows the calculator is true: `>> expression`, and the answer on the next line.
+
+#[path = "../src/eval/calculator/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the command uses the rest")]
+mod calculator;
+
+use std::path::Path;
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The answer as the book prints it.
+fn answer(expression: &str) -> String {
+    match calculator::evaluate(expression) {
+        Ok(value) => value.to_string(),
+        Err(error) => format!("error: {}", error.code),
+    }
+}
+
+fn check(name: &str, least: usize) {
+    let text = page(name);
+    let mut lines = text.lines().enumerate();
+    let mut snippets = 0;
+    while let Some((number, line)) = lines.next() {
+        if let Some(expression) = line.strip_prefix(">> ") {
+            let (_, expected) = lines.next().expect("an answer follows each expression");
+            assert_eq!(
+                answer(expression),
+                expected.trim(),
+                "{name}, line {}: {expression}",
+                number + 1
+            );
+            snippets += 1;
+        }
+    }
+    assert!(snippets >= least, "{name} has {snippets} snippets");
+}
+
+#[test]
+fn the_essay_on_the_algebra_is_true() {
+    check("algebra.md", 60);
+}
+
+#[test]
+fn the_calculators_page_is_true() {
+    check("cli-eval.md", 25);
+}
+
+#[test]
+fn the_calculators_page_lists_every_function() {
+    let text = page("cli-eval.md");
+    for (name, usage, meaning) in calculator::FUNCTIONS {
+        let row = format!("| `{usage}` | {meaning} |");
+        assert!(text.contains(&row), "{name} is missing; its row is\n{row}");
+    }
+}

@@ -1,0 +1,238 @@
+//! The subcommand `eval`, as users and programs meet it.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+fn eval(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .arg("eval")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn with_input(args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .arg("eval")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    output
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn json_of(expression: &str) -> Value {
+    let output = eval(&["--json", expression]);
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_layout_in_json() {
+    assert_eq!(
+        json_of("(4,(2,2)):(2,(1,8))"),
+        json!({
+            "kind": "layout", "text": "(4,(2,2)):(2,(1,8))", "shape": [4, [2, 2]], "stride": [2, [1, 8]],
+            "swizzle": null, "offset": 0, "size": 16, "cosize": 16,
+        })
+    );
+    assert_eq!(
+        json_of("slice((1,_), Sw<2,0,2> o 9:1)")["error"]["code"],
+        "coordinate_mismatch"
+    );
+    assert_eq!(
+        json_of("Sw<2,0,2> o 3 o 9:1"),
+        json!({
+            "kind": "layout", "text": "Sw<2,0,2> o 3 o 9:1", "shape": 9, "stride": 1,
+            "swizzle": [2, 0, 2], "offset": 3, "size": 9, "cosize": 12,
+        })
+    );
+}
+
+#[test]
+fn the_other_kinds_in_json() {
+    assert_eq!(
+        json_of("(4,8):(8,1)(3,5)"),
+        json!({"kind": "int", "value": 29})
+    );
+    assert_eq!(
+        json_of("idx2crd(17,(4,(2,3)))"),
+        json!({"kind": "coord", "value": [1, [0, 2]]})
+    );
+    assert_eq!(
+        json_of("is_bijective(4:2)"),
+        json!({"kind": "bool", "value": false})
+    );
+    assert_eq!(
+        json_of("((8,64):(ld,1))(2,3)"),
+        json!({"kind": "expr", "text": "2*ld+3"})
+    );
+    assert_eq!(json_of("(8,64):(2*ld,1)")["stride"], json!(["2*ld", 1]));
+    assert_eq!(json_of("Sw<3,4,3>")["value"], json!([3, 4, 3]));
+    assert_eq!(
+        json_of("matrix((2,2):(2,1))"),
+        json!({"kind": "matrix", "value": [2, 1]})
+    );
+}
+
+#[test]
+fn errors_underline_the_span_and_exit_with_1() {
+    let output = eval(&["coalesce((4,6):(1,10) o 4:3)"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("  | coalesce((4,6):(1,10) o 4:3)\n  |          ^^^^^^^^^^^^^^^^^^\n"),
+        "{message}"
+    );
+
+    let error = &json_of("coalesce((4,6):(1,10) o 4:3)")["error"];
+    assert_eq!(
+        (&error["code"], &error["span"]),
+        (&json!("not_composable"), &json!([9, 27]))
+    );
+}
+
+#[test]
+fn codes_are_stable() {
+    for (expression, code, span) in [
+        ("(4,x):(1", "syntax", [8, 8]),
+        ("4:1 4", "syntax", [4, 5]),
+        ("coalese(4:1)", "unknown_name", [0, 7]),
+        ("size()", "wrong_arguments", [0, 6]),
+        ("size(true)", "type_mismatch", [5, 9]),
+        ("(4,2):(1)", "not_congruent", [0, 9]),
+        ("0:1", "invalid_extent", [0, 3]),
+        ("(8,64):(ld,true)", "type_mismatch", [7, 16]),
+        ("complement((4,2):(1,6), 24)", "not_chained", [0, 27]),
+        ("preimage((4,2):(1,5), 4)", "not_in_image", [0, 24]),
+        ("Sw<2,0,0>", "invalid_swizzle", [0, 9]),
+        ("99999999999999999999", "integer_too_large", [0, 20]),
+        ("(9223372036854775807,2):(1,1)", "overflow", [0, 29]),
+        ("1 + 9223372036854775807", "overflow", [0, 23]),
+        ("1 % 0", "division_by_zero", [0, 5]),
+        ("inverse(4:2)", "not_invertible", [0, 12]),
+        ("upcast(6:1, 4)", "not_divisible", [0, 14]),
+        (
+            "tile_to_shape((8,4):(4,1), (12,8))",
+            "not_divisible",
+            [0, 34],
+        ),
+        ("let size = 4; size", "reserved_name", [4, 8]),
+        ("()", "empty_tuple", [0, 2]),
+    ] {
+        let error = &json_of(expression)["error"];
+        assert_eq!(
+            (&error["code"], &error["span"]),
+            (&json!(code), &json!(span)),
+            "{expression}"
+        );
+    }
+}
+
+#[test]
+fn bad_usage_exits_with_2() {
+    for args in [
+        &[][..],
+        &["--stdin", "4:1"],
+        &["--nonsense"],
+        &["4:1", "8:1"],
+    ] {
+        assert_eq!(eval(args).status.code(), Some(2), "{args:?}");
+    }
+    let output = eval(&["--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(error["error"]["code"], "usage");
+}
+
+#[test]
+fn every_line_of_standard_input_gets_one_answer() {
+    let output = with_input(&["--stdin"], b"4:1\n(4,\n\n\xff\xfe\nsize((4,8)):1");
+    assert_eq!(output.status.code(), Some(0));
+    let lines: Vec<&str> = text(&output.stdout).lines().collect();
+    assert_eq!(lines.len(), 5);
+    assert_eq!((lines[0], lines[4]), ("4:1", "32:1"));
+    assert!(
+        lines[1].starts_with("error: syntax at 3..3: "),
+        "{}",
+        lines[1]
+    );
+    assert!(
+        lines[2].starts_with("error: syntax at 0..0: "),
+        "{}",
+        lines[2]
+    );
+    assert!(
+        lines[3].starts_with("error: not_utf8 at 0..3: "),
+        "{}",
+        lines[3]
+    );
+
+    let output = with_input(&["--stdin", "--json"], b"4:1(3)\nfoo(\n");
+    let lines: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0], json!({"kind": "int", "value": 3}));
+    assert_eq!(lines[1]["error"]["code"], "unknown_name");
+}
+
+#[test]
+fn a_hundred_thousand_lines_are_answered() {
+    let line = "zipped_divide((8,(4,6)):(1,(8,40)), (4,(2,3))) o 5:1\n";
+    let output = with_input(&["--stdin", "--json"], line.repeat(100_000).as_bytes());
+    assert_eq!(text(&output.stdout).lines().count(), 100_000);
+}
+
+#[test]
+fn hostile_lines_get_an_error_each() {
+    let deep = "(".repeat(10_000) + "1" + &")".repeat(10_000);
+    let long = "1+".repeat(5_000_000);
+    let wide = format!("({}1)", "1,".repeat(10_000));
+    let chain = format!("1{}", "+1".repeat(100_000));
+    let signs = format!("{}1", "-".repeat(100_000));
+    let doubling = format!("let a = (4:1,8:1); {}a", "let a = (a,a); ".repeat(60));
+    let nesting = format!("let a = 4:1; {}a", "let a = (a,); ".repeat(1000));
+    let input = [
+        deep.as_str(),
+        &long,
+        &wide,
+        &chain,
+        &signs,
+        "4:1",
+        &doubling,
+        &nesting,
+    ]
+    .join("\n");
+    let output = with_input(&["--stdin"], input.as_bytes());
+    let lines: Vec<&str> = text(&output.stdout).lines().collect();
+    assert_eq!(lines.len(), 8);
+    assert!(lines[0].starts_with("error: too_deep "), "{}", lines[0]);
+    assert!(lines[1].starts_with("error: too_long "), "{}", lines[1]);
+    assert!(
+        lines[2].starts_with("error: too_many_modes "),
+        "{}",
+        lines[2]
+    );
+    assert_eq!(&lines[3..6], ["100001", "1", "4:1"]);
+    assert!(
+        lines[6].starts_with("error: too_many_modes "),
+        "{}",
+        lines[6]
+    );
+    assert!(lines[7].starts_with("error: too_deep "), "{}", lines[7]);
+}

@@ -1,0 +1,289 @@
+//! One operand's way from global memory to the fragments of `mma.sync`: shared layout, copy, reads.
+//!
+//! A tile of A is T×K (rows of C, k), a tile of B is K×T. In memory one of the two indices is contiguous, and shared memory keeps
+//! it so: the tile is `rows × cols` with `cols` contiguous, where the rows are the side's index (`k` contiguous) or k (the side
+//! contiguous). What lies between is only a swizzle, and it is *derived* from the two accesses that the kernel makes:
+//!
+//! ```text
+//! write   cp.async.16   neighbouring lanes along a row, then down the rows
+//! read    ldmatrix.x4   8 rows of 16 bytes for each 8×8 matrix   (k contiguous)
+//!         ldmatrix.x4.trans                                      (16-bit elements, side contiguous)
+//!         ld.32, ld.64, ld.8   element by element                (everything else)
+//! ```
+//!
+//! For f16 with k contiguous and 32 k a tile, rows are 64 bytes and the derivation finds `Sw<2,3,3>`: both accesses free of conflicts.
+
+use layout_core::atoms::{self, CopyAtom, MmaAtom};
+use layout_core::banks::{Access, Matrices};
+use layout_core::derive::{Family, Pattern, Tile, derive};
+use layout_core::{Layout, LayoutError, Swizzle, Swizzled, composition};
+
+use crate::plan::{PlanError, Refusal};
+
+/// How a warp brings a fragment from shared memory to registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// `ldmatrix.x4`, with `.trans` or not.
+    Ldmatrix {
+        /// Transposing each 8×8 matrix of 16-bit elements.
+        trans: bool,
+    },
+    /// One load for each element.
+    Elements,
+}
+
+/// An operand's maps.
+#[derive(Clone, Debug)]
+pub struct OperandMaps {
+    /// Rows of the shared tile.
+    pub rows: i64,
+    /// Columns of the shared tile: contiguous.
+    pub cols: i64,
+    /// Whether k is contiguous.
+    pub k_major: bool,
+    /// Bytes of an element.
+    pub bytes: i64,
+    /// (row, column) → byte of the stage.
+    pub shared: Swizzled,
+    /// (row, column) → element of the stage: the derived layout itself.
+    pub derived: Swizzled,
+    /// The certificate of the derivation, in words.
+    pub certificate: String,
+    /// (thread, (element of a vector, vector)) → `column + cols·row`.
+    pub copy: Layout,
+    /// Elements of one copy.
+    pub vector: i64,
+    /// How fragments are read.
+    pub read: Read,
+    /// (lane, value) → `side + S·k` of what one read fills: with `ldmatrix.x4`, S = 16 for A and for two neighbours of B.
+    pub fragment: Layout,
+    /// Lane → `side + S·k` of the first element of the row that the lane points at (`ldmatrix`).
+    pub points: Layout,
+    /// The S of `fragment` and `points`: the side's extent in one read.
+    pub side: i64,
+}
+
+/// One 16-bit unit, of which `ldmatrix` moves pairs whatever the element is.
+const UNIT: i64 = 2;
+
+/// A value for each lane of a warp.
+fn lanes(first: impl Fn(i64) -> i64) -> [i64; 32] {
+    std::array::from_fn(|lane| first(lane as i64))
+}
+
+impl OperandMaps {
+    /// The maps of the A (`is_a`) or B operand for a tile of side `side_tile` and depth `k_tile`, copied by `threads` threads in pieces
+    /// of `copy_bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// A tile that the pieces do not divide, or one for which nothing can be derived.
+    pub fn new(
+        atom: &MmaAtom,
+        is_a: bool,
+        k_major: bool,
+        (side_tile, k_tile): (i64, i64),
+        (threads, copy_bytes): (i64, i64),
+    ) -> Result<Self, PlanError> {
+        let bytes = if is_a {
+            atom.a_type.bits()
+        } else {
+            atom.b_type.bits()
+        } / 8;
+        let (rows, cols) = if k_major {
+            (side_tile, k_tile)
+        } else {
+            (k_tile, side_tile)
+        };
+        let vector = copy_bytes / bytes;
+        let per_row = cols / vector;
+        // Threads along a row first; a row longer than the block is walked by several copies of the same thread.
+        let along = per_row.min(threads);
+        let (down, again) = (threads / along, per_row / along);
+        let copies_down = rows / down;
+        let copy = Layout::tuple(&[
+            Layout::flat(&[along, down], &[vector, cols])?,
+            Layout::flat(
+                &[vector, again, copies_down],
+                &[1, vector * along, cols * down],
+            )?,
+        ])?;
+        if copy.size() != rows * cols {
+            return Err(Refusal {
+                obligation: "the copies cover the tile".to_owned(),
+                reason: format!(
+                    "{threads} threads with {copy_bytes} bytes each do not divide {rows}x{cols}"
+                ),
+            }
+            .into());
+        }
+
+        let read = match (bytes, k_major) {
+            (1 | 2 | 4, true) => Read::Ldmatrix { trans: false },
+            (2, false) => Read::Ldmatrix { trans: true },
+            _ => Read::Elements,
+        };
+        let (fragment, points, side) = Self::fragment(atom, is_a, read, bytes)?;
+        let mut maps = Self {
+            rows,
+            cols,
+            k_major,
+            bytes,
+            shared: Layout::row_major(&[rows, cols])?.into(),
+            derived: Layout::row_major(&[rows, cols])?.into(),
+            certificate: String::new(),
+            copy,
+            vector,
+            read,
+            fragment,
+            points,
+            side,
+        };
+        maps.derive(copy_bytes)?;
+        Ok(maps)
+    }
+
+    /// What one read fills: the fragment of the atom, or of two neighbouring atoms for B by `ldmatrix.x4`.
+    fn fragment(
+        atom: &MmaAtom,
+        is_a: bool,
+        read: Read,
+        bytes: i64,
+    ) -> Result<(Layout, Layout, i64), LayoutError> {
+        let own = if is_a { atom.a } else { atom.b };
+        let side = if is_a { atom.m } else { atom.n };
+        let Read::Ldmatrix { trans } = read else {
+            return Ok((own, own.get(0)?, side));
+        };
+        // In units of 16 bits every K-major fragment is that of f16.
+        let units = if is_a {
+            atoms::MMA_M16N8K16_F16.a
+        } else {
+            atoms::MMA_M16N8K16_F16.b
+        };
+        let copy: &CopyAtom = if trans {
+            &atoms::LDMATRIX_X4_TRANS
+        } else {
+            &atoms::LDMATRIX_X4
+        };
+        let whole = if is_a {
+            units
+        } else {
+            // n + 8k becomes n + 16k, and the second atom's columns follow the first's.
+            let wide = composition(&Layout::flat(&[8, 16], &[1, 16])?, &units)?;
+            Layout::tuple(&[
+                wide.get(0)?,
+                Layout::tuple(&[wide.get(1)?, Layout::mode(2, 8)?])?,
+            ])?
+        };
+        let points = atoms::addresses_for(copy, &whole)?;
+        // Rows of units to rows of elements: k counts bytes / UNIT units an element.
+        let lane = points.get(0)?;
+        let to_elements = if bytes == UNIT {
+            lane
+        } else {
+            // side + 16·unit; a lane points at units 0 or 8 of k only.
+            let per_chunk = 16 / bytes;
+            composition(&Layout::flat(&[16, 8, 2], &[1, 0, 16 * per_chunk])?, &lane)?
+        };
+        Ok((whole, to_elements, 16))
+    }
+
+    /// (side, k) to (row, column).
+    pub fn place(&self, side: i64, k: i64) -> (i64, i64) {
+        if self.k_major { (side, k) } else { (k, side) }
+    }
+
+    /// Row-major index of the element at a coordinate `side + S·k`.
+    fn element(&self, coordinate: i64) -> i64 {
+        let (row, col) = self.place(coordinate % self.side, coordinate / self.side);
+        row * self.cols + col
+    }
+
+    /// The access of the reads, and its lanes' row-major element indices for the first fragment.
+    pub fn read_pattern(&self) -> Pattern {
+        let access = match (self.read, self.bytes) {
+            (Read::Ldmatrix { trans: false }, _) => Access::LdMatrix {
+                matrices: Matrices::X4,
+                trans: false,
+            },
+            (Read::Ldmatrix { trans: true }, _) => Access::LdMatrix {
+                matrices: Matrices::X4,
+                trans: true,
+            },
+            (Read::Elements, 1) => Access::Ld8,
+            (Read::Elements, 8) => Access::Ld64,
+            (Read::Elements, _) => Access::Ld32,
+        };
+        let elements = match self.read {
+            Read::Ldmatrix { .. } => lanes(|lane| self.element(self.points.index(lane))),
+            Read::Elements => lanes(|lane| self.element(self.fragment.at(&[lane, 0]))),
+        };
+        Pattern { access, elements }
+    }
+
+    /// The access of the copies, and its lanes' element indices.
+    pub fn write_pattern(&self, copy_bytes: i64) -> Pattern {
+        let access = match copy_bytes {
+            16 => Access::CpAsync16,
+            8 => Access::CpAsync8,
+            4 => Access::CpAsync4,
+            2 => Access::St16,
+            _ => Access::St8,
+        };
+        Pattern {
+            access,
+            elements: lanes(|lane| self.copy.at(&[lane, 0])),
+        }
+    }
+
+    /// Derives the shared layout from the accesses.
+    fn derive(&mut self, copy_bytes: i64) -> Result<(), PlanError> {
+        let tile = Tile {
+            rows: self.rows,
+            cols: self.cols,
+            elem_bytes: self.bytes,
+        };
+        let patterns = [self.write_pattern(copy_bytes), self.read_pattern()];
+        let refuse = |reason: String| {
+            PlanError::Refused(Refusal {
+                obligation: "a shared layout for the copies and the reads".to_owned(),
+                reason,
+            })
+        };
+        let mut best = derive(tile, &patterns, Family::Any).map_err(|e| refuse(e.to_string()))?;
+        if best.layout.is_none() {
+            // A general F2 matrix is no layout with strides: the best swizzle of permuted strides serves.
+            best = derive(tile, &patterns, Family::Permuted).map_err(|e| refuse(e.to_string()))?;
+        }
+        let layout = best
+            .layout
+            .ok_or_else(|| refuse("nothing was derived".to_owned()))?;
+        self.derived = layout;
+        self.certificate = best.certificate.to_string();
+        self.shared = in_bytes(&layout, self.bytes)?;
+        Ok(())
+    }
+
+    /// Bytes of one stage.
+    pub fn stage_bytes(&self) -> i64 {
+        // Stages start where no swizzle bit reaches, so that a stage is an immediate.
+        let period = 1i64 << self.shared.swizzle().width();
+        let unit = period.max(128);
+        (self.shared.cosize() + unit - 1) / unit * unit
+    }
+}
+
+/// A layout of elements as one of bytes: strides and offset scaled, the swizzle's bits moved up.
+pub(crate) fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, LayoutError> {
+    let up = bytes.trailing_zeros();
+    let s = layout.swizzle();
+    let swizzle = if s.is_identity() {
+        s
+    } else {
+        Swizzle::new(s.b(), s.m() + up, s.s())?
+    };
+    let l = layout.layout();
+    let scaled = composition(&Layout::mode(l.cosize(), bytes)?, &l)?;
+    Swizzled::new(swizzle, layout.offset() * bytes, scaled)
+}

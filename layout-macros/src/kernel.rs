@@ -1,0 +1,151 @@
+//! `kernel!`: a complete GEMM kernel, compiled into the program.
+
+use layout_codegen::plan::{Arch, GridRule, KernelParts, Operands, PlanError, compile, plan_named};
+use layout_codegen::ptx::ParamKind;
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::parse::{Parse, ParseStream};
+use syn::{Error, Ident, LitStr, Result, Token};
+
+/// A value written as a name or as a string.
+struct Value {
+    text: String,
+    span: Span,
+}
+
+impl Parse for Value {
+    fn parse(input: ParseStream) -> Result<Self> {
+        if input.peek(LitStr) {
+            let literal: LitStr = input.parse()?;
+            return Ok(Self {
+                text: literal.value(),
+                span: literal.span(),
+            });
+        }
+        let wrong = |e: Error| Error::new(e.span(), "expected a name, or a string");
+        let name: Ident = input.parse().map_err(wrong)?;
+        Ok(Self {
+            text: name.to_string(),
+            span: name.span(),
+        })
+    }
+}
+
+/// `plan = "…", trans = nn, arch = sm_90`, in any order.
+pub(crate) struct KernelSpec {
+    plan: Value,
+    trans: Value,
+    arch: Value,
+}
+
+impl Parse for KernelSpec {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let (mut plan, mut trans, mut arch) = (None, None, None);
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            let slot = match key.to_string().as_str() {
+                "plan" => &mut plan,
+                "trans" => &mut trans,
+                "arch" => &mut arch,
+                _ => return Err(Error::new_spanned(key, "expected plan, trans or arch")),
+            };
+            if slot.is_some() {
+                let message = format!("`{key}` is given twice");
+                return Err(Error::new_spanned(key, message));
+            }
+            input.parse::<Token![=]>()?;
+            *slot = Some(input.parse()?);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        let missing = |what: &str| Error::new(Span::call_site(), format!("{what} is missing"));
+        Ok(Self {
+            plan: plan.ok_or_else(|| missing("plan = \"…\""))?,
+            trans: trans.ok_or_else(|| missing("trans = nn, nt, tn or tt"))?,
+            arch: arch.ok_or_else(|| missing("arch = sm_80 or another"))?,
+        })
+    }
+}
+
+pub(crate) fn expand(spec: &KernelSpec) -> TokenStream {
+    parts(spec).map_or_else(Error::into_compile_error, |parts| tokens(spec, &parts))
+}
+
+fn parts(spec: &KernelSpec) -> Result<KernelParts> {
+    let plan = plan_named(&spec.plan.text).map_err(|e| Error::new(spec.plan.span, e))?;
+    let operands: Operands = spec
+        .trans
+        .text
+        .parse()
+        .map_err(|e: layout_codegen::plan::ProblemError| Error::new(spec.trans.span, e))?;
+    let arch: Arch = spec
+        .arch
+        .text
+        .parse()
+        .map_err(|e: PlanError| Error::new(spec.arch.span, e))?;
+    compile(plan.as_ref(), operands, arch).map_err(|e| {
+        let span = match e {
+            PlanError::ArchTooOld { .. } => spec.arch.span,
+            _ => spec.plan.span,
+        };
+        Error::new(span, e)
+    })
+}
+
+fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
+    let (plan, trans, arch) = (&spec.plan.text, &spec.trans.text, &spec.arch.text);
+    let KernelParts {
+        ptx,
+        entry,
+        block,
+        cluster,
+        shared_bytes,
+        tile,
+        params,
+        limits,
+        ld_multiple,
+        rule,
+    } = parts;
+    let rule = match rule {
+        GridRule::Rows { limit } => quote!(Rows { limit: #limit }),
+        GridRule::Grouped { group } => quote!(Grouped { group: #group }),
+    };
+    let params = params.iter().map(|(name, kind, offset)| {
+        let kind = format_ident!(
+            "{}",
+            match kind {
+                ParamKind::Pointer => "Pointer",
+                ParamKind::U32 => "U32",
+                ParamKind::S32 => "S32",
+                ParamKind::U64 => "U64",
+                ParamKind::F32 => "F32",
+                ParamKind::F64 => "F64",
+            }
+        );
+        quote! {
+            ::tilewright::codegen::plan::CompiledParam {
+                name: #name,
+                kind: ::tilewright::codegen::ptx::ParamKind::#kind,
+                offset: #offset,
+            }
+        }
+    });
+    quote! {
+        ::tilewright::codegen::plan::CompiledKernel {
+            plan: #plan,
+            trans: #trans,
+            arch: #arch,
+            ptx: #ptx,
+            entry: #entry,
+            block: [#(#block),*],
+            cluster: [#(#cluster),*],
+            shared_bytes: #shared_bytes,
+            tile: [#(#tile),*],
+            params: &[#(#params),*],
+            limits: [#(#limits),*],
+            ld_multiple: #ld_multiple,
+            rule: ::tilewright::codegen::plan::GridRule::#rule,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `index_fn!`, `ptx_index!` and `kernel!`: what they accept, what they refuse and where they point; and that a compiled kernel launches as
+//! its plan does.
+//!
+//! `TRYBUILD=overwrite cargo test --test index_macros` writes the messages anew; read the difference.
+
+use tilewright::codegen::plan::{Arch, CompiledKernel, Gemm, Operands, compile, plan_named, plans};
+use tilewright::codegen::ptx::ParamKind;
+use tilewright::kernel;
+
+#[test]
+fn functions() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/index_fn/pass.rs");
+    cases.compile_fail("tests/ui/index_fn/[!p]*.rs");
+    cases.compile_fail("tests/ui/ptx_index/*.rs");
+}
+
+#[test]
+fn kernels() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/kernel/pass.rs");
+    cases.compile_fail("tests/ui/kernel/[!p]*.rs");
+}
+
+const SGEMM: CompiledKernel = kernel!(plan = "sgemm-maxas-128", trans = nt, arch = sm_80);
+
+#[test]
+fn a_compiled_kernel_is_its_plan() {
+    let operands: Operands = "nt".parse().expect("operands");
+    let plan = plan_named(SGEMM.plan).expect("the plan");
+    let emitted = plan.emit(operands, Arch(80)).expect("emitted");
+    assert_eq!(SGEMM.ptx, emitted.ptx);
+    assert_eq!(SGEMM.entry, emitted.kernel);
+    // The grid, at sizes that nobody chose.
+    let mut state = 1u64;
+    for _ in 0..2000 {
+        let mut size = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            1 + (state >> 33) % (1 << (1 + (state >> 20) % 31))
+        };
+        let (m, n) = (size(), size());
+        let own = match plan.launch(&Gemm::packed(m, n, 7, operands)) {
+            Ok(launch) => launch.map(|l| l.grid),
+            Err(_) => None,
+        };
+        assert_eq!(SGEMM.grid(m, n), own, "m={m} n={n}");
+    }
+    // Parameters as PTX lays them out: in order, each aligned to its size.
+    let mut end = 0;
+    for p in SGEMM.params {
+        assert!(p.offset >= end && p.offset % p.kind.bytes() == 0, "{p:?}");
+        end = p.offset + p.kind.bytes();
+    }
+    assert_eq!(SGEMM.params_bytes(), end);
+    assert_eq!(SGEMM.params[0].kind, ParamKind::Pointer);
+    let declared: Vec<&str> = SGEMM
+        .ptx
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix(".param ")?.split_whitespace().nth(1))
+        .map(|name| name.trim_end_matches(','))
+        .collect();
+    let named: Vec<&str> = SGEMM.params.iter().map(|p| p.name).collect();
+    assert_eq!(declared, named);
+}
+
+#[test]
+fn every_plan_can_be_compiled_in() {
+    for plan in plans() {
+        let parts = compile(plan.as_ref(), Operands::ALL[0], plan.min_arch())
+            .unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
+        assert!(parts.limits.iter().all(|&l| l > 1 << 20), "{parts:?}");
+    }
+}

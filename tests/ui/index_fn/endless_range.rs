@@ -1,0 +1,3 @@
+tilewright::index_fn!(fn f(i: u32 in 0..) -> u32 = 4:1;);
+
+fn main() {}

@@ -1,0 +1,3 @@
+tilewright::index_fn!(fn f(a: u32, a: u32) -> u32 = (4,4):(1,4););
+
+fn main() {}
