@@ -83,26 +83,17 @@ fn deferred(parts: &[Part]) -> TokenStream {
         Part::Swizzle(_) | Part::Offset(_) => return TokenStream::new(),
     };
     for part in outer.iter().rev() {
-        let function = match part {
+        let (operand, span) = match part {
             Part::Offset(offset) => {
                 value = quote!(::tilewright::__private::offset(#offset, #value));
                 continue;
             }
-            Part::Layout(layout) => {
-                let layout = plain(layout);
-                quote!(::tilewright::typed::Function::Layout(
-                    ::tilewright::Swizzled::plain(#layout)
-                ))
-            }
-            Part::Swizzle(value) => {
-                let swizzle = swizzle(*value);
-                quote!(::tilewright::typed::Function::Swizzle(#swizzle))
-            }
-            Part::Constant(tokens, span) => {
-                quote_spanned!(*span=> ::tilewright::__private::LayoutOperand(#tokens).function())
-            }
+            Part::Layout(layout) => (plain(layout), Span::call_site()),
+            Part::Swizzle(value) => (swizzle(*value), Span::call_site()),
+            Part::Constant(tokens, span) => (tokens.clone(), *span),
         };
-        value = quote!(::tilewright::__private::compose(#function, #value));
+        value =
+            quote_spanned!(span=> ::tilewright::__private::LayoutOperand(#operand).after(#value));
     }
     constant("Swizzled", &value)
 }

@@ -1,6 +1,6 @@
 //! Index functions without loops: one step for each leaf, each behind `if const`.
 //!
-//! The functions are nested by number of leaves, so that a layout of two costs the compiler two. A step takes a digit off the coordinate. For an extent that is a power of two that is an and and a shift, also of
+//! A step takes a digit off the coordinate. For an extent that is a power of two that is an and and a shift, also of
 //! negative coordinates (Euclidean, as in [`crate::Layout::index`]); strides are constants, so their products become
 //! shifts. Modes are coalesced first, so that there are as few steps as possible.
 
@@ -8,8 +8,10 @@ use core::marker::PhantomData;
 
 use super::{StaticLayout, check_rank};
 use crate::coalesce::coalesce;
+use crate::error::expect;
 use crate::layout::Layout;
 use crate::profile::MAX_MODES;
+use crate::swizzled::Swizzled;
 
 /// One leaf, ready for evaluation.
 #[derive(Clone, Copy)]
@@ -17,18 +19,60 @@ struct Step {
     extent: i64,
     stride: i64,
     /// The top-level mode whose coordinate this leaf takes a digit of.
-    mode: usize,
+    mode: u8,
     /// First leaf of that mode.
     first: bool,
     /// Last leaf of that mode: takes what is left.
     last: bool,
 }
 
-/// The leaves of a layout.
+/// The leaves of a layout, and what comes before and after them.
 #[derive(Clone, Copy)]
 struct Steps {
+    /// The offset inside the swizzle.
+    offset: i64,
+    /// The field that the swizzle reads; 0 without a swizzle.
+    mask: i64,
+    /// How far it moves down, or up.
+    right: u32,
+    left: u32,
     len: usize,
     step: [Step; MAX_MODES],
+}
+
+impl Steps {
+    /// No leaf yet.
+    const fn around(layout: &Swizzled) -> Self {
+        let swizzle = layout.swizzle();
+        let distance = swizzle.s().unsigned_abs();
+        Self {
+            offset: layout.offset(),
+            mask: swizzle.source_mask(),
+            right: if swizzle.s() > 0 { distance } else { 0 },
+            left: if swizzle.s() < 0 { distance } else { 0 },
+            len: 0,
+            step: [NONE; MAX_MODES],
+        }
+    }
+
+    /// Appends the leaves of one coordinate, that of mode `mode`.
+    const fn push(&mut self, layout: &Layout, mode: usize) {
+        let layout = reduced(layout);
+        let leaves = layout.leaves();
+        let mut i = 0;
+        while i < leaves {
+            let (extent, stride) = layout.leaf(i);
+            self.step[self.len] = Step {
+                extent,
+                stride,
+                mode: mode as u8,
+                first: i == 0,
+                last: i + 1 == leaves,
+            };
+            self.len += 1;
+            i += 1;
+        }
+    }
 }
 
 const NONE: Step = Step {
@@ -49,72 +93,26 @@ const fn reduced(layout: &Layout) -> Layout {
     }
 }
 
-/// The steps of one linear coordinate.
-const fn linear_steps(layout: &Layout) -> Steps {
-    let layout = reduced(layout);
-    let mut steps = Steps {
-        len: layout.leaves(),
-        step: [NONE; MAX_MODES],
-    };
-    let mut i = 0;
-    while i < steps.len {
-        let (extent, stride) = layout.leaf(i);
-        steps.step[i] = Step {
-            extent,
-            stride,
-            mode: 0,
-            first: i == 0,
-            last: i + 1 == steps.len,
-        };
-        i += 1;
-    }
-    steps
-}
-
-/// The steps of one coordinate for each top-level mode.
-const fn mode_steps(layout: &Layout) -> Steps {
-    let mut steps = Steps {
-        len: 0,
-        step: [NONE; MAX_MODES],
-    };
-    let mut mode = 0;
-    while mode < layout.rank() {
-        if let Ok(part) = layout.get(mode) {
-            let inner = linear_steps(&part);
-            let mut i = 0;
-            while i < inner.len {
-                steps.step[steps.len] = inner.step[i];
-                steps.step[steps.len].mode = mode;
-                steps.len += 1;
-                i += 1;
-            }
-        }
-        mode += 1;
-    }
-    steps
-}
-
-/// The field that a swizzle reads, and how far it is moved. The mask is 0 if there is no swizzle.
-#[derive(Clone, Copy)]
-struct Field {
-    mask: i64,
-    right: u32,
-    left: u32,
-}
-
 struct Unrolled<L>(PhantomData<L>);
 
 impl<L: StaticLayout> Unrolled<L> {
-    const LINEAR: Steps = linear_steps(&L::LAYOUT.layout());
-    const BY_MODE: Steps = mode_steps(&L::LAYOUT.layout());
-    const FIELD: Field = {
-        let swizzle = L::LAYOUT.swizzle();
-        let distance = swizzle.s().unsigned_abs();
-        Field {
-            mask: swizzle.source_mask(),
-            right: if swizzle.s() > 0 { distance } else { 0 },
-            left: if swizzle.s() < 0 { distance } else { 0 },
+    /// The steps of one linear coordinate.
+    const LINEAR: Steps = {
+        let mut steps = Steps::around(&L::LAYOUT);
+        steps.push(&L::LAYOUT.layout(), 0);
+        steps
+    };
+
+    /// The steps of one coordinate for each top-level mode.
+    const BY_MODE: Steps = {
+        let layout = L::LAYOUT.layout();
+        let mut steps = Steps::around(&L::LAYOUT);
+        let mut mode = 0;
+        while mode < layout.rank() {
+            steps.push(&expect(layout.get(mode)), mode);
+            mode += 1;
         }
+        steps
     };
 }
 
@@ -144,7 +142,7 @@ macro_rules! steps {
                 if steps.len > $k {
                     let step = &steps.step[$k];
                     if step.first {
-                        rest = coordinate[step.mode];
+                        rest = coordinate[step.mode as usize];
                     }
                     let part = if step.last {
                         rest
@@ -175,40 +173,31 @@ macro_rules! steps {
 }
 
 steps! { LINEAR:
-    linear_0 [0] 1
-    linear_1 [1] 2
-    linear_2 [2 3] 4
-    linear_4 [4 5 6 7] 8
-    linear_8 [8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
+    linear_few [0 1 2 3] 4
+    linear_more [4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
 }
 
 steps! { BY_MODE:
-    by_mode_0 [0] 1
-    by_mode_1 [1] 2
-    by_mode_2 [2 3] 4
-    by_mode_4 [4 5 6 7] 8
-    by_mode_8 [8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
+    by_mode_few [0 1 2 3] 4
+    by_mode_more [4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
 }
 
 #[inline(always)]
-fn swizzle<L: StaticLayout>(offset: i64) -> i64 {
-    let field = const { Unrolled::<L>::FIELD };
-    offset ^ (((offset & field.mask) >> field.right) << field.left)
+fn swizzle(steps: &Steps, offset: i64) -> i64 {
+    offset ^ (((offset & steps.mask) >> steps.right) << steps.left)
 }
 
 /// The offset at linear coordinate `i`.
 #[inline(always)]
 pub(super) fn linear<L: StaticLayout>(i: i64) -> i64 {
-    swizzle::<L>(linear_0::<L, 1>([i], const { L::LAYOUT.offset() }, 0))
+    let steps = const { &Unrolled::<L>::LINEAR };
+    swizzle(steps, linear_few::<L, 1>([i], steps.offset, 0))
 }
 
 /// The offset at one linear coordinate for each mode.
 #[inline(always)]
 pub(super) fn by_mode<L: StaticLayout, const R: usize>(coordinates: [i64; R]) -> i64 {
     const { check_rank(&L::LAYOUT.shape(), R) };
-    swizzle::<L>(by_mode_0::<L, R>(
-        coordinates,
-        const { L::LAYOUT.offset() },
-        0,
-    ))
+    let steps = const { &Unrolled::<L>::BY_MODE };
+    swizzle(steps, by_mode_few::<L, R>(coordinates, steps.offset, 0))
 }
