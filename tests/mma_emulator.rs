@@ -2,7 +2,7 @@
 
 mod common;
 
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, Plan, plan_named};
+use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, plan_named};
 use tilewright::emulator::Options;
 use tilewright::host::{Inputs, check, emulate};
 
