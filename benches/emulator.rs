@@ -17,7 +17,7 @@ fn main() {
 }
 
 /// Items are lane instructions: an instruction executed by a warp with n active lanes counts n.
-#[divan::bench(args = SgemmPlan::ALL.map(|plan| plan.label()), consts = [1, 0], sample_count = 20)]
+#[divan::bench(args = SgemmPlan::ALL.map(SgemmPlan::label), consts = [1, 0], sample_count = 20)]
 fn sgemm_256<const WORKERS: usize>(bencher: Bencher, label: &str) {
     let plan = SgemmPlan::ALL
         .into_iter()

@@ -2,6 +2,9 @@
 #[cfg(feature = "host")]
 pub mod host;
 
+#[cfg(feature = "testing")]
+pub mod testing;
+
 pub use layout_codegen as codegen;
 pub use layout_core::*;
 // No macro is public yet.
@@ -21,3 +24,7 @@ struct ProofsPage;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/index.md")]
 struct IndexPage;
+/// The snippets of `README.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../README.md")]
+struct ReadmePage;

@@ -61,18 +61,18 @@ const MAXAS_128: Formulas = Formulas {
     load_rows: 4,
     write_s: |tid| (tid & 31) * 16 + ((tid >> 5) & 3) * 512,
     y_base: 4096,
-    read_as: |tid| (((tid & 128) >> 4) | ((tid >> 1) & 7)) << 4,
+    read_as: |tid| (((tid & 0x80) >> 4) | ((tid >> 1) & 7)) << 4,
     read_bs: |tid| (((tid & 0x70) >> 3) | (tid & 1)) << 4,
     second_quad: 256,
     double_buffer: 8192,
     write_cs: |read_as, read_bs| read_bs * 32 + read_as,
-    read_cs: |tid| (((tid & 96) << 4) | (tid & 31) | ((tid & 128) >> 2)) << 2,
-    c_x: |tid| (tid & 31) | ((tid & 128) >> 2),
-    c_y: |tid| (tid & 96) >> 1,
+    read_cs: |tid| (((tid & 0x60) << 4) | (tid & 31) | ((tid & 0x80) >> 2)) << 2,
+    c_x: |tid| (tid & 31) | ((tid & 0x80) >> 2),
+    c_y: |tid| (tid & 0x60) >> 1,
 };
 
-fn both() -> [(Maps, Formulas); 2] {
-    [
+fn both() -> Vec<(Maps, Formulas)> {
+    vec![
         (maps(SgemmPlan::MAXAS_64), MAXAS_64),
         (maps(SgemmPlan::MAXAS_128), MAXAS_128),
     ]

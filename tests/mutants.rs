@@ -172,7 +172,7 @@ const MUTANTS: &[Mutant] = &[
         trans: "nt",
         edit: |t| {
             t.in_loop()
-                .replace(&["setp.gt.and.", ", 5, "], 0, "gt", "ge")
+                .replace(&["setp.gt.and.", ", 5, "], 0, "gt", "ge");
         },
         caught: Finding(&[OutOfBounds]),
     },
@@ -181,7 +181,7 @@ const MUTANTS: &[Mutant] = &[
         trans: "tn",
         edit: |t| {
             t.in_loop()
-                .replace(&["setp.gt.and.", ", 4, "], 0, "gt", "ge")
+                .replace(&["setp.gt.and.", ", 4, "], 0, "gt", "ge");
         },
         caught: Finding(&[OutOfBounds]),
     },
@@ -203,7 +203,7 @@ const MUTANTS: &[Mutant] = &[
         // Row 67 is row 3 of the second tile: the first row of the last pass.
         edit: |t| {
             t.in_epilogue()
-                .replace(&["setp.gt.and.s32", ", 3, "], 0, "gt", "ge")
+                .replace(&["setp.gt.and.s32", ", 3, "], 0, "gt", "ge");
         },
         caught: Finding(&[OutOfBounds]),
     },
@@ -422,7 +422,7 @@ fn every_mutant_is_caught_by_the_expected_detector() {
         assert_ne!(mutated.ptx, kernel.ptx, "{}: nothing changed", mutant.what);
         let ran = run(&mutated, &problem, &inputs);
         let report = ran.report.as_ref().expect("it was launched");
-        let check = check(&problem, &inputs, &ran.c).expect("shapes agree");
+        let check = check(&problem, DataType::F32, &inputs, &ran.c).expect("shapes agree");
         let kinds: Vec<FindingKind> = report.findings.iter().map(|f| f.kind).collect();
         let as_expected = match mutant.caught {
             Finding(expected) => kinds.iter().any(|kind| expected.contains(kind)),
@@ -449,7 +449,7 @@ fn the_kernels_themselves_pass() {
         let (kernel, inputs) = (kernel(&problem), inputs(&problem));
         let ran = run(&kernel, &problem, &inputs);
         assert!(ran.report.expect("launched").is_clean(), "{trans}");
-        let check = check(&problem, &inputs, &ran.c).expect("shapes agree");
+        let check = check(&problem, DataType::F32, &inputs, &ran.c).expect("shapes agree");
         assert!(check.passed, "{trans}: {check:?}");
         assert!(lanes_are_synchronised(&kernel.ptx), "{trans}");
     }

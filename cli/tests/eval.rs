@@ -116,6 +116,7 @@ fn codes_are_stable() {
         ("size(true)", "type_mismatch", [5, 9]),
         ("(4,2):(1)", "not_congruent", [0, 9]),
         ("0:1", "invalid_extent", [0, 3]),
+        ("(8,64):(ld,true)", "type_mismatch", [7, 16]),
         ("complement((4,2):(1,6), 24)", "not_chained", [0, 27]),
         ("preimage((4,2):(1,5), 4)", "not_in_image", [0, 24]),
         ("Sw<2,0,0>", "invalid_swizzle", [0, 9]),

@@ -478,3 +478,25 @@ fn a_closed_pipe_is_no_panic() {
     let output = child.wait_with_output().expect("it ends");
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
 }
+
+/// The tour in the README shows what the command prints; cut on the right, and without what depends on the machine.
+#[test]
+fn the_tour_in_the_readme_is_real() {
+    let readme = include_str!("../../README.md");
+    let tour = readme
+        .split("```text\n")
+        .nth(1)
+        .expect("a block of output")
+        .split("```")
+        .next()
+        .expect("its end");
+    let output = tilewright(&["gemm", "--on", "emulator"]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let mut printed = text.lines();
+    for line in tour.lines().filter(|line| !line.is_empty()) {
+        assert!(
+            printed.any(|real| real.starts_with(line)),
+            "the README shows what is not printed, at least not in that order: {line}"
+        );
+    }
+}

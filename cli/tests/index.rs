@@ -110,6 +110,7 @@ fn ranges_and_types_decide_the_code() {
 #[test]
 fn refusals_have_code_place_and_exit() {
     let rust = ["--target", "rust"];
+    #[allow(clippy::type_complexity)]
     let cases: [(&[&str], i32, &str, Option<[u64; 2]>); 8] = [
         (&["(4,x):(1,4)"], 2, "syntax", Some([3, 4])),
         (&["Sw<3,4,3> o (8,64):(64,?)"], 2, "syntax", Some([23, 24])),

@@ -1,5 +1,7 @@
 //! The three targets against the layouts themselves: Rust compiled and run, CUDA C compiled as C and run, PTX on the emulator.
 
+#![allow(clippy::items_after_statements, clippy::assigning_clones)]
+
 mod targets;
 
 use std::fmt::Write as _;
@@ -7,7 +9,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use layout_codegen::index::{IndexSpec, Target, function};
+use layout_codegen::index::code::Ty;
+use layout_codegen::index::{Bound, IndexSpec, Target, function};
 use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 use targets::{Case, Random, case, cases, check, input, random_spec};
 
@@ -282,8 +285,6 @@ fn what_cannot_be_a_function_is_refused_by_name() {
             e.code()
         }
     };
-    use layout_codegen::index::Bound;
-    use layout_codegen::index::code::Ty;
     let parse = |text| IndexSpec::parse("f", text);
     let rust = Target::Rust;
     assert_eq!(code(parse("(4,x):(1"), rust), "syntax");

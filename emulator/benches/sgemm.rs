@@ -1,4 +1,5 @@
-//! Lane-instructions a second on one core, with and without the sanitizer: a 256³ single-precision matrix product.
+//! Lane-instructions a second on one core, with and without the sanitizer: a 256³ single-precision matrix product; and the time of a
+//! 512³ product of halves by `mma.sync`.
 //!
 //! Divan counts items; an item is one lane executing one instruction.
 
@@ -103,4 +104,38 @@ fn tiled_all_cores(bencher: Bencher<'_, '_>) {
 #[divan::bench(args = [true, false])]
 fn naive_one_core(bencher: Bencher<'_, '_>, sanitize: bool) {
     bench(bencher, naive(), sanitize, 1);
+}
+
+#[divan::bench(sample_count = 5)]
+fn halves_512_by_mma(bencher: Bencher<'_, '_>) {
+    const M: u32 = 512;
+    let module = Module::parse(include_str!("../tests/fixtures/hgemm_mma.ptx")).expect("valid PTX");
+    let mut memory = GlobalMemory::new();
+    let bytes = u64::from(M * M) * 2;
+    let [a, b, c] = [bytes, bytes, 2 * bytes].map(|n| memory.alloc(n, 256).expect("an allocation"));
+    let data: Vec<u8> = (0..M * M)
+        .flat_map(|i| half::f16::from_f32((i % 17) as f32 - 8.0).to_le_bytes())
+        .collect();
+    memory.write(a, &data).expect("a write");
+    memory.write(b, &data).expect("a write");
+    let args = vec![
+        Arg::Ptr(a),
+        Arg::Ptr(b),
+        Arg::Ptr(c),
+        Arg::U32(M),
+        Arg::U32(M),
+        Arg::U32(M),
+    ];
+    let launch = Launch {
+        grid: [M / 64, M / 64, 1],
+        block: [128, 1, 1],
+        args,
+        ..Launch::default()
+    };
+    bencher.bench_local(|| {
+        let report = run(&module, "hgemm", &launch, &mut memory, &Options::default())
+            .expect("a possible launch");
+        assert!(report.is_clean(), "{}", report.findings[0]);
+        report
+    });
 }

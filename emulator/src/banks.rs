@@ -127,21 +127,11 @@ fn phase(addresses: &[u32; 32], first: usize, active: u32, bytes: u32) -> u32 {
 
 /// The wavefronts of the last access of one instruction, kept because the next one is mostly the same pattern moved by a multiple of
 /// 128 bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct WavefrontCache {
     addresses: [u32; 32],
     mask: u32,
     result: Wavefronts,
-}
-
-impl Default for WavefrontCache {
-    fn default() -> Self {
-        Self {
-            addresses: [0; 32],
-            mask: 0,
-            result: Wavefronts::default(),
-        }
-    }
 }
 
 impl WavefrontCache {

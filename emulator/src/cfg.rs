@@ -70,7 +70,7 @@ fn blocks(p: &Program) -> (Vec<Block>, Vec<u32>) {
             match &last.op {
                 Op::Bra { target } => succs.push(block_of[*target as usize]),
                 Op::Brx { targets, .. } => {
-                    succs.extend(targets.iter().map(|t| block_of[*t as usize]))
+                    succs.extend(targets.iter().map(|t| block_of[*t as usize]));
                 }
                 _ => {}
             }

@@ -25,7 +25,7 @@ pub(crate) fn add_to_odd(a: f64, b: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn to_odd(s: f64, e: f64) -> f64 {
     let bits = s.to_bits();
-    let inexact = e != 0.0 && e == e && s.abs() < f64::INFINITY;
+    let inexact = e != 0.0 && !e.is_nan() && s.abs() < f64::INFINITY;
     let away = (e > 0.0) == (s > 0.0);
     let step = if away { 1u64 } else { u64::MAX };
     let fix = inexact && bits & 1 == 0;
@@ -271,7 +271,6 @@ pub(crate) fn redirect64(r: f64, e: f64, rounding: Rounding) -> f64 {
         return if inward { f64::MAX.copysign(r) } else { r };
     }
     match rounding {
-        Rounding::Nearest | Rounding::NearestAway => r,
         Rounding::Zero if r > 0.0 && e < 0.0 => r.next_down(),
         Rounding::Zero if r < 0.0 && e > 0.0 => r.next_up(),
         Rounding::Down if e < 0.0 => r.next_down(),
@@ -322,7 +321,7 @@ mod tests {
             let x = f64::from_bits(if r & 1 == 0 {
                 r
             } else {
-                (r >> 12) | 0x3800_0000_0000_0000 + (r & 0x0fff_0000_0000_0000)
+                (r >> 12) | (0x3800_0000_0000_0000 + (r & 0x0fff_0000_0000_0000))
             });
             if !x.is_nan() {
                 assert_eq!(

@@ -102,6 +102,7 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// How to run.
 #[derive(Clone)]
+#[allow(clippy::struct_excessive_bools)] // independent switches
 pub struct Options {
     /// Check registers, shared-memory races and the like. Bounds, alignment, barriers and deadlock are always checked.
     pub sanitize: bool,
@@ -128,7 +129,7 @@ impl Default for Options {
             global_races: false,
             undefined_global: false,
             workers: 0,
-            step_limit: 1 << 32,
+            step_limit: 1 << 28,
             max_findings: 100,
             portable: false,
             progress: None,
@@ -205,13 +206,13 @@ fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
             launch.grid
         ));
     }
-    if let Some(required) = kernel.required_threads {
-        if required != launch.block {
-            return fail(format!(
-                "`{}` requires blocks of {required:?} threads (.reqntid), not {:?}",
-                kernel.name, launch.block
-            ));
-        }
+    if let Some(required) = kernel.required_threads
+        && required != launch.block
+    {
+        return fail(format!(
+            "`{}` requires blocks of {required:?} threads (.reqntid), not {:?}",
+            kernel.name, launch.block
+        ));
     }
     if let Some(max) = kernel.max_threads {
         let most: u64 = max.iter().map(|&d| u64::from(d)).product();
@@ -240,13 +241,13 @@ fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
             launch.grid, launch.cluster
         ));
     }
-    if let Some(required) = kernel.required_cluster {
-        if required != launch.cluster {
-            return fail(format!(
-                "`{}` requires clusters of {required:?}, not {:?}",
-                kernel.name, launch.cluster
-            ));
-        }
+    if let Some(required) = kernel.required_cluster
+        && required != launch.cluster
+    {
+        return fail(format!(
+            "`{}` requires clusters of {required:?}, not {:?}",
+            kernel.name, launch.cluster
+        ));
     }
     Ok(())
 }

@@ -8,13 +8,22 @@
 //!
 //! - Divergence: lanes that part meet again at the immediate post-dominator; parted groups of lanes take turns, so that lanes may
 //!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
+//! - Races between lanes of one warp are seen only within one instruction (different values stored to one place) and for `cp.async`;
+//!   otherwise the lanes of a warp count as ordered by the order of instructions.
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences are no-ops, which is
-//!   enough for kernels whose blocks do not communicate.
+//!   enough for kernels whose blocks do not communicate. A block that waits for one that has not started waits for ever (step limit).
+//! - Clusters: geometry and special registers only; each block runs alone. No `mbarrier`, bulk copies or `wgmma` yet.
 //! - `cp.async`: data lands at the wait, so that a read before it sees old bytes and is reported.
 //! - Matrix multiplication: exact products; sums and their rounding as documented in `exec/mma.rs`. The hardware does not document its own.
 //! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.
 //!
 //! Unknown instructions are parse errors that name them, never guesses.
+
+// The hot loop is compiled twice, plainly and for AVX2 (see `exec/step.rs`): what it calls must be inlined into
+// both versions to be compiled for both.
+#![allow(clippy::inline_always)]
+// Loops over lanes index several rows and a mask by the same lane.
+#![allow(clippy::needless_range_loop)]
 
 mod ast;
 pub mod banks;

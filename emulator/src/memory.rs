@@ -154,10 +154,10 @@ impl GlobalMemory {
     /// The number of the allocation that contains `address` (or for which it is the end of an empty one); `hint` remembers it.
     #[inline(always)]
     pub(crate) fn locate(&self, address: u64, hint: &mut u32) -> Option<&Allocation> {
-        if let Some(a) = self.allocations.get(*hint as usize) {
-            if address.wrapping_sub(a.base) < a.len {
-                return Some(a);
-            }
+        if let Some(a) = self.allocations.get(*hint as usize)
+            && address.wrapping_sub(a.base) < a.len
+        {
+            return Some(a);
         }
         self.search(address, hint)
     }

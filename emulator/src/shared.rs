@@ -1,7 +1,7 @@
 //! A block's shared memory and its shadow, which knows who wrote and who read.
 //!
 //! **Happens-before.** Every warp has a clock, and a vector of how far it has seen each other warp's clock (vector clocks, as in
-//! FastTrack: Flanagan and Freund, 2009, at warp granularity). A barrier joins the vectors of the warps that meet there and
+//! `FastTrack`: Flanagan and Freund, 2009, at warp granularity). A barrier joins the vectors of the warps that meet there and
 //! advances their clocks. An access races with an earlier one of another warp if that warp's clock then is more than what is seen now.
 //! Lanes of one warp are ordered by the order of instructions.
 //!
@@ -14,7 +14,7 @@
 
 use crate::ast::Space;
 
-/// First address of the shared window of a block; 1 KiB below it is the system's, as on `sm_90`.
+/// First address of the shared window of a block: not 0, so that a null pointer is caught, and aligned for every variable.
 pub(crate) const SHARED_BASE: u32 = 1 << 16;
 /// Generic address of shared address 0; other windows above it.
 pub(crate) const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
@@ -131,7 +131,7 @@ pub(crate) struct Shadow {
 impl Shadow {
     pub(crate) fn new(bytes: u32, grain_bytes: u32, warps: usize) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
-        let units = (bytes.div_ceil(4) * 4 >> grain) as usize;
+        let units = ((bytes.div_ceil(4) * 4) >> grain) as usize;
         let mut s = Self {
             grain,
             warps,

@@ -52,10 +52,10 @@ fn brute_force_store(bytes: u32, addresses: &[u32; 32], mask: u32) -> u32 {
     let mut total = 0;
     for first in (0..32).step_by(lanes) {
         let mut words = vec![BTreeSet::new(); 32];
-        for l in first..first + lanes {
+        for (l, address) in addresses.iter().enumerate().skip(first).take(lanes) {
             if mask >> l & 1 == 1 {
                 for b in 0..bytes {
-                    let word = (addresses[l] + b) / 4;
+                    let word = (address + b) / 4;
                     words[word as usize % 32].insert(word);
                 }
             }

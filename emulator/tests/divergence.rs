@@ -1,5 +1,7 @@
 //! Control flow: lanes that part, loop, exit, wait for each other and meet again; and what lanes exchange.
 
+#![allow(clippy::format_push_string, clippy::float_cmp)] // kernels are text put together, and results are exact
+
 mod common;
 
 use common::{Random, block, launch_with, with_out};
@@ -143,7 +145,7 @@ fn random_programs_with_nested_ifs_and_loops() {
         /// Emits statements and returns their meaning as a function on (state, tid).
         fn block(&mut self, depth: u32) -> Box<dyn Fn(u32, u32) -> u32> {
             let mut parts: Vec<Box<dyn Fn(u32, u32) -> u32>> = Vec::new();
-            for _ in 0..1 + self.random.below(3) {
+            for _ in 0..=self.random.below(3) {
                 let kind = if depth == 0 { 0 } else { self.random.below(3) };
                 let k = self.random.below(1000) as u32;
                 let (m, v) = (1 + self.random.below(5) as u32, self.random.below(5) as u32);

@@ -1,9 +1,16 @@
 //! Float instructions: exact rounding against the host's, against the `half` crate, and against brute force over all values.
 
+#![allow(clippy::float_cmp)] // results are exact
+
 mod common;
 
 use common::{Random, evaluate};
 use half::{bf16, f16};
+
+type RuleF32 = (&'static str, fn(f32, f32, f32) -> f32);
+type RuleF64 = (&'static str, fn(f64, f64, f64) -> f64);
+type Function = (&'static str, fn(f64) -> f64);
+type ToInteger = (&'static str, fn(f32) -> u32);
 
 fn cases(n: usize, seed: u64) -> Vec<[u64; 3]> {
     let mut random = Random(seed);
@@ -26,8 +33,7 @@ fn canonical(x: f32) -> u32 {
 
 #[test]
 fn f32_arithmetic_is_correctly_rounded() {
-    type Rule = (&'static str, fn(f32, f32, f32) -> f32);
-    let rules: &[Rule] = &[
+    let rules: &[RuleF32] = &[
         ("add.f32 %d, %a, %b;", |a, b, _| a + b),
         ("add.rn.f32 %d, %a, %b;", |a, b, _| a + b),
         ("sub.f32 %d, %a, %b;", |a, b, _| a - b),
@@ -111,8 +117,7 @@ fn directed_rounding_brackets_the_exact_value() {
 
 #[test]
 fn f64_arithmetic() {
-    type Rule = (&'static str, fn(f64, f64, f64) -> f64);
-    let rules: &[Rule] = &[
+    let rules: &[RuleF64] = &[
         ("add.f64 %D, %A, %B;", |a, b, _| a + b),
         ("sub.rn.f64 %D, %A, %B;", |a, b, _| a - b),
         ("mul.f64 %D, %A, %B;", |a, b, _| a * b),
@@ -222,8 +227,7 @@ fn approximate_functions() {
             ]
         })
         .collect();
-    type Rule = (&'static str, fn(f64) -> f64);
-    let rules: &[Rule] = &[
+    let rules: &[Function] = &[
         ("ex2.approx.f32 %d, %a;", f64::exp2),
         ("ex2.approx.ftz.f32 %d, %a;", f64::exp2),
         ("lg2.approx.f32 %d, %a;", f64::log2),
@@ -412,8 +416,7 @@ fn tf32_rounds_to_ten_bits_of_fraction() {
 fn conversions_between_floats_and_integers() {
     let cases = cases(2000, 29);
     let f = |case: &[u64; 3]| f32::from_bits(case[0] as u32);
-    type Rule = (&'static str, fn(f32) -> u32);
-    let rules: &[Rule] = &[
+    let rules: &[ToInteger] = &[
         ("cvt.rni.s32.f32 %d, %a;", |x| {
             x.round_ties_even() as i32 as u32
         }),
@@ -484,8 +487,7 @@ fn half_arithmetic_is_correctly_rounded() {
             f16::from_f64(r).to_bits()
         }
     };
-    type Rule = (&'static str, fn(f64, f64, f64) -> f64);
-    let rules: &[Rule] = &[
+    let rules: &[RuleF64] = &[
         ("add.f16 %hd, %ha, %hb;", |a, b, _| a + b),
         ("sub.rn.f16 %hd, %ha, %hb;", |a, b, _| a - b),
         ("mul.f16 %hd, %ha, %hb;", |a, b, _| a * b),

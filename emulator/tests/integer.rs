@@ -1,5 +1,7 @@
 //! Integer, logic and comparison instructions against plain Rust, on random and corner values.
 
+#![allow(clippy::float_cmp)] // comparisons are what is tested
+
 mod common;
 
 use common::{Random, evaluate};
@@ -40,16 +42,16 @@ fn operations_on_32_bits() {
         }),
         ("mul.lo.u32 %d, %a, %b;", |a, b, _| a.wrapping_mul(b)),
         ("mul.hi.u32 %d, %a, %b;", |a, b, _| {
-            (u64::from(a) * u64::from(b) >> 32) as u32
+            ((u64::from(a) * u64::from(b)) >> 32) as u32
         }),
         ("mul.hi.s32 %d, %a, %b;", |a, b, _| {
-            (i64::from(s(a)) * i64::from(s(b)) >> 32) as u32
+            ((i64::from(s(a)) * i64::from(s(b))) >> 32) as u32
         }),
         ("mad.lo.s32 %d, %a, %b, %c;", |a, b, c| {
             a.wrapping_mul(b).wrapping_add(c)
         }),
         ("mad.hi.u32 %d, %a, %b, %c;", |a, b, c| {
-            ((u64::from(a) * u64::from(b) >> 32) as u32).wrapping_add(c)
+            (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c)
         }),
         ("mul24.lo.u32 %d, %a, %b;", |a, b, _| {
             (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff)
@@ -88,7 +90,7 @@ fn operations_on_32_bits() {
             |a, b, _| if s(a) < s(b) { b } else { a },
         ),
         ("sad.u32 %d, %a, %b, %c;", |a, b, c| {
-            c.wrapping_add(if a < b { b - a } else { a - b })
+            c.wrapping_add(b.abs_diff(a))
         }),
         ("sad.s32 %d, %a, %b, %c;", |a, b, c| {
             c.wrapping_add((i64::from(s(a)) - i64::from(s(b))).unsigned_abs() as u32)
@@ -274,10 +276,10 @@ fn operations_on_64_bits() {
         ("sub.u64 %D, %A, %B;", |a, b, _| a.wrapping_sub(b)),
         ("mul.lo.u64 %D, %A, %B;", |a, b, _| a.wrapping_mul(b)),
         ("mul.hi.u64 %D, %A, %B;", |a, b, _| {
-            (u128::from(a) * u128::from(b) >> 64) as u64
+            ((u128::from(a) * u128::from(b)) >> 64) as u64
         }),
         ("mul.hi.s64 %D, %A, %B;", |a, b, _| {
-            (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64
+            ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64
         }),
         ("mad.lo.u64 %D, %A, %B, %C;", |a, b, c| {
             a.wrapping_mul(b).wrapping_add(c)
@@ -357,6 +359,7 @@ fn operations_on_64_bits() {
     }
 }
 
+type Test<T> = (&'static str, fn(T, T) -> bool);
 type Rule16 = (&'static str, fn(u16, u16, u16) -> u16);
 
 #[test]
@@ -411,7 +414,7 @@ fn operations_on_16_bits() {
 
 #[test]
 fn comparisons_and_their_combinations() {
-    let ints: &[(&str, fn(u32, u32) -> bool)] = &[
+    let ints: &[Test<u32>] = &[
         ("eq.u32", |a, b| a == b),
         ("ne.s32", |a, b| a != b),
         ("lt.s32", |a, b| s(a) < s(b)),
@@ -428,7 +431,7 @@ fn comparisons_and_their_combinations() {
     let f = f32::from_bits;
     let unordered = |a: u32, b: u32| f(a).is_nan() || f(b).is_nan();
     assert!(unordered(0x7fc0_0000, 0));
-    let floats: &[(&str, fn(f32, f32) -> bool)] = &[
+    let floats: &[Test<f32>] = &[
         ("eq.f32", |a, b| a == b),
         ("ne.f32", |a, b| a != b && !a.is_nan() && !b.is_nan()),
         ("lt.f32", |a, b| a < b),

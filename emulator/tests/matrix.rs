@@ -1,6 +1,8 @@
 //! Matrix instructions: `ldmatrix` against the golden table, `stmatrix` as its inverse, `mma` of every shape against plain matrix
 //! products, with the fragments gathered by formulas written here for each shape.
 
+#![allow(clippy::format_push_string, clippy::float_cmp)] // kernels are text put together, and results are exact
+
 mod common;
 
 use common::{Random, kernel, with_out};

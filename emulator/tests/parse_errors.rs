@@ -301,10 +301,7 @@ fn impossible_launches() {
         go(&bad(|l| l.grid = [1, 70_000, 1]), "sgemm_tiled"),
         Err(RunError::Geometry(_))
     ));
-    assert!(matches!(
-        go(&bad(|l| l.cluster = [3, 1, 1]), "sgemm_tiled"),
-        Ok(_)
-    ));
+    assert!(go(&bad(|l| l.cluster = [3, 1, 1]), "sgemm_tiled").is_ok());
     assert!(matches!(
         go(&bad(|l| l.cluster = [1, 2, 1]), "sgemm_tiled"),
         Err(RunError::Geometry(_))
@@ -392,14 +389,14 @@ B:  cvt.rn.f16x2.f32 %r8, %f1, 0f3f800000; shfl.sync.bfly.b32 %r9|%p1, %r8, 1, 3
     let (mut parsed, mut refused) = (0, 0);
     for seed in &seeds {
         for cut in (0..seed.len())
-            .step_by(3)
+            .step_by(7)
             .filter(|c| seed.is_char_boundary(*c))
         {
             refused += u32::from(Module::parse(&seed[..cut]).is_err());
         }
-        for _ in 0..1500 {
+        for _ in 0..1000 {
             let mut text = seed.clone();
-            for _ in 0..1 + random.below(3) {
+            for _ in 0..=random.below(3) {
                 let at = random.below(text.len() as u64) as usize;
                 let end = (at + random.below(6) as usize).min(text.len());
                 if !text.is_char_boundary(at) || !text.is_char_boundary(end) {
@@ -462,7 +459,7 @@ B:  cvt.rn.f16x2.f32 %r8, %f1, 0f3f800000; shfl.sync.bfly.b32 %r9|%p1, %r8, 1, 3
         }
     }
     assert!(
-        parsed > 200 && refused > 1000,
+        parsed > 100 && refused > 700,
         "{parsed} parsed, {refused} refused"
     );
 }

@@ -273,12 +273,19 @@ impl Affine {
     /// As [`composition`](crate::composition), where no layout is the composition for all values at once.
     pub const fn composition(&self, b: &Layout) -> Result<Self, LayoutError> {
         let Composite { profile, modes } = attempt!(self.modes.coalesced_unbounded().compose(b));
-        Ok(Self {
+        let result = Self {
             profile,
             modes,
             names: self.names,
             parameters: self.parameters,
-        })
+        };
+        // The offsets of every term must fit, as they did in `self`.
+        let mut k = 0;
+        while k <= self.parameters {
+            attempt!(result.term(k));
+            k += 1;
+        }
+        Ok(result)
     }
 
     /// The same function with as few modes as possible.

@@ -19,18 +19,23 @@ use crate::profile::MAX_MODES;
 /// writing): their positions and how many they are.
 pub(crate) const fn sorted_leaves(layout: &Layout) -> ([usize; MAX_MODES], usize) {
     let mut order = [0; MAX_MODES];
+    let mut sizes = [0; MAX_MODES];
     let mut len = 0;
     let mut i = 0;
-    while i < layout.leaves() {
-        if layout.shape[i] > 1 && layout.stride[i] != 0 {
+    let leaves = layout.leaves();
+    while i < leaves {
+        let stride = layout.stride[i];
+        if layout.shape[i] > 1 && stride != 0 {
+            // Not i64::MIN: a mode of extent 2 and more reaches at least as far as its stride.
+            let size = if stride < 0 { -stride } else { stride };
             let mut at = len;
-            while at > 0
-                && layout.stride[order[at - 1]].unsigned_abs() > layout.stride[i].unsigned_abs()
-            {
+            while at > 0 && sizes[at - 1] > size {
                 order[at] = order[at - 1];
+                sizes[at] = sizes[at - 1];
                 at -= 1;
             }
             order[at] = i;
+            sizes[at] = size;
             len += 1;
         }
         i += 1;

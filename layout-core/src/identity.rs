@@ -187,11 +187,18 @@ impl CoordLayout {
     /// As [`composition`](crate::composition).
     pub const fn composition(&self, b: &Layout) -> Result<Self, LayoutError> {
         let Composite { profile, modes } = attempt!(self.modes.coalesced_unbounded().compose(b));
-        Ok(Self {
+        let result = Self {
             profile,
             modes,
             codomain: self.codomain,
-        })
+        };
+        // The coordinates must fit, as they did in `self`.
+        let mut k = 0;
+        while k < self.codomain.leaves() {
+            attempt!(result.axis(k));
+            k += 1;
+        }
+        Ok(result)
     }
 }
 

@@ -261,17 +261,13 @@ impl TupleBuilder {
 
     /// Appends a subtree of `tuple`, with its own parentheses.
     pub(crate) const fn append(&mut self, tuple: &IntTuple, node: Node) {
-        if tuple.profile.is_leaf(node) {
-            self.leaf(tuple.values[node.start]);
-            return;
+        let from = self.profile.leaves();
+        self.profile.append(&tuple.profile, node);
+        let mut to = from;
+        while to < self.profile.leaves() {
+            self.values[to] = tuple.values[node.start + to - from];
+            to += 1;
         }
-        self.open();
-        let mut child = Some(tuple.profile.first(node));
-        while let Some(at) = child {
-            self.append(tuple, at);
-            child = tuple.profile.next(node, at);
-        }
-        self.close();
     }
 
     pub(crate) const fn finish(&self) -> Result<IntTuple, LayoutError> {

@@ -441,26 +441,35 @@ impl Layout {
 
     /// The layout, if its extents are positive and its size and offsets fit.
     pub(crate) const fn checked(self) -> Result<Self, LayoutError> {
-        let mut size = 1i64;
-        let mut min = 0i64;
-        let mut max = 0i64;
+        // Wide arithmetic, one comparison a step: cheaper in `const` than calls of checked_mul and checked_add.
+        const LIMIT: i128 = i64::MAX as i128;
+        let leaves = self.profile.leaves();
+        let mut size = 1i128;
+        let mut min = 0i128;
+        let mut max = 0i128;
         let mut i = 0;
-        while i < self.leaves() {
+        while i < leaves {
             let extent = self.shape[i];
             if extent < 1 {
                 return Err(LayoutError::InvalidExtent { mode: i, extent });
             }
-            size = attempt!(fits(size.checked_mul(extent), SIZE));
-            let reach = attempt!(fits((extent - 1).checked_mul(self.stride[i]), OFFSETS));
-            let bound = if reach < 0 { &mut min } else { &mut max };
-            *bound = attempt!(fits(bound.checked_add(reach), OFFSETS));
+            size *= extent as i128;
+            if size > LIMIT {
+                return Err(LayoutError::Overflow { operation: SIZE });
+            }
+            let reach = (extent as i128 - 1) * self.stride[i] as i128;
+            if reach < 0 {
+                min += reach;
+            } else {
+                max += reach;
+            }
+            // The number of offsets, max - min + 1, must fit, since cosize reports it.
+            if max > LIMIT || min < -LIMIT || max - min >= LIMIT {
+                return Err(LayoutError::Overflow { operation: OFFSETS });
+            }
             i += 1;
         }
-        // The number of offsets, max - min + 1, must fit too, since cosize reports it.
-        match max.checked_sub(min) {
-            Some(span) if span < i64::MAX => Ok(self),
-            _ => Err(LayoutError::Overflow { operation: OFFSETS }),
-        }
+        Ok(self)
     }
 }
 
@@ -560,25 +569,25 @@ impl LayoutBuilder {
 
     /// Appends a subtree of `layout`, with its own parentheses.
     pub(crate) const fn append(&mut self, layout: &Layout, node: Node) {
-        if layout.profile.is_leaf(node) {
-            self.leaf(layout.shape[node.start], layout.stride[node.start]);
-            return;
-        }
-        self.open();
-        self.append_elements(layout, node);
-        self.close();
+        let from = self.profile.leaves();
+        self.profile.append(&layout.profile, node);
+        self.copy(layout, node, from);
     }
 
     /// Appends the elements of a subtree of `layout`, without its outermost parentheses.
     pub(crate) const fn append_elements(&mut self, layout: &Layout, node: Node) {
-        if layout.profile.is_leaf(node) {
-            self.leaf(layout.shape[node.start], layout.stride[node.start]);
-            return;
-        }
-        let mut child = Some(layout.profile.first(node));
-        while let Some(at) = child {
-            self.append(layout, at);
-            child = layout.profile.next(node, at);
+        let from = self.profile.leaves();
+        self.profile.append_elements(&layout.profile, node);
+        self.copy(layout, node, from);
+    }
+
+    /// Copies the modes of a subtree to the leaves that were made for them.
+    const fn copy(&mut self, layout: &Layout, node: Node, from: usize) {
+        let mut to = from;
+        while to < self.profile.leaves() {
+            self.shape[to] = layout.shape[node.start + to - from];
+            self.stride[to] = layout.stride[node.start + to - from];
+            to += 1;
         }
     }
 

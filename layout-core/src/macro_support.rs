@@ -1,7 +1,6 @@
 //! What macro expansions call. Not part of the interface: it may change in any release.
 
 use crate::banks::Wavefronts;
-use crate::composed::composition_swizzled;
 use crate::derive::{Pattern, Tile, recount};
 use crate::error::expect;
 use crate::layout::Layout;
@@ -9,50 +8,44 @@ use crate::message::{Message, fail};
 use crate::proof::injective;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
-use crate::typed::Function;
+use crate::typed::{Function, compose};
 
 /// A constant in `layout!`: a `Layout`, a `Swizzled`, or (on the left) a `Swizzle`.
 #[derive(Clone, Copy)]
 pub struct LayoutOperand<T>(pub T);
 
 impl LayoutOperand<Layout> {
-    /// The operand as a function.
-    pub const fn function(self) -> Function {
-        Function::Layout(Swizzled::plain(self.0))
-    }
-
     /// The operand as a layout.
     pub const fn layout(self) -> Swizzled {
         Swizzled::plain(self.0)
     }
+
+    /// `operand ∘ inner`, or a compile error.
+    #[track_caller]
+    pub const fn after(self, inner: Swizzled) -> Swizzled {
+        compose(&Function::Layout(&Swizzled::plain(self.0)), &inner)
+    }
 }
 
 impl LayoutOperand<Swizzled> {
-    /// The operand as a function.
-    pub const fn function(self) -> Function {
-        Function::Layout(self.0)
-    }
-
     /// The operand as a layout.
     pub const fn layout(self) -> Swizzled {
         self.0
     }
+
+    /// `operand ∘ inner`, or a compile error.
+    #[track_caller]
+    pub const fn after(self, inner: Swizzled) -> Swizzled {
+        compose(&Function::Layout(&self.0), &inner)
+    }
 }
 
 impl LayoutOperand<Swizzle> {
-    /// The operand as a function.
-    pub const fn function(self) -> Function {
-        Function::Swizzle(self.0)
+    /// `operand ∘ inner`, or a compile error.
+    #[track_caller]
+    pub const fn after(self, inner: Swizzled) -> Swizzled {
+        compose(&Function::Swizzle(self.0), &inner)
     }
-}
-
-/// `outer ∘ inner`, or a compile error.
-#[track_caller]
-pub const fn compose(outer: Function, inner: Swizzled) -> Swizzled {
-    if let (Function::Layout(outer), Some(plain)) = (&outer, inner.as_plain()) {
-        return expect(composition_swizzled(outer, &plain));
-    }
-    crate::typed::compose(&outer, &inner)
 }
 
 /// `offset o inner`, or a compile error.

@@ -66,21 +66,19 @@ pub(crate) struct Composite<const K: usize> {
     pub(crate) modes: Modes<K>,
 }
 
-/// `a + n·b`, if it fits.
-const fn add_scaled<const K: usize>(a: &[i64; K], n: i64, b: &[i64; K]) -> Option<[i64; K]> {
-    let mut sum = *a;
+/// `n·a`, if it fits. (Wide arithmetic instead of `checked_mul`: a call costs more than anything else in `const`.)
+const fn scaled<const K: usize>(n: i64, a: &[i64; K]) -> Option<[i64; K]> {
+    let mut result = *a;
     let mut k = 0;
     while k < K {
-        sum[k] = match n.checked_mul(b[k]) {
-            Some(product) => match a[k].checked_add(product) {
-                Some(value) => value,
-                None => return None,
-            },
-            None => return None,
-        };
+        let product = n as i128 * a[k] as i128;
+        if product > i64::MAX as i128 || product < i64::MIN as i128 {
+            return None;
+        }
+        result[k] = product as i64;
         k += 1;
     }
-    Some(sum)
+    Some(result)
 }
 
 const fn same<const K: usize>(a: &[i64; K], b: &[i64; K]) -> bool {
@@ -96,9 +94,22 @@ const fn same<const K: usize>(a: &[i64; K], b: &[i64; K]) -> bool {
 
 /// Whether stride `next` continues a mode `extent:stride`.
 const fn continues<const K: usize>(extent: i64, stride: &[i64; K], next: &[i64; K]) -> bool {
-    match add_scaled(&[0; K], extent, stride) {
-        Some(end) => same(&end, next),
-        None => false,
+    let mut k = 0;
+    while k < K {
+        if extent as i128 * stride[k] as i128 != next[k] as i128 {
+            return false;
+        }
+        k += 1;
+    }
+    true
+}
+
+/// Quotient and remainder, rounded down. (The operators, where they do: they are cheaper in `const` than the methods.)
+const fn split(x: i64, extent: i64) -> (i64, i64) {
+    if x >= 0 {
+        (x / extent, x % extent)
+    } else {
+        (x.div_euclid(extent), x.rem_euclid(extent))
     }
 }
 
@@ -118,10 +129,15 @@ impl<const K: usize> Modes<K> {
 
     /// Appends a mode, merged into the last one where it continues it; extents of 1 vanish.
     pub(crate) const fn push_coalesced(&mut self, extent: i64, stride: [i64; K]) {
+        self.push_coalesced_from(0, extent, stride);
+    }
+
+    /// [`push_coalesced`](Self::push_coalesced) that leaves the modes before `start` alone.
+    const fn push_coalesced_from(&mut self, start: usize, extent: i64, stride: [i64; K]) {
         if extent == 1 {
             return;
         }
-        if self.len > 0 {
+        if self.len > start {
             let last = self.len - 1;
             if continues(self.extent[last], &self.stride[last], &stride) {
                 self.extent[last] *= extent;
@@ -157,64 +173,78 @@ impl<const K: usize> Modes<K> {
 
     /// The value at linear coordinate `x`, any integer; the last mode is unbounded.
     pub(crate) const fn at(&self, x: i64) -> Option<[i64; K]> {
+        self.weigh(&self.digits(x))
+    }
+
+    /// The sum of digits times strides, if it fits.
+    const fn weigh(&self, digits: &[i64; MAX_MODES]) -> Option<[i64; K]> {
         let mut value = [0; K];
-        let mut rest = x;
-        let mut i = 0;
-        while i < self.len {
-            let digit = if i + 1 < self.len {
-                rest.rem_euclid(self.extent[i])
-            } else {
-                rest
-            };
-            if digit != 0 {
-                match add_scaled(&value, digit, &self.stride[i]) {
-                    Some(sum) => value = sum,
-                    None => return None,
-                }
+        let mut k = 0;
+        while k < K {
+            // All but the last term together are offsets of a layout, which fit in 64 bits; the last fits in 127.
+            let mut sum = 0i128;
+            let mut i = 0;
+            while i < self.len {
+                sum += digits[i] as i128 * self.stride[i][k] as i128;
+                i += 1;
             }
-            rest = rest.div_euclid(self.extent[i]);
-            i += 1;
+            if sum > i64::MAX as i128 || sum < i64::MIN as i128 {
+                return None;
+            }
+            value[k] = sum as i64;
+            k += 1;
         }
         Some(value)
     }
 
-    /// Steps of stride `d` before a digit carries, and the mode that carries first; `i64::MAX` if none ever does.
-    const fn run(&self, d: i64) -> (i64, usize) {
+    /// The digits of `x`, any integer; the last takes all that is left.
+    const fn digits(&self, x: i64) -> [i64; MAX_MODES] {
+        let mut digits = [0; MAX_MODES];
+        let mut rest = x;
+        let mut r = 0;
+        while r + 1 < self.len && rest != 0 {
+            (rest, digits[r]) = split(rest, self.extent[r]);
+            r += 1;
+        }
+        digits[r] = rest;
+        digits
+    }
+
+    /// Steps of a stride with these digits before one of them carries, and the mode that carries first; `i64::MAX` if none
+    /// ever does.
+    const fn run(&self, digits: &[i64; MAX_MODES]) -> (i64, usize) {
         let mut run = i64::MAX;
         let mut mode = 0;
-        let mut rest = d;
         let mut r = 0;
         while r + 1 < self.len {
-            let extent = self.extent[r];
-            let digit = rest.rem_euclid(extent);
-            if digit > 0 {
-                let steps = (extent - 1) / digit + 1;
+            if digits[r] > 0 {
+                let steps = (self.extent[r] - 1) / digits[r] + 1;
                 if steps < run {
                     run = steps;
                     mode = r;
                 }
             }
-            rest = rest.div_euclid(extent);
             r += 1;
         }
         (run, mode)
     }
 
-    /// Adds `(n − 1)·digit_r(e)` to the digit sums and returns the first mode that overflows.
-    const fn spend(&self, sums: &mut [i64; MAX_MODES], n: i64, e: i64) -> Option<usize> {
-        let mut rest = e;
-        let mut r = 0;
+    /// Adds `steps` times the digits to the sums and returns the first mode that overflows.
+    const fn spend(
+        &self,
+        sums: &mut [i128; MAX_MODES],
+        steps: i64,
+        digits: &[i64; MAX_MODES],
+    ) -> Option<usize> {
         let mut over = None;
+        let mut r = 0;
         while r + 1 < self.len {
-            let extent = self.extent[r];
-            let digit = rest.rem_euclid(extent);
-            if digit > 0 {
-                sums[r] = sums[r].saturating_add((n - 1).saturating_mul(digit));
-                if sums[r] > extent - 1 && over.is_none() {
+            if digits[r] > 0 {
+                sums[r] += steps as i128 * digits[r] as i128;
+                if sums[r] > self.extent[r] as i128 - 1 && over.is_none() {
                     over = Some(r);
                 }
             }
-            rest = rest.div_euclid(extent);
             r += 1;
         }
         over
@@ -223,40 +253,19 @@ impl<const K: usize> Modes<K> {
     /// `self ∘ b` with the parentheses of `b`, each leaf of which becomes a tuple where it needs several factors.
     /// `self` must be [`coalesced_unbounded`](Self::coalesced_unbounded).
     pub(crate) const fn compose(&self, b: &Layout) -> Result<Composite<K>, LayoutError> {
-        let mut sums = [0i64; MAX_MODES];
+        let mut sums = [0i128; MAX_MODES];
         // The first refusal of the digit rule; a coincidence may still save the composition.
         let mut refusal: Option<LayoutError> = None;
         let mut profile = ProfileBuilder::new();
         let mut modes = Self::EMPTY;
+        let leaves = b.leaves();
         let mut leaf = 0;
-        while leaf < b.leaves() {
-            let factors = match self.factor(b, leaf, &mut sums, &mut refusal) {
-                Ok(factors) => factors,
-                Err(error) => return Err(error),
-            };
-            let mut k = 0;
-            while k < b.profile.opens(leaf) {
-                profile.open();
-                k += 1;
+        while leaf < leaves {
+            let start = modes.len;
+            if let Err(error) = self.factor(b, leaf, &mut sums, &mut refusal, &mut modes) {
+                return Err(error);
             }
-            if factors.len > 1 {
-                profile.open();
-            }
-            let mut i = 0;
-            while i < factors.len {
-                if profile.leaf().is_some() {
-                    modes.push(factors.extent[i], factors.stride[i]);
-                }
-                i += 1;
-            }
-            if factors.len > 1 {
-                profile.close();
-            }
-            k = 0;
-            while k < b.profile.closes(leaf) {
-                profile.close();
-                k += 1;
-            }
+            profile.expand(&b.profile, leaf, modes.len - start);
             leaf += 1;
         }
         let profile = match profile.finish() {
@@ -271,81 +280,90 @@ impl<const K: usize> Modes<K> {
         Ok(Composite { profile, modes })
     }
 
-    /// The factors of leaf `leaf` of `b`: by the digit rule or, where that refuses, from the values. A refusal of the digit
-    /// rule is kept in `refusal`; then the whole result has to be verified.
+    /// Appends the factors of leaf `leaf` of `b`: by the digit rule or, where that refuses, from the values. A refusal of
+    /// the digit rule is kept in `refusal`; then the whole result has to be verified.
     const fn factor(
         &self,
         b: &Layout,
         leaf: usize,
-        sums: &mut [i64; MAX_MODES],
+        sums: &mut [i128; MAX_MODES],
         refusal: &mut Option<LayoutError>,
-    ) -> Result<Self, LayoutError> {
+        out: &mut Self,
+    ) -> Result<(), LayoutError> {
         let (extent, stride) = (b.shape[leaf], b.stride[leaf]);
-        match self.factor_by_digits(extent, stride, sums) {
-            Ok(factors) => return Ok(factors),
-            Err(Carry::Overflow) => return Err(OVERFLOW),
-            Err(Carry::Capacity) => return Err(LayoutError::TooManyModes),
-            Err(Carry::Within { run, lhs_mode }) if refusal.is_none() => {
-                let lhs_extent = self.extent[lhs_mode];
-                *refusal = Some(LayoutError::NotComposable {
-                    mode: leaf,
-                    extent,
-                    stride,
-                    lhs_mode,
-                    lhs_extent,
-                    run,
-                });
-            }
-            Err(Carry::Between { lhs_mode }) if refusal.is_none() => {
-                let lhs_extent = self.extent[lhs_mode];
-                *refusal = Some(LayoutError::ModesCarry {
-                    mode: leaf,
-                    extent,
-                    stride,
-                    lhs_mode,
-                    lhs_extent,
-                });
-            }
-            Err(_) => {}
+        let start = out.len;
+        let carry = match self.factor_by_digits(extent, stride, sums, out) {
+            Ok(()) => return Ok(()),
+            Err(carry) => carry,
+        };
+        out.len = start;
+        if refusal.is_none() {
+            *refusal = Some(match carry {
+                Carry::Overflow => return Err(OVERFLOW),
+                Carry::Capacity => return Err(LayoutError::TooManyModes),
+                Carry::Within { run, lhs_mode } => {
+                    let lhs_extent = self.extent[lhs_mode];
+                    LayoutError::NotComposable {
+                        mode: leaf,
+                        extent,
+                        stride,
+                        lhs_mode,
+                        lhs_extent,
+                        run,
+                    }
+                }
+                Carry::Between { lhs_mode } => {
+                    let lhs_extent = self.extent[lhs_mode];
+                    LayoutError::ModesCarry {
+                        mode: leaf,
+                        extent,
+                        stride,
+                        lhs_mode,
+                        lhs_extent,
+                    }
+                }
+            });
         }
-        match (self.factor_by_values(extent, stride), *refusal) {
-            (Some(factors), _) => Ok(factors),
+        match (self.factor_by_values(extent, stride, out), *refusal) {
+            (Some(()), _) => Ok(()),
             (None, Some(refusal)) => Err(refusal),
             (None, None) => Err(OVERFLOW),
         }
     }
 
-    /// The factors of `extent:stride` by the digit rule, adding to the digit sums of the modes before it.
+    /// Appends the factors of `extent:stride` by the digit rule, adding to the digit sums of the modes before it.
     const fn factor_by_digits(
         &self,
         extent: i64,
         stride: i64,
-        sums: &mut [i64; MAX_MODES],
-    ) -> Result<Self, Carry> {
-        let mut factors = Self::EMPTY;
+        sums: &mut [i128; MAX_MODES],
+        out: &mut Self,
+    ) -> Result<(), Carry> {
+        let start = out.len;
         let mut between = None;
         let mut rest = extent;
         let mut e = stride;
         loop {
-            let Some(value) = self.at(e) else {
+            let digits = self.digits(e);
+            let Some(value) = self.weigh(&digits) else {
                 return Err(Carry::Overflow);
             };
-            if extent == 1 {
-                factors.push(1, value);
-                return Ok(factors);
+            if out.len == MAX_MODES {
+                return Err(Carry::Capacity);
             }
-            let (run, lhs_mode) = self.run(e);
+            if extent == 1 {
+                out.push(1, value);
+                return Ok(());
+            }
+            let (run, lhs_mode) = self.run(&digits);
             let n = if run < rest { run } else { rest };
             if rest % n != 0 {
                 return Err(Carry::Within { run, lhs_mode });
             }
-            if let Some(lhs_mode) = self.spend(sums, n, e) {
+            if let Some(lhs_mode) = self.spend(sums, n - 1, &digits) {
                 between = Some(lhs_mode);
             }
-            if factors.len == MAX_MODES {
-                return Err(Carry::Capacity);
-            }
-            factors.push_coalesced(n, value);
+            out.push_coalesced_from(start, n, value);
             rest /= n;
             if rest == 1 {
                 break;
@@ -357,26 +375,29 @@ impl<const K: usize> Modes<K> {
         }
         match between {
             Some(lhs_mode) => Err(Carry::Between { lhs_mode }),
-            None => Ok(factors),
+            None => Ok(()),
         }
     }
 
-    /// The only factors that `i -> self(stride·i)` can have: each is the longest linear run of what is left.
-    const fn factor_by_values(&self, extent: i64, stride: i64) -> Option<Self> {
-        let mut factors = Self::EMPTY;
+    /// Appends the only factors that `i -> self(stride·i)` can have: each is the longest linear run of what is left.
+    const fn factor_by_values(&self, extent: i64, stride: i64, out: &mut Self) -> Option<()> {
+        let start = out.len;
         let mut rest = extent;
         let mut e = stride;
         while rest > 1 {
-            let Some(value) = self.at(e) else { return None };
-            let (run, _) = self.run(e);
+            let digits = self.digits(e);
+            let Some(value) = self.weigh(&digits) else {
+                return None;
+            };
+            let (run, _) = self.run(&digits);
             let known = if run < rest { run } else { rest };
             let Some(n) = self.linear_run(e, &value, known, rest) else {
                 return None;
             };
-            if rest % n != 0 || factors.len == MAX_MODES {
+            if rest % n != 0 || out.len == MAX_MODES {
                 return None;
             }
-            factors.push_coalesced(n, value);
+            out.push_coalesced_from(start, n, value);
             rest /= n;
             if rest > 1 {
                 e = match e.checked_mul(n) {
@@ -385,7 +406,7 @@ impl<const K: usize> Modes<K> {
                 };
             }
         }
-        Some(factors)
+        Some(())
     }
 
     /// Steps of stride `e`, from `known` on and at most `limit`, during which the values stay multiples of `value`.
@@ -398,7 +419,7 @@ impl<const K: usize> Modes<K> {
             let Some(x) = e.checked_mul(n) else {
                 return None;
             };
-            let Some(line) = add_scaled(&[0; K], n, value) else {
+            let Some(line) = scaled(n, value) else {
                 return Some(n);
             };
             match self.at(x) {

@@ -240,6 +240,87 @@ impl ProfileBuilder {
         self.profile.close[self.profile.len as usize - 1] += 1;
     }
 
+    /// Appends a subtree of another profile, with its own parentheses.
+    pub(crate) const fn append(&mut self, other: &Profile, node: Node) {
+        self.append_inside(other, node, node.outer);
+    }
+
+    /// Appends the elements of a subtree, without its outermost parentheses.
+    pub(crate) const fn append_elements(&mut self, other: &Profile, node: Node) {
+        let outer = if other.is_leaf(node) {
+            node.outer
+        } else {
+            node.outer + 1
+        };
+        self.append_inside(other, node, outer);
+    }
+
+    /// Appends the leaves of a subtree, leaving out `outer` of the parentheses before it and those that close them.
+    const fn append_inside(&mut self, other: &Profile, node: Node, outer: u8) {
+        let mut at = self.profile.len as usize;
+        if self.error.is_some() {
+            return;
+        }
+        if at + (node.end - node.start) > MAX_MODES {
+            self.fail(LayoutError::TooManyModes);
+            return;
+        }
+        let mut inside = 0;
+        let mut i = node.start;
+        while i < node.end {
+            let opens = if i == node.start {
+                other.open[i] - outer
+            } else {
+                other.open[i]
+            };
+            inside += opens;
+            if self.depth + inside as usize > MAX_DEPTH {
+                self.fail(LayoutError::TooDeep);
+                return;
+            }
+            // The last leaf also closes what was left out.
+            let closes = if other.close[i] < inside {
+                other.close[i]
+            } else {
+                inside
+            };
+            inside -= closes;
+            self.profile.open[at] = self.pending + opens;
+            self.profile.close[at] = closes;
+            self.pending = 0;
+            at += 1;
+            i += 1;
+        }
+        self.profile.len = at as u8;
+    }
+
+    /// Appends leaf `leaf` of another profile, parentheses included, as a tuple of `n` leaves if `n` is more than 1.
+    pub(crate) const fn expand(&mut self, other: &Profile, leaf: usize, n: usize) {
+        if self.error.is_some() {
+            return;
+        }
+        let start = self.profile.len as usize;
+        if start + n > MAX_MODES {
+            self.fail(LayoutError::TooManyModes);
+            return;
+        }
+        let extra = if n > 1 { 1 } else { 0 };
+        self.depth += (other.open[leaf] + extra) as usize;
+        if self.depth > MAX_DEPTH {
+            self.fail(LayoutError::TooDeep);
+            return;
+        }
+        self.depth -= (other.close[leaf] + extra) as usize;
+        self.profile.open[start] = other.open[leaf] + extra;
+        self.profile.close[start + n - 1] = other.close[leaf] + extra;
+        self.profile.len += n as u8;
+    }
+
+    /// Leaves written so far.
+    pub(crate) const fn leaves(&self) -> usize {
+        self.profile.len as usize
+    }
+
     /// The finished profile: one tree.
     pub(crate) const fn finish(&self) -> Result<Profile, LayoutError> {
         if let Some(error) = self.error {

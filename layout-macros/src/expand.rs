@@ -1,15 +1,16 @@
 //! Tokens for `layout!` and `shape!`: constants, which `cargo check` evaluates.
 
-use layout_core::IntTuple;
+use layout_core::{IntTuple, Layout, Swizzle, Swizzled};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::model::{Model, Part};
 
-/// A `const` block with a constant of type `kind` in it.
-fn constant(kind: &TokenStream, value: &TokenStream) -> TokenStream {
+/// A block with a constant of type `kind` in it.
+fn constant(kind: &str, value: &TokenStream) -> TokenStream {
+    let kind = Ident::new(kind, Span::call_site());
     quote! {{
-        const LAYOUT: #kind = #value;
+        const LAYOUT: ::tilewright::#kind = #value;
         const _: () = { let _ = LAYOUT; };
         LAYOUT
     }}
@@ -18,23 +19,52 @@ fn constant(kind: &TokenStream, value: &TokenStream) -> TokenStream {
 /// The expansion of `layout!`.
 pub(crate) fn layout(model: &Model) -> TokenStream {
     match model {
-        Model::Known { kind, text } => parsed(kind, text),
+        Model::Plain(layout) => constant("Layout", &plain(layout)),
+        Model::Swizzled(layout) => constant("Swizzled", &swizzled(layout)),
+        Model::Affine(text) => constant(
+            "Affine",
+            &quote!(::tilewright::expect_parse(::tilewright::Affine::parse(#text))),
+        ),
         Model::Deferred(parts) => deferred(parts),
     }
 }
 
 /// The expansion of `shape!`.
 pub(crate) fn shape(shape: &IntTuple) -> TokenStream {
-    parsed("IntTuple", &shape.to_string())
+    constant("IntTuple", &tuple(shape))
 }
 
-/// A value read from the notation, in a constant.
-fn parsed(kind: &str, text: &str) -> TokenStream {
-    let kind = Ident::new(kind, Span::call_site());
-    constant(
-        &quote!(::tilewright::#kind),
-        &quote!(::tilewright::expect_parse(::tilewright::#kind::parse(#text))),
-    )
+/// An expression for a tuple: building one costs the compiler less than reading the notation.
+fn tuple(value: &IntTuple) -> TokenStream {
+    if value.is_int() {
+        let value = value.leaf(0);
+        return quote!(::tilewright::IntTuple::int(#value));
+    }
+    if value.depth() == 1 {
+        let values = (0..value.leaves()).map(|i| value.leaf(i));
+        return quote!(::tilewright::expect(::tilewright::IntTuple::flat(&[#(#values),*])));
+    }
+    let elements = (0..value.rank())
+        .filter_map(|i| value.get(i).ok())
+        .map(|element| tuple(&element));
+    quote!(::tilewright::expect(::tilewright::IntTuple::tuple(&[#(#elements),*])))
+}
+
+fn plain(layout: &Layout) -> TokenStream {
+    let (shape, stride) = (tuple(&layout.shape()), tuple(&layout.stride()));
+    quote!(::tilewright::expect(::tilewright::Layout::new(#shape, #stride)))
+}
+
+fn swizzle(swizzle: Swizzle) -> TokenStream {
+    let (b, m, s) = (swizzle.b(), swizzle.m(), swizzle.s());
+    quote!(::tilewright::expect(::tilewright::Swizzle::new(#b, #m, #s)))
+}
+
+/// An expression for a composed layout.
+pub(crate) fn swizzled(layout: &Swizzled) -> TokenStream {
+    let (offset, plain) = (layout.offset(), plain(&layout.layout()));
+    let swizzle = swizzle(layout.swizzle());
+    quote!(::tilewright::expect(::tilewright::Swizzled::new(#swizzle, #offset, #plain)))
 }
 
 fn deferred(parts: &[Part]) -> TokenStream {
@@ -42,8 +72,9 @@ fn deferred(parts: &[Part]) -> TokenStream {
         return TokenStream::new();
     };
     let mut value = match last {
-        Part::Layout(text) => {
-            quote!(::tilewright::expect_parse(::tilewright::Swizzled::parse(#text)))
+        Part::Layout(layout) => {
+            let layout = plain(layout);
+            quote!(::tilewright::Swizzled::plain(#layout))
         }
         Part::Constant(tokens, span) => {
             quote_spanned!(*span=> ::tilewright::__private::LayoutOperand(#tokens).layout())
@@ -52,27 +83,17 @@ fn deferred(parts: &[Part]) -> TokenStream {
         Part::Swizzle(_) | Part::Offset(_) => return TokenStream::new(),
     };
     for part in outer.iter().rev() {
-        let function = match part {
+        let (operand, span) = match part {
             Part::Offset(offset) => {
                 value = quote!(::tilewright::__private::offset(#offset, #value));
                 continue;
             }
-            Part::Layout(text) => {
-                quote!(::tilewright::typed::Function::Layout(
-                    ::tilewright::expect_parse(::tilewright::Swizzled::parse(#text))
-                ))
-            }
-            Part::Swizzle(swizzle) => {
-                let (b, m, s) = (swizzle.b(), swizzle.m(), swizzle.s());
-                quote!(::tilewright::typed::Function::Swizzle(
-                    ::tilewright::expect(::tilewright::Swizzle::new(#b, #m, #s))
-                ))
-            }
-            Part::Constant(tokens, span) => {
-                quote_spanned!(*span=> ::tilewright::__private::LayoutOperand(#tokens).function())
-            }
+            Part::Layout(layout) => (plain(layout), Span::call_site()),
+            Part::Swizzle(value) => (swizzle(*value), Span::call_site()),
+            Part::Constant(tokens, span) => (tokens.clone(), *span),
         };
-        value = quote!(::tilewright::__private::compose(#function, #value));
+        value =
+            quote_spanned!(span=> ::tilewright::__private::LayoutOperand(#operand).after(#value));
     }
-    constant(&quote!(::tilewright::Swizzled), &value)
+    constant("Swizzled", &value)
 }

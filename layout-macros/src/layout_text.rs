@@ -90,9 +90,9 @@ impl LayoutText {
         let model = model::composition(&written, &mut errors);
         let model = if errors.is_empty() { model } else { None };
         match errors.finish(model)? {
-            Model::Known { text, .. } => {
-                IndexLayout::parse(&text).map_err(|e| self.error(&e.to_string()))
-            }
+            Model::Plain(layout) => self.reparse(&layout.to_string()),
+            Model::Swizzled(layout) => self.reparse(&layout.to_string()),
+            Model::Affine(text) => self.reparse(&text),
             Model::Deferred(parts) => {
                 let message =
                     "the value of a constant is not known to a macro; write the layout out";
@@ -103,6 +103,10 @@ impl LayoutText {
                 Err(constant.unwrap_or_else(|| self.error(message)))
             }
         }
+    }
+
+    fn reparse(&self, text: &str) -> Result<IndexLayout> {
+        IndexLayout::parse(text).map_err(|e| self.error(&e.to_string()))
     }
 
     /// An error about the word `word`, at the token that it is; about the whole layout if there is none.

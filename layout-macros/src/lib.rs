@@ -130,6 +130,17 @@ pub fn conflict_free(input: TokenStream) -> TokenStream {
     conflict::expression(input.into()).into()
 }
 
+/// The expansion, or all errors, each a `compile_error!` in an expression of no type in particular.
+fn finish(errors: Errors, tokens: Option<proc_macro2::TokenStream>) -> TokenStream {
+    match errors.finish(tokens) {
+        Ok(tokens) => tokens.into(),
+        Err(error) => {
+            let errors = error.into_compile_error();
+            quote::quote!({ #errors ::core::unreachable!() }).into()
+        }
+    }
+}
+
 /// Rust functions from layouts.
 ///
 /// Each function is `[pub] fn NAME(PARAMETER, …) -> TYPE = LAYOUT;`, with attributes and comments as on any function. Parameters named
@@ -187,15 +198,4 @@ pub fn ptx_index(input: TokenStream) -> TokenStream {
 pub fn kernel(input: TokenStream) -> TokenStream {
     let spec = parse_macro_input!(input as kernel::KernelSpec);
     kernel::expand(&spec).into()
-}
-
-/// The expansion, or all errors, each a `compile_error!` in an expression of no type in particular.
-fn finish(errors: Errors, tokens: Option<proc_macro2::TokenStream>) -> TokenStream {
-    match errors.finish(tokens) {
-        Ok(tokens) => tokens.into(),
-        Err(error) => {
-            let errors = error.into_compile_error();
-            quote::quote!({ #errors ::core::unreachable!() }).into()
-        }
-    }
 }

@@ -9,16 +9,20 @@ use crate::errors::{Errors, Place};
 
 /// What a call of `layout!` expands to.
 pub(crate) enum Model {
-    /// A value known here, in the notation, with its type in `layout-core`.
-    Known { kind: &'static str, text: String },
+    /// A plain layout.
+    Plain(Box<Layout>),
+    /// A composed layout.
+    Swizzled(Box<Swizzled>),
+    /// A layout with named strides, in the notation.
+    Affine(String),
     /// A composition in which constants of the caller take part: for the compiler to evaluate.
     Deferred(Vec<Part>),
 }
 
 /// An operand of a deferred composition, from left to right.
 pub(crate) enum Part {
-    /// Known here, in the notation.
-    Layout(String),
+    /// Known here.
+    Layout(Box<Layout>),
     /// Known here.
     Swizzle(Swizzle),
     /// Known here.
@@ -218,13 +222,6 @@ fn affine(shape: &Tree, stride: &Tree, span: Place, errors: &mut Errors) -> Opti
     }
 }
 
-fn known(kind: &'static str, value: &impl std::fmt::Display) -> Model {
-    Model::Known {
-        kind,
-        text: value.to_string(),
-    }
-}
-
 /// The value of a whole composition.
 pub(crate) fn composition(ast: &Composition, errors: &mut Errors) -> Option<Model> {
     let values: Vec<Option<Value>> = ast
@@ -347,11 +344,11 @@ fn evaluate(values: &[Value], operands: &[Operand], errors: &mut Errors) -> Opti
                 }
             }
         }
-        return Some(known("Affine", &result));
+        return Some(Model::Affine(result.to_string()));
     }
     let mut result = match &values[last] {
         Value::Plain(layout) => Swizzled::plain(**layout),
-        Value::Affine(affine) => return Some(known("Affine", affine)),
+        Value::Affine(affine) => return Some(Model::Affine(affine.to_string())),
         _ => return None,
     };
     for i in (0..last).rev() {
@@ -382,9 +379,9 @@ fn evaluate(values: &[Value], operands: &[Operand], errors: &mut Errors) -> Opti
                 .iter()
                 .any(|v| matches!(v, Value::Swizzle(_) | Value::Offset(_))) =>
         {
-            known("Layout", &layout)
+            Model::Plain(Box::new(layout))
         }
-        _ => known("Swizzled", &result),
+        _ => Model::Swizzled(Box::new(result)),
     })
 }
 
@@ -393,7 +390,7 @@ fn deferred(values: Vec<Value>, operands: &[Operand], errors: &mut Errors) -> Op
         .into_iter()
         .zip(operands)
         .map(|(value, operand)| match value {
-            Value::Plain(layout) => Part::Layout(layout.to_string()),
+            Value::Plain(layout) => Part::Layout(layout),
             Value::Swizzle(swizzle) => Part::Swizzle(swizzle),
             Value::Offset(offset) => Part::Offset(offset),
             Value::Constant(tokens) => Part::Constant(tokens, operand.span().0),

@@ -98,7 +98,7 @@ pub fn launch_on(
         let timing = gpu.time(options, |_| function.launch(&config, &args))?;
         Some(timing.median())
     };
-    let registers = u32::try_from(function.attributes().registers).ok();
+    let registers = Some(function.attributes().registers);
     Ok(DeviceRun {
         c: Matrix {
             bytes,

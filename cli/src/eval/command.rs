@@ -16,7 +16,7 @@ use crate::output;
 /// Arguments of `eval`.
 #[derive(clap::Args)]
 pub(crate) struct EvalArgs {
-    /// The expression, such as '(4,(2,2)):(2,(1,8)) o 4:2' or 'is_bijective(Sw<3,4,3> o (8,64):(64,1))'
+    /// The expression, such as '(4,(2,2)):(2,(1,8)) o 4:2' or 'cosize((4,8):(16,1))'
     #[arg(
         required_unless_present = "stdin",
         conflicts_with = "stdin",

@@ -96,7 +96,7 @@ pub(crate) fn cost_json(cost: &Cost) -> Value {
                 .iter()
                 .map(|word| {
                     json!({
-                        "word": word.word,
+                        "word": word.number,
                         "lanes": word.lanes,
                         "row": word.at.0,
                         "col": word.at.1,

@@ -15,6 +15,8 @@ use super::scene::{Block, Panel, Scene};
 const MONO: f64 = 0.62;
 /// Em a letter of a sans-serif face, on average over a sentence.
 const SANS: f64 = 0.64;
+/// Letters of titles, sentences and the legend, in pixels.
+pub(crate) const TEXT: f64 = 13.0;
 /// Line height in em.
 pub(crate) const LINE: f64 = 1.2;
 /// Pixels at the left edge of a block that the bar of its phase takes.
@@ -32,6 +34,11 @@ pub(crate) fn sans_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * SANS
 }
 
+/// How many letters of a sans-serif face fit into `width` pixels.
+pub(crate) fn letters(width: f64, size: f64) -> usize {
+    (width / sans_width("x", size)) as usize
+}
+
 /// Sizes in pixels, the same for all panels of a picture.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Metrics {
@@ -43,6 +50,8 @@ pub(crate) struct Metrics {
     pub(crate) label: f64,
     /// Letters of offsets.
     pub(crate) offset: f64,
+    /// Width of the border of an offender.
+    pub(crate) border: f64,
     /// Whether cells are too small for a text each.
     pub(crate) sparse: bool,
     /// Whether offsets fit into the cells.
@@ -55,12 +64,17 @@ pub(crate) fn metrics(scene: &Scene) -> Metrics {
     let rows = scene.panels.iter().map(|panel| panel.rows.count).max();
     let n = columns.unwrap_or(1).max(rows.unwrap_or(1) / 2);
     let (width, height, label, offset): (f64, f64, f64, f64) = match n {
-        0..=16 => (56.0, 40.0, 13.0, 11.0),
-        17..=32 => (48.0, 32.0, 11.0, 10.0),
-        33..=SPARSE => (28.0, 24.0, 9.0, 9.0),
-        _ => (12.0, 12.0, 8.0, 8.0),
+        0..=16 => (56.0, 40.0, 12.0, 11.0),
+        17..=32 => (52.0, 32.0, 11.0, 10.0),
+        33..=SPARSE => (28.0, 26.0, 9.0, 9.0),
+        _ => (12.0, 12.0, 7.5, 8.0),
     };
     let sparse = n > SPARSE;
+    let border = match n {
+        0..=32 => 3.0,
+        33..=SPARSE => 2.0,
+        _ => 1.5,
+    };
     let longest = scene
         .panels
         .iter()
@@ -79,6 +93,7 @@ pub(crate) fn metrics(scene: &Scene) -> Metrics {
         height,
         label,
         offset,
+        border,
         sparse,
         offsets_fit,
     }
@@ -93,12 +108,19 @@ pub(crate) struct Lettering {
     pub(crate) level: Option<usize>,
 }
 
+/// Pixels that bar and border take at the left and right edge of a block.
+pub(crate) fn edges(block: &Block, metrics: &Metrics) -> (f64, f64) {
+    let bar = if block.phase.is_some() { BAR } else { 0.0 };
+    let border = if block.offends { metrics.border } else { 0.5 };
+    (border + bar, border)
+}
+
 /// Whether these lines fit on a block `columns` cells wide, below the offsets if those are written.
 fn fits(lines: &[String], block: &Block, columns: usize, offsets: bool, metrics: &Metrics) -> bool {
-    let bar = if block.phase.is_some() { BAR } else { 0.0 };
-    let width = columns as f64 * metrics.width - bar - 3.0;
+    let (left, right) = edges(block, metrics);
+    let width = columns as f64 * metrics.width - left - right - 2.0;
     let top = if offsets { metrics.offset * LINE } else { 0.0 };
-    let height = top + lines.len() as f64 * metrics.label * LINE;
+    let height = top + lines.len() as f64 * metrics.label * LINE + 2.0 * (right - 0.5);
     height <= metrics.height
         && lines
             .iter()
@@ -123,49 +145,45 @@ pub(crate) fn label<'a>(
         .map_or(&[], Vec::as_slice)
 }
 
-/// What can be written in a panel: the most telling label that fits on every whole block, with the offsets if both fit.
-pub(crate) fn lettering(panel: &Panel, metrics: &Metrics) -> Lettering {
-    let offsets = panel.offsets && metrics.offsets_fit;
-    let runs: Vec<(usize, &Block)> = (0..panel.rows.count)
-        .flat_map(|row| panel.runs(row))
-        .map(|(_, columns, block)| (columns, block))
-        .collect();
-    let Some(widest) = runs.iter().map(|run| run.0).max() else {
-        return Lettering {
-            offsets,
-            level: None,
-        };
+/// What can be written in panels that are to be lettered alike: the most telling label that fits on every whole block, with the
+/// offsets if both fit.
+pub(crate) fn lettering(panels: &[&Panel], metrics: &Metrics) -> Lettering {
+    let offsets = panels.iter().any(|panel| panel.offsets) && metrics.offsets_fit;
+    let mut runs: Vec<(usize, &Block)> = Vec::new();
+    for panel in panels {
+        let rows = (0..panel.rows.count).flat_map(|row| panel.runs(row));
+        let of_panel: Vec<(usize, &Block)> =
+            rows.map(|(_, columns, block)| (columns, block)).collect();
+        // Blocks cut by the window are shorter.
+        let whole = of_panel.iter().map(|run| run.0).max().unwrap_or(0);
+        runs.extend(of_panel.into_iter().filter(|run| run.0 == whole));
+    }
+    let none = Lettering {
+        offsets,
+        level: None,
     };
     let levels = runs.iter().map(|run| run.1.labels.len()).max().unwrap_or(0);
-    let all_fit = |level: usize, offsets: bool| {
-        runs.iter()
-            .filter(|run| run.0 == widest)
-            .all(|(columns, block)| {
-                block
-                    .labels
-                    .get(level)
-                    .is_some_and(|lines| fits(lines, block, *columns, offsets, metrics))
-            })
+    let Some(last) = levels.checked_sub(1) else {
+        return none;
     };
-    // The last label names the lane alone: then the offset goes first, to make room for the phase.
-    let most = levels.saturating_sub(1);
-    let with = (0..most).filter(|_| offsets).map(|level| (level, true));
-    let without = (0..most).map(|level| (level, false));
-    let last = [(most, true), (most, false)];
-    let found = with
-        .chain(without)
-        .chain(last.into_iter().filter(|last| offsets || !last.1))
-        .find(|&(level, offsets)| all_fit(level, offsets));
-    match found {
-        Some((level, offsets)) => Lettering {
+    let all_fit = |level: usize, offsets: bool| {
+        runs.iter().all(|(columns, block)| {
+            block
+                .labels
+                .get(level)
+                .is_some_and(|lines| fits(lines, block, *columns, offsets, metrics))
+        })
+    };
+    // The last label names the lane alone: before it comes to that, the offset goes, to make room for the phase.
+    let with = (0..last).filter(|_| offsets).map(|level| (level, true));
+    let without = (0..last).map(|level| (level, false));
+    with.chain(without)
+        .chain([(last, offsets), (last, false)])
+        .find(|&(level, offsets)| all_fit(level, offsets))
+        .map_or(none, |(level, offsets)| Lettering {
             offsets,
             level: Some(level),
-        },
-        None => Lettering {
-            offsets,
-            level: None,
-        },
-    }
+        })
 }
 
 /// The least of 1, 2, 4, 8, … labels of an axis such that none touches the next: `size` is a cell's, `needed` a label's.

@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::canvas::escape;
 use super::palette::{hex, phase_rgb};
 use super::scene::{Axis, Kind, Panel, Scene, Span};
-use super::svg::{Frame, drawing_notes, escape, legend_svg, panel_svg, sizes, style};
+use super::svg::{Frame, drawing_notes, legend_svg, panel_svg, sizes, style};
 
 const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
@@ -26,12 +27,21 @@ pub(crate) fn page(scene: &Scene) -> String {
         let _ = writeln!(body, "<p>{}</p>", escape(fact));
     }
     body.push_str(&controls(scene));
-    body.push_str("<main>\n");
+    // Operands stand where the instruction puts them; before and after, side by side where there is room.
+    let grid = scene.kind == Kind::Atom;
+    let class = if grid { " class=\"grid\"" } else { "" };
+    let _ = writeln!(body, "<main{class}>");
     for (number, (svg, _)) in drawn.iter().enumerate() {
         let panel = &scene.panels[number];
+        let place = if grid {
+            let (row, col) = panel.place;
+            format!(" style=\"grid-area:{}/{}\"", row + 1, col + 1)
+        } else {
+            String::new()
+        };
         let _ = writeln!(
             body,
-            "<figure data-panel=\"{number}\"><div class=\"wide\">{svg}</div>{}</figure>",
+            "<figure data-panel=\"{number}\"{place}><div class=\"wide\">{svg}</div>{}</figure>",
             caption(panel)
         );
     }

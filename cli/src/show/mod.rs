@@ -4,11 +4,14 @@
 //! [`html`] and [`data`] write it. The element width matters to banks only and is 4 bytes (`f32`) unless `--elem` says otherwise;
 //! under `ldmatrix` and `stmatrix`, which move halves, it is 2 (`f16`).
 
+mod canvas;
 mod data;
 mod fit;
 mod fragment;
 mod html;
 mod input;
+mod legend;
+mod names;
 mod palette;
 mod scene;
 mod svg;
@@ -56,7 +59,12 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "NAME")]
     atom: Option<String>,
     /// Which operand of the instruction: A, B, C, D, src, dst (default: all)
-    #[arg(long, value_name = "NAME", requires = "atom")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "atom",
+        conflicts_with = "layout"
+    )]
     operand: Option<String>,
     /// Colour elements by bank
     #[arg(long, conflicts_with = "atom")]
@@ -120,7 +128,7 @@ fn show(args: &ShowArgs) -> Outcome {
     // The terminal shows less than a file does.
     let narrow = !drawn && !args.json;
     let scene = if let Some(name) = &args.atom {
-        let limit = if narrow { TERMINAL_ROWS } else { LIMIT };
+        let limit = if narrow { TERMINAL_ROWS } else { MOST };
         fragment::scene(&fragment::Request {
             name,
             operand: args.operand.as_deref(),

@@ -95,7 +95,7 @@
     if (on) {
       const cell = cellAt(panel, on[0], on[1]);
       group.append(
-        over(panel, related(panel, cell), { fill: "#111", "fill-opacity": "0.13", stroke: "#111", "stroke-width": "1", class: "related" }),
+        over(panel, related(panel, cell), { fill: "#111", "fill-opacity": "0.16", class: "related" }),
         over(panel, (other) => other === cell, { fill: "none", stroke: "#c31", "stroke-width": "2.5", class: "here" }),
       );
     }

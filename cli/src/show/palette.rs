@@ -65,7 +65,12 @@ impl Tint {
         }
     }
 
-    /// The colour: the hue, mixed with white by 0, 20, 40 or 60 per cent.
+    /// The same hue, paler than every shade: what no lane touches.
+    pub(crate) fn pale(self) -> Self {
+        Self { shade: 4, ..self }
+    }
+
+    /// The colour: the hue, mixed with white by 0, 20, 40 or 60 per cent, 80 if pale.
     pub(crate) fn rgb(self) -> Rgb {
         let white = 20 * u32::from(self.shade);
         HUES[usize::from(self.hue)]
@@ -112,6 +117,7 @@ mod tests {
                 let fill = Tint::new(hue, shade).rgb();
                 assert!(contrast(INK, fill) >= 7.0, "{hue} {shade}");
             }
+            assert!(contrast(FAINT, Tint::new(hue, 0).pale().rgb()) >= 4.5);
         }
         for fill in [PAPER, IDLE] {
             assert!(contrast(FAINT, fill) >= 7.0);

@@ -123,7 +123,7 @@ pub(crate) struct PhaseCost {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Word {
     /// Its number in memory: byte address over the bank's width.
-    pub(crate) word: i64,
+    pub(crate) number: i64,
     /// Who asks.
     pub(crate) lanes: Vec<u32>,
     /// The row and column of the element at which the first of those lanes starts.

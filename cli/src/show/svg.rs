@@ -1,24 +1,24 @@
 //! Pictures as SVG: fills, lines and letters at whole pixels, no script, no font of its own, nothing loaded.
 //!
 //! Cells of one colour are one path, so that a picture of 128x128 cells stays small. From back to front: fills, thin lines between
-//! cells, phase bars, blocks' borders, letters, offenders' borders.
+//! cells, blocks' borders, phase bars, letters, offenders' borders, heavier lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::canvas::{Canvas, escape, rectangle, short, stroke};
 use super::fit::{
-    BAR, LINE, Lettering, Metrics, label, lettering, metrics, mono_width, sans_width, tick_step,
-    wrap,
+    BAR, LINE, Lettering, Metrics, TEXT, edges, label, lettering, letters, metrics, mono_width,
+    tick_step, wrap,
 };
-use super::palette::{self, FAINT, IDLE, INK, PAPER, Rgb, Tint, hex, phase_rgb};
-use super::scene::{Axis, Kind, LegendItem, Mark, Panel, Scene, Span};
+use super::legend::draw_legend;
+use super::palette::{self, FAINT, IDLE, INK, PAPER, Tint, hex, phase_rgb};
+use super::scene::{Axis, Kind, Panel, Scene, Span};
 
 /// Space around the picture and between panels.
 const MARGIN: f64 = 24.0;
 /// Letters of the axes.
 const AXIS: f64 = 11.0;
-/// Letters of titles, notes, legend.
-const TEXT: f64 = 13.0;
 /// Letters of layouts below titles.
 const CODE: f64 = 12.0;
 /// Letters of the heading.
@@ -27,14 +27,6 @@ const HEAD: f64 = 19.0;
 const BROAD: f64 = 2400.0;
 /// The least width of a panel, for the sake of the sentences below it.
 const NARROW: f64 = 380.0;
-
-/// `text` with what XML would misread replaced.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
 
 /// The style sheet of the classes used.
 pub(crate) fn style(sizes: &Metrics) -> String {
@@ -55,68 +47,6 @@ pub(crate) fn style(sizes: &Metrics) -> String {
          .tw .l{{font:600 {}px {mono};text-anchor:middle}}",
         sizes.offset, sizes.offset, sizes.offset, sizes.label
     )
-}
-
-/// SVG elements in the making.
-#[derive(Default)]
-struct Canvas {
-    out: String,
-}
-
-impl Canvas {
-    fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
-        // Writing to a String never fails.
-        let _ = write!(
-            self.out,
-            r#"<text class="{class}" x="{}" y="{}">{}</text>"#,
-            short(x),
-            short(y),
-            escape(text)
-        );
-        self.out.push('\n');
-    }
-
-    fn path(&mut self, d: &str, attributes: &str) {
-        if !d.is_empty() {
-            let _ = writeln!(self.out, r#"<path d="{d}" {attributes}/>"#);
-        }
-    }
-
-    /// Lines of text from `y` down, the first baseline within; returns where the next may start.
-    fn lines(&mut self, class: &str, size: f64, x: f64, y: f64, lines: &[String]) -> f64 {
-        let mut y = y;
-        for line in lines {
-            self.text(class, x, y + size, line);
-            y += (size * 1.35).round();
-        }
-        y
-    }
-}
-
-/// A number with at most one decimal.
-fn short(x: f64) -> String {
-    let text = format!("{x:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-}
-
-fn stroke(colour: Rgb, width: f64) -> String {
-    format!(
-        r#"fill="none" stroke="{}" stroke-width="{width}""#,
-        hex(colour)
-    )
-}
-
-/// A rectangle as part of a path.
-fn rectangle(d: &mut String, x: f64, y: f64, width: f64, height: f64) {
-    let _ = write!(
-        d,
-        "M{} {}h{}v{}h{}z",
-        short(x),
-        short(y),
-        short(width),
-        short(height),
-        short(-width)
-    );
 }
 
 /// Where a panel's parts lie.
@@ -142,16 +72,15 @@ fn widest_label(axis: &Axis, span: Span) -> f64 {
     mono_width(&axis_label(axis, last), AXIS)
 }
 
-fn letters(width: f64, size: f64) -> usize {
-    (width / sans_width("x", size)) as usize
-}
-
 fn code_letters(width: f64, size: f64) -> usize {
     (width / mono_width("x", size)) as usize
 }
 
-/// The title's lines and the layout's.
+/// The title's lines and the layout's; neither for a panel that is the only one, which the heading names.
 fn header(panel: &Panel, width: f64) -> (Vec<String>, Vec<String>) {
+    if panel.title.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
     (
         wrap(&panel.title, letters(width, TEXT)),
         wrap(&panel.layout, code_letters(width, CODE)),
@@ -188,7 +117,13 @@ pub(crate) fn panel_svg(scene: &Scene, number: usize) -> (String, Frame) {
     let panel = &scene.panels[number];
     let frame = frame(panel, &sizes, left_margin(std::slice::from_ref(panel)));
     let mut canvas = Canvas::default();
-    draw_panel(&mut canvas, panel, &sizes, frame, true);
+    draw_panel(
+        &mut canvas,
+        panel,
+        &sizes,
+        frame,
+        written(scene, number, &sizes),
+    );
     let (width, height) = (frame.width.ceil() + 2.0, frame.bottom.ceil() + 4.0);
     let svg = format!(
         r#"<svg class="tw" xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" aria-label="{}">{}<g class="over"></g></svg>"#,
@@ -203,14 +138,26 @@ pub(crate) fn sizes(scene: &Scene) -> Metrics {
     metrics(scene)
 }
 
-fn draw_panel(canvas: &mut Canvas, panel: &Panel, sizes: &Metrics, frame: Frame, titled: bool) {
+/// What is written in one panel of a scene: before and after alike, operands each for itself.
+fn written(scene: &Scene, number: usize, sizes: &Metrics) -> Lettering {
+    match scene.kind {
+        Kind::Layout => lettering(&scene.panels.iter().collect::<Vec<_>>(), sizes),
+        Kind::Atom => lettering(&[&scene.panels[number]], sizes),
+    }
+}
+
+fn draw_panel(
+    canvas: &mut Canvas,
+    panel: &Panel,
+    sizes: &Metrics,
+    frame: Frame,
+    written: Lettering,
+) {
     let Frame { left, top, .. } = frame;
     let (width, height) = (sizes.width, sizes.height);
-    if titled {
-        let (title, layout) = header(panel, frame.width);
-        let y = canvas.lines("b", TEXT, 0.0, 0.0, &title);
-        canvas.lines("m", CODE, 0.0, y, &layout);
-    }
+    let (title, layout) = header(panel, frame.width);
+    let y = canvas.lines("b", TEXT, 0.0, 0.0, &title);
+    canvas.lines("m", CODE, 0.0, y, &layout);
     draw_axes(canvas, panel, sizes, frame);
     let x_of = |col: usize| left + col as f64 * width;
     let y_of = |row: usize| top + row as f64 * height;
@@ -235,13 +182,17 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, sizes: &Metrics, frame: Frame,
             rectangle(d, x_of(col), y_of(row), (end - col) as f64 * width, height);
             col = end;
         }
-        let present = (0..panel.cols.count)
-            .filter(|&col| panel.cell(row, col).is_some())
-            .count();
-        if !sizes.sparse {
-            for col in 0..present {
-                rectangle(&mut grid, x_of(col), y_of(row), width, height);
-            }
+        // Within a block there are no lines, for the sake of its label.
+        let alone = |col: &usize| {
+            panel
+                .cell(row, *col)
+                .is_some_and(|cell| cell.block.is_none())
+        };
+        for col in (0..panel.cols.count)
+            .filter(|_| !sizes.sparse)
+            .filter(alone)
+        {
+            rectangle(&mut grid, x_of(col), y_of(row), width, height);
         }
     }
     for (tint, d) in &fills {
@@ -249,8 +200,8 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, sizes: &Metrics, frame: Frame,
         canvas.path(d, &format!(r#"fill="{}""#, hex(fill)));
     }
     canvas.path(&grid, &stroke(palette::LINE, 1.0));
+    draw_blocks(canvas, panel, sizes, frame, written);
     draw_rules(canvas, panel, sizes, frame);
-    draw_blocks(canvas, panel, sizes, frame, lettering(panel, sizes));
 }
 
 fn draw_axes(canvas: &mut Canvas, panel: &Panel, sizes: &Metrics, frame: Frame) {
@@ -362,23 +313,21 @@ fn draw_blocks(
             let (x, y) = (x_of(col), y_of(row));
             let width = columns as f64 * sizes.width;
             rectangle(&mut borders, x, y, width, sizes.height);
+            let (before, after) = edges(block, sizes);
             if block.offends {
-                let inset = if sizes.sparse { 0.75 } else { 1.5 };
+                let inset = sizes.border / 2.0;
                 rectangle(
                     &mut thick,
                     x + inset,
                     y + inset,
-                    width - 2.0 * inset,
-                    sizes.height - 2.0 * inset,
+                    width - sizes.border,
+                    sizes.height - sizes.border,
                 );
             }
-            let bar = if let Some(phase) = block.phase {
+            if let Some(phase) = block.phase {
                 let d = bars.entry(phase).or_default();
-                rectangle(d, x, y, BAR, sizes.height);
-                BAR
-            } else {
-                0.0
-            };
+                rectangle(d, x + before - BAR, y, BAR, sizes.height);
+            }
             let lines = label(block, columns, written, sizes);
             let used = if written.offsets {
                 sizes.offset * LINE
@@ -390,7 +339,12 @@ fn draw_blocks(
                 // A line's box, and in it the baseline at four fifths of the letters' height.
                 let above = y + free / 2.0 + used + i as f64 * sizes.label * LINE;
                 let baseline = above + sizes.label * (LINE - 1.0) / 2.0 + sizes.label * 0.82;
-                text.text("l", x + bar + (width - bar) / 2.0, baseline, line);
+                text.text(
+                    "l",
+                    x + before + (width - before - after) / 2.0,
+                    baseline,
+                    line,
+                );
             }
         }
         if written.offsets {
@@ -412,8 +366,7 @@ fn draw_blocks(
     let line = if sizes.sparse { 0.6 } else { 1.0 };
     canvas.path(&borders, &stroke(FAINT, line));
     canvas.out.push_str(&text.out);
-    let line = if sizes.sparse { 1.5 } else { 3.0 };
-    canvas.path(&thick, &stroke(INK, line));
+    canvas.path(&thick, &stroke(INK, sizes.border));
 }
 
 /// The offsets of one row: in the middle of a cell without a label, above the label of one with.
@@ -430,11 +383,9 @@ fn write_offsets(
             continue;
         };
         let labelled = cell.block.is_some() && written.level.is_some();
-        let class = if labelled || panel.cost.is_some() {
-            "f"
-        } else {
-            "o"
-        };
+        // The fainter letters are for pale cells only.
+        let idle = cell.block.is_none() && panel.cost.is_some();
+        let class = if idle { "f" } else { "o" };
         let x = left + (col as f64 + 0.5) * sizes.width;
         let lines = if labelled {
             // As many lines as the block's label has, so that all offsets of a block stand in one line.
@@ -473,71 +424,6 @@ fn write_corners(
             text.text("c", x, y + sizes.height - 3.0, &number);
         }
     }
-}
-
-/// Legend items in lines; returns where the next thing may start.
-fn draw_legend(canvas: &mut Canvas, items: &[LegendItem], x: f64, y: f64, width: f64) -> f64 {
-    if items.is_empty() {
-        return y;
-    }
-    let (mut at, mut top) = (x, y);
-    let row = 24.0;
-    for item in items {
-        let mark = match &item.mark {
-            Mark::Fill(tints) => 14.0 * tints.len() as f64,
-            Mark::Idle => 16.0,
-            Mark::Bar(_) => BAR + 2.0,
-            Mark::Thick => 22.0,
-            Mark::None => 0.0,
-        };
-        let gap = if mark > 0.0 { 6.0 } else { 0.0 };
-        let lines = wrap(&item.text, letters(width - mark - gap, TEXT));
-        let widest = lines
-            .iter()
-            .map(|line| sans_width(line, TEXT))
-            .fold(0.0, f64::max);
-        if at > x && at + mark + gap + widest > x + width {
-            at = x;
-            top += row;
-        }
-        let mut d = String::new();
-        match &item.mark {
-            Mark::Fill(tints) => {
-                for (i, tint) in tints.iter().enumerate() {
-                    let mut d = String::new();
-                    rectangle(&mut d, at + 14.0 * i as f64, top + 1.0, 14.0, 14.0);
-                    canvas.path(
-                        &d,
-                        &format!(r#"fill="{}" stroke="{}""#, hex(tint.rgb()), hex(FAINT)),
-                    );
-                }
-            }
-            Mark::Idle => {
-                rectangle(&mut d, at, top + 1.0, 16.0, 14.0);
-                canvas.path(
-                    &d,
-                    &format!(r#"fill="{}" stroke="{}""#, hex(IDLE), hex(palette::LINE)),
-                );
-            }
-            Mark::Bar(phase) => {
-                rectangle(&mut d, at, top, BAR + 2.0, 16.0);
-                canvas.path(&d, &format!(r#"fill="{}""#, hex(phase_rgb(*phase))));
-            }
-            Mark::Thick => {
-                rectangle(&mut d, at + 1.0, top + 1.0, 19.0, 13.0);
-                canvas.path(&d, &stroke(INK, 3.0));
-            }
-            Mark::None => {}
-        }
-        let end = canvas.lines("s", TEXT, at + mark + gap, top, &lines);
-        if lines.len() > 1 {
-            at = x;
-            top = end + 6.0;
-        } else {
-            at += mark + gap + widest + 18.0;
-        }
-    }
-    if at > x { top + row } else { top }
 }
 
 /// The legend by itself, for a page.
@@ -618,7 +504,13 @@ pub(crate) fn svg(scene: &Scene) -> String {
                 short(x),
                 short(down)
             );
-            draw_panel(&mut canvas, &scene.panels[i], &sizes, frames[i], true);
+            draw_panel(
+                &mut canvas,
+                &scene.panels[i],
+                &sizes,
+                frames[i],
+                written(scene, i, &sizes),
+            );
             let mut below = frames[i].bottom + 10.0;
             for (k, line) in scene.panels[i].verdict.iter().enumerate() {
                 let class = if k == 0 { "b" } else { "s" };

@@ -7,6 +7,8 @@
 //! *Before and after.* A swizzled layout is drawn twice: without the swizzle and with it. A plain layout under an access is
 //! compared with the row-major tile of the same shape, unless it is that. `--before` chooses otherwise.
 
+use std::fmt::Write as _;
+
 use clap::ValueEnum;
 use tilewright::banks::BankModel;
 use tilewright::{Layout, Swizzle, Swizzled, equal_as_functions};
@@ -129,10 +131,17 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
     let mut notes = notes(request, &tile);
     let mut panels = Vec::new();
     if let Some((before, title)) = before(request, &tile) {
-        match panel(request, &tile, lanes.as_ref(), &before, "before", title) {
+        match panel(
+            request,
+            &tile,
+            lanes.as_ref(),
+            &before,
+            "before",
+            title.clone(),
+        ) {
             Ok((panel, _)) => panels.push(panel),
             Err((_, message)) => notes.push(format!(
-                "The access has no cost before the swizzle ({before}): {message}."
+                "No picture of {title} ({before}), where the access has no cost: {message}."
             )),
         }
     }
@@ -182,12 +191,11 @@ fn before(request: &Request, tile: &Tile) -> Option<(Swizzled, String)> {
     let inner = Swizzled::new(Swizzle::IDENTITY, layout.offset(), layout.layout()).ok()?;
     let swizzled = !layout.swizzle().is_identity();
     let chosen = match request.before {
-        Before::None => return None,
         Before::RowMajor => row_major,
         Before::Unswizzled => inner,
         Before::Auto if swizzled => inner,
         Before::Auto if request.access.is_some() && !is_row_major(layout) => row_major,
-        Before::Auto => return None,
+        Before::Auto | Before::None => return None,
     };
     let title = if is_row_major(&chosen) {
         "before: row-major"
@@ -246,7 +254,10 @@ fn panel(
             let mut cell = Cell {
                 offset,
                 bank: Some(bank),
-                tint: (request.banks && touched.is_none()).then(|| tint_of(request.model, bank)),
+                tint: request.banks.then(|| match touched {
+                    Some(_) => tint_of(request.model, bank).pale(),
+                    None => tint_of(request.model, bank),
+                }),
                 block: None,
             };
             let hit = touched
@@ -379,10 +390,12 @@ fn facts(request: &Request, tile: &Tile) -> Vec<String> {
     let mut facts = vec![elem];
     if request.banks || request.access.is_some() {
         let model = request.model;
-        facts[0].push_str(&format!(
+        // Writing to a String never fails.
+        let _ = write!(
+            facts[0],
             "; {}: {} banks of {} bytes",
             model.name, model.banks, model.word_bytes
-        ));
+        );
     }
     if let Some(access) = request.access {
         facts.push(format!("access: {} @ {}", access.access, access.lanes));
@@ -504,7 +517,14 @@ fn legend(request: &Request, panels: &[Panel]) -> Vec<LegendItem> {
     let Some(cost) = panels.last().and_then(|panel| panel.cost.as_ref()) else {
         return items;
     };
-    items.push(item(Mark::Idle, "touched by no lane"));
+    if request.banks {
+        items.push(item(
+            Mark::Fill((0..4).map(|hue| Tint::new(hue, 0).pale()).collect()),
+            "pale: touched by no lane",
+        ));
+    } else {
+        items.push(item(Mark::Idle, "touched by no lane"));
+    }
     for phase in &cost.phases {
         items.push(item(
             Mark::Bar(phase.number),

@@ -224,7 +224,7 @@ fn words_of(
                 words
                     .entry(word)
                     .or_insert_with(|| Word {
-                        word: i64::try_from(word).unwrap_or(i64::MAX),
+                        number: i64::try_from(word).unwrap_or(i64::MAX),
                         lanes: Vec::new(),
                         at: place(lane),
                     })

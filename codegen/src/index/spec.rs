@@ -569,8 +569,7 @@ impl IndexSpec {
                 });
             }
             None => match type_of(&pool, index) {
-                Ty::U64 | Ty::S64 if holds(Ty::U32, range.0, range.1) => Ty::U32,
-                Ty::S32 if holds(Ty::U32, range.0, range.1) => Ty::U32,
+                Ty::U64 | Ty::S64 | Ty::S32 if holds(Ty::U32, range.0, range.1) => Ty::U32,
                 Ty::S64 if range.0 >= 0 => Ty::U64,
                 ty => ty,
             },

@@ -79,7 +79,7 @@ impl Sink for Machine<'_> {
                 wide,
             ),
             Op::MulHi => (
-                wrap(get(0) * get(1) >> if ty.wide() { 64 } else { 32 }, ty),
+                wrap((get(0) * get(1)) >> if ty.wide() { 64 } else { 32 }, ty),
                 ty,
             ),
             Op::Shl => (wrap(get(0) << get(1), ty), ty),

@@ -27,6 +27,9 @@ use crate::ptx::ParamKind;
 use epilogue::Staging;
 use operand::{OperandMaps, Read};
 
+/// Bytes of one copy: always 16.
+const COPY_BYTES: i64 = 16;
+
 /// Blocks of one column of C that run one after another, so that they share tiles of B in the cache.
 const GROUP: u64 = 8;
 
@@ -71,12 +74,17 @@ const fn plan(
 /// The plans that are listed.
 pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F16, (128, 256), 64, (2, 4), 3, 80),
+    plan(DataType::F16, (128, 256), 32, (2, 4), 4, 80),
+    plan(DataType::F16, (256, 128), 64, (4, 2), 3, 80),
+    plan(DataType::F16, (128, 128), 64, (2, 2), 3, 80),
     plan(DataType::F16, (128, 128), 32, (2, 2), 4, 80),
+    plan(DataType::F16, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::F16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::Bf16, (128, 256), 64, (2, 4), 3, 80),
     plan(DataType::Bf16, (128, 128), 32, (2, 2), 4, 80),
     plan(DataType::Bf16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::Tf32, (128, 256), 32, (2, 4), 3, 80),
+    plan(DataType::Tf32, (128, 128), 32, (2, 2), 3, 80),
     plan(DataType::Tf32, (128, 128), 16, (2, 2), 4, 80),
     plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
     plan(DataType::S8, (128, 128), 64, (2, 2), 4, 80),
@@ -85,7 +93,9 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::E4m3, (64, 64), 64, (2, 2), 4, 89),
     plan(DataType::E5m2, (128, 128), 64, (2, 4), 4, 89),
     plan(DataType::E5m2, (64, 64), 64, (2, 2), 4, 89),
+    plan(DataType::F64, (128, 128), 16, (2, 4), 3, 90),
     plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
+    plan(DataType::F64, (64, 64), 32, (2, 2), 3, 90),
     plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
 ];
 
@@ -113,11 +123,6 @@ impl MmaPlan {
         }
     }
 
-    /// Bytes of one copy: all of 16.
-    fn copy_bytes(&self) -> i64 {
-        16
-    }
-
     fn thread_count(&self) -> i64 {
         32 * self.warps.0 * self.warps.1
     }
@@ -125,7 +130,7 @@ impl MmaPlan {
     /// The maps for one choice of transposes.
     pub(crate) fn maps(&self, operands: Operands) -> Result<Maps, PlanError> {
         let atom = self.atom();
-        let copy = (self.thread_count(), self.copy_bytes());
+        let copy = (self.thread_count(), COPY_BYTES);
         let a = OperandMaps::new(
             &atom,
             true,
@@ -178,7 +183,7 @@ fn bytes_of(maps: &OperandMaps, elements: &[i64; 32]) -> [i64; 32] {
 impl Plan for MmaPlan {
     fn name(&self) -> String {
         let (m, n) = self.tile;
-        format!("mma-{}-{m}x{n}", self.data_type)
+        format!("mma-{}-{m}x{n}x{}", self.data_type, self.depth)
     }
 
     fn data_type(&self) -> DataType {
@@ -278,7 +283,7 @@ impl Plan for MmaPlan {
                 is_a,
             )?);
             proof.obligations.push(prove_vectors(copy, o)?);
-            let write = o.write_pattern(self.copy_bytes());
+            let write = o.write_pattern(COPY_BYTES);
             let pattern = o.read_pattern();
             for (name, p) in [(copy, write), (read, pattern)] {
                 let lanes = bytes_of(o, &p.elements);
@@ -389,7 +394,7 @@ impl MmaPlan {
         let is_copy = name.starts_with("copy");
         for moved in self.translations(o, is_copy) {
             let elements = if is_copy {
-                o.write_pattern(self.copy_bytes()).elements
+                o.write_pattern(COPY_BYTES).elements
             } else {
                 o.read_pattern().elements
             };

@@ -66,6 +66,11 @@ pub struct OperandMaps {
 /// One 16-bit unit, of which `ldmatrix` moves pairs whatever the element is.
 const UNIT: i64 = 2;
 
+/// A value for each lane of a warp.
+fn lanes(first: impl Fn(i64) -> i64) -> [i64; 32] {
+    std::array::from_fn(|lane| first(lane as i64))
+}
+
 impl OperandMaps {
     /// The maps of the A (`is_a`) or B operand for a tile of side `side_tile` and depth `k_tile`, copied by `threads` threads in pieces
     /// of `copy_bytes` bytes.
@@ -195,10 +200,6 @@ impl OperandMaps {
         row * self.cols + col
     }
 
-    fn lanes(&self, first: impl Fn(i64) -> i64) -> [i64; 32] {
-        std::array::from_fn(|lane| first(lane as i64))
-    }
-
     /// The access of the reads, and its lanes' row-major element indices for the first fragment.
     pub fn read_pattern(&self) -> Pattern {
         let access = match (self.read, self.bytes) {
@@ -215,8 +216,8 @@ impl OperandMaps {
             (Read::Elements, _) => Access::Ld32,
         };
         let elements = match self.read {
-            Read::Ldmatrix { .. } => self.lanes(|lane| self.element(self.points.index(lane))),
-            Read::Elements => self.lanes(|lane| self.element(self.fragment.at(&[lane, 0]))),
+            Read::Ldmatrix { .. } => lanes(|lane| self.element(self.points.index(lane))),
+            Read::Elements => lanes(|lane| self.element(self.fragment.at(&[lane, 0]))),
         };
         Pattern { access, elements }
     }
@@ -232,7 +233,7 @@ impl OperandMaps {
         };
         Pattern {
             access,
-            elements: self.lanes(|lane| self.copy.at(&[lane, 0])),
+            elements: lanes(|lane| self.copy.at(&[lane, 0])),
         }
     }
 

@@ -84,6 +84,7 @@ pub struct Pred {
 impl Pred {
     /// The opposite guard.
     #[must_use]
+    #[allow(clippy::should_implement_trait)] // `Pred::from(p).not()` reads in the order of `@!p`.
     pub fn not(self) -> Self {
         Self {
             negated: !self.negated,

@@ -282,19 +282,16 @@ impl Maps {
                     let slot = usize::try_from(byte / BYTES)
                         .ok()
                         .and_then(|i| seen.get_mut(i));
-                    match slot {
-                        Some(slot @ None) => *slot = Some(t / 32),
-                        _ => {
-                            let reason = format!(
-                                "thread {t}, value {v} touches byte {byte} again or outside"
-                            );
-                            return Err(Refusal {
-                                obligation: name,
-                                reason,
-                            }
-                            .into());
+                    let Some(slot @ None) = slot else {
+                        let reason =
+                            format!("thread {t}, value {v} touches byte {byte} again or outside");
+                        return Err(Refusal {
+                            obligation: name,
+                            reason,
                         }
-                    }
+                        .into());
+                    };
+                    *slot = Some(t / 32);
                 }
             }
         }

@@ -223,7 +223,7 @@ impl Plan for SgemmPlan {
             w * w,
         )?);
         proof.obligations.push(maps.prove_staging()?);
-        proof.accesses = self.accesses(&maps, operands)?;
+        proof.accesses = accesses(&maps, operands)?;
         Ok(proof)
     }
 
@@ -272,50 +272,45 @@ impl Plan for SgemmPlan {
     }
 }
 
-impl SgemmPlan {
-    fn accesses(
-        self,
-        maps: &Maps,
-        operands: Operands,
-    ) -> Result<Vec<crate::plan::AccessProof>, PlanError> {
-        let mut all = Vec::new();
-        let [x, y] = sides(operands);
-        // Operands that lie the same way are stored by the same instructions.
-        let alike = x.1 == y.1;
-        for (side, along) in if alike { vec![x] } else { vec![x, y] } {
-            let load = maps.load(side, along);
-            let (op, values) = if along {
-                (Access::St128, 4)
-            } else {
-                (Access::St32, 1)
-            };
-            let name = if alike { "writeS" } else { load.store_name };
-            all.push(prove_access(
-                name,
-                op,
-                &maps.by_instruction(&load.store, values)?,
-            )?);
-        }
+/// The shared accesses of a kernel, each with its wavefronts.
+fn accesses(maps: &Maps, operands: Operands) -> Result<Vec<crate::plan::AccessProof>, PlanError> {
+    let mut all = Vec::new();
+    let [x, y] = sides(operands);
+    // Operands that lie the same way are stored by the same instructions.
+    let alike = x.1 == y.1;
+    for (side, along) in if alike { vec![x] } else { vec![x, y] } {
+        let load = maps.load(side, along);
+        let (op, values) = if along {
+            (Access::St128, 4)
+        } else {
+            (Access::St32, 1)
+        };
+        let name = if alike { "writeS" } else { load.store_name };
         all.push(prove_access(
-            "readAs",
-            Access::Ld128,
-            &Swizzled::from(maps.read_x),
+            name,
+            op,
+            &maps.by_instruction(&load.store, values)?,
         )?);
-        all.push(prove_access(
-            "readBs",
-            Access::Ld128,
-            &Swizzled::from(maps.read_y),
-        )?);
-        all.push(prove_access(
-            "writeCs",
-            Access::St128,
-            &Swizzled::from(maps.write_c),
-        )?);
-        all.push(prove_access(
-            "readCs",
-            Access::Ld32,
-            &Swizzled::from(maps.read_c),
-        )?);
-        Ok(all)
     }
+    all.push(prove_access(
+        "readAs",
+        Access::Ld128,
+        &Swizzled::from(maps.read_x),
+    )?);
+    all.push(prove_access(
+        "readBs",
+        Access::Ld128,
+        &Swizzled::from(maps.read_y),
+    )?);
+    all.push(prove_access(
+        "writeCs",
+        Access::St128,
+        &Swizzled::from(maps.write_c),
+    )?);
+    all.push(prove_access(
+        "readCs",
+        Access::Ld32,
+        &Swizzled::from(maps.read_c),
+    )?);
+    Ok(all)
 }

@@ -246,15 +246,15 @@ pub(crate) fn chosen() -> Vec<IndexSpec> {
         }
     }
     let mut wide = parse(0, "(8,64):(64,1)").result(Ty::S64);
-    wide.name = "wide".to_owned();
+    "wide".clone_into(&mut wide.name);
     wide.coordinates[0].ty = Some(Ty::U64);
     wide.coordinates[1].ty = Some(Ty::S32);
     all.push(wide);
     let mut limited = parse(0, "(8,64):(ld,1)").result(Ty::U32);
-    limited.name = "limited".to_owned();
+    "limited".clone_into(&mut limited.name);
     all.push(limited);
     let mut signed = parse(0, "Sw<2,0,2> o (8,64):(ld,1)").stride("ld", -70, 70);
-    signed.name = "downward".to_owned();
+    "downward".clone_into(&mut signed.name);
     all.push(signed);
     all
 }

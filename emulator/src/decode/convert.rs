@@ -57,7 +57,7 @@ impl<'a> Decoder<'a> {
             return m.unsupported("float to integer needs .rni, .rzi, .rmi or .rpi");
         }
         let int_to_float = dty.is_float() && aty.is_int();
-        if int_to_float && !rounding.is_some_and(|r| !r.1) {
+        if int_to_float && rounding.is_none_or(|r| r.1) {
             return m.unsupported("integer to float needs .rn, .rz, .rm or .rp");
         }
         let narrowing = dty.is_float()
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
             return m.unsupported(".satfinite is needed");
         }
         if (satfinite || relu)
-            && !(dty.is_float() && !matches!(dty, ScalarType::F32 | ScalarType::F64))
+            && (!dty.is_float() || matches!(dty, ScalarType::F32 | ScalarType::F64))
         {
             return m.unsupported(".satfinite or .relu with this type");
         }

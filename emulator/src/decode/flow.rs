@@ -132,6 +132,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn bar(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        if m.take("cluster") {
+            return m.unsupported("barriers of a cluster");
+        }
         let _ = m.take("cta");
         if m.take("warp") {
             if !m.take("sync") {

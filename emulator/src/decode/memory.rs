@@ -160,6 +160,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn atom(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        use ScalarType as T;
         let red = i.name == "red";
         let space = m.find(space_of).unwrap_or(Space::Generic);
         strength(m);
@@ -173,7 +174,6 @@ impl<'a> Decoder<'a> {
             .then_some(s)
         });
         let ty = m.ty()?;
-        use ScalarType as T;
         let op = match (op, ty) {
             (Some("add"), T::U32 | T::S32 | T::U64 | T::S64) => AtomOp::Add,
             (Some("add"), T::F32) => AtomOp::AddF32,

@@ -199,7 +199,7 @@ fn bfind(f: IntOp, a: u64, bits: u32) -> u32 {
     if a == 0 {
         return u32::MAX;
     }
-    let at = 63 - a.leading_zeros();
+    let at = a.ilog2();
     if matches!(f, IntOp::BfindShiftU | IntOp::BfindShiftS) {
         bits - 1 - at
     } else {
@@ -308,7 +308,7 @@ pub(crate) fn int16(f: IntOp, signed: bool, wide: bool, a: &Row32, b: &Row32, c:
     let c = &if wide { *c } else { extend(c) };
     let out = match f {
         IntOp::Clz => a.map(|x| (x as u16).leading_zeros()),
-        IntOp::Cnot => a.map(|x| u32::from(x & 0xffff == 0)),
+        IntOp::Cnot => a.map(|x| u32::from(x as u16 == 0)),
         IntOp::Brev => a.map(|x| u32::from((x as u16).reverse_bits())),
         _ => int32_rare(f, a, b, c),
     };

@@ -5,6 +5,8 @@
 //! before it are ordered before accesses after it; `bar.arrive` gives its clock and goes on. A warp that exited counts as absent: the
 //! barrier still completes, as on hardware, and is reported.
 
+use std::fmt::Write;
+
 use super::mem::lanes_of;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
@@ -306,10 +308,10 @@ pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
     places.truncate(8);
     let mut text = format!("every warp waits: {}", places.join(", "));
     if more > 0 {
-        text.push_str(&format!(" and {more} more"));
+        let _ = write!(text, " and {more} more");
     }
     if exited > 0 {
-        text.push_str(&format!("; {exited} warps have exited"));
+        let _ = write!(text, "; {exited} warps have exited");
     }
     env.report(cx, FindingKind::Deadlock, site, || text);
 }

@@ -4,10 +4,9 @@
 //! the bytes are in flight: reading or writing them is a finding, and a kernel that does so computes with old data. Groups are counted by lane:
 //! a copy issued when a lane has committed g groups belongs to group g, and `wait_group n` lands all groups below committed − n.
 
-use super::mem::{
-    addresses, check_shared, count_wavefronts, lanes_of, observe_global, report_conflict,
-    shared_offsets,
-};
+use super::gmem::observe_global;
+use super::mem::{addresses, lanes_of};
+use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
 use super::warp::{PendingCopy, Warp};
 use super::{Context, Env, Site};
 use crate::banks::SharedAccess;
@@ -69,7 +68,7 @@ pub(crate) fn issue(
                 });
                 continue;
             };
-            if x % u64::from(bytes) != 0 {
+            if !x.is_multiple_of(u64::from(bytes)) {
                 env.report(cx, FindingKind::Misaligned, site, || {
                     format!("lane {l} copies {bytes} bytes from global address {x:#x}, not a multiple of {bytes}")
                 });

@@ -4,6 +4,8 @@
 //! [`crate::float`], exactly. NaN results of f32 are the canonical 0x7fffffff, of f16 and bf16 0x7fff, as the ISA says; of f64, which it
 //! leaves open, 0x7ff8000000000000.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
+
 use crate::exec::alu::{Row32, Row64};
 use crate::float::{
     NAN32, add_to_odd, finish32, flush32, fma32, narrow, redirect64, to_odd, widen,
@@ -15,7 +17,7 @@ const NAN64: u64 = 0x7ff8_0000_0000_0000;
 /// f32 bits with NaN made canonical.
 #[inline(always)]
 fn canonical(x: f32) -> u32 {
-    if x != x { NAN32 } else { x.to_bits() }
+    if x.is_nan() { NAN32 } else { x.to_bits() }
 }
 
 macro_rules! lanes {
@@ -282,25 +284,26 @@ fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> 
     flush(narrow(r, format, mode.rounding, false) as u32)
 }
 
-/// Compares two values that may be unordered.
+/// Compares two values that may be unordered; the forms ending in `u` are true if they are.
 #[inline(always)]
+#[allow(clippy::needless_pass_by_value)] // numbers
 fn compare<T: PartialOrd>(cmp: Cmp, a: T, b: T) -> bool {
+    let order = a.partial_cmp(&b);
     match cmp {
-        Cmp::Eq => a == b,
-        Cmp::Ne => a < b || a > b,
-        Cmp::Lt => a < b,
-        Cmp::Le => a <= b,
-        Cmp::Gt => a > b,
-        Cmp::Ge => a >= b,
-        // Unordered forms are true if either is NaN: the negation of the opposite ordered one.
-        Cmp::Equ => !(a < b || a > b),
-        Cmp::Neu => a != b,
-        Cmp::Ltu => !(a >= b),
-        Cmp::Leu => !(a > b),
-        Cmp::Gtu => !(a <= b),
-        Cmp::Geu => !(a < b),
-        Cmp::Num => a <= b || a > b,
-        Cmp::Nan => !(a <= b || a > b),
+        Cmp::Eq => order == Some(Equal),
+        Cmp::Ne => matches!(order, Some(Less | Greater)),
+        Cmp::Lt => order == Some(Less),
+        Cmp::Le => matches!(order, Some(Less | Equal)),
+        Cmp::Gt => order == Some(Greater),
+        Cmp::Ge => matches!(order, Some(Greater | Equal)),
+        Cmp::Equ => matches!(order, Some(Equal) | None),
+        Cmp::Neu => order != Some(Equal),
+        Cmp::Ltu => matches!(order, Some(Less) | None),
+        Cmp::Leu => order != Some(Greater),
+        Cmp::Gtu => matches!(order, Some(Greater) | None),
+        Cmp::Geu => order != Some(Less),
+        Cmp::Num => order.is_some(),
+        Cmp::Nan => order.is_none(),
     }
 }
 

@@ -22,7 +22,7 @@ impl GlobalShadow {
     pub(crate) fn new(memory: &GlobalMemory, grain_bytes: u32) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
         let cells = |len: u64| {
-            (0..(len >> grain) + 1)
+            (0..=len >> grain)
                 .map(|_| AtomicU32::new(0))
                 .collect::<Vec<_>>()
         };

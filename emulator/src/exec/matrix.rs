@@ -6,7 +6,8 @@
 
 use super::alu::put;
 use super::lanes::whole_warp;
-use super::mem::{check_shared, count_wavefronts, lanes_of, report_conflict, shared_offsets};
+use super::mem::lanes_of;
+use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::banks::SharedAccess;

@@ -5,16 +5,20 @@
 //! barriers, until all warps are done or none can move, which is a deadlock.
 
 mod alu;
+mod atomics;
 mod barrier;
 mod copies;
 mod cvt;
 mod fp;
 mod global;
+mod gmem;
 mod lanes;
 mod local;
 mod matrix;
 mod mem;
 mod mma;
+mod rare;
+mod smem;
 mod step;
 mod warp;
 
@@ -78,7 +82,11 @@ impl<'a> Context<'a> {
             block: launch.block,
             cluster: launch.cluster,
             dynamic_shared: launch.dynamic_shared,
-            shared_bytes: program.shared_dynamic + launch.dynamic_shared,
+            // Without a dynamic part not even the padding in front of it is there to be used.
+            shared_bytes: match launch.dynamic_shared {
+                0 => program.shared_static,
+                n => program.shared_dynamic + n,
+            },
             threads: launch.block.iter().product(),
             sanitize: options.sanitize,
             undefined_global: options.undefined_global,

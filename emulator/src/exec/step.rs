@@ -4,14 +4,13 @@
 //! registers and f32 `fma` is one instruction. Both give the same bits: the plain version computes a fused multiply-add exactly
 //! in f64 ([`crate::float::fma32`]).
 
-use super::alu::{bfi, count64, int16, int32, int64, lop3, put, shift64};
+use super::alu::{int32, int64, lop3, put, shift64};
+use super::rare::rare;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, copies, cvt, fp, lanes, matrix, mem, mma};
-use crate::ast::Space;
-use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
+use super::{barrier, fp, lanes, matrix, mem, mma};
+use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op};
 use crate::report::FindingKind;
-use crate::shared::{WINDOW, generic_base};
 use crate::types::File;
 
 /// Whether the fast version can run here.
@@ -62,7 +61,7 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
             .splits
             .get(w.current)
             .is_some_and(|s| s.mask != 0 && s.state == State::Running);
-        if !runnable && !w.rotate() && !(w.serve_warp_sync() && w.rotate()) {
+        if !(runnable || w.rotate() || (w.serve_warp_sync() && w.rotate())) {
             return;
         }
         // Once lanes have parted each split gets a short turn, so that lanes spinning for others do
@@ -89,7 +88,7 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
 }
 
 /// What the current split does after an instruction.
-enum Next {
+pub(super) enum Next {
     /// Goes on with the next instruction.
     On,
     /// The splits have changed: look again.
@@ -251,11 +250,12 @@ fn check_defined(
         let is_guard = r.file == File::Pred && r.row == inst.guard;
         let mut needed = if is_guard { mask } else { active };
         // A selection needs only what it selects.
-        if let Op::Selp32 { a, b, p, .. } | Op::Selp64 { a, b, p, .. } = &inst.op {
-            if r.file != File::Pred && a != b {
-                let p = w.p[*p as usize];
-                needed &= if r.row == *a { p } else { !p };
-            }
+        if let Op::Selp32 { a, b, p, .. } | Op::Selp64 { a, b, p, .. } = &inst.op
+            && r.file != File::Pred
+            && a != b
+        {
+            let p = w.p[*p as usize];
+            needed &= if r.row == *a { p } else { !p };
         }
         let missing = needed & !w.defined(r.file, r.row);
         if missing != 0 {
@@ -284,7 +284,7 @@ fn check_defined(
 }
 
 #[inline(never)]
-fn mark_defined(cx: &Context<'_>, w: &mut Warp, inst: &Inst, active: u32) {
+pub(super) fn mark_defined(cx: &Context<'_>, w: &mut Warp, inst: &Inst, active: u32) {
     for i in inst.marks.0..inst.marks.1 {
         let r = cx.program.marks[i as usize];
         w.define(r.file, r.row, active);
@@ -314,7 +314,7 @@ fn wide(w: &mut Warp, signed: bool, rows: [u32; 4], active: u32) {
 
 /// Lanes in which the comparison holds (of the upper halves if `upper`).
 #[inline(always)]
-fn comparison(w: &Warp, c: &Compare, upper: bool) -> u32 {
+pub(super) fn comparison(w: &Warp, c: &Compare, upper: bool) -> u32 {
     match c.ty {
         CmpType::U64 | CmpType::S64 | CmpType::F64 => {
             fp::compare64(c.cmp, c.ty, &w.r64[c.a as usize], &w.r64[c.b as usize])
@@ -331,7 +331,7 @@ fn comparison(w: &Warp, c: &Compare, upper: bool) -> u32 {
 
 /// The comparison combined with its predicate.
 #[inline(always)]
-fn combined(w: &Warp, c: &Compare, holds: u32) -> u32 {
+pub(super) fn combined(w: &Warp, c: &Compare, holds: u32) -> u32 {
     let Some((op, row, negated)) = c.combine else {
         return holds;
     };
@@ -351,475 +351,9 @@ fn setp(w: &mut Warp, c: &Compare, holds: u32, p: u32, q: u32, active: u32) {
 }
 
 #[inline(always)]
-fn set_pred(w: &mut Warp, p: u32, value: u32, active: u32) {
+pub(super) fn set_pred(w: &mut Warp, p: u32, value: u32, active: u32) {
     if p != NONE {
         let old = &mut w.p[p as usize];
         *old = (*old & !active) | (value & active);
-    }
-}
-
-fn get(w: &Warp, r: Reg, lane: usize) -> u64 {
-    match r.file {
-        File::R64 => w.r64[r.row as usize][lane],
-        _ => u64::from(w.r32[r.row as usize][lane]),
-    }
-}
-
-fn set(w: &mut Warp, r: Reg, lane: usize, value: u64) {
-    match r.file {
-        _ if r.row == NONE => {}
-        File::R64 => w.r64[r.row as usize][lane] = value,
-        _ => w.r32[r.row as usize][lane] = value as u32,
-    }
-}
-
-/// Everything that does not need to be in the hot loop.
-#[inline(never)]
-fn rare(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    inst: &Inst,
-    mask: u32,
-    active: u32,
-) -> Next {
-    match &inst.op {
-        Op::I16 {
-            f,
-            signed,
-            wide,
-            d,
-            a,
-            b,
-            c,
-        } => {
-            let out = int16(
-                *f,
-                *signed,
-                *wide,
-                &w.r32[*a as usize],
-                &w.r32[*b as usize],
-                &w.r32[*c as usize],
-            );
-            put(&mut w.r32[*d as usize], &out, active);
-        }
-        Op::Count64 { f, d, a } => {
-            let out = count64(*f, &w.r64[*a as usize]);
-            put(&mut w.r32[*d as usize], &out, active);
-        }
-        Op::Bfi {
-            wide,
-            d,
-            a,
-            b,
-            pos,
-            len,
-        } => {
-            for l in mem::lanes_of(active) {
-                let (pos, len) = (w.r32[*pos as usize][l], w.r32[*len as usize][l]);
-                if *wide {
-                    w.r64[*d as usize][l] =
-                        bfi(w.r64[*a as usize][l], w.r64[*b as usize][l], pos, len, 64);
-                } else {
-                    let (a, b) = (w.r32[*a as usize][l], w.r32[*b as usize][l]);
-                    w.r32[*d as usize][l] = bfi(u64::from(a), u64::from(b), pos, len, 32) as u32;
-                }
-            }
-        }
-        Op::Carry { .. } | Op::MadCarry { .. } => carry(w, &inst.op, active),
-        Op::F64 {
-            f,
-            mode,
-            d,
-            a,
-            b,
-            c,
-        } => {
-            let out = fp::float64(
-                *f,
-                *mode,
-                &w.r64[*a as usize],
-                &w.r64[*b as usize],
-                &w.r64[*c as usize],
-            );
-            put(&mut w.r64[*d as usize], &out, active);
-        }
-        Op::Half {
-            f,
-            bf16,
-            packed,
-            mode,
-            d,
-            a,
-            b,
-            c,
-        } => {
-            let out = fp::half(
-                *f,
-                *bf16,
-                *packed,
-                *mode,
-                &w.r32[*a as usize],
-                &w.r32[*b as usize],
-                &w.r32[*c as usize],
-            );
-            put(&mut w.r32[*d as usize], &out, active);
-        }
-        Op::Mov16 { d, a } => {
-            let out = w.r32[*a as usize].map(|x| x & 0xffff);
-            put(&mut w.r32[*d as usize], &out, active);
-        }
-        Op::MovPred { d, a } => {
-            let value = w.p[*a as usize];
-            set_pred(w, *d, value, active);
-        }
-        Op::Pack { d, bits, parts } => {
-            for l in mem::lanes_of(active) {
-                let field = (1u64 << bits) - 1;
-                let value = parts
-                    .iter()
-                    .rev()
-                    .fold(0u64, |v, r| v << bits | (get(w, *r, l) & field));
-                set(w, *d, l, value);
-            }
-        }
-        Op::Unpack { a, bits, parts } => {
-            for l in mem::lanes_of(active) {
-                let value = get(w, *a, l);
-                for (k, r) in parts.iter().enumerate() {
-                    set(
-                        w,
-                        *r,
-                        l,
-                        value >> (k as u32 * u32::from(*bits)) & ((1u64 << bits) - 1),
-                    );
-                }
-            }
-        }
-        Op::Clock { d } => {
-            for l in mem::lanes_of(active) {
-                // Time is the number of instructions of this warp, in steps that differ.
-                let now = w.steps + env.counts[pc].warps;
-                set(w, *d, l, now);
-            }
-        }
-        Op::Cvt(c) => cvt::convert(w, c, active),
-        Op::Set { cmp, d, truth } => {
-            let holds = comparison(w, cmp, false);
-            let holds = combined(w, cmp, holds);
-            let mut out = [0; 32];
-            put(&mut out, &[*truth; 32], holds);
-            put(&mut w.r32[*d as usize], &out, active);
-        }
-        Op::SetHalf2 { cmp, d, truth } => {
-            let (low, high) = (comparison(w, cmp, false), comparison(w, cmp, true));
-            let (low, high) = (combined(w, cmp, low), combined(w, cmp, high));
-            for l in mem::lanes_of(active) {
-                let bits = |m: u32| if m >> l & 1 == 1 { truth & 0xffff } else { 0 };
-                w.r32[*d as usize][l] = bits(low) | bits(high) << 16;
-            }
-        }
-        Op::SetpHalf2 { cmp, p, q } => {
-            let (low, high) = (comparison(w, cmp, false), comparison(w, cmp, true));
-            let (low, high) = (combined(w, cmp, low), combined(w, cmp, high));
-            set_pred(w, *p, low, active);
-            set_pred(w, *q, high, active);
-        }
-        Op::Selp64 { d, a, b, p } => {
-            let mut out = w.r64[*b as usize];
-            put(&mut out, &w.r64[*a as usize], w.p[*p as usize]);
-            put(&mut w.r64[*d as usize], &out, active);
-        }
-        Op::Slct {
-            wide,
-            float,
-            d,
-            a,
-            b,
-            c,
-        } => {
-            for l in mem::lanes_of(active) {
-                let c = w.r32[*c as usize][l];
-                // Minus zero is not below zero; NaN selects b.
-                let first = if *float {
-                    f32::from_bits(c) >= 0.0
-                } else {
-                    c as i32 >= 0
-                };
-                let from = if first { *a } else { *b };
-                if *wide {
-                    w.r64[*d as usize][l] = w.r64[from as usize][l];
-                } else {
-                    w.r32[*d as usize][l] = w.r32[from as usize][l];
-                }
-            }
-        }
-        Op::PredLogic { f, d, a, b } => {
-            let (a, b) = (w.p[*a as usize], w.p[*b as usize]);
-            let value = match f {
-                IntOp::And => a & b,
-                IntOp::Or => a | b,
-                IntOp::Xor => a ^ b,
-                _ => !a,
-            };
-            set_pred(w, *d, value, active);
-        }
-        Op::Testp { what, wide, d, a } => {
-            let mut value = 0;
-            for l in 0..32 {
-                let x = if *wide {
-                    f64::from_bits(w.r64[*a as usize][l])
-                } else {
-                    f64::from(f32::from_bits(w.r32[*a as usize][l]))
-                };
-                value |= u32::from(fp::testp(*what, x, *wide)) << l;
-            }
-            set_pred(w, *d, value, active);
-        }
-        Op::Atom(a) => mem::atom(cx, env, w, pc, a, active),
-        Op::Cvta { to, space, d, a } => {
-            let base = generic_base(*space);
-            let out = w.r64[*a as usize].map(|x| {
-                if *to {
-                    x.wrapping_sub(base)
-                } else {
-                    x.wrapping_add(base)
-                }
-            });
-            put(&mut w.r64[*d as usize], &out, active);
-        }
-        Op::Isspacep { space, d, a } => {
-            let row = &w.r64[*a as usize];
-            let inside = |x: u64, s: Space| x.wrapping_sub(generic_base(s)) < WINDOW;
-            let mut value = 0;
-            for (l, x) in row.iter().enumerate() {
-                let special = [Space::Shared, Space::Local, Space::Param]
-                    .into_iter()
-                    .find(|s| inside(*x, *s));
-                let is = match space {
-                    Space::Global => special.is_none(),
-                    s => special == Some(*s),
-                };
-                value |= u32::from(is) << l;
-            }
-            set_pred(w, *d, value, active);
-        }
-        Op::Brx { index, targets } => return brx(cx, env, w, pc, *index, targets, mask, active),
-        Op::Exit => {
-            w.splits[w.current].pc = pc as u32 + 1;
-            w.exit(active);
-            return Next::Stop;
-        }
-        Op::Trap => {
-            let site = Site {
-                pc,
-                warp: w.index,
-                lanes: active,
-                address: None,
-            };
-            env.report(cx, FindingKind::Trap, site, || {
-                "the kernel trapped".to_owned()
-            });
-            env.abort = true;
-            return Next::Stop;
-        }
-        Op::Bar(bar) => {
-            if barrier::arrive(cx, env, w, pc, bar, active) {
-                if active != mask {
-                    // Lanes whose guard is false go on; the others wait on their own.
-                    let at = w.current;
-                    w.diverge(
-                        mask & !active,
-                        pc as u32 + 1,
-                        pc as u32 + 1,
-                        cx.program.reconverge[pc],
-                    );
-                    w.current = at;
-                }
-                if inst.marks.0 != inst.marks.1 {
-                    mark_defined(cx, w, inst, active);
-                }
-                let s = &mut w.splits[w.current];
-                s.pc = pc as u32 + 1;
-                s.state = State::Barrier;
-                return Next::Stop;
-            }
-        }
-        Op::BarWarp { mask: row } => {
-            let lane = active.trailing_zeros() as usize & 31;
-            let named = w.r32[*row as usize][lane];
-            if let Some(shadow) = &mut env.shadow {
-                shadow.tick(w.index as usize);
-            }
-            if named & w.live & !active != 0 {
-                let s = &mut w.splits[w.current];
-                s.pc = pc as u32 + 1;
-                s.state = State::WarpSync(named);
-                return Next::Stop;
-            }
-        }
-        Op::Shfl {
-            mode,
-            d,
-            p,
-            a,
-            b,
-            c,
-            mask,
-        } => lanes::shfl(cx, env, w, pc, *mode, [*d, *p, *a, *b, *c, *mask], active),
-        Op::Vote {
-            mode,
-            d,
-            a,
-            negated,
-            mask,
-        } => lanes::vote(cx, env, w, pc, *mode, [*d, *a, *mask], *negated, active),
-        Op::ActiveMask { d } => put(&mut w.r32[*d as usize], &[active; 32], active),
-        Op::Redux { f, d, a, mask } => lanes::redux(cx, env, w, pc, *f, [*d, *a, *mask], active),
-        Op::Match {
-            all,
-            wide,
-            d,
-            p,
-            a,
-            mask,
-        } => {
-            lanes::match_sync(cx, env, w, pc, *all, *wide, [*d, *p, *a, *mask], active);
-        }
-        Op::Elect { d, p, mask } => lanes::elect(cx, env, w, pc, [*d, *p, *mask], active),
-        Op::StMatrix(m) => matrix::store(cx, env, w, pc, m, active),
-        Op::MovMatrix { d, a } => matrix::transpose(cx, env, w, pc, *d, *a, active),
-        Op::CpAsync(c) => copies::issue(cx, env, w, pc, c, active),
-        Op::CpCommit => copies::commit(w, active),
-        Op::CpWait(n) => copies::wait(env, w, Some(*n), active),
-        Op::CpWaitAll => copies::wait(env, w, None, active),
-        // The others are in the hot loop, or do nothing.
-        _ => {}
-    }
-    Next::On
-}
-
-/// `brx.idx`: lanes go where their index says.
-#[allow(clippy::too_many_arguments)] // it needs all of the instruction's surroundings
-fn brx(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    index: u32,
-    targets: &[u32],
-    mask: u32,
-    active: u32,
-) -> Next {
-    let row = w.r32[index as usize];
-    let outside = mem::lanes_of(active)
-        .filter(|&l| row[l] as usize >= targets.len())
-        .fold(0u32, |m, l| m | 1 << l);
-    if outside != 0 {
-        let site = Site {
-            pc,
-            warp: w.index,
-            lanes: outside,
-            address: None,
-        };
-        let n = targets.len();
-        env.report(cx, FindingKind::BadOperand, site, || {
-            format!("an index outside the {n} branch targets")
-        });
-        env.abort = true;
-        return Next::Stop;
-    }
-    // The current split keeps the lanes not yet sent anywhere.
-    let here = w.current;
-    w.splits[here].pc = pc as u32 + 1;
-    let mut left = mask;
-    for (k, target) in targets.iter().enumerate() {
-        let go = mem::lanes_of(active & left)
-            .filter(|&l| row[l] as usize == k)
-            .fold(0u32, |m, l| m | 1 << l);
-        if go == 0 {
-            continue;
-        }
-        if go == left {
-            w.splits[here].pc = *target;
-            return Next::Stop;
-        }
-        w.diverge(go, *target, pc as u32 + 1, cx.program.reconverge[pc]);
-        left &= !go;
-    }
-    Next::Stop
-}
-
-/// Extended-precision arithmetic through the carry flag (PTX ISA, section 9.7.2).
-fn carry(w: &mut Warp, op: &Op, active: u32) {
-    for l in mem::lanes_of(active) {
-        let flag = u128::from(w.carry >> l & 1);
-        let out = match op {
-            Op::Carry {
-                sub,
-                wide,
-                carry_in,
-                carry_out,
-                d,
-                a,
-                b,
-            } => {
-                let file = if *wide { File::R64 } else { File::R32 };
-                let reg = |row: u32| Reg { file, row };
-                let bits = if *wide { 64 } else { 32 };
-                let mask = (1u128 << bits) - 1;
-                let (x, y) = (
-                    u128::from(get(w, reg(*a), l)),
-                    u128::from(get(w, reg(*b), l)),
-                );
-                let c = if *carry_in { flag } else { 0 };
-                // A subtraction borrows: the flag holds the borrow.
-                let r = if *sub {
-                    x.wrapping_sub(y).wrapping_sub(c)
-                } else {
-                    x + y + c
-                };
-                set(w, reg(*d), l, (r & mask) as u64);
-                carry_out.then_some(r >> bits & 1 == 1)
-            }
-            Op::MadCarry {
-                hi,
-                signed,
-                wide,
-                carry_in,
-                carry_out,
-                d,
-                a,
-                b,
-                c,
-            } => {
-                let file = if *wide { File::R64 } else { File::R32 };
-                let reg = |row: u32| Reg { file, row };
-                let bits = if *wide { 64 } else { 32 };
-                let mask = (1u128 << bits) - 1;
-                let extend = |v: u64| {
-                    if *signed {
-                        (v << (64 - bits)) as i64 as i128 >> (64 - bits)
-                    } else {
-                        i128::from(v)
-                    }
-                };
-                let product =
-                    extend(get(w, reg(*a), l)).wrapping_mul(extend(get(w, reg(*b), l))) as u128;
-                let part = if *hi {
-                    product >> bits & mask
-                } else {
-                    product & mask
-                };
-                let r = part + u128::from(get(w, reg(*c), l)) + if *carry_in { flag } else { 0 };
-                set(w, reg(*d), l, (r & mask) as u64);
-                carry_out.then_some(r >> bits & 1 == 1)
-            }
-            _ => None,
-        };
-        if let Some(bit) = out {
-            w.carry = (w.carry & !(1 << l)) | u32::from(bit) << l;
-        }
     }
 }

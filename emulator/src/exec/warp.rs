@@ -61,6 +61,8 @@ pub(crate) struct PendingCopy {
 #[derive(Debug)]
 pub(crate) struct Warp {
     pub(crate) index: u32,
+    /// Not yet started once.
+    fresh: bool,
     pub(crate) r32: Vec<[u32; 32]>,
     pub(crate) r64: Vec<[u64; 32]>,
     pub(crate) p: Vec<u32>,
@@ -101,6 +103,7 @@ impl Warp {
         };
         Self {
             index,
+            fresh: true,
             r32: vec![[0; 32]; p.rows32.len()],
             r64: vec![[0; 32]; p.rows64.len()],
             p: vec![0; p.rows_pred.len()],
@@ -125,7 +128,12 @@ impl Warp {
     /// Ready at the first instruction of block `ctaid`.
     pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
         let p = cx.program;
+        let first = std::mem::take(&mut self.fresh);
         for (i, init) in p.rows32.iter().enumerate() {
+            // Nothing writes to constant rows.
+            if !first && matches!(init, RowInit::Const(_)) {
+                continue;
+            }
             for lane in 0..32 {
                 self.r32[i][lane] = self.initial(cx, *init, ctaid, lane as u32) as u32;
             }
@@ -136,6 +144,9 @@ impl Warp {
             };
         }
         for (i, init) in p.rows64.iter().enumerate() {
+            if !first && matches!(init, RowInit::Const(_)) {
+                continue;
+            }
             for lane in 0..32 {
                 self.r64[i][lane] = self.initial(cx, *init, ctaid, lane as u32);
             }
@@ -230,9 +241,9 @@ impl Warp {
 
     /// The program counter of the current split, or of any.
     pub(crate) fn current_pc(&self) -> usize {
-        let live = self.splits.iter().filter(|s| s.mask != 0);
+        let mut live = self.splits.iter().filter(|s| s.mask != 0);
         let current = self.splits.get(self.current).filter(|s| s.mask != 0);
-        current.or(live.last()).map_or(0, |s| s.pc as usize)
+        current.or(live.next_back()).map_or(0, |s| s.pc as usize)
     }
 
     /// The lanes in which register row `row` of `file` has been written.
@@ -273,15 +284,12 @@ impl Warp {
                 parent: s.node,
             };
             // A node without lanes is free; the root never is.
-            match self.nodes.iter().skip(1).position(|n| n.total == 0) {
-                Some(i) => {
-                    node = i as u32 + 1;
-                    self.nodes[i + 1] = fresh;
-                }
-                None => {
-                    node = self.nodes.len() as u32;
-                    self.nodes.push(fresh);
-                }
+            if let Some(i) = self.nodes.iter().skip(1).position(|n| n.total == 0) {
+                node = i as u32 + 1;
+                self.nodes[i + 1] = fresh;
+            } else {
+                node = self.nodes.len() as u32;
+                self.nodes.push(fresh);
             }
         }
         self.splits[self.current] = Split {
@@ -380,11 +388,6 @@ impl Warp {
         false
     }
 
-    /// How many splits there are.
-    pub(crate) fn parts(&self) -> usize {
-        self.splits.iter().filter(|s| s.mask != 0).count()
-    }
-
     /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there.
     pub(crate) fn serve_warp_sync(&mut self) -> bool {
         let mut waiting = 0;
@@ -396,11 +399,12 @@ impl Warp {
         let live = self.live;
         let mut any = false;
         for s in &mut self.splits {
-            if let State::WarpSync(mask) = s.state {
-                if s.mask != 0 && mask & live & !waiting == 0 {
-                    s.state = State::Running;
-                    any = true;
-                }
+            if let State::WarpSync(mask) = s.state
+                && s.mask != 0
+                && mask & live & !waiting == 0
+            {
+                s.state = State::Running;
+                any = true;
             }
         }
         any

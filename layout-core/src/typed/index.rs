@@ -8,8 +8,10 @@ use core::marker::PhantomData;
 
 use super::{StaticLayout, check_rank};
 use crate::coalesce::coalesce;
+use crate::error::expect;
 use crate::layout::Layout;
 use crate::profile::MAX_MODES;
+use crate::swizzled::Swizzled;
 
 /// One leaf, ready for evaluation.
 #[derive(Clone, Copy)]
@@ -17,18 +19,60 @@ struct Step {
     extent: i64,
     stride: i64,
     /// The top-level mode whose coordinate this leaf takes a digit of.
-    mode: usize,
+    mode: u8,
     /// First leaf of that mode.
     first: bool,
     /// Last leaf of that mode: takes what is left.
     last: bool,
 }
 
-/// The leaves of a layout.
+/// The leaves of a layout, and what comes before and after them.
 #[derive(Clone, Copy)]
 struct Steps {
+    /// The offset inside the swizzle.
+    offset: i64,
+    /// The field that the swizzle reads; 0 without a swizzle.
+    mask: i64,
+    /// How far it moves down, or up.
+    right: u32,
+    left: u32,
     len: usize,
     step: [Step; MAX_MODES],
+}
+
+impl Steps {
+    /// No leaf yet.
+    const fn around(layout: &Swizzled) -> Self {
+        let swizzle = layout.swizzle();
+        let distance = swizzle.s().unsigned_abs();
+        Self {
+            offset: layout.offset(),
+            mask: swizzle.source_mask(),
+            right: if swizzle.s() > 0 { distance } else { 0 },
+            left: if swizzle.s() < 0 { distance } else { 0 },
+            len: 0,
+            step: [NONE; MAX_MODES],
+        }
+    }
+
+    /// Appends the leaves of one coordinate, that of mode `mode`.
+    const fn push(&mut self, layout: &Layout, mode: usize) {
+        let layout = reduced(layout);
+        let leaves = layout.leaves();
+        let mut i = 0;
+        while i < leaves {
+            let (extent, stride) = layout.leaf(i);
+            self.step[self.len] = Step {
+                extent,
+                stride,
+                mode: mode as u8,
+                first: i == 0,
+                last: i + 1 == leaves,
+            };
+            self.len += 1;
+            i += 1;
+        }
+    }
 }
 
 const NONE: Step = Step {
@@ -49,56 +93,27 @@ const fn reduced(layout: &Layout) -> Layout {
     }
 }
 
-/// The steps of one linear coordinate.
-const fn linear_steps(layout: &Layout) -> Steps {
-    let layout = reduced(layout);
-    let mut steps = Steps {
-        len: layout.leaves(),
-        step: [NONE; MAX_MODES],
-    };
-    let mut i = 0;
-    while i < steps.len {
-        let (extent, stride) = layout.leaf(i);
-        steps.step[i] = Step {
-            extent,
-            stride,
-            mode: 0,
-            first: i == 0,
-            last: i + 1 == steps.len,
-        };
-        i += 1;
-    }
-    steps
-}
-
-/// The steps of one coordinate for each top-level mode.
-const fn mode_steps(layout: &Layout) -> Steps {
-    let mut steps = Steps {
-        len: 0,
-        step: [NONE; MAX_MODES],
-    };
-    let mut mode = 0;
-    while mode < layout.rank() {
-        if let Ok(part) = layout.get(mode) {
-            let inner = linear_steps(&part);
-            let mut i = 0;
-            while i < inner.len {
-                steps.step[steps.len] = inner.step[i];
-                steps.step[steps.len].mode = mode;
-                steps.len += 1;
-                i += 1;
-            }
-        }
-        mode += 1;
-    }
-    steps
-}
-
 struct Unrolled<L>(PhantomData<L>);
 
 impl<L: StaticLayout> Unrolled<L> {
-    const LINEAR: Steps = linear_steps(&L::LAYOUT.layout());
-    const BY_MODE: Steps = mode_steps(&L::LAYOUT.layout());
+    /// The steps of one linear coordinate.
+    const LINEAR: Steps = {
+        let mut steps = Steps::around(&L::LAYOUT);
+        steps.push(&L::LAYOUT.layout(), 0);
+        steps
+    };
+
+    /// The steps of one coordinate for each top-level mode.
+    const BY_MODE: Steps = {
+        let layout = L::LAYOUT.layout();
+        let mut steps = Steps::around(&L::LAYOUT);
+        let mut mode = 0;
+        while mode < layout.rank() {
+            steps.push(&expect(layout.get(mode)), mode);
+            mode += 1;
+        }
+        steps
+    };
 }
 
 /// Digit and rest of a Euclidean division by a constant.
@@ -111,83 +126,78 @@ fn digit(rest: i64, extent: i64) -> (i64, i64) {
     }
 }
 
-/// The steps `$k…` of `$steps`, each only if the layout has it.
-macro_rules! unroll {
-    ($L:ident, $steps:ident, $coordinate:ident, $sum:ident, $rest:ident: $($k:literal)*) => {
-        $(
-            if const { Unrolled::<$L>::$steps.len > $k } {
-                if const { Unrolled::<$L>::$steps.step[$k].first } {
-                    $rest = $coordinate[const { Unrolled::<$L>::$steps.step[$k].mode }];
-                }
-                let part = if const { Unrolled::<$L>::$steps.step[$k].last } {
-                    $rest
-                } else {
-                    let (part, next) = digit($rest, const { Unrolled::<$L>::$steps.step[$k].extent });
-                    $rest = next;
-                    part
-                };
-                $sum = $sum.wrapping_add(part.wrapping_mul(const { Unrolled::<$L>::$steps.step[$k].stride }));
-            }
-        )*
-    };
-}
-
-/// Declares an evaluation: eight leaves inline, the others behind one test each of eight.
-macro_rules! evaluation {
-    ($name:ident, $more:ident, $steps:ident) => {
+/// Declares functions that take the steps `$k…` each and go on with the next function if there are more, so that a layout
+/// of few leaves is little code even before optimisation.
+macro_rules! steps {
+    ($steps:ident: $name:ident [$($k:literal)*] $next:literal $($more:tt)*) => {
         #[inline(always)]
-        fn $name<L: StaticLayout, const R: usize>(coordinate: [i64; R]) -> i64 {
-            let mut sum = const { L::LAYOUT.offset() };
-            let mut rest = 0;
-            unroll!(L, $steps, coordinate, sum, rest: 0 1 2 3 4 5 6 7);
-            if const { Unrolled::<L>::$steps.len > 8 } {
-                sum = $more::<L, R>(coordinate, sum, rest);
-            }
-            swizzle::<L>(sum)
-        }
-
-        #[inline(always)]
-        fn $more<L: StaticLayout, const R: usize>(
+        fn $name<L: StaticLayout, const R: usize>(
             coordinate: [i64; R],
-            sum: i64,
-            rest: i64,
+            mut sum: i64,
+            mut rest: i64,
         ) -> i64 {
-            let (mut sum, mut rest) = (sum, rest);
-            unroll!(L, $steps, coordinate, sum, rest:
-                8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
-            let _ = rest;
-            sum
+            // One constant, which folds into the code below: a constant for each step would cost the compiler more.
+            let steps = const { &Unrolled::<L>::$steps };
+            $(
+                if steps.len > $k {
+                    let step = &steps.step[$k];
+                    if step.first {
+                        rest = coordinate[step.mode as usize];
+                    }
+                    let part = if step.last {
+                        rest
+                    } else {
+                        let (part, next) = digit(rest, step.extent);
+                        rest = next;
+                        part
+                    };
+                    sum = sum.wrapping_add(part.wrapping_mul(step.stride));
+                }
+            )*
+            steps!(@more $steps coordinate sum rest $next $($more)*)
+        }
+        steps!($steps: $($more)*);
+    };
+    ($steps:ident:) => {};
+    (@more $steps:ident $coordinate:ident $sum:ident $rest:ident $next:literal $name:ident $($more:tt)*) => {
+        if const { Unrolled::<L>::$steps.len > $next } {
+            $name::<L, R>($coordinate, $sum, $rest)
+        } else {
+            $sum
         }
     };
+    (@more $steps:ident $coordinate:ident $sum:ident $rest:ident $next:literal) => {{
+        let _ = $rest;
+        $sum
+    }};
 }
 
-evaluation!(evaluate_linear, more_linear, LINEAR);
-evaluation!(evaluate_by_mode, more_by_mode, BY_MODE);
+steps! { LINEAR:
+    linear_few [0 1 2 3] 4
+    linear_more [4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
+}
+
+steps! { BY_MODE:
+    by_mode_few [0 1 2 3] 4
+    by_mode_more [4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31] 32
+}
 
 #[inline(always)]
-fn swizzle<L: StaticLayout>(offset: i64) -> i64 {
-    if const { L::LAYOUT.swizzle().is_identity() } {
-        offset
-    } else {
-        let field = offset & const { L::LAYOUT.swizzle().source_mask() };
-        let moved = if const { L::LAYOUT.swizzle().s() >= 0 } {
-            field >> const { L::LAYOUT.swizzle().s().unsigned_abs() }
-        } else {
-            field << const { L::LAYOUT.swizzle().s().unsigned_abs() }
-        };
-        offset ^ moved
-    }
+fn swizzle(steps: &Steps, offset: i64) -> i64 {
+    offset ^ (((offset & steps.mask) >> steps.right) << steps.left)
 }
 
 /// The offset at linear coordinate `i`.
 #[inline(always)]
 pub(super) fn linear<L: StaticLayout>(i: i64) -> i64 {
-    evaluate_linear::<L, 1>([i])
+    let steps = const { &Unrolled::<L>::LINEAR };
+    swizzle(steps, linear_few::<L, 1>([i], steps.offset, 0))
 }
 
 /// The offset at one linear coordinate for each mode.
 #[inline(always)]
 pub(super) fn by_mode<L: StaticLayout, const R: usize>(coordinates: [i64; R]) -> i64 {
     const { check_rank(&L::LAYOUT.shape(), R) };
-    evaluate_by_mode::<L, R>(coordinates)
+    let steps = const { &Unrolled::<L>::BY_MODE };
+    swizzle(steps, by_mode_few::<L, R>(coordinates, steps.offset, 0))
 }

@@ -52,15 +52,11 @@ impl<const N: i64, L: StaticLayout> StaticLayout for Offset<N, L> {
 
 /// What can stand on the left of a composition, as a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "lives in constants only, and there is no heap"
-)]
-pub enum Function {
+pub enum Function<'a> {
     /// A swizzle.
     Swizzle(crate::Swizzle),
     /// A layout.
-    Layout(Swizzled),
+    Layout(&'a Swizzled),
 }
 
 /// What can stand on the left of [`Compose`]: a static layout or a [`Swizzle`].
@@ -70,15 +66,15 @@ pub enum Function {
 )]
 pub trait StaticFunction {
     /// The function as a value.
-    const FUNCTION: Function;
+    const FUNCTION: Function<'static>;
 }
 
 impl<L: StaticLayout> StaticFunction for L {
-    const FUNCTION: Function = Function::Layout(L::LAYOUT);
+    const FUNCTION: Function<'static> = Function::Layout(&L::LAYOUT);
 }
 
 impl<const B: u32, const M: u32, const S: i32> StaticFunction for Swizzle<B, M, S> {
-    const FUNCTION: Function = Function::Swizzle(expect(crate::Swizzle::new(B, M, S)));
+    const FUNCTION: Function<'static> = Function::Swizzle(expect(crate::Swizzle::new(B, M, S)));
 }
 
 /// `Outer ∘ Inner`: a swizzle or a layout after a layout.
@@ -91,7 +87,7 @@ impl<Outer: StaticFunction, Inner: StaticLayout> StaticLayout for Compose<Outer,
 
 /// `outer ∘ inner` in a constant.
 #[track_caller]
-pub(crate) const fn compose(outer: &Function, inner: &Swizzled) -> Swizzled {
+pub(crate) const fn compose(outer: &Function<'_>, inner: &Swizzled) -> Swizzled {
     match outer {
         Function::Layout(outer) => expect(composition_swizzled(
             outer,

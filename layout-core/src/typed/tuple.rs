@@ -16,10 +16,15 @@ pub struct C<const N: i64>;
 pub trait StaticTuple {
     /// The tuple as a value.
     const TUPLE: IntTuple;
+
+    /// The integer, of one that is no tuple. (Cheaper to evaluate than the whole tuple.)
+    #[doc(hidden)]
+    const LEAF: Option<i64> = None;
 }
 
 impl<const N: i64> StaticTuple for C<N> {
     const TUPLE: IntTuple = IntTuple::int(N);
+    const LEAF: Option<i64> = Some(N);
 }
 
 /// Calls a macro for each arity with the names of the type parameters.
@@ -37,10 +42,27 @@ macro_rules! each_arity {
 }
 pub(super) use each_arity;
 
+/// The flat tuple of the given elements, if all are integers.
+const fn flat<const N: usize>(elements: [Option<i64>; N]) -> Option<IntTuple> {
+    let mut values = [0; N];
+    let mut i = 0;
+    while i < N {
+        match elements[i] {
+            Some(value) => values[i] = value,
+            None => return None,
+        }
+        i += 1;
+    }
+    Some(expect(IntTuple::flat(&values)))
+}
+
 macro_rules! static_tuple {
     ($($T:ident)+) => {
         impl<$($T: StaticTuple),+> StaticTuple for ($($T,)+) {
-            const TUPLE: IntTuple = expect(IntTuple::tuple(&[$($T::TUPLE),+]));
+            const TUPLE: IntTuple = match flat([$($T::LEAF),+]) {
+                Some(tuple) => tuple,
+                None => expect(IntTuple::tuple(&[$($T::TUPLE),+])),
+            };
         }
     };
 }

@@ -7,6 +7,7 @@ use quote::quote;
 
 use super::ast::Options;
 use super::model::Found;
+use crate::expand::swizzled;
 
 /// The access as a path.
 fn access(access: Access) -> TokenStream {
@@ -49,11 +50,6 @@ fn pattern(pattern: &Pattern) -> TokenStream {
     let access = access(pattern.access);
     let elements = pattern.elements;
     quote!(::tilewright::derive::Pattern { access: #access, elements: [#(#elements),*] })
-}
-
-fn layout(found: &Found) -> TokenStream {
-    let text = found.layout.to_string();
-    quote!(::tilewright::expect_parse(::tilewright::Swizzled::parse(#text)))
 }
 
 /// Statements that verify `layout`, an expression for a reference.
@@ -102,7 +98,7 @@ fn documentation(found: &Found) -> String {
 /// The implementation of `StaticLayout` and the constants that go with it.
 pub(super) fn implementation(input: &syn::DeriveInput, found: &Found) -> TokenStream {
     let (name, vis) = (&input.ident, &input.vis);
-    let layout = layout(found);
+    let layout = swizzled(&found.layout);
     let verification = verification(found, &quote!(LAYOUT));
     let documentation = documentation(found);
     let certificate = &found.certificate;
@@ -164,7 +160,7 @@ pub(super) fn fallback(input: &syn::DeriveInput, options: &Options) -> TokenStre
 
 /// The derived layout as a constant expression.
 pub(super) fn expression(found: &Found) -> TokenStream {
-    let layout = layout(found);
+    let layout = swizzled(&found.layout);
     let verification = verification(found, &quote!(&LAYOUT));
     quote! {{
         const LAYOUT: ::tilewright::Swizzled = #layout;

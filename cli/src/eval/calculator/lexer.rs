@@ -42,7 +42,10 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, EvalError> {
             at = run(bytes, at + 1, u8::is_ascii_digit);
             int(&text[start + 1..at], (start, at))?
         } else if byte.is_ascii_alphabetic() || byte == b'_' {
-            at = run(bytes, at, |b| b.is_ascii_alphanumeric() || *b == b'_');
+            // Dots belong to names of instructions: ldmatrix.x4.
+            at = run(bytes, at, |b| {
+                b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')
+            });
             if at == start + 1 && byte == b'_' {
                 Token::Hole
             } else {

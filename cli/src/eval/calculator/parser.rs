@@ -117,9 +117,8 @@ impl<'a> Parser<'a> {
             operands.push(self.layout()?);
         }
         let mut operands = operands.into_iter().rev();
-        let mut result = match operands.next() {
-            Some(last) => last,
-            None => return Err(self.unexpected("an operand")),
+        let Some(mut result) = operands.next() else {
+            return Err(self.unexpected("an operand"));
         };
         for left in operands {
             result = operators::compose(&left, &result)?;
@@ -418,7 +417,7 @@ pub(crate) fn make_layout(shape: &Spanned, stride: &Spanned) -> Result<Value, Ev
         );
         return Err(EvalError::kind(message, shape.1));
     };
-    if stride.0.has_names() {
+    if stride.0.has_names() && stride.0.is_integral() {
         let text = format!("{extents}:{}", stride.0);
         return match Affine::parse(&text) {
             Ok(layout) => Ok(Value::affine(layout)),

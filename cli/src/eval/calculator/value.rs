@@ -170,6 +170,15 @@ impl Value {
         }
     }
 
+    /// Whether this is made of integers, with names or without.
+    pub(crate) fn is_integral(&self) -> bool {
+        match self {
+            Self::List(items) => items.iter().all(Self::is_integral),
+            Self::Form(_) => true,
+            other => other.as_tuple().is_some(),
+        }
+    }
+
     /// Whether there is an unknown integer somewhere inside.
     pub(crate) fn has_names(&self) -> bool {
         match self {

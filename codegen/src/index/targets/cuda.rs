@@ -234,7 +234,7 @@ impl Printer<'_> {
             Op::Shl => {
                 let at = unsigned(s.ty);
                 let shifted = format!("{} << {}", arg(0, at), plain(&arg(1, Ty::S32)));
-                return self.typed(shifted, at, s.result);
+                return Self::typed(shifted, at, s.result);
             }
             Op::Shr => format!("{} >> {}", arg(0, s.ty), plain(&arg(1, Ty::S32))),
             Op::And => format!("{} & {}", arg(0, s.ty), arg(1, s.ty)),
@@ -247,7 +247,7 @@ impl Printer<'_> {
             Op::MulWide | Op::MadWide => Ty::U64,
             _ => at,
         };
-        self.typed(value, computed, s.result)
+        Self::typed(value, computed, s.result)
     }
 
     fn widened(&self, a: Argument, ty: Ty, wide: Ty) -> String {
@@ -257,7 +257,7 @@ impl Printer<'_> {
         }
     }
 
-    fn typed(&self, value: String, from: Ty, to: Ty) -> String {
+    fn typed(value: String, from: Ty, to: Ty) -> String {
         if from == to {
             value
         } else {

@@ -12,6 +12,9 @@
 //! Arithmetic that is exact is written with operators, arithmetic that is meant to wrap as `wrapping_add` and its like, so the
 //! function computes the same in every profile. Coordinates are checked where debug assertions are on.
 
+// A token such as `+` has no content: `Default::default()` says so without importing one type for each operator.
+#![allow(clippy::default_trait_access)]
+
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, format_ident};
 use syn::{
@@ -310,10 +313,10 @@ impl Printer<'_> {
             depth = depth.max(d + 1);
             e
         };
-        let plus = || BinOp::Add(Default::default());
-        let minus = || BinOp::Sub(Default::default());
-        let times = || BinOp::Mul(Default::default());
-        let shift_right = || BinOp::Shr(Default::default());
+        let plus = || BinOp::Add(<syn::Token![+]>::default());
+        let minus = || BinOp::Sub(<syn::Token![-]>::default());
+        let times = || BinOp::Mul(<syn::Token![*]>::default());
+        let shift_right = || BinOp::Shr(<syn::Token![>>]>::default());
         let sum = |arg: &mut dyn FnMut(usize, Ty) -> Expr, left: Expr, i: usize, ty: Ty| match (
             s.exact,
             s.arguments[i],
@@ -378,7 +381,7 @@ impl Printer<'_> {
                 let by = shift_distance(s.arguments[1], &mut arg);
                 let value = arg(0, s.ty);
                 // Bits that leave a signed value are cut off as in every other type.
-                binary(value, BinOp::Shl(Default::default()), by)
+                binary(value, BinOp::Shl(<syn::Token![<<]>::default()), by)
             }
             Op::Shr => {
                 let by = shift_distance(s.arguments[1], &mut arg);
@@ -389,14 +392,22 @@ impl Printer<'_> {
                     Argument::Constant(k) => mask_constant(k, s.ty),
                     Argument::Value(_) => arg(1, s.ty),
                 };
-                binary(arg(0, s.ty), BinOp::BitAnd(Default::default()), mask)
+                binary(
+                    arg(0, s.ty),
+                    BinOp::BitAnd(<syn::Token![&]>::default()),
+                    mask,
+                )
             }
             Op::Xor => {
                 let right = match s.arguments[1] {
                     Argument::Constant(k) => mask_constant(k, s.ty),
                     Argument::Value(_) => arg(1, s.ty),
                 };
-                binary(arg(0, s.ty), BinOp::BitXor(Default::default()), right)
+                binary(
+                    arg(0, s.ty),
+                    BinOp::BitXor(<syn::Token![^]>::default()),
+                    right,
+                )
             }
             Op::Div => method(arg(0, s.ty), "div_euclid", &[arg(1, s.ty)]),
             Op::Widen | Op::Narrow => arg(0, s.result),

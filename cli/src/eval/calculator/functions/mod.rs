@@ -6,6 +6,7 @@
 
 mod args;
 mod groups;
+mod partition;
 mod tiler;
 
 use std::cmp::Ordering;
@@ -343,6 +344,112 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "to_layout(matrix)",
         "the layout with that bit matrix",
     ),
+    // Partition
+    (
+        "local_tile",
+        "local_tile(L, tiler, coord)",
+        "the tile at a coordinate: what a block has",
+    ),
+    (
+        "local_partition",
+        "local_partition(L, threads, i)",
+        "one element of each tile: what thread i has",
+    ),
+    (
+        "thread_partition",
+        "thread_partition(L, tile, tv, i)",
+        "the values of thread i by a thread-value layout",
+    ),
+    (
+        "atom_a",
+        "atom_a(ATOM)",
+        "(thread, value) of A of a matrix instruction",
+    ),
+    (
+        "atom_b",
+        "atom_b(ATOM)",
+        "(thread, value) of B of a matrix instruction",
+    ),
+    (
+        "atom_c",
+        "atom_c(ATOM)",
+        "(thread, value) of C and D of a matrix instruction",
+    ),
+    (
+        "atom_src",
+        "atom_src(ATOM)",
+        "(thread, value) of a copy instruction's source",
+    ),
+    (
+        "atom_dst",
+        "atom_dst(ATOM)",
+        "(thread, value) of a copy instruction's destination",
+    ),
+    (
+        "layout_tv_a",
+        "layout_tv_a(ATOM, atoms)",
+        "(thread, value) of A of a TiledMma",
+    ),
+    (
+        "layout_tv_b",
+        "layout_tv_b(ATOM, atoms)",
+        "(thread, value) of B of a TiledMma",
+    ),
+    (
+        "layout_tv_c",
+        "layout_tv_c(ATOM, atoms)",
+        "(thread, value) of C of a TiledMma",
+    ),
+    (
+        "thrfrg_a",
+        "thrfrg_a(ATOM, atoms, L)",
+        "tensor A by thread and fragment",
+    ),
+    (
+        "thrfrg_b",
+        "thrfrg_b(ATOM, atoms, L)",
+        "tensor B by thread and fragment",
+    ),
+    (
+        "thrfrg_c",
+        "thrfrg_c(ATOM, atoms, L)",
+        "tensor C by thread and fragment",
+    ),
+    (
+        "partition_a",
+        "partition_a(ATOM, atoms, L, i)",
+        "the fragment of A of thread i",
+    ),
+    (
+        "partition_b",
+        "partition_b(ATOM, atoms, L, i)",
+        "the fragment of B of thread i",
+    ),
+    (
+        "partition_c",
+        "partition_c(ATOM, atoms, L, i)",
+        "the fragment of C of thread i",
+    ),
+    (
+        "layout_tv",
+        "layout_tv(ATOM, threads, values)",
+        "(thread, value) of a TiledCopy",
+    ),
+    (
+        "partition_s",
+        "partition_s(ATOM, threads, values, L, i)",
+        "what thread i reads of the source",
+    ),
+    (
+        "partition_d",
+        "partition_d(ATOM, threads, values, L, i)",
+        "what thread i writes of the destination",
+    ),
+    (
+        "retile",
+        "retile(ATOM, threads, values, L)",
+        "a fragment in the order of a copy's values",
+    ),
     // Properties
     (
         "equal",
@@ -553,6 +660,10 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
             ))
         }
         "matrix" | "to_layout" => bits(&args),
+        "local_tile" | "local_partition" | "thread_partition" | "atom_a" | "atom_b" | "atom_c"
+        | "atom_src" | "atom_dst" | "layout_tv_a" | "layout_tv_b" | "layout_tv_c" | "thrfrg_a"
+        | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b" | "partition_c" | "layout_tv"
+        | "partition_s" | "partition_d" | "retile" => partition::partition(&args),
         "equal" => {
             args.count(2, 2)?;
             operators::equal(&items[0].0, &items[1].0, span).map(Value::Bool)

@@ -9,8 +9,8 @@ use super::super::value::Value;
 pub(crate) enum OwnedTiler {
     Keep,
     Int(i64),
-    Layout(Layout),
-    Tuple(IntTuple),
+    Layout(Box<Layout>),
+    Tuple(Box<IntTuple>),
     Modes(Vec<OwnedTiler>),
 }
 
@@ -70,10 +70,12 @@ pub(crate) fn tiler(value: &Value, span: Span) -> Result<OwnedTiler, EvalError> 
 fn any_tiler(value: &Value, span: Span) -> Result<OwnedTiler, EvalError> {
     match value {
         Value::Int(n) => Ok(OwnedTiler::Int(*n)),
-        Value::Tuple(slicer) if slicer.is_closed() => Ok(OwnedTiler::Tuple(slicer.tuple())),
+        Value::Tuple(slicer) if slicer.is_closed() => {
+            Ok(OwnedTiler::Tuple(Box::new(slicer.tuple())))
+        }
         Value::Tuple(slicer) => Ok(holes(slicer)),
         Value::Layout(layout) if layout.as_plain().is_some() => {
-            Ok(OwnedTiler::Layout(layout.layout()))
+            Ok(OwnedTiler::Layout(Box::new(layout.layout())))
         }
         Value::List(items) => {
             let modes: Result<_, _> = items.iter().map(|item| any_tiler(item, span)).collect();

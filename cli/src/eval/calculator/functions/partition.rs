@@ -1,0 +1,159 @@
+//! Partitioning: tiles of blocks, shares of threads, fragments of instructions.
+//!
+//! An instruction is named by its PTX name or by some of its parts in order, `ldmatrix.x4`, `mma.m16n8k16.f32.bf16`: of those that
+//! match, the one with the shortest name is meant.
+
+use tilewright as tw;
+use tilewright::atoms::{COPY_ATOMS, CopyAtom, MMA_ATOMS, MmaAtom};
+use tilewright::{Operand, TiledCopy, TiledMma};
+
+use super::super::error::EvalError;
+use super::super::value::Value;
+use super::args::{Answer, Args};
+use super::tiler;
+
+/// The value of a partitioning function; the name must be one of them.
+pub(super) fn partition(args: &Args<'_>) -> Answer {
+    match args.name {
+        "local_tile" => {
+            args.count(3, 3)?;
+            let (layout, slicer) = (args.swizzled(0)?, args.slicer(2)?);
+            let tiler = tiler(&args.items[1].0, args.items[1].1)?;
+            let part = args.done(tiler.with(|tiler| tw::local_tile(&layout, tiler, &slicer)))?;
+            Ok(Value::swizzled(part.rounded_up()))
+        }
+        "local_partition" => {
+            args.count(3, 3)?;
+            let (layout, threads, thread) = (args.swizzled(0)?, args.layout(1)?, args.int(2)?);
+            let part = args.done(tw::local_partition(&layout, &threads, thread))?;
+            Ok(Value::swizzled(part.rounded_up()))
+        }
+        "thread_partition" => {
+            args.count(4, 4)?;
+            let (layout, tile) = (args.swizzled(0)?, args.shape(1)?);
+            let (tv, thread) = (args.layout(2)?, args.int(3)?);
+            Ok(Value::swizzled(
+                args.done(tw::thread_partition(&layout, &tile, &tv, thread))?,
+            ))
+        }
+        "atom_a" | "atom_b" | "atom_c" => {
+            args.count(1, 1)?;
+            let atom = mma_atom(args)?;
+            Ok(Value::layout(match operand(args.name) {
+                Operand::A => atom.a,
+                Operand::B => atom.b,
+                Operand::C => atom.c,
+            }))
+        }
+        "atom_src" | "atom_dst" => {
+            args.count(1, 1)?;
+            let atom = copy_atom(args)?;
+            Ok(Value::layout(if args.name == "atom_src" {
+                atom.src
+            } else {
+                atom.dst
+            }))
+        }
+        "layout_tv_a" | "layout_tv_b" | "layout_tv_c" => {
+            args.count(2, 2)?;
+            Ok(Value::layout(
+                args.done(tiled_mma(args)?.layout_tv(operand(args.name)))?,
+            ))
+        }
+        "thrfrg_a" | "thrfrg_b" | "thrfrg_c" => {
+            args.count(3, 3)?;
+            let (mma, tensor) = (tiled_mma(args)?, args.swizzled(2)?);
+            let inner = args.done(mma.thrfrg(operand(args.name), &tensor.layout()))?;
+            Ok(Value::swizzled(args.done(tensor.with_layout(inner))?))
+        }
+        "partition_a" | "partition_b" | "partition_c" => {
+            args.count(4, 4)?;
+            let (mma, tensor) = (tiled_mma(args)?, args.swizzled(2)?);
+            let slice = args.done(mma.get_slice(args.int(3)?))?;
+            Ok(Value::swizzled(
+                args.done(slice.partition(operand(args.name), &tensor))?,
+            ))
+        }
+        "layout_tv" => {
+            args.count(3, 3)?;
+            Ok(Value::layout(tiled_copy(args)?.layout_tv()))
+        }
+        "partition_s" | "partition_d" => {
+            args.count(5, 5)?;
+            let (copy, tensor) = (tiled_copy(args)?, args.swizzled(3)?);
+            let slice = args.done(copy.get_slice(args.int(4)?))?;
+            let part = if args.name == "partition_s" {
+                slice.partition_s(&tensor)
+            } else {
+                slice.partition_d(&tensor)
+            };
+            Ok(Value::swizzled(args.done(part)?))
+        }
+        _ => {
+            args.count(4, 4)?;
+            let (copy, fragment) = (tiled_copy(args)?, args.layout(3)?);
+            Ok(Value::layout(args.done(copy.retile(&fragment))?))
+        }
+    }
+}
+
+/// The operand that the last letter of a function's name stands for.
+fn operand(name: &str) -> Operand {
+    match name.as_bytes().last() {
+        Some(b'a') => Operand::A,
+        Some(b'b') => Operand::B,
+        _ => Operand::C,
+    }
+}
+
+fn tiled_mma(args: &Args<'_>) -> Result<TiledMma, EvalError> {
+    args.done(TiledMma::new(mma_atom(args)?, &args.layout(1)?))
+}
+
+fn tiled_copy(args: &Args<'_>) -> Result<TiledCopy, EvalError> {
+    args.done(TiledCopy::new(
+        copy_atom(args)?,
+        &args.layout(1)?,
+        &args.layout(2)?,
+    ))
+}
+
+fn mma_atom(args: &Args<'_>) -> Result<MmaAtom, EvalError> {
+    named(args, MMA_ATOMS, |atom| atom.name, "mma.m16n8k16.f32.f16")
+}
+
+fn copy_atom(args: &Args<'_>) -> Result<CopyAtom, EvalError> {
+    named(args, COPY_ATOMS, |atom| atom.name, "ldmatrix.x4")
+}
+
+/// The atom that the first argument names.
+fn named<T: Copy>(
+    args: &Args<'_>,
+    atoms: &[&T],
+    name: fn(&T) -> &'static str,
+    example: &str,
+) -> Result<T, EvalError> {
+    let (value, span) = &args.items[0];
+    let Value::Form(form) = value else {
+        return Err(args.wrong(0, &format!("the name of an instruction, such as {example}")));
+    };
+    let wanted = form.to_string();
+    atoms
+        .iter()
+        .filter(|atom| abbreviates(&wanted, name(atom)))
+        .min_by_key(|atom| name(atom).split('.').count())
+        .map(|atom| **atom)
+        .ok_or_else(|| {
+            let message =
+                format!("no such instruction; name its parts in order, such as {example}");
+            EvalError::new("unknown_name", message, *span)
+        })
+}
+
+/// Whether the parts of `short` occur in `name` in order. A space in a name counts as a dot.
+fn abbreviates(short: &str, name: &str) -> bool {
+    let mut parts = name.split(['.', ' ']);
+    short
+        .split('.')
+        .all(|wanted| parts.any(|part| part == wanted))
+}

@@ -1,0 +1,257 @@
+//! Decoding of comparisons, selections and moves (PTX ISA, sections 9.7.6, 9.7.7, 9.7.9.3 and 9.7.9.4).
+
+use super::{Decoder, Mods, Result, special};
+use crate::ast::{InstrAst, OperandAst, OperandKind};
+use crate::error::ParseErrorKind as Kind;
+use crate::ir::{Bool, Cmp, CmpType, Compare, NONE, Op, Reg, Row, TestP};
+use crate::types::{File, ScalarType};
+
+impl<'a> Decoder<'a> {
+    pub(super) fn testp(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let what = m.find(|s| {
+            Some(match s {
+                "finite" => TestP::Finite,
+                "infinite" => TestP::Infinite,
+                "number" => TestP::Number,
+                "notanumber" => TestP::NotANumber,
+                "normal" => TestP::Normal,
+                "subnormal" => TestP::Subnormal,
+                _ => return None,
+            })
+        });
+        let ty = m.ty()?;
+        let (Some(what), ScalarType::F32 | ScalarType::F64) = (what, ty) else {
+            return m.unsupported("this form");
+        };
+        Self::count(i, 2..=2)?;
+        let a = self.src(&i.operands[1], ty)?;
+        let d = self.dst_some(&i.operands[0], ScalarType::Pred)?;
+        Ok(Op::Testp {
+            what,
+            wide: ty == ScalarType::F64,
+            d,
+            a,
+        })
+    }
+
+    /// `setp` and `set`.
+    pub(super) fn set(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let cmp = m.find(|s| {
+            Some(match s {
+                "eq" => Cmp::Eq,
+                "ne" => Cmp::Ne,
+                "lt" | "lo" => Cmp::Lt,
+                "le" | "ls" => Cmp::Le,
+                "gt" | "hi" => Cmp::Gt,
+                "ge" | "hs" => Cmp::Ge,
+                "equ" => Cmp::Equ,
+                "neu" => Cmp::Neu,
+                "ltu" => Cmp::Ltu,
+                "leu" => Cmp::Leu,
+                "gtu" => Cmp::Gtu,
+                "geu" => Cmp::Geu,
+                "num" => Cmp::Num,
+                "nan" => Cmp::Nan,
+                _ => return None,
+            })
+        });
+        let Some(cmp) = cmp else {
+            return m.unsupported("a comparison operator is needed");
+        };
+        let combine = m.find(|s| {
+            Some(match s {
+                "and" => Bool::And,
+                "or" => Bool::Or,
+                "xor" => Bool::Xor,
+                _ => return None,
+            })
+        });
+        let ftz = m.take("ftz");
+        let is_set = i.name == "set";
+        let dtype = if is_set { Some(m.ty()?) } else { None };
+        let ty = m.ty()?;
+        let packed = matches!(ty, ScalarType::F16x2 | ScalarType::Bf16x2);
+        let cty = match ty {
+            ScalarType::U16 | ScalarType::B16 => CmpType::U16,
+            ScalarType::S16 => CmpType::S16,
+            ScalarType::U32 | ScalarType::B32 => CmpType::U32,
+            ScalarType::S32 => CmpType::S32,
+            ScalarType::U64 | ScalarType::B64 => CmpType::U64,
+            ScalarType::S64 => CmpType::S64,
+            ScalarType::F16 | ScalarType::F16x2 => CmpType::F16,
+            ScalarType::Bf16 | ScalarType::Bf16x2 => CmpType::Bf16,
+            ScalarType::F32 if ftz => CmpType::F32Ftz,
+            ScalarType::F32 => CmpType::F32,
+            ScalarType::F64 => CmpType::F64,
+            _ => return m.unsupported("this type"),
+        };
+        let ordered_only = matches!(
+            cmp,
+            Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan
+        );
+        if ordered_only && !ty.is_float() {
+            return m.unsupported("this comparison needs a float type");
+        }
+        let n = 3 + usize::from(combine.is_some());
+        Self::count(i, n..=n)?;
+        let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
+        let combine = match combine {
+            Some(op) => {
+                let (row, negated) = self.src_pred(&i.operands[3])?;
+                Some((op, row, negated))
+            }
+            None => None,
+        };
+        let cmp = Box::new(Compare {
+            cmp,
+            ty: cty,
+            a,
+            b,
+            combine,
+        });
+        if let Some(dtype) = dtype {
+            let (truth, ok) = match dtype {
+                ScalarType::F32 => (1.0f32.to_bits(), !packed),
+                ScalarType::U32 | ScalarType::S32 => (u32::MAX, true),
+                ScalarType::U16 | ScalarType::S16 => (0xffff, !packed),
+                ScalarType::F16 => (0x3c00, !packed),
+                ScalarType::Bf16 => (0x3f80, !packed),
+                ScalarType::F16x2 => (0x3c00, packed),
+                ScalarType::Bf16x2 => (0x3f80, packed),
+                _ => (0, false),
+            };
+            if !ok {
+                return m.unsupported("this destination type");
+            }
+            let d = self.dst_some(&i.operands[0], dtype)?;
+            return Ok(if packed {
+                Op::SetHalf2 { cmp, d, truth }
+            } else {
+                Op::Set { cmp, d, truth }
+            });
+        }
+        let (p, q) = self.predicates(&i.operands[0])?;
+        Ok(if packed {
+            Op::SetpHalf2 { cmp, p, q }
+        } else {
+            Op::Setp { cmp, p, q }
+        })
+    }
+
+    /// Destination `p` or `p|q`.
+    pub(super) fn predicates(&mut self, o: &OperandAst<'a>) -> Result<(Row, Row)> {
+        match &o.kind {
+            OperandKind::Pair(p, q) => Ok((
+                self.dst(p, ScalarType::Pred)?,
+                self.dst(q, ScalarType::Pred)?,
+            )),
+            _ => Ok((self.dst(o, ScalarType::Pred)?, NONE)),
+        }
+    }
+
+    pub(super) fn selp(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let ty = m.ty()?;
+        if ty == ScalarType::Pred || ty.bits() < 16 {
+            return m.unsupported("this type");
+        }
+        Self::count(i, 4..=4)?;
+        let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
+        let p = self.src(&i.operands[3], ScalarType::Pred)?;
+        let d = self.dst_some(&i.operands[0], ty)?;
+        Ok(if ty.bits() == 64 {
+            Op::Selp64 { d, a, b, p }
+        } else {
+            Op::Selp32 { d, a, b, p }
+        })
+    }
+
+    pub(super) fn slct(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let _ = m.take("ftz");
+        let (ty, cty) = (m.ty()?, m.ty()?);
+        let float = cty == ScalarType::F32;
+        if ty.bits() < 32 || ty == ScalarType::Pred || !(float || cty == ScalarType::S32) {
+            return m.unsupported("this type");
+        }
+        Self::count(i, 4..=4)?;
+        let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
+        let c = self.src(&i.operands[3], cty)?;
+        let d = self.dst_some(&i.operands[0], ty)?;
+        Ok(Op::Slct {
+            wide: ty.bits() == 64,
+            float,
+            d,
+            a,
+            b,
+            c,
+        })
+    }
+
+    pub(super) fn mov(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let ty = m.ty()?;
+        Self::count(i, 2..=2)?;
+        let (dst, src) = (&i.operands[0], &i.operands[1]);
+        if let OperandKind::Vector(parts) = &src.kind {
+            let (part, bits) = Self::part_type(i, ty, parts.len())?;
+            let parts = parts
+                .iter()
+                .map(|p| self.src_reg(p, part, false))
+                .collect::<Result<Box<[Reg]>>>()?;
+            let d = self.dst_reg(dst, ty, false)?;
+            if d.row == NONE {
+                return Self::type_error(dst, "a destination register");
+            }
+            return Ok(Op::Pack { d, bits, parts });
+        }
+        if let OperandKind::Vector(parts) = &dst.kind {
+            let (part, bits) = Self::part_type(i, ty, parts.len())?;
+            let a = self.src_reg(src, ty, false)?;
+            let parts = parts
+                .iter()
+                .map(|p| self.dst_reg(p, part, false))
+                .collect::<Result<Box<[Reg]>>>()?;
+            return Ok(Op::Unpack { a, bits, parts });
+        }
+        if let OperandKind::Name {
+            name,
+            dim: None,
+            offset: 0,
+        } = src.kind
+            && let Some(bits) = special::is_clock(name)
+        {
+            if ty.bits() != bits {
+                return Self::type_error(src, &format!("a {bits}-bit move"));
+            }
+            let d = self.dst_reg(dst, ty, false)?;
+            return Ok(Op::Clock { d });
+        }
+        if ty.bits() < 16 && ty != ScalarType::Pred {
+            return m.unsupported("this type");
+        }
+        let a = self.src(src, ty)?;
+        let d = self.dst_some(dst, ty)?;
+        Ok(match ty.file() {
+            Some(File::Pred) => Op::MovPred { d, a },
+            Some(File::R64) => Op::Mov64 { d, a },
+            _ if ty.bits() == 16 => Op::Mov16 { d, a },
+            _ => Op::Mov32 { d, a },
+        })
+    }
+
+    /// Type and bits of one of `n` parts of `ty`.
+    pub(super) fn part_type(
+        i: &InstrAst<'a>,
+        ty: ScalarType,
+        n: usize,
+    ) -> Result<(ScalarType, u8)> {
+        let part = match (ty.bits(), n) {
+            (64, 2) => ScalarType::B32,
+            (64, 4) | (32, 2) => ScalarType::B16,
+            (64, 8) | (32, 4) | (16, 2) => ScalarType::B8,
+            _ => {
+                let what = format!("`mov` of {n} parts to {} bits", ty.bits());
+                return Err(i.span.error(Kind::Unsupported(what)));
+            }
+        };
+        Ok((part, part.bits() as u8))
+    }
+}

@@ -1,0 +1,174 @@
+//! `atom` and `red` (PTX ISA, sections 9.7.13.5 and 9.7.13.6): lane after lane, in order.
+
+use super::gmem::check_global;
+use super::mem::{addresses, get_lane, lanes_of, set_lane};
+use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
+use super::warp::Warp;
+use super::{Context, Env};
+use crate::ast::Space;
+use crate::banks::SharedAccess;
+use crate::ir::{Atom, AtomOp, FloatMode, FloatOp};
+use crate::shared::{SHARED_WINDOW, WINDOW, Who};
+
+pub(super) fn combine(op: AtomOp, bytes: u32, old: u64, b: u64, c: u64) -> u64 {
+    let signed = |x: u64| {
+        if bytes == 4 {
+            i64::from(x as u32 as i32)
+        } else {
+            x as i64
+        }
+    };
+    let half = |bf16: bool, x: u64, y: u64, packed: bool| {
+        let row = |v: u64| [v as u32; 32];
+        u64::from(
+            super::fp::half(
+                FloatOp::Add,
+                bf16,
+                packed,
+                FloatMode::PLAIN,
+                &row(x),
+                &row(y),
+                &row(0),
+            )[0],
+        )
+    };
+    match op {
+        AtomOp::Add => old.wrapping_add(b),
+        AtomOp::MinU => old.min(b),
+        AtomOp::MaxU => old.max(b),
+        AtomOp::MinS => {
+            if signed(old) <= signed(b) {
+                old
+            } else {
+                b
+            }
+        }
+        AtomOp::MaxS => {
+            if signed(old) >= signed(b) {
+                old
+            } else {
+                b
+            }
+        }
+        AtomOp::And => old & b,
+        AtomOp::Or => old | b,
+        AtomOp::Xor => old ^ b,
+        AtomOp::Exch => b,
+        AtomOp::Cas => {
+            if old == b {
+                c
+            } else {
+                old
+            }
+        }
+        AtomOp::Inc => {
+            if old >= b {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomOp::Dec => {
+            if old == 0 || old > b {
+                b
+            } else {
+                old - 1
+            }
+        }
+        AtomOp::AddF32 => u64::from(super::fp::scalar32(
+            FloatOp::Add,
+            FloatMode::PLAIN,
+            old as u32,
+            b as u32,
+            0,
+        )),
+        AtomOp::AddF64 => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
+        AtomOp::AddF16x2 => half(false, old, b, true),
+        AtomOp::AddBf16x2 => half(true, old, b, true),
+        AtomOp::AddF16 => half(false, old, b, false),
+        AtomOp::AddBf16 => half(true, old, b, false),
+    }
+}
+
+/// `atom` and `red`: lane after lane.
+#[inline(never)]
+pub(crate) fn atom(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Atom,
+    active: u32,
+) {
+    w.polls += 1;
+    let bytes = u32::from(a.bytes);
+    let at = addresses(w, a.address);
+    let in_window = |l: usize| at[l].wrapping_sub(SHARED_WINDOW) < WINDOW;
+    let to_shared = match a.space {
+        Space::Shared => active,
+        Space::Generic => lanes_of(active)
+            .filter(|&l| in_window(l))
+            .fold(0, |m, l| m | 1 << l),
+        _ => 0,
+    };
+    let base = if a.space == Space::Shared {
+        0
+    } else {
+        SHARED_WINDOW
+    };
+    let mask = if bytes == 8 {
+        u64::MAX
+    } else {
+        (1 << (8 * bytes)) - 1
+    };
+    if to_shared != 0 {
+        let offsets = shared_offsets(w, a.address, to_shared, base);
+        let lanes = check_shared(cx, env, w, pc, &offsets, bytes, to_shared);
+        count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
+        for l in lanes_of(lanes) {
+            let who = Who::new(pc, w.index, l as u32).atomic();
+            let mut conflict = None;
+            if let Some(shadow) = &mut env.shadow {
+                let first = (offsets[l] >> shadow.grain) as usize;
+                for u in first..first + (bytes >> shadow.grain).max(1) as usize {
+                    conflict = conflict
+                        .or(shadow.read_strong(u, who))
+                        .or(shadow.write(u, who));
+                }
+            }
+            if let Some(c) = conflict {
+                report_conflict(cx, env, who, offsets[l], c, true);
+            }
+            let old = env.shared.load(offsets[l], bytes);
+            let new = combine(
+                a.op,
+                bytes,
+                old,
+                get_lane(w, a.b, l) & mask,
+                get_lane(w, a.c, l) & mask,
+            );
+            env.shared.store(offsets[l], bytes, new & mask);
+            set_lane(w, a.d, l, old, bytes, false);
+        }
+    }
+    let rest = active & !to_shared;
+    if rest == 0 {
+        return;
+    }
+    let (lanes, _) = check_global(cx, env, w, pc, &at, bytes, rest);
+    let guard = (bytes == 8).then(|| cx.atomic_lock.lock());
+    let mut hint = env.hints[pc];
+    for l in lanes_of(lanes) {
+        let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
+            continue;
+        };
+        let (b, c) = (get_lane(w, a.b, l) & mask, get_lane(w, a.c, l) & mask);
+        let offset = at[l] - alloc.base;
+        let old = alloc.update(offset, bytes, |old| combine(a.op, bytes, old, b, c) & mask);
+        if cx.undefined_global {
+            alloc.mark_written(offset, bytes);
+        }
+        set_lane(w, a.d, l, old, bytes, false);
+    }
+    drop(guard);
+}

@@ -1,0 +1,215 @@
+//! Global-memory accesses: bounds by allocation, the optional checks, and the data.
+//!
+//! If all lanes lie in one allocation, which the instruction remembers from its last execution, they are checked together.
+
+use super::alu::Row64;
+use super::mem::{get_lane, lanes_of, set_lane};
+use super::warp::Warp;
+use super::{Context, Env, Site};
+use crate::ir::{Access, NONE};
+use crate::report::FindingKind;
+use crate::types::File;
+
+/// Checks global addresses: reports lanes outside their allocation or misaligned, and returns the lanes that may go on, with the base
+/// of the first lane's allocation and whether all are in it.
+#[inline(always)]
+pub(crate) fn check_global(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    at: &Row64,
+    total: u32,
+    active: u32,
+) -> (u32, bool) {
+    let first = at[active.trailing_zeros() as usize & 31];
+    let Some(hint) = env.hints.get_mut(pc) else {
+        return (0, false);
+    };
+    let Some(alloc) = cx.memory.locate(first, hint) else {
+        return (sort_out_global(cx, env, w, pc, at, total, active), false);
+    };
+    let Some(limit) = alloc.len.checked_sub(u64::from(total)) else {
+        return (sort_out_global(cx, env, w, pc, at, total, active), false);
+    };
+    let mut bad = false;
+    let mut low = 0u64;
+    for l in 0..32 {
+        let on = (active >> l) & 1 != 0;
+        let offset = at[l].wrapping_sub(alloc.base);
+        bad |= on && offset > limit;
+        low |= if on { at[l] } else { 0 };
+    }
+    if !bad && low & u64::from(total - 1) == 0 {
+        return (active, true);
+    }
+    (sort_out_global(cx, env, w, pc, at, total, active), false)
+}
+
+#[inline(never)]
+pub(super) fn sort_out_global(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    at: &Row64,
+    total: u32,
+    active: u32,
+) -> u32 {
+    let (mut outside, mut crooked) = (0u32, 0u32);
+    for l in lanes_of(active) {
+        let mut hint = 0;
+        let inside = cx
+            .memory
+            .locate(at[l], &mut hint)
+            .is_some_and(|a| a.len - (at[l] - a.base) >= u64::from(total));
+        outside |= u32::from(!inside) << l;
+        crooked |= u32::from(inside && !at[l].is_multiple_of(u64::from(total))) << l;
+    }
+    if outside != 0 {
+        let lane = outside.trailing_zeros();
+        let x = at[lane as usize];
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: outside,
+            address: Some(x),
+        };
+        env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(x) {
+            Some(a) => {
+                let offset = x.wrapping_sub(a.base) as i64;
+                let len = a.len;
+                format!("lane {lane} accesses {total} bytes at byte {offset} of an allocation of {len} bytes")
+            }
+            None => format!("lane {lane} accesses {total} bytes of global memory, and nothing is allocated"),
+        });
+    }
+    if crooked != 0 {
+        let lane = crooked.trailing_zeros();
+        let x = at[lane as usize];
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: crooked,
+            address: Some(x),
+        };
+        env.report(cx, FindingKind::Misaligned, site, || {
+            format!("lane {lane} accesses {total} bytes at global address {x:#x}, not a multiple of {total}")
+        });
+    }
+    active & !outside & !crooked
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // an access is that much
+pub(super) fn global(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Access,
+    at: &Row64,
+    active: u32,
+    store: bool,
+) {
+    let (bytes, count) = (u32::from(a.bytes), u32::from(a.count));
+    let total = bytes * count;
+    let (active, together) = check_global(cx, env, w, pc, at, total, active);
+    if active == 0 {
+        return;
+    }
+    if cx.undefined_global || cx.global_shadow.is_some() {
+        observe_global(cx, env, w, pc, at, total, active, store);
+    }
+    let mut hint = env.hints[pc];
+    if together
+        && bytes == 4
+        && a.regs[..count as usize]
+            .iter()
+            .all(|r| r.file == File::R32 && (store || r.row != NONE))
+    {
+        let Some(alloc) = cx
+            .memory
+            .locate(at[active.trailing_zeros() as usize & 31], &mut hint)
+        else {
+            return;
+        };
+        for (e, reg) in a.regs.iter().enumerate().take(count as usize) {
+            let row = &mut w.r32[reg.row as usize];
+            let shift = alloc.base.wrapping_sub(4 * e as u64);
+            for l in lanes_of(active) {
+                if store {
+                    alloc.set_word(at[l].wrapping_sub(shift), row[l]);
+                } else {
+                    row[l] = alloc.word(at[l].wrapping_sub(shift));
+                }
+            }
+        }
+    } else {
+        for l in lanes_of(active) {
+            let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
+                continue;
+            };
+            for (e, reg) in a.regs.iter().enumerate().take(count as usize) {
+                let offset = at[l] - alloc.base + u64::from(e as u32 * bytes);
+                if store {
+                    alloc.store(offset, bytes, get_lane(w, *reg, l));
+                } else {
+                    set_lane(w, *reg, l, alloc.load(offset, bytes), bytes, a.signed);
+                }
+            }
+        }
+    }
+}
+
+/// The optional checks on global memory.
+#[inline(never)]
+#[allow(clippy::too_many_arguments)] // an access is that much
+pub(crate) fn observe_global(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    at: &Row64,
+    total: u32,
+    active: u32,
+    store: bool,
+) {
+    for l in lanes_of(active) {
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(at[l]),
+        };
+        let mut hint = 0;
+        let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
+            continue;
+        };
+        let offset = at[l] - alloc.base;
+        if cx.undefined_global {
+            if store {
+                alloc.mark_written(offset, total);
+            } else if !alloc.is_written(offset, total) {
+                env.report(cx, FindingKind::UndefinedGlobal, site, || {
+                    format!("lane {l} reads {total} bytes at byte {offset} of an allocation, which nothing has written")
+                });
+            }
+        }
+        let block = env.block;
+        let other = cx
+            .global_shadow
+            .as_ref()
+            .and_then(|s| s.access(at[l], total, store, block));
+        if let Some(other) = other {
+            let verb = if store { "writes" } else { "reads" };
+            env.report(cx, FindingKind::GlobalRace, site, || {
+                if other == u64::from(u32::MAX) {
+                    format!("lane {l} {verb} byte {offset} of an allocation, which several other blocks read")
+                } else {
+                    format!("lane {l} {verb} byte {offset} of an allocation, which block number {other} accesses too")
+                }
+            });
+        }
+    }
+}

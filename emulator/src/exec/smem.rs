@@ -1,0 +1,348 @@
+//! Shared-memory accesses: offsets, bounds, wavefronts, the shadow, and the data.
+//!
+//! The common case, all lanes inside, is found by one pass over the offsets; only if something is wrong are the culprits sought and
+//! left out. A store that lanes disagree about (two lanes, one place, different values) shows when each lane reads back what it
+//! stored.
+
+use super::mem::{addresses, get_lane, lanes_of, set_lane};
+use super::warp::Warp;
+use super::{Context, Env, Site};
+use crate::banks::SharedAccess;
+use crate::ir::{Access, Address, NONE, Reg};
+use crate::report::FindingKind;
+use crate::shared::{Conflict, SHARED_BASE, Who};
+use crate::types::File;
+
+/// Offsets in the block's shared window of all lanes; out of range becomes `u32::MAX`, inactive lanes 0.
+#[inline(always)]
+pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, base: u64) -> [u32; 32] {
+    let mut out = [0u32; 32];
+    match a.base {
+        // 32-bit registers are the common case: stay in 32 bits.
+        Some(Reg {
+            file: File::R32,
+            row,
+        }) if base == 0 && i32::try_from(a.offset).is_ok() => {
+            let r = &w.r32[row as usize];
+            let add = (a.offset as u32).wrapping_sub(SHARED_BASE);
+            for l in 0..32 {
+                let on = if (active >> l) & 1 != 0 { u32::MAX } else { 0 };
+                out[l] = r[l].wrapping_add(add) & on;
+            }
+        }
+        _ => {
+            let row = addresses(w, a);
+            for l in 0..32 {
+                let x = row[l]
+                    .wrapping_sub(base)
+                    .wrapping_sub(u64::from(SHARED_BASE));
+                let x = if x >> 32 == 0 { x as u32 } else { u32::MAX };
+                out[l] = if (active >> l) & 1 != 0 { x } else { 0 };
+            }
+        }
+    }
+    out
+}
+
+/// Checks offsets into shared memory: reports lanes out of bounds or misaligned, and returns the lanes that may go on.
+#[inline(always)]
+pub(crate) fn check_shared(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    at: &[u32; 32],
+    bytes: u32,
+    active: u32,
+) -> u32 {
+    let (mut worst, mut low) = (0u32, 0u32);
+    for a in at {
+        worst = worst.max(*a);
+        low |= *a;
+    }
+    let fits = env
+        .shared
+        .size
+        .checked_sub(bytes)
+        .is_some_and(|limit| worst <= limit);
+    if fits && low & (bytes - 1) == 0 {
+        return active;
+    }
+    sort_out_shared(cx, env, w, pc, at, bytes, active)
+}
+
+#[inline(never)]
+pub(super) fn sort_out_shared(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    at: &[u32; 32],
+    bytes: u32,
+    active: u32,
+) -> u32 {
+    let size = env.shared.size;
+    let bad = |test: &dyn Fn(u32) -> bool| {
+        lanes_of(active)
+            .filter(|&l| test(at[l]))
+            .fold(0u32, |m, l| m | 1 << l)
+    };
+    let outside = bad(&|a| u64::from(a) + u64::from(bytes) > u64::from(size));
+    let crooked = bad(&|a| a & (bytes - 1) != 0) & !outside;
+    if outside != 0 {
+        let lane = outside.trailing_zeros();
+        let a = u64::from(at[lane as usize].wrapping_add(SHARED_BASE));
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: outside,
+            address: Some(a),
+        };
+        env.report(cx, FindingKind::OutOfBounds, site, || {
+            let offset = a.wrapping_sub(u64::from(SHARED_BASE)) as u32 as i32;
+            format!("lane {lane} accesses {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
+        });
+    }
+    if crooked != 0 {
+        let lane = crooked.trailing_zeros();
+        let a = u64::from(at[lane as usize].wrapping_add(SHARED_BASE));
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: crooked,
+            address: Some(a),
+        };
+        env.report(cx, FindingKind::Misaligned, site, || {
+            format!("lane {lane} accesses {bytes} bytes at shared address {a:#x}, not a multiple of {bytes}")
+        });
+    }
+    active & !outside & !crooked
+}
+
+/// Counts the wavefronts of a shared access.
+#[inline(always)]
+pub(crate) fn count_wavefronts(
+    env: &mut Env,
+    pc: usize,
+    kind: SharedAccess,
+    at: &[u32; 32],
+    active: u32,
+) {
+    let Some(cache) = env.caches.get_mut(pc) else {
+        return;
+    };
+    let n = cache.count(kind, at, active);
+    let count = &mut env.counts[pc];
+    count.wavefronts += u64::from(n.taken);
+    count.ideal += u64::from(n.ideal);
+    count.max = count.max.max(n.taken);
+    count.min = if count.min == 0 || (n.taken != 0 && n.taken < count.min) {
+        n.taken
+    } else {
+        count.min
+    };
+}
+
+/// Reports a conflict found by the shadow.
+#[cold]
+#[inline(never)]
+pub(crate) fn report_conflict(
+    cx: &Context<'_>,
+    env: &mut Env,
+    who: Who,
+    offset: u32,
+    conflict: Conflict,
+    store: bool,
+) {
+    let address = u64::from(offset) + u64::from(SHARED_BASE);
+    let site = Site {
+        pc: who.pc(),
+        warp: who.warp(),
+        lanes: 1 << who.lane(),
+        address: Some(address),
+    };
+    let verb = if store { "writes" } else { "reads" };
+    let (lane, meta) = (who.lane(), &cx.program.meta);
+    let line = |w: Who| meta.get(w.pc()).map_or(0, |m| m.line);
+    let (kind, text) = match conflict {
+        Conflict::Undefined => (
+            FindingKind::UndefinedShared,
+            format!("lane {lane} {verb} shared byte {offset}, which nothing has written"),
+        ),
+        Conflict::AfterWrite(o) => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, written by warp {} lane {} at line {} with no barrier between",
+                o.warp(),
+                o.lane(),
+                line(o)
+            ),
+        ),
+        Conflict::AfterRead { warp, who: Some(o) } => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, read by warp {warp} at line {} with no barrier between",
+                line(o)
+            ),
+        ),
+        Conflict::AfterRead { warp, who: None } => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, read by warp {warp} with no barrier between"
+            ),
+        ),
+        Conflict::InFlight(o) => (
+            FindingKind::ReadBeforeWait,
+            format!(
+                "lane {lane} {verb} shared byte {offset} before cp.async.wait_group: the copy by warp {} lane {} at line {} is in flight",
+                o.warp(),
+                o.lane(),
+                line(o)
+            ),
+        ),
+        Conflict::NoBarrierAfterWait(o) => (
+            FindingKind::MissingBarrierAfterWait,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, copied by lane {} at line {}, with no barrier after its wait",
+                o.lane(),
+                line(o)
+            ),
+        ),
+    };
+    env.report(cx, kind, site, || text);
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // an access is that much
+pub(super) fn shared(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Access,
+    active: u32,
+    store: bool,
+    window: u64,
+) {
+    let (bytes, count) = (u32::from(a.bytes), u32::from(a.count));
+    let total = bytes * count;
+    let at = shared_offsets(w, a.address, active, window);
+    let active = check_shared(cx, env, w, pc, &at, total, active);
+    if active == 0 {
+        return;
+    }
+    let kind = if store {
+        SharedAccess::Store { bytes: total }
+    } else {
+        SharedAccess::Load { bytes: total }
+    };
+    count_wavefronts(env, pc, kind, &at, active);
+    if let Some(shadow) = &mut env.shadow {
+        let (grain, units) = (shadow.grain, (total >> shadow.grain).max(1));
+        let mut conflict = None;
+        let mut previous = u32::MAX;
+        for lane in lanes_of(active) {
+            if at[lane] == previous && !store {
+                continue;
+            }
+            previous = at[lane];
+            let first = (at[lane] >> grain) as usize;
+            let who = Who::new(pc, w.index, lane as u32);
+            for u in first..first + units as usize {
+                let found = match (store, a.strong) {
+                    (false, false) => shadow.read(u, who),
+                    (false, true) => shadow.read_strong(u, who),
+                    (true, false) => shadow.write(u, who),
+                    (true, true) => shadow.write(u, who.atomic()),
+                };
+                if found.is_some() {
+                    conflict = found.map(|c| (who, (u as u32) << grain, c));
+                }
+            }
+        }
+        if let Some((who, offset, c)) = conflict {
+            report_conflict(cx, env, who, offset, c, store);
+        }
+    }
+    for (e, reg) in a.regs.iter().enumerate().take(count as usize) {
+        if reg.row == NONE && !store {
+            continue;
+        }
+        let step = e as u32 * bytes;
+        match (store, bytes, reg.file) {
+            (false, 4, File::R32) => {
+                let data = &env.shared;
+                let out = &mut w.r32[reg.row as usize];
+                if active == u32::MAX {
+                    for l in 0..32 {
+                        out[l] = data.word(at[l] + step);
+                    }
+                } else {
+                    for l in lanes_of(active) {
+                        out[l] = data.word(at[l] + step);
+                    }
+                }
+            }
+            (true, 4, File::R32) => {
+                let row = &w.r32[reg.row as usize];
+                for l in lanes_of(active) {
+                    env.shared.set_word(at[l] + step, row[l]);
+                }
+            }
+            (false, ..) => {
+                for l in lanes_of(active) {
+                    let v = env.shared.load(at[l] + step, bytes);
+                    set_lane(w, *reg, l, v, bytes, a.signed);
+                }
+            }
+            (true, ..) => {
+                for l in lanes_of(active) {
+                    env.shared.store(at[l] + step, bytes, get_lane(w, *reg, l));
+                }
+            }
+        }
+    }
+    if store && cx.sanitize {
+        check_store(cx, env, w, pc, a, &at, active);
+    }
+}
+
+/// Every lane must find what it stored, or another lane stored something else there.
+#[inline(always)]
+pub(super) fn check_store(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    a: &Access,
+    at: &[u32; 32],
+    active: u32,
+) {
+    let bytes = u32::from(a.bytes);
+    let mut lost = 0u32;
+    for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
+        for l in lanes_of(active) {
+            let mask = if bytes == 8 {
+                u64::MAX
+            } else {
+                (1 << (8 * bytes)) - 1
+            };
+            let differs =
+                env.shared.load(at[l] + e as u32 * bytes, bytes) != get_lane(w, *reg, l) & mask;
+            lost |= u32::from(differs) << l;
+        }
+    }
+    if lost != 0 {
+        let lane = lost.trailing_zeros();
+        let address = u64::from(at[lane as usize]) + u64::from(SHARED_BASE);
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: lost,
+            address: Some(address),
+        };
+        env.report(cx, FindingKind::WriteConflict, site, || {
+            format!("lane {lane} and another lane of the warp store different values to shared address {address:#x}")
+        });
+    }
+}
