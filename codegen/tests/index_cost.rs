@@ -1,6 +1,7 @@
 //! What index code costs: PTX instructions against their budgets, Rust against functions written by hand.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::process::Command;
 
 use layout_codegen::index::targets::program;
@@ -206,8 +207,8 @@ fn rust_output_costs_no_more_than_by_hand() {
         let arguments = ["a", "a, b", "a, b, c"][parameters.matches(':').count() - 1];
         let export =
             format!("#[unsafe(no_mangle)] pub extern \"C\" fn export{i}({parameters}) -> {result}");
-        generated += &format!("{export} {{ f{i}({arguments}) }}\n");
-        by_hand += &format!("{export} {{ {body} }}\n");
+        let _ = writeln!(generated, "{export} {{ f{i}({arguments}) }}");
+        let _ = writeln!(by_hand, "{export} {{ {body} }}");
     }
     let (generated, by_hand) = (assembly(&generated), assembly(&by_hand));
     let (ours, theirs) = (count(&generated), count(&by_hand));

@@ -238,7 +238,7 @@ proptest::proptest! {
     fn any_layout_agrees_on_the_emulator(seed in 1u64..) {
         let mut random = Random(seed);
         let spec = random_spec("offset", &mut random);
-        let case = case(spec, 200, &mut random);
+        let case = case(&spec, 200, &mut random);
         let output = on_emulator(&case);
         check(&[case], &output, "PTX");
     }

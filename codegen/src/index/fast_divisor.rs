@@ -147,3 +147,50 @@ impl Pool {
         Ok(self.clamp(r, 0, hi))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The conditions of the proof above, for a divisor: they are what makes every dividend below 2³¹ right.
+    fn conditions(d: u32) {
+        let by = FastDivisor::new(d).expect("a divisor");
+        let p = 32 + by.shift();
+        let r = (1u128 << p) - u128::from(by.multiplier()) * u128::from(d);
+        assert!(r > 0, "{d}: r = 0");
+        assert!((1u128 << 31) * r <= 1u128 << p, "{d}: r = {r}");
+    }
+
+    #[test]
+    fn the_conditions_hold_for_every_small_divisor_and_around_powers_of_two() {
+        (1..=1 << 16).for_each(conditions);
+        for bit in 16..31 {
+            for d in (1u32 << bit) - 300..(1 << bit) + 300 {
+                conditions(d);
+            }
+        }
+        (FAST_DIVISION_LIMIT - 1000..=FAST_DIVISION_LIMIT).for_each(conditions);
+    }
+
+    #[test]
+    fn quotients_are_exact_on_every_small_pair() {
+        for d in 1..=300 {
+            let by = FastDivisor::new(d).expect("a divisor");
+            for x in 0..=5000 {
+                assert_eq!(by.quotient(x), x / d, "{x} / {d}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        assert!(FastDivisor::new(0).is_err());
+        assert!(FastDivisor::new(FAST_DIVISION_LIMIT + 1).is_err());
+        let mut pool = Pool::new();
+        assert!(pool.run_time_divisor("d", 0).is_err());
+        let d = pool.run_time_divisor("d", 10).expect("a divisor");
+        let (wide, negative) = (pool.var("x", 0, 1 << 31, 0), pool.var("y", -1, 5, 0));
+        assert!(pool.div_fast(wide, d).is_err());
+        assert!(pool.rem_fast(negative, d).is_err());
+    }
+}

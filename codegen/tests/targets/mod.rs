@@ -56,8 +56,8 @@ fn values(lo: i64, hi: i64, most: usize, random: &mut Random) -> Vec<i64> {
 }
 
 /// `spec` over its whole domain if that has at most `most` points in each parameter, else over a sample with its corners.
-pub(crate) fn case(spec: IndexSpec, most: usize, random: &mut Random) -> Case {
-    let made = program(&spec).unwrap_or_else(|e| panic!("{}: {e}", spec.layout));
+pub(crate) fn case(spec: &IndexSpec, most: usize, random: &mut Random) -> Case {
+    let made = program(spec).unwrap_or_else(|e| panic!("{}: {e}", spec.layout));
     let parameters = made.parameters().to_vec();
     let coordinates = spec.coordinates.len();
     let mut points: Vec<Vec<i64>> = vec![Vec::new()];
@@ -264,7 +264,72 @@ pub(crate) fn cases(n: usize) -> Vec<Case> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut all = chosen();
     all.extend((0..n).map(|i| random_spec(&format!("random{i}"), &mut random)));
-    all.into_iter().map(|s| case(s, 300, &mut random)).collect()
+    let mut all: Vec<Case> = all.iter().map(|s| case(s, 300, &mut random)).collect();
+    all.extend(fast_divisions(&mut random));
+    all
+}
+
+/// Quotient and remainder by a divisor that is known only at run time, the host's numbers as parameters.
+fn fast_divisions(random: &mut Random) -> [Case; 2] {
+    let most = i64::from(FAST_DIVISION_LIMIT);
+    let mut points = Vec::new();
+    let mut expected = [Vec::new(), Vec::new()];
+    let mut divisors = vec![1, 2, 3, 5, 7, 48, 641, 65_535, 65_536, most - 1, most];
+    divisors.extend((0..30).map(|bit| (1 << bit) + 1));
+    divisors.extend((0..200).map(|_| 1 + random.below(1 << 31) as i64 % most));
+    for d in divisors {
+        let by = FastDivisor::new(d as u32).expect("a divisor");
+        let mut dividends = vec![0, 1, most - 1, most];
+        for _ in 0..30 {
+            let q = random.below((most / d + 1) as u64) as i64 * d;
+            dividends.extend([q - 1, q, q + d - 1]);
+            dividends.push(random.below(1 << 31) as i64);
+        }
+        for x in dividends.into_iter().filter(|x| (0..=most).contains(x)) {
+            points.push(vec![x, d, by.multiplier().into(), by.shift().into()]);
+            expected[0].push(x / d);
+            expected[1].push(x % d);
+            assert_eq!(i64::from(by.quotient(x as u32)), x / d, "{x} / {d}");
+        }
+    }
+    let make = |name: &str, remainder: bool, expected: Vec<i64>| {
+        let mut pool = Pool::new();
+        let x = pool.var("x", 0, most, 0);
+        let d = pool
+            .run_time_divisor("d", FAST_DIVISION_LIMIT)
+            .expect("a divisor");
+        let e = if remainder {
+            pool.rem_fast(x, d)
+        } else {
+            pool.div_fast(x, d)
+        };
+        let parameter = |name: &str, lo, hi| Parameter {
+            name: name.to_owned(),
+            ty: Ty::U32,
+            lo,
+            hi,
+        };
+        let parameters = vec![
+            parameter("x", 0, most),
+            parameter("d", 1, most),
+            parameter("d_multiplier", 0, u32::MAX.into()),
+            parameter("d_shift", 0, 30),
+        ];
+        let e = e.expect("in range");
+        let program = program_of(&mut pool, e, name, "Fast division.", parameters, Ty::U32);
+        Case {
+            name: name.to_owned(),
+            about: "fast division".to_owned(),
+            program: program.expect("a program"),
+            points: points.clone(),
+            expected,
+        }
+    };
+    let [quotients, remainders] = expected;
+    [
+        make("fast_quotient", false, quotients),
+        make("fast_remainder", true, remainders),
+    ]
 }
 
 /// Every coordinate of every point, for a program that reads its input.
