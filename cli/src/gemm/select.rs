@@ -101,6 +101,11 @@ pub(crate) fn plan(
     let mut fitting: Vec<_> = plans()
         .into_iter()
         .filter(|p| p.data_type() == data_type && p.min_arch() <= arch)
+        .filter(|p| match p.launch(problem) {
+            Ok(Some(launch)) => launch.shared_bytes <= arch.shared_limit(),
+            // Nothing to launch, or a refusal that says more than its absence here would.
+            Ok(None) | Err(_) => true,
+        })
         .collect();
     fitting.sort_by_key(|p| std::cmp::Reverse(p.tile().0 * p.tile().1));
     let blocks = |p: &dyn Plan| {

@@ -310,6 +310,14 @@ impl Plan for MmaPlan {
                 needs: self.min_arch(),
             });
         }
+        let needs = self.shared_bytes(&self.maps(operands)?) as u32;
+        if needs > arch.shared_limit() {
+            return Err(PlanError::SharedMemory {
+                plan: self.name(),
+                needs,
+                arch,
+            });
+        }
         let proof = self.prove(operands)?;
         kernel::emit(*self, operands, arch, proof)
     }

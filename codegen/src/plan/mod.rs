@@ -83,6 +83,16 @@ impl Arch {
         Arch(120),
     ];
 
+    /// Bytes of shared memory that a block can have (CUDA C++ Programming Guide, technical specifications by compute capability).
+    pub const fn shared_limit(self) -> u32 {
+        1024 * match self.0 {
+            ..80 => 64,
+            80 => 163,
+            90 | 100 => 227,
+            _ => 99,
+        }
+    }
+
     /// The lowest PTX version that knows this architecture (PTX ISA, release history of the targets).
     pub fn ptx_version(self) -> &'static str {
         match self.0 {
@@ -132,6 +142,15 @@ pub enum PlanError {
         /// The first that serves.
         needs: Arch,
     },
+    /// A block of the plan needs more shared memory than the architecture has.
+    SharedMemory {
+        /// The plan.
+        plan: String,
+        /// Bytes that it needs.
+        needs: u32,
+        /// What was asked for.
+        arch: Arch,
+    },
     /// The plan computes in other types.
     WrongType {
         /// The plan.
@@ -161,6 +180,7 @@ impl PlanError {
             Self::UnknownPlan { .. } => "unknown_plan",
             Self::UnknownArch(_) => "unknown_arch",
             Self::ArchTooOld { .. } => "arch_too_old",
+            Self::SharedMemory { .. } => "shared_memory",
             Self::WrongType { .. } => "wrong_type",
             Self::Problem(e) => e.code(),
             Self::Refused(_) => "not_proven",
@@ -194,6 +214,11 @@ impl fmt::Display for PlanError {
                     "plan {plan} needs {needs} or later, and {asked} was asked for"
                 )
             }
+            Self::SharedMemory { plan, needs, arch } => write!(
+                f,
+                "plan {plan} needs {needs} bytes of shared memory a block, and {arch} has {}; take a smaller tile",
+                arch.shared_limit()
+            ),
             Self::WrongType {
                 plan,
                 asked,
