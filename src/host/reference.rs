@@ -69,7 +69,7 @@ const LAMBDA: f64 = 8.0;
 /// * tensor cores cut the sum of each instruction off instead of rounding it, and what is cut off has one sign: at most one unit
 ///   in the last place, 2u, for every four products (the fewest that an instruction adds at once): `k/4·2u` (not for f64, which rounds);
 /// * operands: tf32 rounds both factors of each product to 11 bits: `2·2⁻¹¹`;
-/// * the result: one rounding to C's type.
+/// * the result: one rounding to C's type. (Where that is subnormal, half its spacing is taken off the difference first.)
 ///
 /// Integers are exact.
 pub fn tolerance(data_type: DataType, k: u64) -> f64 {
@@ -143,6 +143,7 @@ pub fn check(
         let magnitude = product(problem, absolute(&a), absolute(&b))?;
         (product(problem, a, b)?, magnitude)
     };
+    let underflow = result.element.underflow();
     let (mut max_abs_err, mut max_rel_err) = (0.0_f64, 0.0_f64);
     let rows = if result.cols == 0 { 0 } else { result.rows };
     for r in 0..rows {
@@ -156,9 +157,11 @@ pub fn check(
             let expected = alpha * sum[i] + old;
             let scale = alpha.abs() * magnitude[i] + old.abs();
             let difference = (result.at(r, c) - expected).abs();
-            let relative = match (difference, scale) {
+            // Below the smallest normal number, rounding to C's type is not relative to anything.
+            let relative = match ((difference - underflow).max(0.0), scale) {
+                (rest, _) if difference.is_nan() => rest + f64::NAN,
                 (0.0, _) => 0.0,
-                _ => difference / scale,
+                (rest, _) => rest / scale,
             };
             // A NaN anywhere is an infinite error.
             max_abs_err = if difference.is_nan() {

@@ -86,9 +86,10 @@ impl MmaPlan {
         let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
         let accumulators = wm * wn / 32 * maps.atom.c_type.bits() / 32;
         // A multiprocessor has 65,536 registers; f64 fragments take twice the registers of others.
-        // 8-bit floats are widened to f16 where the hardware does not multiply them, which takes registers too.
-        let float8 = matches!(self.data_type, DataType::E4m3 | DataType::E5m2);
-        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || float8;
+        // 8-bit operands are put together from single bytes where k is not contiguous, and 8-bit floats are widened to f16 where the
+        // hardware does not multiply them: both take registers.
+        let bytes = self.data_type.bytes() == 1;
+        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes;
         let by_registers = if heavy { 256 } else { 512 } / self.thread_count();
         by_registers.max(1)
     }

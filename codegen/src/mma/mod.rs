@@ -1,7 +1,7 @@
 //! The portable tensor-core family: `mma.sync`, `ldmatrix`, `cp.async`.
 //!
 //! A plan is a type, a tile, a grid of warps and a number of stages; everything else follows. The shared layouts are derived from the
-//! accesses ([`operand`]), the fragments come from the atom of the type, and [`kernel`] strings them together:
+//! accesses ([`operand`]), the fragments come from the atom of the type, and the kernel strings them together:
 //!
 //! ```text
 //! cp.async: global -> stage s+stages-1     (16 bytes at a time, zeros outside)
@@ -74,7 +74,6 @@ const fn plan(
 /// The plans that are listed.
 pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F16, (128, 256), 64, (2, 4), 3, 80),
-    plan(DataType::F16, (128, 256), 32, (2, 4), 4, 80),
     plan(DataType::F16, (256, 128), 64, (4, 2), 3, 80),
     plan(DataType::F16, (128, 128), 64, (2, 2), 3, 80),
     plan(DataType::F16, (128, 128), 32, (2, 2), 4, 80),
@@ -87,7 +86,7 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::Tf32, (128, 128), 32, (2, 2), 3, 80),
     plan(DataType::Tf32, (128, 128), 16, (2, 2), 4, 80),
     plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
-    plan(DataType::S8, (128, 128), 64, (2, 2), 4, 80),
+    plan(DataType::S8, (128, 128), 64, (2, 4), 4, 80),
     plan(DataType::S8, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::E4m3, (128, 128), 64, (2, 4), 4, 89),
     plan(DataType::E4m3, (64, 64), 64, (2, 2), 4, 89),

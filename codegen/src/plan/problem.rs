@@ -106,6 +106,21 @@ impl Element {
         matches!(self, Element::S8 | Element::S32)
     }
 
+    /// The largest error of rounding a number below the smallest normal one to this type: half the spacing of subnormal numbers; 0 for
+    /// integers.
+    pub fn underflow(self) -> f64 {
+        let exponent = match self {
+            Element::F32 => 150,
+            Element::F16 => 25,
+            Element::Bf16 => 134,
+            Element::E4m3 => 10,
+            Element::E5m2 => 17,
+            // Half of 2^-1074 is no f64 itself.
+            Element::F64 | Element::S8 | Element::S32 => return 0.0,
+        };
+        f64::powi(0.5, exponent)
+    }
+
     /// The largest relative error of rounding a number to this type; 0 for integers.
     pub fn unit_roundoff(self) -> f64 {
         let bits = match self {

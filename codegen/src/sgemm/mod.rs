@@ -3,7 +3,7 @@
 //! The maps are those of the maxas SGEMM walk-through (NervanaSystems/maxas, wiki): 8×8 elements of C a thread as four 4×4 blocks,
 //! a k step of 8, shared memory doubled by one exclusive or, and lane maps chosen so that the pair rule of 16-byte loads
 //! halves the shared-memory traffic. There they are bit formulas; here each is a layout made by composition in [`maps`],
-//! and the kernel in [`kernel`] has no other source of addresses.
+//! and the kernel has no other source of addresses.
 //!
 //! maxas is column-major; our operands are row-major, which is the same computation of Cᵀ. So the operand along x (columns of
 //! C, contiguous) is B, and the operand along y (rows of C) is A.
