@@ -1,7 +1,6 @@
 use tilewright::kernel;
 
 fn main() {
-    kernel!(plan = "sgemm-maxas-127", trans = nn, arch = sm_90);
     kernel!(plan = "sgemm-maxas-128", trans = nm, arch = sm_90);
     kernel!(plan = "sgemm-maxas-128", trans = nn, arch = sm_91);
     kernel!(plan = "sgemm-maxas-128", trans = nn);
