@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`, one line each in [`test`].
+//! The steps of `cargo xtask test`, one line each in the function `test`.
 //!
 //! A step is a `cargo` command. All of them run, also after a failure, so that one run shows everything there is to mend;
 //! the summary counts them. The tests get the assembler through `PTXAS`; with `--no-ptxas` they get
