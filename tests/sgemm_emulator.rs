@@ -175,6 +175,9 @@ fn on_buffers(
             ArgumentValue::C => Arg::Ptr(c),
             ArgumentValue::Int(v) => Arg::U32(v as u32),
             ArgumentValue::Float(v) => Arg::F32(v as f32),
+            ArgumentValue::Bias | ArgumentValue::Workspace(_) => {
+                unreachable!("{plan} has no such parameter")
+            }
         });
     let config = Launch {
         grid: launch.grid,

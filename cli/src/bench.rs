@@ -28,6 +28,8 @@ pub(crate) struct BenchArgs {
     /// Plans: auto, or names that `tilewright plans` lists
     #[arg(long, value_delimiter = ',', default_value = "auto")]
     plan: Vec<String>,
+    #[command(flatten)]
+    schedule: select::ScheduleArgs,
     /// Times taken of each
     #[arg(long, default_value_t = 20)]
     repeats: usize,
@@ -88,7 +90,7 @@ fn bench(args: &BenchArgs) -> Outcome {
                     .map_err(|e: ProblemError| CliError::usage(e.code(), e.to_string()))?;
                 let problem = Gemm::packed(m, n, k, operands);
                 for plan in &args.plan {
-                    let plan = select::plan(plan, data_type, &problem, arch)?;
+                    let plan = select::plan(plan, args.schedule, data_type, &problem, arch)?;
                     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
                     let kernel = plan.emit(operands, arch).map_err(refused)?;
                     let options = TimeOptions {

@@ -73,7 +73,7 @@ enum Yardstick {
 fn yardstick(data_type: DataType) -> Yardstick {
     Yardstick::Cublas(match data_type {
         DataType::F32 => GemmTypes::F32,
-        DataType::F16 => GemmTypes::F16,
+        DataType::F16 | DataType::F16Acc16 => GemmTypes::F16,
         DataType::Bf16 => GemmTypes::BF16,
         DataType::Tf32 => GemmTypes::TF32,
         DataType::F64 => GemmTypes::F64,

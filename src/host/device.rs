@@ -118,6 +118,8 @@ pub(crate) fn device_arguments(launch: &Launch, [a, b, c]: [u64; 3]) -> Vec<Arg>
             (ArgumentValue::A, _) => Arg::Ptr(a),
             (ArgumentValue::B, _) => Arg::Ptr(b),
             (ArgumentValue::C, _) => Arg::Ptr(c),
+            (ArgumentValue::Bias, _) => Arg::Ptr(0),
+            (ArgumentValue::Workspace(offset), _) => Arg::Ptr(offset),
             (ArgumentValue::Int(v), ParamKind::U64) => Arg::U64(v),
             (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
             (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),

@@ -60,6 +60,7 @@ impl Random {
             ldc: self.leading_dimension(n),
             alpha: self.scalar(),
             beta: self.scalar(),
+            ..Gemm::packed(m, n, k, operands)
         }
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct GemmArgs {
     /// The plan: auto, or a name that `tilewright plans` lists
     #[arg(long, default_value = "auto")]
     plan: String,
+    #[command(flatten)]
+    schedule: select::ScheduleArgs,
     /// The architecture to generate for: auto, or one such as `sm_80`
     #[arg(long, default_value = "auto")]
     arch: String,
@@ -117,7 +119,7 @@ fn gemm(args: &GemmArgs) -> Outcome {
     let problem = args.problem()?;
     let gpu = select::gpu(args.on)?;
     let arch = select::arch(&args.arch, gpu.as_ref())?;
-    let plan = select::plan(&args.plan, data_type, &problem, arch)?;
+    let plan = select::plan(&args.plan, args.schedule, data_type, &problem, arch)?;
     let refused = |e: tilewright::codegen::plan::PlanError| CliError::new(e.code(), e.to_string());
 
     // The proof comes first: a plan that does not prove is not emitted.

@@ -251,6 +251,8 @@ fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
                 ArgumentValue::A => matrix(problem.stored_a().0, problem.stored_a().1, problem.lda),
                 ArgumentValue::B => matrix(problem.stored_b().0, problem.stored_b().1, problem.ldb),
                 ArgumentValue::C => matrix(problem.m, problem.n, problem.ldc),
+                ArgumentValue::Bias => json!({"elements": problem.m.max(problem.n)}),
+                ArgumentValue::Workspace(offset) => json!({"workspace": offset}),
                 ArgumentValue::Int(v) => json!(v),
                 ArgumentValue::Float(v) => json!(v),
             };

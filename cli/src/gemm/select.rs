@@ -1,7 +1,9 @@
 //! What `auto` means: the device, the architecture and the plan.
 
-use clap::ValueEnum;
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan, plan_named, plans};
+use clap::{Args, ValueEnum};
+use tilewright::codegen::plan::{
+    Arch, DataType, Gemm, Plan, PlanError, Schedule, plan_named, plans,
+};
 use tilewright::gpu::Gpu;
 
 use crate::error::CliError;
@@ -15,6 +17,17 @@ pub(crate) enum Device {
     Gpu,
     /// The CPU
     Emulator,
+}
+
+/// What a plan leaves open; what is not given is chosen.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct ScheduleArgs {
+    /// Split the sums into this many parts, added by a second kernel (chosen by default)
+    #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) split: Option<u32>,
+    /// Copy operands with odd rows to aligned ones first (chosen by default)
+    #[arg(long, num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) pack: Option<bool>,
 }
 
 /// The GPU to run on; none means the emulator.
@@ -79,8 +92,24 @@ pub(crate) fn arch(name: &str, gpu: Option<&Gpu>) -> Result<Arch, CliError> {
 /// Blocks that fill a large GPU: fewer tiles than this, and smaller tiles are the better choice.
 const MANY_BLOCKS: u64 = 132;
 
-/// The plan of a name; `auto` takes the largest tile that still makes enough blocks.
+/// The plan of a name, adapted to the problem; `auto` takes the largest tile that still makes enough blocks.
 pub(crate) fn plan(
+    name: &str,
+    schedule: ScheduleArgs,
+    data_type: DataType,
+    problem: &Gemm,
+    arch: Arch,
+) -> Result<Box<dyn Plan>, CliError> {
+    let plan = unadapted(name, data_type, problem, arch)?;
+    let schedule = Schedule {
+        split: schedule.split.unwrap_or(1),
+        pack: schedule.pack.unwrap_or(false),
+    };
+    plan.adapt(problem, schedule)
+        .map_err(|e: PlanError| CliError::new(e.code(), e.to_string()))
+}
+
+fn unadapted(
     name: &str,
     data_type: DataType,
     problem: &Gemm,

@@ -826,7 +826,7 @@ impl Gemm<'_> {
         let col = [across, c]
             .into_iter()
             .fold(self.col0, |s, e| pool.add(s, e));
-        let c_bytes = i64::from(self.plan.data_type.c_bytes());
+        let c_bytes = i64::from(self.plan.data_type.result().bytes());
         let unit = |r: i64, c: i64| Layout::flat(&[1, 1], &[c_bytes * r, c_bytes * c]);
         let terms = [(None, unit(0, 1)?), (Some(self.ldc), unit(1, 0)?)];
         let corner = combined_index(pool, &terms, &[row, col])?;
@@ -976,7 +976,7 @@ impl Gemm<'_> {
             let bytes = self
                 .k
                 .pool
-                .constant(j as i64 * i64::from(self.plan.data_type.c_bytes()));
+                .constant(j as i64 * i64::from(self.plan.data_type.result().bytes()));
             let at = self.k.offset(target, bytes).unwrap_or(target);
             let narrow = matches!(self.plan.data_type, DataType::F16 | DataType::Bf16);
             if narrow {

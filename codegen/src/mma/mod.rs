@@ -12,20 +12,20 @@
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
-mod epilogue;
 mod kernel;
 pub mod operand;
+mod staging;
 
 use layout_core::Layout;
 use layout_core::atoms::{self, MmaAtom};
 
 use crate::plan::{
     Arch, Argument, DataType, Emitted, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Proof, Refusal, Trans, prove_bijection,
+    PlanError, ProblemError, Proof, Refusal, Schedule, Trans, prove_bijection,
 };
 use crate::ptx::ParamKind;
-use epilogue::Staging;
 use operand::{OperandMaps, Read};
+use staging::Staging;
 
 /// Bytes of one copy: always 16.
 const COPY_BYTES: i64 = 16;
@@ -112,6 +112,7 @@ impl MmaPlan {
     fn atom(&self) -> MmaAtom {
         match self.data_type {
             DataType::F16 => atoms::MMA_M16N8K16_F16,
+            DataType::F16Acc16 => atoms::MMA_M16N8K16_F16_F16,
             DataType::Bf16 => atoms::MMA_M16N8K16_BF16,
             DataType::Tf32 | DataType::F32 => atoms::MMA_M16N8K8_TF32,
             DataType::S8 => atoms::MMA_M16N8K32_S8,
@@ -147,7 +148,7 @@ impl MmaPlan {
         let staging = Staging::new(
             &atom,
             self.tile.1 / self.warps.1,
-            self.data_type.c_bytes().into(),
+            self.data_type.result().bytes().into(),
         )?;
         Ok(Maps {
             atom,
@@ -321,12 +322,17 @@ impl Plan for MmaPlan {
         kernel::emit(*self, operands, arch, proof)
     }
 
+    fn adapt(&self, problem: &Gemm, _: Schedule) -> Result<Box<dyn Plan>, PlanError> {
+        self.serves(problem)?;
+        Ok(Box::new(*self))
+    }
+
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         problem.validate(LIMIT)?;
         if self.data_type == DataType::S8 {
             problem.integral()?;
         }
-        problem.aligned(self.data_type)?;
+        self.serves(problem)?;
         if problem.m == 0 || problem.n == 0 {
             return Ok(None);
         }
@@ -336,7 +342,7 @@ impl Plan for MmaPlan {
         );
         let group = GROUP.min(m);
         if n > 65_535 || m.div_ceil(group) > 65_535 {
-            return Err(crate::plan::ProblemError::TooLarge {
+            return Err(ProblemError::TooLarge {
                 name: "n",
                 value: problem.n,
                 limit: 65_535 * self.tile.1 as u64,
@@ -354,14 +360,31 @@ impl Plan for MmaPlan {
                 })
             })
             .collect();
-        Ok(Some(Launch {
-            kernel: kernel::entry_name(*self, problem.operands),
-            grid: [group as u32, n as u32, m.div_ceil(group) as u32],
-            block: [self.threads(), 1, 1],
-            cluster: [1, 1, 1],
-            shared_bytes: self.shared_bytes(&maps) as u32,
+        Ok(Some(Launch::single(
+            kernel::entry_name(*self, problem.operands),
+            [group as u32, n as u32, m.div_ceil(group) as u32],
+            self.threads(),
+            self.shared_bytes(&maps) as u32,
             arguments,
-        }))
+        )))
+    }
+}
+
+impl MmaPlan {
+    fn serves(&self, problem: &Gemm) -> Result<(), PlanError> {
+        problem.placed(self.data_type)?;
+        let widths = problem.widths(self.data_type);
+        for (matrix, bytes) in ["A", "B"].into_iter().zip(widths) {
+            if bytes < 16 {
+                return Err(ProblemError::Unaligned {
+                    matrix,
+                    bytes,
+                    copies: 16,
+                }
+                .into());
+            }
+        }
+        Ok(())
     }
 }
 

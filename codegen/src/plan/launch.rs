@@ -3,7 +3,7 @@
 use super::problem::Gemm;
 use crate::ptx::ParamKind;
 
-/// Grid, block and parameters of one launch.
+/// Grid, block and parameters of one launch, with the launches that must come before and after it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Launch {
     /// The entry's name.
@@ -18,6 +18,12 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// The arguments, in the order of the parameters.
     pub arguments: Vec<Argument>,
+    /// Launches of other kernels of the same module that come first, in order, such as copies of operands to aligned rows.
+    pub before: Vec<Launch>,
+    /// Launches that follow, in order, such as the sum of partial sums.
+    pub after: Vec<Launch>,
+    /// Bytes of device memory that the launches pass data through, aligned to 256; what is in it does not matter.
+    pub workspace_bytes: u64,
 }
 
 /// One argument.
@@ -40,6 +46,10 @@ pub enum ArgumentValue {
     B,
     /// The address of matrix C, read (unless β = 0) and written.
     C,
+    /// The address of the bias: m elements (by row) or n (by column) of C's type.
+    Bias,
+    /// The address of the workspace plus so many bytes.
+    Workspace(u64),
     /// An unsigned integer.
     Int(u64),
     /// A floating-point number.
@@ -47,12 +57,39 @@ pub enum ArgumentValue {
 }
 
 impl Launch {
+    /// All launches in order: those before, this one, those after.
+    pub fn sequence(&self) -> impl Iterator<Item = &Launch> {
+        self.before.iter().chain([self]).chain(&self.after)
+    }
+
+    /// A launch of one kernel, without a cluster, that needs no other.
+    pub(crate) fn single(
+        kernel: String,
+        grid: [u32; 3],
+        threads: u32,
+        shared_bytes: u32,
+        arguments: Vec<Argument>,
+    ) -> Self {
+        Self {
+            kernel,
+            grid,
+            block: [threads, 1, 1],
+            cluster: [1, 1, 1],
+            shared_bytes,
+            arguments,
+            before: Vec::new(),
+            after: Vec::new(),
+            workspace_bytes: 0,
+        }
+    }
+
     /// The value of each parameter that GEMM kernels have, by name.
     pub(crate) fn gemm_argument(problem: &Gemm, name: &str) -> Option<ArgumentValue> {
         Some(match name {
             "A" => ArgumentValue::A,
             "B" => ArgumentValue::B,
             "C" => ArgumentValue::C,
+            "bias" => ArgumentValue::Bias,
             "m" => ArgumentValue::Int(problem.m),
             "n" => ArgumentValue::Int(problem.n),
             "k" => ArgumentValue::Int(problem.k),
@@ -61,6 +98,9 @@ impl Launch {
             "ldc" => ArgumentValue::Int(problem.ldc),
             "alpha" => ArgumentValue::Float(problem.alpha),
             "beta" => ArgumentValue::Float(problem.beta),
+            "strideA" => ArgumentValue::Int(problem.batch.strides[0]),
+            "strideB" => ArgumentValue::Int(problem.batch.strides[1]),
+            "strideC" => ArgumentValue::Int(problem.batch.strides[2]),
             _ => return None,
         })
     }

@@ -8,6 +8,8 @@
 //! [`Plan::prove`] does. The launch contract is complete: any host program can launch the file with it.
 
 mod compiled;
+mod element;
+mod epilogue;
 mod launch;
 mod obligation;
 mod problem;
@@ -15,11 +17,13 @@ mod problem;
 use std::fmt;
 
 pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
+pub use element::{DataType, Element};
+pub use epilogue::{Activation, Bias, Epilogue, GELU};
 pub use launch::{Argument, ArgumentValue, Launch};
 pub use obligation::{
     AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
 };
-pub use problem::{DataType, Element, Gemm, Operands, ProblemError, Trans};
+pub use problem::{Alignment, Batch, Gemm, Operands, ProblemError, Trans};
 
 /// A layout of a plan, with what it means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -160,6 +164,15 @@ pub enum PlanError {
         /// What it serves.
         serves: DataType,
     },
+    /// The plan has no kernel for what the problem asks for.
+    Unsupported {
+        /// The plan.
+        plan: String,
+        /// What it does not do.
+        what: String,
+        /// What would work.
+        instead: String,
+    },
     /// The problem itself is not valid, or larger than the kernel's counters.
     Problem(ProblemError),
     /// An obligation could not be discharged: the plan is not emitted.
@@ -182,6 +195,7 @@ impl PlanError {
             Self::ArchTooOld { .. } => "arch_too_old",
             Self::SharedMemory { .. } => "shared_memory",
             Self::WrongType { .. } => "wrong_type",
+            Self::Unsupported { .. } => "unsupported",
             Self::Problem(e) => e.code(),
             Self::Refused(_) => "not_proven",
             Self::GridNotConstant { .. } => "grid_not_constant",
@@ -224,6 +238,11 @@ impl fmt::Display for PlanError {
                 asked,
                 serves,
             } => write!(f, "plan {plan} computes in {serves}, not in {asked}"),
+            Self::Unsupported {
+                plan,
+                what,
+                instead,
+            } => write!(f, "plan {plan} has no kernel for {what}: {instead}"),
             Self::Problem(e) => e.fmt(f),
             Self::Refused(e) => e.fmt(f),
             Self::GridNotConstant { plan } => write!(
@@ -255,6 +274,26 @@ impl From<Refusal> for PlanError {
     }
 }
 
+/// What a plan leaves open beside its tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Schedule {
+    /// Into how many parts the sums are split: their partial sums go through memory and are added by a second kernel (split-K). Fewer are
+    /// taken if there are not as many tiles along k.
+    pub split: u32,
+    /// Whether operands whose rows are aligned to less than 4 bytes are first copied to aligned rows by kernels of their own, rather
+    /// than put together from single elements by the product's kernel.
+    pub pack: bool,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            split: 1,
+            pack: false,
+        }
+    }
+}
+
 /// A kernel family: layouts, proof, text, launch.
 pub trait Plan: Send + Sync {
     /// Its name, as `--plan` takes it.
@@ -271,6 +310,14 @@ pub trait Plan: Send + Sync {
 
     /// Threads of a block.
     fn threads(&self) -> u32;
+
+    /// The plan for one problem: with copies as wide as its alignment allows, its type of C, its epilogue, its batch, and the given
+    /// schedule. Only the adapted plan's kernel serves the problem; [`Plan::launch`] of another refuses it by name.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Unsupported`] with what would work, or what is wrong with the problem.
+    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError>;
 
     /// Its layouts for one choice of transposes.
     ///

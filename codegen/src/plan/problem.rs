@@ -1,155 +1,8 @@
-//! The problem: C ← α·op(A)·op(B) + β·C with row-major operands.
+//! The problem: C ← activation(α·op(A)·op(B) + β·C + bias) with row-major operands, once or for a batch of matrices.
 
 use std::fmt;
 
-/// Element types of A and B, with the type of C that goes with them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DataType {
-    /// IEEE binary32 by fused multiply-add.
-    F32,
-    /// IEEE binary16, accumulated in f32; C is f16.
-    F16,
-    /// bfloat16, accumulated in f32; C is bf16.
-    Bf16,
-    /// f32 in memory, multiplied with 10 bits of mantissa, accumulated in f32.
-    Tf32,
-    /// IEEE binary64.
-    F64,
-    /// 8-bit integers, accumulated in 32-bit integers.
-    S8,
-    /// 8-bit floats with 4 bits of exponent, accumulated in f32; C is f32.
-    E4m3,
-    /// 8-bit floats with 5 bits of exponent, accumulated in f32; C is f32.
-    E5m2,
-}
-
-impl DataType {
-    /// Every type.
-    pub const ALL: [DataType; 8] = [
-        DataType::F32,
-        DataType::F16,
-        DataType::Bf16,
-        DataType::Tf32,
-        DataType::F64,
-        DataType::S8,
-        DataType::E4m3,
-        DataType::E5m2,
-    ];
-
-    /// The element type of A and B in memory.
-    pub fn operand(self) -> Element {
-        match self {
-            DataType::F32 | DataType::Tf32 => Element::F32,
-            DataType::F16 => Element::F16,
-            DataType::Bf16 => Element::Bf16,
-            DataType::F64 => Element::F64,
-            DataType::S8 => Element::S8,
-            DataType::E4m3 => Element::E4m3,
-            DataType::E5m2 => Element::E5m2,
-        }
-    }
-
-    /// The element type of C in memory.
-    pub fn result(self) -> Element {
-        match self {
-            DataType::S8 => Element::S32,
-            DataType::E4m3 | DataType::E5m2 => Element::F32,
-            other => other.operand(),
-        }
-    }
-
-    /// Bytes of an element of A and B.
-    pub fn bytes(self) -> u32 {
-        self.operand().bytes()
-    }
-
-    /// Bytes of an element of C.
-    pub fn c_bytes(self) -> u32 {
-        self.result().bytes()
-    }
-}
-
-/// A type of matrix elements in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Element {
-    /// IEEE binary32.
-    F32,
-    /// IEEE binary16.
-    F16,
-    /// bfloat16.
-    Bf16,
-    /// IEEE binary64.
-    F64,
-    /// 8-bit integer.
-    S8,
-    /// 32-bit integer.
-    S32,
-    /// 8-bit float, 4 bits of exponent.
-    E4m3,
-    /// 8-bit float, 5 bits of exponent.
-    E5m2,
-}
-
-impl Element {
-    /// Bytes of an element.
-    pub fn bytes(self) -> u32 {
-        match self {
-            Element::F64 => 8,
-            Element::F32 | Element::S32 => 4,
-            Element::F16 | Element::Bf16 => 2,
-            Element::S8 | Element::E4m3 | Element::E5m2 => 1,
-        }
-    }
-
-    /// True for integers.
-    pub fn is_integer(self) -> bool {
-        matches!(self, Element::S8 | Element::S32)
-    }
-
-    /// The largest error of rounding a number below the smallest normal one to this type: half the spacing of subnormal numbers; 0 for
-    /// integers.
-    pub fn underflow(self) -> f64 {
-        let exponent = match self {
-            Element::F32 => 150,
-            Element::F16 => 25,
-            Element::Bf16 => 134,
-            Element::E4m3 => 10,
-            Element::E5m2 => 17,
-            // Half of 2^-1074 is no f64 itself.
-            Element::F64 | Element::S8 | Element::S32 => return 0.0,
-        };
-        f64::powi(0.5, exponent)
-    }
-
-    /// The largest relative error of rounding a number to this type; 0 for integers.
-    pub fn unit_roundoff(self) -> f64 {
-        let bits = match self {
-            Element::F64 => 53,
-            Element::F32 => 24,
-            Element::F16 => 11,
-            Element::Bf16 => 8,
-            Element::E4m3 => 4,
-            Element::E5m2 => 3,
-            Element::S8 | Element::S32 => return 0.0,
-        };
-        f64::powi(0.5, bits)
-    }
-}
-
-impl fmt::Display for DataType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DataType::F32 => "f32",
-            DataType::F16 => "f16",
-            DataType::Bf16 => "bf16",
-            DataType::Tf32 => "tf32",
-            DataType::F64 => "f64",
-            DataType::S8 => "s8",
-            DataType::E4m3 => "e4m3",
-            DataType::E5m2 => "e5m2",
-        })
-    }
-}
+use super::{DataType, Element, Epilogue};
 
 /// Whether an operand is used as it lies in memory or transposed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -230,6 +83,51 @@ pub struct Gemm {
     pub alpha: f64,
     /// β
     pub beta: f64,
+    /// The element type of C; none for the one that goes with A and B.
+    pub output: Option<Element>,
+    /// Bias and activation.
+    pub epilogue: Epilogue,
+    /// How many products, and how far apart their matrices are.
+    pub batch: Batch,
+    /// What the addresses of the matrices are multiples of.
+    pub alignment: Alignment,
+}
+
+/// A batch of products of one shape whose matrices lie at regular distances.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Batch {
+    /// Number of products.
+    pub count: u64,
+    /// Elements from one matrix to the next, of A, B and C; 0 uses the same matrix for all (not for C).
+    pub strides: [u64; 3],
+}
+
+impl Batch {
+    /// A single product.
+    pub const ONE: Batch = Batch {
+        count: 1,
+        strides: [0; 3],
+    };
+}
+
+/// The number of bytes that the address of each matrix is a multiple of: a power of two, at least an element's size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Alignment {
+    /// Of A.
+    pub a: u32,
+    /// Of B.
+    pub b: u32,
+    /// Of C.
+    pub c: u32,
+}
+
+impl Alignment {
+    /// What allocations have, and more than any copy needs.
+    pub const FULL: Alignment = Alignment {
+        a: 16,
+        b: 16,
+        c: 16,
+    };
 }
 
 /// What is wrong with a problem.
@@ -265,14 +163,39 @@ pub enum ProblemError {
         /// Its value, as text.
         value: String,
     },
-    /// A leading dimension whose rows do not start at multiples of 16 bytes.
+    /// Rows, matrices or addresses that are not multiples of the bytes that the kernel copies at once.
     Unaligned {
-        /// `lda`, `ldb` or `ldc`.
-        name: &'static str,
-        /// Its value.
-        value: u64,
-        /// What it must be a multiple of.
-        multiple: u64,
+        /// `A`, `B` or `C`.
+        matrix: &'static str,
+        /// What its rows, its matrices of a batch and its address are all multiples of, in bytes.
+        bytes: u32,
+        /// What the kernel copies at once, in bytes.
+        copies: u32,
+    },
+    /// An address that is no multiple of an element's size, or an alignment that is no power of two.
+    Alignment {
+        /// `A`, `B` or `C`.
+        matrix: &'static str,
+        /// What its address is a multiple of, in bytes.
+        bytes: u32,
+        /// The size of its elements.
+        element: u32,
+    },
+    /// Matrices of C that overlap in a batch.
+    BatchOverlap {
+        /// The distance between two matrices of C.
+        stride: u64,
+        /// The least that works.
+        least: u64,
+    },
+    /// A name that is not one of a list.
+    UnknownName {
+        /// What is named.
+        what: &'static str,
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        known: Vec<String>,
     },
 }
 
@@ -286,6 +209,9 @@ impl ProblemError {
             Self::UnknownTrans(_) => "unknown_trans",
             Self::NotIntegral { .. } => "not_integral",
             Self::Unaligned { .. } => "unaligned",
+            Self::Alignment { .. } => "alignment",
+            Self::BatchOverlap { .. } => "batch_overlap",
+            Self::UnknownName { .. } => "unknown_name",
         }
     }
 }
@@ -316,12 +242,29 @@ impl fmt::Display for ProblemError {
                 )
             }
             Self::Unaligned {
-                name,
-                value,
-                multiple,
+                matrix,
+                bytes,
+                copies,
             } => write!(
                 f,
-                "{name} is {value}, and this plan copies 16 bytes at a time: {name} must be a multiple of {multiple}"
+                "rows of {matrix} start at multiples of {bytes} bytes, and this kernel copies {copies} at a time: adapt the plan to the problem first (`Plan::adapt`)"
+            ),
+            Self::Alignment {
+                matrix,
+                bytes,
+                element,
+            } => write!(
+                f,
+                "{matrix} is aligned to {bytes} bytes: an alignment is a power of two and at least the {element} bytes of an element"
+            ),
+            Self::BatchOverlap { stride, least } => write!(
+                f,
+                "matrices of C in a batch are {stride} elements apart and overlap: the stride of C must be at least {least}"
+            ),
+            Self::UnknownName { what, asked, known } => write!(
+                f,
+                "there is no {what} `{asked}`; give one of {}",
+                known.join(", ")
             ),
             Self::UnknownTrans(s) => write!(
                 f,
@@ -348,7 +291,33 @@ impl Gemm {
             ldc: n.max(1),
             alpha: 1.0,
             beta: 0.0,
+            output: None,
+            epilogue: Epilogue::default(),
+            batch: Batch::ONE,
+            alignment: Alignment::FULL,
         }
+    }
+
+    /// The element type of C for products in `data_type`.
+    pub fn result(&self, data_type: DataType) -> Element {
+        self.output.unwrap_or_else(|| data_type.result())
+    }
+
+    /// What the rows of A, B and C, their matrices in a batch and their addresses are multiples of, in bytes, at most 16: the widest copy
+    /// that serves all of them.
+    pub fn widths(&self, data_type: DataType) -> [u32; 3] {
+        let (operand, result) = (data_type.bytes(), self.result(data_type).bytes());
+        let one = |bytes: u32, alignment: u32, ld: u64, stride: u64| {
+            let stride = if self.batch.count > 1 { stride } else { 0 };
+            let all = (ld * u64::from(bytes)) | (stride * u64::from(bytes)) | u64::from(alignment);
+            1 << all.trailing_zeros().min(4)
+        };
+        let [a, b, c] = self.batch.strides;
+        [
+            one(operand, self.alignment.a, self.lda, a),
+            one(operand, self.alignment.b, self.ldb, b),
+            one(result, self.alignment.c, self.ldc, c),
+        ]
     }
 
     /// Rows and columns of A as it lies in memory.
@@ -426,21 +395,32 @@ impl Gemm {
         Ok(())
     }
 
-    /// Rows of A and B start at multiples of 16 bytes.
+    /// Addresses are multiples of an element, and the matrices of C in a batch do not overlap.
     ///
     /// # Errors
     ///
-    /// The leading dimension that is no multiple.
-    pub fn aligned(&self, data_type: DataType) -> Result<(), ProblemError> {
-        let multiple = u64::from(16 / data_type.bytes());
-        for (name, value) in [("lda", self.lda), ("ldb", self.ldb)] {
-            if value % multiple != 0 {
-                return Err(ProblemError::Unaligned {
-                    name,
-                    value,
-                    multiple,
+    /// The first thing that is wrong.
+    pub fn placed(&self, data_type: DataType) -> Result<(), ProblemError> {
+        let (operand, result) = (data_type.bytes(), self.result(data_type).bytes());
+        for (matrix, bytes, element) in [
+            ("A", self.alignment.a, operand),
+            ("B", self.alignment.b, operand),
+            ("C", self.alignment.c, result),
+        ] {
+            if !bytes.is_power_of_two() || bytes < element {
+                return Err(ProblemError::Alignment {
+                    matrix,
+                    bytes,
+                    element,
                 });
             }
+        }
+        let (stride, least) = (
+            self.batch.strides[2],
+            self.m.saturating_sub(1) * self.ldc + self.n,
+        );
+        if self.batch.count > 1 && stride < least {
+            return Err(ProblemError::BatchOverlap { stride, least });
         }
         Ok(())
     }

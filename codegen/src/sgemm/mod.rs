@@ -17,8 +17,9 @@ use layout_core::Swizzled;
 use layout_core::banks::Access;
 
 use crate::plan::{
-    Arch, Argument, DataType, Emitted, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, ProblemError, Proof, Refusal, Trans, prove_access, prove_bijection, prove_equal,
+    Arch, Argument, DataType, Element, Emitted, Epilogue, Gemm, Launch, NamedLayout, Obligation,
+    Operands, Plan, PlanError, ProblemError, Proof, Refusal, Schedule, Trans, prove_access,
+    prove_bijection, prove_equal,
 };
 use maps::{Maps, Side};
 
@@ -75,6 +76,33 @@ fn sides(operands: Operands) -> [(Side, bool); 2] {
         (Side::X, operands.b == Trans::N),
         (Side::Y, operands.a == Trans::T),
     ]
+}
+
+impl SgemmPlan {
+    fn unsupported(self, what: impl Into<String>, instead: &str) -> PlanError {
+        PlanError::Unsupported {
+            plan: self.name(),
+            what: what.into(),
+            instead: instead.to_owned(),
+        }
+    }
+
+    /// The problem asks for nothing but a product of f32 matrices.
+    fn serves(self, problem: &Gemm) -> Result<(), PlanError> {
+        problem.placed(DataType::F32)?;
+        let instead = "leave it out, or take an mma-tf32 plan (--dtype tf32)";
+        let result = problem.result(DataType::F32);
+        if result != Element::F32 {
+            return Err(self.unsupported(format!("C in {result}"), instead));
+        }
+        if problem.epilogue != Epilogue::default() {
+            return Err(self.unsupported("a bias or an activation", instead));
+        }
+        if problem.batch.count != 1 {
+            return Err(self.unsupported("batches", instead));
+        }
+        Ok(())
+    }
 }
 
 impl Plan for SgemmPlan {
@@ -239,8 +267,20 @@ impl Plan for SgemmPlan {
         kernel::emit(*self, operands, arch, proof)
     }
 
+    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
+        self.serves(problem)?;
+        if schedule != Schedule::default() {
+            return Err(self.unsupported(
+                "split sums or packed operands",
+                "leave both out; it takes operands as they lie",
+            ));
+        }
+        Ok(Box::new(*self))
+    }
+
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         problem.validate(LIMIT)?;
+        self.serves(problem)?;
         for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
             if !(value as f32).is_finite() {
                 return Err(ProblemError::NotFinite(name).into());
@@ -261,14 +301,13 @@ impl Plan for SgemmPlan {
                 })
             })
             .collect();
-        Ok(Some(Launch {
-            kernel: kernel::entry_name(*self, problem.operands),
-            grid: [x as u32, y.min(GRID_Y) as u32, y.div_ceil(GRID_Y) as u32],
-            block: [self.threads(), 1, 1],
-            cluster: [1, 1, 1],
-            shared_bytes: 0,
+        Ok(Some(Launch::single(
+            kernel::entry_name(*self, problem.operands),
+            [x as u32, y.min(GRID_Y) as u32, y.div_ceil(GRID_Y) as u32],
+            self.threads(),
+            0,
             arguments,
-        }))
+        )))
     }
 }
 
