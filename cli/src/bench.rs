@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,6 +17,9 @@ use crate::gemm::{
     select::{self, Device},
 };
 use crate::output;
+
+/// How long both sides run before their times are taken: what was done on the host before let the clocks fall.
+const WARM_FOR: Duration = Duration::from_millis(30);
 
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked
 #[derive(Args, Debug)]
@@ -183,6 +187,7 @@ impl BenchArgs {
             .map_err(|e| CliError::new(e.code(), e.to_string()))?;
         let options = TimeOptions {
             repeats: self.repeats,
+            warm_for: WARM_FOR,
             ..TimeOptions::default()
         };
         let plan = plan.as_ref();

@@ -7,6 +7,7 @@
 //! the mean is the noise of the machine, the minimum its luck.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent, CUstream};
 
@@ -148,6 +149,9 @@ pub struct TimeOptions {
     pub repeats: usize,
     /// Calls in one time, which is divided by this; more than 1 for work of a few microseconds. At least 1.
     pub batch: usize,
+    /// How long calls go on before any time is taken, after `warmup` of them: an idle GPU lowers its clocks, and takes some
+    /// milliseconds of work to raise them again.
+    pub warm_for: Duration,
     /// Whether the level 2 cache is overwritten before each time. It is not between the calls of a batch.
     pub flush_l2: bool,
 }
@@ -158,6 +162,7 @@ impl Default for TimeOptions {
             warmup: 3,
             repeats: 20,
             batch: 1,
+            warm_for: Duration::ZERO,
             flush_l2: false,
         }
     }
@@ -222,6 +227,14 @@ impl Gpu {
         };
         for _ in 0..options.warmup {
             next()?;
+        }
+        let since = Instant::now();
+        while since.elapsed() < options.warm_for {
+            // A few at a time: what is enqueued must not run far ahead of the clock.
+            for _ in 0..8 {
+                next()?;
+            }
+            self.stream().synchronize()?;
         }
         let mut pairs = Vec::new();
         for _ in 0..options.repeats.max(1) {

@@ -65,12 +65,12 @@ pub(super) fn emit(
     let mut g = Gemm::new(&mut k, plan, &maps)?;
     let done = g.k.label("done");
     // The last group of rows may reach beyond C: a block there has nothing to do.
-    let outside = g.k.compare("ge", g.row0, g.m);
+    let outside = g.outside;
     g.k.branch(Some(outside.into()), &done, true);
     let acc = g.accumulators();
     g.fill()?;
     g.main_loop(&acc)?;
-    g.k.open_region();
+    g.k.open_fresh_region();
     g.epilogue(&acc)?;
     g.k.close_region();
     g.k.place(&done);
@@ -142,7 +142,12 @@ impl MmaPlan {
         let bytes = self.data_type.bytes() == 1;
         let narrow = self.variant.copies.iter().any(|&c| c < 16) || self.arch < 80;
         let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes || narrow;
-        let by_registers = if heavy { 256 } else { 512 } / self.thread_count();
+        let threads = match (heavy, accumulators) {
+            (true, _) => 256,
+            (false, 64..) => 384,
+            (false, _) => 512,
+        };
+        let by_registers = threads / self.thread_count();
         by_registers.max(1)
     }
 
@@ -187,17 +192,19 @@ struct Gemm<'a> {
     /// Row and column of the warp in the grid of warps.
     warp: (Expr, Expr),
     smem: Expr,
-    row0: Expr,
+    /// The tile's rows and columns of C.
+    extents: [Extent; 2],
     m: Expr,
     n: Expr,
-    col0: Expr,
     /// C, or this block's partial sums, and its leading dimension.
     c: Expr,
     ldc: Expr,
     bias: Bias,
     /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
     depth: Expr,
-    /// Every row of both tiles is inside.
+    /// This block has nothing to do.
+    outside: Reg,
+    /// Every row of both tiles can be read.
     inside: Reg,
     /// How sums become C; none for partial sums.
     finish: Option<Finish>,
@@ -251,14 +258,27 @@ impl<'a> Gemm<'a> {
         let [a, b, c] = origin.matrices(k, maps, (m, ldc), [a, b, c])?;
         let zero = k.pool.constant(0);
         let depth = k.select("depth", no_product, zero, origin.depth);
-        let whole = |k: &mut Kernel, origin: Expr, tile: i64, extent: Expr| {
-            let t = k.pool.constant(tile);
-            let end = k.pool.add(origin, t);
-            k.compare("le", end, extent)
-        };
         let (tm, tn) = plan.tile;
-        let rows_inside = whole(k, row0, tm, m);
-        let cols_inside = whole(k, col0, tn, n);
+        let packed = |i: usize, o: &OperandMaps| plan.variant.pack[i].is_some() && !o.k_major;
+        let across = |o: &OperandMaps| if o.k_major { 1 } else { o.vector };
+        let outside = k.compare("ge", row0, m);
+        let rows = Extent {
+            name: "row",
+            origin: row0,
+            tile: tm,
+            // Rows of a copied operand are zeros up to its pitch.
+            size: if packed(0, &maps.a) { lda } else { m },
+            multiple: across(&maps.a),
+        };
+        let cols = Extent {
+            name: "col",
+            origin: col0,
+            tile: tn,
+            size: if packed(1, &maps.b) { ldb } else { n },
+            multiple: across(&maps.b).max(maps.staging.vector),
+        };
+        let (row0, rows_inside) = rows.moved_back(k, "");
+        let (col0, cols_inside) = cols.moved_back(k, "");
         let inside = k.combine("and", rows_inside, cols_inside, 0);
 
         let stage_a = maps.a.stage_bytes();
@@ -308,14 +328,14 @@ impl<'a> Gemm<'a> {
             lane,
             warp: (warp_row, warp_col),
             smem,
-            row0,
+            extents: [rows, cols],
             m,
             n,
-            col0,
             c,
             ldc,
             bias: Bias::new(&plan.variant, bias),
             depth,
+            outside,
             inside,
             finish,
             stage_bytes,
@@ -356,6 +376,46 @@ impl<'a> Gemm<'a> {
             all.push(row);
         }
         all
+    }
+}
+
+/// One direction of a block's tile in C.
+struct Extent {
+    /// The variable's name.
+    name: &'static str,
+    origin: Expr,
+    tile: i64,
+    /// Rows or columns that can be read.
+    size: Expr,
+    /// What a tile's place and its size must be multiples of, so that copies and stores stay aligned.
+    multiple: i64,
+}
+
+impl Extent {
+    /// Where the tile is computed, and whether all of it can be read there. The last tile is moved back until it ends with C, so that its
+    /// copies need no predicates; what another block owns is not stored. Where that is not possible it stays.
+    ///
+    /// `end` is added to the variables' names: the end of the kernel computes them once more, so that they are not kept for it.
+    fn moved_back(&self, k: &mut Kernel, end: &str) -> (Expr, Reg) {
+        let tile = k.pool.constant(self.tile);
+        let last = k.pool.add(self.origin, tile);
+        let whole = k.compare("le", last, self.size);
+        let large = k.compare("ge", self.size, tile);
+        let movable = if self.multiple == 1 {
+            large
+        } else {
+            let rest = k.pool.and(self.size, (self.multiple - 1) as u64);
+            let zero = k.pool.constant(0);
+            let aligned = k.compare("eq", rest, zero);
+            k.combine("and", large, aligned, 0)
+        };
+        let back = k.pool.sub(self.size, tile);
+        let name = |what: &str| format!("{}{what}{end}", self.name);
+        // Below 0 it is not taken.
+        let back = k.bounded(&name("_back"), back, LIMIT as i64);
+        let back = k.select(&name("_if"), movable, back, self.origin);
+        let first = k.select(&name(""), whole, self.origin, back);
+        (first, k.combine("or", whole, movable, 0))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An odd leading dimension allows no copy wider than an element, and a product reads each element as often as there are tiles across.
 //! This kernel reads it once, in pieces as wide as the rows allow, and writes words: neighbouring lanes take neighbouring words, so that
-//! both sides are coalesced. What a product saves by 16-byte copies is far more, from a few tiles on.
+//! both sides are coalesced. Between the end of a row and its pitch there are zeros. What a product saves by 16-byte copies is far more, from a few tiles on.
 //!
 //! ```text
 //! block (row, c)    words c·1024 + lane + 256·j of a row, j = 0..4
@@ -73,7 +73,7 @@ pub(super) fn launches(
         }
         let pitch = cols.next_multiple_of(16 / bytes);
         let at = place(rows * pitch * bytes);
-        let words = (cols * bytes).div_ceil(4);
+        let words = (pitch * bytes).div_ceil(4);
         let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
         if along > 65_535 {
             return Err(PlanError::from(ProblemError::TooLarge {
@@ -159,10 +159,12 @@ fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), PlanError> {
     };
     let (source, target) = (matrix(from, ld)?, matrix(to, pitch)?);
     let left = k.pool.sub(cols, col);
+    let room = k.pool.sub(pitch, col);
     let words = Words {
         source,
         target,
         left,
+        room,
         each,
         bytes,
     };
@@ -185,8 +187,9 @@ struct Words {
     /// Its first element in the operand and in the copy.
     source: Expr,
     target: Expr,
-    /// Elements from there to the end of the row.
+    /// Elements from there to the end of the row, and of its copy.
     left: Expr,
+    room: Expr,
     /// Elements that are stored at once.
     each: i64,
     /// Bytes of an element.
@@ -223,7 +226,7 @@ impl Words {
             let offset = k.pool.constant(element * self.bytes);
             let at = k.pool.add(self.target, offset);
             let at = k.address(Space::Global, at);
-            let guard = guarded.then(|| Pred::from(k.compare_here("gt", self.left, element, None)));
+            let guard = guarded.then(|| Pred::from(k.compare_here("gt", self.room, element, None)));
             k.store(guard, "b32", &regs, at);
         }
     }

@@ -84,6 +84,8 @@ struct Scope {
     carried: HashMap<(Expr, String), Reg>,
     /// A region without a loop: values of outer levels that are first asked for in it stay in it.
     region: bool,
+    /// A region that computes what it needs anew, even where an outer scope has it.
+    fresh: bool,
 }
 
 /// An open loop.
@@ -320,6 +322,11 @@ impl Kernel {
         self.scopes.iter().rposition(|s| s.region).unwrap_or(0)
     }
 
+    /// The outermost scope whose values serve here.
+    fn horizon(&self) -> usize {
+        self.scopes.iter().rposition(|s| s.fresh).unwrap_or(0)
+    }
+
     /// The scope in which a value of `level` is placed now.
     fn home(&self, level: Level) -> usize {
         usize::from(level).max(self.floor())
@@ -337,12 +344,13 @@ impl Kernel {
 
     fn emit_expr(&mut self, e: Expr) -> Operand {
         let floor = self.floor();
-        if let Some(&v) = self.scopes.iter().rev().find_map(|s| s.memo.get(&e)) {
+        let seen = &self.scopes[self.horizon()..];
+        if let Some(&v) = seen.iter().rev().find_map(|s| s.memo.get(&e)) {
             return v;
         }
         // Each scope remembers what was computed in it or around it.
         let mut memo = Memo::new();
-        for scope in &self.scopes {
+        for scope in seen {
             memo.extend(scope.memo.iter().map(|(&e, &v)| (e, v)));
         }
         let before: Vec<Expr> = memo.keys().copied().collect();
@@ -370,6 +378,12 @@ impl Kernel {
             region: true,
             ..Scope::default()
         });
+    }
+
+    /// Opens a region that computes all it needs anew: nothing but parameters and the identity of the thread has to be kept for it.
+    pub fn open_fresh_region(&mut self) {
+        self.open_region();
+        self.scope().fresh = true;
     }
 
     /// Closes the innermost region.
@@ -413,7 +427,8 @@ impl Kernel {
     /// The predicate `a < b`, `a >= b`, … (`comparison` as PTX names it), computed as far out as possible.
     pub fn compare(&mut self, comparison: &'static str, a: Expr, b: Expr) -> Reg {
         let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
-        if let Some(&p) = self.scopes[..=level]
+        let seen = self.horizon().min(level)..=level;
+        if let Some(&p) = self.scopes[seen]
             .iter()
             .find_map(|s| s.compared.get(&(a, b, comparison)))
         {

@@ -2,6 +2,7 @@
 
 use super::copy::InFlight;
 use super::{Fragments, Gemm};
+use crate::index::Expr;
 use crate::mma::LIMIT;
 use crate::plan::PlanError;
 use crate::ptx::{LoopHandle, Pred, Reg};
@@ -76,27 +77,43 @@ impl Gemm<'_> {
             let now = ((s * steps + step) % 2) as usize;
             // What was loaded during the step before.
             self.land(std::mem::take(&mut flying));
-            if step + 1 < steps {
-                self.fetch(&buffers[1 - now], s, step + 1)?;
-            } else {
-                self.arrive((s + 1) % stages, &buffers[1 - now])?;
+            let last = step + 1 == steps;
+            if last && steps == 1 {
+                // There is no step before: the copies must be under way before the wait that counts them.
+                flying = self.copy_ahead(of, (next, offset), (step, parts))?;
+                self.land(std::mem::take(&mut flying));
             }
-            if step < parts {
-                // More than registers hold lands at once.
-                let pieces = (self.parts() + parts - 1) / parts;
-                for piece in 0..pieces {
-                    self.land(std::mem::take(&mut flying));
-                    let part = (step * pieces + piece, parts * pieces);
-                    flying = self.copy_part(of.counter, offset, next, false, part)?;
-                }
-                if step + 1 == parts {
-                    self.commit();
-                }
+            if last {
+                self.arrive((s + 1) % stages, &buffers[1 - now])?;
+            } else {
+                self.fetch(&buffers[1 - now], s, step + 1)?;
+                flying = self.copy_ahead(of, (next, offset), (step, parts))?;
             }
             self.multiply(&buffers[now], acc);
         }
-        self.land(flying);
         Ok(())
+    }
+
+    /// Part `step` of `parts` of the copies to stage `next` of the tile `offset` further; what is on its way through registers is
+    /// returned.
+    fn copy_ahead(
+        &mut self,
+        of: &LoopHandle,
+        (next, offset): (i64, Expr),
+        (step, parts): (i64, i64),
+    ) -> Result<InFlight, PlanError> {
+        // More than registers hold lands at once.
+        let pieces = (self.parts() + parts - 1) / parts;
+        let mut flying = InFlight::default();
+        for piece in 0..pieces {
+            self.land(flying);
+            let part = (step * pieces + piece, parts * pieces);
+            flying = self.copy_part(of.counter, offset, next, false, part)?;
+        }
+        if step + 1 == parts {
+            self.commit();
+        }
+        Ok(flying)
     }
 
     /// Waits until the tile of `stage` has arrived, and fetches its first fragments. All that is in flight but the youngest tiles has

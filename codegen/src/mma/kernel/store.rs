@@ -91,6 +91,8 @@ struct Lane {
     strip: Expr,
     /// (lane, value) → row and column in the strip of what is read.
     read: (Layout, Layout),
+    /// The first row of the tile that is not another block's.
+    own_row: Expr,
     /// This lane's first row and column of C.
     row: Expr,
     col: Expr,
@@ -98,6 +100,8 @@ struct Lane {
     corner: Expr,
     /// Distances in C.
     terms: [(Option<Expr>, Layout); 2],
+    /// For each part of a row: its columns are this block's own.
+    own: Vec<Reg>,
     /// C is aligned for stores as wide as the vectors, if that is found at run time.
     aligned: Option<Reg>,
 }
@@ -160,6 +164,8 @@ impl Gemm<'_> {
     fn lane_of_c(&mut self) -> Result<Lane, PlanError> {
         let st = &self.maps.staging;
         let (tm, tn) = self.plan.tile;
+        let [row0, col0] = [0, 1].map(|i: usize| self.extents[i].moved_back(self.k, "_end").0);
+        let (own_row, own_col) = (self.first_own(row0, tm), self.first_own(col0, tn));
         let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
@@ -173,10 +179,8 @@ impl Gemm<'_> {
         );
         let down = pool.scale(self.warp.0, wm);
         let across = pool.scale(self.warp.1, wn);
-        let row = [down, r].into_iter().fold(self.row0, |s, e| pool.add(s, e));
-        let col = [across, c]
-            .into_iter()
-            .fold(self.col0, |s, e| pool.add(s, e));
+        let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
+        let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));
         let bytes = if self.finish.is_some() {
             self.maps.c_bytes
         } else {
@@ -197,15 +201,31 @@ impl Gemm<'_> {
                 let aligned_ld = self.k.compare("eq", low_ld, zero);
                 self.k.combine("and", aligned, aligned_ld, 0)
             });
-        Ok(Lane {
+        let mut lane = Lane {
             strip,
             read,
+            own_row,
             row,
             col,
             corner,
             terms,
+            own: Vec::new(),
             aligned,
-        })
+        };
+        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() {
+            let (col, _) = self.columns(&lane, part)?;
+            lane.own.push(self.k.compare("ge", col, own_col));
+        }
+        Ok(lane)
+    }
+
+    /// The first row or column of the tile that is not another block's: tiles that were not moved back begin at multiples of their size.
+    fn first_own(&mut self, origin: Expr, tile: i64) -> Expr {
+        let pool = &mut self.k.pool;
+        let last = pool.constant(tile - 1);
+        let last = pool.add(origin, last);
+        let beyond = pool.rem(last, tile);
+        pool.sub(last, beyond)
     }
 
     /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
@@ -252,12 +272,15 @@ impl Gemm<'_> {
         let target = pool.add(lane.corner, distance);
         let target = self.k.address(Space::Global, target);
         let pool = &mut self.k.pool;
+        let to_own = pool.sub(lane.own_row, lane.row);
         let row = pool.add(lane.row, dr);
         let left_row = pool.sub(self.m, lane.row);
         let col = pool.add(lane.col, dc);
         let left = pool.sub(self.n, col);
         let dr = pool.as_const(dr).unwrap_or(0);
-        let inside = self.k.compare_here("gt", left_row, dr, None);
+        let own = lane.own[pass as usize % lane.own.len()];
+        let inside = self.k.compare_here("gt", left_row, dr, Some(own));
+        let inside = self.k.compare_here("le", to_own, dr, Some(inside));
         let Some(finish) = self.finish else {
             // Rows of partial sums are as long as vectors need.
             let both = self.k.compare_here("gt", left, 0, Some(inside));
