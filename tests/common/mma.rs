@@ -41,7 +41,7 @@ pub(crate) fn plans_of(data_type: DataType) -> Vec<Box<dyn Plan>> {
 /// The first of `plans` that serves a case, adapted to it, and its place.
 ///
 /// Plans of large tiles have no kernels for narrow copies; they say so, and that the operands can be packed: if that can be done, it must
-/// serve. Plans for sm_75 have no C in bf16. Nothing else is refused, and never by all plans of a type.
+/// serve. Plans for `sm_75` have no C in bf16. Nothing else is refused, and never by all plans of a type.
 pub(crate) fn adapted<'p>(
     plans: impl Iterator<Item = &'p dyn Plan>,
     case: &Case,
