@@ -8,7 +8,7 @@
 
 use super::{Depth, GROUP, LIMIT, MmaPlan, Variant, kernel, pack, reduce};
 use crate::plan::{
-    Activation, Argument, ArgumentValue, Batch, DataType, Element, Gemm, Launch, Plan, PlanError,
+    Activation, Argument, ArgumentValue, DataType, Element, Gemm, Launch, Plan, PlanError,
     ProblemError, Schedule,
 };
 use crate::ptx::ParamKind;
@@ -173,7 +173,7 @@ impl MmaPlan {
             );
             return Err(self.unsupported(what, adapt));
         }
-        if problem.batch != Batch::ONE && own.depth != Depth::Batch {
+        if problem.batch.count != 1 && own.depth != Depth::Batch {
             return Err(self.unsupported("a batch".to_owned(), adapt));
         }
         let widths = problem.widths(self.data_type);
