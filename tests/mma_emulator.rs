@@ -6,6 +6,8 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::mma::{Case, TYPES, activations, adapted, cases, plans_of};
 use tilewright::codegen::plan::{
     Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, plan_named,
@@ -58,6 +60,8 @@ fn assert_right(plan: &dyn Plan, case: &Case, inputs: &Inputs, run: &EmulatedRun
 fn five_hundred_problems(data_type: DataType) {
     let plans = plans_of(data_type);
     let mut served = vec![0; plans.len()];
+    // (plan, access), and whether any problem executed it.
+    let mut executed: BTreeMap<(usize, String), bool> = BTreeMap::new();
     for (i, case) in cases(data_type, 500, 5).iter().enumerate() {
         let turn = plans.iter().cycle().skip(i % plans.len());
         let (plan, adapted) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
@@ -65,10 +69,17 @@ fn five_hundred_problems(data_type: DataType) {
         let run = emulated(adapted.as_ref(), case, &inputs);
         assert_right(adapted.as_ref(), case, &inputs, &run);
         let at = plans.iter().position(|p| p.name() == plan.name());
-        served[at.expect("one of them")] += 1;
+        let at = at.expect("one of them");
+        served[at] += 1;
+        for access in run.accesses {
+            *executed.entry((at, access.access)).or_default() |= access.wavefronts.is_some();
+        }
     }
     for (plan, served) in plans.iter().zip(served) {
         assert!(served >= 20, "{} served {served} problems", plan.name());
+    }
+    for ((plan, access), executed) in executed {
+        assert!(executed, "{} never executed {access}", plans[plan].name());
     }
 }
 
