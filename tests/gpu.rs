@@ -1,7 +1,8 @@
-//! The SGEMM plans on a GPU, against the double-precision reference. Without a GPU this says so and runs nothing.
+//! The plans on a GPU, against the double-precision reference. Without a GPU this says so and runs nothing.
 
 mod common;
 
+use common::mma::{Case, TYPES, adapted, cases, plans_of};
 use tilewright::codegen::plan::{Arch, DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::codegen::sgemm::SgemmPlan;
 use tilewright::gpu::Gpu;
@@ -30,16 +31,19 @@ fn arch(gpu: &Gpu) -> Arch {
     newest.expect("sm_75 or later")
 }
 
+/// C after a plan ran; what lies beside the operands is as it was.
 fn launched(
     gpu: &Gpu,
-    plan: SgemmPlan,
+    plan: &dyn Plan,
     kernel: &Emitted,
     problem: &Gemm,
     inputs: &Inputs,
 ) -> Matrix {
-    launch_on(gpu, &plan, kernel, problem, inputs, 0)
-        .unwrap_or_else(|e| panic!("{plan}, {problem:?}: {e}"))
-        .c
+    let what = format!("{}, {problem:?}", plan.name());
+    let run = launch_on(gpu, plan, kernel, problem, inputs, 0);
+    let run = run.unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert!(run.guards_untouched, "{what}: wrote beside an operand");
+    run.c
 }
 
 fn fifty_problems(plan: SgemmPlan) {
@@ -50,7 +54,7 @@ fn fifty_problems(plan: SgemmPlan) {
         let inputs = Inputs::random(&problem, DataType::F32, seed);
         let c = launched(
             &gpu,
-            plan,
+            &plan,
             &kernels[at.expect("one of four")],
             &problem,
             &inputs,
@@ -94,10 +98,95 @@ fn edge_cases() {
                 if beta == 0.0 {
                     inputs.c = inputs.c.filled(f64::NAN);
                 }
-                let c = launched(&gpu, plan, &kernel, &problem, &inputs);
+                let c = launched(&gpu, &plan, &kernel, &problem, &inputs);
                 let check = check(&problem, DataType::F32, &inputs, &c).expect("shapes agree");
                 assert!(check.passed, "{plan}, {problem:?}: {check:?}");
             }
         }
     }
+}
+
+/// One hundred random problems of each mma type, by every plan that this GPU runs in turn.
+fn one_hundred_problems(data_type: DataType) {
+    let Some(gpu) = gpu() else { return };
+    let arch = arch(&gpu);
+    let mut plans = plans_of(data_type);
+    plans.retain(|plan| plan.min_arch() <= arch);
+    if plans.is_empty() {
+        common::say(&format!(
+            "{data_type}: not run, {arch} has no such products"
+        ));
+        return;
+    }
+    for (i, case) in cases(data_type, 100, 9).iter().enumerate() {
+        let turn = plans.iter().cycle().skip(i % plans.len());
+        let (_, plan) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
+        assert_right(&gpu, plan.as_ref(), case, false);
+    }
+    common::say(&format!("{data_type}: 100 problems passed"));
+}
+
+/// Numbers, gaps and what lies beside the operands. With `poisoned`, what BLAS promises not to read is NaN.
+fn assert_right(gpu: &Gpu, plan: &dyn Plan, case: &Case, poisoned: bool) {
+    let (problem, data_type) = (&case.problem, plan.data_type());
+    let what = format!("{}, {case:?}", plan.name());
+    let kernel = plan
+        .emit(problem.operands, arch(gpu))
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    let mut inputs = Inputs::random(problem, data_type, case.seed);
+    if poisoned && problem.alpha == 0.0 {
+        inputs.a = inputs.a.filled(f64::NAN);
+        inputs.b = inputs.b.filled(f64::NAN);
+    }
+    if poisoned && problem.beta == 0.0 {
+        inputs.c = inputs.c.filled(f64::NAN);
+    }
+    let c = launched(gpu, plan, &kernel, problem, &inputs);
+    let check = check(problem, data_type, &inputs, &c).expect("shapes agree");
+    assert!(check.passed, "{what}: {check:?}");
+}
+
+macro_rules! one_hundred_problems {
+    ($($name:ident: $data_type:ident,)*) => { $(
+        #[test]
+        fn $name() {
+            one_hundred_problems(DataType::$data_type);
+        }
+    )* };
+}
+
+one_hundred_problems! {
+    mma_f16: F16,
+    mma_f16_summed_in_f16: F16Acc16,
+    mma_bf16: Bf16,
+    mma_tf32: Tf32,
+    mma_s8: S8,
+    mma_e4m3: E4m3,
+    mma_e5m2: E5m2,
+    mma_f64: F64,
+}
+
+/// β = 0 does not read C, α = 0 reads neither A nor B, no terms leave C and the bias, and an empty C is nothing to do.
+#[test]
+fn mma_edge_cases() {
+    let Some(gpu) = gpu() else { return };
+    let arch = arch(&gpu);
+    for data_type in TYPES {
+        for case in cases(data_type, 60, 10) {
+            let mut case = case;
+            match case.seed % 4 {
+                0 => case.problem.alpha = 0.0,
+                1 => case.problem.beta = 0.0,
+                2 => case.problem.k = 0,
+                _ => (case.problem.alpha, case.problem.beta) = (0.0, 0.0),
+            }
+            let plans = plans_of(data_type);
+            let mut plans = plans.iter().filter(|plan| plan.min_arch() <= arch);
+            if plans.clone().next().is_some() {
+                let (_, plan) = adapted(plans.by_ref().map(AsRef::as_ref), &case);
+                assert_right(&gpu, plan.as_ref(), &case, true);
+            }
+        }
+    }
+    common::say("the edge cases of the mma plans passed");
 }

@@ -1,105 +1,247 @@
-//! The `mma.sync` plans on the emulator: every type, every transpose, ragged sizes, with every check of the sanitizer on.
+//! The `mma.sync` plans on the emulator, with every check of the sanitizer on: 500 random problems for each type, and what BLAS promises
+//! at the edges.
+//!
+//! Each problem takes the next plan of its type that has a kernel for it, adapted to it: numbers within what rounding explains, nothing touched in the gaps, no
+//! finding, and the wavefronts that were proven at every shared access that was executed.
 
 mod common;
 
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, plan_named};
-use tilewright::emulator::Options;
-use tilewright::host::{Inputs, check, emulate};
+use std::collections::BTreeMap;
 
-/// A problem whose rows start at multiples of 16 bytes, as these plans need.
-fn aligned(random: &mut common::Random, data_type: DataType, operands: Operands) -> Gemm {
-    let [m, n, k] = [(); 3].map(|()| random.below(150));
-    let mut problem = Gemm::packed(m, n, k, operands);
-    let multiple = u64::from(16 / data_type.bytes());
-    problem.lda = problem.lda.next_multiple_of(multiple) + multiple * random.below(3);
-    problem.ldb = problem.ldb.next_multiple_of(multiple) + multiple * random.below(3);
-    problem.ldc += random.below(4);
-    (problem.alpha, problem.beta) = if data_type == DataType::S8 {
-        (random.below(5) as f64 - 2.0, random.below(5) as f64 - 2.0)
-    } else {
-        (random.scalar(), random.scalar())
-    };
-    problem
+use common::mma::{Case, TYPES, activations, adapted, cases, plans_of};
+use tilewright::codegen::plan::{
+    Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, plan_named,
+};
+use tilewright::emulator::Options;
+use tilewright::host::{EmulatedRun, Inputs, check, emulate};
+
+/// Everything that the sanitizer can look for.
+fn strict() -> Options {
+    Options {
+        global_races: true,
+        undefined_global: true,
+        ..Options::default()
+    }
 }
 
-/// Ten problems for each transpose; numbers, gaps, findings, and wavefronts as proven.
-fn forty_problems(name: &str, arch: Arch) {
-    let plan = plan_named(name).expect("there is such a plan");
-    let data_type = plan.data_type();
-    let mut random = common::Random::new(7);
+/// Runs a plan that is adapted to a problem: no finding, and the wavefronts that were proven.
+fn emulated(plan: &dyn Plan, case: &Case, inputs: &Inputs) -> EmulatedRun {
+    let (problem, what) = (&case.problem, format!("{}, {case:?}", plan.name()));
+    let kernel = plan
+        .emit(problem.operands, plan.min_arch())
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    let run = emulate(plan, &kernel, problem, inputs, &strict())
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    let Some(report) = &run.report else {
+        assert_eq!(problem.m * problem.n, 0, "{what}: nothing was launched");
+        return run;
+    };
+    assert!(report.is_clean(), "{what}: {}", report.findings[0]);
+    assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
+    for (proven, counted) in kernel.proof.accesses.iter().zip(&run.accesses) {
+        let expected = (proven.wavefronts, proven.wavefronts);
+        assert!(
+            counted.wavefronts.is_none_or(|counted| counted == expected),
+            "{what}: {} took {:?} wavefronts, and {} are proven",
+            proven.access,
+            counted.wavefronts,
+            proven.wavefronts
+        );
+    }
+    run
+}
+
+/// Numbers and gaps, with the operands that the reference sees.
+fn assert_right(plan: &dyn Plan, case: &Case, inputs: &Inputs, run: &EmulatedRun) {
+    let check = check(&case.problem, plan.data_type(), inputs, &run.c).expect("shapes agree");
+    assert!(check.passed, "{}, {case:?}: {check:?}", plan.name());
+}
+
+fn five_hundred_problems(data_type: DataType) {
+    let plans = plans_of(data_type);
+    let mut served = vec![0; plans.len()];
+    // (plan, access), and whether any problem executed it.
+    let mut executed: BTreeMap<(usize, String), bool> = BTreeMap::new();
+    for (i, case) in cases(data_type, 500, 5).iter().enumerate() {
+        let turn = plans.iter().cycle().skip(i % plans.len());
+        let (plan, adapted) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
+        let inputs = Inputs::random(&case.problem, data_type, case.seed);
+        let run = emulated(adapted.as_ref(), case, &inputs);
+        assert_right(adapted.as_ref(), case, &inputs, &run);
+        let at = plans.iter().position(|p| p.name() == plan.name());
+        let at = at.expect("one of them");
+        served[at] += 1;
+        for access in run.accesses {
+            *executed.entry((at, access.access)).or_default() |= access.wavefronts.is_some();
+        }
+    }
+    for (plan, served) in plans.iter().zip(served) {
+        assert!(served >= 20, "{} served {served} problems", plan.name());
+    }
+    for ((plan, access), executed) in executed {
+        assert!(executed, "{} never executed {access}", plans[plan].name());
+    }
+}
+
+macro_rules! five_hundred_problems {
+    ($($name:ident: $data_type:ident,)*) => { $(
+        #[test]
+        fn $name() {
+            five_hundred_problems(DataType::$data_type);
+        }
+    )* };
+}
+
+five_hundred_problems! {
+    f16: F16,
+    f16_summed_in_f16: F16Acc16,
+    bf16: Bf16,
+    tf32: Tf32,
+    s8: S8,
+    e4m3: E4m3,
+    e5m2: E5m2,
+    f64: F64,
+}
+
+/// What makes the 500 problems worth their time: they are not all alike.
+#[test]
+fn the_random_problems_cover_what_they_are_meant_to() {
+    for data_type in TYPES {
+        let cases = cases(data_type, 500, 5);
+        let some = |p: &dyn Fn(&Case) -> bool| cases.iter().filter(|c| p(c)).count();
+        let least = data_type.bytes();
+        for operands in Operands::ALL {
+            assert_eq!(some(&|c| c.problem.operands == operands), 125);
+        }
+        // Every width of A, B and C, of which C's depends on its type.
+        for matrix in 0..2 {
+            for width in (0..=4).map(|i| 1 << i).filter(|&w| w >= least) {
+                let number = some(&|c| c.problem.widths(data_type)[matrix] == width);
+                assert!(number >= 40, "{data_type}: {number} of width {width}");
+            }
+        }
+        assert!(some(&|c| c.problem.widths(data_type)[2] == 16) >= 40);
+        for &result in data_type.results() {
+            let widest = |c: &Case| c.problem.result(data_type) == result;
+            let narrow = |c: &Case| c.problem.widths(data_type)[2] == result.bytes();
+            assert!(some(&|c| widest(c) && narrow(c)) >= 20, "C in {result}");
+        }
+        for bias in [Bias::None, Bias::Row, Bias::Column] {
+            assert!(some(&|c| c.problem.epilogue.bias == bias) >= 80);
+        }
+        for &activation in activations(data_type) {
+            assert!(some(&|c| c.problem.epilogue.activation == activation) >= 60);
+        }
+        let several = |c: &Case| c.problem.batch.count > 1;
+        assert!(some(&several) >= 80);
+        for matrix in 0..2 {
+            assert!(some(&|c| several(c) && c.problem.batch.strides[matrix] == 0) >= 8);
+        }
+        assert!(some(&|c| c.schedule.split > 1 && c.problem.k > 128) >= 30);
+        assert!(some(&|c| c.schedule.pack) >= 100);
+        assert!(some(&|c| c.schedule.pack && c.schedule.split > 1 && c.problem.k > 128) >= 10);
+        assert!(some(&|c| c.problem.alpha == 0.0) >= 20 && some(&|c| c.problem.beta == 0.0) >= 20);
+        let empty = |c: &Case| c.problem.m == 0 || c.problem.n == 0 || c.problem.k == 0;
+        assert!(some(&empty) >= 10);
+        assert!(some(&|c| c.problem.m > 64 && c.problem.n > 64 && !several(c)) >= 20);
+    }
+}
+
+/// Problems at the edges for every transpose, with rows that are not aligned: plain ones and ones with what an epilogue has. Each with a
+/// plan that is adapted to it: a large tile for packed operands and the smallest for operands as they lie.
+fn edges(
+    data_type: DataType,
+    [m, n, k]: [u64; 3],
+    [alpha, beta]: [f64; 2],
+    split: u32,
+) -> Vec<(Box<dyn Plan>, Case)> {
+    let plans = plans_of(data_type);
+    let mut all = Vec::new();
     for operands in Operands::ALL {
-        let kernel = plan.emit(operands, arch).expect("the plan proves");
-        for seed in 0..10 {
-            let problem = aligned(&mut random, data_type, operands);
-            let inputs = Inputs::random(&problem, data_type, seed);
-            let run = emulate(
-                plan.as_ref(),
-                &kernel,
-                &problem,
-                &inputs,
-                &Options::default(),
-            );
-            let run = run.expect("the emulator runs it");
-            let Some(report) = &run.report else {
-                assert_eq!(problem.m * problem.n, 0);
-                continue;
+        for (i, &activation) in activations(data_type).iter().enumerate() {
+            let mut problem = Gemm::packed(m, n, k, operands);
+            problem.epilogue = Epilogue {
+                bias: [Bias::None, Bias::Row, Bias::Column][i],
+                activation,
             };
-            assert!(
-                report.is_clean(),
-                "{name}, {problem:?}: {}",
-                report.findings[0]
-            );
-            let check = check(&problem, data_type, &inputs, &run.c).expect("shapes agree");
-            assert!(check.passed, "{name}, {problem:?}: {check:?}");
-            for (proven, counted) in kernel.proof.accesses.iter().zip(&run.accesses) {
-                let expected = (proven.wavefronts, proven.wavefronts);
-                assert_eq!(
-                    counted.wavefronts,
-                    Some(expected),
-                    "{name}: {}",
-                    proven.access
-                );
+            (problem.lda, problem.ldb, problem.ldc) =
+                (problem.lda + 1, problem.ldb + 2, problem.ldc + 3);
+            (problem.alpha, problem.beta) = (alpha, beta);
+            for pack in [true, false] {
+                let case = Case {
+                    problem,
+                    schedule: Schedule { split, pack },
+                    seed: 3,
+                };
+                let smallest = plans.iter().min_by_key(|p| {
+                    let (m, n, k) = p.tile();
+                    m * n * k
+                });
+                let plan = if pack { plans.first() } else { smallest };
+                let (_, adapted) = adapted(plan.into_iter().map(AsRef::as_ref), &case);
+                all.push((adapted, case));
+            }
+        }
+    }
+    all
+}
+
+/// β = 0 does not read C: what is NaN there goes nowhere.
+#[test]
+fn beta_zero_does_not_spread_nan() {
+    for data_type in TYPES {
+        for (plan, case) in edges(data_type, [35, 37, 21], [1.0, 0.0], 1) {
+            let mut inputs = Inputs::random(&case.problem, data_type, case.seed);
+            inputs.c = inputs.c.filled(f64::NAN);
+            let run = emulated(plan.as_ref(), &case, &inputs);
+            assert_right(plan.as_ref(), &case, &inputs, &run);
+        }
+    }
+}
+
+/// α = 0 never reads A or B: there is nothing where they should be, and still no finding. Bias and activation are applied.
+#[test]
+fn alpha_zero_never_reads_a_or_b() {
+    for data_type in TYPES {
+        for split in [1, 2] {
+            for (plan, case) in edges(data_type, [35, 37, 70], [0.0, -1.0], split) {
+                let inputs = Inputs::random(&case.problem, data_type, case.seed);
+                let mut without = inputs.clone();
+                without.a.bytes.clear();
+                without.b.bytes.clear();
+                let run = emulated(plan.as_ref(), &case, &without);
+                assert_right(plan.as_ref(), &case, &inputs, &run);
+            }
+        }
+    }
+}
+
+/// Without terms in the sums, C becomes activation(β·C + bias).
+#[test]
+fn no_terms_in_the_sums_leaves_c_and_the_bias() {
+    for data_type in TYPES {
+        for beta in [0.0, 2.0] {
+            for (plan, case) in edges(data_type, [35, 37, 0], [3.0, beta], 1) {
+                let inputs = Inputs::random(&case.problem, data_type, case.seed);
+                let run = emulated(plan.as_ref(), &case, &inputs);
+                assert_right(plan.as_ref(), &case, &inputs, &run);
             }
         }
     }
 }
 
 #[test]
-fn f16() {
-    forty_problems("mma-f16-64x64x32", Arch(80));
-    forty_problems("mma-f16-128x256x64", Arch(90));
-}
-
-#[test]
-fn bf16() {
-    forty_problems("mma-bf16-64x64x32", Arch(80));
-}
-
-#[test]
-fn tf32() {
-    forty_problems("mma-tf32-64x64x16", Arch(80));
-    forty_problems("mma-tf32-128x128x32", Arch(80));
-}
-
-#[test]
-fn s8() {
-    forty_problems("mma-s8-64x64x64", Arch(80));
-}
-
-#[test]
-fn e4m3() {
-    forty_problems("mma-e4m3-64x64x64", Arch(89));
-}
-
-#[test]
-fn e5m2() {
-    forty_problems("mma-e5m2-64x64x64", Arch(89));
-}
-
-#[test]
-fn f64() {
-    forty_problems("mma-f64-64x64x16", Arch(80));
-    forty_problems("mma-f64-64x128x16", Arch(90));
+fn no_rows_or_no_columns_is_nothing_to_do() {
+    for data_type in TYPES {
+        for size in [[0, 5, 7], [5, 0, 7], [0, 0, 0]] {
+            for (plan, case) in edges(data_type, size, [1.0, 1.0], 1) {
+                let inputs = Inputs::random(&case.problem, data_type, case.seed);
+                let run = emulated(plan.as_ref(), &case, &inputs);
+                assert!(run.report.is_none());
+                assert_eq!(run.c, inputs.c);
+            }
+        }
+    }
 }
 
 /// 16-bit types read and write without a conflict, in every orientation.
@@ -119,19 +261,19 @@ fn sixteen_bit_operands_have_no_conflicts() {
     }
 }
 
+/// A plan as it is listed takes aligned operands; others are refused by name, with what to do.
 #[test]
-fn rows_that_are_not_aligned_are_refused_by_name() {
+fn what_a_plan_is_not_adapted_to_is_refused_by_name() {
     let plan = plan_named("mma-f16-64x64x32").expect("there is such a plan");
-    let mut problem = Gemm::packed(100, 100, 104, Operands::ALL[0]);
-    problem.ldb = 101;
+    let mut problem = Gemm::packed(100, 104, 104, Operands::ALL[0]);
+    problem.ldb = 105;
     let error = plan
         .launch(&problem)
-        .expect_err("101 halves are no multiple of 16 bytes");
+        .expect_err("105 halves are no multiple of 16 bytes");
     assert_eq!(error.code(), "unaligned");
+    let text = error.to_string();
     assert!(
-        error
-            .to_string()
-            .contains("of B start at multiples of 2 bytes"),
-        "{error}"
+        text.contains("of B start at multiples of 2 bytes") && text.contains("Plan::adapt"),
+        "{text}"
     );
 }

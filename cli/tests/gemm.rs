@@ -182,6 +182,107 @@ fn the_launch_contract_describes_the_emitted_file() {
     assert_eq!([of("alpha"), of("beta")], [1.0, 0.5]);
 }
 
+/// Kernels around the main one, the workspace, the bias and what every pointer points at.
+#[test]
+fn the_launch_contract_of_several_kernels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("kernel.ptx").display().to_string();
+    let (exit, value) = json(&[
+        "gemm",
+        "--on",
+        "emulator",
+        "--dtype",
+        "f16",
+        "--ctype",
+        "f32",
+        "--m",
+        "33",
+        "--n",
+        "41",
+        "--k",
+        "199",
+        "--align",
+        "2",
+        "--bias",
+        "column",
+        "--activation",
+        "relu",
+        "--split",
+        "2",
+        "--pack",
+        "--plan",
+        "mma-f16-64x64x32",
+        "--emit",
+        &file,
+    ]);
+    assert_eq!((exit, &value["passed"]), (0, &true.into()), "{value}");
+    let said = ["dtype", "ctype", "bias", "activation"].map(|key| value[key].as_str());
+    assert_eq!(said, ["f16", "f32", "column", "relu"].map(Some));
+    assert_eq!(numbers(&value["alignment"]), [2, 2, 4]);
+    assert_eq!(value["batch"]["count"], 1);
+
+    let launch = &value["launch"];
+    let list = |key: &str| launch[key].as_array().expect("an array").clone();
+    let (before, after) = (list("before"), list("after"));
+    assert_eq!((before.len(), after.len()), (2, 1), "{launch}");
+    let workspace = launch["workspace_bytes"].as_u64().expect("a number");
+    let ptx = std::fs::read_to_string(&file).expect("the file is there");
+    let (mut matrices, mut bias) = (BTreeSet::new(), Vec::new());
+    for one in before.iter().chain([launch]).chain(&after) {
+        let entry = format!(
+            ".visible .entry {}(",
+            one["kernel"].as_str().expect("a name")
+        );
+        assert!(ptx.contains(&entry), "{entry}");
+        for shape in ["grid", "block", "cluster"] {
+            assert_eq!(numbers(&one[shape]).len(), 3);
+        }
+        for param in one["params"].as_array().expect("an array") {
+            let value = &param["value"];
+            match param["type"].as_str() {
+                Some("ptr") if value["matrix"].is_string() => {
+                    matrices.insert(value.to_string());
+                }
+                Some("ptr") if value["elements"].is_u64() => bias.push(value["elements"].clone()),
+                Some("ptr") => {
+                    let offset = value["workspace"].as_u64().expect("an offset");
+                    assert!(offset < workspace && offset % 256 == 0, "{param}");
+                }
+                _ => assert!(value.is_number(), "{param}"),
+            }
+        }
+    }
+    let expected = [
+        r#"{"cols":199,"ld":199,"matrix":"A","rows":33}"#,
+        r#"{"cols":41,"ld":41,"matrix":"B","rows":199}"#,
+        r#"{"cols":41,"ld":41,"matrix":"C","rows":33}"#,
+    ];
+    assert_eq!(matrices, expected.map(str::to_owned).into());
+    assert_eq!(bias, [41]);
+}
+
+/// A batch is counted and its matrices found.
+#[test]
+fn the_launch_contract_of_a_batch() {
+    let more = [
+        "--dtype",
+        "f16",
+        "--batch",
+        "3",
+        "--stride-a",
+        "0",
+        "--stride-c",
+        "1400",
+    ];
+    let (exit, value) = gemm(&more);
+    assert_eq!((exit, &value["passed"]), (0, &true.into()), "{value}");
+    assert_eq!(value["batch"]["count"], 3);
+    assert_eq!(numbers(&value["batch"]["strides"]), [0, 360, 1400]);
+    let c = value["launch"]["params"].as_array().expect("an array");
+    let c = c.iter().find(|p| p["value"]["matrix"] == "C").expect("C");
+    assert_eq!([&c["value"]["count"], &c["value"]["stride"]], [3, 1400]);
+}
+
 /// What `gemm` emits, `run` runs: with C = 1·A·B of matrices of ones, each element is k.
 #[test]
 fn an_emitted_kernel_runs_under_run() {

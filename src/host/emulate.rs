@@ -103,23 +103,6 @@ pub fn emulate(
     inputs: &Inputs,
     options: &Options,
 ) -> Result<EmulatedRun, EmulateError> {
-    let module = Module::parse(&kernel.ptx)?;
-    emulate_module(&module, plan, kernel, problem, inputs, options)
-}
-
-/// As [`emulate`], with the text of `kernel` already parsed: for many problems with the same kernel.
-///
-/// # Errors
-///
-/// As [`emulate`].
-pub fn emulate_module(
-    module: &Module,
-    plan: &dyn Plan,
-    kernel: &Emitted,
-    problem: &Gemm,
-    inputs: &Inputs,
-    options: &Options,
-) -> Result<EmulatedRun, EmulateError> {
     let Some(launch) = plan.launch(problem)? else {
         return Ok(EmulatedRun {
             c: inputs.c.clone(),
@@ -127,6 +110,7 @@ pub fn emulate_module(
             accesses: Vec::new(),
         });
     };
+    let module = Module::parse(&kernel.ptx)?;
     let mut memory = GlobalMemory::new();
     let addresses = place(&mut memory, &launch, problem, inputs, options)?;
     let mut runs: Vec<(&str, Report)> = Vec::new();
@@ -138,7 +122,7 @@ pub fn emulate_module(
             dynamic_shared: step.shared_bytes,
             args: arguments(step, &addresses),
         };
-        let report = run(module, &step.kernel, &config, &mut memory, options)?;
+        let report = run(&module, &step.kernel, &config, &mut memory, options)?;
         runs.push((&step.kernel, report));
     }
     let report = merged(runs);

@@ -44,7 +44,7 @@ fn next(state: &mut u64) -> u64 {
 }
 
 impl Matrix {
-    /// One matrix of numbers drawn uniformly from [−1, 1), NaN between the rows.
+    /// One matrix of numbers drawn uniformly from [−1, 1), integers from −127 to 127; NaN between the rows, or the smallest integer.
     pub fn random(element: Element, rows: u64, cols: u64, ld: u64, seed: u64) -> Self {
         Self::random_batch(element, (rows, cols, ld), (1, 0), seed)
     }
@@ -73,11 +73,12 @@ impl Matrix {
             bytes: vec![0; len * element.bytes() as usize],
         }
         .filled(f64::NAN);
+        let scale = if element.is_integer() { INTEGERS } else { 1.0 };
         let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
         for row in matrix.row_ranges() {
             for slot in matrix.bytes[row].chunks_exact_mut(element.bytes() as usize) {
                 let value = (next(&mut state) >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
-                encode(element, value, slot);
+                encode(element, value * scale, slot);
             }
         }
         matrix
@@ -104,7 +105,7 @@ impl Matrix {
             .collect()
     }
 
-    /// Every element set to `value`, the gaps too. Integers, which have no NaN, take a number that is never drawn for it.
+    /// Every element set to `value`, the gaps too. Integers, which have no NaN, take the smallest there is, which is never drawn.
     #[must_use]
     pub fn filled(mut self, value: f64) -> Self {
         let size = self.element.bytes() as usize;
@@ -174,8 +175,8 @@ fn encode(element: Element, value: f64, slot: &mut [u8]) {
         // There is no NaN here: the smallest integer is no value that is drawn.
         Element::S8 if value.is_nan() => slot.copy_from_slice(&i8::MIN.to_le_bytes()),
         Element::S32 if value.is_nan() => slot.copy_from_slice(&i32::MIN.to_le_bytes()),
-        Element::S8 => slot.copy_from_slice(&((value * INTEGERS).round() as i8).to_le_bytes()),
-        Element::S32 => slot.copy_from_slice(&((value * INTEGERS).round() as i32).to_le_bytes()),
+        Element::S8 => slot.copy_from_slice(&(value.round() as i8).to_le_bytes()),
+        Element::S32 => slot.copy_from_slice(&(value.round() as i32).to_le_bytes()),
     }
 }
 

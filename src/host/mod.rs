@@ -20,6 +20,6 @@ pub use bench::{Comparison, compare};
 #[cfg(feature = "gpu")]
 pub use device::{DeviceError, DeviceRun, launch_on};
 #[cfg(feature = "emulator")]
-pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate, emulate_module};
+pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
 pub use matrix::Matrix;
 pub use reference::{Check, Inputs, check, check_rows, tolerance};

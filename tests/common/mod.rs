@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Each test binary uses its part.
 
+pub(crate) mod mma;
+
 use std::io::Write as _;
 
 use tilewright::codegen::plan::{Gemm, Operands, Trans};

@@ -115,6 +115,8 @@ impl Report<'_> {
             "m": p.m,
             "n": p.n,
             "k": p.k,
+            "alpha": p.alpha,
+            "beta": p.beta,
             "bias": p.epilogue.bias.to_string(),
             "activation": p.epilogue.activation.to_string(),
             "batch": {"count": p.batch.count, "strides": p.batch.strides},
@@ -167,14 +169,19 @@ impl Report<'_> {
                 counted
             );
         }
-        let _ = writeln!(out, "\nkernel {}: {}", self.kernel.kernel, self.size());
+        out.push('\n');
+        let others = |out: &mut String, when: &str, launches: &[Launch]| {
+            for l in launches {
+                let _ = writeln!(out, "{when}: kernel {}, {}", l.kernel, shape(l));
+            }
+        };
+        if let Some(l) = self.launch {
+            others(&mut out, "before", &l.before);
+        }
+        let _ = writeln!(out, "kernel {}: {}", self.kernel.kernel, self.size());
         if let Some(l) = self.launch {
             let _ = writeln!(out, "{}", shape(l));
-            for (when, others) in [("before", &l.before), ("after", &l.after)] {
-                for other in others {
-                    let _ = writeln!(out, "{when}: kernel {}, {}", other.kernel, shape(other));
-                }
-            }
+            others(&mut out, "after", &l.after);
             if l.workspace_bytes > 0 {
                 let _ = writeln!(out, "workspace: {} bytes", l.workspace_bytes);
             }
@@ -311,7 +318,8 @@ fn launches_json(problem: &Gemm, launch: &Launch) -> Value {
 fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
     let matrix = |(rows, cols): (u64, u64), ld: u64, i: usize| {
         let Batch { count, strides } = problem.batch;
-        let mut value = json!({"rows": rows, "cols": cols, "ld": ld});
+        let name = ["A", "B", "C"][i];
+        let mut value = json!({"matrix": name, "rows": rows, "cols": cols, "ld": ld});
         if count > 1 {
             value["count"] = json!(count);
             value["stride"] = json!(strides[i]);

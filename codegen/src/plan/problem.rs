@@ -415,12 +415,11 @@ impl Gemm {
                 });
             }
         }
-        let (stride, least) = (
-            self.batch.strides[2],
-            (self.m.saturating_sub(1))
-                .saturating_mul(self.ldc)
-                .saturating_add(self.n),
-        );
+        let stride = self.batch.strides[2];
+        let least = match (self.m, self.n) {
+            (0, _) | (_, 0) => 0,
+            (m, n) => (m - 1).saturating_mul(self.ldc).saturating_add(n),
+        };
         if self.batch.count > 1 && stride < least {
             return Err(ProblemError::BatchOverlap { stride, least });
         }
