@@ -55,8 +55,7 @@ fn kernels() -> impl Iterator<Item = (SgemmPlan, Operands, Emitted)> {
 #[test]
 fn every_memory_operand_stands_on_a_register_of_the_index_compiler() {
     for (plan, operands, kernel) in kernels() {
-        let made: BTreeSet<&str> = kernel
-            .address_registers
+        let made: BTreeSet<&str> = kernel.address_registers[&kernel.kernel]
             .iter()
             .map(String::as_str)
             .collect();
@@ -150,8 +149,7 @@ fn addresses_are_integer_arithmetic_on_indices_sizes_and_bases() {
         let code = instructions(&kernel.ptx);
         let definitions = definitions(&code);
         let mut seen = BTreeSet::new();
-        let mut open: Vec<&str> = kernel
-            .address_registers
+        let mut open: Vec<&str> = kernel.address_registers[&kernel.kernel]
             .iter()
             .map(String::as_str)
             .collect();

@@ -128,5 +128,10 @@ fn rows_that_are_not_aligned_are_refused_by_name() {
         .launch(&problem)
         .expect_err("101 halves are no multiple of 16 bytes");
     assert_eq!(error.code(), "unaligned");
-    assert!(error.to_string().contains("ldb is 101"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("of B start at multiples of 2 bytes"),
+        "{error}"
+    );
 }

@@ -1,16 +1,20 @@
 //! `tilewright bench`: our kernels against cuBLAS in one run.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{Gemm, Operands, PlanError, ProblemError};
-use tilewright::gpu::TimeOptions;
+use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, ProblemError, plan_named};
 use tilewright::gpu::cublas::Cublas;
-use tilewright::host::{Comparison, compare};
+use tilewright::gpu::{Gpu, TimeOptions};
+use tilewright::host::{Comparison, DeviceError, compare};
 
 use crate::error::{CliError, Outcome, finish};
-use crate::gemm::select::{self, Device};
+use crate::gemm::{
+    self,
+    select::{self, Device},
+};
 use crate::output;
 
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked
@@ -19,6 +23,9 @@ pub(crate) struct BenchArgs {
     /// Element types
     #[arg(long, value_delimiter = ',', default_value = "f32")]
     dtype: Vec<String>,
+    /// Element type of C (the usual one of each element type by default)
+    #[arg(long)]
+    ctype: Option<String>,
     /// Shapes m x n x k
     #[arg(long, value_delimiter = ',', value_parser = shape, default_value = "1000x1000x1000,2048x2048x2048,4096x4096x4096,4095x4097x4093")]
     shapes: Vec<[u64; 3]>,
@@ -30,6 +37,12 @@ pub(crate) struct BenchArgs {
     plan: Vec<String>,
     #[command(flatten)]
     schedule: select::ScheduleArgs,
+    /// Number of products of each shape, one behind the other
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = gemm::count)]
+    batch: u64,
+    /// The matrices begin at multiples of this many bytes and, below 16, of no more (C of at least an element)
+    #[arg(long, value_name = "BYTES", default_value_t = 16, allow_negative_numbers = true, value_parser = gemm::alignment)]
+    align: u32,
     /// Times taken of each
     #[arg(long, default_value_t = 20)]
     repeats: usize,
@@ -69,51 +82,33 @@ fn bench(args: &BenchArgs) -> Outcome {
         }
     };
     let arch = select::arch("auto", Some(&gpu))?;
+    let problems = args.problems()?;
     let mut rows = Vec::new();
     let mut failed = false;
     if !args.json {
         output::print_line(&format!(
-            "{}, {arch}; times in ms, median of {}",
+            "{}, {arch}; times in ms, median of {}{}",
             gpu.info().name,
-            args.repeats
+            args.repeats,
+            args.particulars()
         ));
         output::print_line(
-            "dtype  trans        m      n      k  plan                     ours  TFLOP/s   cuBLAS  TFLOP/s  ratio",
+            "dtype    trans        m      n      k  plan                       ours  TFLOP/s   cuBLAS  TFLOP/s  ratio",
         );
     }
-    for name in &args.dtype {
-        let data_type = select::data_type(name)?;
-        for &[m, n, k] in &args.shapes {
-            for trans in &args.trans {
-                let operands: Operands = trans
-                    .parse()
-                    .map_err(|e: ProblemError| CliError::usage(e.code(), e.to_string()))?;
-                let problem = Gemm::packed(m, n, k, operands);
-                for plan in &args.plan {
-                    let plan = select::plan(plan, args.schedule, data_type, &problem, arch)?;
-                    let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
-                    let kernel = plan.emit(operands, arch).map_err(refused)?;
-                    let options = TimeOptions {
-                        repeats: args.repeats,
-                        ..TimeOptions::default()
-                    };
-                    let row = compare(
-                        &gpu,
-                        cublas.as_ref(),
-                        plan.as_ref(),
-                        &kernel,
-                        &problem,
-                        options,
-                        args.seed,
-                    )
-                    .map_err(|e| CliError::new("gpu", e.to_string()))?;
-                    failed |= !row.passed;
-                    if !args.json {
-                        output::print_line(&line(name, &problem, &row));
-                    }
-                    rows.push(to_json(name, &problem, &row));
-                }
+    for (data_type, problem) in &problems {
+        for plan in &args.plan {
+            let row = Row {
+                data_type: *data_type,
+                problem,
+                plan,
+                outcome: args.row(&gpu, cublas.as_ref(), plan, *data_type, problem, arch),
+            };
+            failed |= !row.passed();
+            if !args.json {
+                output::print_line(&row.line());
             }
+            rows.push(row.to_json());
         }
     }
     if args.json {
@@ -128,56 +123,167 @@ fn bench(args: &BenchArgs) -> Outcome {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-fn tflops(problem: &Gemm, ms: f64) -> f64 {
-    2.0 * problem.m as f64 * problem.n as f64 * problem.k as f64 / ms / 1e9
+impl BenchArgs {
+    /// Everything to measure. What is wrong with the arguments themselves ends the command before the first row.
+    fn problems(&self) -> Result<Vec<(DataType, Gemm)>, CliError> {
+        let wrong = |e: ProblemError| CliError::usage(e.code(), e.to_string());
+        for name in self.plan.iter().filter(|name| *name != "auto") {
+            plan_named(name).map_err(|e| CliError::usage(e.code(), e.to_string()))?;
+        }
+        let mut all = Vec::new();
+        for name in &self.dtype {
+            let data_type = select::data_type(name)?;
+            let output = self.ctype.as_deref();
+            let output = output
+                .map(|name| gemm::output_type(name, data_type))
+                .transpose()?;
+            for &[m, n, k] in &self.shapes {
+                for trans in &self.trans {
+                    let operands: Operands = trans.parse().map_err(wrong)?;
+                    let mut problem = Gemm::packed(m, n, k, operands);
+                    problem.output = output;
+                    problem.batch = gemm::batched(&problem, self.batch, [None; 3]);
+                    problem.alignment = gemm::aligned(&problem, self.align, data_type);
+                    problem.placed(data_type).map_err(wrong)?;
+                    all.push((data_type, problem));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// What holds for all rows and is not as usual.
+    fn particulars(&self) -> String {
+        let mut text = String::new();
+        if let Some(name) = &self.ctype {
+            let _ = write!(text, "; C in {name}");
+        }
+        if self.batch > 1 {
+            let _ = write!(text, "; {} products at once", self.batch);
+        }
+        if self.align < 16 {
+            let _ = write!(text, "; matrices at multiples of {} bytes", self.align);
+        }
+        text
+    }
+
+    /// One comparison; a refusal belongs to its row.
+    fn row(
+        &self,
+        gpu: &Gpu,
+        cublas: Option<&Cublas>,
+        plan: &str,
+        data_type: DataType,
+        problem: &Gemm,
+        arch: Arch,
+    ) -> Result<Comparison, CliError> {
+        let plan = select::plan(plan, self.schedule, data_type, problem, arch)?;
+        let kernel = plan
+            .emit(problem.operands, arch)
+            .map_err(|e| CliError::new(e.code(), e.to_string()))?;
+        let options = TimeOptions {
+            repeats: self.repeats,
+            ..TimeOptions::default()
+        };
+        let plan = plan.as_ref();
+        compare(gpu, cublas, plan, &kernel, problem, options, self.seed).map_err(|e| match e {
+            DeviceError::Plan(e) => CliError::new(e.code(), e.to_string()),
+            e => CliError::new("gpu", e.to_string()),
+        })
+    }
 }
 
-fn line(dtype: &str, p: &Gemm, row: &Comparison) -> String {
-    let theirs = row.cublas_ms.map_or_else(
-        || format!("{:>8} {:>8} {:>6}", "-", "-", "-"),
-        |ms| {
-            format!(
-                "{ms:>8.4} {:>8.1} {:>6.3}",
-                tflops(p, ms),
-                row.ratio().unwrap_or(f64::NAN)
-            )
-        },
-    );
-    let verdict = if row.passed {
-        String::new()
-    } else {
+/// One row of the table.
+struct Row<'a> {
+    data_type: DataType,
+    problem: &'a Gemm,
+    /// The plan as it was asked for.
+    plan: &'a str,
+    outcome: Result<Comparison, CliError>,
+}
+
+impl Row<'_> {
+    /// Right numbers. A plan that is refused gives none, and so does not pass; a product that cuBLAS refuses only lacks its ratio.
+    fn passed(&self) -> bool {
+        self.outcome.as_ref().is_ok_and(|row| row.passed)
+    }
+
+    fn tflops(&self, ms: f64) -> f64 {
+        let p = self.problem;
+        2.0 * p.m as f64 * p.n as f64 * p.k as f64 * p.batch.count as f64 / ms / 1e9
+    }
+
+    fn line(&self) -> String {
+        let p = self.problem;
+        let (name, result) = match &self.outcome {
+            Ok(row) => (row.plan.as_str(), self.figures(row)),
+            Err(refusal) => (self.plan, format!("not run: {}", refusal.message())),
+        };
         format!(
-            "  WRONG: error {:.2e} > {:.2e}",
-            row.max_rel_err, row.tolerance
+            "{:<8} {:<5} {:>8} {:>6} {:>6}  {name:<24} {result}",
+            self.data_type.to_string(),
+            p.operands.to_string(),
+            p.m,
+            p.n,
+            p.k
         )
-    };
-    format!(
-        "{dtype:<6} {:<5} {:>8} {:>6} {:>6}  {:<22} {:>8.4} {:>8.1} {theirs}{verdict}",
-        p.operands.to_string(),
-        p.m,
-        p.n,
-        p.k,
-        row.plan,
-        row.ours_ms,
-        tflops(p, row.ours_ms)
-    )
-}
+    }
 
-fn to_json(dtype: &str, p: &Gemm, row: &Comparison) -> Value {
-    json!({
-        "dtype": dtype,
-        "trans": p.operands.to_string(),
-        "m": p.m,
-        "n": p.n,
-        "k": p.k,
-        "plan": row.plan,
-        "ours_ms": row.ours_ms,
-        "ours_tflops": tflops(p, row.ours_ms),
-        "cublas_ms": row.cublas_ms,
-        "cublas_tflops": row.cublas_ms.map(|ms| tflops(p, ms)),
-        "ratio": row.ratio(),
-        "max_rel_err": row.max_rel_err,
-        "tolerance": row.tolerance,
-        "passed": row.passed,
-    })
+    fn figures(&self, row: &Comparison) -> String {
+        let theirs = row.cublas_ms.map_or_else(
+            || format!("{:>8} {:>8} {:>6}", "-", "-", "-"),
+            |ms| {
+                format!(
+                    "{ms:>8.4} {:>8.1} {:>6.3}",
+                    self.tflops(ms),
+                    row.ratio().unwrap_or(f64::NAN)
+                )
+            },
+        );
+        let verdict = if row.passed {
+            String::new()
+        } else {
+            format!(
+                "  WRONG: error {:.2e} > {:.2e}",
+                row.max_rel_err, row.tolerance
+            )
+        };
+        format!(
+            "{:>8.4} {:>8.1} {theirs}{verdict}",
+            row.ours_ms,
+            self.tflops(row.ours_ms)
+        )
+    }
+
+    fn to_json(&self) -> Value {
+        let p = self.problem;
+        let mut value = json!({
+            "dtype": self.data_type.to_string(),
+            "ctype": p.result(self.data_type).to_string(),
+            "trans": p.operands.to_string(),
+            "m": p.m,
+            "n": p.n,
+            "k": p.k,
+            "batch": p.batch.count,
+            "plan": self.plan,
+            "passed": self.passed(),
+        });
+        let more = match &self.outcome {
+            Ok(row) => json!({
+                "plan": row.plan,
+                "ours_ms": row.ours_ms,
+                "ours_tflops": self.tflops(row.ours_ms),
+                "cublas_ms": row.cublas_ms,
+                "cublas_tflops": row.cublas_ms.map(|ms| self.tflops(ms)),
+                "ratio": row.ratio(),
+                "max_rel_err": row.max_rel_err,
+                "tolerance": row.tolerance,
+            }),
+            Err(refusal) => refusal.to_json(),
+        };
+        if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+            value.extend(more);
+        }
+        value
+    }
 }

@@ -81,6 +81,11 @@ impl CliError {
         &self.code
     }
 
+    /// The sentence for people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// `{"error":{"code":…,"message":…,"span":[start,end] or null}}`
     pub(crate) fn to_json(&self) -> Value {
         let span = self

@@ -118,14 +118,22 @@ fn the_launch_contract_describes_the_emitted_file() {
     assert_eq!(exit, 0, "{value}");
     let launch = &value["launch"];
     let promised = [
+        "after",
+        "before",
         "block",
         "cluster",
         "grid",
         "kernel",
         "params",
         "shared_bytes",
+        "workspace_bytes",
     ];
     assert_eq!(keys(launch), BTreeSet::from(promised));
+    for others in ["before", "after"] {
+        let empty = launch[others].as_array().is_some_and(Vec::is_empty);
+        assert!(empty, "a plan of one kernel launches only that: {launch}");
+    }
+    assert_eq!(launch["workspace_bytes"], 0);
     assert_eq!(numbers(&launch["grid"]), [1, 1, 1]);
     assert_eq!(numbers(&launch["block"]), [256, 1, 1]);
     assert_eq!(numbers(&launch["cluster"]), [1, 1, 1]);
@@ -318,6 +326,48 @@ const REFUSED: &[(&[&str], i32, &str, &str)] = &[
     (&["--alpha=-inf"], 2, "not_finite", "alpha"),
     (&["--beta", "1e300"], 1, "not_finite", "beta"),
     (&["--alpha", "one"], 2, "usage", "one"),
+    (&["--ctype", "f16"], 2, "unknown_ctype", "give one of f32"),
+    (
+        &["--dtype", "s8", "--ctype", "f32"],
+        2,
+        "unknown_ctype",
+        "give one of s32",
+    ),
+    (
+        &["--dtype", "f16", "--ctype", "f64"],
+        2,
+        "unknown_ctype",
+        "f32, f16, bf16",
+    ),
+    (&["--bias", "diagonal"], 2, "unknown_name", "row, column"),
+    (&["--activation", "tanh"], 2, "unknown_name", "relu, gelu"),
+    (&["--bias", "row"], 1, "unsupported", "bias"),
+    (&["--activation", "gelu"], 1, "unsupported", "activation"),
+    (&["--batch", "2"], 1, "unsupported", "batch"),
+    (&["--batch", "0"], 2, "usage", "at least 1"),
+    (&["--batch", "-3"], 2, "usage", "negative"),
+    (
+        &["--batch", "2", "--stride-c", "65535"],
+        2,
+        "batch_overlap",
+        "at least 65536",
+    ),
+    (&["--stride-a", "-1"], 2, "usage", "negative"),
+    (&["--stride-b", "1.5"], 2, "usage", "whole number"),
+    (&["--align", "3"], 2, "usage", "power of two"),
+    (&["--align", "0"], 2, "usage", "power of two"),
+    (
+        &["--align", "2"],
+        2,
+        "alignment",
+        "the 4 bytes of an element",
+    ),
+    (
+        &["--dtype", "f64", "--align", "4"],
+        2,
+        "alignment",
+        "A is aligned to 4 bytes",
+    ),
     (&["--seed", "-1"], 2, "usage", "-1"),
     (&["--no-such-flag"], 2, "usage", "--no-such-flag"),
     (&["surplus"], 2, "usage", "surplus"),

@@ -1,12 +1,45 @@
-//! Writes the PTX of a plan to standard output: `emit PLAN nn sm_80`.
-use layout_codegen::plan::plan_named;
+//! Writes the PTX of a plan to standard output: `emit PLAN nn sm_80`, for a problem whose matrices are packed.
+//!
+//! Further arguments adapt it: `m=…`, `n=…`, `k=…`, `ctype=f32`, `bias=row`, `activation=gelu`, `batch=3`, `align=2`, `split=4`, `pack=1`.
+use layout_codegen::plan::{Batch, Element, Gemm, Schedule, plan_named};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [name, operands, arch] = &args[..] else {
-        return Err("usage: emit PLAN nn sm_80".into());
+    let [name, operands, arch, options @ ..] = &args[..] else {
+        return Err("usage: emit PLAN nn sm_80 [name=value]...".into());
     };
-    let plan = plan_named(name)?;
-    print!("{}", plan.emit(operands.parse()?, arch.parse()?)?.ptx);
+    let operands = operands.parse()?;
+    let option = |name: &str| {
+        let mut all = options.iter().filter_map(|o| o.split_once('='));
+        all.find(|(n, _)| *n == name).map(|(_, value)| value)
+    };
+    let size = |name| option(name).map_or(Ok(1024), str::parse::<u64>);
+    let (m, n, k) = (size("m")?, size("n")?, size("k")?);
+    let mut problem = Gemm::packed(m, n, k, operands);
+    let elements = [Element::F32, Element::F16, Element::Bf16];
+    problem.output =
+        option("ctype").and_then(|t| elements.into_iter().find(|e| e.to_string() == t));
+    problem.epilogue.bias = option("bias").unwrap_or("none").parse()?;
+    problem.epilogue.activation = option("activation").unwrap_or("none").parse()?;
+    if let Some(count) = option("batch") {
+        problem.batch = Batch {
+            count: count.parse()?,
+            strides: [m * k, k * n, m * n],
+        };
+    }
+    if let Some(align) = option("align") {
+        let align = align.parse()?;
+        (
+            problem.alignment.a,
+            problem.alignment.b,
+            problem.alignment.c,
+        ) = (align, align, u32::max(align, 4));
+    }
+    let schedule = Schedule {
+        split: option("split").unwrap_or("1").parse()?,
+        pack: option("pack").is_some(),
+    };
+    let plan = plan_named(name)?.adapt(&problem, schedule)?;
+    print!("{}", plan.emit(operands, arch.parse()?)?.ptx);
     Ok(())
 }

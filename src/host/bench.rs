@@ -3,12 +3,15 @@
 //! Machines are shared and clocks move, so only the ratio of two times taken together means anything. Operands are random and
 //! rotate, so that neither side finds its inputs in the cache; each result is checked on rows drawn from the whole matrix.
 
-use layout_codegen::plan::{DataType, Emitted, Gemm, Plan, Trans};
-use tilewright_gpu::cublas::{Cublas, Gemm as CublasGemm, GemmTypes, Matrix as CublasMatrix};
+use layout_codegen::plan::{DataType, Element, Emitted, Epilogue, Gemm, Plan, Trans};
+use tilewright_gpu::cublas::{
+    Cublas, Gemm as CublasGemm, GemmTypes, Matrix as CublasMatrix, Scalar,
+};
 use tilewright_gpu::cublaslt::CublasLt;
-use tilewright_gpu::{Buffer, Gpu, GpuError, LaunchConfig, TimeOptions};
+use tilewright_gpu::{Gpu, GpuError, TimeOptions};
 
-use super::device::device_arguments;
+use super::device::{Loaded, Placed};
+use super::placement::operands;
 use super::{DeviceError, Inputs, Matrix, check_rows};
 
 /// Bytes of operands that rotate: several times the level 2 cache of any GPU there is.
@@ -38,27 +41,30 @@ impl Comparison {
     }
 }
 
-/// Operands on the device.
-struct Set {
-    a: Buffer,
-    b: Buffer,
-    c: Buffer,
-}
+/// Operands on the device: A, B, C and the bias.
+struct Set([Placed; 4]);
 
 /// The problem as the libraries take it.
 fn product<'s>(problem: &Gemm, types: GemmTypes, set: &'s Set) -> CublasGemm<'s> {
     let size = [problem.m, problem.n, problem.k].map(|v| v as usize);
-    let matrix = |buffer: &'s Buffer, ld: u64| CublasMatrix::new(buffer, ld as usize);
+    let [a, b, c, _] = &set.0;
+    let matrix = |placed: &'s Placed, scalar: Scalar, ld: u64, stride: u64| CublasMatrix {
+        offset: placed.offset / scalar.bytes(),
+        batch_stride: stride as usize,
+        ..CublasMatrix::new(&placed.buffer, ld as usize)
+    };
+    let [stride_a, stride_b, stride_c] = problem.batch.strides;
     let (a, b, c) = (
-        matrix(&set.a, problem.lda),
-        matrix(&set.b, problem.ldb),
-        matrix(&set.c, problem.ldc),
+        matrix(a, types.a, problem.lda, stride_a),
+        matrix(b, types.b, problem.ldb, stride_b),
+        matrix(c, types.c, problem.ldc, stride_c),
     );
     CublasGemm {
         trans_a: problem.operands.a == Trans::T,
         trans_b: problem.operands.b == Trans::T,
         alpha: problem.alpha,
         beta: problem.beta,
+        batch: problem.batch.count as usize,
         ..CublasGemm::new(types, size, a, b, c)
     }
 }
@@ -70,16 +76,30 @@ enum Yardstick {
     CublasLt(GemmTypes),
 }
 
-fn yardstick(data_type: DataType) -> Yardstick {
-    Yardstick::Cublas(match data_type {
-        DataType::F32 => GemmTypes::F32,
-        DataType::F16 | DataType::F16Acc16 => GemmTypes::F16,
-        DataType::Bf16 => GemmTypes::BF16,
-        DataType::Tf32 => GemmTypes::TF32,
-        DataType::F64 => GemmTypes::F64,
-        DataType::S8 => GemmTypes::S8,
-        DataType::E4m3 => return Yardstick::CublasLt(GemmTypes::E4M3),
-        DataType::E5m2 => return Yardstick::CublasLt(GemmTypes::E5M2),
+/// The library's product of the same types; none if it has none, as for bias and activations.
+fn yardstick(data_type: DataType, problem: &Gemm) -> Option<Yardstick> {
+    if problem.epilogue != Epilogue::default() {
+        return None;
+    }
+    let c = match problem.result(data_type) {
+        Element::F32 => Scalar::F32,
+        Element::F16 => Scalar::F16,
+        Element::Bf16 => Scalar::Bf16,
+        Element::F64 => Scalar::F64,
+        Element::S32 => Scalar::S32,
+        Element::S8 | Element::E4m3 | Element::E5m2 => return None,
+    };
+    let types = |types: GemmTypes| GemmTypes { c, ..types };
+    Some(match data_type {
+        DataType::F32 => Yardstick::Cublas(types(GemmTypes::F32)),
+        DataType::F16 => Yardstick::Cublas(types(GemmTypes::F16)),
+        DataType::F16Acc16 => Yardstick::Cublas(types(GemmTypes::F16_F16)),
+        DataType::Bf16 => Yardstick::Cublas(types(GemmTypes::BF16)),
+        DataType::Tf32 => Yardstick::Cublas(types(GemmTypes::TF32)),
+        DataType::F64 => Yardstick::Cublas(types(GemmTypes::F64)),
+        DataType::S8 => Yardstick::Cublas(types(GemmTypes::S8)),
+        DataType::E4m3 => Yardstick::CublasLt(types(GemmTypes::E4M3)),
+        DataType::E5m2 => Yardstick::CublasLt(types(GemmTypes::E5M2)),
     })
 }
 
@@ -101,7 +121,7 @@ fn lt_time(
     timing.ok().map(|t| t.median())
 }
 
-/// Times `kernel` and cuBLAS on one problem and checks rows of the result.
+/// Times all launches of `kernel` together, and cuBLAS, on one problem, and checks rows of the result.
 ///
 /// # Errors
 ///
@@ -119,59 +139,44 @@ pub fn compare(
     let launch = plan.launch(problem)?.ok_or(GpuError::Invalid {
         what: "an empty product has no time".to_owned(),
     })?;
-    let module = gpu.load_ptx(&kernel.ptx)?;
-    let function = module.kernel(&launch.kernel)?;
-    let config = LaunchConfig::new(launch.grid, launch.block)
-        .cluster(launch.cluster)
-        .shared_bytes(launch.shared_bytes);
+    let loaded = Loaded::new(gpu, kernel, &launch)?;
 
     let first = Inputs::random(problem, data_type, seed);
-    let bytes = first.a.bytes.len() + first.b.bytes.len() + first.c.bytes.len();
+    let operands = operands(problem, &first);
+    let bytes: usize = operands.iter().map(|(bytes, _)| bytes.len()).sum();
     let count = (ROTATING_BYTES / bytes.max(1)).clamp(2, 8);
     let mut sets = Vec::new();
-    for i in 0..count {
+    for _ in 0..count {
         // Different data in each set costs host time; rotating the same random data over other addresses is what matters.
-        let set = Set {
-            a: gpu.alloc(first.a.bytes.len())?,
-            b: gpu.alloc(first.b.bytes.len())?,
-            c: gpu.alloc(first.c.bytes.len())?,
-        };
-        set.a.write(0, &first.a.bytes)?;
-        set.b.write(0, &first.b.bytes)?;
-        if i == 0 {
-            set.c.write(0, &first.c.bytes)?;
-        } else {
-            set.c.fill(0)?;
-        }
-        sets.push(set);
+        let [a, b, c, bias] = operands;
+        let place = |(bytes, alignment): (&[u8], u64)| Placed::new(gpu, bytes, alignment);
+        sets.push(Set([place(a)?, place(b)?, place(c)?, place(bias)?]));
     }
-
-    let run = |set: &Set| {
-        function.launch(
-            &config,
-            &device_arguments(&launch, [&set.a, &set.b, &set.c].map(Buffer::address)),
-        )
-    };
-    run(&sets[0])?;
+    let bound: Vec<_> = sets
+        .iter()
+        .map(|set| loaded.bind(set.0.each_ref().map(Placed::address)))
+        .collect();
+    let run = |call: usize| loaded.run(&bound[call % count]);
+    run(0)?;
     gpu.synchronize()?;
     let c = Matrix {
-        bytes: sets[0].c.read(0, first.c.bytes.len())?,
+        bytes: sets[0].0[2].read()?,
         ..first.c.clone()
     };
     let check = check_rows(problem, data_type, &first, &c, 24).map_err(|e| GpuError::Invalid {
         what: e.to_string(),
     })?;
-    let ours_ms = gpu.time(options, |call| run(&sets[call % count]))?.median();
+    let ours_ms = gpu.time(options, run)?.median();
 
-    let cublas_ms = match (cublas, yardstick(data_type)) {
-        (Some(cublas), Yardstick::Cublas(types)) => {
+    let cublas_ms = match (cublas, yardstick(data_type, problem)) {
+        (Some(cublas), Some(Yardstick::Cublas(types))) => {
             let timing = gpu.time(options, |call| {
                 cublas.gemm(&product(problem, types, &sets[call % count]))
             });
             timing.ok().map(|t| t.median())
         }
-        (Some(_), Yardstick::CublasLt(types)) => lt_time(gpu, options, &sets, problem, types),
-        (None, _) => None,
+        (Some(_), Some(Yardstick::CublasLt(types))) => lt_time(gpu, options, &sets, problem, types),
+        (None, _) | (_, None) => None,
     };
     Ok(Comparison {
         plan: plan.name(),

@@ -1,13 +1,17 @@
-//! A plan on the emulator: the emitted text, the launch contract, and what the emulator counted.
+//! A plan on the emulator: the emitted text, its launches in order, and what the emulator counted.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use layout_codegen::plan::{ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError};
 use layout_codegen::ptx::ParamKind;
 use ptx_emulator::{
-    Arg, GlobalMemory, MemoryError, Module, Options, ParseError, Report, RunError, run,
+    Arg, Counters, GlobalMemory, InstructionCounter, MemoryError, Module, Options, ParseError,
+    Report, RunError, run,
 };
 
+use super::placement::{Addresses, WORKSPACE_ALIGNMENT, operands};
 use super::{Inputs, Matrix};
 
 /// A run on the emulator.
@@ -81,13 +85,35 @@ impl From<MemoryError> for EmulateError {
     }
 }
 
-/// Runs `kernel`, emitted by `plan`, on `inputs`.
+/// Runs all launches of `kernel`, emitted by `plan`, on `inputs`. The report is of all of them: findings in order, counters by the lines
+/// of the one text, times and blocks summed.
+///
+/// The matrices lie at addresses that are multiples of exactly what the problem promises, each in an allocation of its own that begins
+/// and ends with it. The workspace is never written before the kernels run: reading it then is a finding with
+/// [`Options::undefined_global`], and otherwise gives NaN.
 ///
 /// # Errors
 ///
 /// The plan's refusal of the problem, or the emulator's of the text or the launch. What the kernel does wrong while it runs is no
 /// error but a finding of the report.
 pub fn emulate(
+    plan: &dyn Plan,
+    kernel: &Emitted,
+    problem: &Gemm,
+    inputs: &Inputs,
+    options: &Options,
+) -> Result<EmulatedRun, EmulateError> {
+    let module = Module::parse(&kernel.ptx)?;
+    emulate_module(&module, plan, kernel, problem, inputs, options)
+}
+
+/// As [`emulate`], with the text of `kernel` already parsed: for many problems with the same kernel.
+///
+/// # Errors
+///
+/// As [`emulate`].
+pub fn emulate_module(
+    module: &Module,
     plan: &dyn Plan,
     kernel: &Emitted,
     problem: &Gemm,
@@ -101,24 +127,22 @@ pub fn emulate(
             accesses: Vec::new(),
         });
     };
-    let module = Module::parse(&kernel.ptx)?;
     let mut memory = GlobalMemory::new();
-    let mut place = |m: &Matrix| -> Result<u64, MemoryError> {
-        let address = memory.alloc(m.bytes.len() as u64, 256)?;
-        memory.write(address, &m.bytes)?;
-        Ok(address)
-    };
-    let (a, b, c) = (place(&inputs.a)?, place(&inputs.b)?, place(&inputs.c)?);
-    let args = arguments(&launch, [a, b, c]);
-    let config = ptx_emulator::Launch {
-        grid: launch.grid,
-        block: launch.block,
-        cluster: launch.cluster,
-        dynamic_shared: launch.shared_bytes,
-        args,
-    };
-    let report = run(&module, &launch.kernel, &config, &mut memory, options)?;
-    let bytes = memory.read(c, inputs.c.bytes.len())?;
+    let addresses = place(&mut memory, &launch, problem, inputs, options)?;
+    let mut runs: Vec<(&str, Report)> = Vec::new();
+    for step in launch.sequence() {
+        let config = ptx_emulator::Launch {
+            grid: step.grid,
+            block: step.block,
+            cluster: step.cluster,
+            dynamic_shared: step.shared_bytes,
+            args: arguments(step, &addresses),
+        };
+        let report = run(module, &step.kernel, &config, &mut memory, options)?;
+        runs.push((&step.kernel, report));
+    }
+    let report = merged(runs);
+    let bytes = memory.read(addresses.c, inputs.c.bytes.len())?;
     let accesses = kernel
         .proof
         .accesses
@@ -147,21 +171,95 @@ pub fn emulate(
     })
 }
 
-fn arguments(launch: &Launch, [a, b, c]: [u64; 3]) -> Vec<Arg> {
+/// Allocates the matrices, the bias and the workspace. The emulator's allocations are aligned to what is asked for and no more.
+fn place(
+    memory: &mut GlobalMemory,
+    launch: &Launch,
+    problem: &Gemm,
+    inputs: &Inputs,
+    options: &Options,
+) -> Result<Addresses, MemoryError> {
+    let mut placed = [0; 4];
+    for (slot, (bytes, alignment)) in placed.iter_mut().zip(operands(problem, inputs)) {
+        *slot = memory.alloc(bytes.len() as u64, alignment)?;
+        memory.write(*slot, bytes)?;
+    }
+    let workspace = memory.alloc(launch.workspace_bytes, WORKSPACE_ALIGNMENT)?;
+    if !options.undefined_global {
+        memory.write(workspace, &vec![0xff; launch.workspace_bytes as usize])?;
+    }
+    let [a, b, c, bias] = placed;
+    Ok(Addresses {
+        a,
+        b,
+        c,
+        bias,
+        workspace,
+    })
+}
+
+/// One report of several launches, each with the name of its kernel: an entry of the text that is launched twice counts twice.
+fn merged(runs: Vec<(&str, Report)>) -> Report {
+    let mut all = Report {
+        findings: Vec::new(),
+        total_findings: 0,
+        counters: Counters::default(),
+        blocks: 0,
+        wall: Duration::ZERO,
+    };
+    // Where the instructions of each kernel begin.
+    let mut starts: HashMap<&str, usize> = HashMap::new();
+    for (kernel, report) in runs {
+        all.findings.extend(report.findings);
+        all.total_findings += report.total_findings;
+        all.blocks += report.blocks;
+        all.wall += report.wall;
+        let (sum, one) = (&mut all.counters, report.counters);
+        sum.warp_instructions += one.warp_instructions;
+        sum.lane_instructions += one.lane_instructions;
+        sum.wavefronts += one.wavefronts;
+        sum.ideal_wavefronts += one.ideal_wavefronts;
+        let Some(&start) = starts.get(kernel) else {
+            starts.insert(kernel, sum.instructions.len());
+            sum.instructions.extend(one.instructions);
+            continue;
+        };
+        for (sum, one) in sum.instructions[start..].iter_mut().zip(one.instructions) {
+            add(sum, &one);
+        }
+    }
+    all
+}
+
+/// Adds the counts of an instruction in another launch.
+fn add(sum: &mut InstructionCounter, one: &InstructionCounter) {
+    if one.warps > 0 {
+        (sum.min_wavefronts, sum.max_wavefronts) = if sum.warps > 0 {
+            (
+                sum.min_wavefronts.min(one.min_wavefronts),
+                sum.max_wavefronts.max(one.max_wavefronts),
+            )
+        } else {
+            (one.min_wavefronts, one.max_wavefronts)
+        };
+    }
+    sum.warps += one.warps;
+    sum.lanes += one.lanes;
+    sum.wavefronts += one.wavefronts;
+    sum.ideal_wavefronts += one.ideal_wavefronts;
+}
+
+fn arguments(launch: &Launch, addresses: &Addresses) -> Vec<Arg> {
     launch
         .arguments
         .iter()
         .map(|argument| match (argument.value, argument.kind) {
-            (ArgumentValue::A, _) => Arg::Ptr(a),
-            (ArgumentValue::B, _) => Arg::Ptr(b),
-            (ArgumentValue::C, _) => Arg::Ptr(c),
-            (ArgumentValue::Bias, _) => Arg::Ptr(0),
-            (ArgumentValue::Workspace(offset), _) => Arg::Ptr(offset),
             (ArgumentValue::Int(v), ParamKind::U64) => Arg::U64(v),
             (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
             (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
             (ArgumentValue::Float(v), ParamKind::S32) => Arg::S32(v as i32),
             (ArgumentValue::Float(v), _) => Arg::F32(v as f32),
+            (pointer, _) => Arg::Ptr(addresses.of(pointer).unwrap_or_default()),
         })
         .collect()
 }

@@ -1,21 +1,36 @@
-//! A row-major matrix in memory, as bytes of its element type.
+//! Row-major matrices in memory, one or a batch, as bytes of their element type.
+//!
+//! ```text
+//! element (r, c) of matrix b lies b·stride + r·ld + c elements from the start:
+//!
+//! rows 2, cols 3, ld 4, count 2, stride 9:   x x x . x x x . . x x x . x x x
+//!                                            └─ matrix 0 ─┘    └─ matrix 1 ┘
+//! ```
+//!
+//! The dots are gaps: NaN where the type has one, so that a kernel that reads them gives NaN, and one that writes them is seen.
+
+use std::ops::Range;
 
 use float8::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 use layout_codegen::plan::Element;
 
-/// A row-major matrix: element (r, c) is `r·ld + c` elements from the start.
+/// Row-major matrices of one shape at regular distances.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Matrix {
     /// The element type.
     pub element: Element,
-    /// Rows.
+    /// Rows of each.
     pub rows: usize,
-    /// Columns.
+    /// Columns of each.
     pub cols: usize,
     /// Elements from one row to the next.
     pub ld: usize,
-    /// The elements, little-endian; the last row ends with its last column.
+    /// How many there are.
+    pub count: usize,
+    /// Elements from one matrix to the next; 0 if all are the same.
+    pub stride: usize,
+    /// The elements, little-endian; the last row of the last matrix ends with its last column.
     pub bytes: Vec<u8>,
 }
 
@@ -29,35 +44,67 @@ fn next(state: &mut u64) -> u64 {
 }
 
 impl Matrix {
-    /// A matrix of numbers drawn uniformly from [−1, 1), NaN between the rows.
+    /// One matrix of numbers drawn uniformly from [−1, 1), NaN between the rows.
     pub fn random(element: Element, rows: u64, cols: u64, ld: u64, seed: u64) -> Self {
+        Self::random_batch(element, (rows, cols, ld), (1, 0), seed)
+    }
+
+    /// `count` matrices `stride` elements apart, random as [`Matrix::random`]; a shape is rows, columns and leading dimension.
+    pub fn random_batch(
+        element: Element,
+        (rows, cols, ld): (u64, u64, u64),
+        (count, stride): (u64, u64),
+        seed: u64,
+    ) -> Self {
         let (rows, cols, ld) = (rows as usize, cols as usize, ld as usize);
-        let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-        let len = if rows == 0 || cols == 0 {
+        let (count, stride) = (count as usize, stride as usize);
+        let len = if rows == 0 || cols == 0 || count == 0 {
             0
         } else {
-            (rows - 1) * ld + cols
+            (count - 1) * stride + (rows - 1) * ld + cols
         };
-        let size = element.bytes() as usize;
-        let mut bytes = vec![0; len * size];
-        for (i, slot) in bytes.chunks_exact_mut(size).enumerate() {
-            let value = if i % ld < cols {
-                (next(&mut state) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-            } else {
-                f64::NAN
-            };
-            encode(element, value, slot);
-        }
-        Self {
+        let mut matrix = Self {
             element,
             rows,
             cols,
             ld,
-            bytes,
+            count,
+            stride,
+            bytes: vec![0; len * element.bytes() as usize],
         }
+        .filled(f64::NAN);
+        let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+        for row in matrix.row_ranges() {
+            for slot in matrix.bytes[row].chunks_exact_mut(element.bytes() as usize) {
+                let value = (next(&mut state) >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
+                encode(element, value, slot);
+            }
+        }
+        matrix
     }
 
-    /// Every element set to `value`, the gaps between rows too.
+    /// The bytes of each row, in the order in which they lie in memory.
+    fn row_ranges(&self) -> Vec<Range<usize>> {
+        let size = self.element.bytes() as usize;
+        if self.cols == 0 {
+            return Vec::new();
+        }
+        // A matrix that serves for all products of a batch lies there once.
+        let count = if self.stride == 0 {
+            self.count.min(1)
+        } else {
+            self.count
+        };
+        let rows = |b: usize| (0..self.rows).map(move |r| b * self.stride + r * self.ld);
+        let mut starts: Vec<usize> = (0..count).flat_map(rows).collect();
+        starts.sort_unstable();
+        starts
+            .into_iter()
+            .map(|start| start * size..(start + self.cols) * size)
+            .collect()
+    }
+
+    /// Every element set to `value`, the gaps too. Integers, which have no NaN, take a number that is never drawn for it.
     #[must_use]
     pub fn filled(mut self, value: f64) -> Self {
         let size = self.element.bytes() as usize;
@@ -67,14 +114,31 @@ impl Matrix {
         self
     }
 
-    /// Element (r, c).
+    /// Matrix `b` of a batch alone, with the gaps between its rows.
+    #[must_use]
+    pub fn matrix(&self, b: usize) -> Self {
+        let size = self.element.bytes() as usize;
+        let len = match (self.rows, self.cols) {
+            (0, _) | (_, 0) => 0,
+            (rows, cols) => ((rows - 1) * self.ld + cols) * size,
+        };
+        let start = (b * self.stride * size).min(self.bytes.len());
+        Self {
+            count: 1,
+            stride: 0,
+            bytes: self.bytes[start..][..len].to_vec(),
+            ..*self
+        }
+    }
+
+    /// Element (r, c) of the first matrix.
     pub fn at(&self, r: usize, c: usize) -> f64 {
         let size = self.element.bytes() as usize;
         let start = (r * self.ld + c) * size;
         decode(self.element, &self.bytes[start..start + size])
     }
 
-    /// The elements row by row, without gaps.
+    /// The elements of the first matrix row by row, without gaps.
     pub fn packed(&self) -> Vec<f64> {
         let rows = if self.cols == 0 { 0 } else { self.rows };
         (0..rows)
@@ -82,19 +146,17 @@ impl Matrix {
             .collect()
     }
 
-    /// True if the bytes between the rows are those of `before`.
+    /// True if the bytes between the rows, and between the matrices, are those of `before`.
     pub fn gaps_untouched(&self, before: &Self) -> bool {
-        let size = self.element.bytes() as usize;
-        let row = self.ld * size;
-        let used = self.cols * size;
-        let both = self
-            .bytes
-            .chunks(row.max(1))
-            .zip(before.bytes.chunks(row.max(1)));
-        self.bytes.len() == before.bytes.len()
-            && both
-                .into_iter()
-                .all(|(a, b)| a.get(used..) == b.get(used..))
+        if self.bytes.len() != before.bytes.len() {
+            return false;
+        }
+        let mut end = 0;
+        self.row_ranges().into_iter().all(|row| {
+            let gap = end..row.start.max(end);
+            end = row.end.max(end);
+            self.bytes[gap.clone()] == before.bytes[gap]
+        })
     }
 }
 
@@ -109,7 +171,9 @@ fn encode(element: Element, value: f64, slot: &mut [u8]) {
         Element::Bf16 => slot.copy_from_slice(&bf16::from_f64(value).to_le_bytes()),
         Element::E4m3 => slot.copy_from_slice(&[F8E4M3::from_f64(value).to_bits()]),
         Element::E5m2 => slot.copy_from_slice(&[F8E5M2::from_f64(value).to_bits()]),
-        // There is no NaN here: gaps hold a value that would be seen.
+        // There is no NaN here: the smallest integer is no value that is drawn.
+        Element::S8 if value.is_nan() => slot.copy_from_slice(&i8::MIN.to_le_bytes()),
+        Element::S32 if value.is_nan() => slot.copy_from_slice(&i32::MIN.to_le_bytes()),
         Element::S8 => slot.copy_from_slice(&((value * INTEGERS).round() as i8).to_le_bytes()),
         Element::S32 => slot.copy_from_slice(&((value * INTEGERS).round() as i32).to_le_bytes()),
     }

@@ -14,6 +14,8 @@ mod findings;
 #[cfg(feature = "gpu")]
 mod machine;
 mod matrix;
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+mod placement;
 mod reference;
 
 #[cfg(feature = "gpu")]
@@ -21,7 +23,7 @@ pub use bench::{Comparison, compare};
 #[cfg(feature = "gpu")]
 pub use device::{DeviceError, DeviceRun, launch_on};
 #[cfg(feature = "emulator")]
-pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
+pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate, emulate_module};
 pub use findings::{
     EntryError, FindingsError, findings_from_json, findings_to_json, load_findings,
 };

@@ -1,6 +1,9 @@
-//! The reference: the same product in double precision, and how far from it a correct kernel may be.
+//! The reference: the same products in double precision, and how far from them a correct kernel may be.
+//!
+//! Errors are measured against `|α|·|A|·|B| + |β|·|C| + |bias|` at each element, the *magnitude*: what every rounding of a sum is
+//! proportional to at most. How much of it rounding explains is worked out in [`tolerance`], step by step, and never tuned to a result.
 
-use layout_codegen::plan::{DataType, Element, Gemm, Trans};
+use layout_codegen::plan::{Activation, Batch, Bias, DataType, Gemm, Trans};
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ShapeError};
@@ -16,29 +19,41 @@ pub struct Inputs {
     pub b: Matrix,
     /// C before the product.
     pub c: Matrix,
+    /// The bias, one row of m or n elements of C's type, for all products of a batch; none if the epilogue has none.
+    pub bias: Option<Matrix>,
 }
 
 impl Inputs {
     /// Random operands for a problem, the same for the same seed.
     pub fn random(problem: &Gemm, data_type: DataType, seed: u64) -> Self {
-        let ((ra, ca), (rb, cb)) = (problem.stored_a(), problem.stored_b());
         let first = seed.wrapping_mul(3);
+        let (operand, result) = (data_type.operand(), problem.result(data_type));
+        let Batch {
+            count,
+            strides: [stride_a, stride_b, stride_c],
+        } = problem.batch;
+        let ((ra, ca), (rb, cb)) = (problem.stored_a(), problem.stored_b());
+        let bias = match problem.epilogue.bias {
+            Bias::None => None,
+            Bias::Row => Some(problem.m),
+            Bias::Column => Some(problem.n),
+        };
         Self {
-            a: Matrix::random(data_type.operand(), ra, ca, problem.lda, first),
-            b: Matrix::random(
-                data_type.operand(),
-                rb,
-                cb,
-                problem.ldb,
+            a: Matrix::random_batch(operand, (ra, ca, problem.lda), (count, stride_a), first),
+            b: Matrix::random_batch(
+                operand,
+                (rb, cb, problem.ldb),
+                (count, stride_b),
                 first.wrapping_add(1),
             ),
-            c: Matrix::random(
-                data_type.result(),
-                problem.m,
-                problem.n,
-                problem.ldc,
+            c: Matrix::random_batch(
+                result,
+                (problem.m, problem.n, problem.ldc),
+                (count, stride_c),
                 first.wrapping_add(2),
             ),
+            // Another sequence than that of any matrix of a seed nearby.
+            bias: bias.map(|len| Matrix::random(result, 1, len, len, !first)),
         }
     }
 }
@@ -48,11 +63,11 @@ impl Inputs {
 pub struct Check {
     /// The largest difference.
     pub max_abs_err: f64,
-    /// The largest difference relative to `|α|·|A|·|B| + |β|·|C|` at its element: what rounding errors are proportional to.
+    /// The largest difference relative to the magnitude `|α|·|A|·|B| + |β|·|C| + |bias|` at its element.
     pub max_rel_err: f64,
     /// The largest relative difference that rounding explains.
     pub tolerance: f64,
-    /// No element of the gaps between the rows of C changed.
+    /// Nothing between the rows of C or between its matrices changed.
     pub gaps_untouched: bool,
     /// All of it holds.
     pub passed: bool,
@@ -63,33 +78,75 @@ pub struct Check {
 /// rounding error analysis"); 2·exp(−32) at λ = 8.
 const LAMBDA: f64 = 8.0;
 
-/// What rounding explains, relative to `|α|·|A|·|B| + |β|·|C|` at an element: never tuned to a result.
+/// The largest derivative of [`Activation::Gelu`] is below this (1.1290 at x = 1.42).
+const GELU_SLOPE: f64 = 1.13;
+
+/// The error of evaluating [`Activation::Gelu`] in units of roundoff, relative to its argument: see [`tolerance`].
+const GELU_ROUNDOFFS: f64 = 8.0;
+
+/// Products that a tensor core adds at once, at least (Fasi et al. 2021, "Numerical behavior of NVIDIA tensor cores").
+const PRODUCTS_AT_ONCE: u64 = 4;
+
+/// What rounding explains, relative to the magnitude `|α|·|A|·|B| + |β|·|C| + |bias|` at an element: never tuned to a result. With u the
+/// unit roundoff of the accumulator (2⁻²⁴ for f32, 2⁻¹¹ where sums are kept in f16, 2⁻⁵³ for f64):
 ///
-/// * accumulation: the k products, their sums, the scaling by α and β and the last sum, each rounded once: `λ·√(k+3)·u`;
+/// * accumulation: the k products, their sums, the scaling by α and β, the sum of both and, if there is one, the sum with the bias, each
+///   rounded once: `λ·√(k+3)·u`, with a bias `λ·√(k+4)·u`. Splitting the sums makes this no larger: an element goes through the sums of
+///   its own part and then those of the parts, and as every part has at least one product that chain is never longer than k;
 /// * tensor cores cut the sum of each instruction off instead of rounding it, and what is cut off has one sign: at most one unit
 ///   in the last place, 2u, for every four products (the fewest that an instruction adds at once): `k/4·2u` (not for f64, which rounds);
 /// * operands: tf32 rounds both factors of each product to 11 bits: `2·2⁻¹¹`;
-/// * the result: one rounding to C's type. (Where that is subnormal, half its spacing is taken off the difference first.)
+/// * the activation. max(x, 0) is exact and brings no two numbers further apart. GELU stretches what came before by its slope, below 1.13, and
+///   its own evaluation as `x / (1 + 2^v)`, `v = −log₂e·x·(c₀ + c₀c₁·x²)`, adds to it relative to |x|, which the magnitude bounds: v has
+///   at most 6 roundings, of which x·σ(1−σ)·ln 2·v passes on `max σ(1−σ)·t·6u < 1.4u`; ex2.approx is within 2 units in the last place
+///   of the rounded value (PTX ISA), 5u, of which σ(1−σ) ≤ ¼ passes on less than 1.3u; the sum with 1 gives u, rcp.approx one unit in
+///   the last place, 2u, and the product with x u: 6.7u altogether, taken as 8u for what is quadratic in u;
+/// * the result: one rounding to C's type.
+///
+/// Each step's error comes on top of a value that is already off by the steps before: they compound, `(1+e₁)(1+e₂)−1`.
+/// What is subnormal, in f16 sums or in C, rounds to half its spacing instead, which [`check`] takes off the difference first.
 ///
 /// Integers are exact.
-pub fn tolerance(data_type: DataType, k: u64) -> f64 {
-    let u = match data_type {
-        DataType::F64 => Element::F64.unit_roundoff(),
-        DataType::S8 => return 0.0,
-        _ => Element::F32.unit_roundoff(),
+pub fn tolerance(problem: &Gemm, data_type: DataType) -> f64 {
+    let accumulator = data_type.accumulator();
+    if accumulator.is_integer() {
+        return 0.0;
+    }
+    let u = accumulator.unit_roundoff();
+    let k = problem.k;
+    let last = if problem.epilogue.bias == Bias::None {
+        3
+    } else {
+        4
     };
-    let accumulation = LAMBDA * ((k + 3) as f64).sqrt() * u;
+    let accumulation = LAMBDA * ((k + last) as f64).sqrt() * u;
     let cut_off = match data_type {
         DataType::F32 | DataType::F64 => 0.0,
-        _ => k.div_ceil(4) as f64 * 2.0 * u,
+        _ => k.div_ceil(PRODUCTS_AT_ONCE) as f64 * 2.0 * u,
     };
     let operands = if data_type == DataType::Tf32 {
         2.0 * f64::powi(0.5, 11)
     } else {
         0.0
     };
-    let result = data_type.result().unit_roundoff();
-    accumulation + cut_off + operands + result
+    let sum = accumulation + cut_off + operands;
+    let activated = match problem.epilogue.activation {
+        Activation::Identity | Activation::Relu => sum,
+        Activation::Gelu => {
+            let own = GELU_ROUNDOFFS * data_type.scalar().unit_roundoff();
+            GELU_SLOPE * sum + (1.0 + sum) * own
+        }
+    };
+    activated + (1.0 + activated) * problem.result(data_type).unit_roundoff()
+}
+
+/// What rounding explains absolutely, where numbers are subnormal and rounding is relative to nothing: half the spacing of the subnormal
+/// numbers of the accumulator for each step of a sum (twice that, since tensor cores cut off), scaled by α and the slope of GELU, and of
+/// C's type for the result. It is 0 or far below any number in play unless one of them is f16.
+fn spacing(problem: &Gemm, data_type: DataType) -> f64 {
+    let steps = problem.k.div_ceil(PRODUCTS_AT_ONCE) as f64;
+    let sums = 2.0 * steps * problem.alpha.abs() * data_type.accumulator().underflow();
+    GELU_SLOPE * sums + problem.result(data_type).underflow()
 }
 
 /// op(A)·op(B) in double precision, packed m×n; operands are packed as they lie.
@@ -113,8 +170,8 @@ fn product(problem: &Gemm, a: Vec<f64>, b: Vec<f64>) -> Result<Vec<f64>, ShapeEr
     Ok(c.into_raw_vec_and_offset().0)
 }
 
-/// Compares `result` with C ← α·op(A)·op(B) + β·C in double precision. As in BLAS, β = 0 does not read C and α = 0
-/// reads neither A nor B.
+/// Compares `result` with C ← activation(α·op(A)·op(B) + β·C + bias) in double precision, for every product of a batch. As in BLAS,
+/// β = 0 does not read C and α = 0 reads neither A nor B.
 ///
 /// # Errors
 ///
@@ -125,6 +182,47 @@ pub fn check(
     inputs: &Inputs,
     result: &Matrix,
 ) -> Result<Check, ShapeError> {
+    let gaps_untouched = result.gaps_untouched(&inputs.c);
+    let errors = (0..result.count)
+        .map(|i| {
+            let one = Inputs {
+                a: inputs.a.matrix(i),
+                b: inputs.b.matrix(i),
+                c: inputs.c.matrix(i),
+                bias: inputs.bias.clone(),
+            };
+            largest_errors(problem, data_type, &one, &result.matrix(i))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(judged(problem, data_type, &errors, gaps_untouched))
+}
+
+/// The check of products with these absolute and relative errors.
+fn judged(
+    problem: &Gemm,
+    data_type: DataType,
+    errors: &[(f64, f64)],
+    gaps_untouched: bool,
+) -> Check {
+    let max_abs_err = errors.iter().map(|e| e.0).fold(0.0, f64::max);
+    let max_rel_err = errors.iter().map(|e| e.1).fold(0.0, f64::max);
+    let tolerance = tolerance(problem, data_type);
+    Check {
+        max_abs_err,
+        max_rel_err,
+        tolerance,
+        gaps_untouched,
+        passed: max_rel_err <= tolerance && gaps_untouched,
+    }
+}
+
+/// The largest absolute and relative error of one product; infinite where a number that should be is none.
+fn largest_errors(
+    problem: &Gemm,
+    data_type: DataType,
+    inputs: &Inputs,
+    result: &Matrix,
+) -> Result<(f64, f64), ShapeError> {
     // α and β reach the kernel in the type that it scales with.
     let scalar = |v: f64| {
         if data_type == DataType::F64 {
@@ -134,7 +232,7 @@ pub fn check(
         }
     };
     let (alpha, beta) = (scalar(problem.alpha), scalar(problem.beta));
-    let zeros = vec![0.0; (problem.m * problem.n) as usize];
+    let zeros = vec![0.0; result.rows * result.cols];
     let (sum, magnitude) = if alpha == 0.0 {
         (zeros.clone(), zeros)
     } else {
@@ -143,7 +241,7 @@ pub fn check(
         let magnitude = product(problem, absolute(&a), absolute(&b))?;
         (product(problem, a, b)?, magnitude)
     };
-    let underflow = result.element.underflow();
+    let spacing = spacing(problem, data_type);
     let (mut max_abs_err, mut max_rel_err) = (0.0_f64, 0.0_f64);
     let rows = if result.cols == 0 { 0 } else { result.rows };
     for r in 0..rows {
@@ -154,11 +252,18 @@ pub fn check(
             } else {
                 beta * inputs.c.at(r, c)
             };
-            let expected = alpha * sum[i] + old;
-            let scale = alpha.abs() * magnitude[i] + old.abs();
+            let bias = match (&inputs.bias, problem.epilogue.bias) {
+                (None, _) | (_, Bias::None) => 0.0,
+                (Some(bias), Bias::Row) => bias.at(0, r),
+                (Some(bias), Bias::Column) => bias.at(0, c),
+            };
+            let expected = problem
+                .epilogue
+                .activation
+                .apply(alpha * sum[i] + old + bias);
+            let scale = alpha.abs() * magnitude[i] + old.abs() + bias.abs();
             let difference = (result.at(r, c) - expected).abs();
-            // Below the smallest normal number, rounding to C's type is not relative to anything.
-            let relative = match ((difference - underflow).max(0.0), scale) {
+            let relative = match ((difference - spacing).max(0.0), scale) {
                 (rest, _) if difference.is_nan() => rest + f64::NAN,
                 (0.0, _) => 0.0,
                 (rest, _) => rest / scale,
@@ -176,20 +281,11 @@ pub fn check(
             };
         }
     }
-    let tolerance = tolerance(data_type, problem.k);
-    let gaps_untouched = result.gaps_untouched(&inputs.c);
-    let passed = max_rel_err <= tolerance && gaps_untouched;
-    Ok(Check {
-        max_abs_err,
-        max_rel_err,
-        tolerance,
-        gaps_untouched,
-        passed,
-    })
+    Ok((max_abs_err, max_rel_err))
 }
 
 /// As [`check`], for `count` rows of C drawn from the whole matrix, the first and the last among them: what large products are checked
-/// by.
+/// by. Of a batch, the first and the last product. The gaps of C are all compared.
 ///
 /// # Errors
 ///
@@ -201,53 +297,71 @@ pub fn check_rows(
     result: &Matrix,
     count: usize,
 ) -> Result<Check, ShapeError> {
+    let gaps_untouched = result.gaps_untouched(&inputs.c);
+    let mut chosen = vec![0];
+    chosen.extend((result.count > 1).then(|| result.count - 1));
     let m = problem.m as usize;
-    if m <= count {
-        return check(problem, data_type, inputs, result);
-    }
-    // Rows at a stride that shares no factor with a tile's side.
-    let rows: Vec<usize> = (0..count).map(|i| i * (m - 1) / (count - 1)).collect();
-    let pick = |from: &Matrix| {
-        let size = from.element.bytes() as usize;
-        let row = |r: usize| &from.bytes[r * from.ld * size..(r * from.ld + from.cols) * size];
-        let bytes = rows.iter().flat_map(|&r| row(r)).copied().collect();
-        Matrix {
-            element: from.element,
-            rows: count,
-            cols: from.cols,
-            ld: from.cols,
-            bytes,
-        }
-    };
-    let a = if problem.operands.a == Trans::N {
-        pick(&inputs.a)
+    // Rows spread evenly: all of them if there are no more.
+    let rows: Vec<usize> = if m <= count {
+        (0..m).collect()
     } else {
-        columns(&inputs.a, &rows)
+        (0..count)
+            .map(|i| i * (m - 1) / (count - 1).max(1))
+            .collect()
     };
-    let sub = Gemm {
-        m: count as u64,
-        lda: a.ld as u64,
-        ldc: problem.n,
-        ..*problem
-    };
-    let sub_inputs = Inputs {
-        a,
-        b: inputs.b.clone(),
-        c: pick(&inputs.c),
-    };
-    check(&sub, data_type, &sub_inputs, &pick(result))
+    let errors = chosen
+        .into_iter()
+        .map(|i| {
+            let a = inputs.a.matrix(i);
+            let sub_inputs = Inputs {
+                a: if problem.operands.a == Trans::N {
+                    of_rows(&a, &rows)
+                } else {
+                    of_columns(&a, &rows)
+                },
+                b: inputs.b.matrix(i),
+                c: of_rows(&inputs.c.matrix(i), &rows),
+                bias: match (&inputs.bias, problem.epilogue.bias) {
+                    (Some(bias), Bias::Row) => Some(of_columns(bias, &rows)),
+                    (bias, _) => bias.clone(),
+                },
+            };
+            let sub = Gemm {
+                m: rows.len() as u64,
+                ..*problem
+            };
+            largest_errors(
+                &sub,
+                data_type,
+                &sub_inputs,
+                &of_rows(&result.matrix(i), &rows),
+            )
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(judged(problem, data_type, &errors, gaps_untouched))
+}
+
+/// The given rows of a matrix, one below the other.
+fn of_rows(from: &Matrix, chosen: &[usize]) -> Matrix {
+    let size = from.element.bytes() as usize;
+    let row = |r: usize| &from.bytes[r * from.ld * size..(r * from.ld + from.cols) * size];
+    Matrix {
+        rows: chosen.len(),
+        ld: from.cols,
+        bytes: chosen.iter().flat_map(|&r| row(r)).copied().collect(),
+        ..*from
+    }
 }
 
 /// The given columns of a matrix, side by side.
-fn columns(from: &Matrix, chosen: &[usize]) -> Matrix {
+fn of_columns(from: &Matrix, chosen: &[usize]) -> Matrix {
     let size = from.element.bytes() as usize;
     let element = |r: usize, c: usize| &from.bytes[(r * from.ld + c) * size..][..size];
     let bytes = (0..from.rows).flat_map(|r| chosen.iter().flat_map(move |&c| element(r, c)));
     Matrix {
-        element: from.element,
-        rows: from.rows,
         cols: chosen.len(),
         ld: chosen.len(),
         bytes: bytes.copied().collect(),
+        ..*from
     }
 }

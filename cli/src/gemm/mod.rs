@@ -13,7 +13,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright::codegen::plan::{Gemm, Operands};
+use tilewright::codegen::plan::{
+    Alignment, Batch, DataType, Element, Emitted, Epilogue, Gemm, Operands, Plan, PlanError,
+    ProblemError,
+};
 use tilewright::emulator;
 use tilewright::host::{self, Inputs};
 
@@ -50,6 +53,30 @@ pub(crate) struct GemmArgs {
     /// Leading dimension of C
     #[arg(long, allow_negative_numbers = true, value_parser = size)]
     ldc: Option<u64>,
+    /// Element type of C (the usual one of the element type by default)
+    #[arg(long)]
+    ctype: Option<String>,
+    /// Add a vector of C's type: none, row (an element for each row of C) or column
+    #[arg(long, default_value = "none")]
+    bias: String,
+    /// Apply a function last: none, relu or gelu
+    #[arg(long, default_value = "none")]
+    activation: String,
+    /// Number of products of this shape
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = count)]
+    batch: u64,
+    /// Elements from one matrix A of a batch to the next (packed by default; 0 takes the same for all)
+    #[arg(long, allow_negative_numbers = true, value_parser = size)]
+    stride_a: Option<u64>,
+    /// Elements from one matrix B of a batch to the next
+    #[arg(long, allow_negative_numbers = true, value_parser = size)]
+    stride_b: Option<u64>,
+    /// Elements from one matrix C of a batch to the next
+    #[arg(long, allow_negative_numbers = true, value_parser = size)]
+    stride_c: Option<u64>,
+    /// The matrices begin at multiples of this many bytes and, below 16, of no more (C of at least an element)
+    #[arg(long, value_name = "BYTES", default_value_t = 16, allow_negative_numbers = true, value_parser = alignment)]
+    align: u32,
     /// Factor of the product
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     alpha: f64,
@@ -90,42 +117,108 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A number of products: at least one.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("give at least 1".to_owned()),
+        n => Ok(n),
+    }
+}
+
+/// Bytes that an address is a multiple of.
+pub(crate) fn alignment(text: &str) -> Result<u32, String> {
+    match size(text)? {
+        n if n.is_power_of_two() && n <= 256 => Ok(n as u32),
+        n => Err(format!(
+            "{n} is no alignment; give a power of two up to 256"
+        )),
+    }
+}
+
+/// The element type of C of a name, if products in `data_type` can have it.
+pub(crate) fn output_type(name: &str, data_type: DataType) -> Result<Element, CliError> {
+    let known = data_type.results();
+    known
+        .iter()
+        .copied()
+        .find(|t| t.to_string() == name)
+        .ok_or_else(|| {
+            let known: Vec<_> = known.iter().map(ToString::to_string).collect();
+            CliError::usage(
+                "unknown_ctype",
+                format!(
+                    "products in {data_type} have no C of type `{name}`; give one of {}",
+                    known.join(", ")
+                ),
+            )
+        })
+}
+
+/// The distances of packed matrices of a batch, or those that are given.
+pub(crate) fn batched(problem: &Gemm, count: u64, strides: [Option<u64>; 3]) -> Batch {
+    let packed = [
+        problem.stored_a().0.saturating_mul(problem.lda),
+        problem.stored_b().0.saturating_mul(problem.ldb),
+        problem.m.saturating_mul(problem.ldc),
+    ];
+    let [a, b, c] = [0, 1, 2].map(|i| strides[i].unwrap_or(packed[i]));
+    Batch {
+        count,
+        strides: [a, b, c],
+    }
+}
+
+/// A, B and C at multiples of `bytes`, but C of at least an element, since its type may be wider than theirs.
+pub(crate) fn aligned(problem: &Gemm, bytes: u32, data_type: DataType) -> Alignment {
+    Alignment {
+        a: bytes,
+        b: bytes,
+        c: bytes.max(problem.result(data_type).bytes()),
+    }
+}
+
 pub(crate) fn run(args: &GemmArgs) -> ExitCode {
     finish(gemm(args), args.json)
 }
 
 impl GemmArgs {
-    fn problem(&self) -> Result<Gemm, CliError> {
-        let operands: Operands =
-            self.trans
-                .parse()
-                .map_err(|e: tilewright::codegen::plan::ProblemError| {
-                    CliError::usage(e.code(), e.to_string())
-                })?;
+    fn problem(&self, data_type: DataType) -> Result<Gemm, CliError> {
+        let wrong = |e: ProblemError| CliError::usage(e.code(), e.to_string());
+        let operands: Operands = self.trans.parse().map_err(wrong)?;
         let mut problem = Gemm::packed(self.m, self.n, self.k, operands);
         problem.lda = self.lda.unwrap_or(problem.lda);
         problem.ldb = self.ldb.unwrap_or(problem.ldb);
         problem.ldc = self.ldc.unwrap_or(problem.ldc);
         (problem.alpha, problem.beta) = (self.alpha, self.beta);
-        problem
-            .validate(u64::MAX)
-            .map_err(|e| CliError::usage(e.code(), e.to_string()))?;
+        problem.epilogue = Epilogue {
+            bias: self.bias.parse().map_err(wrong)?,
+            activation: self.activation.parse().map_err(wrong)?,
+        };
+        if let Some(name) = &self.ctype {
+            problem.output = Some(output_type(name, data_type)?);
+        }
+        problem.validate(u64::MAX).map_err(wrong)?;
+        let strides = [self.stride_a, self.stride_b, self.stride_c];
+        problem.batch = batched(&problem, self.batch, strides);
+        problem.alignment = aligned(&problem, self.align, data_type);
+        problem.placed(data_type).map_err(wrong)?;
         Ok(problem)
     }
 }
 
 fn gemm(args: &GemmArgs) -> Outcome {
     let data_type = select::data_type(&args.dtype)?;
-    let problem = args.problem()?;
+    let problem = args.problem(data_type)?;
     let gpu = select::gpu(args.on)?;
     let arch = select::arch(&args.arch, gpu.as_ref())?;
     let plan = select::plan(&args.plan, args.schedule, data_type, &problem, arch)?;
-    let refused = |e: tilewright::codegen::plan::PlanError| CliError::new(e.code(), e.to_string());
+    let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
 
     // The proof comes first: a plan that does not prove is not emitted.
     let launch = plan.launch(&problem).map_err(refused)?;
     let kernel = plan.emit(problem.operands, arch).map_err(refused)?;
-    let inputs = allocate(&problem, data_type, args.seed)?;
+    let workspace = launch.as_ref().map_or(0, |l| l.workspace_bytes);
+    let inputs = allocate(&problem, data_type, workspace, args.seed)?;
     if let Some(path) = &args.emit {
         output::write_atomically(path, kernel.ptx.as_bytes())?;
     }
@@ -167,23 +260,31 @@ fn gemm(args: &GemmArgs) -> Outcome {
 /// The operands, unless they would not fit in memory.
 fn allocate(
     problem: &Gemm,
-    data_type: tilewright::codegen::plan::DataType,
+    data_type: DataType,
+    workspace: u64,
     seed: u64,
 ) -> Result<Inputs, CliError> {
-    // An element of an operand lies in memory three times (input, device, result) and, for the check, in double precision up to
-    // four times, once of it as the absolute value.
-    let bytes_each = u128::from(3 * data_type.bytes() + 4 * 8);
+    // An element of an operand lies in memory three times (input, device, result), and for the check the elements of one product of a
+    // batch in double precision up to four times, once of them as the absolute value. On the emulator the workspace is filled first.
+    let (operand, result) = (data_type.bytes(), problem.result(data_type).bytes());
+    let [stride_a, stride_b, stride_c] = problem.batch.strides;
     let operands = [
-        (problem.stored_a(), problem.lda),
-        (problem.stored_b(), problem.ldb),
-        ((problem.m, problem.n), problem.ldc),
+        (problem.stored_a(), problem.lda, stride_a, operand),
+        (problem.stored_b(), problem.ldb, stride_b, operand),
+        ((problem.m, problem.n), problem.ldc, stride_c, result),
     ];
-    let elements: u128 = operands
+    let needed = operands
         .iter()
-        .filter(|((rows, cols), _)| *rows > 0 && *cols > 0)
-        .map(|&((rows, cols), ld)| u128::from(rows - 1) * u128::from(ld) + u128::from(cols))
-        .sum();
-    let (needed, free) = (elements * bytes_each, u128::from(free_memory()));
+        .filter(|((rows, cols), ..)| *rows > 0 && *cols > 0)
+        .map(|&((rows, cols), ld, stride, bytes)| {
+            let one = u128::from(rows - 1) * u128::from(ld) + u128::from(cols);
+            let others = u128::from(problem.batch.count - 1) * u128::from(stride);
+            (one.saturating_add(others))
+                .saturating_mul(u128::from(3 * bytes))
+                .saturating_add(one * 4 * 8)
+        })
+        .fold(u128::from(workspace) * 2, u128::saturating_add);
+    let free = u128::from(free_memory());
     if needed > free {
         return Err(CliError::new(
             "too_large",
@@ -218,8 +319,8 @@ fn spinner(message: &'static str) -> ProgressBar {
 }
 
 fn emulated(
-    plan: &dyn tilewright::codegen::plan::Plan,
-    kernel: &tilewright::codegen::plan::Emitted,
+    plan: &dyn Plan,
+    kernel: &Emitted,
     problem: &Gemm,
     inputs: &Inputs,
 ) -> Result<Ran, CliError> {

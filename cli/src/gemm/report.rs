@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{Arch, ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError};
+use tilewright::codegen::plan::{
+    Activation, Arch, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
+};
 use tilewright::gpu::ptxas;
 use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
 
@@ -20,13 +22,15 @@ pub(super) struct Ran {
 
 impl Ran {
     pub(super) fn on_gpu(device: String, run: DeviceRun) -> Self {
+        let outside = (!run.guards_untouched)
+            .then(|| "a kernel wrote outside of a matrix, just before or behind it".to_owned());
         Self {
             device,
             c: run.c,
             time_ms: run.time_ms,
             registers: run.registers,
             accesses: Vec::new(),
-            findings: Vec::new(),
+            findings: outside.into_iter().collect(),
             lane_instructions: None,
         }
     }
@@ -102,13 +106,19 @@ impl Report<'_> {
                 json!({"access": a.access, "op": a.op.to_string(), "wavefronts": a.wavefronts, "ideal": a.ideal, "measured": measured})
             })
             .collect();
+        let (p, data_type) = (self.problem, self.plan.data_type());
         json!({
             "plan": self.plan.name(),
-            "dtype": self.plan.data_type().to_string(),
-            "trans": self.problem.operands.to_string(),
-            "m": self.problem.m,
-            "n": self.problem.n,
-            "k": self.problem.k,
+            "dtype": data_type.to_string(),
+            "ctype": p.result(data_type).to_string(),
+            "trans": p.operands.to_string(),
+            "m": p.m,
+            "n": p.n,
+            "k": p.k,
+            "bias": p.epilogue.bias.to_string(),
+            "activation": p.epilogue.activation.to_string(),
+            "batch": {"count": p.batch.count, "strides": p.batch.strides},
+            "alignment": [p.alignment.a, p.alignment.b, p.alignment.c],
             "arch": self.arch.to_string(),
             "device": self.ran.device,
             "max_abs_err": self.check.map(|c| finite(c.max_abs_err)),
@@ -118,7 +128,7 @@ impl Report<'_> {
             "smem": smem,
             "findings": self.ran.findings,
             "time_ms": self.ran.time_ms,
-            "launch": self.launch.map(|l| launch_json(self.problem, l)),
+            "launch": self.launch.map(|l| launches_json(self.problem, l)),
         })
     }
 
@@ -127,15 +137,10 @@ impl Report<'_> {
         let p = self.problem;
         let _ = writeln!(
             out,
-            "{} for {}: C {}x{} = {} op(A) op(B) + {} C, k = {}, {}",
+            "{} for {}: {}",
             self.plan.name(),
             self.arch,
-            p.m,
-            p.n,
-            p.alpha,
-            p.beta,
-            p.k,
-            p.operands
+            self.formula()
         );
         let _ = writeln!(out, "\nlayouts");
         for l in self.plan.layouts(p.operands)? {
@@ -164,8 +169,15 @@ impl Report<'_> {
         }
         let _ = writeln!(out, "\nkernel {}: {}", self.kernel.kernel, self.size());
         if let Some(l) = self.launch {
-            let [x, y, z] = l.grid;
-            let _ = writeln!(out, "grid {x}x{y}x{z}, {} threads a block", l.block[0]);
+            let _ = writeln!(out, "{}", shape(l));
+            for (when, others) in [("before", &l.before), ("after", &l.after)] {
+                for other in others {
+                    let _ = writeln!(out, "{when}: kernel {}, {}", other.kernel, shape(other));
+                }
+            }
+            if l.workspace_bytes > 0 {
+                let _ = writeln!(out, "workspace: {} bytes", l.workspace_bytes);
+            }
         }
         let _ = writeln!(out, "\n{}", self.speed());
         for f in &self.ran.findings {
@@ -181,11 +193,46 @@ impl Report<'_> {
                 c.max_abs_err, c.max_rel_err, c.tolerance
             );
             if !c.gaps_untouched {
-                let _ = writeln!(out, "the kernel wrote between the rows of C");
+                let _ = writeln!(
+                    out,
+                    "a kernel wrote between the rows of C or between its matrices"
+                );
             }
         }
         out.push_str(if self.passed() { "passed" } else { "FAILED" });
         Ok(out)
+    }
+
+    /// The problem in one line, with what is not as usual.
+    fn formula(&self) -> String {
+        let p = self.problem;
+        let mut sum = format!("{} op(A) op(B) + {} C", p.alpha, p.beta);
+        match p.epilogue.bias {
+            Bias::None => {}
+            Bias::Row => sum.push_str(" + bias of the row"),
+            Bias::Column => sum.push_str(" + bias of the column"),
+        }
+        if p.epilogue.activation != Activation::Identity {
+            sum = format!("{}({sum})", p.epilogue.activation);
+        }
+        let mut text = format!("C {}x{} = {sum}, k = {}, {}", p.m, p.n, p.k, p.operands);
+        let data_type = self.plan.data_type();
+        if p.result(data_type) != data_type.result() {
+            let _ = write!(text, ", C in {}", p.result(data_type));
+        }
+        if p.batch.count > 1 {
+            let [a, b, c] = p.batch.strides;
+            let _ = write!(
+                text,
+                ", {} products {a}, {b} and {c} elements apart",
+                p.batch.count
+            );
+        }
+        let least = p.alignment.a.min(p.alignment.b);
+        if least < 16 {
+            let _ = write!(text, ", at multiples of {least} bytes");
+        }
+        text
     }
 
     fn size(&self) -> String {
@@ -199,7 +246,8 @@ impl Report<'_> {
         let assembled =
             ptxas::find().and_then(|p| p.assemble(&self.kernel.ptx, &self.arch.to_string()));
         let kernels = assembled.map(|a| a.kernels).unwrap_or_default();
-        match (kernels.first(), self.ran.registers) {
+        let main = kernels.iter().find(|k| k.kernel == self.kernel.kernel);
+        match (main, self.ran.registers) {
             (Some(r), _) => {
                 let _ = write!(
                     text,
@@ -221,7 +269,8 @@ impl Report<'_> {
         let Some(ms) = self.ran.time_ms else {
             return format!("{}: nothing to launch", self.ran.device);
         };
-        let flops = 2.0 * self.problem.m as f64 * self.problem.n as f64 * self.problem.k as f64;
+        let p = self.problem;
+        let flops = 2.0 * p.m as f64 * p.n as f64 * p.k as f64 * p.batch.count as f64;
         match self.ran.lane_instructions {
             Some(n) => format!(
                 "emulator: {ms:.1} ms, {:.0} million lane instructions a second",
@@ -240,18 +289,44 @@ fn finite(v: f64) -> Value {
     if v.is_finite() { json!(v) } else { Value::Null }
 }
 
-/// The launch contract: enough for any other host program.
+/// Grid and block of a launch, for people.
+fn shape(launch: &Launch) -> String {
+    let [x, y, z] = launch.grid;
+    format!("grid {x}x{y}x{z}, {} threads a block", launch.block[0])
+}
+
+/// The launch contract: enough for any other host program. The main kernel's is the value itself; those of the kernels around it are
+/// in `before` and `after`.
+fn launches_json(problem: &Gemm, launch: &Launch) -> Value {
+    let others =
+        |all: &[Launch]| -> Vec<Value> { all.iter().map(|l| launch_json(problem, l)).collect() };
+    let mut value = launch_json(problem, launch);
+    value["workspace_bytes"] = json!(launch.workspace_bytes);
+    value["before"] = json!(others(&launch.before));
+    value["after"] = json!(others(&launch.after));
+    value
+}
+
+/// The contract of one launch.
 fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
-    let matrix = |rows: u64, cols: u64, ld: u64| json!({"rows": rows, "cols": cols, "ld": ld});
+    let matrix = |(rows, cols): (u64, u64), ld: u64, i: usize| {
+        let Batch { count, strides } = problem.batch;
+        let mut value = json!({"rows": rows, "cols": cols, "ld": ld});
+        if count > 1 {
+            value["count"] = json!(count);
+            value["stride"] = json!(strides[i]);
+        }
+        value
+    };
     let params: Vec<Value> = launch
         .arguments
         .iter()
         .map(|a| {
             let value = match a.value {
-                ArgumentValue::A => matrix(problem.stored_a().0, problem.stored_a().1, problem.lda),
-                ArgumentValue::B => matrix(problem.stored_b().0, problem.stored_b().1, problem.ldb),
-                ArgumentValue::C => matrix(problem.m, problem.n, problem.ldc),
-                ArgumentValue::Bias => json!({"elements": problem.m.max(problem.n)}),
+                ArgumentValue::A => matrix(problem.stored_a(), problem.lda, 0),
+                ArgumentValue::B => matrix(problem.stored_b(), problem.ldb, 1),
+                ArgumentValue::C => matrix((problem.m, problem.n), problem.ldc, 2),
+                ArgumentValue::Bias => json!({"elements": bias_elements(problem)}),
                 ArgumentValue::Workspace(offset) => json!({"workspace": offset}),
                 ArgumentValue::Int(v) => json!(v),
                 ArgumentValue::Float(v) => json!(v),
@@ -267,4 +342,13 @@ fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
         "shared_bytes": launch.shared_bytes,
         "params": params,
     })
+}
+
+/// The length of the bias.
+fn bias_elements(problem: &Gemm) -> u64 {
+    match problem.epilogue.bias {
+        Bias::None => 0,
+        Bias::Row => problem.m,
+        Bias::Column => problem.n,
+    }
 }

@@ -5,7 +5,7 @@
 //! contiguous). What lies between is only a swizzle, and it is *derived* from the two accesses that the kernel makes:
 //!
 //! ```text
-//! write   cp.async.16   neighbouring lanes along a row, then down the rows
+//! write   cp.async.16   neighbouring lanes along a row, then down the rows (or .8, .4, or st.shared after ld.global)
 //! read    ldmatrix.x4   8 rows of 16 bytes for each 8×8 matrix   (k contiguous)
 //!         ldmatrix.x4.trans                                      (16-bit elements, side contiguous)
 //!         ld.32, ld.64, ld.8   element by element                (everything else)
@@ -19,6 +19,42 @@ use layout_core::derive::{Family, Pattern, Tile, derive};
 use layout_core::{Layout, LayoutError, Swizzle, Swizzled, composition};
 
 use crate::plan::{PlanError, Refusal};
+
+/// How a thread brings elements from global to shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Copies {
+    /// Bytes of one access of global memory: 16, 8, 4, 2 or 1.
+    pub bytes: i64,
+    /// By `cp.async`; else by `ld.global` and `st.shared`.
+    pub asynchronous: bool,
+}
+
+impl Copies {
+    /// Copies of `bytes` bytes: asynchronous where the hardware has such.
+    pub const fn of(bytes: i64, has_cp_async: bool) -> Self {
+        Self {
+            bytes,
+            asynchronous: has_cp_async && bytes >= 4,
+        }
+    }
+
+    /// Bytes that one store puts into shared memory: at least a word.
+    pub const fn unit(self) -> i64 {
+        if self.bytes < 4 { 4 } else { self.bytes }
+    }
+
+    /// The access of shared memory.
+    pub const fn access(self) -> Access {
+        match (self.asynchronous, self.unit()) {
+            (true, 16) => Access::CpAsync16,
+            (true, 8) => Access::CpAsync8,
+            (true, _) => Access::CpAsync4,
+            (false, 16) => Access::St128,
+            (false, 8) => Access::St64,
+            (false, _) => Access::St32,
+        }
+    }
+}
 
 /// How a warp brings a fragment from shared memory to registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,8 +87,10 @@ pub struct OperandMaps {
     pub certificate: String,
     /// (thread, (element of a vector, vector)) → `column + cols·row`.
     pub copy: Layout,
-    /// Elements of one copy.
+    /// Elements that are stored at once.
     pub vector: i64,
+    /// How they get there.
+    pub copies: Copies,
     /// How fragments are read.
     pub read: Read,
     /// (lane, value) → `side + S·k` of what one read fills: with `ldmatrix.x4`, S = 16 for A and for two neighbours of B.
@@ -72,8 +110,7 @@ fn lanes(first: impl Fn(i64) -> i64) -> [i64; 32] {
 }
 
 impl OperandMaps {
-    /// The maps of the A (`is_a`) or B operand for a tile of side `side_tile` and depth `k_tile`, copied by `threads` threads in pieces
-    /// of `copy_bytes` bytes.
+    /// The maps of the A (`is_a`) or B operand for a tile of side `side_tile` and depth `k_tile`, copied by `threads` threads.
     ///
     /// # Errors
     ///
@@ -83,7 +120,7 @@ impl OperandMaps {
         is_a: bool,
         k_major: bool,
         (side_tile, k_tile): (i64, i64),
-        (threads, copy_bytes): (i64, i64),
+        (threads, copies): (i64, Copies),
     ) -> Result<Self, PlanError> {
         let bytes = if is_a {
             atom.a_type.bits()
@@ -95,7 +132,7 @@ impl OperandMaps {
         } else {
             (k_tile, side_tile)
         };
-        let vector = copy_bytes / bytes;
+        let vector = copies.unit() / bytes;
         let per_row = cols / vector;
         // Threads along a row first; a row longer than the block is walked by several copies of the same thread.
         let along = per_row.min(threads);
@@ -112,7 +149,8 @@ impl OperandMaps {
             return Err(Refusal {
                 obligation: "the copies cover the tile".to_owned(),
                 reason: format!(
-                    "{threads} threads with {copy_bytes} bytes each do not divide {rows}x{cols}"
+                    "{threads} threads with {} bytes each do not divide {rows}x{cols}",
+                    copies.unit()
                 ),
             }
             .into());
@@ -134,12 +172,13 @@ impl OperandMaps {
             certificate: String::new(),
             copy,
             vector,
+            copies,
             read,
             fragment,
             points,
             side,
         };
-        maps.derive(copy_bytes)?;
+        maps.derive()?;
         Ok(maps)
     }
 
@@ -223,28 +262,21 @@ impl OperandMaps {
     }
 
     /// The access of the copies, and its lanes' element indices.
-    pub fn write_pattern(&self, copy_bytes: i64) -> Pattern {
-        let access = match copy_bytes {
-            16 => Access::CpAsync16,
-            8 => Access::CpAsync8,
-            4 => Access::CpAsync4,
-            2 => Access::St16,
-            _ => Access::St8,
-        };
+    pub fn write_pattern(&self) -> Pattern {
         Pattern {
-            access,
+            access: self.copies.access(),
             elements: lanes(|lane| self.copy.at(&[lane, 0])),
         }
     }
 
     /// Derives the shared layout from the accesses.
-    fn derive(&mut self, copy_bytes: i64) -> Result<(), PlanError> {
+    fn derive(&mut self) -> Result<(), PlanError> {
         let tile = Tile {
             rows: self.rows,
             cols: self.cols,
             elem_bytes: self.bytes,
         };
-        let patterns = [self.write_pattern(copy_bytes), self.read_pattern()];
+        let patterns = [self.write_pattern(), self.read_pattern()];
         let refuse = |reason: String| {
             PlanError::Refused(Refusal {
                 obligation: "a shared layout for the copies and the reads".to_owned(),

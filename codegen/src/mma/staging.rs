@@ -1,4 +1,5 @@
-//! From accumulators to C: each warp turns its strip through shared memory, so that C is read and written 16 bytes at a time.
+//! From accumulators to C: each warp turns its strip through shared memory, so that C is read and written as wide as its alignment
+//! allows, neighbouring lanes next to each other.
 //!
 //! A strip is as many rows as the atom has and the warp's columns wide. Fragments write pairs, rows read vectors; the layout between
 //! them is derived from these two accesses. No barrier of the block is needed: a warp reads what it wrote.
@@ -25,23 +26,28 @@ pub(crate) struct Staging {
     pub(crate) shared: Swizzled,
     /// Why this layout.
     pub(crate) certificate: String,
-    /// Elements of C in 16 bytes.
+    /// Elements of C that a lane stores at once.
     pub(crate) vector: i64,
     /// (lane, (row half, atom)) → `row + R·column` of the first of each pair that a lane writes.
     pub(crate) write: Layout,
-    /// (lane, (pass, part)) → `row + R·column` of the first element of each 16 bytes of accumulators that a lane reads.
+    /// (lane, ((part of the columns, pass down the rows), part of a vector)) → `row + R·column` of the first accumulator of each read.
     pub(crate) read: Layout,
 }
 
 impl Staging {
-    /// The staging for a warp that is `cols` columns wide, and elements of C of `c_bytes` bytes.
-    pub(crate) fn new(atom: &MmaAtom, cols: i64, c_bytes: i64) -> Result<Self, PlanError> {
+    /// The staging for a warp that is `cols` columns wide and stores `vector` elements of C at once; accumulators of `bytes` bytes.
+    pub(crate) fn new(
+        atom: &MmaAtom,
+        cols: i64,
+        vector: i64,
+        bytes: i64,
+    ) -> Result<Self, PlanError> {
         let rows = atom.m;
-        let bytes = atom.c_type.bits() / 8;
-        let vector = 16 / c_bytes;
         let per_row = cols / vector;
-        let down = 32 / per_row;
-        let parts = vector * bytes / 16;
+        // Lanes along a row first; a longer row is walked in several parts.
+        let along = per_row.min(32);
+        let (again, down) = (per_row / along, 32 / along);
+        let parts = (vector * bytes / 16).max(1);
         // C fragment: the pairs of a lane. Its values are (pair, half of the rows).
         let halves = atom.c.get(1)?.size() / 2;
         let place = Layout::flat(&[atom.m, atom.n], &[1, rows])?;
@@ -54,8 +60,11 @@ impl Staging {
             )?,
         ])?;
         let read = Layout::tuple(&[
-            Layout::flat(&[per_row, down], &[rows * vector, 1])?,
-            Layout::flat(&[rows / down, parts], &[down, rows * 16 / bytes])?,
+            Layout::flat(&[along, down], &[rows * vector, 1])?,
+            Layout::tuple(&[
+                Layout::flat(&[again, rows / down], &[rows * vector * along, down])?,
+                Layout::mode(parts, rows * 16 / bytes)?,
+            ])?,
         ])?;
         let refuse = |reason: String| {
             PlanError::Refused(Refusal {
@@ -75,7 +84,7 @@ impl Staging {
                 elements: lanes(&write),
             },
             Pattern {
-                access: Access::Ld128,
+                access: fetch(vector * bytes),
                 elements: lanes(&read),
             },
         ];
@@ -122,7 +131,8 @@ impl Staging {
     pub(crate) fn prove(&self) -> Result<Vec<Obligation>, PlanError> {
         let n = self.rows * self.cols;
         let pairs = Layout::tuple(&[self.write, Layout::mode(2, self.rows)?])?;
-        let vectors = Layout::tuple(&[self.read, Layout::mode(16 / self.bytes, self.rows)?])?;
+        let each = self.vector.min(16 / self.bytes);
+        let vectors = Layout::tuple(&[self.read, Layout::mode(each, self.rows)?])?;
         Ok(vec![
             prove_bijection(
                 "each accumulator of a strip is staged exactly once",
@@ -155,7 +165,20 @@ impl Staging {
         };
         Ok(vec![
             prove_access("stageC", store, &bytes(&self.write)?)?,
-            prove_access("fetchC", Access::Ld128, &bytes(&self.read)?)?,
+            prove_access(
+                "fetchC",
+                fetch(self.vector * self.bytes),
+                &bytes(&self.read)?,
+            )?,
         ])
+    }
+}
+
+/// The load of a lane's accumulators, `bytes` of them or 16 at a time.
+fn fetch(bytes: i64) -> Access {
+    match bytes {
+        4 => Access::Ld32,
+        8 => Access::Ld64,
+        _ => Access::Ld128,
     }
 }

@@ -40,7 +40,7 @@ impl DataType {
     ];
 
     /// The element type of A and B in memory.
-    pub fn operand(self) -> Element {
+    pub const fn operand(self) -> Element {
         match self {
             DataType::F32 | DataType::Tf32 => Element::F32,
             DataType::F16 | DataType::F16Acc16 => Element::F16,
@@ -53,7 +53,7 @@ impl DataType {
     }
 
     /// The element type of C in memory.
-    pub fn result(self) -> Element {
+    pub const fn result(self) -> Element {
         match self {
             DataType::S8 => Element::S32,
             DataType::E4m3 | DataType::E5m2 => Element::F32,
@@ -62,7 +62,7 @@ impl DataType {
     }
 
     /// Bytes of an element of A and B.
-    pub fn bytes(self) -> u32 {
+    pub const fn bytes(self) -> u32 {
         self.operand().bytes()
     }
 
@@ -119,7 +119,7 @@ pub enum Element {
 
 impl Element {
     /// Bytes of an element.
-    pub fn bytes(self) -> u32 {
+    pub const fn bytes(self) -> u32 {
         match self {
             Element::F64 => 8,
             Element::F32 | Element::S32 => 4,

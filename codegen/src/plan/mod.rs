@@ -14,6 +14,7 @@ mod launch;
 mod obligation;
 mod problem;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
@@ -41,12 +42,12 @@ pub struct NamedLayout {
 pub struct Emitted {
     /// The complete PTX module.
     pub ptx: String,
-    /// The name of its entry.
+    /// The name of its entry; of the one that multiplies, if there are several.
     pub kernel: String,
     /// What was proven of it.
     pub proof: Proof,
-    /// Registers that hold addresses written by the index compiler.
-    pub address_registers: Vec<String>,
+    /// For each entry, the registers that hold addresses written by the index compiler.
+    pub address_registers: BTreeMap<String, Vec<String>>,
 }
 
 impl Emitted {

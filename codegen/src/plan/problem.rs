@@ -309,7 +309,7 @@ impl Gemm {
         let (operand, result) = (data_type.bytes(), self.result(data_type).bytes());
         let one = |bytes: u32, alignment: u32, ld: u64, stride: u64| {
             let stride = if self.batch.count > 1 { stride } else { 0 };
-            let all = (ld * u64::from(bytes)) | (stride * u64::from(bytes)) | u64::from(alignment);
+            let all = (ld | stride).wrapping_mul(u64::from(bytes)) | u64::from(alignment);
             1 << all.trailing_zeros().min(4)
         };
         let [a, b, c] = self.batch.strides;
@@ -417,7 +417,9 @@ impl Gemm {
         }
         let (stride, least) = (
             self.batch.strides[2],
-            self.m.saturating_sub(1) * self.ldc + self.n,
+            (self.m.saturating_sub(1))
+                .saturating_mul(self.ldc)
+                .saturating_add(self.n),
         );
         if self.batch.count > 1 && stride < least {
             return Err(ProblemError::BatchOverlap { stride, least });

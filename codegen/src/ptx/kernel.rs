@@ -208,6 +208,11 @@ impl Kernel {
         &self.compiled
     }
 
+    /// The kernel's name with its address registers: an entry of [`Emitted::address_registers`](crate::plan::Emitted).
+    pub(crate) fn addresses(&self) -> (String, Vec<String>) {
+        (self.name.clone(), self.compiled.iter().cloned().collect())
+    }
+
     pub(super) fn record_address(&mut self, reg: Reg) {
         self.compiled.insert(reg.to_string());
     }
@@ -222,7 +227,7 @@ impl Kernel {
         (0..n).map(|_| self.reg(class)).collect()
     }
 
-    fn bind(&mut self, name: &str, reg: Reg, ty: Ty) {
+    pub(super) fn bind(&mut self, name: &str, reg: Reg, ty: Ty) {
         self.variables
             .insert(name.to_owned(), Operand::Reg(reg.id, ty));
     }
@@ -515,20 +520,41 @@ impl Kernel {
         }
     }
 
-    /// The complete module text for `target` (such as `sm_80`), at PTX version `version`.
-    pub fn finish(mut self, version: &str, target: &str) -> String {
+    /// The variable that equals `e`, which what is launched keeps in `0..=hi` where the expression alone does not show it.
+    pub fn bounded(&mut self, name: &str, e: Expr, hi: i64) -> Expr {
+        if self.variables.contains_key(name) {
+            return self.pool.var(name, 0, hi, 0);
+        }
+        let reg = self.value(e);
+        let wide = hi > i64::from(u32::MAX);
+        let reg = if reg.class == Class::B64 && !wide {
+            let narrow = self.reg(Class::B32);
+            let home = self.home(0);
+            self.scopes[home]
+                .top
+                .push(format!("cvt.u32.u64 {narrow}, {reg};"));
+            narrow
+        } else {
+            reg
+        };
+        let ty = if reg.class == Class::B64 {
+            Ty::U64
+        } else {
+            Ty::U32
+        };
+        self.bind(name, reg, ty);
+        self.pool.var(name, 0, hi, 0)
+    }
+
+    /// The complete module text of this kernel alone.
+    pub fn finish(self, version: &str, target: &str) -> String {
+        module(vec![self], version, target)
+    }
+
+    /// The text of the entry, from its parameters to its last brace.
+    fn entry(mut self) -> String {
         let scope = self.scopes.pop().unwrap_or_default();
         let mut out = String::new();
-        for line in &self.comments {
-            let _ = writeln!(out, "// {line}");
-        }
-        let _ = write!(
-            out,
-            ".version {version}\n.target {target}\n.address_size 64\n\n"
-        );
-        if let Some((None, align)) = self.shared {
-            let _ = writeln!(out, ".extern .shared .align {align} .b8 smem[];\n");
-        }
         let _ = writeln!(out, ".visible .entry {}(", self.name);
         let params: Vec<_> = self
             .params
@@ -560,4 +586,28 @@ impl Kernel {
         out.push_str("}\n");
         out
     }
+}
+
+/// The text of a module of several kernels for `target` (such as `sm_80`), at PTX version `version`.
+pub fn module(kernels: Vec<Kernel>, version: &str, target: &str) -> String {
+    let mut out = String::new();
+    for line in kernels.iter().flat_map(|k| &k.comments) {
+        let _ = writeln!(out, "// {line}");
+    }
+    let _ = write!(
+        out,
+        ".version {version}\n.target {target}\n.address_size 64\n"
+    );
+    let aligns = kernels.iter().filter_map(|k| match k.shared {
+        Some((None, align)) => Some(align),
+        _ => None,
+    });
+    if let Some(align) = aligns.max() {
+        let _ = writeln!(out, "\n.extern .shared .align {align} .b8 smem[];");
+    }
+    for kernel in kernels {
+        out.push('\n');
+        out.push_str(&kernel.entry());
+    }
+    out
 }

@@ -9,6 +9,6 @@ mod kernel;
 mod text;
 
 pub use address::{Address, Space};
-pub use kernel::{Kernel, LoopHandle, Param, ParamKind};
+pub use kernel::{Kernel, LoopHandle, Param, ParamKind, module};
 pub use text::{Class, Pred, Reg};
 pub(crate) use text::{class_of, mnemonic};

@@ -109,7 +109,7 @@ pub(super) fn emit(
     g.k.close_region();
     g.k.ins("ret");
 
-    let address_registers = k.address_registers().iter().cloned().collect();
+    let address_registers = [k.addresses()].into();
     let ptx = k.finish(arch.ptx_version(), &arch.to_string());
     Ok(Emitted {
         ptx,

@@ -1,0 +1,299 @@
+//! Accumulators to C, strip by strip, through the warp's own staging.
+
+use layout_core::Layout;
+
+use super::Gemm;
+use crate::index::Expr;
+use crate::index::layout::{combined_index, index, swizzled_index};
+use crate::mma::Variant;
+use crate::mma::finish::{Finish, Place, scalar_text, widen_pair};
+use crate::plan::{self, Element, PlanError};
+use crate::ptx::{Kernel, Pred, Reg, Space};
+
+/// The vector that is added to C.
+#[derive(Clone, Copy)]
+pub(in crate::mma) struct Bias {
+    /// Its address, if there is one, with the direction that it goes.
+    at: Option<(Expr, plan::Bias)>,
+    bytes: i64,
+}
+
+impl Bias {
+    pub(in crate::mma) fn new(variant: &Variant, at: Option<Expr>) -> Self {
+        Self {
+            at: at.map(|at| (at, variant.epilogue.bias)),
+            bytes: variant.output.bytes().into(),
+        }
+    }
+
+    fn element(
+        self,
+        k: &mut Kernel,
+        base: Expr,
+        at: Expr,
+    ) -> Result<crate::ptx::Address, PlanError> {
+        let distance = index(&mut k.pool, &Layout::mode(1, self.bytes)?, &[at])?;
+        let at = k.pool.add(base, distance);
+        Ok(k.address(Space::Global, at))
+    }
+
+    /// The element of a row that is inside, for a bias by rows.
+    pub(in crate::mma) fn by_row(
+        self,
+        k: &mut Kernel,
+        finish: &Finish,
+        row: Expr,
+    ) -> Result<Option<Reg>, PlanError> {
+        self.by_row_if(k, finish, row, None)
+    }
+
+    fn by_row_if(
+        self,
+        k: &mut Kernel,
+        finish: &Finish,
+        row: Expr,
+        inside: Option<Reg>,
+    ) -> Result<Option<Reg>, PlanError> {
+        let Some((base, plan::Bias::Row)) = self.at else {
+            return Ok(None);
+        };
+        let at = self.element(k, base, row)?;
+        Ok(Some(finish.load_one(k, inside.map(Pred::from), at)))
+    }
+
+    /// The elements of `count` columns from `col` on, for a bias by columns; `left` of them are inside.
+    pub(in crate::mma) fn by_column(
+        self,
+        k: &mut Kernel,
+        finish: &Finish,
+        col: Expr,
+        left: Expr,
+        count: i64,
+    ) -> Result<Vec<Reg>, PlanError> {
+        let Some((base, plan::Bias::Column)) = self.at else {
+            return Ok(Vec::new());
+        };
+        (0..count)
+            .map(|j| {
+                let inside = k.compare_here("gt", left, j, None);
+                let step = k.pool.constant(j);
+                let col = k.pool.add(col, step);
+                let at = self.element(k, base, col)?;
+                Ok(finish.load_one(k, Some(inside.into()), at))
+            })
+            .collect()
+    }
+}
+
+/// What all vectors of a lane have in common.
+struct Lane {
+    /// The first element of the warp's strip in shared memory.
+    strip: Expr,
+    /// (lane, value) → row and column in the strip of what is read.
+    read: (Layout, Layout),
+    /// This lane's first row and column of C.
+    row: Expr,
+    col: Expr,
+    /// The address of its first element of C.
+    corner: Expr,
+    /// Distances in C.
+    terms: [(Option<Expr>, Layout); 2],
+    /// C is aligned for stores as wide as the vectors, if that is found at run time.
+    aligned: Option<Reg>,
+}
+
+impl Gemm<'_> {
+    /// Accumulators to C, strip by strip.
+    pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
+        let lane = self.lane_of_c()?;
+        let (write_row, write_col) = st.split(&st.write)?;
+        // Vectors of one row, rows one after the other.
+        let (again, down) = {
+            let values = st.read.get(1)?.get(0)?;
+            (values.get(0)?.size(), values.get(1)?.size())
+        };
+        let (_, suffix, _) = scalar_text(self.plan.data_type.scalar());
+        let halves = st.write.get(1)?.get(0)?.size();
+        let mut columns: Vec<Vec<Reg>> = Vec::new();
+        if let Some(finish) = self.finish {
+            for part in 0..again {
+                let (col, left) = self.columns(&lane, part)?;
+                let bias = self.bias;
+                let k = &mut *self.k;
+                columns.push(bias.by_column(k, &finish, col, left, st.vector)?);
+            }
+        }
+        for (i, strip_acc) in acc.iter().enumerate() {
+            self.k.open_region();
+            self.k.comment(format!("strip {i}: {} rows", st.rows));
+            if i > 0 {
+                self.k.ins("bar.warp.sync 0xffffffff");
+            }
+            for (j, regs) in strip_acc.iter().enumerate() {
+                let regs = self.scalars(regs);
+                for (h, pair) in regs.chunks(2).enumerate() {
+                    let value = self.k.pool.constant(h as i64 + halves * j as i64);
+                    let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
+                    let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
+                    let byte = swizzled_index(&mut self.k.pool, &st.shared, &[r, c])?;
+                    let byte = self.k.pool.add(byte, lane.strip);
+                    let at = self.k.address(Space::Shared, byte);
+                    self.k.store(None, suffix, pair, at);
+                    self.k.tag("stageC");
+                }
+            }
+            self.k.ins("bar.warp.sync 0xffffffff");
+            for pass in 0..again * down {
+                self.k.open_region();
+                let strip_row = self.k.pool.constant(i as i64 * st.rows);
+                let bias = columns.get((pass % again) as usize);
+                self.vector(&lane, pass, strip_row, bias.map_or(&[], |b| b))?;
+                self.k.close_region();
+            }
+            self.k.close_region();
+        }
+        Ok(())
+    }
+
+    /// What all vectors of a lane have in common.
+    fn lane_of_c(&mut self) -> Result<Lane, PlanError> {
+        let st = &self.maps.staging;
+        let (tm, tn) = self.plan.tile;
+        let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
+        let pool = &mut self.k.pool;
+        let warp = pool.shr(self.tid, 5);
+        let own = pool.scale(warp, st.bytes());
+        let strip = pool.add(self.smem, own);
+        let zero = pool.constant(0);
+        let read = st.split(&st.read)?;
+        let (r, c) = (
+            index(pool, &read.0, &[self.lane, zero])?,
+            index(pool, &read.1, &[self.lane, zero])?,
+        );
+        let down = pool.scale(self.warp.0, wm);
+        let across = pool.scale(self.warp.1, wn);
+        let row = [down, r].into_iter().fold(self.row0, |s, e| pool.add(s, e));
+        let col = [across, c]
+            .into_iter()
+            .fold(self.col0, |s, e| pool.add(s, e));
+        let bytes = if self.finish.is_some() {
+            self.maps.c_bytes
+        } else {
+            st.bytes
+        };
+        let unit = |r: i64, c: i64| Layout::flat(&[1, 1], &[bytes * r, bytes * c]);
+        let terms = [(None, unit(0, 1)?), (Some(self.ldc), unit(1, 0)?)];
+        let corner = combined_index(pool, &terms, &[row, col])?;
+        let corner = pool.add(self.c, corner);
+        let corner = pool.pin(corner);
+        // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
+        let aligned = (self.finish.is_some() && st.vector > 1 && self.plan.variant.store == 16)
+            .then(|| {
+                let pool = &mut self.k.pool;
+                let low = pool.and(self.c, 15);
+                let low_ld = pool.and(self.ldc, (st.vector - 1) as u64);
+                let aligned = self.k.compare("eq", low, zero);
+                let aligned_ld = self.k.compare("eq", low_ld, zero);
+                self.k.combine("and", aligned, aligned_ld, 0)
+            });
+        Ok(Lane {
+            strip,
+            read,
+            row,
+            col,
+            corner,
+            terms,
+            aligned,
+        })
+    }
+
+    /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
+    fn columns(&mut self, lane: &Lane, part: i64) -> Result<(Expr, Expr), PlanError> {
+        let pool = &mut self.k.pool;
+        let (zero, value) = (pool.constant(0), pool.constant(part));
+        let across = index(pool, &lane.read.1, &[zero, value])?;
+        let col = pool.add(lane.col, across);
+        Ok((col, pool.sub(self.n, col)))
+    }
+
+    /// One vector of C.
+    fn vector(
+        &mut self,
+        lane: &Lane,
+        pass: i64,
+        strip_row: Expr,
+        column_bias: &[Reg],
+    ) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
+        let (class, suffix, _) = scalar_text(self.plan.data_type.scalar());
+        let values = st.read.get(1)?;
+        let (passes, parts) = (values.get(0)?.size(), values.get(1)?.size());
+        let each = st.vector.min(16 / st.bytes);
+        let mut sums = Vec::new();
+        for part in 0..parts {
+            let value = self.k.pool.constant(pass + passes * part);
+            let r = index(&mut self.k.pool, &lane.read.0, &[self.lane, value])?;
+            let c = index(&mut self.k.pool, &lane.read.1, &[self.lane, value])?;
+            let byte = swizzled_index(&mut self.k.pool, &st.shared, &[r, c])?;
+            let byte = self.k.pool.add(byte, lane.strip);
+            let at = self.k.address(Space::Shared, byte);
+            let regs = self.k.regs(class, each as usize);
+            self.k.load(None, "", suffix, &regs, at);
+            self.k.tag("fetchC");
+            sums.extend(regs);
+        }
+        let pool = &mut self.k.pool;
+        let (zero, value) = (pool.constant(0), pool.constant(pass));
+        let dr = index(pool, &lane.read.0, &[zero, value])?;
+        let dc = index(pool, &lane.read.1, &[zero, value])?;
+        let dr = pool.add(dr, strip_row);
+        let distance = combined_index(pool, &lane.terms, &[dr, dc])?;
+        let target = pool.add(lane.corner, distance);
+        let target = self.k.address(Space::Global, target);
+        let pool = &mut self.k.pool;
+        let row = pool.add(lane.row, dr);
+        let left_row = pool.sub(self.m, lane.row);
+        let col = pool.add(lane.col, dc);
+        let left = pool.sub(self.n, col);
+        let dr = pool.as_const(dr).unwrap_or(0);
+        let inside = self.k.compare_here("gt", left_row, dr, None);
+        let Some(finish) = self.finish else {
+            // Rows of partial sums are as long as vectors need.
+            let both = self.k.compare_here("gt", left, 0, Some(inside));
+            self.k.store(Some(both.into()), suffix, &sums, target);
+            return Ok(());
+        };
+        let whole = if st.vector == 1 {
+            None
+        } else {
+            let width = self.k.pool.constant(st.vector);
+            let whole = self.k.compare("ge", left, width);
+            Some(match lane.aligned {
+                Some(aligned) => self.k.combine("and", aligned, whole, 0),
+                None => whole,
+            })
+        };
+        let row_bias = self.bias.by_row_if(self.k, &finish, row, Some(inside))?;
+        let bias = row_bias.as_slice();
+        let bias = if bias.is_empty() { column_bias } else { bias };
+        let place = Place {
+            target,
+            row: inside,
+            whole,
+            left,
+        };
+        finish.update(self.k, &sums, bias, &place);
+        Ok(())
+    }
+
+    /// The sums of one atom as scalars: half-precision sums are widened.
+    fn scalars(&mut self, regs: &[Reg]) -> Vec<Reg> {
+        if self.maps.atom.c_type != layout_core::atoms::Scalar::F16 {
+            return regs.to_vec();
+        }
+        let k = &mut *self.k;
+        let wide = regs.iter().flat_map(|&r| widen_pair(k, Element::F16, r));
+        wide.collect()
+    }
+}

@@ -1,0 +1,305 @@
+//! From a problem to a variant, and from a problem to launches.
+//!
+//! ```text
+//! before   pack A, pack B        operands with narrow rows, copied to rows of 16 bytes   (workspace)
+//!          the product           C, or partial sums                                      (workspace)
+//! after    reduce                partial sums to C
+//! ```
+
+use super::{Depth, GROUP, LIMIT, MmaPlan, Variant, kernel, pack, reduce};
+use crate::plan::{
+    Activation, Argument, ArgumentValue, DataType, Element, Gemm, Launch, Plan, PlanError,
+    ProblemError, Schedule,
+};
+use crate::ptx::ParamKind;
+
+/// Where a buffer of the workspace may start.
+const WORKSPACE_ALIGNMENT: u64 = 256;
+
+/// Parts of a grid along y and z.
+const GRID_YZ: u64 = 65_535;
+
+/// Sums of a thread beside which there are registers for the addresses of narrow copies.
+const MOST_FOR_NARROW: i64 = 32;
+
+/// Buffers of the workspace, one after the other.
+#[derive(Default)]
+struct Workspace(u64);
+
+impl Workspace {
+    fn place(&mut self, bytes: u64) -> u64 {
+        let at = self.0;
+        self.0 = (at + bytes).next_multiple_of(WORKSPACE_ALIGNMENT);
+        at
+    }
+}
+
+/// How the sums are split.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Split {
+    /// How many parts.
+    pub(super) parts: u64,
+    /// Products of one part, a multiple of the tile's depth.
+    pub(super) chunk: u64,
+}
+
+impl MmaPlan {
+    /// The parts of `k` products if at most `parts` are wanted.
+    pub(super) fn split(&self, k: u64, parts: u32) -> Split {
+        let tiles = k.div_ceil(self.depth as u64).max(1);
+        let each = tiles.div_ceil(u64::from(parts.max(1)));
+        Split {
+            parts: tiles.div_ceil(each),
+            chunk: each * self.depth as u64,
+        }
+    }
+
+    /// There are registers for the addresses and pieces of copies of `bytes` bytes: without, the assembler spills.
+    fn has_registers_for(&self, bytes: i64) -> bool {
+        let sums = self.tile.0 * self.tile.1 / self.thread_count();
+        // 8-bit floats are widened to f16 on sm_90, which has no products of them by `mma.sync`.
+        let widened = matches!(self.data_type, DataType::E4m3 | DataType::E5m2);
+        sums <= MOST_FOR_NARROW && !(widened && bytes == 1 && self.depth > 32)
+    }
+
+    fn unsupported(&self, what: String, instead: &str) -> PlanError {
+        PlanError::Unsupported {
+            plan: self.name(),
+            what,
+            instead: instead.to_owned(),
+        }
+    }
+
+    /// What the problem asks for is something that plans of this type have.
+    fn possible(&self, problem: &Gemm) -> Result<(), PlanError> {
+        problem.validate(LIMIT)?;
+        problem.placed(self.data_type)?;
+        if self.data_type == DataType::S8 {
+            problem.integral()?;
+        }
+        let single = self.data_type.scalar() == Element::F32;
+        for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
+            if single && !(value as f32).is_finite() {
+                return Err(ProblemError::NotFinite(name).into());
+            }
+        }
+        let output = problem.result(self.data_type);
+        let has = self.data_type.results();
+        if !has.contains(&output) {
+            let names: Vec<_> = has.iter().map(ToString::to_string).collect();
+            return Err(self.unsupported(
+                format!("C in {output}"),
+                &format!(
+                    "products in {} have C in {}",
+                    self.data_type,
+                    names.join(", ")
+                ),
+            ));
+        }
+        if output == Element::Bf16 && self.arch < 80 {
+            return Err(self.unsupported(
+                "C in bf16".to_owned(),
+                "take C in f16 or f32, or a plan for sm_80",
+            ));
+        }
+        if problem.epilogue.activation == Activation::Gelu && !single {
+            return Err(self.unsupported(
+                format!("gelu in {}", self.data_type.scalar()),
+                "gelu is computed in f32; take relu or none",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The variant for a problem.
+    pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<Self, PlanError> {
+        self.possible(problem)?;
+        let widths = problem.widths(self.data_type).map(i64::from);
+        let many = problem.batch.count != 1;
+        let split = self.split(problem.k, schedule.split);
+        let depth = match (many, split.parts) {
+            (true, 2..) => {
+                return Err(self.unsupported(
+                    "split sums in a batch".to_owned(),
+                    "leave the split out: a batch has blocks enough",
+                ));
+            }
+            (true, _) => Depth::Batch,
+            (false, 2..) => Depth::Split(schedule.split),
+            (false, _) => Depth::Groups,
+        };
+        let mut variant = Variant {
+            copies: [widths[0], widths[1]],
+            store: widths[2],
+            output: problem.result(self.data_type),
+            epilogue: problem.epilogue,
+            depth,
+            pack: [None; 2],
+        };
+        if schedule.pack && !many {
+            for i in 0..2 {
+                if widths[i] < 16 {
+                    (variant.pack[i], variant.copies[i]) = (Some(widths[i]), 16);
+                }
+            }
+        }
+        if let Some(&narrow) = variant.copies.iter().find(|&&c| c < 16)
+            && !self.has_registers_for(narrow)
+        {
+            return Err(self.unsupported(
+                format!("copies of {narrow} bytes, which this alignment asks for"),
+                "pack the operands first (`Schedule::pack`, `--pack`), or take a tile of 64x64 (64x64x32 for single bytes)",
+            ));
+        }
+        let plan = Self { variant, ..*self };
+        // A tile that these copies do not divide is refused here.
+        plan.maps(problem.operands)?;
+        Ok(plan)
+    }
+
+    /// This variant's kernel computes the problem.
+    fn serves(&self, problem: &Gemm) -> Result<(), PlanError> {
+        self.possible(problem)?;
+        let own = &self.variant;
+        let adapt = "adapt the plan to the problem first (`Plan::adapt`)";
+        if problem.result(self.data_type) != own.output {
+            let what = format!("C in {}", problem.result(self.data_type));
+            return Err(self.unsupported(what, adapt));
+        }
+        if problem.epilogue != own.epilogue {
+            let what = format!(
+                "bias {} and activation {}",
+                problem.epilogue.bias, problem.epilogue.activation
+            );
+            return Err(self.unsupported(what, adapt));
+        }
+        if problem.batch.count != 1 && own.depth != Depth::Batch {
+            return Err(self.unsupported("a batch".to_owned(), adapt));
+        }
+        let widths = problem.widths(self.data_type);
+        let needs = |i: usize| own.pack[i].unwrap_or(own.copies[i]) as u32;
+        for (matrix, bytes, copies) in [("A", widths[0], needs(0)), ("B", widths[1], needs(1))] {
+            if bytes < copies {
+                return Err(ProblemError::Unaligned {
+                    matrix,
+                    bytes,
+                    copies,
+                }
+                .into());
+            }
+        }
+        // Whether stores of 16 bytes serve is found at run time; others are taken for granted.
+        let (bytes, copies) = (widths[2], own.store as u32);
+        if (copies < 16 || self.partial()) && bytes < copies {
+            return Err(ProblemError::Unaligned {
+                matrix: "C",
+                bytes,
+                copies,
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// How the problem is launched.
+    pub(super) fn launched(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
+        self.serves(problem)?;
+        if problem.m == 0 || problem.n == 0 || problem.batch.count == 0 {
+            return Ok(None);
+        }
+        let (m, n) = (
+            problem.m.div_ceil(self.tile.0 as u64),
+            problem.n.div_ceil(self.tile.1 as u64),
+        );
+        let too_large = |name, value, limit| Err(ProblemError::TooLarge { name, value, limit });
+        if n > GRID_YZ {
+            too_large("n", problem.n, GRID_YZ * self.tile.1 as u64)?;
+        }
+        if problem.batch.count > GRID_YZ {
+            too_large("batch", problem.batch.count, GRID_YZ)?;
+        }
+        let names = ["the stride of A", "the stride of B", "the stride of C"];
+        for (name, stride) in names.into_iter().zip(problem.batch.strides) {
+            if stride > u64::from(u32::MAX) {
+                too_large(name, stride, u32::MAX.into())?;
+            }
+        }
+        let group = GROUP.min(m);
+        if self.variant.depth == Depth::Groups && m.div_ceil(group) > GRID_YZ {
+            too_large("m", problem.m, GRID_YZ * GROUP * self.tile.0 as u64)?;
+        }
+        let split = match self.variant.depth {
+            Depth::Split(parts) => self.split(problem.k, parts),
+            _ => self.split(problem.k, 1),
+        };
+        let grid = match self.variant.depth {
+            Depth::Groups => [group, n, m.div_ceil(group)],
+            Depth::Batch => [m, n, problem.batch.count],
+            Depth::Split(_) => [m, n, split.parts],
+        };
+
+        let mut workspace = Workspace::default();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        // Without products nothing is read, and there is nothing to pack.
+        let packed = pack::launches(self, problem, |bytes| workspace.place(bytes))?;
+        let partial = self.partial().then(|| {
+            let pitch = reduce::pitch(self, problem.n);
+            let bytes = u64::from(self.data_type.scalar().bytes());
+            (
+                pitch,
+                workspace.place(split.parts * problem.m * pitch * bytes),
+            )
+        });
+        let entry = kernel::entry_name(*self, problem.operands);
+        let special = |name: &str| {
+            Some(match (name, partial) {
+                ("A", _) => packed[0].as_ref()?.pointer(),
+                ("B", _) => packed[1].as_ref()?.pointer(),
+                ("lda", _) => packed[0].as_ref()?.pitch(),
+                ("ldb", _) => packed[1].as_ref()?.pitch(),
+                ("partial", Some((_, at))) => ArgumentValue::Workspace(at),
+                ("pitch", Some((pitch, _))) => ArgumentValue::Int(pitch),
+                ("chunk", _) => ArgumentValue::Int(split.chunk),
+                ("parts", _) => ArgumentValue::Int(split.parts),
+                _ => return None,
+            })
+        };
+        let arguments = |parameters: Vec<(&'static str, ParamKind)>| {
+            parameters
+                .into_iter()
+                .filter_map(|(name, kind)| {
+                    let value = special(name).or_else(|| Launch::gemm_argument(problem, name))?;
+                    Some(Argument {
+                        name: name.to_owned(),
+                        kind,
+                        value,
+                    })
+                })
+                .collect::<Vec<_>>()
+        };
+        if partial.is_some() {
+            let grid = reduce::grid(self, problem);
+            after.push(Launch::single(
+                reduce::entry_name(&entry),
+                grid,
+                reduce::THREADS,
+                0,
+                arguments(reduce::parameters(self)),
+            ));
+        }
+        let maps = self.maps(problem.operands)?;
+        let mut launch = Launch::single(
+            entry,
+            grid.map(|v| v as u32),
+            self.threads(),
+            self.shared_bytes(&maps) as u32,
+            arguments(kernel::parameters(self)),
+        );
+        if problem.alpha != 0.0 && problem.k != 0 {
+            before.extend(packed.into_iter().flatten().map(|p| p.launch));
+        }
+        (launch.before, launch.after) = (before, after);
+        launch.workspace_bytes = workspace.0;
+        Ok(Some(launch))
+    }
+}

@@ -1,0 +1,230 @@
+//! Operands with narrow rows, copied to rows of 16 bytes before the product.
+//!
+//! An odd leading dimension allows no copy wider than an element, and a product reads each element as often as there are tiles across.
+//! This kernel reads it once, in pieces as wide as the rows allow, and writes words: neighbouring lanes take neighbouring words, so that
+//! both sides are coalesced. What a product saves by 16-byte copies is far more, from a few tiles on.
+//!
+//! ```text
+//! block (row, c)    words c·1024 + lane + 256·j of a row, j = 0..4
+//! ```
+
+use layout_core::Layout;
+
+use super::kernel::{bits, put_together};
+use super::{LIMIT, MmaPlan};
+use crate::index::Expr;
+use crate::index::layout::{combined_index, index};
+use crate::plan::{
+    Argument, ArgumentValue, Gemm, Launch, Operands, PlanError, ProblemError, Trans,
+};
+use crate::ptx::{Class, Kernel, ParamKind, Pred, Reg, Space};
+
+/// Threads of a block.
+const THREADS: i64 = 256;
+
+/// Words of a row that a thread copies.
+const WORDS: i64 = 4;
+
+/// Parameters of the kernel.
+const PARAMETERS: [(&str, ParamKind); 5] = [
+    ("from", ParamKind::Pointer),
+    ("to", ParamKind::Pointer),
+    ("cols", ParamKind::U32),
+    ("ld", ParamKind::U32),
+    ("pitch", ParamKind::U32),
+];
+
+/// An operand that is copied first.
+pub(super) struct Packed {
+    /// The copy.
+    pub(super) launch: Launch,
+    at: u64,
+    pitch: u64,
+}
+
+impl Packed {
+    /// Where the copy is.
+    pub(super) fn pointer(&self) -> ArgumentValue {
+        ArgumentValue::Workspace(self.at)
+    }
+
+    /// Its leading dimension.
+    pub(super) fn pitch(&self) -> ArgumentValue {
+        ArgumentValue::Int(self.pitch)
+    }
+}
+
+/// The name of the kernel for A (0) or B (1), from that of the product's.
+fn entry_name(product: &str, i: usize) -> String {
+    format!("{product}_pack_{}", ["a", "b"][i])
+}
+
+/// The operands that are copied first, with their copies in the workspace.
+pub(super) fn launches(
+    plan: &MmaPlan,
+    problem: &Gemm,
+    mut place: impl FnMut(u64) -> u64,
+) -> Result<[Option<Packed>; 2], PlanError> {
+    let product = super::kernel::entry_name(*plan, problem.operands);
+    let bytes = u64::from(plan.data_type.bytes());
+    let mut one = |i: usize, (rows, cols): (u64, u64), ld: u64, from: ArgumentValue| {
+        if plan.variant.pack[i].is_none() {
+            return Ok(None);
+        }
+        let pitch = cols.next_multiple_of(16 / bytes);
+        let at = place(rows * pitch * bytes);
+        let words = (cols * bytes).div_ceil(4);
+        let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
+        if along > 65_535 {
+            return Err(PlanError::from(ProblemError::TooLarge {
+                name: if i == 0 { "lda" } else { "ldb" },
+                value: ld,
+                limit: 65_535 * (THREADS * WORDS) as u64 * 4 / bytes,
+            }));
+        }
+        let values = [
+            from,
+            ArgumentValue::Workspace(at),
+            ArgumentValue::Int(cols),
+            ArgumentValue::Int(ld),
+            ArgumentValue::Int(pitch),
+        ];
+        let arguments = PARAMETERS.iter().zip(values);
+        let arguments = arguments.map(|(&(name, kind), value)| Argument {
+            name: name.to_owned(),
+            kind,
+            value,
+        });
+        let launch = Launch::single(
+            entry_name(&product, i),
+            [rows.max(1) as u32, along as u32, 1],
+            THREADS as u32,
+            0,
+            arguments.collect(),
+        );
+        Ok(Some(Packed { launch, at, pitch }))
+    };
+    Ok([
+        one(0, problem.stored_a(), problem.lda, ArgumentValue::A)?,
+        one(1, problem.stored_b(), problem.ldb, ArgumentValue::B)?,
+    ])
+}
+
+/// The kernels of the operands that are copied first.
+pub(super) fn kernels(plan: &MmaPlan, operands: Operands) -> Result<Vec<Kernel>, PlanError> {
+    let product = super::kernel::entry_name(*plan, operands);
+    let mut all = Vec::new();
+    for (i, width) in plan.variant.pack.into_iter().enumerate() {
+        let Some(width) = width else { continue };
+        let stored = [operands.a, operands.b][i];
+        let what = ["A", "B"][i];
+        let lies = if stored == Trans::N {
+            "as it is"
+        } else {
+            "transposed"
+        };
+        let mut k = Kernel::new(&entry_name(&product, i));
+        k.describe(format!(
+            "{}: {what} ({lies}), to rows of 16 bytes, {width} bytes at a time",
+            entry_name(&product, i)
+        ));
+        copy_rows(&mut k, plan.data_type.bytes().into(), width)?;
+        all.push(k);
+    }
+    Ok(all)
+}
+
+/// Row by row: `to[row·pitch + c] = from[row·ld + c]` for c below `cols`.
+fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), PlanError> {
+    let hi = LIMIT as i64;
+    k.directive(format!(".maxntid {THREADS}, 1, 1"));
+    let (from, to) = (k.param_pointer("from"), k.param_pointer("to"));
+    let [cols, ld, pitch] = ["cols", "ld", "pitch"].map(|p| k.param_u32(p, hi));
+    let row = k.special("%ctaid.x", hi);
+    let part = k.special("%ctaid.y", 65_534);
+    let tid = k.special("%tid.x", THREADS - 1);
+    let unit = width.max(4);
+    // (thread, part) → this thread's first element, and the distance of its words.
+    let each = unit / bytes;
+    let first = Layout::flat(&[THREADS, 1], &[each, each * THREADS * WORDS])?;
+    let col = index(&mut k.pool, &first, &[tid, part])?;
+    let mut matrix = |base, ld| -> Result<_, PlanError> {
+        let terms = [
+            (None, Layout::flat(&[1, 1], &[0, bytes])?),
+            (Some(ld), Layout::flat(&[1, 1], &[bytes, 0])?),
+        ];
+        let e = combined_index(&mut k.pool, &terms, &[row, col])?;
+        let e = k.pool.add(base, e);
+        Ok(k.pool.pin(e))
+    };
+    let (source, target) = (matrix(from, ld)?, matrix(to, pitch)?);
+    let left = k.pool.sub(cols, col);
+    let words = Words {
+        source,
+        target,
+        left,
+        each,
+        bytes,
+    };
+    // All of a thread's words are inside, or they are taken one element after the other.
+    let (single, done) = (k.label("single"), k.label("copied"));
+    let last = (WORDS - 1) * THREADS * each + each;
+    let whole = k.compare_here("ge", left, last, None);
+    k.branch(Some(Pred::from(whole).not()), &single, false);
+    words.copy(k, width / bytes, false);
+    k.branch(None, &done, false);
+    k.place(&single);
+    words.copy(k, 1, true);
+    k.place(&done);
+    k.ins("ret");
+    Ok(())
+}
+
+/// A thread's words.
+struct Words {
+    /// Its first element in the operand and in the copy.
+    source: Expr,
+    target: Expr,
+    /// Elements from there to the end of the row.
+    left: Expr,
+    /// Elements that are stored at once.
+    each: i64,
+    /// Bytes of an element.
+    bytes: i64,
+}
+
+impl Words {
+    /// Loads all words in pieces of `piece` elements, and stores them; where `guarded`, only what is inside.
+    fn copy(&self, k: &mut Kernel, piece: i64, guarded: bool) {
+        let size = piece * self.bytes;
+        let mut words = Vec::new();
+        for j in 0..WORDS {
+            let mut parts: Vec<Reg> = Vec::new();
+            for p in (0..self.each).step_by(piece as usize) {
+                let element = j * THREADS * self.each + p;
+                let offset = k.pool.constant(element * self.bytes);
+                let at = k.pool.add(self.source, offset);
+                let at = k.address(Space::Global, at);
+                let regs = k.regs(Class::B32, (size / 4).max(1) as usize);
+                let guard = guarded.then(|| {
+                    for r in &regs {
+                        k.ins(format!("mov.b32 {r}, 0"));
+                    }
+                    Pred::from(k.compare_here("gt", self.left, element, None))
+                });
+                k.load(guard, "", bits(size), &regs, at);
+                parts.extend(regs);
+            }
+            words.push(parts);
+        }
+        for (j, parts) in (0..).zip(words) {
+            let element = j * THREADS * self.each;
+            let regs = put_together(k, &parts, size);
+            let offset = k.pool.constant(element * self.bytes);
+            let at = k.pool.add(self.target, offset);
+            let at = k.address(Space::Global, at);
+            let guard = guarded.then(|| Pred::from(k.compare_here("gt", self.left, element, None)));
+            k.store(guard, "b32", &regs, at);
+        }
+    }
+}
