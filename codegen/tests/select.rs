@@ -139,9 +139,9 @@ fn as_many_blocks_are_resident_as_registers_and_shared_memory_allow() {
         let p = named(plan);
         let anatomy = layout_codegen::select::Anatomy::of(p.as_ref());
         assert!(
-            anatomy.registers().abs_diff(registers) <= 16,
+            anatomy.registers(false, false).abs_diff(registers) <= 16,
             "{plan}: {} registers estimated, {registers} counted",
-            anatomy.registers()
+            anatomy.registers(false, false)
         );
         let e = estimate(p.as_ref(), Schedule::default(), &cube(4096), &h200());
         assert_eq!(e.resident, resident, "{plan}");
@@ -508,7 +508,7 @@ proptest! {
     fn batches_and_splits_multiply_blocks(
         (m, n) in (1u64..3000, 1u64..3000),
         count in 1u64..20,
-        parts in 1u32..9,
+        parts in proptest::sample::select(&[1u32, 2, 4, 8][..]),
     ) {
         let plan = named("mma-f16-64x64x32");
         let problem = Gemm {

@@ -4,7 +4,8 @@
 //! this module asks them by the plan's name. A plan of a family that it does not know is taken to have square warps and two stages.
 //!
 //! Registers are estimated from what a thread must hold: its accumulators, two sets of fragments, and forty for addresses and loops. For
-//! `mma-f16-128x128x64` that is 128 + 2·32 + 40 = 232, and the assembler takes 246.
+//! `mma-f16-128x128x64` that is 128 + 2·32 + 40 = 232, and the assembler takes 246. Copies narrower than 16 bytes keep more addresses, and
+//! 8-bit floats that are widened to f16 their wide fragments; both are counted as the assembler does for the 64×64 tiles.
 
 use crate::mma;
 use crate::plan::{DataType, Plan};
@@ -15,6 +16,12 @@ const OTHER_REGISTERS: u32 = 40;
 
 /// The same for FMA kernels, which keep what they copy in registers in place of addresses.
 const OTHER_REGISTERS_FMA: u32 = 28;
+
+/// Addresses and pieces of copies narrower than 16 bytes: `mma-f16-64x64x64` takes 154 registers with them and 106 without.
+const NARROW_REGISTERS: u32 = 46;
+
+/// Wide fragments of 8-bit floats: `mma-e4m3-64x64x64` takes 171 registers, `mma-s8-64x64x64` 128.
+const WIDENED_REGISTERS: u32 = 64;
 
 /// What multiplies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -91,11 +98,10 @@ impl Anatomy {
         self.stages * self.stage_bytes()
     }
 
-    /// Registers of a thread, estimated.
-    pub fn registers(&self) -> u32 {
-        let words = |bytes: u32| (bytes / 4).max(1);
+    /// Registers of a thread, estimated; `narrow` if copies are narrower than 16 bytes, `widened` if 8-bit floats are not multiplied as such.
+    pub fn registers(&self, narrow: bool, widened: bool) -> u32 {
         let (wm, wn) = self.warp_tile();
-        let accumulators = wm * wn / 32 * words(self.data_type.accumulator().bytes());
+        let accumulators = wm * wn / 32 * self.data_type.accumulator().bytes() / 4;
         let (fragments, other) = match self.units {
             // Eight of A and eight of B.
             Units::Fma => (16, OTHER_REGISTERS_FMA),
@@ -104,7 +110,14 @@ impl Anatomy {
                 OTHER_REGISTERS,
             ),
         };
-        (accumulators + 2 * fragments + other).min(255)
+        let mut all = accumulators + 2 * fragments + other;
+        if narrow && self.units == Units::Tensor {
+            all += NARROW_REGISTERS;
+        }
+        if widened {
+            all += WIDENED_REGISTERS;
+        }
+        all.min(255)
     }
 
     /// Elements along k that one instruction multiplies.

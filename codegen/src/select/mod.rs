@@ -350,8 +350,10 @@ impl Wanted<'_> {
     }
 
     /// The schedules that make sense: sums split only while that leaves each part two steps and adds blocks that run at the same time, and
-    /// operands packed only if there is one whose rows are aligned to less than 4 bytes.
+    /// operands packed only if there is one whose rows are aligned to less than 16 bytes; neither in a batch, which has blocks enough and
+    /// is not packed.
     fn schedules(&self, plan: &dyn Plan, problem: &Gemm, machine: &Machine) -> Vec<Schedule> {
+        let single = problem.batch.count == 1;
         let plain = estimate(plan, Schedule::default(), problem, machine);
         let splits: Vec<u32> = match self.split {
             Some(split) => vec![split.max(1)],
@@ -359,14 +361,14 @@ impl Wanted<'_> {
                 .into_iter()
                 .filter(|&s| {
                     let (waves, parts) = (plain.waves * f64::from(s), u64::from(s));
-                    s == 1 || (waves <= 4.0 && 2 * parts <= plain.steps)
+                    s == 1 || (single && waves <= 4.0 && 2 * parts <= plain.steps)
                 })
                 .collect(),
         };
         let [a, b, _] = problem.widths(plan.data_type());
         let packs: &[bool] = match self.pack {
             Some(true) => &[true],
-            None if a.min(b) < 4 => &[false, true],
+            None if single && a.min(b) < 16 => &[false, true],
             Some(false) | None => &[false],
         };
         splits

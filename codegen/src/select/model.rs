@@ -32,8 +32,8 @@
 //!
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
 //! the tile. FMA kernels reach 0.8 of their units' rate (register banks). Copies narrower than 16 bytes take an instruction and a wavefront
-//! for every 32 pieces, and below 4 bytes, where they go through registers, three instructions and two wavefronts. Memory moves every
-//! operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
+//! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
+//! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
 //! The constants 0.2, 40, 1.25 and 0.8 are fitted to `docs/performance.md` (one H200); everything else is counted.
 //!
@@ -182,10 +182,27 @@ impl Model<'_> {
         )
     }
 
-    /// Steps along k in all, at least one, and the parts that they are split into.
+    /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
     fn split(&self) -> (u64, u64) {
-        let steps = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
-        (steps, u64::from(self.schedule.split).clamp(1, steps))
+        let all = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
+        let steps = all.div_ceil(u64::from(self.schedule.split.max(1)));
+        (steps, all.div_ceil(steps))
+    }
+
+    /// Whether operands that are narrower than 16 bytes are packed: not in a batch.
+    fn packs(&self) -> bool {
+        self.schedule.pack && self.problem.batch.count == 1
+    }
+
+    /// Bytes of an element of C, read if β is not 0, and written.
+    fn result_bytes(&self) -> f64 {
+        let bytes = self.problem.result(self.anatomy.data_type).bytes();
+        f64::from(bytes) * if self.problem.beta == 0.0 { 1.0 } else { 2.0 }
+    }
+
+    /// Bytes of a sum outside of its thread.
+    fn sum_bytes(&self) -> f64 {
+        f64::from(self.anatomy.data_type.scalar().bytes())
     }
 
     fn operands(&self) -> [Operand; 2] {
@@ -193,7 +210,7 @@ impl Model<'_> {
         let widths = p.widths(a.data_type);
         let (rows, cols) = self.tiles();
         let (wm, wn) = a.warp_tile();
-        let width = |w: u32| if self.schedule.pack && w < 4 { 16 } else { w };
+        let width = |w: u32| if self.packs() { 16 } else { w };
         let inside = |extent: u64, tiles: u64| extent as f64 / tiles.max(1) as f64;
         [
             Operand {
@@ -233,9 +250,13 @@ impl Model<'_> {
             let tile_bytes = f64::from(o.side * depth) * bytes;
             copied += o.inside * f64::from(depth) * bytes;
             let pieces = tile_bytes / f64::from(32 * o.width);
-            let through_registers = o.width < 4 || a.units == Units::Fma || a.since < 80;
-            slots += pieces * if through_registers { 3.0 } else { 1.0 };
-            shared += (tile_bytes / WAVEFRONT).max(pieces * if o.width < 4 { 2.0 } else { 1.0 });
+            let whole = tile_bytes / WAVEFRONT;
+            slots += pieces;
+            shared += pieces.max(whole);
+            if o.width < 4 || a.units == Units::Fma || a.since < 80 {
+                slots += 2.0 * pieces.min(whole);
+                shared += whole;
+            }
             // Reads.
             if a.units == Units::Fma {
                 // Eight elements a thread and k, 16 bytes at a time; the pair rule halves the wavefronts.
@@ -280,7 +301,10 @@ impl Model<'_> {
     fn resident(&self) -> u32 {
         let (a, m) = (&self.anatomy, self.machine);
         let threads = a.threads();
-        let registers = threads * a.registers().next_multiple_of(8);
+        let narrow = self.operands().iter().any(|o| o.width < 16);
+        let f8 = matches!(a.data_type, DataType::E4m3 | DataType::E5m2);
+        let widened = f8 && m.f8_widened.is_some();
+        let registers = threads * a.registers(narrow, widened).next_multiple_of(8);
         [
             m.threads_per_sm / threads,
             m.blocks_per_sm,
@@ -327,18 +351,20 @@ impl Model<'_> {
 
     /// Clocks to store the tiles of `r` blocks.
     fn store(&self, r: u64) -> f64 {
-        let p = self.problem;
-        let t = self.anatomy.data_type;
         let (m, n, _) = self.anatomy.tile;
-        let sums = f64::from(m * n) * f64::from(t.accumulator().bytes());
         let [a, b] = self.operands();
-        let each = if self.split().1 > 1 {
-            f64::from(t.accumulator().bytes())
-        } else {
-            f64::from(p.result(t).bytes()) * if p.beta == 0.0 { 1.0 } else { 2.0 }
-        };
-        let c = a.inside * b.inside * each;
+        let sums = f64::from(m * n) * self.sum_bytes();
+        let c = a.inside * b.inside * self.written_bytes();
         r as f64 * (2.0 * sums / WAVEFRONT + c / (self.machine.l2_share() / 2.0))
+    }
+
+    /// Bytes that the product's kernel moves for an element of C or for one of its partial sums.
+    fn written_bytes(&self) -> f64 {
+        if self.split().1 > 1 {
+            self.sum_bytes()
+        } else {
+            self.result_bytes()
+        }
     }
 
     /// Bytes that the product's kernel moves from and to memory.
@@ -351,32 +377,31 @@ impl Model<'_> {
         let (k, batch) = (p.k as f64, p.batch.count as f64);
         let both = (p.m as f64 + p.n as f64) * k * bytes;
         let once = both * batch;
-        let read =
-            if both <= self.machine.l2_bytes as f64 / 2.0 || rows.saturating_mul(cols) <= slots {
-                once
-            } else {
-                let (down, across) = match self.anatomy.units {
-                    Units::Tensor => {
-                        let down = GROUP.min(rows);
-                        (down, slots.div_ceil(down).min(cols))
-                    }
-                    Units::Fma => {
-                        let across = slots.min(cols);
-                        (slots.div_ceil(across).min(rows), across)
-                    }
-                };
-                let of_a_wave = (down * u64::from(m)) as f64 + (across * u64::from(n)) as f64;
-                let (_, split) = self.split();
-                once.max(waves * of_a_wave * k * bytes / split as f64)
-            };
         let (_, split) = self.split();
-        let c = p.m as f64 * p.n as f64 * batch;
-        let written = if split > 1 {
-            split as f64 * f64::from(t.accumulator().bytes())
+        let fits = both <= self.machine.l2_bytes as f64 / 2.0;
+        let read = if fits || rows.saturating_mul(cols) <= slots {
+            once
         } else {
-            f64::from(p.result(t).bytes()) * if p.beta == 0.0 { 1.0 } else { 2.0 }
+            let (down, across) = match self.anatomy.units {
+                Units::Tensor => {
+                    let grouped = split == 1 && p.batch.count == 1;
+                    let down = if grouped {
+                        GROUP.min(rows)
+                    } else {
+                        rows.min(slots)
+                    };
+                    (down, slots.div_ceil(down).min(cols))
+                }
+                Units::Fma => {
+                    let across = slots.min(cols);
+                    (slots.div_ceil(across).min(rows), across)
+                }
+            };
+            let of_a_wave = (down * u64::from(m)) as f64 + (across * u64::from(n)) as f64;
+            once.max(waves * of_a_wave * k * bytes / split as f64)
         };
-        read + c * written
+        let c = p.m as f64 * p.n as f64 * batch;
+        read + c * split as f64 * self.written_bytes()
     }
 
     /// Seconds to move so many bytes that have just been written, or will be read next: through the cache if they fit into half of it.
@@ -394,21 +419,18 @@ impl Model<'_> {
     fn around(&self) -> f64 {
         let p = self.problem;
         let t = self.anatomy.data_type;
-        let c = p.m as f64 * p.n as f64 * p.batch.count as f64;
         let (_, split) = self.split();
         let mut seconds = 0.0;
         if split > 1 {
-            let sums = split as f64 * f64::from(t.accumulator().bytes());
-            let result = f64::from(p.result(t).bytes()) * if p.beta == 0.0 { 1.0 } else { 2.0 };
-            seconds += self.moved(c * (sums + result));
+            let c = p.m as f64 * p.n as f64;
+            seconds += self.moved(c * (split as f64 * self.sum_bytes() + self.result_bytes()));
         }
-        if self.schedule.pack {
-            let widths = p.widths(t);
-            let [sa, sb, _] = p.batch.strides;
-            for (extent, width, stride) in [(p.m, widths[0], sa), (p.n, widths[1], sb)] {
-                if width < 4 {
-                    let copies = if stride == 0 { 1 } else { p.batch.count };
-                    let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes()) * copies as f64;
+        if self.packs() {
+            let [a, b, _] = p.widths(t);
+            for (extent, width) in [(p.m, a), (p.n, b)] {
+                if width < 16 {
+                    // Read and written.
+                    let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
                     seconds += self.moved(2.0 * bytes);
                 }
             }
@@ -419,8 +441,7 @@ impl Model<'_> {
     fn estimate(&self) -> Estimate {
         let (p, machine) = (self.problem, self.machine);
         let (rows, cols) = self.tiles();
-        let (all_steps, split) = self.split();
-        let steps = all_steps.div_ceil(split);
+        let (steps, split) = self.split();
         let blocks = rows
             .saturating_mul(cols)
             .saturating_mul(split)
