@@ -720,4 +720,23 @@ mod tests {
         let other = both(&entry.replacen("gpu", "another", 1)).expect("another device");
         assert_eq!(other.all().len(), 2);
     }
+
+    #[test]
+    fn the_file_in_the_documentation_is_one() {
+        let page = include_str!("../../docs/tuning.md");
+        let (_, rest) = page.split_once("```json\n").expect("a file");
+        let (text, _) = rest.split_once("```").expect("its end");
+        let findings = findings_from_json(text).expect("good");
+        assert_eq!(findings.all()[0].candidates.len(), 2);
+        for code in [
+            "io",
+            "findings_not_json",
+            "findings_format",
+            "findings_version",
+            "findings_shape",
+            "findings_entry",
+        ] {
+            assert!(page.contains(&format!("| `{code}` |")), "{code}");
+        }
+    }
 }
