@@ -28,7 +28,7 @@ pub(crate) struct PlansArgs {
     /// Its transposes: nn, nt, tn or tt (nn by default)
     #[arg(long, requires = "shape")]
     trans: Option<String>,
-    /// The architecture: that of the GPU by default, or sm_80 without one
+    /// The architecture: that of the GPU by default, or `sm_80` without one
     #[arg(long, requires = "shape")]
     arch: Option<String>,
     /// Choose by what `tilewright tune` wrote to this file (by default the one that `TILEWRIGHT_FINDINGS` names)
