@@ -24,6 +24,12 @@ struct ProofsPage;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/index.md")]
 struct IndexPage;
+
+/// The snippets of `docs/tuning.md`, as tests.
+#[cfg(all(doctest, feature = "host"))]
+#[doc = include_str!("../docs/tuning.md")]
+struct TuningPage;
+
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../README.md")]

@@ -58,7 +58,8 @@ pub(crate) struct BenchArgs {
     json: bool,
 }
 
-fn shape(text: &str) -> Result<[u64; 3], String> {
+/// Sizes as `MxNxK`.
+pub(crate) fn shape(text: &str) -> Result<[u64; 3], String> {
     let parts: Vec<u64> = text
         .split('x')
         .map(str::parse)
@@ -181,7 +182,7 @@ impl BenchArgs {
         problem: &Gemm,
         arch: Arch,
     ) -> Result<Comparison, CliError> {
-        let plan = select::plan(plan, self.schedule, data_type, problem, arch)?;
+        let plan = select::plan(plan, &self.schedule, data_type, problem, arch, Some(gpu))?;
         let kernel = plan
             .emit(problem.operands, arch)
             .map_err(|e| CliError::new(e.code(), e.to_string()))?;

@@ -20,6 +20,7 @@ mod eval;
 mod output;
 mod run;
 mod show;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,7 @@ enum Command {
     /// Compute with layouts: compose, divide, invert, slice, compare
     Eval(eval::EvalArgs),
     Show(show::ShowArgs),
+    Tune(tune::TuneArgs),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
             Command::Run(args) => run::run(&args),
             Command::Eval(args) => eval::run(&args),
             Command::Show(args) => show::run(&args),
+            Command::Tune(args) => tune::run(&args),
         },
         Err(error) => refuse(&error),
     }

@@ -1,13 +1,17 @@
-//! `tilewright plans`: what kernels there are, with their layouts and proofs.
+//! `tilewright plans`: what kernels there are, with their layouts and proofs; or, for a problem, how long each is estimated to take.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{Operands, Plan, PlanError, plan_named, plans};
+use tilewright::codegen::plan::{Gemm, Operands, Plan, PlanError, ProblemError, plan_named, plans};
+use tilewright::codegen::select::{Candidate, Reason, Wanted};
 
+use crate::bench::shape;
 use crate::error::{CliError, Outcome, finish};
+use crate::gemm::select::{self, Device};
 use crate::output;
 
 /// List the plans: type, architecture, tile, layouts, proofs
@@ -15,6 +19,21 @@ use crate::output;
 pub(crate) struct PlansArgs {
     /// Show one plan with all its layouts and proofs
     name: Option<String>,
+    /// List the candidates for a product of this shape, in the order of the model's estimates, and say which one `auto` takes
+    #[arg(long = "for", value_name = "MxNxK", value_parser = shape)]
+    shape: Option<[u64; 3]>,
+    /// Element type of that product (f32 by default)
+    #[arg(long, requires = "shape")]
+    dtype: Option<String>,
+    /// Its transposes: nn, nt, tn or tt (nn by default)
+    #[arg(long, requires = "shape")]
+    trans: Option<String>,
+    /// The architecture: that of the GPU by default, or `sm_80` without one
+    #[arg(long, requires = "shape")]
+    arch: Option<String>,
+    /// Choose by what `tilewright tune` wrote to this file (by default the one that `TILEWRIGHT_FINDINGS` names)
+    #[arg(long, value_name = "FILE", requires = "shape")]
+    findings: Option<PathBuf>,
     /// Print one JSON value
     #[arg(long)]
     json: bool,
@@ -25,6 +44,9 @@ pub(crate) fn run(args: &PlansArgs) -> ExitCode {
 }
 
 fn list(args: &PlansArgs) -> Outcome {
+    if let Some(shape) = args.shape {
+        return candidates(args, shape);
+    }
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let chosen = match &args.name {
         Some(name) => vec![plan_named(name).map_err(|e| CliError::usage(e.code(), e.to_string()))?],
@@ -114,4 +136,116 @@ fn to_json(plan: &dyn Plan) -> Result<Value, PlanError> {
         "threads": plan.threads(),
         "variants": variants,
     }))
+}
+
+/// The candidates for one product.
+fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
+    let data_type = select::data_type(args.dtype.as_deref().unwrap_or("f32"))?;
+    let operands: Operands = args
+        .trans
+        .as_deref()
+        .unwrap_or("nn")
+        .parse()
+        .map_err(|e: ProblemError| CliError::usage(e.code(), e.to_string()))?;
+    let problem = Gemm::packed(m, n, k, operands);
+    let gpu = select::gpu(Device::Auto)?;
+    let arch = select::arch(args.arch.as_deref().unwrap_or("auto"), gpu.as_ref())?;
+    let machine = select::machine(arch, gpu.as_ref());
+    let findings = select::findings(args.findings.as_deref())?;
+    let wanted = Wanted {
+        plan: args.name.as_deref(),
+        ..Wanted::default()
+    };
+    let all = wanted
+        .candidates(data_type, &problem, arch, &machine)
+        .map_err(|e| select::refused(&e))?;
+    let chosen = wanted
+        .choose(data_type, &problem, arch, &machine, findings.as_ref())
+        .map_err(|e| select::refused(&e))?;
+    let flops = 2.0 * m as f64 * n as f64 * k as f64;
+    let tflops = |c: &Candidate| flops / c.estimate.seconds / 1e12;
+    if args.json {
+        let rows: Vec<Value> = all.iter().map(|c| row_json(c, tflops(c))).collect();
+        let source = match &chosen.reason {
+            Reason::Measured { exact: true, .. } => "measured",
+            Reason::Measured { exact: false, .. } => "measured_near",
+            Reason::Estimated(_) => "model",
+        };
+        output::print_json(&json!({
+            "dtype": data_type.to_string(),
+            "trans": operands.to_string(),
+            "m": m,
+            "n": n,
+            "k": k,
+            "arch": arch.to_string(),
+            "machine": machine.name,
+            "multiprocessors": machine.multiprocessors,
+            "candidates": rows,
+            "chosen": {
+                "plan": chosen.plan.name(),
+                "split": chosen.schedule.split,
+                "pack": chosen.schedule.pack,
+                "source": source,
+                "reason": chosen.reason.to_string(),
+            },
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!(
+        "{data_type} {operands} {m}x{n}x{k} for {arch} on {} ({} multiprocessors); times in ms, estimated\n  {:<26} {:>5} {:>4} {:>10} {:>8} {:>8} {:>11}  bound by\n",
+        machine.name,
+        machine.multiprocessors,
+        "plan",
+        "split",
+        "pack",
+        "time",
+        "TFLOP/s",
+        "blocks",
+        "waves"
+    );
+    for c in &all {
+        let e = &c.estimate;
+        let pack = if c.schedule.pack { "yes" } else { "-" };
+        let waves = format!("{:.2} of {}", e.waves, e.resident);
+        let _ = writeln!(
+            text,
+            "  {:<26} {:>5} {pack:>4} {:>10.4} {:>8.1} {:>8} {waves:>11}  {}",
+            c.plan.name(),
+            c.schedule.split,
+            e.seconds * 1e3,
+            tflops(c),
+            e.blocks,
+            e.bound
+        );
+    }
+    let packed = if chosen.schedule.pack { ", packed" } else { "" };
+    let _ = write!(
+        text,
+        "auto takes {}, split {}{packed}: {}",
+        chosen.plan.name(),
+        chosen.schedule.split,
+        chosen.reason
+    );
+    output::print_line(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row_json(c: &Candidate, tflops: f64) -> Value {
+    let e = &c.estimate;
+    let d = &e.demands;
+    json!({
+        "plan": c.plan.name(),
+        "split": c.schedule.split,
+        "pack": c.schedule.pack,
+        "estimated_ms": e.seconds * 1e3,
+        "tflops": tflops,
+        "blocks": e.blocks,
+        "resident": e.resident,
+        "waves": e.waves,
+        "steps": e.steps,
+        "period_clocks": e.period,
+        "step_clocks": {"math": d.math, "slots": d.slots, "shared": d.shared, "l2": d.l2},
+        "around_ms": e.around * 1e3,
+        "bound": e.bound.to_string(),
+    })
 }

@@ -6,4 +6,5 @@ pub mod index;
 pub mod mma;
 pub mod plan;
 pub mod ptx;
+pub mod select;
 pub mod sgemm;

@@ -10,6 +10,9 @@ mod bench;
 mod device;
 #[cfg(feature = "emulator")]
 mod emulate;
+mod findings;
+#[cfg(feature = "gpu")]
+mod machine;
 mod matrix;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 mod placement;
@@ -21,5 +24,10 @@ pub use bench::{Comparison, compare};
 pub use device::{DeviceError, DeviceRun, launch_on};
 #[cfg(feature = "emulator")]
 pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
+pub use findings::{
+    EntryError, FindingsError, findings_from_json, findings_to_json, load_findings,
+};
+#[cfg(feature = "gpu")]
+pub use machine::machine;
 pub use matrix::Matrix;
 pub use reference::{Check, Inputs, check, check_rows, tolerance};

@@ -211,7 +211,14 @@ fn gemm(args: &GemmArgs) -> Outcome {
     let problem = args.problem(data_type)?;
     let gpu = select::gpu(args.on)?;
     let arch = select::arch(&args.arch, gpu.as_ref())?;
-    let plan = select::plan(&args.plan, args.schedule, data_type, &problem, arch)?;
+    let plan = select::plan(
+        &args.plan,
+        &args.schedule,
+        data_type,
+        &problem,
+        arch,
+        gpu.as_ref(),
+    )?;
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
 
     // The proof comes first: a plan that does not prove is not emitted.

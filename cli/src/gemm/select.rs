@@ -1,10 +1,15 @@
 //! What `auto` means: the device, the architecture and the plan.
+//!
+//! The plan is the one that was fastest where `tilewright tune` measured the problem, or one near it, on the same GPU; else the one that the
+//! model of time says is fastest (`tilewright plans --for`).
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tilewright::codegen::plan::{
-    Arch, DataType, Gemm, Plan, PlanError, Schedule, plan_named, plans,
-};
+use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan, PlanError};
+use tilewright::codegen::select::{Choice, Findings, Machine, SelectError, Wanted};
 use tilewright::gpu::Gpu;
+use tilewright::host::{self, FindingsError};
 
 use crate::error::CliError;
 
@@ -20,7 +25,7 @@ pub(crate) enum Device {
 }
 
 /// What a plan leaves open; what is not given is chosen.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScheduleArgs {
     /// Split the sums into this many parts, added by a second kernel (chosen by default)
     #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -28,6 +33,35 @@ pub(crate) struct ScheduleArgs {
     /// Copy operands with odd rows to aligned ones first (chosen by default)
     #[arg(long, num_args = 0..=1, default_missing_value = "true")]
     pub(crate) pack: Option<bool>,
+    /// Choose by what `tilewright tune` measured and wrote to this file (by default the one that `TILEWRIGHT_FINDINGS` names, if it is set)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) findings: Option<PathBuf>,
+}
+
+/// The variable that names a file of findings.
+const FINDINGS: &str = "TILEWRIGHT_FINDINGS";
+
+/// The file of findings to choose by: the given one, or what the environment names.
+pub(crate) fn findings(given: Option<&Path>) -> Result<Option<Findings>, CliError> {
+    let named = std::env::var_os(FINDINGS).filter(|name| !name.is_empty());
+    let (path, from) = match (given, named) {
+        (Some(path), _) => (path.to_owned(), ""),
+        (None, Some(name)) => (PathBuf::from(name), ", named by TILEWRIGHT_FINDINGS"),
+        (None, None) => return Ok(None),
+    };
+    load(&path, from).map(Some)
+}
+
+/// Reads a file of findings; `from` says who named it.
+pub(crate) fn load(path: &Path, from: &str) -> Result<Findings, CliError> {
+    host::load_findings(path).map_err(|e: FindingsError| {
+        CliError::new(e.code(), format!("{}{from}: {e}", path.display()))
+    })
+}
+
+/// The machine to choose for: the GPU, or without one what stands for the architecture.
+pub(crate) fn machine(arch: Arch, gpu: Option<&Gpu>) -> Machine {
+    gpu.map_or_else(|| Machine::for_arch(arch), |gpu| host::machine(gpu.info()))
 }
 
 /// The GPU to run on; none means the emulator.
@@ -89,69 +123,52 @@ pub(crate) fn arch(name: &str, gpu: Option<&Gpu>) -> Result<Arch, CliError> {
         })
 }
 
-/// Blocks that fill a large GPU: fewer tiles than this, and smaller tiles are the better choice.
-const MANY_BLOCKS: u64 = 132;
-
-/// The plan of a name, adapted to the problem; `auto` takes the largest tile that still makes enough blocks.
-pub(crate) fn plan(
-    name: &str,
-    schedule: ScheduleArgs,
-    data_type: DataType,
-    problem: &Gemm,
-    arch: Arch,
-) -> Result<Box<dyn Plan>, CliError> {
-    let plan = unadapted(name, data_type, problem, arch)?;
-    let schedule = Schedule {
-        split: schedule.split.unwrap_or(1),
-        pack: schedule.pack.unwrap_or(false),
-    };
-    plan.adapt(problem, schedule)
-        .map_err(|e: PlanError| CliError::new(e.code(), e.to_string()))
+/// A refusal of the selection; a plan that does not exist or computes in another type is bad usage.
+pub(crate) fn refused(e: &SelectError) -> CliError {
+    let usage = matches!(
+        e,
+        SelectError::Plan(PlanError::UnknownPlan { .. } | PlanError::WrongType { .. })
+    );
+    if usage {
+        CliError::usage(e.code(), e.to_string())
+    } else {
+        CliError::new(e.code(), e.to_string())
+    }
 }
 
-fn unadapted(
+/// The plan of a name, or the best for `auto`, with the schedule that is given or the best; not adapted.
+pub(crate) fn choice(
     name: &str,
+    schedule: &ScheduleArgs,
     data_type: DataType,
     problem: &Gemm,
     arch: Arch,
-) -> Result<Box<dyn Plan>, CliError> {
-    if name != "auto" {
-        let plan = plan_named(name).map_err(|e| CliError::usage(e.code(), e.to_string()))?;
-        if plan.data_type() != data_type {
-            let e = tilewright::codegen::plan::PlanError::WrongType {
-                plan: plan.name(),
-                asked: data_type,
-                serves: plan.data_type(),
-            };
-            return Err(CliError::usage(e.code(), e.to_string()));
-        }
-        return Ok(plan);
-    }
-    let mut fitting: Vec<_> = plans()
-        .into_iter()
-        .filter(|p| p.data_type() == data_type && p.min_arch() <= arch)
-        .filter(|p| match p.launch(problem) {
-            Ok(Some(launch)) => launch.shared_bytes <= arch.shared_limit(),
-            // Nothing to launch, or a refusal that says more than its absence here would.
-            Ok(None) | Err(_) => true,
-        })
-        .collect();
-    fitting.sort_by_key(|p| std::cmp::Reverse(p.tile().0 * p.tile().1));
-    let blocks = |p: &dyn Plan| {
-        problem
-            .m
-            .div_ceil(p.tile().0.into())
-            .saturating_mul(problem.n.div_ceil(p.tile().1.into()))
+    gpu: Option<&Gpu>,
+) -> Result<Choice, CliError> {
+    let findings = findings(schedule.findings.as_deref())?;
+    let wanted = Wanted {
+        plan: (name != "auto").then_some(name),
+        split: schedule.split,
+        pack: schedule.pack,
     };
-    let best = fitting
-        .iter()
-        .position(|p| blocks(p.as_ref()) >= MANY_BLOCKS)
-        .unwrap_or(fitting.len().saturating_sub(1));
-    if fitting.is_empty() {
-        return Err(CliError::new(
-            "no_plan",
-            format!("no plan computes in {data_type} on {arch}"),
-        ));
-    }
-    Ok(fitting.swap_remove(best))
+    let machine = machine(arch, gpu);
+    wanted
+        .choose(data_type, problem, arch, &machine, findings.as_ref())
+        .map_err(|e| refused(&e))
+}
+
+/// The plan of [`choice`], adapted to the problem.
+pub(crate) fn plan(
+    name: &str,
+    schedule: &ScheduleArgs,
+    data_type: DataType,
+    problem: &Gemm,
+    arch: Arch,
+    gpu: Option<&Gpu>,
+) -> Result<Box<dyn Plan>, CliError> {
+    let choice = choice(name, schedule, data_type, problem, arch, gpu)?;
+    choice
+        .plan
+        .adapt(problem, choice.schedule)
+        .map_err(|e: PlanError| CliError::new(e.code(), e.to_string()))
 }

@@ -1,0 +1,498 @@
+//! How long a plan will take: an analytic model.
+//!
+//! # The formula
+//!
+//! A block multiplies its tile in `steps = ⌈⌈k / depth⌉ / split⌉` steps along k. One step asks four units of the multiprocessor for so
+//! many clocks each:
+//!
+//! | demand | clocks of one step of one block |
+//! |---|---|
+//! | `math` | 2·M·N·depth / rate of the type; with elements of 8-bit floats / 64 where they are widened first |
+//! | `slots` | instructions of all warps / 4: products, reads of fragments, copies, tf32 rounding |
+//! | `shared` | wavefronts: bytes copied / 128, and bytes of fragments that all warps read / 128 |
+//! | `l2` | bytes copied that are inside the matrices / (bytes that the cache gives a multiprocessor a clock) |
+//!
+//! `r` blocks of a multiprocessor ask for r times as much. Units work side by side, so that the largest demand sets the pace, but what
+//! is fed by few warps is not covered wholly: with `w` warps for each of the four schedulers, a share 0.2 / w of the other demands is
+//! added, and 40 clocks for the barrier. No step is shorter than the latency of memory divided by the steps that are copied ahead:
+//!
+//! ```text
+//! period(r) = max(demands·r, latency / (stages − 1)) + 0.2/w · (the other demands·r) + 40
+//! ```
+//!
+//! Registers, threads and shared memory say how many blocks `R` fit on a multiprocessor. Full waves run R blocks on each and the last one
+//! ⌈rest / multiprocessors⌉; each wave fills its first stages and stores its tiles at its end, which other blocks cover if R > 1:
+//!
+//! ```text
+//! clocks  = Σ waves: steps · period + (latency + store) · (1 + (waves − 1) / R)
+//! store   = r · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives))
+//! kernel  = launch + max(clocks / clock, bytes from and to memory / bandwidth)
+//! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its launch
+//! ```
+//!
+//! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
+//! the tile. FMA kernels reach 0.8 of their units' rate (register banks). Copies narrower than 16 bytes take an instruction and a wavefront
+//! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
+//! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
+//!
+//! The constants 0.2, 40, 1.25 and 0.8 are fitted to `docs/performance.md` (one H200); everything else is counted.
+//!
+//! # Worked example
+//!
+//! f16, 4096³, `mma-f16-128x256x64` on an H200 (132 multiprocessors, 1.98 GHz): 512 tiles, 64 steps, 8 warps.
+//!
+//! * math: 2·128·256·64 / 2400 = 1748; shared: (128 + 256)·64·2 / 128 = 384 copied, 8·(64 + 64)·64·2 / 128 = 1024 read, 1408 together;
+//!   l2: 49,152 / (5120 / 132) = 1267; slots: (1024 products + 256 reads + 96 copies) / 4 = 344;
+//! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2: period = 1748 + 0.1·(1408 + 1267 + 344) + 40 = 2089;
+//! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end: 561,363 clocks or 283.5 µs;
+//! * 3 µs for the launch: 286.5 µs, which is 480 TFLOP/s. Measured: 485.
+
+use super::anatomy::{Anatomy, Units};
+use super::machine::Machine;
+use crate::plan::{DataType, Gemm, Plan, Schedule, Trans};
+
+/// The share of other demands that one warp a scheduler leaves uncovered.
+const EXPOSED: f64 = 0.2;
+
+/// Clocks of a barrier and what is around it.
+const STEP: f64 = 40.0;
+
+/// How much longer a block takes at the edge of C.
+const EDGE: f64 = 1.25;
+
+/// The share of their rate that FMA kernels reach.
+const FMA_REACHED: f64 = 0.8;
+
+/// Schedulers of a multiprocessor.
+const SCHEDULERS: f64 = 4.0;
+
+/// Bytes of one wavefront.
+const WAVEFRONT: f64 = 128.0;
+
+/// Rows of tiles that run one after another in the tensor-core families.
+const GROUP: u64 = 8;
+
+/// What holds a product up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Bound {
+    /// Tensor cores, FMA units or the schedulers that feed them.
+    Issue,
+    /// Wavefronts of shared memory.
+    SharedMemory,
+    /// Bytes from the level 2 cache.
+    L2,
+    /// Bytes from and to memory.
+    Memory,
+    /// Waiting: for memory, for launches, for the first and last tiles.
+    Latency,
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Bound::Issue => "issue",
+            Bound::SharedMemory => "shared memory",
+            Bound::L2 => "L2",
+            Bound::Memory => "memory",
+            Bound::Latency => "latency",
+        })
+    }
+}
+
+/// Clocks that one step along k of one block asks of each unit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Demands {
+    /// Tensor cores or FMA units.
+    pub math: f64,
+    /// Schedulers.
+    pub slots: f64,
+    /// Shared memory.
+    pub shared: f64,
+    /// The multiprocessor's share of the level 2 cache.
+    pub l2: f64,
+}
+
+/// What the model says of one plan, schedule and problem.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// Seconds from the first launch to the end of the last.
+    pub seconds: f64,
+    /// Seconds of these that are not the product's own kernel: operands copied, partial sums added.
+    pub around: f64,
+    /// Blocks of the product's kernel.
+    pub blocks: u64,
+    /// Blocks that a multiprocessor holds at a time.
+    pub resident: u32,
+    /// Blocks divided by all that run at a time: 3.9 is three full waves and most of a fourth.
+    pub waves: f64,
+    /// Steps along k of one block.
+    pub steps: u64,
+    /// What one step asks for.
+    pub demands: Demands,
+    /// Clocks of a step with `resident` blocks on each multiprocessor.
+    pub period: f64,
+    /// What holds it up.
+    pub bound: Bound,
+}
+
+/// Estimates `plan` with `schedule` for `problem` on `machine`. The plan need not be adapted: its name and tile are all that is asked.
+pub fn estimate(
+    plan: &dyn Plan,
+    schedule: Schedule,
+    problem: &Gemm,
+    machine: &Machine,
+) -> Estimate {
+    Model {
+        anatomy: Anatomy::of(plan),
+        schedule,
+        problem,
+        machine,
+    }
+    .estimate()
+}
+
+/// One operand.
+struct Operand {
+    /// Its side of the tile: rows of C for A, columns for B.
+    side: u32,
+    /// The warps' side.
+    warp_side: u32,
+    /// Elements of `side` that are inside the matrix, on average.
+    inside: f64,
+    /// Bytes of one copy.
+    width: u32,
+    /// Whether k is contiguous.
+    k_major: bool,
+}
+
+struct Model<'a> {
+    anatomy: Anatomy,
+    schedule: Schedule,
+    problem: &'a Gemm,
+    machine: &'a Machine,
+}
+
+impl Model<'_> {
+    /// Rows and columns of tiles.
+    fn tiles(&self) -> (u64, u64) {
+        let (m, n, _) = self.anatomy.tile;
+        (
+            self.problem.m.div_ceil(m.into()),
+            self.problem.n.div_ceil(n.into()),
+        )
+    }
+
+    /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
+    fn split(&self) -> (u64, u64) {
+        let all = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
+        let steps = all.div_ceil(u64::from(self.schedule.split.max(1)));
+        (steps, all.div_ceil(steps))
+    }
+
+    /// Whether operands that are narrower than 16 bytes are packed: not in a batch.
+    fn packs(&self) -> bool {
+        self.schedule.pack && self.problem.batch.count == 1
+    }
+
+    /// Bytes of an element of C, read if β is not 0, and written.
+    fn result_bytes(&self) -> f64 {
+        let bytes = self.problem.result(self.anatomy.data_type).bytes();
+        f64::from(bytes) * if self.problem.beta == 0.0 { 1.0 } else { 2.0 }
+    }
+
+    /// Bytes of a sum outside of its thread.
+    fn sum_bytes(&self) -> f64 {
+        f64::from(self.anatomy.data_type.scalar().bytes())
+    }
+
+    fn operands(&self) -> [Operand; 2] {
+        let (a, p) = (&self.anatomy, self.problem);
+        let widths = p.widths(a.data_type);
+        let (rows, cols) = self.tiles();
+        let (wm, wn) = a.warp_tile();
+        let width = |w: u32| if self.packs() { 16 } else { w };
+        let inside = |extent: u64, tiles: u64| extent as f64 / tiles.max(1) as f64;
+        [
+            Operand {
+                side: a.tile.0,
+                warp_side: wm,
+                inside: inside(p.m, rows),
+                width: width(widths[0]),
+                k_major: p.operands.a == Trans::N,
+            },
+            Operand {
+                side: a.tile.1,
+                warp_side: wn,
+                inside: inside(p.n, cols),
+                width: width(widths[1]),
+                k_major: p.operands.b == Trans::T,
+            },
+        ]
+    }
+
+    /// What one step of one block asks for.
+    fn demands(&self) -> Demands {
+        let a = &self.anatomy;
+        let (m, n, depth) = a.tile;
+        let bytes = f64::from(a.data_type.bytes());
+        let warps = f64::from(a.warp_count());
+        let products = f64::from(m) * f64::from(n) * f64::from(depth);
+        let mut rate = self.machine.rate(a.data_type);
+        let half_shape = a.data_type == DataType::F64 && a.since < 90;
+        if half_shape && self.machine.arch.0 == 90 {
+            // Half of the tensor cores' width is left unused by m8n8k4 there.
+            rate /= 2.0;
+        }
+        let mut slots = products / f64::from(a.products_of_instruction());
+        let (mut shared, mut copied, mut widened) = (0.0, 0.0, 0.0);
+        for o in self.operands() {
+            // Copies.
+            let tile_bytes = f64::from(o.side * depth) * bytes;
+            copied += o.inside * f64::from(depth) * bytes;
+            let pieces = tile_bytes / f64::from(32 * o.width);
+            let whole = tile_bytes / WAVEFRONT;
+            slots += pieces;
+            shared += pieces.max(whole);
+            if o.width < 4 || a.units == Units::Fma || a.since < 80 {
+                slots += 2.0 * pieces.min(whole);
+                shared += whole;
+            }
+            // Reads.
+            if a.units == Units::Fma {
+                // Eight elements a thread and k, 16 bytes at a time; the pair rule halves the wavefronts.
+                let read = warps * 32.0 * 8.0 * f64::from(depth) * bytes;
+                slots += read / 512.0;
+                shared += read / WAVEFRONT / 2.0;
+                continue;
+            }
+            let elements = warps * f64::from(o.warp_side * depth);
+            let matrices = bytes < 8.0 && (o.k_major || a.data_type.bytes() == 2);
+            if matrices {
+                slots += elements * bytes / 512.0;
+                shared += elements * bytes / WAVEFRONT;
+            } else {
+                // One load an element; single bytes are put together by three instructions for four.
+                let gather = if a.data_type.bytes() == 1 { 1.75 } else { 1.0 };
+                slots += elements / 32.0 * gather;
+                shared += elements / 32.0 * (bytes / 4.0).max(1.0);
+            }
+            match a.data_type {
+                DataType::Tf32 => slots += elements / 32.0,
+                DataType::E4m3 | DataType::E5m2 => {
+                    widened += self.machine.f8_widened.map_or(0.0, |rate| elements / rate);
+                }
+                _ => {}
+            }
+        }
+        let reached = if a.units == Units::Fma {
+            FMA_REACHED
+        } else {
+            1.0
+        };
+        Demands {
+            math: 2.0 * products / rate / reached + widened,
+            slots: slots / SCHEDULERS,
+            shared,
+            l2: copied / self.machine.l2_share(),
+        }
+    }
+
+    /// Blocks that a multiprocessor holds; at least one, for a plan that does not fit is no candidate.
+    fn resident(&self) -> u32 {
+        let (a, m) = (&self.anatomy, self.machine);
+        let threads = a.threads();
+        let narrow = self.operands().iter().any(|o| o.width < 16);
+        let f8 = matches!(a.data_type, DataType::E4m3 | DataType::E5m2);
+        let widened = f8 && m.f8_widened.is_some();
+        let registers = threads * a.registers(narrow, widened).next_multiple_of(8);
+        [
+            m.threads_per_sm / threads,
+            m.blocks_per_sm,
+            m.registers_per_sm / registers,
+            m.shared_bytes_per_sm / (a.shared_bytes() + m.shared_bytes_reserved),
+        ]
+        .into_iter()
+        .min()
+        .unwrap_or(1)
+        .max(1)
+    }
+
+    /// Warps for each scheduler with `r` blocks on a multiprocessor.
+    fn warps_each(&self, r: u64) -> f64 {
+        r as f64 * f64::from(self.anatomy.warp_count()) / SCHEDULERS
+    }
+
+    /// Clocks that a step takes with `r` blocks on a multiprocessor, and what sets its pace.
+    fn period(&self, r: u64, d: &Demands) -> (f64, Bound) {
+        let (blocks, warps) = (r as f64, self.warps_each(r));
+        let latency =
+            self.machine.latency * self.machine.clock / f64::from(self.anatomy.stages - 1);
+        let demands = [
+            // Fewer than four warps leave schedulers without work.
+            (d.math * blocks / warps.min(1.0), Bound::Issue),
+            (d.slots * blocks / warps.min(1.0), Bound::Issue),
+            (d.shared * blocks, Bound::SharedMemory),
+            (d.l2 * blocks, Bound::L2),
+        ];
+        let sum: f64 = demands.iter().map(|d| d.0).sum();
+        let most =
+            demands.into_iter().fold(
+                (0.0, Bound::Issue),
+                |most, d| if d.0 > most.0 { d } else { most },
+            );
+        let others = (sum - most.0) * (EXPOSED / warps).min(1.0);
+        let (pace, bound) = if latency > most.0 {
+            (latency, Bound::Latency)
+        } else {
+            most
+        };
+        (pace + others + STEP, bound)
+    }
+
+    /// Clocks to store the tiles of `r` blocks.
+    fn store(&self, r: u64) -> f64 {
+        let (m, n, _) = self.anatomy.tile;
+        let [a, b] = self.operands();
+        let sums = f64::from(m * n) * self.sum_bytes();
+        let c = a.inside * b.inside * self.written_bytes();
+        r as f64 * (2.0 * sums / WAVEFRONT + c / (self.machine.l2_share() / 2.0))
+    }
+
+    /// Bytes that the product's kernel moves for an element of C or for one of its partial sums.
+    fn written_bytes(&self) -> f64 {
+        if self.split().1 > 1 {
+            self.sum_bytes()
+        } else {
+            self.result_bytes()
+        }
+    }
+
+    /// Bytes that the product's kernel moves from and to memory.
+    fn memory_bytes(&self, waves: f64, slots: u64) -> f64 {
+        let p = self.problem;
+        let t = self.anatomy.data_type;
+        let (m, n, _) = self.anatomy.tile;
+        let (rows, cols) = self.tiles();
+        let bytes = f64::from(t.bytes());
+        let (k, batch) = (p.k as f64, p.batch.count as f64);
+        let both = (p.m as f64 + p.n as f64) * k * bytes;
+        let once = both * batch;
+        let (_, split) = self.split();
+        let fits = both <= self.machine.l2_bytes as f64 / 2.0;
+        let read = if fits || rows.saturating_mul(cols) <= slots {
+            once
+        } else {
+            let (down, across) = match self.anatomy.units {
+                Units::Tensor => {
+                    let grouped = split == 1 && p.batch.count == 1;
+                    let down = if grouped {
+                        GROUP.min(rows)
+                    } else {
+                        rows.min(slots)
+                    };
+                    (down, slots.div_ceil(down).min(cols))
+                }
+                Units::Fma => {
+                    let across = slots.min(cols);
+                    (slots.div_ceil(across).min(rows), across)
+                }
+            };
+            let of_a_wave = (down * u64::from(m)) as f64 + (across * u64::from(n)) as f64;
+            once.max(waves * of_a_wave * k * bytes / split as f64)
+        };
+        let c = p.m as f64 * p.n as f64 * batch;
+        read + c * split as f64 * self.written_bytes()
+    }
+
+    /// Seconds to move so many bytes that have just been written, or will be read next: through the cache if they fit into half of it.
+    fn moved(&self, bytes: f64) -> f64 {
+        let m = self.machine;
+        let rate = if bytes <= m.l2_bytes as f64 / 2.0 {
+            (m.l2_bytes_per_clock * m.clock / 2.0).max(m.memory_bandwidth)
+        } else {
+            m.memory_bandwidth
+        };
+        m.launch + m.latency + bytes / rate
+    }
+
+    /// Seconds of the launches before and after the product's own.
+    fn around(&self) -> f64 {
+        let p = self.problem;
+        let t = self.anatomy.data_type;
+        let (_, split) = self.split();
+        let mut seconds = 0.0;
+        if split > 1 {
+            let c = p.m as f64 * p.n as f64;
+            seconds += self.moved(c * (split as f64 * self.sum_bytes() + self.result_bytes()));
+        }
+        if self.packs() {
+            let [a, b, _] = p.widths(t);
+            for (extent, width) in [(p.m, a), (p.n, b)] {
+                if width < 16 {
+                    // Read and written.
+                    let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
+                    seconds += self.moved(2.0 * bytes);
+                }
+            }
+        }
+        seconds
+    }
+
+    fn estimate(&self) -> Estimate {
+        let (p, machine) = (self.problem, self.machine);
+        let (rows, cols) = self.tiles();
+        let (steps, split) = self.split();
+        let blocks = rows
+            .saturating_mul(cols)
+            .saturating_mul(split)
+            .saturating_mul(p.batch.count);
+        let resident = self.resident();
+        let demands = self.demands();
+        let sms = u64::from(machine.multiprocessors);
+        let slots = sms * u64::from(resident);
+        let (full, rest) = (blocks / slots, blocks % slots);
+        let (period, pace) = self.period(resident.into(), &demands);
+        let last = if rest == 0 {
+            u64::from(resident)
+        } else {
+            rest.div_ceil(sms)
+        };
+        let (last_period, last_pace) = self.period(last, &demands);
+        let mut estimate = Estimate {
+            seconds: 0.0,
+            around: 0.0,
+            blocks,
+            resident,
+            waves: blocks as f64 / slots as f64,
+            steps,
+            demands,
+            period,
+            bound: if full > 0 { pace } else { last_pace },
+        };
+        if blocks == 0 {
+            estimate.bound = Bound::Latency;
+            return estimate;
+        }
+        let (tile_m, tile_n, _) = self.anatomy.tile;
+        let ragged = !p.m.is_multiple_of(tile_m.into()) || !p.n.is_multiple_of(tile_n.into());
+        let edge = if ragged { EDGE } else { 1.0 };
+        let whole = if rest == 0 { full - 1 } else { full };
+        let main = steps as f64 * (whole as f64 * period + last_period * edge);
+        let begin_and_end = machine.latency * machine.clock
+            + self.store(if whole > 0 { resident.into() } else { last });
+        let begin_and_end = begin_and_end * (1.0 + whole as f64 / f64::from(resident));
+        let computing = (main + begin_and_end) / machine.clock;
+        let memory = self.memory_bytes(whole as f64 + 1.0, slots.min(blocks))
+            / machine.memory_bandwidth
+            + machine.latency;
+        estimate.around = self.around();
+        estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
+        let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
+        if memory > computing {
+            estimate.bound = Bound::Memory;
+        } else if waiting > main / machine.clock {
+            estimate.bound = Bound::Latency;
+        }
+        estimate
+    }
+}
