@@ -16,7 +16,7 @@ pub(super) struct Finish {
     /// The type of C.
     pub(super) output: Element,
     pub(super) epilogue: Epilogue,
-    /// There is an instruction that rounds two numbers at once (from sm_80).
+    /// There is an instruction that rounds two numbers at once (from `sm_80`).
     packs: bool,
     alpha: Reg,
     beta: Reg,

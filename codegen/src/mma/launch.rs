@@ -137,9 +137,9 @@ impl MmaPlan {
             pack: [None; 2],
         };
         if schedule.pack && !many {
-            for i in 0..2 {
-                if widths[i] < 16 {
-                    (variant.pack[i], variant.copies[i]) = (Some(widths[i]), 16);
+            for (i, &width) in widths[..2].iter().enumerate() {
+                if width < 16 {
+                    (variant.pack[i], variant.copies[i]) = (Some(width), 16);
                 }
             }
         }

@@ -85,8 +85,8 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F16, (256, 128), 64, (4, 2), 3, 80),
     plan(DataType::F16, (128, 128), 64, (2, 2), 3, 80),
     plan(DataType::F16, (128, 128), 32, (2, 2), 4, 80),
-    plan(DataType::F16, (64, 128), 64, (2, 2), 4, 80),
-    plan(DataType::F16, (128, 64), 64, (2, 2), 4, 80),
+    plan(DataType::F16, (64, 128), 64, (2, 4), 4, 80),
+    plan(DataType::F16, (128, 64), 64, (4, 2), 4, 80),
     plan(DataType::F16, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::F16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::F16, (128, 128), 32, (2, 4), 2, 75),
@@ -95,14 +95,22 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F16Acc16, (128, 128), 32, (2, 2), 4, 80),
     plan(DataType::F16Acc16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::F16Acc16, (128, 128), 32, (2, 4), 2, 75),
+    plan(DataType::F16Acc16, (64, 64), 32, (2, 2), 2, 75),
     plan(DataType::Bf16, (128, 256), 64, (2, 4), 3, 80),
+    plan(DataType::Bf16, (256, 128), 64, (4, 2), 3, 80),
+    plan(DataType::Bf16, (128, 128), 64, (2, 2), 3, 80),
     plan(DataType::Bf16, (128, 128), 32, (2, 2), 4, 80),
+    plan(DataType::Bf16, (64, 128), 64, (2, 4), 4, 80),
+    plan(DataType::Bf16, (128, 64), 64, (4, 2), 4, 80),
+    plan(DataType::Bf16, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::Bf16, (64, 64), 32, (2, 2), 4, 80),
+    plan(DataType::Tf32, (256, 128), 32, (4, 2), 4, 90),
     plan(DataType::Tf32, (128, 256), 32, (2, 4), 3, 80),
-    plan(DataType::Tf32, (128, 128), 32, (2, 2), 3, 80),
     plan(DataType::Tf32, (128, 128), 16, (2, 2), 4, 80),
+    plan(DataType::Tf32, (64, 128), 32, (2, 4), 3, 80),
     plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
     plan(DataType::S8, (128, 128), 64, (2, 4), 4, 80),
+    plan(DataType::S8, (128, 64), 64, (2, 2), 4, 80),
     plan(DataType::S8, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::E4m3, (128, 64), 64, (4, 2), 4, 89),
     plan(DataType::E4m3, (64, 64), 64, (2, 2), 4, 89),
@@ -110,7 +118,7 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::E5m2, (128, 64), 64, (4, 2), 4, 89),
     plan(DataType::E5m2, (64, 64), 64, (2, 2), 4, 89),
     plan(DataType::E5m2, (64, 64), 32, (2, 2), 4, 89),
-    plan(DataType::F64, (128, 128), 16, (2, 4), 3, 90),
+    plan(DataType::F64, (128, 128), 8, (4, 2), 4, 90),
     plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
     plan(DataType::F64, (64, 64), 32, (2, 2), 3, 90),
     plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
@@ -147,7 +155,7 @@ impl MmaPlan {
         32 * self.warps.0 * self.warps.1
     }
 
-    /// The instruction that multiplies: the atom itself, or one of half its depth before sm_80.
+    /// The instruction that multiplies: the atom itself, or one of half its depth before `sm_80`.
     fn instruction(&self) -> MmaAtom {
         match (self.arch, self.data_type) {
             (..80, DataType::F16Acc16) => atoms::MMA_M16N8K8_F16_F16,

@@ -9,7 +9,7 @@
 //! 2, 1 bytes       ld.global into registers, put together to words, st.shared
 //! ```
 //!
-//! and all of them through registers where there is no `cp.async` (before sm_80).
+//! and all of them through registers where there is no `cp.async` (before `sm_80`).
 
 use std::fmt;
 
@@ -62,33 +62,35 @@ impl Variant {
     /// What the kernel's entry is called after the plan and the transposes: nothing for a listed plan.
     pub(super) fn suffix(&self, data_type: DataType) -> String {
         let own = Self::aligned(data_type);
-        let mut name = String::new();
+        let mut parts = Vec::new();
         for (letter, i) in [("a", 0), ("b", 1)] {
             if self.copies[i] != own.copies[i] {
-                name += &format!("_{letter}{}", self.copies[i]);
+                parts.push(format!("{letter}{}", self.copies[i]));
             }
             if let Some(bytes) = self.pack[i] {
-                name += &format!("_{letter}pack{bytes}");
+                parts.push(format!("{letter}pack{bytes}"));
             }
         }
         if self.store != own.store {
-            name += &format!("_c{}", self.store);
+            parts.push(format!("c{}", self.store));
         }
         if self.output != own.output {
-            name += &format!("_{}", self.output);
+            parts.push(self.output.to_string());
         }
         if self.epilogue.bias != Bias::None {
-            name += &format!("_bias_{}", self.epilogue.bias);
+            parts.push(format!("bias_{}", self.epilogue.bias));
         }
         if self.epilogue.activation != Activation::Identity {
-            name += &format!("_{}", self.epilogue.activation);
+            parts.push(self.epilogue.activation.to_string());
         }
         match self.depth {
             Depth::Groups => {}
-            Depth::Batch => name += "_batch",
-            Depth::Split(_) => name += "_split",
+            Depth::Batch => parts.push("batch".to_owned()),
+            Depth::Split(_) => parts.push("split".to_owned()),
         }
-        name
+        // Before the first a nothing, so that each has its line.
+        parts.insert(0, String::new());
+        parts.join("_")
     }
 }
 

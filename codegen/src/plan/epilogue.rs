@@ -45,9 +45,8 @@ impl Activation {
     /// The function in double precision.
     pub fn apply(self, x: f64) -> f64 {
         match self {
-            Activation::Identity => x,
             Activation::Relu if x < 0.0 => 0.0,
-            Activation::Relu => x,
+            Activation::Identity | Activation::Relu => x,
             Activation::Gelu => {
                 let u = GELU[0] * (x + GELU[1] * x * x * x);
                 x / (1.0 + (-u).exp())

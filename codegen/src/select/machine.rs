@@ -21,7 +21,7 @@
 //!   capability;
 //! * `sm_90`: `mma.sync` does not reach the rate of `wgmma`, which is what the white paper gives (f16: 4096). The rates here are fitted to
 //!   the products of `docs/performance.md`, measured on an H200, and so are the latency, the time of a launch and the bandwidth of memory
-//!   (the copy of 4.26 TB/s there). 8-bit floats are widened to f16 by the assembler, 64 elements a clock (programming guide, throughput of
+//!   (the copy of 4.26 TB/s there). 8-bit floats are widened to f16 by the assembler, 64 pairs of elements a clock (programming guide, throughput of
 //!   native arithmetic instructions, conversions from 8-bit types);
 //! * bytes of level 2 cache a clock: A100 white paper (5120); the H200 is taken to have as many. T4: Jia et al., "Dissecting the `NVidia`
 //!   Turing T4 GPU via Microbenchmarking" (2019), 1270 GB/s. Of the others nothing is published: 2048 stands for the `GeForce` products, 5120 for
@@ -237,7 +237,7 @@ impl Machine {
             shared_bytes_per_sm: row.shared << 10,
             shared_bytes_reserved: if arch.0 < 80 { 0 } else { 1024 },
             rates: row.rates,
-            f8_widened: (90..100).contains(&arch.0).then_some(64.0),
+            f8_widened: (90..100).contains(&arch.0).then_some(128.0),
             l2_bytes_per_clock: row.l2_bytes_per_clock,
             l2_bytes: row.l2 << 20,
             memory_bandwidth: row.memory * REACHED * 1e9,

@@ -7,7 +7,7 @@
 //!
 //! | demand | clocks of one step of one block |
 //! |---|---|
-//! | `math` | 2·M·N·depth / rate of the type; with elements of 8-bit floats / 64 where they are widened first |
+//! | `math` | 2·M·N·depth / rate of the type; with elements of 8-bit floats / 128 where they are widened first |
 //! | `slots` | instructions of all warps / 4: products, reads of fragments, copies, tf32 rounding |
 //! | `shared` | wavefronts: bytes copied / 128, and bytes of fragments that all warps read / 128 |
 //! | `l2` | bytes copied that are inside the matrices / (bytes that the cache gives a multiprocessor a clock) |

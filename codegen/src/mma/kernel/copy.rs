@@ -211,7 +211,8 @@ impl Gemm<'_> {
         let mut text = format!("cp.async.{cache}.shared.global {{0}}, {{1}}, {bytes}");
         if let Some((left_row, left_col, dr, dc)) = left {
             let size = self.bytes_inside(left_row, left_col, (dr, dc), o);
-            text += &format!(", {size}");
+            text.push_str(", ");
+            text.push_str(&size.to_string());
         }
         self.k.memory_ins(None, &text, &[target, source]);
     }
