@@ -3,6 +3,7 @@
 #![allow(dead_code)] // Each test binary uses its part.
 
 pub(crate) mod mma;
+pub(crate) mod ptx;
 
 use std::io::Write as _;
 
