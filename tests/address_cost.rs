@@ -74,8 +74,8 @@ fn turn(ptx: &str, entry: &str) -> Turn {
     }
 }
 
-/// At most 0.11 address instructions for each `ldmatrix` from 3 stages on, whatever is transposed. For each `cp.async` there are at most 14
-/// as written and 3.25 that give something else in every turn, of which one adds its distance from the first copy; `--nocapture` prints
+/// At most 0.11 address instructions for each `ldmatrix` from 3 stages on, whatever is transposed. For each `cp.async` there are at most 16
+/// as written and 3.5 that give something else in every turn, of which one adds its distance from the first copy; `--nocapture` prints
 /// all figures.
 #[test]
 fn fragments_cost_at_most_a_ninth_of_an_address_instruction() {
@@ -107,8 +107,8 @@ fn fragments_cost_at_most_a_ninth_of_an_address_instruction() {
                     turn.of_reads as f64 <= 0.11 * turn.reads as f64,
                     "{what}: {turn:?}"
                 );
-                assert!(turn.of_copies <= 14 * turn.copies, "{what}: {turn:?}");
-                assert!(4 * turn.changing <= 13 * turn.copies, "{what}: {turn:?}");
+                assert!(turn.of_copies <= 16 * turn.copies, "{what}: {turn:?}");
+                assert!(2 * turn.changing <= 7 * turn.copies, "{what}: {turn:?}");
             }
         }
     }

@@ -8,54 +8,12 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use common::emulated::{assert_right, emulated};
 use common::mma::{Case, TYPES, activations, adapted, cases, plans_of};
 use tilewright::codegen::plan::{
     Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, plan_named,
 };
-use tilewright::emulator::Options;
-use tilewright::host::{EmulatedRun, Inputs, check, emulate};
-
-/// Everything that the sanitizer can look for.
-fn strict() -> Options {
-    Options {
-        global_races: true,
-        undefined_global: true,
-        ..Options::default()
-    }
-}
-
-/// Runs a plan that is adapted to a problem: no finding, and the wavefronts that were proven.
-fn emulated(plan: &dyn Plan, case: &Case, inputs: &Inputs) -> EmulatedRun {
-    let (problem, what) = (&case.problem, format!("{}, {case:?}", plan.name()));
-    let kernel = plan
-        .emit(problem.operands, plan.min_arch())
-        .unwrap_or_else(|e| panic!("{what}: {e}"));
-    let run = emulate(plan, &kernel, problem, inputs, &strict())
-        .unwrap_or_else(|e| panic!("{what}: {e}"));
-    let Some(report) = &run.report else {
-        assert_eq!(problem.m * problem.n, 0, "{what}: nothing was launched");
-        return run;
-    };
-    assert!(report.is_clean(), "{what}: {}", report.findings[0]);
-    assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
-    for (proven, counted) in kernel.proof.accesses.iter().zip(&run.accesses) {
-        let expected = (proven.wavefronts, proven.wavefronts);
-        assert!(
-            counted.wavefronts.is_none_or(|counted| counted == expected),
-            "{what}: {} took {:?} wavefronts, and {} are proven",
-            proven.access,
-            counted.wavefronts,
-            proven.wavefronts
-        );
-    }
-    run
-}
-
-/// Numbers and gaps, with the operands that the reference sees.
-fn assert_right(plan: &dyn Plan, case: &Case, inputs: &Inputs, run: &EmulatedRun) {
-    let check = check(&case.problem, plan.data_type(), inputs, &run.c).expect("shapes agree");
-    assert!(check.passed, "{}, {case:?}: {check:?}", plan.name());
-}
+use tilewright::host::Inputs;
 
 fn five_hundred_problems(data_type: DataType) {
     let plans = plans_of(data_type);

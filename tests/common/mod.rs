@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Each test binary uses its part.
 
+#[cfg(all(feature = "host", feature = "emulator"))]
+pub(crate) mod emulated;
 pub(crate) mod mma;
 pub(crate) mod ptx;
 

@@ -1,0 +1,55 @@
+//! A problem on the emulator, with every check on.
+
+use tilewright::codegen::plan::{Emitted, Plan};
+use tilewright::emulator::Options;
+use tilewright::host::{EmulatedRun, Inputs, check, emulate};
+
+use super::mma::Case;
+
+/// Everything that the sanitizer can look for.
+pub(crate) fn strict() -> Options {
+    Options {
+        global_races: true,
+        undefined_global: true,
+        ..Options::default()
+    }
+}
+
+/// Runs a plan that is adapted to a problem: no finding, and the wavefronts that were proven.
+pub(crate) fn emulated(plan: &dyn Plan, case: &Case, inputs: &Inputs) -> EmulatedRun {
+    let (problem, what) = (&case.problem, format!("{}, {case:?}", plan.name()));
+    let kernel = plan
+        .emit(problem.operands, plan.min_arch())
+        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    run(plan, &kernel, case, inputs)
+}
+
+/// Runs a kernel of a plan: no finding, and the wavefronts that were proven.
+pub(crate) fn run(plan: &dyn Plan, kernel: &Emitted, case: &Case, inputs: &Inputs) -> EmulatedRun {
+    let (problem, what) = (&case.problem, format!("{}, {case:?}", plan.name()));
+    let run =
+        emulate(plan, kernel, problem, inputs, &strict()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let Some(report) = &run.report else {
+        assert_eq!(problem.m * problem.n, 0, "{what}: nothing was launched");
+        return run;
+    };
+    assert!(report.is_clean(), "{what}: {}", report.findings[0]);
+    assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
+    for (proven, counted) in kernel.proof.accesses.iter().zip(&run.accesses) {
+        let expected = (proven.wavefronts, proven.wavefronts);
+        assert!(
+            counted.wavefronts.is_none_or(|counted| counted == expected),
+            "{what}: {} took {:?} wavefronts, and {} are proven",
+            proven.access,
+            counted.wavefronts,
+            proven.wavefronts
+        );
+    }
+    run
+}
+
+/// Numbers and gaps, with the operands that the reference sees.
+pub(crate) fn assert_right(plan: &dyn Plan, case: &Case, inputs: &Inputs, run: &EmulatedRun) {
+    let check = check(&case.problem, plan.data_type(), inputs, &run.c).expect("shapes agree");
+    assert!(check.passed, "{}, {case:?}: {check:?}", plan.name());
+}
