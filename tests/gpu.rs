@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::mma::{Case, TYPES, adapted, cases, plans_of};
+use common::mma::{Case, adapted, cases, plans_of};
 use tilewright::codegen::plan::{Arch, DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::codegen::sgemm::SgemmPlan;
 use tilewright::gpu::Gpu;
@@ -106,24 +106,41 @@ fn edge_cases() {
     }
 }
 
-/// One hundred random problems of each mma type, by every plan that this GPU runs in turn.
-fn one_hundred_problems(data_type: DataType) {
+/// Tests that the one hundred problems of a type are shared out between: what takes time is the driver's compiler, which takes
+/// one module at a time from each process.
+const SHARES: usize = 4;
+
+/// One hundred random problems of each mma type, by every plan that this GPU runs in turn: one of the shares of them.
+fn one_hundred_problems(data_type: DataType, share: usize) {
     let Some(gpu) = gpu() else { return };
     let arch = arch(&gpu);
+    let Some(plans) = plans_on(data_type, arch) else {
+        return;
+    };
+    let cases = cases(data_type, 100, 9);
+    let mine = cases.iter().enumerate().skip(share).step_by(SHARES);
+    let count = mine.clone().count();
+    for (i, case) in mine {
+        let turn = plans.iter().cycle().skip(i % plans.len());
+        let (_, plan) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
+        assert_right(&gpu, plan.as_ref(), case, false);
+    }
+    common::say(&format!(
+        "{data_type}: {count} of {} problems passed",
+        cases.len()
+    ));
+}
+
+/// The plans of a type that an architecture runs; says so if there are none.
+fn plans_on(data_type: DataType, arch: Arch) -> Option<Vec<Box<dyn Plan>>> {
     let mut plans = plans_of(data_type);
     plans.retain(|plan| plan.min_arch() <= arch);
     if plans.is_empty() {
         common::say(&format!(
             "{data_type}: not run, {arch} has no such products"
         ));
-        return;
     }
-    for (i, case) in cases(data_type, 100, 9).iter().enumerate() {
-        let turn = plans.iter().cycle().skip(i % plans.len());
-        let (_, plan) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
-        assert_right(&gpu, plan.as_ref(), case, false);
-    }
-    common::say(&format!("{data_type}: 100 problems passed"));
+    (!plans.is_empty()).then_some(plans)
 }
 
 /// Numbers, gaps and what lies beside the operands. With `poisoned`, what BLAS promises not to read is NaN.
@@ -146,16 +163,64 @@ fn assert_right(gpu: &Gpu, plan: &dyn Plan, case: &Case, poisoned: bool) {
     assert!(check.passed, "{what}: {check:?}");
 }
 
-macro_rules! one_hundred_problems {
+/// α = 0 reads neither A nor B, β = 0 does not read C, no terms leave C and the bias, and an empty C is nothing to do: by the smallest
+/// plan.
+fn edge_cases_of(data_type: DataType) {
+    let Some(gpu) = gpu() else { return };
+    let Some(mut plans) = plans_on(data_type, arch(&gpu)) else {
+        return;
+    };
+    plans.sort_by_key(|plan| {
+        let (m, n, k) = plan.tile();
+        m * n * k
+    });
+    for mut case in cases(data_type, 16, 10) {
+        match case.seed % 4 {
+            0 => case.problem.alpha = 0.0,
+            1 => case.problem.beta = 0.0,
+            2 => case.problem.k = 0,
+            _ => (case.problem.alpha, case.problem.beta) = (0.0, 0.0),
+        }
+        let (_, plan) = adapted(plans.iter().map(AsRef::as_ref), &case);
+        assert_right(&gpu, plan.as_ref(), &case, true);
+    }
+    common::say(&format!("{data_type}: the edge cases passed"));
+}
+
+macro_rules! mma {
     ($($name:ident: $data_type:ident,)*) => { $(
-        #[test]
-        fn $name() {
-            one_hundred_problems(DataType::$data_type);
+        mod $name {
+            use super::{DataType, edge_cases_of, one_hundred_problems};
+
+            #[test]
+            fn problems_first_quarter() {
+                one_hundred_problems(DataType::$data_type, 0);
+            }
+
+            #[test]
+            fn problems_second_quarter() {
+                one_hundred_problems(DataType::$data_type, 1);
+            }
+
+            #[test]
+            fn problems_third_quarter() {
+                one_hundred_problems(DataType::$data_type, 2);
+            }
+
+            #[test]
+            fn problems_last_quarter() {
+                one_hundred_problems(DataType::$data_type, 3);
+            }
+
+            #[test]
+            fn edge_cases() {
+                edge_cases_of(DataType::$data_type);
+            }
         }
     )* };
 }
 
-one_hundred_problems! {
+mma! {
     mma_f16: F16,
     mma_f16_summed_in_f16: F16Acc16,
     mma_bf16: Bf16,
@@ -164,29 +229,4 @@ one_hundred_problems! {
     mma_e4m3: E4m3,
     mma_e5m2: E5m2,
     mma_f64: F64,
-}
-
-/// β = 0 does not read C, α = 0 reads neither A nor B, no terms leave C and the bias, and an empty C is nothing to do.
-#[test]
-fn mma_edge_cases() {
-    let Some(gpu) = gpu() else { return };
-    let arch = arch(&gpu);
-    for data_type in TYPES {
-        for case in cases(data_type, 60, 10) {
-            let mut case = case;
-            match case.seed % 4 {
-                0 => case.problem.alpha = 0.0,
-                1 => case.problem.beta = 0.0,
-                2 => case.problem.k = 0,
-                _ => (case.problem.alpha, case.problem.beta) = (0.0, 0.0),
-            }
-            let plans = plans_of(data_type);
-            let mut plans = plans.iter().filter(|plan| plan.min_arch() <= arch);
-            if plans.clone().next().is_some() {
-                let (_, plan) = adapted(plans.by_ref().map(AsRef::as_ref), &case);
-                assert_right(&gpu, plan.as_ref(), &case, true);
-            }
-        }
-    }
-    common::say("the edge cases of the mma plans passed");
 }

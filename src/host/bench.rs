@@ -17,6 +17,9 @@ use super::{DeviceError, Inputs, Matrix, check_rows};
 /// Bytes of operands that rotate: several times the level 2 cache of any GPU there is.
 const ROTATING_BYTES: usize = 512 << 20;
 
+/// Sets of operands at most: of products so small that even these do not fill the cache, the time is that of a launch.
+const MAX_SETS: usize = 256;
+
 /// One comparison.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
@@ -144,7 +147,7 @@ pub fn compare(
     let first = Inputs::random(problem, data_type, seed);
     let operands = operands(problem, &first);
     let bytes: usize = operands.iter().map(|(bytes, _)| bytes.len()).sum();
-    let count = (ROTATING_BYTES / bytes.max(1)).clamp(2, 8);
+    let count = (ROTATING_BYTES / bytes.max(1)).clamp(2, MAX_SETS);
     let mut sets = Vec::new();
     for _ in 0..count {
         // Different data in each set costs host time; rotating the same random data over other addresses is what matters.
