@@ -269,12 +269,7 @@ impl Gpu {
     fn overwrite(&self, buffer: &Buffer) -> Result<(), GpuError> {
         // SAFETY: exactly the bytes of a living buffer, on a living stream of the same context.
         check("cuMemsetD8Async", unsafe {
-            sys::cuMemsetD8Async(
-                buffer.address(),
-                0,
-                buffer.len_bytes(),
-                self.stream().raw(),
-            )
+            sys::cuMemsetD8Async(buffer.address(), 0, buffer.len_bytes(), self.stream().raw())
         })
     }
 }

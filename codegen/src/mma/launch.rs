@@ -1,7 +1,7 @@
 //! From a problem to a variant, and from a problem to launches.
 //!
 //! ```text
-//! before   pack A, pack B        operands with narrow rows, copied to rows of 16 bytes   (workspace)
+//! before   pack A, pack B        operands with narrow rows, copied to rows of whole lines (workspace)
 //!          the product           C, or partial sums                                      (workspace)
 //! after    reduce                partial sums to C
 //! ```
@@ -18,6 +18,9 @@ const WORKSPACE_ALIGNMENT: u64 = 256;
 
 /// Parts of a grid along y and z.
 const GRID_YZ: u64 = 65_535;
+
+/// Bytes of a line of the caches.
+pub(super) const LINE: u64 = 128;
 
 /// Sums of a thread beside which there are registers for the addresses of narrow copies.
 const MOST_FOR_NARROW: i64 = 32;
@@ -130,6 +133,7 @@ impl MmaPlan {
         };
         let mut variant = Variant {
             copies: [widths[0], widths[1]],
+            cached: [false; 2],
             store: widths[2],
             output: problem.result(self.data_type),
             epilogue: problem.epilogue,
@@ -142,6 +146,12 @@ impl MmaPlan {
                     (variant.pack[i], variant.copies[i]) = (Some(width), 16);
                 }
             }
+        }
+        // Only what lies in memory as the caller put it: packed rows begin lines.
+        let rows = [problem.lda, problem.ldb].map(|ld| ld * u64::from(self.data_type.bytes()));
+        for (i, bytes) in rows.into_iter().enumerate() {
+            let whole = variant.copies[i] == 16 && variant.pack[i].is_none();
+            variant.cached[i] = self.arch >= 80 && whole && bytes % LINE != 0;
         }
         if let Some(&narrow) = variant.copies.iter().find(|&&c| c < 16)
             && !self.has_registers_for(narrow)

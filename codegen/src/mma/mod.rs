@@ -85,8 +85,8 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F16, (256, 128), 64, (4, 2), 3, 80),
     plan(DataType::F16, (128, 128), 64, (2, 2), 3, 80),
     plan(DataType::F16, (128, 128), 32, (2, 2), 4, 80),
-    plan(DataType::F16, (64, 128), 64, (2, 4), 4, 80),
-    plan(DataType::F16, (128, 64), 64, (4, 2), 4, 80),
+    plan(DataType::F16, (64, 128), 64, (2, 2), 4, 80),
+    plan(DataType::F16, (128, 64), 64, (2, 2), 4, 80),
     plan(DataType::F16, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::F16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::F16, (128, 128), 32, (2, 4), 2, 75),
@@ -100,8 +100,8 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::Bf16, (256, 128), 64, (4, 2), 3, 80),
     plan(DataType::Bf16, (128, 128), 64, (2, 2), 3, 80),
     plan(DataType::Bf16, (128, 128), 32, (2, 2), 4, 80),
-    plan(DataType::Bf16, (64, 128), 64, (2, 4), 4, 80),
-    plan(DataType::Bf16, (128, 64), 64, (4, 2), 4, 80),
+    plan(DataType::Bf16, (64, 128), 64, (2, 2), 4, 80),
+    plan(DataType::Bf16, (128, 64), 64, (2, 2), 4, 80),
     plan(DataType::Bf16, (64, 64), 64, (2, 2), 4, 80),
     plan(DataType::Bf16, (64, 64), 32, (2, 2), 4, 80),
     plan(DataType::Tf32, (256, 128), 32, (4, 2), 4, 90),
@@ -168,10 +168,11 @@ impl MmaPlan {
     pub(crate) fn maps(&self, operands: Operands) -> Result<Maps, PlanError> {
         let atom = self.atom();
         let threads = self.thread_count();
-        let [a, b] = self
-            .variant
-            .copies
-            .map(|bytes| (threads, Copies::of(bytes, self.arch >= 80)));
+        let Variant { copies, cached, .. } = self.variant;
+        let [a, b] = [0, 1].map(|i: usize| {
+            let has_cp_async = self.arch >= 80;
+            (threads, Copies::of(copies[i], has_cp_async, cached[i]))
+        });
         let a = OperandMaps::new(
             &atom,
             true,

@@ -27,14 +27,17 @@ pub struct Copies {
     pub bytes: i64,
     /// By `cp.async`; else by `ld.global` and `st.shared`.
     pub asynchronous: bool,
+    /// Through the first-level cache. Always so below 16 bytes (PTX ISA, `cp.async`).
+    pub cached: bool,
 }
 
 impl Copies {
-    /// Copies of `bytes` bytes: asynchronous where the hardware has such.
-    pub const fn of(bytes: i64, has_cp_async: bool) -> Self {
+    /// Copies of `bytes` bytes: asynchronous where the hardware has such, and past the cache where that can be and is wanted.
+    pub const fn of(bytes: i64, has_cp_async: bool, cached: bool) -> Self {
         Self {
             bytes,
             asynchronous: has_cp_async && bytes >= 4,
+            cached: cached || bytes < 16,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Operands with narrow rows, copied to rows of 16 bytes before the product.
+//! Operands with narrow rows, copied to rows that begin cache lines before the product.
 //!
 //! An odd leading dimension allows no copy wider than an element, and a product reads each element as often as there are tiles across.
 //! This kernel reads it once, in pieces as wide as the rows allow, and writes words: neighbouring lanes take neighbouring words, so that
@@ -11,6 +11,7 @@
 use layout_core::Layout;
 
 use super::kernel::{bits, put_together};
+use super::launch::LINE;
 use super::{LIMIT, MmaPlan};
 use crate::index::Expr;
 use crate::index::layout::{combined_index, index};
@@ -71,7 +72,7 @@ pub(super) fn launches(
         if plan.variant.pack[i].is_none() {
             return Ok(None);
         }
-        let pitch = cols.next_multiple_of(16 / bytes);
+        let pitch = cols.next_multiple_of(LINE / bytes);
         let at = place(rows * pitch * bytes);
         let words = (pitch * bytes).div_ceil(4);
         let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
@@ -125,7 +126,7 @@ pub(super) fn kernels(plan: &MmaPlan, operands: Operands) -> Result<Vec<Kernel>,
         };
         let mut k = Kernel::new(&entry_name(&product, i));
         k.describe(format!(
-            "{}: {what} ({lies}), to rows of 16 bytes, {width} bytes at a time",
+            "{}: {what} ({lies}), to rows of whole lines, {width} bytes at a time",
             entry_name(&product, i)
         ));
         copy_rows(&mut k, plan.data_type.bytes().into(), width)?;

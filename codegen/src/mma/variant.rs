@@ -10,6 +10,9 @@
 //! ```
 //!
 //! and all of them through registers where there is no `cp.async` (before `sm_80`).
+//!
+//! Copies of 16 bytes pass by the first-level cache if every row begins a line of it. Otherwise a row of a tile ends within a line that the
+//! next tile, or the neighbouring eighth of the warp, needs as well, and the cache saves fetching it twice.
 
 use std::fmt;
 
@@ -31,6 +34,8 @@ pub enum Depth {
 pub struct Variant {
     /// Bytes of one copy of A and of B from global memory.
     pub copies: [i64; 2],
+    /// Whether copies of 16 bytes leave their lines in the first-level cache.
+    pub cached: [bool; 2],
     /// Bytes of one store of C.
     pub store: i64,
     /// The element type of C.
@@ -48,6 +53,7 @@ impl Variant {
     pub const fn aligned(data_type: DataType) -> Self {
         Self {
             copies: [16; 2],
+            cached: [false; 2],
             store: 16,
             output: data_type.result(),
             epilogue: Epilogue {
@@ -66,6 +72,9 @@ impl Variant {
         for (letter, i) in [("a", 0), ("b", 1)] {
             if self.copies[i] != own.copies[i] {
                 parts.push(format!("{letter}{}", self.copies[i]));
+            }
+            if self.cached[i] {
+                parts.push(format!("{letter}cached"));
             }
             if let Some(bytes) = self.pack[i] {
                 parts.push(format!("{letter}pack{bytes}"));
@@ -96,11 +105,15 @@ impl Variant {
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = |i: usize| if self.cached[i] { ", cached" } else { "" };
         let [a, b] = self.copies;
         write!(
             f,
-            "copies of {a} (A) and {b} (B) bytes, C in {} by {} bytes",
-            self.output, self.store
+            "copies of {a} (A{}) and {b} (B{}) bytes, C in {} by {} bytes",
+            how(0),
+            how(1),
+            self.output,
+            self.store
         )?;
         if self.epilogue.bias != Bias::None {
             write!(f, ", bias by {}", self.epilogue.bias)?;

@@ -206,8 +206,7 @@ impl Gemm<'_> {
     ) {
         let source = self.k.address(Space::Global, source);
         let bytes = o.copies.bytes;
-        // Only 16 bytes can pass by the first-level cache (PTX ISA, `cp.async`).
-        let cache = if bytes == 16 { "cg" } else { "ca" };
+        let cache = if o.copies.cached { "ca" } else { "cg" };
         let mut text = format!("cp.async.{cache}.shared.global {{0}}, {{1}}, {bytes}");
         if let Some((left_row, left_col, dr, dc)) = left {
             let size = self.bytes_inside(left_row, left_col, (dr, dc), o);
