@@ -19,8 +19,9 @@ const WORKSPACE_ALIGNMENT: u64 = 256;
 /// Parts of a grid along y and z.
 const GRID_YZ: u64 = 65_535;
 
-/// Bytes of a line of the caches.
+/// Bytes of a line of the caches, and of the sectors that are fetched of it.
 pub(super) const LINE: u64 = 128;
+const SECTOR: u64 = 32;
 
 /// Sums of a thread beside which there are registers for the addresses of narrow copies.
 const MOST_FOR_NARROW: i64 = 32;
@@ -151,7 +152,7 @@ impl MmaPlan {
         let rows = [problem.lda, problem.ldb].map(|ld| ld * u64::from(self.data_type.bytes()));
         for (i, bytes) in rows.into_iter().enumerate() {
             let whole = variant.copies[i] == 16 && variant.pack[i].is_none();
-            variant.cached[i] = self.arch >= 80 && whole && bytes % LINE != 0;
+            variant.cached[i] = self.arch >= 80 && whole && bytes % SECTOR != 0;
         }
         if let Some(&narrow) = variant.copies.iter().find(|&&c| c < 16)
             && !self.has_registers_for(narrow)

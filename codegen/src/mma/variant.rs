@@ -11,8 +11,8 @@
 //!
 //! and all of them through registers where there is no `cp.async` (before `sm_80`).
 //!
-//! Copies of 16 bytes pass by the first-level cache if every row begins a line of it. Otherwise a row of a tile ends within a line that the
-//! next tile, or the neighbouring eighth of the warp, needs as well, and the cache saves fetching it twice.
+//! Copies of 16 bytes pass by the first-level cache if every row begins a sector of 32 bytes. Otherwise a row of a tile ends within a
+//! sector that the next tile, or the next eight lanes, need as well, and the cache saves fetching it twice.
 
 use std::fmt;
 
