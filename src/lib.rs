@@ -30,6 +30,11 @@ struct IndexPage;
 #[doc = include_str!("../docs/tuning.md")]
 struct TuningPage;
 
+/// The snippets of `docs/kernels.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[doc = include_str!("../docs/kernels.md")]
+struct KernelsPage;
+
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../README.md")]

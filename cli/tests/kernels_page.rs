@@ -1,0 +1,106 @@
+//! The commands of `docs/kernels.md` work, and print what the page shows.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PAGE: &str = include_str!("../../docs/kernels.md");
+
+fn tilewright(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("TILEWRIGHT_FINDINGS")
+        .output()
+        .expect("the command starts")
+}
+
+/// The lines that are shown come in this order; a line `…` stands for any number of lines.
+fn shows(command: &str, shown: &str, printed: &str) {
+    let mut printed = printed.lines();
+    for line in shown
+        .lines()
+        .filter(|&line| line != "…" && !line.is_empty())
+    {
+        assert!(
+            printed.any(|p| p == line),
+            "{command} does not print, or not in this order: {line}"
+        );
+    }
+}
+
+#[test]
+fn the_documented_commands_print_what_the_page_shows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut run = 0;
+    for block in PAGE.split("\n```").skip(1).step_by(2) {
+        let Some(text) = block.strip_prefix("console\n$ ") else {
+            continue;
+        };
+        let (command, shown) = text.split_once('\n').unwrap_or((text, ""));
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let to_file = words.iter().position(|&word| word == ">");
+        let arguments = &words[1..to_file.unwrap_or(words.len())];
+        assert_eq!(words[0], "tilewright");
+        let output = tilewright(folder.path(), arguments);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}: {log}");
+        shows(command, shown, &String::from_utf8_lossy(&output.stdout));
+        run += 1;
+    }
+    assert_eq!(run, 4, "commands on the page");
+    assert!(folder.path().join("kernel.ptx").is_file());
+}
+
+/// Those of the experiment loop that need neither a GPU nor an assembler; the two of C's section write what the program launches.
+#[test]
+fn the_other_commands_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut run = 0;
+    for line in PAGE.lines().filter(|line| line.starts_with("tilewright ")) {
+        let command = line.split("  ").next().expect("a command");
+        let command = command.split(" > ").next().expect("a command");
+        let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+        if arguments[0] == "bench" {
+            continue;
+        }
+        let output = tilewright(folder.path(), &arguments);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}: {log}");
+        run += 1;
+    }
+    assert_eq!(run, 4, "commands on the page");
+}
+
+/// What the command refuses has the names that the page gives it.
+#[test]
+fn refusals_have_the_codes_of_the_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let f16 = ["gemm", "--on", "emulator", "--dtype", "f16"];
+    for (code, more) in [
+        ("unknown_plan", "--plan mma-f16"),
+        ("unknown_arch", "--arch sm_70"),
+        ("unknown_trans", "--trans xy"),
+        ("unknown_name", "--activation tanh"),
+        ("arch_too_old", "--arch sm_75 --plan mma-f16-128x128x32"),
+        ("shared_memory", "--arch sm_86 --plan mma-f16-128x256x64"),
+        ("wrong_type", "--plan sgemm-maxas-64"),
+        (
+            "unsupported",
+            "--k 255 --pack=false --plan mma-f16-128x128x32",
+        ),
+        ("unsupported", "--batch 2 --split 2 --plan mma-f16-64x64x32"),
+        ("leading_dimension", "--lda 10"),
+        ("alignment", "--align 1"),
+        ("batch_overlap", "--batch 3 --stride-c 5"),
+        ("not_finite", "--alpha nan"),
+        ("too_large", "--m 20000000000"),
+    ] {
+        assert!(PAGE.contains(&format!("`{code}`")), "{code}");
+        let more: Vec<&str> = more.split_whitespace().collect();
+        let output = tilewright(folder.path(), &[&f16[..], &more, &["--json"]].concat());
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let value: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+        assert_eq!(value["error"]["code"], code, "{more:?}: {printed}");
+        assert!(!output.status.success());
+    }
+}

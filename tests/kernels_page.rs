@@ -1,0 +1,287 @@
+//! `docs/kernels.md` is true: its lists of plans and of what they support are complete, its layouts are the plan's own, and its excerpts
+//! are in the emitted text and in `examples/launch.c`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright::codegen::mma::PLANS;
+use tilewright::codegen::plan::{
+    Activation, Arch, DataType, Element, Gemm, Operands, Plan, PlanError, Schedule, plan_named,
+    plans,
+};
+
+const PAGE: &str = include_str!("../docs/kernels.md");
+
+/// The plan that the page takes apart, and its transposes.
+fn example() -> (Box<dyn Plan>, Operands) {
+    let plan = plan_named("mma-f16-128x128x32").expect("it is listed");
+    (plan, "nn".parse().expect("transposes"))
+}
+
+/// The blocks of a language.
+fn blocks(language: &str) -> impl Iterator<Item = &str> {
+    let all = PAGE.split("\n```").skip(1).step_by(2);
+    all.filter_map(move |block| block.strip_prefix(language)?.strip_prefix('\n'))
+}
+
+/// The rows of the table that begins with `header`, in cells.
+fn table(header: &str) -> Vec<Vec<&str>> {
+    let (_, rest) = PAGE.split_once(header).expect("the table");
+    let rows = rest
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect())
+        .collect()
+}
+
+fn names(cell: &str) -> Vec<&str> {
+    cell.split(", ").filter(|name| !name.is_empty()).collect()
+}
+
+fn code(cell: &str) -> &str {
+    cell.trim_matches('`')
+}
+
+/// Bytes of dynamic shared memory of a block.
+fn shared_bytes(plan: &dyn Plan) -> u32 {
+    let problem = Gemm::packed(1024, 1024, 1024, Operands::ALL[0]);
+    let plan = plan.adapt(&problem, Schedule::default()).expect("aligned");
+    let launch = plan.launch(&problem).expect("it serves");
+    launch.expect("something to launch").shared_bytes
+}
+
+#[test]
+fn every_plan_is_listed_as_it_is() {
+    let mut listed = BTreeSet::new();
+    for row in table("| plan | tile | threads | shared memory | from |") {
+        let [name, tile, threads, shared, from] = row[..] else {
+            panic!("{row:?}")
+        };
+        let plan = plan_named(code(name)).expect("a plan");
+        let (m, n, k) = plan.tile();
+        assert_eq!(tile, format!("{m}x{n}x{k}"));
+        assert_eq!(threads, plan.threads().to_string());
+        assert_eq!(code(from), plan.min_arch().to_string());
+        let kernel = plan.emit(Operands::ALL[0], plan.min_arch());
+        let kibibytes: u32 = shared.trim_end_matches(" KiB").parse().expect("a number");
+        let declared = format!("smem[{}];", 1024 * kibibytes);
+        assert!(kernel.expect("it proves").ptx.contains(&declared), "{name}");
+        assert!(listed.insert(plan.name()));
+    }
+    for row in table("| types | tile | warps | stages | shared memory | from |") {
+        let [types, tile, warps, stages, shared, from] = row[..] else {
+            panic!("{row:?}")
+        };
+        let old = if from == "`sm_75`" { "-sm75" } else { "" };
+        for data_type in names(types) {
+            let name = format!("mma-{data_type}-{tile}{old}");
+            let plan = plan_named(&name).expect("a plan");
+            let own = PLANS
+                .iter()
+                .find(|p| p.name() == name)
+                .expect("an mma plan");
+            assert_eq!(warps, format!("{}x{}", own.warps.0, own.warps.1), "{name}");
+            assert_eq!(stages, own.stages.to_string(), "{name}");
+            assert_eq!(code(from), plan.min_arch().to_string(), "{name}");
+            let kibibytes = shared_bytes(plan.as_ref()) / 1024;
+            assert_eq!(shared, format!("{kibibytes} KiB"), "{name}");
+            assert!(listed.insert(name));
+        }
+    }
+    let all: BTreeSet<_> = plans().iter().map(|p| p.name()).collect();
+    assert_eq!(listed, all);
+}
+
+#[test]
+fn the_limits_of_shared_memory_are_those_of_the_architectures() {
+    let (_, text) = PAGE.split_once("A block can have ").expect("the sentence");
+    let (text, _) = text.split_once(". ").expect("its end");
+    let mut of = BTreeMap::new();
+    let mut kibibytes = 0;
+    for word in text.split_whitespace() {
+        if let Ok(number) = word.parse::<u32>() {
+            kibibytes = number;
+        } else if word.starts_with("`sm_") {
+            let arch: Arch = code(word.trim_end_matches(',')).parse().expect("known");
+            of.insert(arch, 1024 * kibibytes);
+        }
+    }
+    let all: BTreeMap<_, _> = Arch::ALL.map(|a| (a, a.shared_limit())).into();
+    assert_eq!(of, all);
+}
+
+/// A plan of a type for one problem; whether it has a kernel for it.
+fn has(data_type: DataType, change: impl Fn(&mut Gemm)) -> bool {
+    let mut problem = Gemm::packed(64, 64, 64, Operands::ALL[0]);
+    change(&mut problem);
+    let of_type = plans().into_iter().filter(|p| p.data_type() == data_type);
+    let mut served = of_type.map(|plan| match plan.adapt(&problem, Schedule::default()) {
+        Ok(_) => true,
+        Err(PlanError::Unsupported { .. }) => false,
+        Err(e) => panic!("{data_type}: {e}"),
+    });
+    served.any(|served| served)
+}
+
+#[test]
+fn what_is_supported_is_what_plans_adapt_to() {
+    let rows = table("| type | A, B | sums | C | activation | α, β | from |");
+    assert_eq!(rows.len(), DataType::ALL.len());
+    for (row, data_type) in rows.into_iter().zip(DataType::ALL) {
+        let [name, operand, sums, results, activations, scalar, from] = row[..] else {
+            panic!("{row:?}")
+        };
+        assert_eq!(name, data_type.to_string());
+        assert_eq!(operand, data_type.operand().to_string(), "{name}");
+        assert_eq!(sums, data_type.accumulator().to_string(), "{name}");
+        assert_eq!(scalar, data_type.scalar().to_string(), "{name}");
+        let results = names(results);
+        assert_eq!(results[0], data_type.result().to_string(), "{name}");
+        for element in [
+            Element::F32,
+            Element::F16,
+            Element::Bf16,
+            Element::F64,
+            Element::S32,
+        ] {
+            let served = has(data_type, |p| p.output = Some(element));
+            assert_eq!(
+                served,
+                results.contains(&element.to_string().as_str()),
+                "{name}, {element}"
+            );
+        }
+        for activation in [Activation::Relu, Activation::Gelu] {
+            let served = has(data_type, |p| p.epilogue.activation = activation);
+            let listed = names(activations).contains(&activation.to_string().as_str());
+            assert_eq!(served, listed, "{name}, {activation}");
+        }
+        let of_type = plans().into_iter().filter(|p| p.data_type() == data_type);
+        let first = of_type.map(|p| p.min_arch()).min().expect("a plan");
+        assert_eq!(code(from), first.to_string(), "{name}");
+    }
+}
+
+#[test]
+fn narrow_copies_are_where_the_page_says() {
+    for plan in PLANS {
+        let odd = |bytes: u32| {
+            let mut problem = Gemm::packed(64, 64, 64, Operands::ALL[0]);
+            (problem.alignment.a, problem.alignment.b) = (bytes, bytes);
+            plan.adapt(&problem, Schedule::default()).is_ok()
+        };
+        let small = plan.tile == (64, 64)
+            || ([(64, 128), (128, 64)].contains(&plan.tile) && plan.threads() == 256);
+        let bytes = plan.data_type.bytes();
+        let narrowest = odd(bytes);
+        let widened = matches!(plan.data_type, DataType::E4m3 | DataType::E5m2);
+        assert_eq!(odd(8), small, "{}", plan.name());
+        let expected = small && !(widened && (plan.tile, plan.depth) != ((64, 64), 32));
+        assert_eq!(narrowest, expected, "{}", plan.name());
+    }
+}
+
+#[test]
+fn the_layouts_are_the_plans_own() {
+    let (plan, operands) = example();
+    let own = plan.layouts(operands).expect("it composes");
+    let own: Vec<_> = own.iter().map(|l| (l.name, l.layout.as_str())).collect();
+    let shown = blocks("text").find(|b| b.starts_with("sharedA"));
+    let shown = shown.expect("the layouts").lines();
+    let shown: Vec<_> = shown
+        .map(|line| line.split_once(' ').expect("a name and a layout"))
+        .map(|(name, layout)| (name, layout.trim()))
+        .collect();
+    assert_eq!(shown, own);
+}
+
+/// Register and label numbers change with every improvement of the emitter: they are left out.
+fn unnumbered(line: &str) -> String {
+    let mut text = String::new();
+    // In a register's or a label's name.
+    let mut inside = false;
+    let line = line.trim().replace("k0_", "%k0_");
+    for c in line.chars() {
+        inside = c == '%' || (inside && (c.is_alphanumeric() || c == '_'));
+        if !(inside && c.is_ascii_digit()) {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// The lines of an excerpt follow each other in `text`; a line `…` stands for any number of lines.
+fn excerpt(what: &str, shown: &str, text: &[String], unify: fn(&str) -> String) {
+    let mut from = 0;
+    for part in shown.split("\n…\n") {
+        let lines: Vec<String> = part.lines().map(unify).collect();
+        let mut places = text[from..].windows(lines.len());
+        let at = places.position(|window| window == lines);
+        let at = at.unwrap_or_else(|| panic!("{what}: not found, or not in this order:\n{part}"));
+        from += at + lines.len();
+    }
+}
+
+#[test]
+fn the_excerpts_of_the_kernel_are_in_its_text() {
+    let (plan, operands) = example();
+    let kernel = plan.emit(operands, Arch(80)).expect("it proves");
+    let text: Vec<String> = kernel.ptx.lines().map(unnumbered).collect();
+    let mut shown = 0;
+    for block in blocks("ptx") {
+        excerpt("PTX", block, &text, unnumbered);
+        shown += 1;
+    }
+    assert_eq!(shown, 4);
+}
+
+#[test]
+fn the_excerpt_of_the_program_is_in_it() {
+    let plain = |line: &str| line.to_owned();
+    let text: Vec<String> = include_str!("../examples/launch.c")
+        .lines()
+        .map(plain)
+        .collect();
+    let mut shown = 0;
+    for block in blocks("c") {
+        excerpt("launch.c", block, &text, plain);
+        shown += 1;
+    }
+    assert_eq!(shown, 1);
+}
+
+#[test]
+fn the_loop_reads_and_computes_as_often_as_the_page_says() {
+    let (plan, operands) = example();
+    let kernel = plan.emit(operands, Arch(80)).expect("it proves");
+    let (_, body) = kernel.ptx.split_once("\nk0_").expect("the loop");
+    let (body, _) = body.split_once("bra.uni k0_").expect("its end");
+    let count = |what: &str| body.lines().filter(|l| l.trim().starts_with(what)).count();
+    assert_eq!(count("ldmatrix."), 64);
+    assert_eq!(count("mma.sync"), 4 * 2 * 32);
+    assert_eq!(count("bar.sync"), 4);
+    assert!(PAGE.contains("one instruction in a turn of 64 `ldmatrix`"));
+    assert!(PAGE.contains("32 `mma.sync` follow each other"));
+}
+
+/// The codes of the page are those that errors have.
+#[test]
+fn every_refusal_is_listed() {
+    let rows = table("| code | when | what works |");
+    let listed: BTreeSet<_> = rows
+        .iter()
+        .flat_map(|row| names(row[0]))
+        .map(code)
+        .collect();
+    let sources = [
+        include_str!("../codegen/src/plan/mod.rs"),
+        include_str!("../codegen/src/plan/problem.rs"),
+    ];
+    let mut own = BTreeSet::new();
+    for source in sources {
+        let (_, body) = source.split_once("pub fn code(&self)").expect("the codes");
+        let (body, _) = body.split_once("\n    }\n").expect("its end");
+        own.extend(body.split('"').skip(1).step_by(2));
+    }
+    assert_eq!(listed, own);
+}
