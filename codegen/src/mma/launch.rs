@@ -6,7 +6,7 @@
 //! after    reduce                partial sums to C
 //! ```
 
-use super::{Depth, GROUP, LIMIT, MmaPlan, Variant, kernel, pack, reduce};
+use super::{Depth, GROUP, LIMIT, MmaPlan, PLANS, Variant, kernel, pack, reduce};
 use crate::plan::{
     Activation, Argument, ArgumentValue, DataType, Element, Gemm, Launch, Plan, PlanError,
     ProblemError, Schedule,
@@ -26,15 +26,30 @@ const SECTOR: u64 = 32;
 /// Sums of a thread beside which there are registers for the addresses of narrow copies.
 const MOST_FOR_NARROW: i64 = 32;
 
+/// Bytes of a workspace at most: what a GPU can address.
+const WORKSPACE_LIMIT: u64 = 1 << 47;
+
 /// Buffers of the workspace, one after the other.
 #[derive(Default)]
-struct Workspace(u64);
+pub(super) struct Workspace(u64);
 
 impl Workspace {
-    fn place(&mut self, bytes: u64) -> u64 {
+    /// A buffer of so many elements, which are all counts multiplied, of `bytes` bytes each; returns where it begins.
+    pub(super) fn place(&mut self, counts: [u64; 3], bytes: u32) -> Result<u64, ProblemError> {
         let at = self.0;
-        self.0 = (at + bytes).next_multiple_of(WORKSPACE_ALIGNMENT);
-        at
+        let elements = counts.map(u128::from).iter().product::<u128>();
+        let end = u128::from(at) + elements.saturating_mul(bytes.into());
+        match u64::try_from(end) {
+            Ok(end) if end <= WORKSPACE_LIMIT => {
+                self.0 = end.next_multiple_of(WORKSPACE_ALIGNMENT);
+                Ok(at)
+            }
+            beyond => Err(ProblemError::TooLarge {
+                name: "the workspace",
+                value: beyond.unwrap_or(u64::MAX),
+                limit: WORKSPACE_LIMIT,
+            }),
+        }
     }
 }
 
@@ -64,6 +79,17 @@ impl MmaPlan {
         // 8-bit floats are widened to f16 on sm_90, which has no products of them by `mma.sync`.
         let widened = matches!(self.data_type, DataType::E4m3 | DataType::E5m2);
         sums <= MOST_FOR_NARROW && !(widened && bytes == 1 && self.depth > 32)
+    }
+
+    /// The listed plans for these products that have.
+    fn with_registers_for(&self, bytes: i64) -> Vec<String> {
+        let rivals = PLANS.iter().filter(|plan| {
+            plan.data_type == self.data_type
+                && plan.arch <= self.arch
+                && (plan.arch < 80) == (self.arch < 80)
+                && plan.has_registers_for(bytes)
+        });
+        rivals.map(Plan::name).collect()
     }
 
     fn unsupported(&self, what: String, instead: &str) -> PlanError {
@@ -159,7 +185,10 @@ impl MmaPlan {
         {
             return Err(self.unsupported(
                 format!("copies of {narrow} bytes, which this alignment asks for"),
-                "pack the operands first (`Schedule::pack`, `--pack`), or take a tile of 64x64 (64x64x32 for single bytes)",
+                &format!(
+                    "pack the operands first (`Schedule::pack`, `--pack`), or take {}",
+                    self.with_registers_for(narrow).join(" or ")
+                ),
             ));
         }
         let plan = Self { variant, ..*self };
@@ -231,7 +260,7 @@ impl MmaPlan {
         }
         let names = ["the stride of A", "the stride of B", "the stride of C"];
         for (name, stride) in names.into_iter().zip(problem.batch.strides) {
-            if stride > u64::from(u32::MAX) {
+            if self.variant.depth == Depth::Batch && stride > u64::from(u32::MAX) {
                 too_large(name, stride, u32::MAX.into())?;
             }
         }
@@ -243,6 +272,9 @@ impl MmaPlan {
             Depth::Split(parts) => self.split(problem.k, parts),
             _ => self.split(problem.k, 1),
         };
+        if split.parts > GRID_YZ {
+            too_large("split", split.parts, GRID_YZ)?;
+        }
         let grid = match self.variant.depth {
             Depth::Groups => [group, n, m.div_ceil(group)],
             Depth::Batch => [m, n, problem.batch.count],
@@ -252,15 +284,15 @@ impl MmaPlan {
         let mut workspace = Workspace::default();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         // Without products nothing is read, and there is nothing to pack.
-        let packed = pack::launches(self, problem, |bytes| workspace.place(bytes))?;
-        let partial = self.partial().then(|| {
+        let packed = pack::launches(self, problem, &mut workspace)?;
+        let partial = if self.partial() {
             let pitch = reduce::pitch(self, problem.n);
-            let bytes = u64::from(self.data_type.scalar().bytes());
-            (
-                pitch,
-                workspace.place(split.parts * problem.m * pitch * bytes),
-            )
-        });
+            let sums = [split.parts, problem.m, pitch];
+            let at = workspace.place(sums, self.data_type.scalar().bytes())?;
+            Some((pitch, at))
+        } else {
+            None
+        };
         let entry = kernel::entry_name(*self, problem.operands);
         let special = |name: &str| {
             Some(match (name, partial) {

@@ -11,7 +11,7 @@
 use layout_core::Layout;
 
 use super::kernel::{bits, put_together};
-use super::launch::LINE;
+use super::launch::{LINE, Workspace};
 use super::{LIMIT, MmaPlan};
 use crate::index::Expr;
 use crate::index::layout::{combined_index, index};
@@ -64,7 +64,7 @@ fn entry_name(product: &str, i: usize) -> String {
 pub(super) fn launches(
     plan: &MmaPlan,
     problem: &Gemm,
-    mut place: impl FnMut(u64) -> u64,
+    workspace: &mut Workspace,
 ) -> Result<[Option<Packed>; 2], PlanError> {
     let product = super::kernel::entry_name(*plan, problem.operands);
     let bytes = u64::from(plan.data_type.bytes());
@@ -73,7 +73,7 @@ pub(super) fn launches(
             return Ok(None);
         }
         let pitch = cols.next_multiple_of(LINE / bytes);
-        let at = place(rows * pitch * bytes);
+        let at = workspace.place([rows, pitch, 1], plan.data_type.bytes())?;
         let words = (pitch * bytes).div_ceil(4);
         let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
         if along > 65_535 {
