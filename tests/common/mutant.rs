@@ -1,5 +1,7 @@
 //! A mistake in the text of a kernel, and what catches it.
 
+use std::collections::BTreeSet;
+
 use tilewright::codegen::plan::{Emitted, Gemm, Plan};
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{Inputs, check, emulate};
@@ -78,8 +80,8 @@ impl Subject<'_> {
         let mut text = Text::of(self.kernel);
         (mutant.edit)(&mut text);
         let mutated = text.instead_of(self.kernel);
-        assert_ne!(
-            mutated.ptx, self.kernel.ptx,
+        assert!(
+            mutated.ptx != self.kernel.ptx,
             "{}: nothing changed",
             mutant.what
         );
@@ -100,12 +102,14 @@ impl Subject<'_> {
     }
 }
 
-/// Between staging C and fetching it, and the other way round, the lanes of a warp wait for each other.
+/// Between staging C and fetching it, and the other way round, the lanes of a warp wait for each other: all of them, so that no lane
+/// branches around the barrier.
 ///
 /// On the emulator the lanes of a warp go together, so that it does not see this; on a GPU they need not. An epilogue has no
 /// loop, and what its branches skip neither stages nor fetches, so that the order of the text is the order of execution.
 fn lanes_are_synchronised(ptx: &str) -> bool {
-    let mut last = None;
+    // What was done last, and where lanes that branched away come back.
+    let (mut last, mut away) = (None, BTreeSet::new());
     ptx.lines().all(|line| {
         let this = [
             ["// writeCs", "// stageC"], // SGEMM, mma
@@ -113,7 +117,12 @@ fn lanes_are_synchronised(ptx: &str) -> bool {
         ]
         .iter()
         .position(|tags| tags.iter().any(|tag| line.ends_with(tag)));
-        if line.contains("bar.") {
+        // Other branches than these are taken by whole warps.
+        if let Some((_, label)) = line.split_once("bra ") {
+            away.insert(label.trim_end_matches(';'));
+        } else if let Some(label) = line.strip_suffix(':') {
+            away.remove(label);
+        } else if line.contains("bar.") && away.is_empty() {
             last = None;
         }
         let in_order = this.is_none() || last.is_none() || last == this;

@@ -34,9 +34,12 @@ fn bare(operand: &str) -> &str {
 
 impl Text {
     pub(crate) fn of(kernel: &Emitted) -> Self {
+        let lines: Vec<String> = kernel.ptx.lines().map(str::to_owned).collect();
+        // The description in front names tags, too.
+        let from = lines.iter().position(|line| !line.starts_with("//"));
         Self {
-            lines: kernel.ptx.lines().map(str::to_owned).collect(),
-            from: 0,
+            from: from.expect("a module"),
+            lines,
         }
     }
 
