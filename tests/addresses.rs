@@ -166,7 +166,7 @@ fn assert_compiled(modules: impl Iterator<Item = Module>, expected: &[&str]) {
         }
     }
     kinds.extend(ends);
-    assert_eq!(kinds, BTreeSet::from_iter(expected.iter().copied()));
+    assert_eq!(kinds, expected.iter().copied().collect::<BTreeSet<_>>());
 }
 
 #[test]

@@ -15,8 +15,8 @@ use tilewright::host::Inputs;
 
 use Caught::{Finding, Lanes, Numbers, Wavefronts};
 use FindingKind::{
-    BadOperand, Divergent, GlobalRace, MemberMask, Misaligned, MissingBarrierAfterWait,
-    OutOfBounds, ReadBeforeWait, SharedRace, UndefinedGlobal, UndefinedRegister, UndefinedShared,
+    BadOperand, Divergent, GlobalRace, Misaligned, MissingBarrierAfterWait, OutOfBounds,
+    ReadBeforeWait, SharedRace, UndefinedGlobal, UndefinedRegister, UndefinedShared,
 };
 
 /// A plan and a problem for it.
@@ -584,10 +584,7 @@ fn edges_of_c() {
         edit: |t| {
             t.from("wait_all");
             let at = t.find(&["// strip 0"], 0);
-            let at = (0..at)
-                .rev()
-                .filter(|&i| t.lines[i].contains("setp.eq.u32"))
-                .nth(0);
+            let at = (0..at).rev().find(|&i| t.lines[i].contains("setp.eq.u32"));
             let line = &mut t.lines[at.expect("a test of the rows' alignment")];
             *line = line.replace("setp.eq", "setp.ge");
         },
@@ -633,7 +630,7 @@ fn copies_through_registers() {
             what: "two halves of a word of C change places",
             edit: |t| {
                 t.from("// strip 0")
-                    .swap_operands(&["mov.b32 %r", ", {"], 0, 1, 2)
+                    .swap_operands(&["mov.b32 %r", ", {"], 0, 1, 2);
             },
             caught: Numbers,
         },
@@ -1083,7 +1080,7 @@ fn split_sums() {
             what: "the reduction misses the first part",
             edit: |t| {
                 t.from("_reduce(")
-                    .replace(&["mov.u32", ", 0;"], 0, ", 0;", ", 1;")
+                    .replace(&["mov.u32", ", 0;"], 0, ", 0;", ", 1;");
             },
             caught: Numbers,
         },
@@ -1157,9 +1154,12 @@ fn packed_operands() {
         Mutant {
             what: "the halves of a word change places",
             edit: |t| {
-                t.from("_pack_a(")
-                    .from("bra copied_")
-                    .replace(&["prmt.b32"], 0, "0x5410", "0x1054")
+                t.from("_pack_a(").from("bra copied_").replace(
+                    &["prmt.b32"],
+                    0,
+                    "0x5410",
+                    "0x1054",
+                );
             },
             caught: Numbers,
         },

@@ -117,7 +117,7 @@ const MUTANTS: &[(&str, Mutant)] = &[
             what: "the columns of C end one too late, where there is a gap between the rows",
             edit: |t| {
                 t.from("// writeCs")
-                    .replace(&["setp.gt.s32"], 0, "gt", "ge")
+                    .replace(&["setp.gt.s32"], 0, "gt", "ge");
             },
             caught: Numbers,
         },
@@ -352,6 +352,8 @@ fn every_mutant_is_caught_by_the_expected_detector() {
 #[test]
 fn the_kernels_themselves_pass() {
     for trans in ["nn", "nt", "tn"] {
-        with_subject(trans, |s| s.assert_passes());
+        with_subject(trans, |subject| {
+            subject.assert_passes();
+        });
     }
 }
