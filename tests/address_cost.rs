@@ -33,7 +33,7 @@ struct Turn {
 fn bases<'a>(body: &[Instruction<'a>], opcode: &str) -> BTreeSet<&'a str> {
     let those = body.iter().filter(|i| i.opcode.starts_with(opcode));
     those
-        .flat_map(|i| i.addresses())
+        .flat_map(Instruction::addresses)
         .map(|(base, _)| base)
         .collect()
 }

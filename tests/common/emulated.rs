@@ -34,18 +34,24 @@ pub(crate) fn run(plan: &dyn Plan, kernel: &Emitted, case: &Case, inputs: &Input
         return run;
     };
     assert!(report.is_clean(), "{what}: {}", report.findings[0]);
-    assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
-    for (proven, counted) in kernel.proof.accesses.iter().zip(&run.accesses) {
-        let expected = (proven.wavefronts, proven.wavefronts);
-        assert!(
-            counted.wavefronts.is_none_or(|counted| counted == expected),
-            "{what}: {} took {:?} wavefronts, and {} are proven",
-            proven.access,
-            counted.wavefronts,
-            proven.wavefronts
-        );
+    if let Some(reason) = not_as_proven(kernel, &run) {
+        panic!("{what}: {reason}");
     }
     run
+}
+
+/// The first access that took other wavefronts than were proven for it.
+pub(crate) fn not_as_proven(kernel: &Emitted, run: &EmulatedRun) -> Option<String> {
+    assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
+    let mut accesses = kernel.proof.accesses.iter().zip(&run.accesses);
+    accesses.find_map(|(proven, counted)| {
+        let expected = (proven.wavefronts, proven.wavefronts);
+        let counted = counted.wavefronts.filter(|&counted| counted != expected)?;
+        Some(format!(
+            "{} took {counted:?} wavefronts, and {} are proven",
+            proven.access, proven.wavefronts
+        ))
+    })
 }
 
 /// Numbers and gaps, with the operands that the reference sees.

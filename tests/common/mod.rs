@@ -5,7 +5,10 @@
 #[cfg(all(feature = "host", feature = "emulator"))]
 pub(crate) mod emulated;
 pub(crate) mod mma;
+#[cfg(all(feature = "host", feature = "emulator"))]
+pub(crate) mod mutant;
 pub(crate) mod ptx;
+pub(crate) mod text;
 
 use std::io::Write as _;
 
