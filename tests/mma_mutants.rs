@@ -1177,7 +1177,7 @@ fn packed_operands() {
                 t.from("_pack_b(").from("ret;");
                 t.replace(&["ld.param.u64", "[B]"], 0, "[B]", "[A]");
             },
-            caught: Numbers,
+            caught: Finding(&[UndefinedGlobal]),
         },
     ]);
 }

@@ -66,7 +66,7 @@ fn list(args: &PlansArgs) -> Outcome {
         let (m, n, k) = p.tile();
         let _ = writeln!(
             text,
-            "{:<18} {:<5} {} and later   tile {m}x{n}x{k}, {} threads",
+            "{:<29} {:<8} {} and later   tile {m}x{n}x{k}, {} threads",
             p.name(),
             p.data_type().to_string(),
             p.min_arch(),

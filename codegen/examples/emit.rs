@@ -1,6 +1,8 @@
 //! Writes the PTX of a plan to standard output: `emit PLAN nn sm_80`, for a problem whose matrices are packed.
 //!
 //! Further arguments adapt it: `m=…`, `n=…`, `k=…`, `ctype=f32`, `bias=row`, `activation=gelu`, `batch=3`, `align=2`, `split=4`, `pack=1`.
+use std::io::Write as _;
+
 use layout_codegen::plan::{Batch, Element, Gemm, Schedule, plan_named};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,8 +19,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (m, n, k) = (size("m")?, size("n")?, size("k")?);
     let mut problem = Gemm::packed(m, n, k, operands);
     let elements = [Element::F32, Element::F16, Element::Bf16];
-    problem.output =
-        option("ctype").and_then(|t| elements.into_iter().find(|e| e.to_string() == t));
+    problem.output = match option("ctype") {
+        Some(name) => {
+            let named = elements.into_iter().find(|e| e.to_string() == name);
+            Some(named.ok_or("ctype is f32, f16 or bf16")?)
+        }
+        None => None,
+    };
     problem.epilogue.bias = option("bias").unwrap_or("none").parse()?;
     problem.epilogue.activation = option("activation").unwrap_or("none").parse()?;
     if let Some(count) = option("batch") {
@@ -37,9 +44,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let schedule = Schedule {
         split: option("split").unwrap_or("1").parse()?,
-        pack: option("pack").is_some(),
+        pack: option("pack").is_some_and(|p| p != "0"),
     };
     let plan = plan_named(name)?.adapt(&problem, schedule)?;
-    print!("{}", plan.emit(operands, arch.parse()?)?.ptx);
-    Ok(())
+    let kernel = plan.emit(operands, arch.parse()?)?;
+    Ok(std::io::stdout().write_all(kernel.ptx.as_bytes())?)
 }

@@ -152,7 +152,10 @@ impl Report<'_> {
         for o in &self.kernel.proof.obligations {
             let _ = writeln!(out, "  {}", o.name);
         }
-        let _ = writeln!(out, "\nshared memory   wavefronts: proven  ideal  counted");
+        let _ = writeln!(
+            out,
+            "\nshared memory          wavefronts: proven  ideal  counted"
+        );
         for a in &self.kernel.proof.accesses {
             let counted = match self.ran.measured(&a.access) {
                 None => "-".to_owned(),
@@ -161,7 +164,7 @@ impl Report<'_> {
             };
             let _ = writeln!(
                 out,
-                "  {:<11} {:<11} {:>8} {:>6} {:>8}",
+                "  {:<11} {:<18} {:>8} {:>6} {:>8}",
                 a.access,
                 a.op.to_string(),
                 a.wavefronts,

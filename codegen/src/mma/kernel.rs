@@ -279,6 +279,8 @@ impl<'a> Gemm<'a> {
         };
         let (row0, rows_inside) = rows.moved_back(k, "");
         let (col0, cols_inside) = cols.moved_back(k, "");
+        let [rows_inside, cols_inside] =
+            [rows_inside, cols_inside].map(|[whole, movable]| k.combine("or", whole, movable, 0));
         let inside = k.combine("and", rows_inside, cols_inside, 0);
 
         let stage_a = maps.a.stage_bytes();
@@ -392,11 +394,11 @@ struct Extent {
 }
 
 impl Extent {
-    /// Where the tile is computed, and whether all of it can be read there. The last tile is moved back until it ends with C, so that its
+    /// Where the tile is computed, and the two reasons why all of it can be read there: it is whole where it is, or it was moved. The last tile is moved back until it ends with C, so that its
     /// copies need no predicates; what another block owns is not stored. Where that is not possible it stays.
     ///
     /// `end` is added to the variables' names: the end of the kernel computes them once more, so that they are not kept for it.
-    fn moved_back(&self, k: &mut Kernel, end: &str) -> (Expr, Reg) {
+    fn moved_back(&self, k: &mut Kernel, end: &str) -> (Expr, [Reg; 2]) {
         let tile = k.pool.constant(self.tile);
         let last = k.pool.add(self.origin, tile);
         let whole = k.compare("le", last, self.size);
@@ -415,7 +417,7 @@ impl Extent {
         let back = k.bounded(&name("_back"), back, LIMIT as i64);
         let back = k.select(&name("_if"), movable, back, self.origin);
         let first = k.select(&name(""), whole, self.origin, back);
-        (first, k.combine("or", whole, movable, 0))
+        (first, [whole, movable])
     }
 }
 

@@ -58,7 +58,8 @@ pub struct CompiledKernel {
     pub params: &'static [CompiledParam],
     /// The greatest m and the greatest n.
     pub limits: [u64; 2],
-    /// What every leading dimension must be a multiple of, in elements.
+    /// What every leading dimension must be a multiple of, in elements. More than 1 says as well that A, B and C are to lie at multiples
+    /// of as many bytes as that many elements of A have.
     pub ld_multiple: u32,
     /// How tiles become blocks.
     pub rule: GridRule,

@@ -338,7 +338,7 @@ pub trait Plan: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::prove`], and an architecture that is too old.
+    /// Those of [`Plan::prove`], an architecture that is too old, and [`PlanError::SharedMemory`] where a block has not enough of it.
     fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError>;
 
     /// How to launch the kernel for a problem; none if there is nothing to do (m or n is 0).

@@ -53,6 +53,7 @@ impl Gemm<'_> {
         self.k.close_endless_loop(&rest);
         self.k.place(&exit);
         if self.plan.arch >= 80 {
+            // Groups of tiles that do not exist are empty, so that this waits for nothing; it says that staging may have the stages.
             self.k.ins("cp.async.wait_all");
         }
         self.k.ins("bar.sync 0");
