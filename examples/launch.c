@@ -1,9 +1,9 @@
 /* Launches an emitted GEMM from C with nothing but the CUDA driver, and checks the result.
  *
  *     tilewright gemm --dtype f16 --plan mma-f16-128x128x32 --trans nn --split 1 \
- *         --m 1000 --n 520 --k 264 --emit kernel.ptx --json > gemm.json
+ *         --m 1000 --n 528 --k 272 --emit kernel.ptx --json > gemm.json
  *     cc -O2 -o launch examples/launch.c -ldl -lm
- *     ./launch kernel.ptx 1000 520 264
+ *     ./launch kernel.ptx 1000 528 272
  *
  * It serves that one kernel, for every m, n and k of which n and k are multiples of 8, with packed row-major matrices. The text
  * does not depend on the sizes. What does depend on the kernel is in the constants below, each with its key in the launch

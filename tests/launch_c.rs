@@ -54,7 +54,7 @@ struct Built {
 }
 
 /// m, n and k that are no multiples of the tile, with sums that f16 holds.
-const SIZES: [u64; 3] = [1100, 136, 200];
+const SIZES: [u64; 3] = [1100, 144, 208];
 
 fn build(compiler: &str) -> Built {
     let folder = tempfile::tempdir().expect("a folder");
@@ -172,7 +172,7 @@ fn it_launches_as_the_contract_says() {
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
-        said.contains("all 149600 elements of C are right"),
+        said.contains("all 158400 elements of C are right"),
         "{said}"
     );
     let log = std::fs::read_to_string(built.path("log")).expect("the driver's log");
@@ -180,7 +180,7 @@ fn it_launches_as_the_contract_says() {
     assert_eq!(log, expected);
 
     let wrong = refusal(&built.with_driver("wrong"));
-    assert!(wrong.contains("row 1099, column 135 of C"), "{wrong}");
+    assert!(wrong.contains("row 1099, column 143 of C"), "{wrong}");
     let none = refusal(&built.with_driver("none"));
     assert_eq!(none, "launch: cuInit: no CUDA-capable device is detected\n");
 }
