@@ -177,7 +177,7 @@ impl Default for TimeOptions {
 }
 
 /// The times of one call in milliseconds, in the order in which they were taken.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Timing {
     samples: Vec<f64>,
 }
@@ -186,6 +186,13 @@ impl Timing {
     /// Every time in milliseconds.
     pub fn samples(&self) -> &[f64] {
         &self.samples
+    }
+
+    /// These times and, after them, those of `other`.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.samples.extend_from_slice(&other.samples);
+        self
     }
 
     /// The median in milliseconds; of an even number of times, the mean of the two in the middle.
@@ -291,5 +298,7 @@ mod tests {
         assert_eq!(of(&[4.0, 1.0, 2.0]).min().to_bits(), 1.0_f64.to_bits());
         assert_eq!(of(&[1.0, 4.0, 2.0]).max().to_bits(), 4.0_f64.to_bits());
         assert!(of(&[]).median().is_nan());
+        let both = of(&[3.0, 1.0]).and(&of(&[9.0]));
+        assert_eq!(both.samples(), [3.0, 1.0, 9.0]);
     }
 }

@@ -1,14 +1,14 @@
 //! Our kernels against cuBLAS, in one run on one GPU.
 //!
-//! Machines are shared and clocks move, so only the ratio of two times taken together means anything. Operands are random and
-//! rotate, so that neither side finds its inputs in the cache; each result is checked on rows drawn from the whole matrix.
+//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns, a few repeats
+//! each. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is checked on rows drawn from the whole matrix.
 
 use layout_codegen::plan::{DataType, Element, Emitted, Epilogue, Gemm, Plan, Trans};
 use tilewright_gpu::cublas::{
     Cublas, Gemm as CublasGemm, GemmTypes, Matrix as CublasMatrix, Scalar,
 };
 use tilewright_gpu::cublaslt::CublasLt;
-use tilewright_gpu::{Gpu, GpuError, TimeOptions};
+use tilewright_gpu::{Gpu, GpuError, TimeOptions, Timing};
 
 use super::device::{Loaded, Placed};
 use super::placement::operands;
@@ -73,6 +73,7 @@ fn product<'s>(problem: &Gemm, types: GemmTypes, set: &'s Set) -> CublasGemm<'s>
 }
 
 /// Which library multiplies a type, and what it calls it.
+#[derive(Clone, Copy)]
 enum Yardstick {
     Cublas(GemmTypes),
     /// 8-bit floats.
@@ -106,22 +107,36 @@ fn yardstick(data_type: DataType, problem: &Gemm) -> Option<Yardstick> {
     })
 }
 
-/// The time of cublasLt; none if it refuses the product.
-fn lt_time(
-    gpu: &Gpu,
-    options: TimeOptions,
-    sets: &[Set],
-    problem: &Gemm,
-    types: GemmTypes,
-) -> Option<f64> {
-    let lt = CublasLt::new(gpu).ok()?;
-    let plans = sets
-        .iter()
-        .map(|set| lt.plan(&product(problem, types, set), false))
-        .collect::<Result<Vec<_>, _>>()
-        .ok()?;
-    let timing = gpu.time(options, |call| plans[call % plans.len()].run());
-    timing.ok().map(|t| t.median())
+/// Turns that our kernel and the library take.
+const TURNS: usize = 4;
+
+/// Enqueues the library's product of one set.
+type Call<'s> = Box<dyn FnMut(usize) -> Result<(), GpuError> + 's>;
+
+/// The library's product; none if it has none or refuses it.
+fn library<'s>(
+    (cublas, lt): (Option<&'s Cublas>, Option<&'s CublasLt>),
+    yardstick: Yardstick,
+    problem: &'s Gemm,
+    sets: &'s [Set],
+) -> Option<Call<'s>> {
+    match yardstick {
+        Yardstick::Cublas(types) => {
+            let cublas = cublas?;
+            Some(Box::new(move |call| {
+                cublas.gemm(&product(problem, types, &sets[call % sets.len()]))
+            }))
+        }
+        Yardstick::CublasLt(types) => {
+            let lt = lt?;
+            let plans = sets
+                .iter()
+                .map(|set| lt.plan(&product(problem, types, set), false))
+                .collect::<Result<Vec<_>, _>>()
+                .ok()?;
+            Some(Box::new(move |call| plans[call % plans.len()].run()))
+        }
+    }
 }
 
 /// Times all launches of `kernel` together, and cuBLAS, on one problem, and checks rows of the result.
@@ -169,18 +184,31 @@ pub fn compare(
     let check = check_rows(problem, data_type, &first, &c, 24).map_err(|e| GpuError::Invalid {
         what: e.to_string(),
     })?;
-    let ours_ms = gpu.time(options, run)?.median();
-
-    let cublas_ms = match (cublas, yardstick(data_type, problem)) {
-        (Some(cublas), Some(Yardstick::Cublas(types))) => {
-            let timing = gpu.time(options, |call| {
-                cublas.gemm(&product(problem, types, &sets[call % count]))
-            });
-            timing.ok().map(|t| t.median())
-        }
-        (Some(_), Some(Yardstick::CublasLt(types))) => lt_time(gpu, options, &sets, problem, types),
-        (None, _) | (_, None) => None,
+    // Without cuBLAS nothing is compared.
+    let yardstick = cublas.and_then(|_| yardstick(data_type, problem));
+    let lt = match yardstick {
+        Some(Yardstick::CublasLt(_)) => CublasLt::new(gpu).ok(),
+        _ => None,
     };
+    let mut theirs = yardstick.and_then(|y| library((cublas, lt.as_ref()), y, problem, &sets));
+    let (mut ours_times, mut their_times) = (Timing::default(), Timing::default());
+    let mut left = options.repeats.max(1);
+    while left > 0 {
+        let turn = TimeOptions {
+            repeats: options.repeats.div_ceil(TURNS).clamp(1, left),
+            ..options
+        };
+        left -= turn.repeats;
+        ours_times = ours_times.and(&gpu.time(turn, run)?);
+        // A product that the library refuses is no error.
+        match theirs.as_mut().map(|call| gpu.time(turn, call)) {
+            Some(Ok(times)) => their_times = their_times.and(&times),
+            Some(Err(_)) => theirs = None,
+            None => {}
+        }
+    }
+    let ours_ms = ours_times.median();
+    let cublas_ms = theirs.is_some().then(|| their_times.median());
     Ok(Comparison {
         plan: plan.name(),
         ours_ms,
