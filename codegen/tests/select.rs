@@ -533,3 +533,21 @@ proptest! {
         prop_assert!(close(e.waves, e.blocks as f64 / (132.0 * f64::from(e.resident)), 1e9));
     }
 }
+
+/// Plans that copy through registers are for architectures without `cp.async`, or for who asks for them by name.
+#[test]
+fn plans_without_cp_async_are_for_architectures_without() {
+    let problem = Gemm::packed(1024, 1024, 1024, operands("nn"));
+    let names = |arch: Arch| -> Vec<_> {
+        let all = candidates(DataType::F16, &problem, arch, &h200()).expect("there are some");
+        all.iter().map(|c| c.plan.name()).collect()
+    };
+    assert!(names(Arch(75)).iter().all(|name| name.ends_with("-sm75")));
+    assert!(!names(Arch(80)).iter().any(|name| name.ends_with("-sm75")));
+    let wanted = Wanted {
+        plan: Some("mma-f16-64x64x32-sm75"),
+        ..Wanted::default()
+    };
+    let all = wanted.candidates(DataType::F16, &problem, Arch(90), &h200());
+    assert!(!all.expect("it serves").is_empty());
+}

@@ -207,6 +207,9 @@ pub fn choose(
     Wanted::default().choose(data_type, problem, arch, machine, findings)
 }
 
+/// The first architecture with `cp.async`.
+const CP_ASYNC: Arch = Arch(80);
+
 impl Wanted<'_> {
     /// As [`candidates`](self::candidates()), of what is wanted.
     ///
@@ -334,11 +337,12 @@ impl Wanted<'_> {
             .into_iter()
             .filter(|p| p.data_type() == data_type)
             .collect();
-        let names: Vec<_> = of_type
-            .iter()
-            .filter(|p| p.min_arch() <= arch)
-            .map(|p| p.name())
-            .collect();
+        let mut able: Vec<_> = of_type.iter().filter(|p| p.min_arch() <= arch).collect();
+        // What copies through registers gives way to what has `cp.async`: at 4096³ in f16 an H200 takes 0.82 ms instead of 0.30.
+        if able.iter().any(|p| p.min_arch() >= CP_ASYNC) {
+            able.retain(|p| p.min_arch() >= CP_ASYNC);
+        }
+        let names: Vec<_> = able.iter().map(|p| p.name()).collect();
         if names.is_empty() {
             return Err(SelectError::NoPlan {
                 data_type,
