@@ -762,7 +762,20 @@ fn other_types() {
     s8.assert_caught(&[
         Mutant {
             what: "the bytes of a word change places",
-            edit: |t| t.replace(&["prmt.b32"], 0, "0x0040", "0x0004"),
+            edit: |t| t.replace(&["prmt.b32", "0x6420"], 0, "0x6420", "0x6402"),
+            caught: Numbers,
+        },
+        Mutant {
+            what: "a byte's neighbour is taken for it",
+            edit: |t| t.replace(&["prmt.b32", "0x7531"], 0, "0x7531", "0x6420"),
+            caught: Numbers,
+        },
+        Mutant {
+            what: "columns of two atoms that share them are staged one atom after the other",
+            edit: |t| {
+                t.from("multiplied_")
+                    .swap_operands(&["st.shared.v4", "stageC"], 0, 2, 3);
+            },
             caught: Numbers,
         },
         Mutant {
@@ -798,8 +811,8 @@ fn other_types() {
             caught: Numbers,
         },
         Mutant {
-            what: "a byte is read from the next column",
-            edit: |t| t.shift(&["ld.shared.u8", "readB"], 0, 1),
+            what: "units of two bytes are not transposed",
+            edit: |t| t.replace(&["ldmatrix", "readB"], 0, ".x4.trans", ".x4"),
             caught: Numbers,
         },
     ]);

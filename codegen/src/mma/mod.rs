@@ -193,7 +193,8 @@ impl MmaPlan {
         } else {
             self.variant.store / i64::from(self.variant.output.bytes())
         };
-        let staging = Staging::new(&atom, self.tile.1 / self.warps.1, vector, bytes)?;
+        let arranged = (a.is_arranged(), b.is_arranged());
+        let staging = Staging::new(&atom, arranged, self.tile.1 / self.warps.1, vector, bytes)?;
         Ok(Maps {
             atom,
             a,
@@ -269,13 +270,13 @@ impl Plan for MmaPlan {
                 meaning: format!("(thread, value) -> column + {}*row of the tile", o.cols),
             });
             match o.read {
-                Read::Ldmatrix { trans } => all.push(NamedLayout {
+                Read::Ldmatrix { .. } | Read::LdmatrixPairs => all.push(NamedLayout {
                     name: points,
                     layout: o.points.to_string(),
                     meaning: format!(
-                        "lane -> side + {}*k that it points ldmatrix.x4{} at",
+                        "lane -> side + {}*k that it points {} at",
                         o.side,
-                        if trans { ".trans" } else { "" }
+                        o.read_pattern().access
                     ),
                 }),
                 Read::Elements => all.push(NamedLayout {
@@ -389,13 +390,20 @@ impl MmaPlan {
         let (m, n) = self.tile;
         let (wm, wn) = (m / self.warps.0, n / self.warps.1);
         let atom = &maps.atom;
-        let place = Layout::flat(&[atom.m, atom.n], &[1, m])?;
+        let arranged = (maps.a.is_arranged(), maps.b.is_arranged());
+        let place = staging::place_of_c(atom, arranged, m)?;
         let c = layout_core::composition(&place, &atom.c)?;
+        let across = if arranged.1 {
+            Layout::flat(&[2, wn / (2 * atom.n)], &[m, 2 * m * atom.n])?
+        } else {
+            Layout::mode(wn / atom.n, m * atom.n)?
+        };
         Ok(Layout::tuple(&[
             c.get(0)?,
             Layout::flat(&[self.warps.0, self.warps.1], &[wm, m * wn])?,
             c.get(1)?,
-            Layout::flat(&[wm / atom.m, wn / atom.n], &[atom.m, m * atom.n])?,
+            Layout::mode(wm / atom.m, atom.m)?,
+            across,
         ])?)
     }
 }

@@ -8,7 +8,8 @@
 //! write   cp.async.16   neighbouring lanes along a row, then down the rows (or .8, .4, or st.shared after ld.global)
 //! read    ldmatrix.x4   8 rows of 16 bytes for each 8×8 matrix   (k contiguous)
 //!         ldmatrix.x4.trans                                      (16-bit elements, side contiguous)
-//!         ld.32, ld.64, ld.8   element by element                (everything else)
+//!         ldmatrix.x4.trans and prmt, two bytes a unit           (8-bit elements, side contiguous)
+//!         ld.32, ld.64         element by element                (everything else)
 //! ```
 //!
 //! For f16 with k contiguous and 32 k a tile, rows are 64 bytes and the derivation finds `Sw<2,3,3>`: both accesses free of conflicts.
@@ -67,8 +68,43 @@ pub enum Read {
         /// Transposing each 8×8 matrix of 16-bit elements.
         trans: bool,
     },
+    /// `ldmatrix.x4.trans` of units of two bytes, which are then put apart: see [`pairs`].
+    LdmatrixPairs,
     /// One load for each element.
     Elements,
+}
+
+/// Bytes by `ldmatrix.trans`, where the side is contiguous.
+///
+/// A unit of 16 bits is two neighbours along the side. Transposed, a lane gets two units of one column of units: bytes (k, s), (k, s+1), (k+1,
+/// s), (k+1, s+1). A second matrix holds the rows two further along k, so that two registers hold four k of both neighbours,
+/// and two `prmt` put the neighbours apart:
+///
+/// ```text
+/// matrix 0, lane (t, g)   k = 4t, 4t+1      s = 2g, 2g+1      prmt 0x6420   4t, 4t+1, 4t+2, 4t+3 of s = 2g
+/// matrix 1                k = 4t+2, 4t+3    s = 2g, 2g+1      prmt 0x7531   the same of s = 2g+1
+/// ```
+///
+/// Lane (t, g) has neighbours 2g and 2g+1 where a fragment has g and g + 8: the 16 indices of a side are dealt out in this other order
+/// ([`arrangement`](OperandMaps::arrangement)), which a product does not mind if C is dealt out likewise.
+pub mod pairs {
+    /// The selectors that put the first and the second neighbour together.
+    pub const SELECTORS: [&str; 2] = ["0x6420", "0x7531"];
+
+    /// Which byte of the two registers of half `h` of k becomes byte `i`: 0 to 3 of the first, 4 to 7 of the second.
+    pub fn source(neighbour: i64, i: i64) -> i64 {
+        2 * i + neighbour
+    }
+
+    /// Atom and register of a fragment that gets what was put together of half `h` of k. For A the neighbours are the two
+    /// halves of an atom's rows, for B two atoms.
+    pub fn target(is_a: bool, h: i64, neighbour: i64) -> (i64, i64) {
+        if is_a {
+            (0, 2 * h + neighbour)
+        } else {
+            (neighbour, h)
+        }
+    }
 }
 
 /// An operand's maps.
@@ -162,6 +198,7 @@ impl OperandMaps {
         let read = match (bytes, k_major) {
             (1 | 2 | 4, true) => Read::Ldmatrix { trans: false },
             (2, false) => Read::Ldmatrix { trans: true },
+            (1, false) => Read::LdmatrixPairs,
             _ => Read::Elements,
         };
         let (fragment, points, side) = Self::fragment(atom, is_a, read, bytes)?;
@@ -194,8 +231,14 @@ impl OperandMaps {
     ) -> Result<(Layout, Layout, i64), LayoutError> {
         let own = if is_a { atom.a } else { atom.b };
         let side = if is_a { atom.m } else { atom.n };
-        let Read::Ldmatrix { trans } = read else {
-            return Ok((own, own.get(0)?, side));
+        let trans = match read {
+            Read::Ldmatrix { trans } => trans,
+            Read::LdmatrixPairs => {
+                // Row of a matrix, then matrix: k = 4·(r/2) + r mod 2, 2 further, 16 further.
+                let k = Layout::flat(&[2, 4, 2, 2], &[16, 16 * 4, 16 * 2, 16 * 16])?;
+                return Ok((own, k, 16));
+            }
+            Read::Elements => return Ok((own, own.get(0)?, side)),
         };
         // In units of 16 bits every K-major fragment is that of f16.
         let units = if is_a {
@@ -231,6 +274,25 @@ impl OperandMaps {
         Ok((whole, to_elements, 16))
     }
 
+    /// Whether the side is dealt out in another order than the fragment's.
+    pub fn is_arranged(&self) -> bool {
+        self.read == Read::LdmatrixPairs
+    }
+
+    /// Index of the side within one read → index within the tile's part of it: in order, or neighbours dealt out to the two
+    /// halves ([`pairs`]).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Layout::flat`].
+    pub fn arrangement(&self) -> Result<Layout, LayoutError> {
+        if self.is_arranged() {
+            Layout::flat(&[8, 2], &[2, 1])
+        } else {
+            Layout::flat(&[self.side], &[1])
+        }
+    }
+
     /// (side, k) to (row, column).
     pub fn place(&self, side: i64, k: i64) -> (i64, i64) {
         if self.k_major { (side, k) } else { (k, side) }
@@ -249,16 +311,17 @@ impl OperandMaps {
                 matrices: Matrices::X4,
                 trans: false,
             },
-            (Read::Ldmatrix { trans: true }, _) => Access::LdMatrix {
+            (Read::Ldmatrix { trans: true } | Read::LdmatrixPairs, _) => Access::LdMatrix {
                 matrices: Matrices::X4,
                 trans: true,
             },
-            (Read::Elements, 1) => Access::Ld8,
             (Read::Elements, 8) => Access::Ld64,
             (Read::Elements, _) => Access::Ld32,
         };
         let elements = match self.read {
-            Read::Ldmatrix { .. } => lanes(|lane| self.element(self.points.index(lane))),
+            Read::Ldmatrix { .. } | Read::LdmatrixPairs => {
+                lanes(|lane| self.element(self.points.index(lane)))
+            }
             Read::Elements => lanes(|lane| self.element(self.fragment.at(&[lane, 0]))),
         };
         Pattern { access, elements }

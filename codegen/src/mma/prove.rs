@@ -4,7 +4,7 @@ use layout_core::atoms::MmaAtom;
 use layout_core::banks;
 
 use super::MmaPlan;
-use super::operand::{OperandMaps, Read};
+use super::operand::{OperandMaps, Read, pairs};
 use crate::plan::{AccessProof, Obligation, PlanError, Refusal};
 
 /// (lane) → byte, from row-major element indices.
@@ -67,7 +67,7 @@ impl MmaPlan {
                 .collect();
         }
         let k_step = match o.read {
-            Read::Ldmatrix { .. } => 32 / o.bytes,
+            Read::Ldmatrix { .. } | Read::LdmatrixPairs => 32 / o.bytes,
             Read::Elements => self.atom().k,
         };
         let (sides, ks) = if o.k_major {
@@ -77,7 +77,7 @@ impl MmaPlan {
         };
         // Every value of a lane is at a distance of its own as well.
         let values: Vec<i64> = match o.read {
-            Read::Ldmatrix { .. } => vec![0],
+            Read::Ldmatrix { .. } | Read::LdmatrixPairs => vec![0],
             Read::Elements => {
                 let n = o.fragment.size() / 32;
                 let index = |v: i64| {
@@ -114,11 +114,15 @@ pub(super) fn prove_fragment(
         obligation: name.to_owned(),
         reason,
     };
-    let Read::Ldmatrix { trans } = o.read else {
-        return Ok(Obligation {
-            name: name.to_owned(),
-            evidence: format!("element by element at {own}"),
-        });
+    let trans = match o.read {
+        Read::Ldmatrix { trans } => trans,
+        Read::LdmatrixPairs => return prove_pairs(name, atom, o, is_a),
+        Read::Elements => {
+            return Ok(Obligation {
+                name: name.to_owned(),
+                evidence: format!("element by element at {own}"),
+            });
+        }
     };
     let per_register = 4 / o.bytes;
     let registers = values / per_register;
@@ -158,6 +162,54 @@ pub(super) fn prove_fragment(
         name: name.to_owned(),
         evidence: format!(
             "lanes point at {}; all 32 lanes and 4 registers compared with {own}",
+            o.points
+        ),
+    })
+}
+
+/// What `ldmatrix.trans` and `prmt` put into the registers is what the atom multiplies, up to the order of the side that C has as well: byte by byte,
+/// from the definitions of the two instructions (PTX ISA, `ldmatrix` and `prmt`).
+fn prove_pairs(
+    name: &str,
+    atom: &MmaAtom,
+    o: &OperandMaps,
+    is_a: bool,
+) -> Result<Obligation, Refusal> {
+    let own = if is_a { atom.a } else { atom.b };
+    let own_side = if is_a { atom.m } else { atom.n };
+    let refuse = |reason: String| Refusal {
+        obligation: name.to_owned(),
+        reason,
+    };
+    let arrangement = o.arrangement().map_err(|e| refuse(e.to_string()))?;
+    for lane in 0..32 {
+        for (h, neighbour, byte) in
+            (0..2).flat_map(|h| (0..2).flat_map(move |n| (0..4).map(move |i| (h, n, i))))
+        {
+            // prmt: a byte of two registers. ldmatrix.trans: rows 2·(lane mod 4) and the next, column lane / 4 of 16 bits.
+            let source = pairs::source(neighbour, byte);
+            let (matrix, part) = (2 * h + source / 4, source % 4);
+            let row = 2 * (lane % 4) + part / 2;
+            let pointed = o.points.index(8 * matrix + row);
+            let delivered = (
+                pointed % o.side + 2 * (lane / 4) + part % 2,
+                pointed / o.side,
+            );
+            let (which, register) = pairs::target(is_a, h, neighbour);
+            let wanted = own.at(&[lane, 4 * register + byte]);
+            let side = arrangement.index(wanted % own_side + which * own_side);
+            if delivered != (side, wanted / own_side) {
+                return Err(refuse(format!(
+                    "lane {lane}, register {register}, byte {byte} gets (side, k) = {delivered:?} and the atom wants {:?}",
+                    (side, wanted / own_side)
+                )));
+            }
+        }
+    }
+    Ok(Obligation {
+        name: name.to_owned(),
+        evidence: format!(
+            "lanes point at {}; all 32 lanes and 16 bytes compared with {own}, the side in the order {arrangement}",
             o.points
         ),
     })

@@ -3,6 +3,9 @@
 //!
 //! A strip is as many rows as the atom has and the warp's columns wide. Fragments write pairs, rows read vectors; the layout between
 //! them is derived from these two accesses. No barrier of the block is needed: a warp reads what it wrote.
+//!
+//! Where an operand's side is dealt out in another order ([`OperandMaps::arrangement`]), so are the rows or columns of C. Then two atoms share their
+//! columns, and a lane writes four neighbours of them: two of each atom.
 
 use layout_core::atoms::MmaAtom;
 use layout_core::banks::Access;
@@ -28,16 +31,21 @@ pub(crate) struct Staging {
     pub(crate) certificate: String,
     /// Elements of C that a lane stores at once.
     pub(crate) vector: i64,
-    /// (lane, (row half, atom)) → `row + R·column` of the first of each pair that a lane writes.
+    /// (lane, (row half, atom)) → `row + R·column` of the first of the `together` accumulators that a lane writes at once; two atoms count as
+    /// one where they share their columns.
     pub(crate) write: Layout,
+    /// Neighbours that a lane writes at once: 2 of one atom, or 4 of two.
+    pub(crate) together: i64,
     /// (lane, ((part of the columns, pass down the rows), part of a vector)) → `row + R·column` of the first accumulator of each read.
     pub(crate) read: Layout,
 }
 
 impl Staging {
-    /// The staging for a warp that is `cols` columns wide and stores `vector` elements of C at once; accumulators of `bytes` bytes.
+    /// The staging for a warp that is `cols` columns wide and stores `vector` elements of C at once; accumulators of `bytes` bytes. The sides of
+    /// A and B are dealt out in another order where `rows_arranged` and `cols_arranged` say so.
     pub(crate) fn new(
         atom: &MmaAtom,
+        (rows_arranged, cols_arranged): (bool, bool),
         cols: i64,
         vector: i64,
         bytes: i64,
@@ -50,15 +58,20 @@ impl Staging {
         let parts = (vector * bytes / 16).max(1);
         // C fragment: the pairs of a lane. Its values are (pair, half of the rows).
         let halves = atom.c.get(1)?.size() / 2;
-        let place = Layout::flat(&[atom.m, atom.n], &[1, rows])?;
+        let place = place_of_c(atom, (rows_arranged, cols_arranged), rows)?;
         let first = composition(&place, &atom.c.get(0)?)?;
+        let atoms = if cols_arranged { 2 } else { 1 };
         let write = Layout::tuple(&[
             first,
             Layout::flat(
-                &[halves, cols / atom.n],
-                &[if halves > 1 { 8 } else { 0 }, rows * atom.n],
+                &[halves, cols / (atom.n * atoms)],
+                &[
+                    if halves > 1 { place.index(8) } else { 0 },
+                    rows * atom.n * atoms,
+                ],
             )?,
         ])?;
+        let together = 2 * atoms;
         let read = Layout::tuple(&[
             Layout::flat(&[along, down], &[rows * vector, 1])?,
             Layout::tuple(&[
@@ -76,11 +89,7 @@ impl Staging {
         let lanes = |l: &Layout| std::array::from_fn(|lane| row_major(l.at(&[lane as i64, 0])));
         let patterns = [
             Pattern {
-                access: if bytes == 8 {
-                    Access::St128
-                } else {
-                    Access::St64
-                },
+                access: store(together * bytes),
                 elements: lanes(&write),
             },
             Pattern {
@@ -109,6 +118,7 @@ impl Staging {
             certificate: best.certificate.to_string(),
             vector,
             write,
+            together,
             read,
         })
     }
@@ -130,7 +140,7 @@ impl Staging {
 
     pub(crate) fn prove(&self) -> Result<Vec<Obligation>, PlanError> {
         let n = self.rows * self.cols;
-        let pairs = Layout::tuple(&[self.write, Layout::mode(2, self.rows)?])?;
+        let pairs = Layout::tuple(&[self.write, Layout::mode(self.together, self.rows)?])?;
         let each = self.vector.min(16 / self.bytes);
         let vectors = Layout::tuple(&[self.read, Layout::mode(each, self.rows)?])?;
         Ok(vec![
@@ -158,19 +168,41 @@ impl Staging {
                 inner,
             )?)
         };
-        let store = if self.bytes == 8 {
-            Access::St128
-        } else {
-            Access::St64
-        };
         Ok(vec![
-            prove_access("stageC", store, &bytes(&self.write)?)?,
+            prove_access(
+                "stageC",
+                store(self.together * self.bytes),
+                &bytes(&self.write)?,
+            )?,
             prove_access(
                 "fetchC",
                 fetch(self.vector * self.bytes),
                 &bytes(&self.read)?,
             )?,
         ])
+    }
+}
+
+/// (row, column) of an atom of C → `row + R·column` of what it is in the warp's part of C, for the order in which the sides of A and B are dealt out.
+pub(crate) fn place_of_c(
+    atom: &MmaAtom,
+    (rows_arranged, cols_arranged): (bool, bool),
+    stride: i64,
+) -> Result<Layout, PlanError> {
+    let across = if cols_arranged { 2 * stride } else { stride };
+    Ok(if rows_arranged {
+        Layout::flat(&[8, 2, atom.n], &[2, 1, across])?
+    } else {
+        Layout::flat(&[atom.m, atom.n], &[1, across])?
+    })
+}
+
+/// The store of a lane's accumulators, `bytes` of them.
+fn store(bytes: i64) -> Access {
+    if bytes == 16 {
+        Access::St128
+    } else {
+        Access::St64
     }
 }
 

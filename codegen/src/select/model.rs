@@ -266,14 +266,15 @@ impl Model<'_> {
                 continue;
             }
             let elements = warps * f64::from(o.warp_side * depth);
-            let matrices = bytes < 8.0 && (o.k_major || a.data_type.bytes() == 2);
-            if matrices {
+            let pairs = a.data_type.bytes() == 1 && !o.k_major;
+            if bytes < 3.0 || (bytes < 8.0 && o.k_major) {
                 slots += elements * bytes / 512.0;
                 shared += elements * bytes / WAVEFRONT;
+                // Bytes that are neighbours along the side are put apart, a register at a time.
+                slots += if pairs { elements * bytes / 128.0 } else { 0.0 };
             } else {
-                // One load an element; single bytes are put together by three instructions for four.
-                let gather = if a.data_type.bytes() == 1 { 1.75 } else { 1.0 };
-                slots += elements / 32.0 * gather;
+                // One load an element.
+                slots += elements / 32.0;
                 shared += elements / 32.0 * (bytes / 4.0).max(1.0);
             }
             match a.data_type {

@@ -3,11 +3,10 @@
 use layout_core::atoms::Scalar;
 use layout_core::{Layout, composition};
 
-use super::copy::put_together;
 use super::{Fragments, Gemm};
 use crate::index::layout::{index, swizzled_index};
 use crate::index::{Expr, Pool};
-use crate::mma::operand::{OperandMaps, Read};
+use crate::mma::operand::{OperandMaps, Read, pairs};
 use crate::plan::{DataType, PlanError};
 use crate::ptx::{Address, Class, Reg, Space};
 
@@ -49,84 +48,93 @@ impl Gemm<'_> {
         stage: i64,
         step: i64,
     ) -> Result<(), PlanError> {
-        let (o, is_a, tag) = (
-            self.sides[i].maps,
-            self.sides[i].is_a,
-            self.sides[i].read_tag,
-        );
-        let atom_side = if is_a {
-            self.maps.atom.m
-        } else {
-            self.maps.atom.n
-        };
-        let warp_side = into.len() as i64 * atom_side;
-        let warp = if is_a { self.warp.0 } else { self.warp.1 };
-        let warp_origin = self.k.pool.scale(warp, warp_side);
-        match o.read {
-            Read::Ldmatrix { trans } => {
-                let per_read = o.side / atom_side;
-                for (j, regs) in into.chunks(per_read as usize).enumerate() {
-                    let (side, k) = coordinates(&mut self.k.pool, o, &o.points, &[self.lane])?;
-                    let at = self.fragment_address(
-                        i,
-                        (warp_origin, j as i64 * o.side, side),
-                        (k, step),
-                        stage,
-                    )?;
-                    let regs: Vec<String> =
-                        regs.iter().flatten().map(ToString::to_string).collect();
-                    let t = if trans { ".trans" } else { "" };
-                    self.k.memory_ins(
-                        None,
-                        &format!(
-                            "ldmatrix.sync.aligned.m8n8.x4{t}.shared.b16 {{{}}}, {{0}}",
-                            regs.join(", ")
-                        ),
-                        &[at],
-                    );
-                    self.k.tag(tag);
-                }
+        match self.sides[i].maps.read {
+            Read::Ldmatrix { .. } | Read::LdmatrixPairs => {
+                self.fetch_matrices(i, into, (stage, step))?;
             }
-            Read::Elements => {
-                for (j, regs) in into.iter().enumerate() {
-                    let per_register = (4 / o.bytes).max(1);
-                    for (r, reg) in regs.iter().enumerate() {
-                        let mut parts = Vec::new();
-                        for p in 0..per_register {
-                            let value = self.k.pool.constant(r as i64 * per_register + p);
-                            let (side, k) =
-                                coordinates(&mut self.k.pool, o, &o.fragment, &[self.lane, value])?;
-                            let at = self.fragment_address(
-                                i,
-                                (warp_origin, j as i64 * atom_side, side),
-                                (k, step),
-                                stage,
-                            )?;
-                            let part = if per_register == 1 {
-                                *reg
-                            } else {
-                                self.k.reg(Class::B32)
-                            };
-                            let ty = match o.bytes {
-                                8 => "f64",
-                                4 => "b32",
-                                _ => "u8",
-                            };
-                            self.k.load(None, "", ty, &[part], at);
-                            self.k.tag(tag);
-                            parts.push(part);
-                        }
-                        if per_register > 1 {
-                            let words = put_together(self.k, &parts, o.bytes);
-                            self.k.ins(format!("mov.b32 {reg}, {}", words[0]));
-                        }
-                    }
-                }
-            }
+            Read::Elements => self.fetch_elements(i, into, (stage, step))?,
         }
         if self.plan.data_type == DataType::Tf32 {
             for r in into.iter().flatten() {
                 self.k.ins(format!("mul.f32 {r}, {r}, {ROUND_TF32}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The side of one atom, and the first index of the warp's.
+    fn warp_origin(&mut self, i: usize, atoms: usize) -> (i64, Expr) {
+        let (atom, warp) = if self.sides[i].is_a {
+            (self.maps.atom.m, self.warp.0)
+        } else {
+            (self.maps.atom.n, self.warp.1)
+        };
+        (atom, self.k.pool.scale(warp, atoms as i64 * atom))
+    }
+
+    /// By `ldmatrix.x4`, which fills one atom of A or two of B.
+    fn fetch_matrices(
+        &mut self,
+        i: usize,
+        into: &[Vec<Reg>],
+        (stage, step): (i64, i64),
+    ) -> Result<(), PlanError> {
+        let (o, is_a) = (self.sides[i].maps, self.sides[i].is_a);
+        let (atom, warp) = self.warp_origin(i, into.len());
+        for (j, regs) in (0..).zip(into.chunks((o.side / atom) as usize)) {
+            let (side, k) = coordinates(&mut self.k.pool, o, &o.points, &[self.lane])?;
+            let at = self.fragment_address(i, (warp, j * o.side, side), (k, step), stage)?;
+            let (trans, loaded) = match o.read {
+                Read::LdmatrixPairs => (true, self.k.regs(Class::B32, 4)),
+                read => (
+                    read == Read::Ldmatrix { trans: true },
+                    regs.iter().flatten().copied().collect(),
+                ),
+            };
+            let list: Vec<_> = loaded.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "ldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{{}}}, {{0}}",
+                if trans { ".trans" } else { "" },
+                list.join(", ")
+            );
+            self.k.memory_ins(None, &text, &[at]);
+            self.k.tag(self.sides[i].read_tag);
+            if o.read == Read::LdmatrixPairs {
+                self.put_apart(&loaded, regs, is_a);
+            }
+        }
+        Ok(())
+    }
+
+    /// Neighbouring bytes of [`pairs`], each to its own registers.
+    fn put_apart(&mut self, loaded: &[Reg], into: &[Vec<Reg>], is_a: bool) {
+        for (h, two) in (0..).zip(loaded.chunks(2)) {
+            for (neighbour, selector) in (0..).zip(pairs::SELECTORS) {
+                let (atom, register) = pairs::target(is_a, h, neighbour);
+                let to = into[atom as usize][register as usize];
+                self.k
+                    .ins(format!("prmt.b32 {to}, {}, {}, {selector}", two[0], two[1]));
+            }
+        }
+    }
+
+    /// Element by element.
+    fn fetch_elements(
+        &mut self,
+        i: usize,
+        into: &[Vec<Reg>],
+        (stage, step): (i64, i64),
+    ) -> Result<(), PlanError> {
+        let o = self.sides[i].maps;
+        let (atom, warp) = self.warp_origin(i, into.len());
+        let ty = if o.bytes == 8 { "f64" } else { "b32" };
+        for (j, regs) in (0..).zip(into) {
+            for (value, &reg) in (0..).zip(regs) {
+                let value = self.k.pool.constant(value);
+                let (side, k) = coordinates(&mut self.k.pool, o, &o.fragment, &[self.lane, value])?;
+                let at = self.fragment_address(i, (warp, j * atom, side), (k, step), stage)?;
+                self.k.load(None, "", ty, &[reg], at);
+                self.k.tag(self.sides[i].read_tag);
             }
         }
         Ok(())

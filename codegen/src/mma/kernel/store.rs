@@ -134,16 +134,19 @@ impl Gemm<'_> {
             if i > 0 {
                 self.k.ins("bar.warp.sync 0xffffffff");
             }
-            for (j, regs) in strip_acc.iter().enumerate() {
-                let regs = self.scalars(regs);
-                for (h, pair) in regs.chunks(2).enumerate() {
-                    let value = self.k.pool.constant(h as i64 + halves * j as i64);
+            for (j, atoms) in (0..).zip(strip_acc.chunks(st.together as usize / 2)) {
+                let atoms: Vec<_> = atoms.iter().map(|regs| self.scalars(regs)).collect();
+                for h in 0..halves {
+                    // The first of each atom, then the second: neighbours of a row.
+                    let pair = |p: i64| atoms.iter().map(move |a| a[(2 * h + p) as usize]);
+                    let neighbours: Vec<_> = pair(0).chain(pair(1)).collect();
+                    let value = self.k.pool.constant(h + halves * j);
                     let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
                     let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
                     let byte = swizzled_index(&mut self.k.pool, &st.shared, &[r, c])?;
                     let byte = self.k.pool.add(byte, lane.strip);
                     let at = self.k.address(Space::Shared, byte);
-                    self.k.store(None, suffix, pair, at);
+                    self.k.store(None, suffix, &neighbours, at);
                     self.k.tag("stageC");
                 }
             }
