@@ -79,43 +79,49 @@ impl Gemm<'_> {
         into: &[Vec<Reg>],
         (stage, step): (i64, i64),
     ) -> Result<(), PlanError> {
-        let (o, is_a) = (self.sides[i].maps, self.sides[i].is_a);
+        let o = self.sides[i].maps;
         let (atom, warp) = self.warp_origin(i, into.len());
         for (j, regs) in (0..).zip(into.chunks((o.side / atom) as usize)) {
             let (side, k) = coordinates(&mut self.k.pool, o, &o.points, &[self.lane])?;
             let at = self.fragment_address(i, (warp, j * o.side, side), (k, step), stage)?;
-            let (trans, loaded) = match o.read {
-                Read::LdmatrixPairs => (true, self.k.regs(Class::B32, 4)),
-                read => (
-                    read == Read::Ldmatrix { trans: true },
-                    regs.iter().flatten().copied().collect(),
-                ),
+            let trans = match o.read {
+                Read::Ldmatrix { trans: false } => "",
+                _ => ".trans",
             };
-            let list: Vec<_> = loaded.iter().map(ToString::to_string).collect();
+            let list: Vec<_> = regs.iter().flatten().map(ToString::to_string).collect();
             let text = format!(
-                "ldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{{}}}, {{0}}",
-                if trans { ".trans" } else { "" },
+                "ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {{{}}}, {{0}}",
                 list.join(", ")
             );
             self.k.memory_ins(None, &text, &[at]);
             self.k.tag(self.sides[i].read_tag);
-            if o.read == Read::LdmatrixPairs {
-                self.put_apart(&loaded, regs, is_a);
-            }
         }
         Ok(())
     }
 
-    /// Neighbouring bytes of [`pairs`], each to its own registers.
-    fn put_apart(&mut self, loaded: &[Reg], into: &[Vec<Reg>], is_a: bool) {
-        for (h, two) in (0..).zip(loaded.chunks(2)) {
-            for (neighbour, selector) in (0..).zip(pairs::SELECTORS) {
-                let (atom, register) = pairs::target(is_a, h, neighbour);
-                let to = into[atom as usize][register as usize];
-                self.k
-                    .ins(format!("prmt.b32 {to}, {}, {}, {selector}", two[0], two[1]));
-            }
+    /// What was read as it is multiplied: neighbouring bytes of [`pairs`] each in registers of its own. Only now, not where it was read, so that a warp
+    /// does not wait for what it needs in the next step.
+    fn put_apart(&mut self, i: usize, read: &[Vec<Reg>]) -> Vec<Vec<Reg>> {
+        let (o, is_a) = (self.sides[i].maps, self.sides[i].is_a);
+        if o.read != Read::LdmatrixPairs {
+            return read.to_vec();
         }
+        let mut all = Vec::new();
+        for atoms in read.chunks(if is_a { 1 } else { 2 }) {
+            let mut apart = atoms.to_vec();
+            let loaded: Vec<_> = atoms.iter().flatten().collect();
+            for (h, two) in (0..).zip(loaded.chunks(2)) {
+                for (neighbour, selector) in (0..).zip(pairs::SELECTORS) {
+                    let (atom, register) = pairs::target(is_a, h, neighbour);
+                    let to = self.k.reg(Class::B32);
+                    self.k
+                        .ins(format!("prmt.b32 {to}, {}, {}, {selector}", two[0], two[1]));
+                    apart[atom as usize][register as usize] = to;
+                }
+            }
+            all.extend(apart);
+        }
+        all
     }
 
     /// Element by element.
@@ -172,10 +178,11 @@ impl Gemm<'_> {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
+        let (rows, columns) = (self.put_apart(0, &f.a), self.put_apart(1, &f.b));
         let instruction = self.plan.instruction();
         let [per_a, per_b, _] = instruction.registers().map(|n| n as usize);
-        for (a, row) in f.a.iter().zip(acc) {
-            for (b, sums) in f.b.iter().zip(row) {
+        for (a, row) in rows.iter().zip(acc) {
+            for (b, sums) in columns.iter().zip(row) {
                 let c = list(sums);
                 for (a, b) in a.chunks(per_a).zip(b.chunks(per_b)) {
                     self.k.ins(format!(
