@@ -422,6 +422,9 @@ impl Plan for ByHand {
     fn threads(&self) -> u32 {
         32
     }
+    fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
+        Ok(self.launch.shared_bytes)
+    }
     fn adapt(&self, _: &Gemm, _: Schedule) -> Result<Box<dyn Plan>, PlanError> {
         Ok(Box::new(Self {
             launch: self.launch.clone(),

@@ -106,7 +106,9 @@ const PRODUCTS_AT_ONCE: u64 = 4;
 /// Each step's error comes on top of a value that is already off by the steps before: they compound, `(1+e₁)(1+e₂)−1`.
 /// What is subnormal, in f16 sums or in C, rounds to half its spacing instead, which [`check`] takes off the difference first.
 ///
-/// Integers are exact.
+/// A number that C's type has no room for is infinite in C: that is right where the exact one, give or take what rounding explains, is rounded to infinity.
+///
+/// Integers are exact modulo 2³²: sums, products with α and β and their sum wrap, as the instructions do.
 pub fn tolerance(problem: &Gemm, data_type: DataType) -> f64 {
     let accumulator = data_type.accumulator();
     if accumulator.is_integer() {
@@ -242,6 +244,10 @@ fn largest_errors(
         (product(problem, a, b)?, magnitude)
     };
     let spacing = spacing(problem, data_type);
+    let (tolerance, overflow) = (
+        tolerance(problem, data_type),
+        problem.result(data_type).overflow(),
+    );
     let (mut max_abs_err, mut max_rel_err) = (0.0_f64, 0.0_f64);
     let rows = if result.cols == 0 { 0 } else { result.rows };
     for r in 0..rows {
@@ -257,12 +263,24 @@ fn largest_errors(
                 (Some(bias), Bias::Row) => bias.at(0, r),
                 (Some(bias), Bias::Column) => bias.at(0, c),
             };
-            let expected = problem
-                .epilogue
-                .activation
-                .apply(alpha * sum[i] + old + bias);
+            let before = if data_type.accumulator().is_integer() {
+                wrapped([
+                    (problem.alpha, sum[i]),
+                    (problem.beta, inputs.c.at(r, c)),
+                    (1.0, bias),
+                ])
+            } else {
+                alpha * sum[i] + old + bias
+            };
+            let expected = problem.epilogue.activation.apply(before);
+            let got = result.at(r, c);
             let scale = alpha.abs() * magnitude[i] + old.abs() + bias.abs();
-            let difference = (result.at(r, c) - expected).abs();
+            let beyond = expected.abs() + tolerance * scale >= overflow;
+            let difference = if beyond && got.is_infinite() && got.signum() == expected.signum() {
+                0.0
+            } else {
+                (got - expected).abs()
+            };
             let relative = match ((difference - spacing).max(0.0), scale) {
                 (rest, _) if difference.is_nan() => rest + f64::NAN,
                 (0.0, _) => 0.0,
@@ -282,6 +300,14 @@ fn largest_errors(
         }
     }
     Ok((max_abs_err, max_rel_err))
+}
+
+/// The sum of products of whole numbers modulo 2³², as a signed number.
+fn wrapped(terms: [(f64, f64); 3]) -> f64 {
+    let sum = terms.iter().fold(0_i64, |sum, &(factor, value)| {
+        sum.wrapping_add((factor as i64).wrapping_mul(value as i64))
+    });
+    f64::from(sum as i32)
 }
 
 /// As [`check`], for `count` rows of C drawn from the whole matrix, the first and the last among them: what large products are checked

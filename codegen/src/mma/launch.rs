@@ -8,7 +8,7 @@
 
 use super::{Depth, GROUP, LIMIT, MmaPlan, PLANS, Variant, kernel, pack, reduce};
 use crate::plan::{
-    Activation, Argument, ArgumentValue, DataType, Element, Gemm, Launch, Plan, PlanError,
+    Activation, Argument, ArgumentValue, DataType, Element, Gemm, Launch, Limit, Plan, PlanError,
     ProblemError, Schedule,
 };
 use crate::ptx::ParamKind;
@@ -48,6 +48,7 @@ impl Workspace {
                 name: "the workspace",
                 value: beyond.unwrap_or(u64::MAX),
                 limit: WORKSPACE_LIMIT,
+                reason: Limit::Address,
             }),
         }
     }
@@ -146,6 +147,12 @@ impl MmaPlan {
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
+        if many && schedule.pack {
+            return Err(self.unsupported(
+                "packed operands in a batch".to_owned(),
+                "leave the packing out: a 64x64 tile copies narrow rows as they lie",
+            ));
+        }
         let split = self.split(problem.k, schedule.split);
         let depth = match (many, split.parts) {
             (true, 2..) => {
@@ -167,7 +174,7 @@ impl MmaPlan {
             depth,
             pack: [None; 2],
         };
-        if schedule.pack && !many {
+        if schedule.pack {
             for (i, &width) in widths[..2].iter().enumerate() {
                 if width < 16 {
                     (variant.pack[i], variant.copies[i]) = (Some(width), 16);
@@ -180,15 +187,19 @@ impl MmaPlan {
             let whole = variant.copies[i] == 16 && variant.pack[i].is_none();
             variant.cached[i] = self.arch >= 80 && whole && bytes % SECTOR != 0;
         }
-        if let Some(&narrow) = variant.copies.iter().find(|&&c| c < 16)
+        // The narrowest asks for most.
+        if let Some(narrow) = variant.copies.into_iter().filter(|&c| c < 16).min()
             && !self.has_registers_for(narrow)
         {
+            let pack = if many {
+                ""
+            } else {
+                "pack the operands first (`Schedule::pack`, `--pack`), or "
+            };
+            let plans = self.with_registers_for(narrow).join(" or ");
             return Err(self.unsupported(
                 format!("copies of {narrow} bytes, which this alignment asks for"),
-                &format!(
-                    "pack the operands first (`Schedule::pack`, `--pack`), or take {}",
-                    self.with_registers_for(narrow).join(" or ")
-                ),
+                &format!("{pack}take {plans}"),
             ));
         }
         let plan = Self { variant, ..*self };
@@ -251,7 +262,14 @@ impl MmaPlan {
             problem.m.div_ceil(self.tile.0 as u64),
             problem.n.div_ceil(self.tile.1 as u64),
         );
-        let too_large = |name, value, limit| Err(ProblemError::TooLarge { name, value, limit });
+        let too_large = |name, value, limit| {
+            Err(ProblemError::TooLarge {
+                name,
+                value,
+                limit,
+                reason: Limit::Grid,
+            })
+        };
         if n > GRID_YZ {
             too_large("n", problem.n, GRID_YZ * self.tile.1 as u64)?;
         }
@@ -261,7 +279,13 @@ impl MmaPlan {
         let names = ["the stride of A", "the stride of B", "the stride of C"];
         for (name, stride) in names.into_iter().zip(problem.batch.strides) {
             if self.variant.depth == Depth::Batch && stride > u64::from(u32::MAX) {
-                too_large(name, stride, u32::MAX.into())?;
+                let (limit, reason) = (u32::MAX.into(), Limit::Counter);
+                Err(ProblemError::TooLarge {
+                    name,
+                    value: stride,
+                    limit,
+                    reason,
+                })?;
             }
         }
         let group = GROUP.min(m);
@@ -286,6 +310,10 @@ impl MmaPlan {
         // Without products nothing is read, and there is nothing to pack.
         let packed = pack::launches(self, problem, &mut workspace)?;
         let partial = if self.partial() {
+            let columns = reduce::columns_of_a_block(self);
+            if problem.n.div_ceil(columns) > GRID_YZ {
+                too_large("n", problem.n, GRID_YZ * columns)?;
+            }
             let pitch = reduce::pitch(self, problem.n);
             let sums = [split.parts, problem.m, pitch];
             let at = workspace.place(sums, self.data_type.scalar().bytes())?;
@@ -335,7 +363,7 @@ impl MmaPlan {
             entry,
             grid.map(|v| v as u32),
             self.threads(),
-            self.shared_bytes(&maps) as u32,
+            self.shared_bytes_of(&maps) as u32,
             arguments(kernel::parameters(self)),
         );
         if problem.alpha != 0.0 && problem.k != 0 {

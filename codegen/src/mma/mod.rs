@@ -209,7 +209,7 @@ impl MmaPlan {
         matches!(self.variant.depth, Depth::Split(_))
     }
 
-    fn shared_bytes(&self, maps: &Maps) -> i64 {
+    fn shared_bytes_of(&self, maps: &Maps) -> i64 {
         let stages = self.stages * (maps.a.stage_bytes() + maps.b.stage_bytes());
         let staging = maps.staging.bytes() * self.warps.0 * self.warps.1;
         stages.max(staging)
@@ -363,7 +363,7 @@ impl Plan for MmaPlan {
                 needs: self.min_arch(),
             });
         }
-        let needs = self.shared_bytes(&self.maps(operands)?) as u32;
+        let needs = self.shared_bytes(operands)?;
         if needs > arch.shared_limit() {
             return Err(PlanError::SharedMemory {
                 plan: self.name(),
@@ -373,6 +373,10 @@ impl Plan for MmaPlan {
         }
         let proof = self.prove(operands)?;
         kernel::emit(*self, operands, arch, proof)
+    }
+
+    fn shared_bytes(&self, operands: Operands) -> Result<u32, PlanError> {
+        Ok(self.shared_bytes_of(&self.maps(operands)?) as u32)
     }
 
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {

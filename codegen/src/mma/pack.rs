@@ -16,7 +16,7 @@ use super::{LIMIT, MmaPlan};
 use crate::index::Expr;
 use crate::index::layout::{combined_index, index};
 use crate::plan::{
-    Argument, ArgumentValue, Gemm, Launch, Operands, PlanError, ProblemError, Trans,
+    Argument, ArgumentValue, Gemm, Launch, Limit, Operands, PlanError, ProblemError, Trans,
 };
 use crate::ptx::{Class, Kernel, ParamKind, Pred, Reg, Space};
 
@@ -78,9 +78,14 @@ pub(super) fn launches(
         let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
         if along > 65_535 {
             return Err(PlanError::from(ProblemError::TooLarge {
-                name: if i == 0 { "lda" } else { "ldb" },
-                value: ld,
+                name: if i == 0 {
+                    "a row of A that is packed"
+                } else {
+                    "a row of B that is packed"
+                },
+                value: cols,
                 limit: 65_535 * (THREADS * WORDS) as u64 * 4 / bytes,
+                reason: Limit::Grid,
             }));
         }
         let values = [

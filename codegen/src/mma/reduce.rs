@@ -47,10 +47,15 @@ fn vector(plan: &MmaPlan) -> i64 {
     (plan.variant.store / i64::from(plan.variant.output.bytes())).min(sums)
 }
 
+/// Columns of C that a block has.
+pub(super) fn columns_of_a_block(plan: &MmaPlan) -> u64 {
+    u64::from(THREADS) * vector(plan) as u64
+}
+
 /// Blocks: rows along x, columns along y.
 pub(super) fn grid(plan: &MmaPlan, problem: &Gemm) -> [u32; 3] {
-    let columns = u64::from(THREADS) * vector(plan) as u64;
-    [problem.m as u32, problem.n.div_ceil(columns) as u32, 1]
+    let across = problem.n.div_ceil(columns_of_a_block(plan));
+    [problem.m as u32, across as u32, 1]
 }
 
 /// The kernel.

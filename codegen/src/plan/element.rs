@@ -148,6 +148,19 @@ impl Element {
         f64::powi(0.5, exponent)
     }
 
+    /// The least magnitude that is rounded to infinity in this type; infinite for f64, whose numbers end where ours do. Integers wrap
+    /// instead.
+    pub fn overflow(self) -> f64 {
+        // Half a unit in the last place above the largest number: (2 - u) * 2^exponent.
+        let exponent = match self {
+            Element::F16 | Element::E5m2 => 15,
+            Element::F32 | Element::Bf16 => 127,
+            // No infinity.
+            Element::E4m3 | Element::F64 | Element::S8 | Element::S32 => return f64::INFINITY,
+        };
+        (2.0 - self.unit_roundoff()) * f64::powi(2.0, exponent)
+    }
+
     /// The largest relative error of rounding a number to this type; 0 for integers.
     pub fn unit_roundoff(self) -> f64 {
         let bits = match self {

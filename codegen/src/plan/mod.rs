@@ -24,7 +24,7 @@ pub use launch::{Argument, ArgumentValue, Launch};
 pub use obligation::{
     AccessProof, Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal,
 };
-pub use problem::{Alignment, Batch, Gemm, Operands, ProblemError, Trans};
+pub use problem::{Alignment, Batch, Gemm, Limit, Operands, ProblemError, Trans};
 
 /// A layout of a plan, with what it means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -311,6 +311,13 @@ pub trait Plan: Send + Sync {
 
     /// Threads of a block.
     fn threads(&self) -> u32;
+
+    /// Dynamic shared memory of a block, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// An operation of the algebra that refused.
+    fn shared_bytes(&self, operands: Operands) -> Result<u32, PlanError>;
 
     /// The plan for one problem: with copies as wide as its alignment allows, its type of C, its epilogue, its batch, and the given
     /// schedule. Only the adapted plan's kernel serves the problem; [`Plan::launch`] of another refuses it by name.

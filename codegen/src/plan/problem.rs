@@ -145,7 +145,7 @@ pub enum ProblemError {
     },
     /// α or β is not a number, or infinite, perhaps only after rounding to the type that the kernel takes.
     NotFinite(&'static str),
-    /// A size beyond what the kernel's 32-bit counters hold.
+    /// A size beyond what a kernel or its launch can hold.
     TooLarge {
         /// Which size.
         name: &'static str,
@@ -153,6 +153,8 @@ pub enum ProblemError {
         value: u64,
         /// The largest that works.
         limit: u64,
+        /// What sets the limit.
+        reason: Limit,
     },
     /// Not one of nn, nt, tn, tt.
     UnknownTrans(String),
@@ -199,6 +201,17 @@ pub enum ProblemError {
     },
 }
 
+/// What limits a size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Limit {
+    /// Counters of 32 bits in the kernel.
+    Counter,
+    /// Blocks along an axis of the grid.
+    Grid,
+    /// Bytes that a GPU can address.
+    Address,
+}
+
 impl ProblemError {
     /// A stable name of this error.
     pub fn code(&self) -> &'static str {
@@ -229,10 +242,20 @@ impl fmt::Display for ProblemError {
                 f,
                 "{name} must be a number, and finite in the type that the kernel takes"
             ),
-            Self::TooLarge { name, value, limit } => {
+            Self::TooLarge {
+                name,
+                value,
+                limit,
+                reason,
+            } => {
+                let reason = match reason {
+                    Limit::Counter => "the kernel counts in 32 bits",
+                    Limit::Grid => "a grid has room for no more blocks",
+                    Limit::Address => "a GPU addresses no more bytes",
+                };
                 write!(
                     f,
-                    "{name} is {value}, and the kernel counts in 32 bits: {name} can be at most {limit}"
+                    "{name} is {value}, and {reason}: {name} can be at most {limit}"
                 )
             }
             Self::NotIntegral { name, value } => {
@@ -359,7 +382,12 @@ impl Gemm {
         ];
         for (name, value) in sizes {
             if value > limit {
-                return Err(ProblemError::TooLarge { name, value, limit });
+                return Err(ProblemError::TooLarge {
+                    name,
+                    value,
+                    limit,
+                    reason: Limit::Counter,
+                });
             }
         }
         for (name, value, row) in [

@@ -389,17 +389,17 @@ fn serves(
     problem: &Gemm,
     arch: Arch,
 ) -> Result<(), PlanError> {
-    let Some(launch) = plan.adapt(problem, schedule)?.launch(problem)? else {
-        return Ok(());
-    };
-    if launch.shared_bytes > arch.shared_limit() {
+    let plan = plan.adapt(problem, schedule)?;
+    // An empty product has no launch, and yet its kernel is to be emitted.
+    let needs = plan.shared_bytes(problem.operands)?;
+    if needs > arch.shared_limit() {
         return Err(PlanError::SharedMemory {
             plan: plan.name(),
-            needs: launch.shared_bytes,
+            needs,
             arch,
         });
     }
-    Ok(())
+    plan.launch(problem).map(drop)
 }
 
 /// Why candidates were passed over.

@@ -267,6 +267,11 @@ impl Plan for SgemmPlan {
         kernel::emit(*self, operands, arch, proof)
     }
 
+    /// None: its stages are declared in the kernel.
+    fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
+        Ok(0)
+    }
+
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
         self.serves(problem)?;
         if schedule != Schedule::default() {
