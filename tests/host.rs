@@ -9,6 +9,7 @@ use common::Random;
 use tilewright::codegen::plan::{
     Activation, Alignment, Arch, Argument, ArgumentValue, Batch, Bias, DataType, Element, Emitted,
     Epilogue, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans,
+    plan_named,
 };
 use tilewright::codegen::ptx::ParamKind;
 use tilewright::emulator::{FindingKind, Options};
@@ -533,4 +534,130 @@ fn addresses_are_as_odd_as_promised() {
         let launch = copy("copy", A, C);
         assert_eq!(kinds(&by_hand(launch, alignment).1), found, "{alignment}");
     }
+}
+
+/// Matrices that are not the problem's are refused by name before anything runs or is compared.
+#[test]
+fn matrices_of_another_problem_are_refused_by_name() {
+    let nn = Operands::ALL[0];
+    let problem = Gemm::packed(64, 64, 64, nn);
+    let plan = plan_named("mma-f16-64x64x32").expect("it is listed");
+    let kernel = plan.emit(nn, Arch(80)).expect("it proves");
+    let run = |inputs: &Inputs| {
+        emulate(
+            plan.as_ref(),
+            &kernel,
+            &problem,
+            inputs,
+            &Options::default(),
+        )
+    };
+    let right = Inputs::random(&problem, DataType::F16, 1);
+    let c = run(&right).expect("they are the problem's").c;
+
+    let singles = Inputs::random(&problem, DataType::F32, 1);
+    let error = run(&singles).expect_err("A is of f32").to_string();
+    assert_eq!(
+        error,
+        "A is 64x64 of f32 with rows 64 apart, and the problem takes 64x64 of f16 with rows 64 apart"
+    );
+    let small = Inputs::random(&Gemm::packed(8, 8, 8, nn), DataType::F16, 1);
+    assert!(run(&small).is_err() && check(&problem, DataType::F16, &small, &c).is_err());
+    let mut short = right.clone();
+    short.b.bytes.pop();
+    let error = run(&short).expect_err("a byte is missing").to_string();
+    assert_eq!(error, "B is 8191 bytes, and the problem takes 8192 bytes");
+
+    // One product is no batch of three, however good it is.
+    let mut batch = problem;
+    batch.batch.count = 3;
+    assert!(check(&batch, DataType::F16, &right, &c).is_err());
+    assert!(check_rows(&batch, DataType::F16, &right, &c, 8).is_err());
+    let mut biased = problem;
+    biased.epilogue.bias = Bias::Row;
+    let error = check(&biased, DataType::F16, &right, &c).expect_err("there is no bias");
+    assert!(
+        error.to_string().starts_with("the bias is not there"),
+        "{error}"
+    );
+}
+
+/// C after a product of 64×64×64 that is scaled by α.
+fn scaled(name: &str, alpha: f64) -> (Gemm, DataType, Inputs, Matrix) {
+    let plan = plan_named(name).expect("it is listed");
+    let nn = Operands::ALL[0];
+    let problem = Gemm {
+        alpha,
+        ..Gemm::packed(64, 64, 64, nn)
+    };
+    let kernel = plan.emit(nn, Arch(80)).expect("it proves");
+    let inputs = Inputs::random(&problem, plan.data_type(), 3);
+    let run = emulate(
+        plan.as_ref(),
+        &kernel,
+        &problem,
+        &inputs,
+        &Options::default(),
+    );
+    let c = run.expect("it runs").c;
+    (problem, plan.data_type(), inputs, c)
+}
+
+/// What C has no room for is infinite, and only that.
+#[test]
+fn overflow_is_right_where_the_type_ends() {
+    let (problem, data_type, inputs, c) = scaled("mma-f16-64x64x32", 1e5);
+    let infinite = |c: &Matrix| {
+        (0..64)
+            .flat_map(|i| (0..64).map(move |j| (i, j)))
+            .filter(|&(i, j)| c.at(i, j).is_infinite())
+            .count()
+    };
+    assert!(infinite(&c) > 1000, "{} of 4096", infinite(&c));
+    assert!(
+        check(&problem, data_type, &inputs, &c)
+            .expect("shapes agree")
+            .passed
+    );
+    // The same with one sign wrong, and with one number that has room.
+    let first = |found: fn(f64) -> bool| {
+        (0..64 * 64)
+            .find(|&i| found(c.at(i / 64, i % 64)))
+            .expect("there is one")
+    };
+    for (at, bits) in [
+        (first(|v| v == f64::INFINITY), 0xfc00_u16),
+        (first(|v| v.is_finite() && v > 0.0), 0x7c00),
+    ] {
+        let mut wrong = c.clone();
+        wrong.bytes[2 * at..2 * at + 2].copy_from_slice(&bits.to_le_bytes());
+        assert!(
+            !check(&problem, data_type, &inputs, &wrong)
+                .expect("shapes agree")
+                .passed
+        );
+    }
+}
+
+/// Integers wrap.
+#[test]
+fn integers_are_exact_modulo_two_to_the_32() {
+    let (problem, data_type, inputs, c) = scaled("mma-s8-64x64x64", 1_000_003.0);
+    let exact = problem.alpha
+        * (0..64)
+            .map(|k| inputs.a.at(0, k) * inputs.b.at(k, 0))
+            .sum::<f64>();
+    assert!(exact.abs() > f64::from(i32::MAX), "{exact}");
+    assert!(
+        check(&problem, data_type, &inputs, &c)
+            .expect("shapes agree")
+            .passed
+    );
+    let mut wrong = c.clone();
+    wrong.bytes[0] ^= 1;
+    assert!(
+        !check(&problem, data_type, &inputs, &wrong)
+            .expect("shapes agree")
+            .passed
+    );
 }

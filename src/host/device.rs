@@ -7,7 +7,7 @@ use layout_codegen::ptx::ParamKind;
 use tilewright_gpu::{Arg, Buffer, Gpu, GpuError, Kernel, LaunchConfig, TimeOptions};
 
 use super::placement::{Addresses, WORKSPACE_ALIGNMENT, operands};
-use super::{Inputs, Matrix};
+use super::{Inputs, Matrix, OperandError};
 
 /// A run on a GPU.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct DeviceRun {
 pub enum DeviceError {
     /// The plan refused the problem.
     Plan(PlanError),
+    /// A matrix is not what the problem says.
+    Operand(OperandError),
     /// The driver refused something.
     Gpu(GpuError),
 }
@@ -36,6 +38,7 @@ impl fmt::Display for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plan(e) => e.fmt(f),
+            Self::Operand(e) => e.fmt(f),
             Self::Gpu(e) => e.fmt(f),
         }
     }
@@ -46,6 +49,12 @@ impl std::error::Error for DeviceError {}
 impl From<PlanError> for DeviceError {
     fn from(e: PlanError) -> Self {
         Self::Plan(e)
+    }
+}
+
+impl From<OperandError> for DeviceError {
+    fn from(e: OperandError) -> Self {
+        Self::Operand(e)
     }
 }
 
@@ -163,7 +172,7 @@ impl Placed {
 ///
 /// # Errors
 ///
-/// The plan's refusal of the problem, or the driver's of the text, the memory or a launch.
+/// The plan's refusal of the problem, a matrix that is not what the problem says, or the driver's of the text, the memory or a launch.
 pub fn launch_on(
     gpu: &Gpu,
     plan: &dyn Plan,
@@ -172,6 +181,7 @@ pub fn launch_on(
     inputs: &Inputs,
     repeats: usize,
 ) -> Result<DeviceRun, DeviceError> {
+    inputs.fit(problem, plan.data_type())?;
     let Some(launch) = plan.launch(problem)? else {
         return Ok(DeviceRun {
             c: inputs.c.clone(),

@@ -12,7 +12,7 @@ use ptx_emulator::{
 };
 
 use super::placement::{Addresses, WORKSPACE_ALIGNMENT, operands};
-use super::{Inputs, Matrix};
+use super::{Inputs, Matrix, OperandError};
 
 /// A run on the emulator.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub struct EmulatedAccess {
 pub enum EmulateError {
     /// The plan refused the problem.
     Plan(PlanError),
+    /// A matrix is not what the problem says.
+    Operand(OperandError),
     /// The emulator could not read the text.
     Parse(ParseError),
     /// The emulator refused the launch.
@@ -52,6 +54,7 @@ impl fmt::Display for EmulateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plan(e) => e.fmt(f),
+            Self::Operand(e) => e.fmt(f),
             Self::Parse(e) => write!(f, "the emulator can't read the kernel: {e}"),
             Self::Run(e) => write!(f, "the emulator can't run the kernel: {e}"),
             Self::Memory(e) => write!(f, "the emulator's memory: {e}"),
@@ -64,6 +67,12 @@ impl std::error::Error for EmulateError {}
 impl From<PlanError> for EmulateError {
     fn from(e: PlanError) -> Self {
         Self::Plan(e)
+    }
+}
+
+impl From<OperandError> for EmulateError {
+    fn from(e: OperandError) -> Self {
+        Self::Operand(e)
     }
 }
 
@@ -94,7 +103,7 @@ impl From<MemoryError> for EmulateError {
 ///
 /// # Errors
 ///
-/// The plan's refusal of the problem, or the emulator's of the text or the launch. What the kernel does wrong while it runs is no
+/// The plan's refusal of the problem, a matrix that is not what the problem says, or the emulator's of the text or the launch. What the kernel does wrong while it runs is no
 /// error but a finding of the report.
 pub fn emulate(
     plan: &dyn Plan,
@@ -103,6 +112,7 @@ pub fn emulate(
     inputs: &Inputs,
     options: &Options,
 ) -> Result<EmulatedRun, EmulateError> {
+    inputs.fit(problem, plan.data_type())?;
     let Some(launch) = plan.launch(problem)? else {
         return Ok(EmulatedRun {
             c: inputs.c.clone(),

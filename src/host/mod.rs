@@ -11,6 +11,7 @@ mod device;
 #[cfg(feature = "emulator")]
 mod emulate;
 mod findings;
+mod fit;
 #[cfg(feature = "gpu")]
 mod machine;
 mod matrix;
@@ -27,6 +28,7 @@ pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
 pub use findings::{
     EntryError, FindingsError, findings_from_json, findings_to_json, load_findings,
 };
+pub use fit::OperandError;
 #[cfg(feature = "gpu")]
 pub use machine::machine;
 pub use matrix::Matrix;

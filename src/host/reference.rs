@@ -5,10 +5,11 @@
 
 use layout_codegen::plan::{Activation, Batch, Bias, DataType, Gemm, Trans};
 
+use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ShapeError};
 
-use super::Matrix;
+use super::fit::result_fits;
+use super::{Matrix, OperandError};
 
 /// The operands of a problem.
 #[derive(Clone, PartialEq, Debug)]
@@ -152,10 +153,17 @@ fn spacing(problem: &Gemm, data_type: DataType) -> f64 {
 }
 
 /// op(A)·op(B) in double precision, packed m×n; operands are packed as they lie.
-fn product(problem: &Gemm, a: Vec<f64>, b: Vec<f64>) -> Result<Vec<f64>, ShapeError> {
-    let shape = |(rows, cols): (u64, u64)| (rows as usize, cols as usize);
-    let a = Array2::from_shape_vec(shape(problem.stored_a()), a)?;
-    let b = Array2::from_shape_vec(shape(problem.stored_b()), b)?;
+fn product(problem: &Gemm, a: Vec<f64>, b: Vec<f64>) -> Result<Vec<f64>, OperandError> {
+    let array = |matrix, (rows, cols): (u64, u64), elements: Vec<f64>| {
+        let found = elements.len();
+        Array2::from_shape_vec((rows as usize, cols as usize), elements).map_err(|_| OperandError {
+            matrix,
+            expected: format!("{rows}x{cols} elements"),
+            found: format!("{found} elements"),
+        })
+    };
+    let a = array("A", problem.stored_a(), a)?;
+    let b = array("B", problem.stored_b(), b)?;
     let a = if problem.operands.a == Trans::N {
         a.view()
     } else {
@@ -177,13 +185,15 @@ fn product(problem: &Gemm, a: Vec<f64>, b: Vec<f64>) -> Result<Vec<f64>, ShapeEr
 ///
 /// # Errors
 ///
-/// Operands that do not have the problem's shape.
+/// A matrix that is not what the problem says.
 pub fn check(
     problem: &Gemm,
     data_type: DataType,
     inputs: &Inputs,
     result: &Matrix,
-) -> Result<Check, ShapeError> {
+) -> Result<Check, OperandError> {
+    inputs.fit(problem, data_type)?;
+    result_fits(result, problem, data_type)?;
     let gaps_untouched = result.gaps_untouched(&inputs.c);
     let errors = (0..result.count)
         .map(|i| {
@@ -224,7 +234,7 @@ fn largest_errors(
     data_type: DataType,
     inputs: &Inputs,
     result: &Matrix,
-) -> Result<(f64, f64), ShapeError> {
+) -> Result<(f64, f64), OperandError> {
     // α and β reach the kernel in the type that it scales with.
     let scalar = |v: f64| {
         if data_type == DataType::F64 {
@@ -322,10 +332,14 @@ pub fn check_rows(
     inputs: &Inputs,
     result: &Matrix,
     count: usize,
-) -> Result<Check, ShapeError> {
+) -> Result<Check, OperandError> {
+    inputs.fit(problem, data_type)?;
+    result_fits(result, problem, data_type)?;
     let gaps_untouched = result.gaps_untouched(&inputs.c);
-    let mut chosen = vec![0];
-    chosen.extend((result.count > 1).then(|| result.count - 1));
+    // The first and the last, as far as there are any.
+    let chosen: Vec<_> = (0..result.count.min(1))
+        .chain((1..result.count).next_back())
+        .collect();
     let m = problem.m as usize;
     // Rows spread evenly: all of them if there are no more.
     let rows: Vec<usize> = if m <= count {
