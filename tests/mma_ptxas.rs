@@ -96,6 +96,13 @@ fn wishes() -> Vec<(Gemm, Schedule)> {
                 ));
             }
         }
+        // Widths that differ.
+        for (a, b) in [(8, 1), (1, 8), (4, 1), (16, 1)] {
+            let mut problem = plain;
+            (problem.alignment.a, problem.alignment.b) = (a, b);
+            problem.alignment.c = 4;
+            all.push((problem, Schedule::default()));
+        }
         // Rows that begin within a sector of the cache.
         all.push((
             Gemm::packed(1000, 1000, 1000, operands),
@@ -150,7 +157,9 @@ fn every_variant_assembles_without_spills() {
     assert!(all.iter().all(|name| names.iter().any(|n| n == name)));
     for name in names.iter().filter(|name| name.starts_with("mma-")) {
         for (problem, schedule) in wishes() {
-            if !all.contains(&name.as_str()) && (problem.alignment.a == 16 || schedule.pack) {
+            if !all.contains(&name.as_str())
+                && (problem.alignment.a.min(problem.alignment.b) == 16 || schedule.pack)
+            {
                 continue;
             }
             let plan = plan_named(name).expect("it is listed");

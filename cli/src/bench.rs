@@ -16,10 +16,10 @@ use crate::gemm::{
     self,
     select::{self, Device},
 };
-use crate::output;
+use crate::{memory, output};
 
 /// How long both sides run before their times are taken: what was done on the host before let the clocks fall.
-const WARM_FOR: Duration = Duration::from_millis(30);
+pub(crate) const WARM_FOR: Duration = Duration::from_millis(30);
 
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked
 #[derive(Args, Debug)]
@@ -86,7 +86,7 @@ fn bench(args: &BenchArgs) -> Outcome {
             None
         }
     };
-    let arch = select::arch("auto", Some(&gpu))?;
+    let arch = select::newest(&gpu)?;
     let problems = args.problems()?;
     let mut rows = Vec::new();
     let mut failed = false;
@@ -192,6 +192,7 @@ impl BenchArgs {
             ..TimeOptions::default()
         };
         let plan = plan.as_ref();
+        memory::for_rows(problem, data_type)?;
         compare(gpu, cublas, plan, &kernel, problem, options, self.seed).map_err(|e| match e {
             DeviceError::Plan(e) => CliError::new(e.code(), e.to_string()),
             e => CliError::new("gpu", e.to_string()),

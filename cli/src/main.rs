@@ -11,6 +11,7 @@ mod derive;
 mod doctor;
 mod gemm;
 mod index;
+mod memory;
 mod plans;
 // `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
 #[allow(dead_code)]

@@ -28,7 +28,7 @@ pub(crate) struct PlansArgs {
     /// Its transposes: nn, nt, tn or tt (nn by default)
     #[arg(long, requires = "shape")]
     trans: Option<String>,
-    /// The architecture: that of the GPU by default, or `sm_80` without one
+    /// The architecture: that of the GPU by default, or without one `sm_80`, or the first later one that the type needs
     #[arg(long, requires = "shape")]
     arch: Option<String>,
     /// Choose by what `tilewright tune` wrote to this file (by default the one that `TILEWRIGHT_FINDINGS` names)
@@ -149,7 +149,12 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
         .map_err(|e: ProblemError| CliError::usage(e.code(), e.to_string()))?;
     let problem = Gemm::packed(m, n, k, operands);
     let gpu = select::gpu(Device::Auto)?;
-    let arch = select::arch(args.arch.as_deref().unwrap_or("auto"), gpu.as_ref())?;
+    let arch = select::arch(
+        args.arch.as_deref().unwrap_or("auto"),
+        gpu.as_ref(),
+        args.name.as_deref().unwrap_or("auto"),
+        data_type,
+    )?;
     let machine = select::machine(arch, gpu.as_ref());
     let findings = select::findings(args.findings.as_deref())?;
     let wanted = Wanted {

@@ -24,7 +24,7 @@ use tilewright::host::{compare, findings_to_json};
 use crate::bench::shape;
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::select;
-use crate::output;
+use crate::{memory, output};
 
 /// Measure plans on a GPU and keep the fastest of each problem in a file that `gemm` and `bench` choose by
 #[derive(Args, Debug)]
@@ -100,7 +100,7 @@ fn tune(args: &TuneArgs) -> Outcome {
     existing(&args.out)?;
     let gpu = Gpu::open(0)
         .map_err(|e| CliError::new(e.code(), format!("tune measures on a GPU: {e}")))?;
-    let arch = select::arch("auto", Some(&gpu))?;
+    let arch = select::newest(&gpu)?;
     let machine = select::machine(arch, Some(&gpu));
     let mut work = Vec::new();
     for (data_type, problem) in problems {
@@ -110,7 +110,10 @@ fn tune(args: &TuneArgs) -> Outcome {
         work.push((data_type, problem, best));
     }
     let bar = progress(work.iter().map(|w| w.2.len()).sum());
-    let mut tables = Vec::new();
+    let (major, minor) = gpu.info().driver_version;
+    let driver = format!("{major}.{minor}");
+    let mut findings = existing(&args.out)?;
+    let mut tables: Vec<Table> = Vec::new();
     for (data_type, problem, best) in work {
         let measure = |c: &Candidate| {
             bar.set_message(format!(
@@ -124,17 +127,15 @@ fn tune(args: &TuneArgs) -> Outcome {
             bar.inc(1);
             measured
         };
-        tables.push(Table::new(data_type, problem, &best, measure));
+        let table = Table::new(data_type, problem, &best, measure);
+        // After each problem: what ends the command later loses nothing.
+        if let Some(finding) = table.finding(&machine.name, &driver, &today()) {
+            findings.insert(finding);
+            output::write_atomically(&args.out, findings_to_json(&findings).as_bytes())?;
+        }
+        tables.push(table);
     }
     bar.finish_and_clear();
-
-    let mut findings = existing(&args.out)?;
-    let (major, minor) = gpu.info().driver_version;
-    for table in &tables {
-        if let Some(finding) = table.finding(&machine.name, &format!("{major}.{minor}"), &today()) {
-            findings.insert(finding);
-        }
-    }
     output::write_atomically(&args.out, findings_to_json(&findings).as_bytes())?;
     if args.json {
         let rows: Vec<Value> = tables.iter().map(Table::to_json).collect();
@@ -210,8 +211,11 @@ impl TuneArgs {
             |e: tilewright::codegen::plan::PlanError| CliError::new(e.code(), e.to_string());
         let plan = c.plan.adapt(problem, c.schedule).map_err(refused)?;
         let kernel = plan.emit(problem.operands, arch).map_err(refused)?;
+        memory::for_rows(problem, plan.data_type())?;
         let options = TimeOptions {
             repeats: self.repeats,
+            // What was done on the host before let the clocks fall.
+            warm_for: crate::bench::WARM_FOR,
             ..TimeOptions::default()
         };
         let row = compare(

@@ -72,6 +72,8 @@ fn the_json_of_gemm() {
                 "smem",
                 "time_ms",
                 "launch",
+                "split",
+                "pack",
             ];
             let missing: Vec<_> = promised
                 .iter()
@@ -345,6 +347,52 @@ fn check_can_be_left_out() {
     assert!(value["max_abs_err"].is_null() && value["tolerance"].is_null());
 }
 
+/// Proofs, text and contract without a run, however large the product is.
+#[test]
+fn a_kernel_is_to_be_had_without_a_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large.ptx");
+    let file = path.display().to_string();
+    let (exit, value) = json(&[
+        "gemm", "--dtype", "f16", "--m", "100000", "--n", "100001", "--k", "100003", "--on",
+        "none", "--arch", "sm_90", "--emit", &file,
+    ]);
+    assert_eq!((exit, &value["device"]), (0, &"none".into()), "{value}");
+    assert!(value["passed"].is_null() && value["time_ms"].is_null());
+    assert_eq!((&value["split"], &value["pack"]), (&1.into(), &true.into()));
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    let entry = value["launch"]["kernel"].as_str().expect("a name");
+    assert!(text.contains(&format!(".entry {entry}(")));
+}
+
+/// Without a GPU and without `--arch`, the architecture is one that has the type.
+#[test]
+fn the_architecture_is_one_that_has_the_type_or_the_plan() {
+    for (args, arch) in [
+        (&["--dtype", "f16"][..], "sm_80"),
+        (&["--dtype", "e5m2"], "sm_89"),
+        (&["--dtype", "f64", "--plan", "mma-f64-128x128x8"], "sm_90"),
+        (
+            &["--dtype", "f16", "--plan", "mma-f16-64x64x32-sm75"],
+            "sm_80",
+        ),
+    ] {
+        let all = [
+            &[
+                "gemm", "--on", "emulator", "--m", "32", "--n", "32", "--k", "32",
+            ],
+            args,
+        ]
+        .concat();
+        let (exit, value) = json(&all);
+        assert_eq!(
+            (exit, &value["arch"]),
+            (0, &arch.into()),
+            "{args:?}: {value}"
+        );
+    }
+}
+
 #[test]
 fn nothing_to_do_is_no_failure() {
     for empty in [["--m", "0"], ["--n", "0"]] {
@@ -369,7 +417,7 @@ const REFUSED: &[(&[&str], i32, &str, &str)] = &[
         "unknown_plan",
         "sgemm-maxas-65",
     ),
-    (&["--plan", ""], 2, "unknown_plan", "sgemm-maxas-64"),
+    (&["--plan", ""], 2, "unknown_plan", "`tilewright plans`"),
     (&["--dtype", "f31"], 2, "unknown_dtype", "f31"),
     (&["--trans", "nx"], 2, "unknown_trans", "nx"),
     (&["--arch", "sm_1"], 2, "unknown_arch", "sm_1"),

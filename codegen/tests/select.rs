@@ -551,3 +551,105 @@ fn plans_without_cp_async_are_for_architectures_without() {
     let all = wanted.candidates(DataType::F16, &problem, Arch(90), &h200());
     assert!(!all.expect("it serves").is_empty());
 }
+
+/// An empty product has no launch, but a kernel that the architecture's shared memory holds.
+#[test]
+fn empty_products_choose_a_plan_that_fits() {
+    for data_type in DataType::ALL {
+        for arch in Arch::ALL {
+            let mut problem = Gemm::packed(0, 128, 8, operands("nn"));
+            problem.lda = 8;
+            let machine = Machine::for_arch(arch);
+            if let Ok(choice) = choose(data_type, &problem, arch, &machine, None) {
+                let plan = choice.plan.adapt(&problem, choice.schedule);
+                let kernel = plan.expect("it serves").emit(problem.operands, arch);
+                assert!(kernel.is_ok(), "{data_type} on {arch}: {kernel:?}");
+            }
+        }
+    }
+}
+
+fn adapted(plan: &str, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
+    named(plan).adapt(problem, schedule)
+}
+
+/// What cannot be done is refused before a kernel is made of it.
+#[test]
+fn adaptations_that_no_kernel_serves_are_refused() {
+    let nn = operands("nn");
+    let said = |outcome: Result<Box<dyn Plan>, PlanError>| match outcome {
+        Ok(plan) => panic!("{} serves", plan.name()),
+        Err(e) => e.to_string(),
+    };
+    // B in single bytes leaves no registers, whatever A is copied by.
+    let mut mixed = Gemm::packed(256, 256, 256, operands("nt"));
+    (mixed.lda, mixed.ldb) = (264, 257);
+    let text = said(adapted("mma-e4m3-64x64x64", &mixed, Schedule::default()));
+    assert!(
+        text.contains("copies of 1 bytes") && text.contains("mma-e4m3-64x64x32"),
+        "{text}"
+    );
+
+    let mut batch = Gemm::packed(65, 65, 33, nn);
+    (batch.batch.count, batch.batch.strides) = (2, [65 * 33, 33 * 65, 65 * 65]);
+    let pack = Schedule {
+        split: 1,
+        pack: true,
+    };
+    let text = said(adapted("mma-f16-64x64x32", &batch, pack));
+    assert!(text.contains("packed operands in a batch"), "{text}");
+    let text = said(adapted("mma-f16-128x256x64", &batch, Schedule::default()));
+    assert!(!text.contains("--pack"), "{text}");
+    assert!(
+        said(adapted(
+            "mma-f16-64x64x32",
+            &Gemm::packed(64, 64, 64, nn),
+            split(0)
+        ))
+        .contains("sums in no part")
+    );
+
+    // The kernel that adds partial sums has blocks of 128 columns here.
+    let mut wide = Gemm::packed(1, 8_388_481, 1024, nn);
+    wide.ldb = 8_388_608;
+    let plan = adapted("mma-f16-128x256x64", &wide, split(2)).expect("it adapts");
+    let text = plan.launch(&wide).expect_err("65,536 blocks").to_string();
+    assert_eq!(
+        text,
+        "n is 8388481, and a grid has room for no more blocks: n can be at most 8388480"
+    );
+    let long = Gemm::packed(64, 64, 3_200_000, nn);
+    let plan = adapted("mma-f16-64x64x32", &long, split(100_000)).expect("it adapts");
+    assert!(
+        plan.launch(&long)
+            .expect_err("65,536 parts")
+            .to_string()
+            .starts_with("split is 100000")
+    );
+    let huge = Gemm::packed(2_000_000_000, 16_000_000, 64_000, nn);
+    let plan = adapted("mma-f16-64x64x32", &huge, split(1000));
+    let text = plan
+        .expect("it adapts")
+        .launch(&huge)
+        .expect_err("2^64 bytes")
+        .to_string();
+    assert!(
+        text.contains("workspace") || text.contains("grid"),
+        "{text}"
+    );
+
+    assert_eq!(
+        named("mma-f16-64x64x32")
+            .emit(nn, Arch(77))
+            .expect_err("none")
+            .code(),
+        "unknown_arch"
+    );
+    assert_eq!(
+        named("sgemm-maxas-64")
+            .emit(nn, Arch(u32::MAX))
+            .expect_err("none")
+            .code(),
+        "unknown_arch"
+    );
+}

@@ -21,7 +21,7 @@ use tilewright::emulator;
 use tilewright::host::{self, Inputs};
 
 use crate::error::{CliError, Outcome, finish};
-use crate::output;
+use crate::{memory, output};
 
 use report::{Ran, Report};
 use select::Device;
@@ -88,7 +88,7 @@ pub(crate) struct GemmArgs {
     plan: String,
     #[command(flatten)]
     schedule: select::ScheduleArgs,
-    /// The architecture to generate for: auto, or one such as `sm_80`
+    /// The architecture to generate for: one such as `sm_80`, or auto (the GPU's; without one `sm_80`, or the first later one that the plan or the type needs)
     #[arg(long, default_value = "auto")]
     arch: String,
     /// Write the PTX to this file
@@ -210,7 +210,7 @@ fn gemm(args: &GemmArgs) -> Outcome {
     let data_type = select::data_type(&args.dtype)?;
     let problem = args.problem(data_type)?;
     let gpu = select::gpu(args.on)?;
-    let arch = select::arch(&args.arch, gpu.as_ref())?;
+    let arch = select::arch(&args.arch, gpu.as_ref(), &args.plan, data_type)?;
     let plan = select::plan(
         &args.plan,
         &args.schedule,
@@ -225,27 +225,35 @@ fn gemm(args: &GemmArgs) -> Outcome {
     let launch = plan.launch(&problem).map_err(refused)?;
     let kernel = plan.emit(problem.operands, arch).map_err(refused)?;
     let workspace = launch.as_ref().map_or(0, |l| l.workspace_bytes);
-    let inputs = allocate(&problem, data_type, workspace, args.seed)?;
+    let run = args.on != Device::None;
+    let inputs = if run {
+        memory::for_all(&problem, data_type, workspace)?;
+        Some(Inputs::random(&problem, data_type, args.seed))
+    } else {
+        None
+    };
     if let Some(path) = &args.emit {
         output::write_atomically(path, kernel.ptx.as_bytes())?;
     }
 
-    let ran = match &gpu {
-        Some(gpu) => {
-            let run = host::launch_on(gpu, plan.as_ref(), &kernel, &problem, &inputs, 20)
+    let ran = match (&inputs, &gpu) {
+        (None, _) => Ran::nowhere(),
+        (Some(inputs), Some(gpu)) => {
+            let run = host::launch_on(gpu, plan.as_ref(), &kernel, &problem, inputs, 20)
                 .map_err(|e| CliError::new("gpu", e.to_string()))?;
             Ran::on_gpu(gpu.info().name.clone(), run)
         }
-        None => emulated(plan.as_ref(), &kernel, &problem, &inputs)?,
+        (Some(inputs), None) => emulated(plan.as_ref(), &kernel, &problem, inputs)?,
     };
-    let check = if args.check {
-        let spinner = spinner("checking against float64");
-        let check = host::check(&problem, data_type, &inputs, &ran.c)
-            .map_err(|e| CliError::new("reference", e.to_string()))?;
-        spinner.finish_and_clear();
-        Some(check)
-    } else {
-        None
+    let check = match (&inputs, &ran.c) {
+        (Some(inputs), Some(c)) if args.check => {
+            let spinner = spinner("checking against float64");
+            let check = host::check(&problem, data_type, inputs, c)
+                .map_err(|e| CliError::new("reference", e.to_string()))?;
+            spinner.finish_and_clear();
+            Some(check)
+        }
+        _ => None,
     };
     let report = Report {
         plan: plan.as_ref(),
@@ -264,60 +272,8 @@ fn gemm(args: &GemmArgs) -> Outcome {
     Ok(ExitCode::from(u8::from(!report.passed())))
 }
 
-/// The operands, unless they would not fit in memory.
-fn allocate(
-    problem: &Gemm,
-    data_type: DataType,
-    workspace: u64,
-    seed: u64,
-) -> Result<Inputs, CliError> {
-    // An element of an operand lies in memory three times (input, device, result), and for the check the elements of one product of a
-    // batch in double precision up to four times, once of them as the absolute value. On the emulator the workspace is filled first.
-    let (operand, result) = (data_type.bytes(), problem.result(data_type).bytes());
-    let [stride_a, stride_b, stride_c] = problem.batch.strides;
-    let operands = [
-        (problem.stored_a(), problem.lda, stride_a, operand),
-        (problem.stored_b(), problem.ldb, stride_b, operand),
-        ((problem.m, problem.n), problem.ldc, stride_c, result),
-    ];
-    let needed = operands
-        .iter()
-        .filter(|((rows, cols), ..)| *rows > 0 && *cols > 0)
-        .map(|&((rows, cols), ld, stride, bytes)| {
-            let one = u128::from(rows - 1) * u128::from(ld) + u128::from(cols);
-            let others = u128::from(problem.batch.count - 1) * u128::from(stride);
-            (one.saturating_add(others))
-                .saturating_mul(u128::from(3 * bytes))
-                .saturating_add(one * 4 * 8)
-        })
-        .fold(u128::from(workspace) * 2, u128::saturating_add);
-    let free = u128::from(free_memory());
-    if needed > free {
-        return Err(CliError::new(
-            "too_large",
-            format!(
-                "the matrices and their check would take {} GiB of memory, and {} GiB are free",
-                needed.div_ceil(1 << 30),
-                free >> 30
-            ),
-        ));
-    }
-    Ok(Inputs::random(problem, data_type, seed))
-}
-
-/// Bytes of memory that may be used, where the system tells it in a file, else 16 GiB.
-fn free_memory() -> u64 {
-    let known = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text
-                .lines()
-                .find(|line| line.starts_with("MemAvailable:"))?;
-            let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-            Some(kibibytes << 10)
-        });
-    known.unwrap_or(16 << 30)
-}
+/// Products that take the emulator about half a minute.
+const LONG: f64 = 3e10;
 
 fn spinner(message: &'static str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_message(message);
@@ -331,6 +287,12 @@ fn emulated(
     problem: &Gemm,
     inputs: &Inputs,
 ) -> Result<Ran, CliError> {
+    let products = problem.m as f64 * problem.n as f64 * problem.k as f64;
+    if products * problem.batch.count as f64 > LONG {
+        eprintln!(
+            "this takes the emulator a minute or more; `--on none` only proves and writes the kernel"
+        );
+    }
     let bar = ProgressBar::new(0).with_message("emulating");
     if let Ok(style) =
         ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} blocks, {eta} left")

@@ -12,7 +12,8 @@ use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
 /// What a run gave, wherever it was.
 pub(super) struct Ran {
     pub(super) device: String,
-    pub(super) c: Matrix,
+    /// C after the product; none if nothing was run.
+    pub(super) c: Option<Matrix>,
     time_ms: Option<f64>,
     registers: Option<u32>,
     accesses: Vec<EmulatedAccess>,
@@ -21,12 +22,25 @@ pub(super) struct Ran {
 }
 
 impl Ran {
+    /// Nothing was run: proofs and text are all that is wanted.
+    pub(super) fn nowhere() -> Self {
+        Self {
+            device: "none".to_owned(),
+            c: None,
+            time_ms: None,
+            registers: None,
+            accesses: Vec::new(),
+            findings: Vec::new(),
+            lane_instructions: None,
+        }
+    }
+
     pub(super) fn on_gpu(device: String, run: DeviceRun) -> Self {
         let outside = (!run.guards_untouched)
             .then(|| "a kernel wrote outside of a matrix, just before or behind it".to_owned());
         Self {
             device,
-            c: run.c,
+            c: Some(run.c),
             time_ms: run.time_ms,
             registers: run.registers,
             accesses: Vec::new(),
@@ -46,7 +60,7 @@ impl Ran {
         });
         Self {
             device: "emulator".to_owned(),
-            c: run.c,
+            c: Some(run.c),
             time_ms,
             registers: None,
             accesses: run.accesses,
@@ -107,6 +121,11 @@ impl Report<'_> {
             })
             .collect();
         let (p, data_type) = (self.problem, self.plan.data_type());
+        // As it was done: fewer parts than were wanted if there are not so many tiles along k.
+        let split = self
+            .launch
+            .map_or(1, |l| if l.after.is_empty() { 1 } else { l.grid[2] });
+        let packed = self.launch.is_some_and(|l| !l.before.is_empty());
         json!({
             "plan": self.plan.name(),
             "dtype": data_type.to_string(),
@@ -121,12 +140,14 @@ impl Report<'_> {
             "activation": p.epilogue.activation.to_string(),
             "batch": {"count": p.batch.count, "strides": p.batch.strides},
             "alignment": [p.alignment.a, p.alignment.b, p.alignment.c],
+            "split": split,
+            "pack": packed,
             "arch": self.arch.to_string(),
             "device": self.ran.device,
             "max_abs_err": self.check.map(|c| finite(c.max_abs_err)),
             "max_rel_err": self.check.map(|c| finite(c.max_rel_err)),
             "tolerance": self.check.map(|c| c.tolerance),
-            "passed": self.passed(),
+            "passed": self.ran.c.as_ref().map(|_| self.passed()),
             "smem": smem,
             "findings": self.ran.findings,
             "time_ms": self.ran.time_ms,
@@ -209,7 +230,11 @@ impl Report<'_> {
                 );
             }
         }
-        out.push_str(if self.passed() { "passed" } else { "FAILED" });
+        out.push_str(match (&self.ran.c, self.passed()) {
+            (None, _) => "not run",
+            (_, true) => "passed",
+            (_, false) => "FAILED",
+        });
         Ok(out)
     }
 
@@ -276,6 +301,9 @@ impl Report<'_> {
     }
 
     fn speed(&self) -> String {
+        if self.ran.c.is_none() {
+            return "nothing is run (`--on none`)".to_owned();
+        }
         let Some(ms) = self.ran.time_ms else {
             return format!("{}: nothing to launch", self.ran.device);
         };

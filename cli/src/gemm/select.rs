@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan, PlanError};
+use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan, PlanError, plans};
 use tilewright::codegen::select::{Choice, Findings, Machine, SelectError, Wanted};
 use tilewright::gpu::Gpu;
 use tilewright::host::{self, FindingsError};
@@ -22,6 +22,8 @@ pub(crate) enum Device {
     Gpu,
     /// The CPU
     Emulator,
+    /// Nowhere: only the proofs, the text and the launch contract
+    None,
 }
 
 /// What a plan leaves open; what is not given is chosen.
@@ -64,10 +66,10 @@ pub(crate) fn machine(arch: Arch, gpu: Option<&Gpu>) -> Machine {
     gpu.map_or_else(|| Machine::for_arch(arch), |gpu| host::machine(gpu.info()))
 }
 
-/// The GPU to run on; none means the emulator.
+/// The GPU to run on; none means the emulator, or nothing.
 pub(crate) fn gpu(on: Device) -> Result<Option<Gpu>, CliError> {
     match on {
-        Device::Emulator => Ok(None),
+        Device::Emulator | Device::None => Ok(None),
         Device::Gpu => Gpu::open(0)
             .map(Some)
             .map_err(|e| CliError::new(e.code(), format!("{e}; `--on emulator` needs none"))),
@@ -96,8 +98,14 @@ pub(crate) fn data_type(name: &str) -> Result<DataType, CliError> {
         })
 }
 
-/// The architecture to generate for: `auto` is the newest that the GPU runs, or `sm_80` without one.
-pub(crate) fn arch(name: &str, gpu: Option<&Gpu>) -> Result<Arch, CliError> {
+/// The architecture to generate for: `auto` is the newest that the GPU runs; without one, `sm_80`, or the first later one that the plan, or
+/// some plan for the element type, takes.
+pub(crate) fn arch(
+    name: &str,
+    gpu: Option<&Gpu>,
+    plan: &str,
+    data_type: DataType,
+) -> Result<Arch, CliError> {
     if name != "auto" {
         return name
             .parse()
@@ -105,7 +113,19 @@ pub(crate) fn arch(name: &str, gpu: Option<&Gpu>) -> Result<Arch, CliError> {
                 CliError::usage(e.code(), e.to_string())
             });
     }
-    let Some(gpu) = gpu else { return Ok(Arch(80)) };
+    let Some(gpu) = gpu else {
+        let named = plans().into_iter().filter(|p| match plan {
+            "auto" => p.data_type() == data_type,
+            name => p.name() == name,
+        });
+        let first = named.map(|p| p.min_arch()).min();
+        return Ok(first.unwrap_or(Arch(80)).max(Arch(80)));
+    };
+    newest(gpu)
+}
+
+/// The newest architecture that kernels are generated for and a GPU runs.
+pub(crate) fn newest(gpu: &Gpu) -> Result<Arch, CliError> {
     let have = gpu.info().arch();
     let number = have.trim_start_matches("sm_").parse().unwrap_or(0);
     Arch::ALL

@@ -147,6 +147,12 @@ impl MmaPlan {
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
+        if schedule.split == 0 {
+            return Err(self.unsupported(
+                "sums in no part".to_owned(),
+                "give 1 part to leave them whole",
+            ));
+        }
         if many && schedule.pack {
             return Err(self.unsupported(
                 "packed operands in a batch".to_owned(),

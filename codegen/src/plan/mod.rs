@@ -112,6 +112,17 @@ impl Arch {
     }
 }
 
+impl Arch {
+    /// This architecture, if kernels are generated for it.
+    pub(crate) fn known(self) -> Result<Self, PlanError> {
+        if Self::ALL.contains(&self) {
+            Ok(self)
+        } else {
+            Err(PlanError::UnknownArch(self.to_string()))
+        }
+    }
+}
+
 impl std::str::FromStr for Arch {
     type Err = PlanError;
 
@@ -205,15 +216,37 @@ impl PlanError {
     }
 }
 
+/// The names that share most of their beginning with what was asked for, at least as far as a family's.
+fn nearest<'a>(asked: &str, known: &'a [String]) -> Vec<&'a str> {
+    let shared = |name: &str| {
+        name.bytes()
+            .zip(asked.bytes())
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
+    let most = known.iter().map(|name| shared(name)).max().unwrap_or(0);
+    if most < "mma-".len() {
+        return Vec::new();
+    }
+    let near = known.iter().filter(|name| shared(name) == most);
+    near.map(String::as_str).take(4).collect()
+}
+
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownPlan { asked, known } => {
-                write!(
-                    f,
-                    "there is no plan `{asked}`; the plans are auto, {}",
-                    known.join(", ")
-                )
+                write!(f, "there is no plan `{asked}`")?;
+                let near = nearest(asked, known);
+                if near.is_empty() {
+                    write!(f, "; `tilewright plans` lists them")
+                } else {
+                    write!(
+                        f,
+                        "; near it are {} (`tilewright plans` lists all)",
+                        near.join(", ")
+                    )
+                }
             }
             Self::UnknownArch(asked) => {
                 let known: Vec<_> = Arch::ALL.iter().map(ToString::to_string).collect();

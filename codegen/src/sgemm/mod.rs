@@ -256,6 +256,7 @@ impl Plan for SgemmPlan {
     }
 
     fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError> {
+        arch.known()?;
         if arch < self.min_arch() {
             return Err(PlanError::ArchTooOld {
                 plan: self.name(),
