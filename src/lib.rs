@@ -1,4 +1,34 @@
 //! Tilewright: a typed layout algebra for GPU tiles.
+//!
+//! A [`Layout`] maps coordinates to memory, a [`Swizzle`] permutes it, and layouts compose exactly. From them come proofs (bijections, coverage, bank
+//! conflicts), index functions, and whole GEMM kernels as PTX text.
+//!
+//! ```
+//! use tilewright::{Layout, layout};
+//!
+//! const TILE: Layout = layout!((4,(2,2)):(2,(1,8)));
+//! assert_eq!(TILE.at(&[3, 2]), 14);
+//! assert!(Layout::parse("(8,64):(64,1)")?.size() == 512);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | what | where |
+//! |---|---|
+//! | layouts, their operations and properties | here: [`Layout`], [`Swizzled`], [`composition`], [`complement`], [`logical_divide`], … |
+//! | the same as types | [`typed`], [`space`] |
+//! | instructions as layouts: `ldmatrix`, `mma`, `wgmma`, … | [`atoms`], [`partition`] |
+//! | bank models and the cost of an access | [`banks`], proofs of it in [`proof`] and over F2 in [`f2`] |
+//! | the best shared layout for given accesses | [`mod@derive`], or at compile time [`ConflictFree`] and [`conflict_free!`] |
+//! | layouts at compile time, checked where you write them | [`layout!`], [`shape!`] |
+//! | index functions in Rust and PTX | [`index_fn!`], [`ptx_index!`]; the compiler is [`codegen::index`] |
+//! | GEMM kernels | [`codegen::plan`], as constants [`kernel!`]; which one to take: [`codegen::select`] |
+//! | PTX on the CPU, with a sanitizer | `emulator` (feature `emulator`) |
+//! | PTX on a GPU, cuBLAS, ptxas | `gpu` (feature `gpu`) |
+//! | kernels run on matrices and checked | `host` (feature `host`, with `emulator` or `gpu`) |
+//! | assertions and strategies for your own tests | `testing` (feature `testing`) |
+//!
+//! Without features there are the algebra, the macros and the code generator.
+
 #[cfg(feature = "host")]
 pub mod host;
 
@@ -7,8 +37,6 @@ pub mod testing;
 
 pub use layout_codegen as codegen;
 pub use layout_core::*;
-// No macro is public yet.
-#[allow(unused_imports, unreachable_pub)]
 pub use layout_macros::*;
 #[cfg(feature = "emulator")]
 pub use ptx_emulator as emulator;
