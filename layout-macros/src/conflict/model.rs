@@ -2,7 +2,7 @@
 
 use layout_core::banks::Access;
 use layout_core::derive::{
-    Derivation, DeriveError, Family, Pattern, Tile, derive as search, recount,
+    Derivation, DeriveError, Family, MAX_EXTENT, Pattern, Tile, derive as search, recount,
 };
 use layout_core::{Layout, Swizzled};
 use proc_macro2::Span;
@@ -48,6 +48,11 @@ pub(super) fn derive(options: &Options, place: Span, errors: &mut Errors) -> Opt
         cols,
         elem_bytes,
     };
+    // What is wrong with the tile itself is not the fault of an access.
+    if !(1..=MAX_EXTENT).contains(&rows) || !(1..=MAX_EXTENT).contains(&cols) {
+        errors.at(tile_span, DeriveError::BadTile { rows, cols });
+        return None;
+    }
     let patterns: Vec<Option<Pattern>> = options
         .accesses
         .iter()
