@@ -48,9 +48,13 @@ pub(super) fn derive(options: &Options, place: Span, errors: &mut Errors) -> Opt
         cols,
         elem_bytes,
     };
-    // What is wrong with the tile itself is not the fault of an access.
+    // What is wrong with the tile or its elements is not the fault of an access.
     if !(1..=MAX_EXTENT).contains(&rows) || !(1..=MAX_EXTENT).contains(&cols) {
         errors.at(tile_span, DeriveError::BadTile { rows, cols });
+        return None;
+    }
+    if !(1..=16).contains(&elem_bytes) {
+        errors.at(element_span, DeriveError::BadElement { bytes: elem_bytes });
         return None;
     }
     let patterns: Vec<Option<Pattern>> = options
@@ -64,10 +68,9 @@ pub(super) fn derive(options: &Options, place: Span, errors: &mut Errors) -> Opt
     let patterns: Vec<Pattern> = patterns.into_iter().flatten().collect();
     match best(tile, &patterns, family?) {
         Err(error) => {
-            let span = match (error.pattern(), &error) {
-                (Some(i), _) => options.accesses.get(i).map_or(place, |access| access.span),
-                (None, DeriveError::BadElement { .. }) => element_span,
-                _ => tile_span,
+            let span = match error.pattern() {
+                Some(i) => options.accesses.get(i).map_or(place, |access| access.span),
+                None => tile_span,
             };
             errors.at(span, error);
             None
@@ -257,9 +260,6 @@ fn named(name: &str, threads: Option<i64>, tile: Tile) -> Result<Pattern, String
             names.join(", ")
         ));
     };
-    if tile.elem_bytes < 1 || tile.rows < 1 || tile.cols < 1 {
-        return Err("a tile of at least one element of at least one byte is needed".to_owned());
-    }
     let bytes = i64::from(access.bytes());
     if bytes % tile.elem_bytes != 0 {
         return Err(format!(
