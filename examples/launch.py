@@ -21,7 +21,10 @@ import ctypes
 import json
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("this program needs numpy: python3 -m pip install numpy")
 
 # How the contract's types look in memory.
 SCALARS = {
@@ -265,6 +268,32 @@ class Problem:
         return expected, bound
 
 
+def read(path):
+    """The bytes of a file."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        sys.exit(f"{path}: {error.strerror}")
+
+
+def contract(path):
+    """What `gemm --json` printed, or its "launch" alone; the latter is empty where there is nothing to launch."""
+    expected = "what `tilewright gemm --json` prints is expected here"
+    try:
+        report = json.loads(read(path))
+    except ValueError as error:
+        sys.exit(f"{path} is no JSON ({error}); {expected}")
+    error = report.get("error") if isinstance(report, dict) else None
+    if error is not None:
+        sys.exit(f"{path} holds an error of tilewright: {error.get('message', error) if isinstance(error, dict) else error}")
+    launch = report.get("launch", report) if isinstance(report, dict) else report
+    known = isinstance(launch, dict) and all(key in launch for key in ("kernel", "grid", "block", "params"))
+    if not known and not (isinstance(report, dict) and "launch" in report and launch is None):
+        sys.exit(f"{path} has no launch contract; {expected}")
+    return report, launch
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     arguments.add_argument("ptx", help="the file that `tilewright gemm --emit` wrote")
@@ -278,9 +307,10 @@ def main():
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
 
-    with open(options.json, encoding="utf-8") as file:
-        report = json.load(file)
-    launch = report.get("launch", report)
+    report, launch = contract(options.json)
+    ptx = read(options.ptx)
+    if not ptx.strip():
+        sys.exit(f"{options.ptx} is empty; the file that `tilewright gemm --emit` writes is expected here")
     if not launch:
         print("nothing to launch: the product is empty")
         return
@@ -298,8 +328,7 @@ def main():
     workspace = np.full(launch.get("workspace_bytes", 0), 0xFF, np.uint8)
 
     cuda = Cuda()
-    with open(options.ptx, "rb") as file:
-        module = cuda.load(file.read() + b"\0")
+    module = cuda.load(ptx + b"\0")
     addresses = {name: cuda.upload(memory[name], problem.alignment[name]) for name in memory}
     addresses["bias"], addresses["workspace"] = cuda.upload(bias), cuda.upload(workspace)
     for one in launches:

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Addresses are byte offsets, -1 for an inactive lane; lanes that have no column are inactive. Rows are read, counted and written one at
-//! a time, so that a file of any length (or a pipe) works. Columns that are not ours are kept.
+//! a time, so that a file of any length (or a pipe) works; under `--json` they are kept until all are counted. Columns that are not ours are kept.
 //!
 //! The register models read register numbers in `lane0..lane2` for op `ffma`. A column `reuse` with flags such as `010` (slots a, b, c)
 //! feeds the operand reuse cache of the next row; wavefronts are then cycles.
@@ -23,6 +23,7 @@ use tilewright::banks::registers::{Ffma, ReuseCache};
 use tilewright::banks::{Access, BankModel, LANES, MODELS, model_named, wavefronts};
 
 use crate::error::{CliError, Outcome, finish};
+use crate::output;
 
 /// Score captured warp accesses against a bank model
 #[derive(clap::Args)]
@@ -89,9 +90,11 @@ fn score(args: &BanksArgs) -> Outcome {
         ));
     };
     let header = Header::parse(&first?.1, model)?;
-    let mut report = Report::new(args.json, &header);
+    let mut report = match Report::new(args.json, &header) {
+        Ok(report) => report,
+        Err(error) => return Ok(unwritten(error)),
+    };
     let mut cache = ReuseCache::new();
-    let mut row = 0;
     for line in lines {
         let counted = line.and_then(|(number, line)| {
             if line.trim().is_empty() {
@@ -105,18 +108,22 @@ fn score(args: &BanksArgs) -> Outcome {
         });
         match counted {
             Ok(None) => {}
-            Ok(Some((line, fields, (op, count, ideal)))) => {
-                if report.row(row, &line, &fields, op, count, ideal).is_err() {
-                    // The reader has gone away: it has seen what it wanted.
-                    return Ok(ExitCode::SUCCESS);
+            Ok(Some((line, fields, counts))) => {
+                if let Err(error) = report.row(&line, &fields, counts) {
+                    return Ok(unwritten(error));
                 }
-                row += 1;
             }
-            Err(error) => return report.fail(&error),
+            Err(error) => return report.fail(error),
         }
     }
-    report.end(row);
+    report.end();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Standard output takes no more: what is left of the input is not read.
+fn unwritten(error: io::Error) -> ExitCode {
+    output::written(Err(error));
+    ExitCode::SUCCESS
 }
 
 impl Header {
@@ -267,11 +274,13 @@ fn push(fields: &mut [String], c: char) {
     }
 }
 
-/// Writes rows as they come: an array of objects, or the CSV with two more columns.
+/// Takes rows as they come. The CSV with two more columns is written at once; the array of objects is kept until the last row is good,
+/// so that standard output has one JSON value in any case.
 struct Report<'a> {
     json: bool,
     header: &'a Header,
     out: BufWriter<io::StdoutLock<'static>>,
+    objects: Vec<Value>,
     rows: u64,
     conflicts: u64,
     total: u64,
@@ -279,64 +288,35 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(json: bool, header: &'a Header) -> Self {
-        let out = BufWriter::new(io::stdout().lock());
-        Self {
+    /// Begins the report: a CSV has its header, whether rows follow or not.
+    fn new(json: bool, header: &'a Header) -> io::Result<Self> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        if !json {
+            let names = header.names.join(",");
+            writeln!(out, "{names},model_wavefronts,model_ideal")?;
+        }
+        Ok(Self {
             json,
             header,
             out,
+            objects: Vec::new(),
             rows: 0,
             conflicts: 0,
             total: 0,
             ideal: 0,
-        }
+        })
     }
 
     fn row(
         &mut self,
-        row: u64,
         line: &str,
         fields: &[String],
-        op: Access,
-        count: u32,
-        ideal: u32,
+        (op, count, ideal): (Access, u32, u32),
     ) -> io::Result<()> {
         if self.json {
-            let mut object = Map::new();
-            object.insert("row".to_owned(), json!(row));
-            object.insert("op".to_owned(), json!(op.name()));
-            object.insert("wavefronts".to_owned(), json!(count));
-            object.insert("ideal".to_owned(), json!(ideal));
-            for ((name, column), field) in self
-                .header
-                .names
-                .iter()
-                .zip(&self.header.columns)
-                .zip(fields)
-            {
-                if *column == Column::Kept {
-                    let key = if OURS.contains(&name.as_str()) {
-                        format!("{name}_in")
-                    } else {
-                        name.clone()
-                    };
-                    let value = field
-                        .parse::<i64>()
-                        .map_or_else(|_| json!(field), |n| json!(n));
-                    object.insert(key, value);
-                }
-            }
-            self.out
-                .write_all(if self.rows == 0 { b"[" } else { b",\n" })?;
-            write!(self.out, "{}", Value::Object(object))?;
+            let object = self.object(fields, op, count, ideal);
+            self.objects.push(object);
         } else {
-            if self.rows == 0 {
-                writeln!(
-                    self.out,
-                    "{},model_wavefronts,model_ideal",
-                    self.header.names.join(",")
-                )?;
-            }
             writeln!(self.out, "{},{count},{ideal}", line.trim_end())?;
         }
         self.rows += 1;
@@ -346,37 +326,47 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    fn end(&mut self, rows: u64) {
-        // A reader that has gone away has seen what it wanted.
-        let _ = match (self.json, self.rows) {
-            (true, 0) => writeln!(self.out, "[]"),
-            (true, _) => writeln!(self.out, "]"),
-            (false, 0) => writeln!(
-                self.out,
-                "{},model_wavefronts,model_ideal",
-                self.header.names.join(",")
-            ),
-            (false, _) => Ok(()),
-        };
-        let _ = self.out.flush();
-        if !self.json {
+    fn object(&self, fields: &[String], op: Access, count: u32, ideal: u32) -> Value {
+        let mut object = Map::new();
+        object.insert("row".to_owned(), json!(self.rows));
+        object.insert("op".to_owned(), json!(op.name()));
+        object.insert("wavefronts".to_owned(), json!(count));
+        object.insert("ideal".to_owned(), json!(ideal));
+        let columns = self.header.names.iter().zip(&self.header.columns);
+        for ((name, column), field) in columns.zip(fields) {
+            if *column == Column::Kept {
+                let key = if OURS.contains(&name.as_str()) {
+                    format!("{name}_in")
+                } else {
+                    name.clone()
+                };
+                let value = field
+                    .parse::<i64>()
+                    .map_or_else(|_| json!(field), |n| json!(n));
+                object.insert(key, value);
+            }
+        }
+        Value::Object(object)
+    }
+
+    /// Every row was good.
+    fn end(mut self) {
+        output::written(self.out.flush());
+        drop(self.out);
+        if self.json {
+            output::print_json(&Value::Array(self.objects));
+        } else {
             eprintln!(
-                "{rows} accesses, {} with conflicts; {} wavefronts, {} without conflicts",
-                self.conflicts, self.total, self.ideal
+                "{} accesses, {} with conflicts; {} wavefronts, {} without conflicts",
+                self.rows, self.conflicts, self.total, self.ideal
             );
         }
     }
 
-    /// Ends on an error. Rows that are out already stay, and the array is closed with the error as its last value, so that what is on
-    /// standard output is one JSON value in any case.
-    fn fail(mut self, error: &CliError) -> Outcome {
-        if !self.json || self.rows == 0 {
-            let _ = self.out.flush();
-            return Err(error.clone());
-        }
-        let _ = writeln!(self.out, ",\n{}]", error.to_json());
-        let _ = self.out.flush();
-        Ok(ExitCode::from(1))
+    /// Ends on an error: rows of a CSV that are out already stay.
+    fn fail(mut self, error: CliError) -> Outcome {
+        output::written(self.out.flush());
+        Err(error)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `tilewright bench`: our kernels against cuBLAS in one run.
 
 use std::fmt::Write as _;
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,10 +13,8 @@ use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{Comparison, DeviceError, compare};
 
 use crate::error::{CliError, Outcome, finish};
-use crate::gemm::{
-    self,
-    select::{self, Device},
-};
+use crate::gemm::{self, select};
+use crate::tune::at_least_one;
 use crate::{memory, output};
 
 /// How long both sides run before their times are taken: what was done on the host before let the clocks fall.
@@ -48,7 +47,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 16, allow_negative_numbers = true, value_parser = gemm::alignment)]
     align: u32,
     /// Times taken of each
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = at_least_one)]
     repeats: usize,
     /// Seed of the random operands
     #[arg(long, default_value_t = 1)]
@@ -62,9 +61,14 @@ pub(crate) struct BenchArgs {
 pub(crate) fn shape(text: &str) -> Result<[u64; 3], String> {
     let parts: Vec<u64> = text
         .split('x')
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .map_err(|_| "give MxNxK".to_owned())?;
+        .map(|part| {
+            part.parse()
+                .map_err(|error: ParseIntError| match error.kind() {
+                    IntErrorKind::PosOverflow => format!("{part} is too large"),
+                    _ => "give MxNxK".to_owned(),
+                })
+        })
+        .collect::<Result<_, _>>()?;
     match parts[..] {
         [m, n, k] if m > 0 && n > 0 && k > 0 => Ok([m, n, k]),
         _ => Err("give MxNxK, each at least 1".to_owned()),
@@ -76,9 +80,10 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
 }
 
 fn bench(args: &BenchArgs) -> Outcome {
-    let Some(gpu) = select::gpu(Device::Gpu)? else {
-        return Err(CliError::new("no_device", "bench needs a GPU"));
-    };
+    let problems = args.problems()?;
+    select::findings(args.schedule.findings.as_deref())?;
+    let gpu = Gpu::open(0)
+        .map_err(|e| CliError::new(e.code(), format!("bench measures on a GPU: {e}")))?;
     let cublas = match Cublas::new(&gpu) {
         Ok(cublas) => Some(cublas),
         Err(e) => {
@@ -87,7 +92,6 @@ fn bench(args: &BenchArgs) -> Outcome {
         }
     };
     let arch = select::newest(&gpu)?;
-    let problems = args.problems()?;
     let mut rows = Vec::new();
     let mut failed = false;
     if !args.json {
@@ -129,7 +133,7 @@ fn bench(args: &BenchArgs) -> Outcome {
 }
 
 impl BenchArgs {
-    /// Everything to measure. What is wrong with the arguments themselves ends the command before the first row.
+    /// Everything to measure. What is wrong with the arguments themselves ends the command before a GPU is asked for.
     fn problems(&self) -> Result<Vec<(DataType, Gemm)>, CliError> {
         let wrong = |e: ProblemError| CliError::usage(e.code(), e.to_string());
         for name in self.plan.iter().filter(|name| *name != "auto") {

@@ -7,6 +7,7 @@
 //! Each LAYOUT maps the lane to the row-major index (`row * columns + column`) of the first element that the lane touches.
 //! Exit code 0 means that the question is answered: "impossible" is an answer, with the best layout there is and the bound.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -74,16 +75,22 @@ fn answer(args: &DeriveArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// How `--tile` is written.
+const WRITTEN: &str = "a tile is written ROWSxCOLUMNS, as in 64x32";
+
 fn parse_tile(text: &str) -> Result<(i64, i64), CliError> {
-    let extents = text
-        .split_once(['x', 'X'])
-        .map(|(r, c)| (r.trim().parse(), c.trim().parse()));
-    match extents {
-        Some((Ok(rows), Ok(cols))) => Ok((rows, cols)),
-        _ => Err(
-            CliError::usage("tile", "a tile is written ROWSxCOLUMNS, as in 64x32")
-                .at((0, text.len()), text),
-        ),
+    let refuse = |message: String| CliError::usage("tile", message).at((0, text.len()), text);
+    let extent = |part: &str| {
+        part.trim()
+            .parse()
+            .map_err(|error: ParseIntError| match error.kind() {
+                IntErrorKind::PosOverflow => refuse(format!("{} is too large", part.trim())),
+                _ => refuse(WRITTEN.to_owned()),
+            })
+    };
+    match text.split_once(['x', 'X']) {
+        Some((rows, cols)) => Ok((extent(rows)?, extent(cols)?)),
+        None => Err(refuse(WRITTEN.to_owned())),
     }
 }
 

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tilewright::codegen::index::code::Ty;
 use tilewright::codegen::index::targets::program;
-use tilewright::codegen::index::{Bound, Coordinate, IndexError, IndexSpec, Stride, Target};
+use tilewright::codegen::index::{Bound, IndexError, IndexSpec, Stride, Target};
 
 use crate::error::{CliError, Outcome, finish};
 use crate::output;
@@ -156,6 +156,10 @@ fn apply(spec: &mut IndexSpec, text: &str) -> Result<(), CliError> {
             Some(last) => number(last)?,
             None => number(to)?.checked_sub(1).ok_or_else(wrong)?,
         };
+        if from > to {
+            let message = format!("`{values}` is no range for `{name}`: it is empty");
+            return Err(CliError::usage("invalid_range", message).at((0, text.len()), text));
+        }
         Some((from, to))
     };
     let Some(c) = spec.coordinates.iter_mut().find(|c| c.name == name) else {
@@ -168,20 +172,14 @@ fn apply(spec: &mut IndexSpec, text: &str) -> Result<(), CliError> {
         });
         return Ok(());
     };
-    c.bound = coordinate_bound(c, range)
-        .map_err(|e| CliError::usage(e.code(), e.to_string()).at((0, text.len()), text))?;
+    // A coordinate's range starts at 0: a later start tells the compiler nothing that it could use.
+    c.bound = match range {
+        None => Bound::Unbounded,
+        Some((0.., hi)) => Bound::UpTo(hi),
+        Some(_) => {
+            let message = format!("`{values}` is no range for `{name}`: coordinates start at 0");
+            return Err(CliError::usage("invalid_range", message).at((0, text.len()), text));
+        }
+    };
     Ok(())
-}
-
-/// A coordinate's range starts at 0: a later start tells the compiler nothing that it could use.
-fn coordinate_bound(c: &Coordinate, range: Option<(i64, i64)>) -> Result<Bound, IndexError> {
-    match range {
-        None => Ok(Bound::Unbounded),
-        Some((lo, hi)) if 0 <= lo && lo <= hi => Ok(Bound::UpTo(hi)),
-        Some((lo, hi)) => Err(IndexError::Range {
-            name: c.name.clone(),
-            lo,
-            hi,
-        }),
-    }
 }

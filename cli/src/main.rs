@@ -23,6 +23,7 @@ mod run;
 mod show;
 mod tune;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -56,7 +57,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    let code = match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Banks(args) => banks::run(&args),
             Command::Derive(args) => derive::run(&args),
@@ -71,7 +72,8 @@ fn main() -> ExitCode {
             Command::Tune(args) => tune::run(&args),
         },
         Err(error) => refuse(&error),
-    }
+    };
+    output::verdict(code)
 }
 
 /// Shows clap's help, version or error; the latter as JSON if that was asked for.
@@ -83,8 +85,11 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && json {
         return CliError::usage("usage", usage_message(error)).report(true);
     }
-    // Nobody is left to tell if this can't be shown.
-    let _ = error.print();
+    let shown = error.print().and_then(|()| io::stdout().flush());
+    // Nobody is left to tell if standard error does not take it.
+    if !error.use_stderr() {
+        output::written(shown);
+    }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
@@ -92,9 +97,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
 fn usage_message(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let end = text
-        .find("\n\nUsage:")
-        .or_else(|| text.find("\n\nFor more"))
+    let end = ["\n\n  tip:", "\n\nUsage:", "\n\nFor more"]
+        .into_iter()
+        .filter_map(|hint| text.find(hint))
+        .min()
         .unwrap_or(text.len());
     // One sentence, whatever clap laid out in lines.
     let words: Vec<_> = text[..end].split_whitespace().collect();
@@ -126,5 +132,6 @@ mod tests {
             !message.contains("Usage:") && !message.contains("error:"),
             "{message}"
         );
+        assert!(!message.contains("tip:"), "{message}");
     }
 }

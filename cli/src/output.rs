@@ -1,24 +1,49 @@
 //! What the command writes: standard output and files.
 //!
 //! Standard output may be closed early (`tilewright plans | head -1`): that is no error of ours, so nothing here panics on
-//! it as `println!` would. A file appears whole or not at all: it is written under a temporary name in the folder it will
+//! it as `println!` would. Any other failure, such as a full disk, is kept, and [`verdict`] turns the exit code to it when the
+//! command is done: no subcommand has to look. A file appears whole or not at all: it is written under a temporary name in the folder it will
 //! live in (a rename across file systems is no rename) and renamed when it is complete, so that a failure half-way leaves
 //! whatever was there before.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
 use crate::error::CliError;
 
+/// What first went wrong with standard output.
+static FAILURE: OnceLock<String> = OnceLock::new();
+
 /// Prints `text` and a line break to standard output.
 pub(crate) fn print_line(text: &str) {
     let mut stdout = io::stdout().lock();
-    // A reader that has gone away has seen what it wanted.
-    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written(writeln!(stdout, "{text}").and_then(|()| stdout.flush()));
+}
+
+/// Keeps the error of a write to standard output, if there is one, for [`verdict`].
+pub(crate) fn written(result: io::Result<()>) {
+    match result {
+        // A reader that has gone away has seen what it wanted.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            FAILURE.get_or_init(|| error.to_string());
+        }
+        _ => {}
+    }
+}
+
+/// How the command exits: with `code`, unless standard output did not take what was printed.
+pub(crate) fn verdict(code: ExitCode) -> ExitCode {
+    match FAILURE.get() {
+        None => code,
+        // Even under `--json`: standard output is what does not work.
+        Some(error) => CliError::new("io", format!("standard output: {error}")).report(false),
+    }
 }
 
 /// Prints one JSON value on one line of standard output.
@@ -28,40 +53,110 @@ pub(crate) fn print_json(value: &Value) {
 
 /// Writes `bytes` to `path`: the whole file, or an error and no change.
 ///
-/// A symbolic link is followed; a device or a pipe is written to directly, since a rename would replace it.
+/// A symbolic link is followed; a device or a pipe is written to directly, since a rename would replace it. `-`, which elsewhere is
+/// standard output, is refused: what a command prints there has a form of its own.
 ///
 /// # Errors
 ///
 /// Code `io` with the path and the system's reason.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    try_write(path, bytes).map_err(|error| CliError::io(path, &error))
+    write_together(&[(path, bytes)])
 }
 
-fn try_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let present = match fs::metadata(path) {
-        Ok(metadata) => Some(metadata),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    if present.as_ref().is_some_and(fs::Metadata::is_dir) {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+/// As [`write_atomically`] for several files: all of them, or an error and no change to any.
+///
+/// # Errors
+///
+/// Code `io` with the path at fault and the system's reason.
+pub(crate) fn write_together(files: &[(&Path, &[u8])]) -> Result<(), CliError> {
+    for (path, _) in files {
+        named(path)?;
     }
-    if present.as_ref().is_some_and(|metadata| !metadata.is_file()) {
-        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    let mut pending = Vec::new();
+    for &(path, bytes) in files {
+        let prepared = Pending::prepare(path, bytes).map_err(|error| CliError::io(path, &error))?;
+        pending.push((path, prepared));
     }
-    let target = if present.is_some() {
-        path.canonicalize()?
-    } else {
-        path.to_path_buf()
-    };
-    let temporary = temporary_beside(&target)?;
-    let result =
-        fill(&temporary, bytes, present.as_ref()).and_then(|()| fs::rename(&temporary, &target));
-    if result.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
+    // A write to a device may fail, a rename in its own folder hardly.
+    pending.sort_by_key(|(_, prepared)| prepared.temporary.is_some());
+    for (path, prepared) in pending {
+        prepared
+            .finish()
+            .map_err(|error| CliError::io(path, &error))?;
     }
-    result
+    Ok(())
+}
+
+/// Refuses `-` as the name of a file to write.
+///
+/// # Errors
+///
+/// Bad usage.
+pub(crate) fn named(path: &Path) -> Result<(), CliError> {
+    if path.as_os_str() == "-" {
+        let message = "`-` is no file to write to, and standard output is for the report: name a file (`./-` for one called so)";
+        return Err(CliError::usage("usage", message));
+    }
+    Ok(())
+}
+
+/// A file that is complete but for its name, or a device that is still to be written to.
+struct Pending<'a> {
+    bytes: &'a [u8],
+    target: PathBuf,
+    /// The file under its temporary name.
+    temporary: Option<PathBuf>,
+}
+
+impl<'a> Pending<'a> {
+    fn prepare(path: &Path, bytes: &'a [u8]) -> io::Result<Self> {
+        let present = match fs::metadata(path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if present.as_ref().is_some_and(fs::Metadata::is_dir) {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        let mut pending = Self {
+            bytes,
+            target: path.to_path_buf(),
+            temporary: None,
+        };
+        if present.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+            return Ok(pending);
+        }
+        if present.is_some() {
+            pending.target = path.canonicalize()?;
+        }
+        let temporary = temporary_beside(&pending.target)?;
+        // Dropped with what there is of the file, should it not become complete.
+        fill(pending.temporary.insert(temporary), bytes, present.as_ref())?;
+        Ok(pending)
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        match &self.temporary {
+            Some(temporary) => {
+                fs::rename(temporary, &self.target)?;
+                self.temporary = None;
+                Ok(())
+            }
+            None => OpenOptions::new()
+                .write(true)
+                .open(&self.target)?
+                .write_all(self.bytes),
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // The first error is the one to report.
+            let _ = fs::remove_file(temporary);
+        }
+    }
 }
 
 /// Creates `path`, which must not exist, with `bytes` on disk and the permissions of the file that it will replace.
@@ -128,6 +223,25 @@ mod tests {
         }
         assert_eq!(names(folder.path()), ["folder"]);
         assert!(names(&inside).is_empty());
+    }
+
+    #[test]
+    fn several_files_are_written_or_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        let missing = folder.path().join("missing/two");
+        let error = write_together(&[(&one, b"1"), (&missing, b"2")]).expect_err("no such folder");
+        assert_eq!(error.code(), "io");
+        assert!(names(folder.path()).is_empty());
+        write_together(&[(&one, b"1"), (&two, b"2")]).expect("written");
+        assert_eq!(fs::read(&two).expect("read"), b"2");
+        assert_eq!(names(folder.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_dash_is_no_file() {
+        let error = write_atomically(Path::new("-"), b"x").expect_err("must be refused");
+        assert_eq!(error.code(), "usage");
     }
 
     #[cfg(unix)]

@@ -60,7 +60,8 @@ pub(crate) struct TuneArgs {
     json: bool,
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+/// A number of times or candidates.
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n) if n > 0 => Ok(n),
         _ => Err("give a whole number, at least 1".to_owned()),
@@ -97,6 +98,7 @@ struct Table {
 
 fn tune(args: &TuneArgs) -> Outcome {
     let problems = args.problems()?;
+    output::named(&args.out)?;
     existing(&args.out)?;
     let gpu = Gpu::open(0)
         .map_err(|e| CliError::new(e.code(), format!("tune measures on a GPU: {e}")))?;

@@ -232,3 +232,174 @@ fn without_json_errors_go_to_standard_error() {
     assert!(output.stdout.is_empty());
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "));
 }
+
+/// Arguments that print to standard output, one way each: text, JSON, clap's help, rows as they come.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("accesses.csv");
+    std::fs::write(&csv, "op,lane0\nld.32,0\n").expect("written");
+    let csv = csv.display().to_string();
+    for args in [
+        &["plans", "--json"][..],
+        &["--help"],
+        &["gemm", "--help"],
+        &["--version"],
+        &["eval", "4:1"],
+        &["eval", "4:"],
+        &["eval", "4:", "--json"],
+        &["eval", "--stdin"],
+        &["no-such-command", "--json"],
+        &["banks", "--csv", &csv],
+        &["banks", "--csv", &csv, "--json"],
+    ] {
+        let input = folder.path().join("input");
+        std::fs::write(&input, "4:1\n8:1\n").expect("written");
+        let open = |path: &Path| std::fs::File::options().read(true).open(path);
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let output = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+            .args(args)
+            .stdin(open(&input).expect("open"))
+            .stdout(full.expect("a full device"))
+            .output()
+            .expect("the command starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {errors}");
+        if args != ["eval", "4:"] {
+            assert!(
+                errors.contains("error: standard output: "),
+                "{args:?}: {errors}"
+            );
+        }
+        assert!(!errors.contains("standard input"), "{args:?}: {errors}");
+    }
+}
+
+#[test]
+fn banks_prints_the_array_or_the_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("accesses.csv");
+    let text = path.display().to_string();
+    let rows = "op,lane0,lane1\nld.32,0,128\nst.32,0,4\n";
+    std::fs::write(&path, rows).expect("written");
+    let (exit, value) = json(&["banks", "--csv", &text]);
+    assert_eq!((exit, value.as_array().map(Vec::len)), (0, Some(2)));
+    assert_eq!(value[0]["wavefronts"], 2);
+    std::fs::write(&path, format!("{rows}ld.32,0,x\n")).expect("written");
+    assert_eq!(refused(&["banks", "--csv", &text]), (1, "csv_row".into()));
+    std::fs::write(&path, "op,lane0\n").expect("written");
+    assert_eq!(
+        json(&["banks", "--csv", &text]),
+        (0, Value::Array(Vec::new()))
+    );
+}
+
+#[test]
+fn of_two_files_both_or_none_are_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (svg, html, nowhere) = (at("a.svg"), at("b.html"), at("missing/b.html"));
+    let show = |html: &str| refused(&["show", "(8,8):(8,1)", "--svg", &svg, "--html", html]);
+    assert_eq!(show(&nowhere), (1, "io".to_owned()));
+    assert_eq!(show("-"), (2, "usage".to_owned()));
+    assert!(!Path::new(&svg).exists());
+    let (exit, _) = json(&["show", "(8,8):(8,1)", "--svg", &svg, "--html", &html]);
+    assert_eq!(exit, 0);
+    assert!(Path::new(&svg).exists() && Path::new(&html).exists());
+}
+
+#[test]
+fn a_dash_is_no_file_to_write() {
+    let gemm = ["gemm", "--m", "8", "--n", "8", "--k", "8", "--on"];
+    assert_eq!(
+        refused(&[&gemm[..], &["emulator", "--emit", "-"]].concat()),
+        (2, "usage".to_owned())
+    );
+    assert_eq!(
+        refused(&sum("buf:f32:100:iota", "buf:f32:100=-", "u32:100")),
+        (2, "usage".to_owned())
+    );
+    assert_eq!(refused(&["tune", "--out", "-"]), (2, "usage".to_owned()));
+    assert!(!Path::new("-").exists());
+}
+
+/// With or without a GPU.
+#[test]
+fn bench_checks_its_arguments_first() {
+    for (args, code) in [
+        (["--dtype", "f33"], "unknown_dtype"),
+        (["--plan", "nope"], "unknown_plan"),
+        (["--trans", "xy"], "unknown_trans"),
+        (["--repeats", "0"], "usage"),
+        (["--shapes", "99999999999999999999x1x1"], "usage"),
+    ] {
+        let (exit, found) = refused(&[&["bench"], &args[..]].concat());
+        assert_eq!((exit, found.as_str()), (2, code), "{args:?}");
+    }
+    let output = tilewright(&["bench", "--shapes", "8x8x8", "--repeats", "1"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("--on emulator"), "{errors}");
+}
+
+#[test]
+fn messages_name_what_was_given() {
+    let message = |args: &[&str]| {
+        let (exit, value) = json(args);
+        assert_ne!(exit, 0, "{args:?}");
+        value["error"]["message"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let derive = |tile: &'static str, access: &'static str| {
+        message(&[
+            "derive", "--tile", tile, "--elem", "f32", "--access", access,
+        ])
+    };
+    let many = "99999999999999999999999";
+    assert_eq!(
+        derive("99999999999999999999999x1", "ld.32 @ 32:1"),
+        format!("{many} is too large")
+    );
+    assert!(derive("64", "ld.32 @ 32:1").contains("ROWSxCOLUMNS"));
+    assert!(!derive("64x64", "ld.32 @ 32:-1").contains("0 elements"));
+    assert!(message(&["plans", "--for", &format!("{many}x1x1")]).contains("too large"));
+    assert_eq!(
+        message(&["plans", "--jsn"]),
+        "unexpected argument '--jsn' found"
+    );
+    let misread = sum("buf:f32:10:data.bin", "buf:f32:100", "u32:100");
+    assert!(message(&misread).contains("buf:f32:FILE"));
+}
+
+/// One line on standard error, with numpy or without it.
+#[test]
+fn the_launcher_refuses_in_one_line() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/launch.py");
+    let folder = tempfile::tempdir().expect("a folder");
+    let refusal = r#"{"error":{"code":"leading_dimension","message":"lda is 3","span":null}}"#;
+    for (name, content) in [
+        ("empty", Some("")),
+        ("error", Some(refusal)),
+        ("list", Some("[1]")),
+        ("none", None),
+    ] {
+        let path = folder.path().join(name);
+        if let Some(content) = content {
+            std::fs::write(&path, content).expect("written");
+        }
+        let Ok(output) = Command::new("python3")
+            .arg(script)
+            .arg(KERNEL)
+            .arg(&path)
+            .output()
+        else {
+            eprintln!("there is no python3 here: nothing was tested");
+            return;
+        };
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{name}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{name}: {errors}");
+    }
+}

@@ -126,6 +126,8 @@ fn codes_are_stable() {
         ("1 % 0", "division_by_zero", [0, 5]),
         ("inverse(4:2)", "not_invertible", [0, 12]),
         ("upcast(6:1, 4)", "not_divisible", [0, 14]),
+        ("upcast(8:1, 0)", "invalid_parameter", [0, 14]),
+        ("make_swizzle(-1,2,3)", "invalid_swizzle", [0, 20]),
         (
             "tile_to_shape((8,4):(4,1), (12,8))",
             "not_divisible",
@@ -140,6 +142,28 @@ fn codes_are_stable() {
             (&json!(code), &json!(span)),
             "{expression}"
         );
+    }
+}
+
+/// The number and the argument that the user wrote, not what became of them.
+#[test]
+fn messages_name_what_was_given() {
+    for (expression, start) in [
+        ("make_swizzle(-1,2,3)", "Sw<-1,2,3>: "),
+        ("make_swizzle(1,2,99999999999)", "Sw<1,2,99999999999> "),
+        ("upcast(8:1,0)", "upcast: n is 0"),
+        ("downcast(8:1,0)", "downcast: n is 0"),
+        ("recast(8:1,-8,8)", "recast: old_bits is -8"),
+        ("recast(8:1,8,0)", "recast: new_bits is 0"),
+        ("ceil_div(5,0)", "ceil_div: b is 0"),
+        ("ceil_div((5,4),(1,0))", "ceil_div: a number of b is 0"),
+        ("shape_div(0,5)", "shape_div: a is 0"),
+        ("complement(4:1,-5)", "complement: n is -5"),
+        ("atom_a(ldmatrix.x4)", "ldmatrix.x4 copies"),
+    ] {
+        let error = &json_of(expression)["error"];
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with(start), "{expression}: {message}");
     }
 }
 

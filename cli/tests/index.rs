@@ -155,6 +155,26 @@ fn refusals_have_code_place_and_exit() {
     assert!(text.ends_with("  | (4,x):(1,4)\n  |    ^\n"), "{text}");
 }
 
+#[test]
+fn negative_numbers_have_their_sign_beside_them() {
+    let rust = code(&["(8,4):(ld,1)", "--target", "rust", "--range", "ld=-5..5"]);
+    assert!(rust.contains("ld >= -5 && ld < 5"), "{rust}");
+}
+
+#[test]
+fn a_range_is_refused_as_it_was_written() {
+    for range in ["i0=5..3", "i0=-5..3", "ld=5..3", "ld=7..=3"] {
+        let args = ["(8,4):(ld,1)", "--target", "rust", "--range", range];
+        let (exit, value) = json(&args);
+        let (name, values) = range.split_once('=').expect("a name");
+        let message = value["error"]["message"].as_str().unwrap_or_default();
+        let start = format!("`{values}` is no range for `{name}`: ");
+        assert!(message.starts_with(&start), "{range}: {message}");
+        assert_eq!(exit, Some(2));
+        assert_eq!(value["error"]["code"], "invalid_range");
+    }
+}
+
 /// Words of a command line, quotes taken off.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();

@@ -10,7 +10,7 @@
 //! complement((4,2):(1,6), 24)  takes 0..3 and 6..9     ->  refused: 6 is no multiple of 4, so 4 and 5 are left over
 //! ```
 
-use crate::error::{LayoutError, attempt, fits};
+use crate::error::{LayoutError, at_least_one, attempt, fits};
 use crate::layout::Layout;
 use crate::modes::Modes;
 use crate::profile::MAX_MODES;
@@ -55,9 +55,7 @@ pub(crate) const fn sorted_leaves(layout: &Layout) -> ([usize; MAX_MODES], usize
 ///
 /// `n` below 1; a negative stride; strides that, sorted, are not each a multiple of what the smaller ones cover.
 pub const fn complement(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
-    if n < 1 {
-        return Err(LayoutError::InvalidExtent { mode: 0, extent: n });
-    }
+    attempt!(at_least_one("complement", "n", n));
     let (order, len) = sorted_leaves(layout);
     let mut modes = Modes::<1>::EMPTY;
     // Offsets 0..covered are those of the modes so far and of the complement's so far.

@@ -44,6 +44,15 @@ pub enum LayoutError {
         /// The extent.
         extent: i64,
     },
+    /// A number that an operation takes besides the layout, below 1.
+    InvalidArgument {
+        /// What was being computed.
+        operation: &'static str,
+        /// The argument's name.
+        argument: &'static str,
+        /// Its value.
+        value: i64,
+    },
     /// A result does not fit in 64 bits.
     Overflow {
         /// What was being computed.
@@ -236,7 +245,7 @@ impl LayoutError {
             Self::InvalidSwizzle { .. } => "invalid_swizzle",
             Self::SwizzleUnit { .. } => "swizzle_unit",
             Self::InvalidOrder { .. } => "invalid_order",
-            Self::InvalidParameter { .. } => "invalid_parameter",
+            Self::InvalidArgument { .. } | Self::InvalidParameter { .. } => "invalid_parameter",
             Self::UnboundParameter { .. } => "unbound_parameter",
         }
     }
@@ -262,6 +271,9 @@ impl LayoutError {
                 .text(" has the extent ")
                 .int(extent)
                 .text("; extents are at least 1"),
+            Self::InvalidArgument { operation, argument, value } => {
+                m.text(operation).text(": ").text(argument).text(" is ").int(value).text("; give at least 1")
+            }
             Self::Overflow { operation } => {
                 m.text("overflow of 64 bits in ").text(operation).text("; use smaller extents or strides")
             }
@@ -431,6 +443,22 @@ pub(crate) const fn fits(value: Option<i64>, operation: &'static str) -> Result<
         Some(value) => Ok(value),
         None => Err(LayoutError::Overflow { operation }),
     }
+}
+
+/// Refuses a number below 1 that an operation takes besides the layout.
+pub(crate) const fn at_least_one(
+    operation: &'static str,
+    argument: &'static str,
+    value: i64,
+) -> Result<(), LayoutError> {
+    if value < 1 {
+        return Err(LayoutError::InvalidArgument {
+            operation,
+            argument,
+            value,
+        });
+    }
+    Ok(())
 }
 
 /// `?` for `const fn`, where the operator is not available yet.

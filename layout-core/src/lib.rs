@@ -16,8 +16,10 @@
 //! ```
 //!
 //! Everything is `Copy`, of fixed capacity ([`MAX_MODES`] modes, [`MAX_DEPTH`] levels), needs neither `std` nor `alloc`, and is a
-//! `const fn`: the same code runs at run time, in constants and in macros. Nothing panics on input; errors
-//! ([`LayoutError`]) carry the numbers, and [`expect`] shows them in the compiler's message when a constant fails.
+//! `const fn`: the same code runs at run time, in constants and in macros. Errors ([`LayoutError`]) carry the numbers, and [`expect`] shows
+//! them in the compiler's message when a constant fails. Nothing panics on input, but for [`Layout::at`] and
+//! [`Swizzled::at`] with another number of coordinates than modes, which index like an array: [`Layout::at_coord`] takes coordinates from
+//! outside and returns an error.
 //!
 //! | what | where |
 //! |---|---|

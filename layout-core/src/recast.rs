@@ -12,7 +12,7 @@
 //! refused, never rounded. Swizzles shift their `M` by `log₂ n`; when
 //! that goes below 0 the bits of the swizzle that act inside the unit are dropped.
 
-use crate::error::{LayoutError, attempt, fits};
+use crate::error::{LayoutError, at_least_one, attempt, fits};
 use crate::layout::Layout;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
@@ -31,9 +31,7 @@ use crate::swizzled::Swizzled;
 /// [`LayoutError::NotDivisible`] where a mode straddles units or several modes overlap inside one;
 /// [`LayoutError::NegativeStride`] for a negative stride smaller than the unit.
 pub const fn upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
-    if n < 1 {
-        return Err(LayoutError::InvalidExtent { mode: 0, extent: n });
-    }
+    attempt!(at_least_one("upcast", "n", n));
     let mut result = *layout;
     // Greatest offset inside a unit that the dropped digits reach.
     let mut inside = 0;
@@ -100,9 +98,7 @@ const fn not_divisible(mode: usize, value: i64, divisor: i64) -> LayoutError {
 ///
 /// Two modes of stride 1 (or one of −1), where the parts have no place; overflow.
 pub const fn downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
-    if n < 1 {
-        return Err(LayoutError::InvalidExtent { mode: 0, extent: n });
-    }
+    attempt!(at_least_one("downcast", "n", n));
     let unit = attempt!(unit_mode(layout, n));
     let mut result = *layout;
     let mut i = 0;
@@ -151,10 +147,8 @@ const fn unit_mode(layout: &Layout, n: i64) -> Result<usize, LayoutError> {
 
 /// Numerator and denominator of `new / old` in lowest terms.
 const fn ratio(old_bits: i64, new_bits: i64) -> Result<(i64, i64), LayoutError> {
-    if old_bits < 1 || new_bits < 1 {
-        let extent = if old_bits < 1 { old_bits } else { new_bits };
-        return Err(LayoutError::InvalidExtent { mode: 0, extent });
-    }
+    attempt!(at_least_one("recast", "old_bits", old_bits));
+    attempt!(at_least_one("recast", "new_bits", new_bits));
     let common = crate::search::greatest_common_divisor(old_bits as i128, new_bits as i128) as i64;
     Ok((new_bits / common, old_bits / common))
 }

@@ -10,7 +10,7 @@
 
 use core::cmp::Ordering;
 
-use crate::error::{LayoutError, attempt, fits};
+use crate::error::{LayoutError, at_least_one, attempt, fits};
 use crate::int_tuple::{IntTuple, TupleBuilder};
 use crate::profile::Node;
 
@@ -171,19 +171,19 @@ enum Rounding {
 }
 
 const fn divide(a: &IntTuple, b: &IntTuple, rounding: Rounding) -> Result<IntTuple, LayoutError> {
+    let operation = match rounding {
+        Rounding::Up => "ceil_div",
+        Rounding::Never => "shape_div",
+    };
     let mut i = 0;
     while i < a.leaves() || i < b.leaves() {
-        if i < a.leaves() && a.values[i] < 1 {
-            return Err(LayoutError::InvalidExtent {
-                mode: i,
-                extent: a.values[i],
-            });
+        if i < a.leaves() {
+            let name = if a.depth() == 0 { "a" } else { "a number of a" };
+            attempt!(at_least_one(operation, name, a.values[i]));
         }
-        if i < b.leaves() && b.values[i] < 1 {
-            return Err(LayoutError::InvalidExtent {
-                mode: i,
-                extent: b.values[i],
-            });
+        if i < b.leaves() {
+            let name = if b.depth() == 0 { "b" } else { "a number of b" };
+            attempt!(at_least_one(operation, name, b.values[i]));
         }
         i += 1;
     }

@@ -2,7 +2,7 @@
 
 use crate::coalesce::coalesce;
 use crate::composition::composition;
-use crate::error::{LayoutError, attempt};
+use crate::error::{LayoutError, at_least_one, attempt};
 use crate::int_tuple::IntTuple;
 use crate::inverse::{contiguous, right_inverse};
 use crate::layout::Layout;
@@ -126,9 +126,7 @@ pub const fn max_alignment_swizzled(layout: &Swizzled) -> i64 {
 ///
 /// [`LayoutError::NotDivisible`] where `n` has a factor that the extents lack (CuTe returns fewer coordinates then).
 pub const fn domain_distribute(shape: &IntTuple, n: i64) -> Result<Layout, LayoutError> {
-    if n < 1 {
-        return Err(LayoutError::InvalidExtent { mode: 0, extent: n });
-    }
+    attempt!(at_least_one("domain_distribute", "n", n));
     let domain = attempt!(Layout::compact(*shape));
     let mut modes = Modes::<1>::EMPTY;
     let mut rest = n;

@@ -44,8 +44,6 @@ pub(crate) fn run(args: &EvalArgs) -> ExitCode {
         Some(text) => one(text, args.json),
         None => match lines(args.json) {
             Ok(()) => ExitCode::SUCCESS,
-            // Whoever read the answers has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => CliError::new("io", format!("standard input: {error}")).report(args.json),
         },
     }
@@ -72,14 +70,18 @@ fn one(text: &str, json: bool) -> ExitCode {
     }
 }
 
+/// Answers every line of standard input. The error is of reading; once an answer can't be written, no more lines are read.
 fn lines(json: bool) -> io::Result<()> {
     let mut input = io::stdin().lock();
-    let mut output = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = Vec::new();
     loop {
         line.clear();
-        if input.read_until(b'\n', &mut line)? == 0 {
-            break;
+        // What is answered by then is written in any case.
+        let read = input.read_until(b'\n', &mut line);
+        if !matches!(read, Ok(1..)) {
+            output::written(out.flush());
+            return read.map(|_| ());
         }
         let result = match std::str::from_utf8(&line) {
             Ok(text) => evaluate(text.trim_end_matches(['\n', '\r'])),
@@ -89,21 +91,20 @@ fn lines(json: bool) -> io::Result<()> {
                 Err(EvalError::new("not_utf8", message, (at, line.len())))
             }
         };
-        match (result, json) {
-            (Ok(value), true) => writeln!(output, "{}", to_json(&value))?,
-            (Ok(value), false) => writeln!(output, "{value}")?,
-            (Err(error), true) => writeln!(output, "{}", error_json(&error))?,
+        let answer = match (result, json) {
+            (Ok(value), true) => to_json(&value).to_string(),
+            (Ok(value), false) => value.to_string(),
+            (Err(error), true) => error_json(&error).to_string(),
             (Err(error), false) => {
                 let (start, end) = error.span;
-                writeln!(
-                    output,
-                    "error: {} at {start}..{end}: {}",
-                    error.code, error.message
-                )?;
+                format!("error: {} at {start}..{end}: {}", error.code, error.message)
             }
+        };
+        if let Err(error) = writeln!(out, "{answer}") {
+            output::written(Err(error));
+            return Ok(());
         }
     }
-    output.flush()
 }
 
 fn error_json(error: &EvalError) -> Json {

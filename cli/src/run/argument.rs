@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use super::element::Element;
 use crate::error::CliError;
+use crate::output;
 
 /// Bytes that one buffer may have.
 const MAX_BYTES: u64 = 1 << 33;
@@ -143,7 +144,11 @@ fn buffer(text: &str, start: usize) -> Result<Buffer, CliError> {
                 (text.len() - 1, text.len()),
             ));
         }
-        Some((content, out)) => (content, Some(PathBuf::from(out))),
+        Some((content, out)) => {
+            let out = PathBuf::from(out);
+            output::named(&out)?;
+            (content, Some(out))
+        }
         None => (rest, None),
     };
     if content.is_empty() {
@@ -176,7 +181,7 @@ fn buffer(text: &str, start: usize) -> Result<Buffer, CliError> {
     };
     let Some(fill) = Fill::parse(fill) else {
         let message = format!(
-            "`{fill}` is no way to fill a buffer; it is none, zero, iota, random, random(SEED) or a number"
+            "`{fill}` is no way to fill a buffer; it is none, zero, iota, random, random(SEED) or a number (a file's content is buf:{name}:FILE, without a count)"
         );
         return Err(refuse(
             &message,

@@ -80,14 +80,13 @@ impl Report {
             .is_none_or(|watched| watched.report.is_clean())
     }
 
-    /// Writes the buffers that are to be kept, each whole or not at all.
+    /// Writes the buffers that are to be kept, all of them whole or none.
     pub(super) fn save(&self) -> Result<(), CliError> {
-        for buffer in &self.buffers {
-            if let Some(path) = &buffer.out {
-                output::write_atomically(path, &buffer.content)?;
-            }
-        }
-        Ok(())
+        let kept = self.buffers.iter().filter_map(|buffer| {
+            let path = buffer.out.as_deref()?;
+            Some((path, &buffer.content[..]))
+        });
+        output::write_together(&kept.collect::<Vec<_>>())
     }
 
     pub(super) fn to_json(&self, print: usize) -> Value {

@@ -140,12 +140,9 @@ fn show(args: &ShowArgs) -> Outcome {
     } else {
         layout_scene(args, narrow)?
     };
-    if let Some(path) = &args.svg {
-        write(path, &svg::svg(&scene))?;
-    }
-    if let Some(path) = &args.html {
-        write(path, &html::page(&scene))?;
-    }
+    let svg = args.svg.as_deref().map(|path| (path, svg::svg(&scene)));
+    let html = args.html.as_deref().map(|path| (path, html::page(&scene)));
+    write(svg.iter().chain(&html))?;
     if args.json {
         let mut value = data::to_json(&scene);
         let name = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
@@ -162,9 +159,15 @@ fn show(args: &ShowArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    output::write_atomically(path, text.as_bytes())?;
-    eprintln!("wrote {}", path.display());
+/// Writes all pictures or none.
+fn write<'a>(pictures: impl Iterator<Item = &'a (&'a Path, String)>) -> Result<(), CliError> {
+    let files: Vec<_> = pictures
+        .map(|(path, text)| (*path, text.as_bytes()))
+        .collect();
+    output::write_together(&files)?;
+    for (path, _) in files {
+        eprintln!("wrote {}", path.display());
+    }
     Ok(())
 }
 

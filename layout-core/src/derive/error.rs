@@ -50,7 +50,7 @@ pub enum DeriveError {
         lane: usize,
         /// Its element index.
         index: i64,
-        /// Elements in the tile.
+        /// Elements in the tile; 0 where the tile is not known, and `index` is negative.
         size: i64,
     },
     /// A lane's first byte is no multiple of the access width.
@@ -179,6 +179,10 @@ impl fmt::Display for DeriveError {
                 f,
                 "{access} moves {} bytes a lane, which do not divide a row of {row_bytes} bytes: widen the row or narrow the access",
                 access.bytes()
+            ),
+            Self::OutsideTile { lane, index, .. } if index < 0 => write!(
+                f,
+                "lane {lane} touches element {index}: the elements of the tile are numbered from 0"
             ),
             Self::OutsideTile {
                 lane, index, size, ..

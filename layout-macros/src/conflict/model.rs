@@ -2,7 +2,7 @@
 
 use layout_core::banks::Access;
 use layout_core::derive::{
-    Derivation, DeriveError, Family, Pattern, Tile, derive as search, recount,
+    Derivation, DeriveError, Family, MAX_EXTENT, Pattern, Tile, derive as search, recount,
 };
 use layout_core::{Layout, Swizzled};
 use proc_macro2::Span;
@@ -48,6 +48,15 @@ pub(super) fn derive(options: &Options, place: Span, errors: &mut Errors) -> Opt
         cols,
         elem_bytes,
     };
+    // What is wrong with the tile or its elements is not the fault of an access.
+    if !(1..=MAX_EXTENT).contains(&rows) || !(1..=MAX_EXTENT).contains(&cols) {
+        errors.at(tile_span, DeriveError::BadTile { rows, cols });
+        return None;
+    }
+    if !(1..=16).contains(&elem_bytes) {
+        errors.at(element_span, DeriveError::BadElement { bytes: elem_bytes });
+        return None;
+    }
     let patterns: Vec<Option<Pattern>> = options
         .accesses
         .iter()
@@ -59,10 +68,9 @@ pub(super) fn derive(options: &Options, place: Span, errors: &mut Errors) -> Opt
     let patterns: Vec<Pattern> = patterns.into_iter().flatten().collect();
     match best(tile, &patterns, family?) {
         Err(error) => {
-            let span = match (error.pattern(), &error) {
-                (Some(i), _) => options.accesses.get(i).map_or(place, |access| access.span),
-                (None, DeriveError::BadElement { .. }) => element_span,
-                _ => tile_span,
+            let span = match error.pattern() {
+                Some(i) => options.accesses.get(i).map_or(place, |access| access.span),
+                None => tile_span,
             };
             errors.at(span, error);
             None
@@ -252,9 +260,6 @@ fn named(name: &str, threads: Option<i64>, tile: Tile) -> Result<Pattern, String
             names.join(", ")
         ));
     };
-    if tile.elem_bytes < 1 || tile.rows < 1 || tile.cols < 1 {
-        return Err("a tile of at least one element of at least one byte is needed".to_owned());
-    }
     let bytes = i64::from(access.bytes());
     if bytes % tile.elem_bytes != 0 {
         return Err(format!(

@@ -4,4 +4,8 @@ use tilewright::ConflictFree;
 #[conflict_free(tile = (64, 64), element = 17, read = ldmatrix_x4)]
 struct A;
 
+#[derive(ConflictFree)]
+#[conflict_free(tile = (64, 64), element = 12, read = ldmatrix_x4)]
+struct B;
+
 fn main() {}

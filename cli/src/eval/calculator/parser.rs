@@ -399,10 +399,18 @@ impl<'a> Parser<'a> {
 
 /// `Sw<b,m,s>` from integers of any size.
 pub(crate) fn make_swizzle([b, m, s]: [i64; 3], span: Span) -> Result<Value, EvalError> {
-    // Numbers beyond 99 are all equally wrong; this keeps them from wrapping into range.
-    let field = |n: i64| u32::try_from(n).unwrap_or(99).min(99);
-    let shift = i32::try_from(s).unwrap_or(99).clamp(-99, 99);
-    Swizzle::new(field(b), field(m), shift)
+    let bits = (u32::try_from(b), u32::try_from(m), i32::try_from(s));
+    let (Ok(bits), Ok(kept), Ok(shift)) = bits else {
+        let reason = if b < 0 || m < 0 {
+            "B and M count bits: give at least 0"
+        } else {
+            "uses bits beyond 62: B + M + |S| must be at most 62"
+        };
+        let separator = if b < 0 || m < 0 { ":" } else { "" };
+        let message = format!("Sw<{b},{m},{s}>{separator} {reason}");
+        return Err(EvalError::new("invalid_swizzle", message, span));
+    };
+    Swizzle::new(bits, kept, shift)
         .map(Value::Swizzle)
         .map_err(|error| EvalError::layout(error, span))
 }

@@ -15,8 +15,8 @@
 // A token such as `+` has no content: `Default::default()` says so without importing one type for each operator.
 #![allow(clippy::default_trait_access)]
 
-use proc_macro2::{Literal, TokenStream};
-use quote::{ToTokens, format_ident};
+use proc_macro2::{Literal, Punct, Spacing, TokenStream};
+use quote::{ToTokens, format_ident, quote};
 use syn::{
     BinOp, Expr, ExprBinary, ExprCast, ExprLit, ExprMethodCall, ExprParen, Ident, Item, ItemFn,
     Lit, Type, parse_quote,
@@ -54,13 +54,13 @@ pub fn item(program: &Program) -> Result<ItemFn, IndexError> {
             .collect::<Vec<(Expr, usize)>>(),
     };
     let mut body: Vec<syn::Stmt> = Vec::new();
-    let checks: Vec<Expr> = program
+    let checks: Vec<TokenStream> = program
         .parameters
         .iter()
         .zip(&names)
         .flat_map(|(p, n)| in_range(p, n))
         .collect();
-    if let Some(all) = checks.iter().cloned().reduce(|a, b| parse_quote!(#a && #b)) {
+    if let Some(all) = checks.iter().cloned().reduce(|a, b| quote!(#a && #b)) {
         body.push(parse_quote!(debug_assert!(#all);));
     }
     for (i, n) in names.iter().enumerate() {
@@ -148,22 +148,29 @@ fn identifier(name: &str) -> Result<Ident, IndexError> {
 }
 
 /// What `p` must satisfy beyond its type.
-fn in_range(p: &Parameter, name: &Ident) -> Vec<Expr> {
+fn in_range(p: &Parameter, name: &Ident) -> Vec<TokenStream> {
     let (least, most) = p.ty.range();
-    let literal = |k: i64| constant(k, p.ty);
+    // The checks stand in a macro, whose tokens are printed apart unless they are joint.
+    let literal = |k: i64| match constant(k, p.ty) {
+        Expr::Unary(negative) => {
+            let (sign, number) = (Punct::new('-', Spacing::Joint), negative.expr);
+            quote!(#sign #number)
+        }
+        number => number.into_token_stream(),
+    };
     let mut checks = Vec::new();
     if i128::from(p.lo) > least {
         let lo = literal(p.lo);
-        checks.push(parse_quote!(#name >= #lo));
+        checks.push(quote!(#name >= #lo));
     }
     if i128::from(p.hi) < most && p.hi < i64::MAX {
         let end = i128::from(p.hi) + 1;
         checks.push(if end <= most {
             let end = literal(p.hi + 1);
-            parse_quote!(#name < #end)
+            quote!(#name < #end)
         } else {
             let hi = literal(p.hi);
-            parse_quote!(#name <= #hi)
+            quote!(#name <= #hi)
         });
     }
     checks

@@ -144,8 +144,20 @@ fn named<T: Copy>(
         .min_by_key(|atom| name(atom).split('.').count())
         .map(|atom| **atom)
         .ok_or_else(|| {
-            let message =
-                format!("no such instruction; name its parts in order, such as {example}");
+            let known = |name: &str| abbreviates(&wanted, name);
+            let message = if MMA_ATOMS.iter().any(|atom| known(atom.name)) {
+                format!(
+                    "{wanted} multiplies; {} takes an instruction that copies, such as {example}",
+                    args.name
+                )
+            } else if COPY_ATOMS.iter().any(|atom| known(atom.name)) {
+                format!(
+                    "{wanted} copies, it has no operands A, B and C; {} takes an instruction that multiplies, such as {example}",
+                    args.name
+                )
+            } else {
+                format!("no such instruction; name its parts in order, such as {example}")
+            };
             EvalError::new("unknown_name", message, *span)
         })
 }
