@@ -473,7 +473,13 @@ const REFUSED: &[(&[&str], i32, &str, &str)] = &[
     (&["--alpha", "nan"], 2, "not_finite", "alpha"),
     (&["--beta", "NaN"], 2, "not_finite", "beta"),
     (&["--alpha=-inf"], 2, "not_finite", "alpha"),
-    (&["--beta", "1e300"], 1, "not_finite", "beta"),
+    (&["--beta", "1e300"], 2, "not_finite", "beta"),
+    (
+        &["--dtype", "s8", "--alpha", "1.5"],
+        2,
+        "not_integral",
+        "whole number",
+    ),
     (&["--alpha", "one"], 2, "usage", "one"),
     (&["--ctype", "f16"], 2, "unknown_ctype", "give one of f32"),
     (

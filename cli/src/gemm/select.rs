@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan, PlanError, plans};
+use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan, PlanError, ProblemError, plans};
 use tilewright::codegen::select::{Choice, Findings, Machine, SelectError, Wanted};
 use tilewright::gpu::Gpu;
 use tilewright::host::{self, FindingsError};
@@ -143,12 +143,20 @@ pub(crate) fn newest(gpu: &Gpu) -> Result<Arch, CliError> {
         })
 }
 
-/// A refusal of the selection; a plan that does not exist or computes in another type is bad usage.
+/// A refusal of the selection; a plan that does not exist or computes in another type is bad usage, and so is an α or β that the type
+/// does not have.
 pub(crate) fn refused(e: &SelectError) -> CliError {
-    let usage = matches!(
-        e,
-        SelectError::Plan(PlanError::UnknownPlan { .. } | PlanError::WrongType { .. })
-    );
+    let usage = match e {
+        SelectError::Plan(PlanError::Problem(e)) => matches!(
+            e,
+            ProblemError::NotFinite(_) | ProblemError::NotIntegral { .. }
+        ),
+        SelectError::Plan(e) => matches!(
+            e,
+            PlanError::UnknownPlan { .. } | PlanError::WrongType { .. }
+        ),
+        _ => false,
+    };
     if usage {
         CliError::usage(e.code(), e.to_string())
     } else {
