@@ -568,6 +568,22 @@ fn matrices_of_another_problem_are_refused_by_name() {
     let error = run(&short).expect_err("a byte is missing").to_string();
     assert_eq!(error, "B is 8191 bytes, and the problem takes 8192 bytes");
 
+    // With α = 0 nobody looks at A and B.
+    let scaled_only = Gemm {
+        alpha: 0.0,
+        beta: 1.0,
+        ..problem
+    };
+    let mut empty = right.clone();
+    empty.a.bytes.clear();
+    empty.b.bytes.clear();
+    for checked in [
+        check(&scaled_only, DataType::F16, &empty, &right.c),
+        check_rows(&scaled_only, DataType::F16, &empty, &right.c, 5),
+    ] {
+        assert!(checked.expect("C is right").passed);
+    }
+
     // One product is no batch of three, however good it is.
     let mut batch = problem;
     batch.batch.count = 3;

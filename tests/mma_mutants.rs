@@ -762,12 +762,18 @@ fn other_types() {
     s8.assert_caught(&[
         Mutant {
             what: "the bytes of a word change places",
-            edit: |t| t.replace(&["prmt.b32", "0x6420"], 0, "0x6420", "0x6402"),
+            edit: |t| {
+                t.from("k1_")
+                    .replace(&["prmt.b32", "0x6420"], 0, "0x6420", "0x6402");
+            },
             caught: Numbers,
         },
         Mutant {
             what: "a byte's neighbour is taken for it",
-            edit: |t| t.replace(&["prmt.b32", "0x7531"], 0, "0x7531", "0x6420"),
+            edit: |t| {
+                t.from("k1_")
+                    .replace(&["prmt.b32", "0x7531"], 0, "0x7531", "0x6420");
+            },
             caught: Numbers,
         },
         Mutant {
