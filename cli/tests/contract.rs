@@ -1,27 +1,14 @@
 //! The command's contract, seen from outside: exit codes, one JSON value on standard output, files whole or not at all.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
+use std::path::Path;
+use std::process::Command;
+
+use common::{json, tilewright};
 use serde_json::Value;
 
 const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gpu/src/vector_add.ptx");
-
-fn tilewright(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tilewright"))
-        .args(args)
-        .output()
-        .expect("the command starts")
-}
-
-/// Runs with `--json`: the exit code and the one value on standard output.
-fn json(args: &[&str]) -> (i32, Value) {
-    let output = tilewright(&[args, &["--json"]].concat());
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(text.lines().count(), 1, "{args:?} prints {text}");
-    let code = output.status.code().expect("an exit code, not a signal");
-    (code, serde_json::from_str(&text).expect("one JSON value"))
-}
 
 /// Runs with `--json` and expects an error: the exit code and the error's code.
 fn refused(args: &[&str]) -> (i32, String) {

@@ -1,28 +1,13 @@
 //! `gemm` and `plans` seen from outside: the JSON that the design promises, and one clear error for whatever can't be done.
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
+use common::{json, tilewright};
 use serde_json::Value;
-
-fn tilewright(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tilewright"))
-        .args(args)
-        .output()
-        .expect("the command starts")
-}
-
-/// Runs with `--json`: the exit code and the one value on standard output.
-fn json(args: &[&str]) -> (i32, Value) {
-    let output = tilewright(&[args, &["--json"]].concat());
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!log.contains("panicked"), "{args:?}: {log}");
-    let code = output.status.code().expect("an exit code, not a signal");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(text.lines().count(), 1, "{args:?} prints {text} and {log}");
-    (code, serde_json::from_str(&text).expect("one JSON value"))
-}
 
 /// Small sizes on the emulator, with more arguments.
 fn small(more: &[&str]) -> Vec<String> {

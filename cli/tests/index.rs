@@ -1,7 +1,10 @@
 //! `tilewright index` from outside: code on standard output, one JSON value under `--json`, refusals by name and place.
 
+mod common;
+
 use std::process::{Command, Output};
 
+use common::words;
 use serde_json::Value;
 
 fn index(args: &[&str]) -> Output {
@@ -173,19 +176,6 @@ fn a_range_is_refused_as_it_was_written() {
         assert_eq!(exit, Some(2));
         assert_eq!(value["error"]["code"], "invalid_range");
     }
-}
-
-/// Words of a command line, quotes taken off.
-fn words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (i, part) in line.split('\'').enumerate() {
-        if i % 2 == 1 {
-            words.push(part.to_owned());
-        } else {
-            words.extend(part.split_whitespace().map(str::to_owned));
-        }
-    }
-    words
 }
 
 #[test]

@@ -1,54 +1,14 @@
 //! The commands of `docs/kernels.md` work, and print what the page shows.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
+
+use common::{check_page, tilewright_in};
 
 const PAGE: &str = include_str!("../../docs/kernels.md");
 
-fn tilewright(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tilewright"))
-        .args(arguments)
-        .current_dir(folder)
-        .env_remove("TILEWRIGHT_FINDINGS")
-        .output()
-        .expect("the command starts")
-}
-
-/// The lines that are shown come in this order; a line `…` stands for any number of lines.
-fn shows(command: &str, shown: &str, printed: &str) {
-    let mut printed = printed.lines();
-    for line in shown
-        .lines()
-        .filter(|&line| line != "…" && !line.is_empty())
-    {
-        assert!(
-            printed.any(|p| p == line),
-            "{command} does not print, or not in this order: {line}"
-        );
-    }
-}
-
 #[test]
 fn the_documented_commands_print_what_the_page_shows() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut run = 0;
-    for block in PAGE.split("\n```").skip(1).step_by(2) {
-        let Some(text) = block.strip_prefix("console\n$ ") else {
-            continue;
-        };
-        let (command, shown) = text.split_once('\n').unwrap_or((text, ""));
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let to_file = words.iter().position(|&word| word == ">");
-        let arguments = &words[1..to_file.unwrap_or(words.len())];
-        assert_eq!(words[0], "tilewright");
-        let output = tilewright(folder.path(), arguments);
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command}: {log}");
-        shows(command, shown, &String::from_utf8_lossy(&output.stdout));
-        run += 1;
-    }
-    assert_eq!(run, 4, "commands on the page");
-    assert!(folder.path().join("kernel.ptx").is_file());
+    check_page(PAGE, &[], 4);
 }
 
 /// Those of the experiment loop that need neither a GPU nor an assembler; the two of C's section write what the program launches.
@@ -63,7 +23,7 @@ fn the_other_commands_work() {
         if arguments[0] == "bench" {
             continue;
         }
-        let output = tilewright(folder.path(), &arguments);
+        let output = tilewright_in(folder.path(), &arguments);
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command}: {log}");
         run += 1;
@@ -97,7 +57,7 @@ fn refusals_have_the_codes_of_the_page() {
     ] {
         assert!(PAGE.contains(&format!("`{code}`")), "{code}");
         let more: Vec<&str> = more.split_whitespace().collect();
-        let output = tilewright(folder.path(), &[&f16[..], &more, &["--json"]].concat());
+        let output = tilewright_in(folder.path(), &[&f16[..], &more, &["--json"]].concat());
         let printed = String::from_utf8_lossy(&output.stdout);
         let value: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
         assert_eq!(value["error"]["code"], code, "{more:?}: {printed}");

@@ -1,8 +1,11 @@
 //! `tune`, `plans --for` and `--findings` seen from outside: what is chosen and why, and one clear error for a file that can't be right.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::one_json;
 use serde_json::{Value, json};
 
 fn tilewright(args: &[&str], findings: Option<&Path>) -> Output {
@@ -14,15 +17,9 @@ fn tilewright(args: &[&str], findings: Option<&Path>) -> Output {
     command.output().expect("the command starts")
 }
 
-/// Runs with `--json`: the exit code and the one value on standard output.
+/// Runs with `--json`.
 fn json_with(args: &[&str], findings: Option<&Path>) -> (i32, Value) {
-    let output = tilewright(&[args, &["--json"]].concat(), findings);
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!log.contains("panicked"), "{args:?}: {log}");
-    let code = output.status.code().expect("an exit code, not a signal");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(text.lines().count(), 1, "{args:?} prints {text} and {log}");
-    (code, serde_json::from_str(&text).expect("one JSON value"))
+    one_json(tilewright(&[args, &["--json"]].concat(), findings), args)
 }
 
 fn json_of(args: &[&str]) -> (i32, Value) {

@@ -1,5 +1,7 @@
 //! `show`, seen from outside: the data against brute force, the structure of the pictures, the terminal, errors, files.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod data;
 mod errors;
 mod pictures;
@@ -8,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use common::one_json;
 use serde_json::Value;
 
 fn show_in(folder: &Path, args: &[&str]) -> Output {
@@ -34,11 +37,7 @@ fn text_of(args: &[&str]) -> String {
 }
 
 fn json(args: &[&str]) -> (i32, Value) {
-    let output = show(&[args, &["--json"]].concat());
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(text.lines().count(), 1, "{args:?} prints {text}");
-    let code = output.status.code().expect("an exit code, not a signal");
-    (code, serde_json::from_str(&text).expect("one JSON value"))
+    one_json(show(&[args, &["--json"]].concat()), args)
 }
 
 /// The file that `--svg` or `--html` writes.
