@@ -1,7 +1,7 @@
 //! Tilewright: a typed layout algebra for GPU tiles.
 //!
-//! A [`Layout`] maps coordinates to memory, a [`Swizzle`] permutes it, and layouts compose exactly. From them come proofs (bijections, coverage, bank
-//! conflicts), index functions, and whole GEMM kernels as PTX text.
+//! A [`Layout`] maps coordinates to memory, a [`Swizzle`] permutes it, and layouts compose exactly. From them come proofs (bijections,
+//! coverage, bank conflicts), index functions, and whole GEMM kernels as PTX text.
 //!
 //! ```
 //! use tilewright::{Layout, layout};

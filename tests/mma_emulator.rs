@@ -1,8 +1,8 @@
 //! The `mma.sync` plans on the emulator, with every check of the sanitizer on: 500 random problems for each type, and what BLAS promises
 //! at the edges.
 //!
-//! Each problem takes the next plan of its type that has a kernel for it, adapted to it: numbers within what rounding explains, nothing touched in the gaps, no
-//! finding, and the wavefronts that were proven at every shared access that was executed.
+//! Each problem takes the next plan of its type that has a kernel for it, adapted to it: numbers within what rounding explains, nothing
+//! touched in the gaps, no finding, and the wavefronts that were proven at every shared access that was executed.
 
 mod common;
 

@@ -18,7 +18,8 @@ fn stages(kernel: &Emitted) -> u64 {
     number.expect("a number").expect("a number")
 }
 
-/// How often each instruction of the loop without branches was executed, by all warps together: all alike, and at least `turns` times by each warp.
+/// How often each instruction of the loop without branches was executed, by all warps together: all alike, and at least `turns` times by
+/// each warp.
 fn assert_steady(what: &str, kernel: &Emitted, run: &EmulatedRun, warps: u64, turns: u64) {
     let lines = || kernel.ptx.lines().zip(1u32..);
     let is_label = |line: &str| line.starts_with("k0_") && !line.ends_with("_end:");

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Addresses are byte offsets, -1 for an inactive lane; lanes that have no column are inactive. Rows are read, counted and written one at
-//! a time, so that a file of any length (or a pipe) works; under `--json` they are kept until all are counted. Columns that are not ours are kept.
+//! a time, so that a file of any length (or a pipe) works; under `--json` they are kept until all are counted. Columns that are not ours
+//! are kept.
 //!
 //! The register models read register numbers in `lane0..lane2` for op `ffma`. A column `reuse` with flags such as `010` (slots a, b, c)
 //! feeds the operand reuse cache of the next row; wavefronts are then cycles.

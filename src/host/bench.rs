@@ -1,7 +1,8 @@
 //! Our kernels against cuBLAS, in one run on one GPU.
 //!
 //! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns, a few repeats
-//! each. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is checked on rows drawn from the whole matrix.
+//! each. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is checked on rows drawn from the
+//! whole matrix.
 
 use layout_codegen::plan::{DataType, Element, Emitted, Epilogue, Gemm, Plan, Trans};
 use tilewright_gpu::cublas::{

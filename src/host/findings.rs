@@ -7,8 +7,8 @@
 //!    "candidates": [{"plan": "mma-f16-128x256x64", "split": 1, "pack": false, "ms": 0.2834}]}]}
 //! ```
 //!
-//! A file is read whole or refused with one error. Nothing is skipped: a plan that does not exist, a key that is unknown or given twice, a time that
-//! is not a positive number each refuse the file, because a file that means something else than its reader thinks makes products
+//! A file is read whole or refused with one error. Nothing is skipped: a plan that does not exist, a key that is unknown or given twice, a
+//! time that is not a positive number each refuse the file, because a file that means something else than its reader thinks makes products
 //! slow without a word. The format is described in `docs/tuning.md`.
 
 mod error;

@@ -131,8 +131,8 @@ pub(crate) fn result_fits(
 }
 
 impl Inputs {
-    /// Whether the operands are those of a problem: element types, rows, columns, leading dimensions and batch. With α = 0 nobody reads A and B,
-    /// and they can be anything.
+    /// Whether the operands are those of a problem: element types, rows, columns, leading dimensions and batch. With α = 0 nobody reads A
+    /// and B, and they can be anything.
     ///
     /// # Errors
     ///

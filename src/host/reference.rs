@@ -107,7 +107,8 @@ const PRODUCTS_AT_ONCE: u64 = 4;
 /// Each step's error comes on top of a value that is already off by the steps before: they compound, `(1+e₁)(1+e₂)−1`.
 /// What is subnormal, in f16 sums or in C, rounds to half its spacing instead, which [`check`] takes off the difference first.
 ///
-/// A number that C's type has no room for is infinite in C: that is right where the exact one, give or take what rounding explains, is rounded to infinity.
+/// A number that C's type has no room for is infinite in C: that is right where the exact one, give or take what rounding explains, is
+/// rounded to infinity.
 ///
 /// Integers are exact modulo 2³²: sums, products with α and β and their sum wrap, as the instructions do.
 pub fn tolerance(problem: &Gemm, data_type: DataType) -> f64 {

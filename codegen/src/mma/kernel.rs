@@ -394,8 +394,9 @@ struct Extent {
 }
 
 impl Extent {
-    /// Where the tile is computed, and the two reasons why all of it can be read there: it is whole where it is, or it was moved. The last tile is moved back until it ends with C, so that its
-    /// copies need no predicates; what another block owns is not stored. Where that is not possible it stays.
+    /// Where the tile is computed, and the two reasons why all of it can be read there: it is whole where it is, or it was moved. The last
+    /// tile is moved back until it ends with C, so that its copies need no predicates; what another block owns is not stored. Where that is
+    /// not possible it stays.
     ///
     /// `end` is added to the variables' names: the end of the kernel computes them once more, so that they are not kept for it.
     fn moved_back(&self, k: &mut Kernel, end: &str) -> (Expr, [Reg; 2]) {

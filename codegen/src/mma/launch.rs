@@ -39,18 +39,10 @@ impl Workspace {
         let at = self.0;
         let elements = counts.map(u128::from).iter().product::<u128>();
         let end = u128::from(at) + elements.saturating_mul(bytes.into());
-        match u64::try_from(end) {
-            Ok(end) if end <= WORKSPACE_LIMIT => {
-                self.0 = end.next_multiple_of(WORKSPACE_ALIGNMENT);
-                Ok(at)
-            }
-            beyond => Err(ProblemError::TooLarge {
-                name: "the workspace",
-                value: beyond.unwrap_or(u64::MAX),
-                limit: WORKSPACE_LIMIT,
-                reason: Limit::Address,
-            }),
-        }
+        let end = u64::try_from(end).unwrap_or(u64::MAX);
+        Limit::Address.at_most("the workspace", end, WORKSPACE_LIMIT)?;
+        self.0 = end.next_multiple_of(WORKSPACE_ALIGNMENT);
+        Ok(at)
     }
 }
 
@@ -82,7 +74,7 @@ impl MmaPlan {
         sums <= MOST_FOR_NARROW && !(widened && bytes == 1 && self.depth > 32)
     }
 
-    /// The listed plans for these products that have.
+    /// The listed plans for these products that have registers for copies of `bytes` bytes.
     fn with_registers_for(&self, bytes: i64) -> Vec<String> {
         let rivals = PLANS.iter().filter(|plan| {
             plan.data_type == self.data_type
@@ -258,68 +250,53 @@ impl MmaPlan {
         Ok(())
     }
 
+    /// Blocks along x, y and z, as far as grids have room, that of the kernel which adds partial sums too.
+    fn grid(&self, problem: &Gemm, parts: u64) -> Result<[u64; 3], ProblemError> {
+        let (rows, columns) = (self.tile.0 as u64, self.tile.1 as u64);
+        let (m, n) = (problem.m.div_ceil(rows), problem.n.div_ceil(columns));
+        let at_most = |name, value, limit| Limit::Grid.at_most(name, value, limit);
+        at_most("n", problem.n, GRID_YZ * columns)?;
+        let group = GROUP.min(m);
+        Ok(match self.variant.depth {
+            Depth::Groups => {
+                at_most("m", problem.m, GRID_YZ * GROUP * rows)?;
+                [group, n, m.div_ceil(group)]
+            }
+            Depth::Batch => {
+                at_most("batch", problem.batch.count, GRID_YZ)?;
+                [m, n, problem.batch.count]
+            }
+            Depth::Split(_) => {
+                at_most("split", parts, GRID_YZ)?;
+                let columns = reduce::columns_of_a_block(self);
+                at_most("n", problem.n, GRID_YZ * columns)?;
+                [m, n, parts]
+            }
+        })
+    }
+
     /// How the problem is launched.
     pub(super) fn launched(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         self.serves(problem)?;
         if problem.m == 0 || problem.n == 0 || problem.batch.count == 0 {
             return Ok(None);
         }
-        let (m, n) = (
-            problem.m.div_ceil(self.tile.0 as u64),
-            problem.n.div_ceil(self.tile.1 as u64),
-        );
-        let too_large = |name, value, limit| {
-            Err(ProblemError::TooLarge {
-                name,
-                value,
-                limit,
-                reason: Limit::Grid,
-            })
-        };
-        if n > GRID_YZ {
-            too_large("n", problem.n, GRID_YZ * self.tile.1 as u64)?;
-        }
-        if problem.batch.count > GRID_YZ {
-            too_large("batch", problem.batch.count, GRID_YZ)?;
-        }
-        let names = ["the stride of A", "the stride of B", "the stride of C"];
-        for (name, stride) in names.into_iter().zip(problem.batch.strides) {
-            if self.variant.depth == Depth::Batch && stride > u64::from(u32::MAX) {
-                let (limit, reason) = (u32::MAX.into(), Limit::Counter);
-                Err(ProblemError::TooLarge {
-                    name,
-                    value: stride,
-                    limit,
-                    reason,
-                })?;
+        if self.variant.depth == Depth::Batch {
+            let names = ["the stride of A", "the stride of B", "the stride of C"];
+            for (name, stride) in names.into_iter().zip(problem.batch.strides) {
+                Limit::Counter.at_most(name, stride, u32::MAX.into())?;
             }
-        }
-        let group = GROUP.min(m);
-        if self.variant.depth == Depth::Groups && m.div_ceil(group) > GRID_YZ {
-            too_large("m", problem.m, GRID_YZ * GROUP * self.tile.0 as u64)?;
         }
         let split = match self.variant.depth {
             Depth::Split(parts) => self.split(problem.k, parts),
             _ => self.split(problem.k, 1),
         };
-        if split.parts > GRID_YZ {
-            too_large("split", split.parts, GRID_YZ)?;
-        }
-        let grid = match self.variant.depth {
-            Depth::Groups => [group, n, m.div_ceil(group)],
-            Depth::Batch => [m, n, problem.batch.count],
-            Depth::Split(_) => [m, n, split.parts],
-        };
-
+        let grid = self.grid(problem, split.parts)?;
         let mut workspace = Workspace::default();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         // Without products nothing is read, and there is nothing to pack.
         let packed = pack::launches(self, problem, &mut workspace)?;
         let partial = if self.partial() {
-            let columns = reduce::columns_of_a_block(self);
-            if problem.n.div_ceil(columns) > GRID_YZ {
-                too_large("n", problem.n, GRID_YZ * columns)?;
-            }
             let pitch = reduce::pitch(self, problem.n);
             let sums = [split.parts, problem.m, pitch];
             let at = workspace.place(sums, self.data_type.scalar().bytes())?;

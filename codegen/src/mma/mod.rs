@@ -1,8 +1,8 @@
 //! The portable tensor-core family: `mma.sync`, `ldmatrix`, `cp.async`.
 //!
 //! A plan is a type, a tile, a grid of warps and a number of stages, and a [`Variant`] for what a problem asks of it; everything else
-//! follows. The shared layouts are derived from the
-//! accesses ([`operand`]), the fragments come from the atom of the type, and the kernel strings them together:
+//! follows. The shared layouts are derived from the accesses ([`operand`]), the fragments come from the atom of the type, and the kernel
+//! strings them together:
 //!
 //! ```text
 //! cp.async: global -> stage s+stages-1     (as wide as the rows are aligned, zeros outside)

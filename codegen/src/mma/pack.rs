@@ -2,7 +2,8 @@
 //!
 //! An odd leading dimension allows no copy wider than an element, and a product reads each element as often as there are tiles across.
 //! This kernel reads it once, in pieces as wide as the rows allow, and writes words: neighbouring lanes take neighbouring words, so that
-//! both sides are coalesced. Between the end of a row and its pitch there are zeros. What a product saves by 16-byte copies is far more, from a few tiles on.
+//! both sides are coalesced. Between the end of a row and its pitch there are zeros. What a product saves by 16-byte copies is far more,
+//! from a few tiles on.
 //!
 //! ```text
 //! block (row, c)    words c·1024 + lane + 256·j of a row, j = 0..4
@@ -15,9 +16,7 @@ use super::launch::{LINE, Workspace};
 use super::{LIMIT, MmaPlan};
 use crate::index::Expr;
 use crate::index::layout::{combined_index, index};
-use crate::plan::{
-    Argument, ArgumentValue, Gemm, Launch, Limit, Operands, PlanError, ProblemError, Trans,
-};
+use crate::plan::{Argument, ArgumentValue, Gemm, Launch, Limit, Operands, PlanError, Trans};
 use crate::ptx::{Class, Kernel, ParamKind, Pred, Reg, Space};
 
 /// Threads of a block.
@@ -70,24 +69,19 @@ pub(super) fn launches(
     let bytes = u64::from(plan.data_type.bytes());
     let mut one = |i: usize, (rows, cols): (u64, u64), ld: u64, from: ArgumentValue| {
         if plan.variant.pack[i].is_none() {
-            return Ok(None);
+            return Ok::<_, PlanError>(None);
         }
         let pitch = cols.next_multiple_of(LINE / bytes);
         let at = workspace.place([rows, pitch, 1], plan.data_type.bytes())?;
         let words = (pitch * bytes).div_ceil(4);
         let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
-        if along > 65_535 {
-            return Err(PlanError::from(ProblemError::TooLarge {
-                name: if i == 0 {
-                    "a row of A that is packed"
-                } else {
-                    "a row of B that is packed"
-                },
-                value: cols,
-                limit: 65_535 * (THREADS * WORDS) as u64 * 4 / bytes,
-                reason: Limit::Grid,
-            }));
-        }
+        let name = if i == 0 {
+            "a row of A that is packed"
+        } else {
+            "a row of B that is packed"
+        };
+        let limit = 65_535 * (THREADS * WORDS) as u64 * 4 / bytes;
+        Limit::Grid.at_most(name, cols, limit)?;
         let values = [
             from,
             ArgumentValue::Workspace(at),

@@ -167,8 +167,8 @@ pub(super) fn prove_fragment(
     })
 }
 
-/// What `ldmatrix.trans` and `prmt` put into the registers is what the atom multiplies, up to the order of the side that C has as well: byte by byte,
-/// from the definitions of the two instructions (PTX ISA, `ldmatrix` and `prmt`).
+/// What `ldmatrix.trans` and `prmt` put into the registers is what the atom multiplies, up to the order of the side that C has as well:
+/// byte by byte, from the definitions of the two instructions (PTX ISA, `ldmatrix` and `prmt`).
 fn prove_pairs(
     name: &str,
     atom: &MmaAtom,

@@ -212,6 +212,26 @@ pub enum Limit {
     Address,
 }
 
+impl Limit {
+    /// That `value` is at most `limit`, for this reason.
+    pub(crate) fn at_most(
+        self,
+        name: &'static str,
+        value: u64,
+        limit: u64,
+    ) -> Result<(), ProblemError> {
+        if value <= limit {
+            return Ok(());
+        }
+        Err(ProblemError::TooLarge {
+            name,
+            value,
+            limit,
+            reason: self,
+        })
+    }
+}
+
 impl ProblemError {
     /// A stable name of this error.
     pub fn code(&self) -> &'static str {
@@ -381,14 +401,7 @@ impl Gemm {
             ("ldc", self.ldc),
         ];
         for (name, value) in sizes {
-            if value > limit {
-                return Err(ProblemError::TooLarge {
-                    name,
-                    value,
-                    limit,
-                    reason: Limit::Counter,
-                });
-            }
+            Limit::Counter.at_most(name, value, limit)?;
         }
         for (name, value, row) in [
             ("lda", self.lda, self.stored_a().1),

@@ -4,9 +4,10 @@
 //! β, on the values, or on leading dimensions beyond the alignment that they leave. These make a [`ProblemClass`]. [`Findings`] holds for
 //! each device and class the times of all plans that were tried, the fastest first.
 //!
-//! A new problem takes the fastest plan of its own class. If its class was not measured, the nearest one speaks for it: one of the same device, type,
-//! transposes and widths whose sizes (m, n, k and batch) are each within a factor of [`NEAR`] of its own, at the least distance, which is
-//! the sum of the logarithms of these factors. Beyond that the number of waves can be a quite different one, and the model knows better.
+//! A new problem takes the fastest plan of its own class. If its class was not measured, the nearest one speaks for it: one of the same
+//! device, type, transposes and widths whose sizes (m, n, k and batch) are each within a factor of [`NEAR`] of its own, at the least
+//! distance, which is the sum of the logarithms of these factors. Beyond that the number of waves can be a quite different one, and the
+//! model knows better.
 //!
 //! For example, with 4096×4096×4096 and 2048×2048×2048 measured, 4000×4096×4096 takes what was found for the first, and 3000×3000×3000 what
 //! the model says: 4096 / 3000 = 1.37.

@@ -99,8 +99,8 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// What was read as it is multiplied: neighbouring bytes of [`pairs`] each in registers of its own. Only now, not where it was read, so that a warp
-    /// does not wait for what it needs in the next step.
+    /// What was read as it is multiplied: neighbouring bytes of [`pairs`] each in registers of its own. Only now, not where it was read, so
+    /// that a warp does not wait for what it needs in the next step.
     fn put_apart(&mut self, i: usize, read: &[Vec<Reg>]) -> Vec<Vec<Reg>> {
         let (o, is_a) = (self.sides[i].maps, self.sides[i].is_a);
         if o.read != Read::LdmatrixPairs {
@@ -198,9 +198,9 @@ impl Gemm<'_> {
 }
 
 /// 1 + 2⁻¹¹. The tensor cores cut a tf32 factor off after 10 bits of mantissa; multiplied by this first, what they cut off leaves a
-/// relative error of at most 2⁻¹¹ either way, the unit roundoff of tf32: for x in [1, 2), x·(1 + 2⁻¹¹) cut off to a multiple of 2⁻¹⁰
-/// lies between x − (2⁻¹⁰ − x·2⁻¹¹) and x + x·2⁻¹¹. NaN and infinity stay, as they would not under an integer addition, and
-/// `cvt.rna.tf32` runs at a quarter of the rate (measured on H200: 0.34 of cuBLAS with it).
+/// relative error of at most 2⁻¹¹ either way, the unit roundoff of tf32: for x in [1, 2), x·(1 + 2⁻¹¹) cut off to a multiple of 2⁻¹⁰ lies
+/// between x − (2⁻¹⁰ − x·2⁻¹¹) and x + x·2⁻¹¹. NaN and infinity stay, as they would not under an integer addition, and `cvt.rna.tf32` runs
+/// at a quarter of the rate (measured on H200: 0.34 of cuBLAS with it).
 const ROUND_TF32: &str = "0f3F801000";
 
 /// Side and k of `map`, whose values are `side + S·k`.
