@@ -136,7 +136,7 @@ fn parse_access(text: &str) -> Result<Pattern, CliError> {
         CliError::usage(error.code(), error.message().as_str())
             .at((error.span.0 + offset, error.span.1 + offset), text)
     })?;
-    Pattern::from_swizzled(access, &layout).map_err(|error| {
+    Pattern::new(access, &layout).map_err(|error| {
         CliError::new(error.code(), without_number(&error)).at((offset, text.len()), text)
     })
 }

@@ -4,61 +4,69 @@
 //! the constant value 1 and the others are named: `(8,64):(2*ld,1)` is `1·((8,64):(0,1)) + ld·((8,64):(2,0))`. A stride is
 //! written as a sum of terms, `2*ld+1`.
 //!
-//! Composition with a static layout on the right distributes over the terms. It uses the digit rule with strides in `Z^K`
-//! (see `modes.rs`), so that what it returns is right for *every* value of the names; a composition that exists only for
-//! some values is refused.
+//! Operations distribute over the terms, so what they return is right for *every* value of the names. A composition that
+//! exists only for some values is refused.
 //!
 //! ```
 //! use layout_core::{Affine, Layout};
 //! let tile = Affine::parse("(8,64):(ld,1)").unwrap();
-//! let part = tile.composition(&Layout::parse("(4,2):(2,16)").unwrap()).unwrap();
+//! let part = tile.compose(&Layout::parse("(4,2):(2,16)").unwrap()).unwrap();
 //! assert_eq!(part.to_string(), "(4,2):(2*ld,2)");
 //! assert_eq!(part.bind(&[100]).unwrap().to_string(), "(4,2):(200,2)");
 //! ```
 
-use core::fmt;
 use core::str::FromStr;
 
+use crate::basis::{Basis, Names};
 use crate::dynamic::IndexInt;
-use crate::error::{LayoutError, attempt, fits};
-use crate::int_tuple::{IntTuple, write_tuple};
+use crate::error::{LayoutError, attempt};
+use crate::form::{LinearForm, TERMS, bound};
+use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
-use crate::modes::{Composite, Modes};
-use crate::parameter::{MAX_PARAMETERS, Parameter};
+use crate::parameter::Parameter;
 use crate::parse::{ParseError, ParseErrorKind, Scanner};
-use crate::profile::{MAX_MODES, Profile, ProfileBuilder};
+use crate::profile::{MAX_MODES, ProfileBuilder};
+use crate::strided::Strided;
+use crate::swizzled::Swizzled;
 
-const TERMS: usize = MAX_PARAMETERS + 1;
+/// A layout whose strides are integer combinations of 1 and up to [`MAX_PARAMETERS`](crate::MAX_PARAMETERS) names.
+///
+/// ```
+/// use layout_core::Affine;
+/// let matrix = Affine::parse("(128,64):(ld,1)").unwrap();
+/// assert_eq!(matrix.parameter(0).unwrap().as_str(), "ld");
+/// ```
+pub type Affine = Strided<TERMS>;
 
-/// A layout whose strides are integer combinations of 1 and up to [`MAX_PARAMETERS`] named values.
-#[derive(Clone, Copy)]
-pub struct Affine {
-    profile: Profile,
-    modes: Modes<TERMS>,
-    names: [Parameter; MAX_PARAMETERS],
-    parameters: usize,
-}
-
-impl Affine {
+impl Strided<TERMS> {
     /// The static layout.
+    ///
+    /// ```
+    /// use layout_core::{Affine, Layout};
+    /// let layout = Layout::parse("(4,8):(8,1)").unwrap();
+    /// assert_eq!(Affine::constant(&layout).as_static(), Some(layout));
+    /// ```
     pub const fn constant(layout: &Layout) -> Self {
-        let mut modes = Modes::EMPTY;
+        let mut stride = [[0; TERMS]; MAX_MODES];
         let mut i = 0;
         while i < layout.leaves() {
-            let mut stride = [0; TERMS];
-            stride[0] = layout.stride[i];
-            modes.push(layout.shape[i], stride);
+            stride[i][0] = layout.stride[i][0];
             i += 1;
         }
         Self {
             profile: layout.profile,
-            modes,
-            names: [Parameter::EMPTY; MAX_PARAMETERS],
-            parameters: 0,
+            shape: layout.shape,
+            stride,
+            basis: Basis::Names(Names::NONE),
         }
     }
 
     /// Reads `(8,64):(2*ld,1)`. Each stride is an integer, a name, or a sum of `integer*name`, names and integers.
+    ///
+    /// ```
+    /// use layout_core::Affine;
+    /// assert_eq!(Affine::parse("(8,4):(1+ld*2,-ld)").unwrap().to_string(), "(8,4):(2*ld+1,-ld)");
+    /// ```
     ///
     /// # Errors
     ///
@@ -76,182 +84,168 @@ impl Affine {
     }
 
     /// How many names there are.
+    ///
+    /// ```
+    /// use layout_core::Affine;
+    /// assert_eq!(Affine::parse("(8,64):(ld,1)").unwrap().parameters(), 1);
+    /// ```
     pub const fn parameters(&self) -> usize {
-        self.parameters
+        self.basis.names().len
     }
 
     /// Name `p`, in order of first use.
+    ///
+    /// ```
+    /// use layout_core::Affine;
+    /// assert_eq!(Affine::parse("(8,64):(ld,1)").unwrap().parameter(0).unwrap().as_str(), "ld");
+    /// ```
     ///
     /// # Errors
     ///
     /// `p` at or beyond [`parameters`](Self::parameters).
     pub const fn parameter(&self, p: usize) -> Result<Parameter, LayoutError> {
-        if p < self.parameters {
-            Ok(self.names[p])
+        let names = self.basis.names();
+        if p < names.len {
+            Ok(names.name[p])
         } else {
-            Err(LayoutError::ModeOutOfRange {
-                mode: p,
-                rank: self.parameters,
+            Err(LayoutError::OutOfRange {
+                what: "stride name",
+                index: p,
+                count: names.len,
             })
         }
     }
 
-    /// The extents.
-    pub const fn shape(&self) -> IntTuple {
-        let mut values = [0; MAX_MODES];
-        let mut i = 0;
-        while i < self.modes.len {
-            values[i] = self.modes.extent[i];
-            i += 1;
-        }
-        IntTuple {
-            profile: self.profile,
-            values,
-        }
-    }
-
-    /// Number of coordinates.
-    pub const fn size(&self) -> i64 {
-        let mut size = 1;
-        let mut i = 0;
-        while i < self.modes.len {
-            size *= self.modes.extent[i];
-            i += 1;
-        }
-        size
-    }
-
-    /// Number of top-level modes.
-    pub const fn rank(&self) -> usize {
-        self.profile.rank(self.profile.root())
-    }
-
     /// The layout that the constant is multiplied with: the strides without the named terms.
     ///
-    /// # Errors
-    ///
-    /// Offsets that do not fit.
-    pub const fn constant_term(&self) -> Result<Layout, LayoutError> {
+    /// ```
+    /// use layout_core::Affine;
+    /// let layout = Affine::parse("(8,64):(2*ld+3,1)").unwrap();
+    /// assert_eq!(layout.constant_term().to_string(), "(8,64):(3,1)");
+    /// ```
+    pub const fn constant_term(&self) -> Layout {
         self.term(0)
     }
 
     /// The layout that the value of name `p` is multiplied with.
     ///
+    /// ```
+    /// use layout_core::Affine;
+    /// let layout = Affine::parse("(8,64):(2*ld+3,1)").unwrap();
+    /// assert_eq!(layout.named_term(0).unwrap().to_string(), "(8,64):(2,0)");
+    /// ```
+    ///
     /// # Errors
     ///
-    /// `p` at or beyond [`parameters`](Self::parameters); offsets that do not fit.
+    /// `p` at or beyond [`parameters`](Self::parameters).
     pub const fn named_term(&self, p: usize) -> Result<Layout, LayoutError> {
-        if p < self.parameters {
-            self.term(p + 1)
-        } else {
-            Err(LayoutError::ModeOutOfRange {
-                mode: p,
-                rank: self.parameters,
-            })
-        }
+        let _ = attempt!(self.parameter(p));
+        Ok(self.term(p + 1))
     }
 
-    const fn term(&self, k: usize) -> Result<Layout, LayoutError> {
-        let mut stride = [0; MAX_MODES];
+    const fn term(&self, k: usize) -> Layout {
+        let mut stride = [[0]; MAX_MODES];
         let mut i = 0;
-        while i < self.modes.len {
-            stride[i] = self.modes.stride[i][k];
+        while i < self.leaves() {
+            stride[i] = [self.stride[i][k]];
             i += 1;
         }
+        // Fits, as checked for each component when the layout was made.
         Layout {
             profile: self.profile,
-            shape: self.shape().values,
+            shape: self.shape,
             stride,
+            basis: Basis::Integers,
         }
-        .checked()
     }
 
     /// The static layout for given values of the names, in order of first use. Values beyond the names are not looked at.
     ///
+    /// ```
+    /// use layout_core::Affine;
+    /// let layout = Affine::parse("(8,64):(2*ld,1)").unwrap();
+    /// assert_eq!(layout.bind(&[50]).unwrap().to_string(), "(8,64):(100,1)");
+    /// ```
+    ///
     /// # Errors
     ///
-    /// [`LayoutError::UnboundParameter`] for a missing value; strides or offsets that do not fit.
+    /// [`LayoutError::UnboundName`] for a missing value; strides or offsets that do not fit.
     pub const fn bind(&self, values: &[i64]) -> Result<Layout, LayoutError> {
-        if values.len() < self.parameters {
-            return Err(LayoutError::UnboundParameter {
-                parameter: values.len(),
-            });
-        }
-        let mut stride = [0; MAX_MODES];
+        let names = self.basis.names();
+        let mut stride = [[0]; MAX_MODES];
         let mut i = 0;
-        while i < self.modes.len {
-            let mut sum = self.modes.stride[i][0];
-            let mut p = 0;
-            while p < self.parameters {
-                let term = self.modes.stride[i][p + 1].checked_mul(values[p]);
-                sum = attempt!(fits(
-                    sum.checked_add(attempt!(fits(term, "a stride"))),
-                    "a stride"
-                ));
-                p += 1;
-            }
-            stride[i] = sum;
+        while i < self.leaves() {
+            stride[i] = [attempt!(bound(&names, &self.stride[i], values, "a stride"))];
             i += 1;
         }
-        Layout {
-            profile: self.profile,
-            shape: self.shape().values,
-            stride,
-        }
-        .checked()
+        Layout::from_parts(self.shape(), stride)
     }
 
     /// The layout, if no stride has a name in it.
+    ///
+    /// ```
+    /// use layout_core::Affine;
+    /// assert!(Affine::parse("(8,64):(64,1)").unwrap().as_static().is_some());
+    /// assert!(Affine::parse("(8,64):(ld,1)").unwrap().as_static().is_none());
+    /// ```
     pub const fn as_static(&self) -> Option<Layout> {
-        let mut i = 0;
-        while i < self.modes.len {
-            let mut k = 1;
-            while k < TERMS {
-                if self.modes.stride[i][k] != 0 {
-                    return None;
-                }
-                k += 1;
-            }
-            i += 1;
-        }
-        match self.term(0) {
-            Ok(layout) => Some(layout),
-            Err(_) => None,
-        }
+        self.integers()
     }
 
-    /// The offset at linear coordinate `i` for given values of the names.
+    /// The offset at linear coordinate `i`, as a sum with names; the last leaf never wraps.
+    ///
+    /// ```
+    /// use layout_core::Affine;
+    /// let layout = Affine::parse("(8,64):(ld,1)").unwrap();
+    /// assert_eq!(layout.checked_index(10).unwrap().to_string(), "2*ld+1");
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`bind`](Self::bind), and overflow far outside the domain.
-    pub const fn checked_index(&self, i: i64, values: &[i64]) -> Result<i64, LayoutError> {
-        attempt!(self.bind(values)).checked_index(i)
+    /// Overflow far outside the domain.
+    pub const fn checked_index(&self, i: i64) -> Result<LinearForm, LayoutError> {
+        Ok(self.form(attempt!(self.checked_node_index(self.root(), i))))
+    }
+
+    /// The offset at a coordinate, natural, linear or anything between; see [`Layout::at_coord`].
+    ///
+    /// ```
+    /// use layout_core::{Affine, IntTuple};
+    /// let layout = Affine::parse("(8,64):(2*ld,1)").unwrap();
+    /// let offset = layout.at_coord(&IntTuple::flat(&[3, 4]).unwrap()).unwrap();
+    /// assert_eq!(offset.to_string(), "6*ld+4");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::at_coord`].
+    pub const fn at_coord(&self, coordinate: &IntTuple) -> Result<LinearForm, LayoutError> {
+        Ok(self.form(attempt!(self.vector_at(coordinate))))
     }
 
     /// The offset at linear coordinate `i`, in any arithmetic (see [`IndexInt`]): `values` are the names' values in order of
     /// first use.
     ///
+    /// ```
+    /// use layout_core::Affine;
+    /// let layout = Affine::parse("(8,64):(ld,1)").unwrap();
+    /// assert_eq!(layout.index_with(&10u64, &[100]), Ok(201));
+    /// ```
+    ///
     /// # Errors
     ///
-    /// [`LayoutError::UnboundParameter`] for a missing value.
+    /// [`LayoutError::UnboundName`] for a missing value.
     pub fn index_with<T: IndexInt>(&self, i: &T, values: &[T]) -> Result<T, LayoutError> {
-        if values.len() < self.parameters {
-            return Err(LayoutError::UnboundParameter {
-                parameter: values.len(),
-            });
+        let names = self.basis.names();
+        if let Some(name) = names.name[..names.len].get(values.len()) {
+            return Err(LayoutError::UnboundName { name: *name });
         }
         let mut sum = crate::dynamic::Sum::new();
         let mut rest = i.clone();
-        for k in 0..self.modes.len {
-            let (digit, next) =
-                crate::dynamic::digit(rest, self.modes.extent[k], k + 1 == self.modes.len);
+        for k in 0..self.leaves() {
+            let (digit, next) = crate::dynamic::digit(rest, self.shape[k], k + 1 == self.leaves());
             rest = next;
-            for (term, &factor) in self.modes.stride[k]
-                .iter()
-                .enumerate()
-                .take(self.parameters + 1)
-            {
+            for (term, &factor) in self.stride[k].iter().enumerate().take(names.len + 1) {
                 if factor == 0 {
                     continue;
                 }
@@ -265,123 +259,94 @@ impl Affine {
         }
         Ok(sum.finish())
     }
+}
 
-    /// `self ∘ b`, right for every value of the names.
+impl Swizzled<TERMS> {
+    /// The static layout for given values of the names; see [`Affine::bind`].
+    ///
+    /// ```
+    /// use layout_core::{Affine, Slicer};
+    /// let tile = Affine::parse("(8,64):(ld,1)").unwrap();
+    /// let row = tile.slice(&Slicer::parse("(3,_)").unwrap()).unwrap();
+    /// assert_eq!(row.to_string(), "3*ld o (64):(1)");
+    /// assert_eq!(row.bind(&[100]).unwrap().to_string(), "300 o (64):(1)");
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`composition`](crate::composition), where no layout is the composition for all values at once.
-    pub const fn composition(&self, b: &Layout) -> Result<Self, LayoutError> {
-        let Composite { profile, modes } = attempt!(self.modes.coalesced_unbounded().compose(b));
-        let result = Self {
-            profile,
-            modes,
-            names: self.names,
-            parameters: self.parameters,
-        };
-        // The offsets of every term must fit, as they did in `self`.
-        let mut k = 0;
-        while k <= self.parameters {
-            attempt!(result.term(k));
-            k += 1;
-        }
-        Ok(result)
+    /// As [`Affine::bind`].
+    pub const fn bind(&self, values: &[i64]) -> Result<Swizzled, LayoutError> {
+        let names = self.layout.basis.names();
+        let offset = attempt!(bound(&names, &self.offset, values, "an offset"));
+        Swizzled::new(self.swizzle, offset, attempt!(self.layout.bind(values)))
     }
 
-    /// The same function with as few modes as possible.
-    #[must_use]
-    pub const fn coalesce(&self) -> Self {
-        let mut modes = Modes::EMPTY;
-        let mut i = 0;
-        while i < self.modes.len {
-            modes.push_coalesced(self.modes.extent[i], self.modes.stride[i]);
-            i += 1;
+    /// The static layout, if no stride and no offset has a name in it.
+    ///
+    /// ```
+    /// use layout_core::{Affine, Slicer};
+    /// let row = Affine::parse("(8,64):(ld,1)").unwrap().slice(&Slicer::parse("(0,_)").unwrap()).unwrap();
+    /// assert_eq!(row.as_static().unwrap().to_string(), "(64):(1)");
+    /// ```
+    pub const fn as_static(&self) -> Option<Swizzled> {
+        match (self.layout.integers(), self.offset_form().as_int()) {
+            (Some(layout), Some(offset)) => match Swizzled::new(self.swizzle, offset, layout) {
+                Ok(layout) => Some(layout),
+                Err(_) => None,
+            },
+            _ => None,
         }
-        if modes.len == 0 {
-            modes.push(1, [0; TERMS]);
-        }
-        let profile = if modes.len == 1 {
-            Profile::LEAF
-        } else {
-            Profile::flat(modes.len)
-        };
+    }
+
+    /// The layout moved by a sum with names; the offset is added before the swizzle.
+    ///
+    /// ```
+    /// use layout_core::{Affine, Swizzled};
+    /// let tile = Affine::parse("(8,64):(ld,1)").unwrap();
+    /// let below = Swizzled::plain(tile).moved_by(&tile.checked_index(3).unwrap()).unwrap();
+    /// assert_eq!(below.to_string(), "3*ld o (8,64):(ld,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// More names than a layout has; overflow.
+    pub const fn moved_by(&self, by: &LinearForm) -> Result<Self, LayoutError> {
+        let merged = attempt!(self.layout.basis.merge::<TERMS>(&Basis::Names(by.names)));
+        let mut layout = self.layout;
+        layout.basis = merged.basis;
+        self.moved(&merged.adapt(&by.value), layout)
+    }
+
+    /// What is added before the swizzle, a sum with names.
+    ///
+    /// ```
+    /// use layout_core::{Affine, Slicer};
+    /// let row = Affine::parse("(8,64):(ld,1)").unwrap().slice(&Slicer::parse("(3,_)").unwrap()).unwrap();
+    /// assert_eq!(row.offset_form().to_string(), "3*ld");
+    /// ```
+    pub const fn offset_form(&self) -> LinearForm {
+        self.layout.form(self.offset)
+    }
+}
+
+/// A layout with named strides under a swizzle and an offset, both of which may be missing.
+///
+/// ```
+/// use layout_core::{Function, SwizzledAffine};
+/// let Function::Affine(tile) = Function::parse("Sw<3,3,3> o (8,64):(ld,1)").unwrap() else { panic!() };
+/// let tile: SwizzledAffine = tile;
+/// assert_eq!(tile.bind(&[64]).unwrap().to_string(), "Sw<3,3,3> o (8,64):(64,1)");
+/// ```
+pub type SwizzledAffine = Swizzled<TERMS>;
+
+impl From<Swizzled> for SwizzledAffine {
+    fn from(layout: Swizzled) -> Self {
+        let mut offset = [0; TERMS];
+        offset[0] = layout.offset();
         Self {
-            profile,
-            modes,
-            names: self.names,
-            parameters: self.parameters,
-        }
-    }
-
-    /// Top-level mode `i`.
-    ///
-    /// # Errors
-    ///
-    /// `i` at or beyond the rank.
-    pub const fn get(&self, i: usize) -> Result<Self, LayoutError> {
-        let shape = self.shape();
-        let Some(node) = self.profile.child(self.profile.root(), i) else {
-            return Err(LayoutError::ModeOutOfRange {
-                mode: i,
-                rank: self.rank(),
-            });
-        };
-        let profile = attempt!(shape.extract(node)).profile;
-        let mut modes = Modes::EMPTY;
-        let mut k = node.start;
-        while k < node.end {
-            modes.push(self.modes.extent[k], self.modes.stride[k]);
-            k += 1;
-        }
-        Ok(Self {
-            profile,
-            modes,
-            names: self.names,
-            parameters: self.parameters,
-        })
-    }
-
-    /// The number of name `name`, made known if it is new.
-    const fn intern(&mut self, name: Parameter) -> Result<usize, LayoutError> {
-        let mut p = 0;
-        while p < self.parameters {
-            if self.names[p].equals(&name) {
-                return Ok(p);
-            }
-            p += 1;
-        }
-        if p == MAX_PARAMETERS {
-            return Err(LayoutError::InvalidParameter {
-                limit: MAX_PARAMETERS,
-            });
-        }
-        self.names[p] = name;
-        self.parameters += 1;
-        Ok(p)
-    }
-
-    fn write_stride(&self, f: &mut fmt::Formatter<'_>, i: usize) -> fmt::Result {
-        let stride = &self.modes.stride[i];
-        let mut first = true;
-        for p in 0..self.parameters {
-            let factor = stride[p + 1];
-            if factor == 0 {
-                continue;
-            }
-            match factor {
-                1 if first => {}
-                1 => f.write_str("+")?,
-                -1 => f.write_str("-")?,
-                _ if first || factor < 0 => write!(f, "{factor}*")?,
-                _ => write!(f, "+{factor}*")?,
-            }
-            f.write_str(self.names[p].as_str())?;
-            first = false;
-        }
-        match stride[0] {
-            0 if !first => Ok(()),
-            constant if first || constant < 0 => write!(f, "{constant}"),
-            constant => write!(f, "+{constant}"),
+            swizzle: layout.swizzle,
+            offset,
+            layout: Affine::constant(&layout.layout),
         }
     }
 }
@@ -392,59 +357,7 @@ impl From<Layout> for Affine {
     }
 }
 
-impl PartialEq for Affine {
-    fn eq(&self, other: &Self) -> bool {
-        // By names, not by the order in which they were met.
-        self.profile == other.profile
-            && self.shape() == other.shape()
-            && (0..self.modes.len).all(|i| self.modes.stride[i][0] == other.modes.stride[i][0])
-            && self.named_strides_in(other)
-            && other.named_strides_in(self)
-    }
-}
-
-impl Eq for Affine {}
-
-impl Affine {
-    /// Whether every named term occurs in `other` with the same factors.
-    fn named_strides_in(&self, other: &Self) -> bool {
-        (0..self.parameters).all(|p| {
-            let q = (0..other.parameters).find(|&q| other.names[q] == self.names[p]);
-            (0..self.modes.len).all(|i| {
-                self.modes.stride[i][p + 1] == q.map_or(0, |q| other.modes.stride[i][q + 1])
-            })
-        })
-    }
-}
-
-impl core::hash::Hash for Affine {
-    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        // Equal layouts may number their names differently, so only what does not depend on that counts.
-        self.profile.hash(state);
-        self.shape().hash(state);
-        for i in 0..self.modes.len {
-            self.modes.stride[i][0].hash(state);
-        }
-    }
-}
-
-impl fmt::Display for Affine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_tuple(f, &self.profile, |f, i| {
-            write!(f, "{}", self.modes.extent[i])
-        })?;
-        f.write_str(":")?;
-        write_tuple(f, &self.profile, |f, i| self.write_stride(f, i))
-    }
-}
-
-impl fmt::Debug for Affine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Affine {
+impl FromStr for Strided<TERMS> {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -454,7 +367,7 @@ impl FromStr for Affine {
 
 impl Scanner<'_> {
     /// A layout whose strides may be sums with names.
-    const fn affine(&mut self) -> Result<Affine, ParseError> {
+    pub(crate) const fn affine(&mut self) -> Result<Affine, ParseError> {
         self.peek();
         let start = self.at;
         let shape = match self.tuple() {
@@ -470,6 +383,7 @@ impl Scanner<'_> {
         }
         self.peek();
         let stride_start = self.at;
+        let mut names = Names::NONE;
         let mut profile = ProfileBuilder::new();
         let mut depth = 0usize;
         loop {
@@ -480,12 +394,12 @@ impl Scanner<'_> {
                     return Err(self.error_since(stride_start, error));
                 }
             }
-            let sum = match self.linear_form(&mut layout) {
+            let sum = match self.linear_form(&mut names) {
                 Ok(sum) => sum,
                 Err(error) => return Err(error),
             };
             match profile.leaf() {
-                Some(at) if at < layout.modes.len => layout.modes.stride[at] = sum,
+                Some(at) if at < shape.leaves() => layout.stride[at] = sum,
                 Some(_) => {}
                 None => return Err(self.error_since(stride_start, LayoutError::TooManyModes)),
             }
@@ -508,18 +422,18 @@ impl Scanner<'_> {
             let (left, right) = (shape.leaves(), profile.leaves());
             return Err(self.error_since(start, LayoutError::NotCongruent { leaf, left, right }));
         }
-        let mut k = 0;
-        while k < TERMS {
-            if let Err(error) = layout.term(k) {
-                return Err(self.error_since(start, error));
-            }
-            k += 1;
+        layout.basis = Basis::Names(names);
+        match layout.checked() {
+            Ok(layout) => Ok(layout),
+            Err(error) => Err(self.error_since(start, error)),
         }
-        Ok(layout)
     }
 
     /// `2*ld - n + 1`.
-    const fn linear_form(&mut self, layout: &mut Affine) -> Result<[i64; TERMS], ParseError> {
+    pub(crate) const fn linear_form(
+        &mut self,
+        names: &mut Names,
+    ) -> Result<[i64; TERMS], ParseError> {
         const OVERFLOW: LayoutError = LayoutError::Overflow {
             operation: "a stride",
         };
@@ -544,13 +458,13 @@ impl Scanner<'_> {
                     Err(error) => return Err(error),
                 };
                 if self.take(b'*') {
-                    term = match self.parameter(layout) {
+                    term = match self.parameter(names) {
                         Ok(p) => p + 1,
                         Err(error) => return Err(error),
                     };
                 }
             } else {
-                term = match self.parameter(layout) {
+                term = match self.parameter(names) {
                     Ok(p) => p + 1,
                     Err(error) => return Err(error),
                 };
@@ -574,7 +488,7 @@ impl Scanner<'_> {
     }
 
     /// A stride name; its number.
-    const fn parameter(&mut self, layout: &mut Affine) -> Result<usize, ParseError> {
+    const fn parameter(&mut self, names: &mut Names) -> Result<usize, ParseError> {
         self.peek();
         let start = self.at;
         let name = self.identifier();
@@ -585,7 +499,7 @@ impl Scanner<'_> {
             Ok(name) => name,
             Err(error) => return Err(self.error_since(start, error)),
         };
-        match layout.intern(name) {
+        match names.intern(name) {
             Ok(p) => Ok(p),
             Err(error) => Err(self.error_since(start, error)),
         }

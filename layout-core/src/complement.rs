@@ -1,22 +1,32 @@
 //! The rest of a range: what a layout leaves out, as a layout.
 //!
-//! `complement(L, n)` is the layout `C` such that `(L, C)` covers `0..n`: every offset of `0..n` is `L(i) + C(j)` for exactly
-//! one pair of a distinct offset `L(i)` and a `j`. Where `n` is no multiple of the part that repeats, the last repetition
+//! `L.complement(n)` is the layout `C` such that `(L, C)` covers `0..n`: every offset of `0..n` is `L(i) + C(j)` for exactly
+//! one pair of a distinct offset `L(i)` and a `j`. Where `n` is not a multiple of the part that repeats, the last repetition
 //! reaches beyond `n`.
 //!
 //! ```text
 //! complement(4:2, 24)          4:2 takes 0 2 4 6       ->  (2,3):(1,8): the odd neighbours, and the next blocks of 8
 //! complement((2,2):(1,6), 24)  takes 0 1 6 7           ->  (3,2):(2,12)
-//! complement((4,2):(1,6), 24)  takes 0..3 and 6..9     ->  refused: 6 is no multiple of 4, so 4 and 5 are left over
+//! complement((4,2):(1,6), 24)  takes 0..3 and 6..9     ->  refused: 6 is not a multiple of 4, so 4 and 5 are left over
 //! ```
+//!
+//! Products ask for less: repetitions of the block must be disjoint, but need not fill everything. There a gap that is not
+//! a multiple of what lies below it is padding; see [`Padding`].
+//!
+//! Coordinates are filled axis by axis, in colexicographic order: the box of the block first, then along the last axis.
 
+use crate::basis::Basis;
 use crate::error::{LayoutError, at_least_one, attempt, fits};
 use crate::layout::Layout;
 use crate::modes::Modes;
 use crate::profile::MAX_MODES;
+use crate::strided::{Strided, is_zero};
+use crate::swizzled::Swizzled;
 
-/// The leaves of a layout that are neither of extent 1 nor of stride 0, sorted by the size of the stride (ties in order of
-/// writing): their positions and how many they are.
+const OPERATION: &str = "complement";
+
+/// The leaves of a layout with an extent above 1 and a stride other than 0, sorted by the size of the stride (ties in order
+/// of writing): their positions and how many they are.
 pub(crate) const fn sorted_leaves(layout: &Layout) -> ([usize; MAX_MODES], usize) {
     let mut order = [0; MAX_MODES];
     let mut sizes = [0; MAX_MODES];
@@ -24,7 +34,7 @@ pub(crate) const fn sorted_leaves(layout: &Layout) -> ([usize; MAX_MODES], usize
     let mut i = 0;
     let leaves = layout.leaves();
     while i < leaves {
-        let stride = layout.stride[i];
+        let stride = layout.step(i);
         if layout.shape[i] > 1 && stride != 0 {
             // Not i64::MIN: a mode of extent 2 and more reaches at least as far as its stride.
             let size = if stride < 0 { -stride } else { stride };
@@ -43,55 +53,232 @@ pub(crate) const fn sorted_leaves(layout: &Layout) -> ([usize; MAX_MODES], usize
     (order, len)
 }
 
-/// The layout that, next to `layout`, covers `0..n`. Modes of stride 0 or extent 1 of `layout` do not count.
-///
-/// ```
-/// use layout_core::{Layout, complement};
-/// let tile = Layout::parse("(2,2):(1,6)").unwrap();
-/// assert_eq!(complement(&tile, 24).unwrap().to_string(), "(3,2):(2,12)");
-/// ```
-///
-/// # Errors
-///
-/// `n` below 1; a negative stride; strides that, sorted, are not each a multiple of what the smaller ones cover.
-pub const fn complement(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
-    attempt!(at_least_one("complement", "n", n));
+/// What to do with a gap that is not a multiple of the part below it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Padding {
+    /// Refuse it: the complement would not cover everything.
+    Refuse,
+    /// Use as much of it as holds whole copies (CuTe's rule).
+    Fill,
+    /// Leave every gap to the block: repetitions begin after it.
+    Skip,
+}
+
+/// The modes that fill the gaps of a layout of integers, how far the layout and they reach, and whether every gap was filled
+/// exactly.
+struct Gaps {
+    modes: Modes<1>,
+    covered: i64,
+    exact: bool,
+}
+
+const fn gaps(layout: &Layout, padding: Padding) -> Result<Gaps, LayoutError> {
     let (order, len) = sorted_leaves(layout);
-    let mut modes = Modes::<1>::EMPTY;
-    // Offsets 0..covered are those of the modes so far and of the complement's so far.
-    let mut covered = 1i64;
+    let mut gaps = Gaps {
+        modes: Modes::EMPTY,
+        covered: 1,
+        exact: true,
+    };
     let mut i = 0;
     while i < len {
         let mode = order[i];
-        let (extent, stride) = (layout.shape[mode], layout.stride[mode]);
+        let (extent, stride) = (layout.shape[mode], layout.step(mode));
         if stride < 0 {
             return Err(LayoutError::NegativeStride {
-                operation: "complement",
+                operation: OPERATION,
                 mode,
                 stride,
             });
         }
-        if stride % covered != 0 {
+        let covered = gaps.covered;
+        let divides = stride % covered == 0;
+        if stride < covered || (!divides && matches!(padding, Padding::Refuse)) {
             return Err(LayoutError::NotChained {
-                operation: "complement",
+                operation: OPERATION,
                 mode,
                 stride,
                 covered,
             });
         }
-        modes.push_coalesced(stride / covered, [covered]);
-        covered = attempt!(fits(extent.checked_mul(stride), "complement"));
+        gaps.exact = gaps.exact && divides;
+        if !matches!(padding, Padding::Skip) {
+            gaps.modes.push_coalesced(stride / covered, [covered]);
+        }
+        gaps.covered = attempt!(fits(extent.checked_mul(stride), OPERATION));
         i += 1;
     }
-    let blocks = attempt!(ceil_div_int(n, covered));
-    modes.push_coalesced(blocks, [covered]);
-    modes.into_layout()
+    Ok(gaps)
 }
 
-/// `⌈a / b⌉` of positive integers.
-const fn ceil_div_int(a: i64, b: i64) -> Result<i64, LayoutError> {
-    if b < 1 {
-        return Err(LayoutError::InvalidExtent { mode: 0, extent: b });
+impl<const K: usize> Strided<K> {
+    /// The layout that, next to this one, covers `0..n`. Modes of stride 0 or extent 1 do not count. For coordinates, the
+    /// first `n` of them with the last axis unbounded.
+    ///
+    /// ```
+    /// use layout_core::{CoordLayout, Layout};
+    /// let tile = Layout::parse("(2,2):(1,6)").unwrap();
+    /// assert_eq!(tile.complement(24).unwrap().to_string(), "(3,2):(2,12)");
+    /// let half = CoordLayout::parse("(4,8):(2@0,1@1)").unwrap();
+    /// assert_eq!(half.complement(128).unwrap().to_string(), "(2,2):(1@0,8@1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `n` below 1; a negative stride; strides that, sorted, are not each a multiple of what the smaller ones cover; named
+    /// strides; a stride along several axes.
+    pub const fn complement(&self, n: i64) -> Result<Self, LayoutError> {
+        let (complement, _) = attempt!(self.complement_with(n, Padding::Refuse));
+        Ok(complement)
     }
-    Ok((a - 1) / b + 1)
+
+    /// The complement under a rule for padding, and whether every gap was filled exactly. With padding the last mode is kept
+    /// even if its extent is 1, since it says where further copies go.
+    pub(crate) const fn complement_with(
+        &self,
+        n: i64,
+        padding: Padding,
+    ) -> Result<(Self, bool), LayoutError> {
+        attempt!(at_least_one(OPERATION, "n", n));
+        if let Basis::Names(_) = self.basis
+            && self.integers().is_none()
+        {
+            return Err(LayoutError::NamedStrides {
+                operation: OPERATION,
+            });
+        }
+        let axes = match self.basis {
+            Basis::Axes(profile) => profile.leaves(),
+            _ => 1,
+        };
+        attempt!(self.along_single_axes(OPERATION));
+        let mut modes = Modes::<K>::EMPTY;
+        let mut exact = true;
+        let mut total = 1i64;
+        let mut k = 0;
+        while k < axes {
+            let gaps = attempt!(gaps(&self.component(k), padding));
+            exact = exact && gaps.exact;
+            let mut i = 0;
+            while i < gaps.modes.len {
+                modes.push_coalesced(gaps.modes.extent[i], unit(k, gaps.modes.stride[i][0]));
+                i += 1;
+            }
+            total = attempt!(fits(total.checked_mul(gaps.covered), OPERATION));
+            if k + 1 == axes {
+                let blocks = (n - 1) / total + 1;
+                let last = unit(k, gaps.covered);
+                if blocks == 1 && (!exact || matches!(padding, Padding::Skip)) {
+                    modes.push(1, last);
+                } else {
+                    modes.push_coalesced(blocks, last);
+                }
+            }
+            k += 1;
+        }
+        Ok((attempt!(self.with_modes(&modes)), exact))
+    }
+
+    /// The strides' component `k` as a layout of integers.
+    pub(crate) const fn component(&self, k: usize) -> Layout {
+        let mut stride = [[0]; MAX_MODES];
+        let mut i = 0;
+        while i < self.leaves() {
+            stride[i] = [self.stride[i][k]];
+            i += 1;
+        }
+        // Fits, as checked for each component when the layout was made.
+        Layout {
+            profile: self.profile,
+            shape: self.shape,
+            stride,
+            basis: Basis::Integers,
+        }
+    }
+
+    /// Refuses a mode of a coordinate layout that moves along several axes.
+    pub(crate) const fn along_single_axes(
+        &self,
+        operation: &'static str,
+    ) -> Result<(), LayoutError> {
+        if let Basis::Axes(_) = self.basis {
+            let mut i = 0;
+            while i < self.leaves() {
+                let mut parts = 0;
+                let mut k = 0;
+                while k < K {
+                    if self.stride[i][k] != 0 {
+                        parts += 1;
+                    }
+                    k += 1;
+                }
+                if parts > 1 && self.shape[i] > 1 {
+                    return Err(LayoutError::DiagonalStride { operation, mode: i });
+                }
+                i += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `length` along axis `k`.
+const fn unit<const K: usize>(k: usize, length: i64) -> [i64; K] {
+    let mut vector = [0; K];
+    vector[k] = length;
+    vector
+}
+
+impl Swizzled {
+    /// The complement of the layout inside, under the same swizzle: every offset of `Sw(0..n)` is `Sw(L(i) + C(j))` for
+    /// exactly one pair. See [`Layout::complement`].
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o 4:4").unwrap();
+    /// assert_eq!(tile.complement(16).unwrap().to_string(), "Sw<2,0,2> o 4:1");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::complement`].
+    pub const fn complement(&self, n: i64) -> Result<Self, LayoutError> {
+        self.with_layout(attempt!(self.layout.complement(n)))
+    }
+
+    /// The coordinates along which the offset does not change; see [`Layout::nullspace`].
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o (4,3):(4,0)").unwrap().nullspace().to_string(), "3:4");
+    /// ```
+    pub const fn nullspace(&self) -> Layout {
+        self.layout.nullspace()
+    }
+}
+
+impl<const K: usize> Strided<K> {
+    /// The coordinates along which the layout does not move: `N` with `L(N(i)) = 0`, made of the modes of stride 0. `1:0` if
+    /// there are none.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,3,2):(1,0,4)").unwrap().nullspace().to_string(), "3:4");
+    /// ```
+    pub const fn nullspace(&self) -> Layout {
+        let mut modes = Modes::<1>::EMPTY;
+        let mut running = 1;
+        let mut i = 0;
+        while i < self.leaves() {
+            if is_zero(&self.stride[i]) {
+                modes.push_coalesced(self.shape[i], [running]);
+            }
+            running *= self.shape[i];
+            i += 1;
+        }
+        match modes.into_layout() {
+            Ok(layout) => layout,
+            // Unreachable: the offsets are linear coordinates of `self`, which fit.
+            Err(_) => Layout::UNIT,
+        }
+    }
 }

@@ -1,30 +1,35 @@
 //! Composition: `R(i) = A(B(i))` for every `i`, exactly.
 //!
-//! `composition(A, B)` has the parentheses of `B`; a leaf of `B` that needs several factors becomes a tuple. Where no layout
+//! `A.compose(&B)` has the parentheses of `B`; a leaf of `B` that needs several factors becomes a tuple. Where no layout
 //! is the composition, it is refused, with the mode that carries; where one exists, it is found (the rule, and why, is in
 //! the essay at the head of `modes.rs`):
 //!
 //! ```
-//! use layout_core::{Layout, composition};
+//! use layout_core::Layout;
 //! let a = Layout::parse("(4,6):(1,10)").unwrap();
-//! let by = |b: &str| composition(&a, &Layout::parse(b).unwrap());
+//! let by = |b: &str| a.compose(&Layout::parse(b).unwrap());
 //! assert_eq!(by("8:1").unwrap().to_string(), "(4,2):(1,10)");
 //! assert_eq!(by("(2,6):(2,4)").unwrap().to_string(), "(2,6):(2,10)");
 //! // A(6) = 12 is not A(3) + A(3) = 6 and 4:3 has no other factors than 2·2; CuTe C++ answers (2,2):(3,10) here.
 //! assert_eq!(by("4:3").unwrap_err().code(), "not_composable");
 //! ```
 //!
-//! Offsets of `B` beyond `A`'s size extend the last mode of `A`; [`composition_strict`] refuses them instead.
+//! Offsets of `B` beyond `A`'s size extend the last mode of `A`; `compose_strict` refuses them instead.
 //!
 //! A [`Tiler`] composes mode by mode: `<4:1, 8:2>` takes `4:1` of the first mode and `8:2` of the second. The tuple of
 //! integers `(4,8)` as a tiler means `<4:1, 8:1>`, which is not the layout `(4,8):(1,4)`. Modes beyond the tiler, or marked
 //! [`Tiler::Keep`], stay as they are.
+//!
+//! Operands of other kinds (a swizzle, an offset, a swizzled layout on the right, several steps) compose as
+//! [`Function`](crate::Function)s, whose `compose` takes them all.
 
 use crate::error::{LayoutError, attempt};
 use crate::int_tuple::IntTuple;
-use crate::layout::{Layout, LayoutBuilder};
-use crate::modes::Modes;
+use crate::layout::Layout;
+use crate::modes::Composite;
 use crate::profile::Node;
+use crate::strided::{LayoutBuilder, Strided};
+use crate::swizzled::Swizzled;
 
 /// What to take of a layout, as a whole or mode by mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,92 +132,162 @@ impl<'a> Tiler<'a> {
     }
 }
 
-/// The layout `R` with `R(i) = A(B(i))` for all `i` in `0..size(B)`, nested as `B`.
-///
-/// # Errors
-///
-/// [`LayoutError::NotComposable`] or [`LayoutError::ModesCarry`] where no layout does that (coincidences of the strides are
-/// found up to 2²⁰ elements); too many modes; overflow.
-pub const fn composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
-    let modes = Modes::<1>::of(a).coalesced_unbounded();
-    let composite = attempt!(modes.compose(b));
-    composite.modes.with_profile(composite.profile)
-}
-
-/// [`composition`], refusing offsets of `B` outside `0..size(A)`.
-///
-/// # Errors
-///
-/// [`LayoutError::OutOfDomain`] and the errors of [`composition`].
-pub const fn composition_strict(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
-    let (min, max) = b.offset_range();
-    let size = a.size();
-    if min < 0 || max >= size {
-        return Err(LayoutError::OutOfDomain { min, max, size });
+impl<const K: usize> Strided<K> {
+    /// The layout `R` with `R(i) = A(B(i))` for all `i` in `0..size(B)`, nested as `B`; `A` is `self`.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let l = |s: &str| Layout::parse(s).unwrap();
+    /// assert_eq!(l("(4,8):(8,1)").compose(&l("(2,4):(2,8)")).unwrap().to_string(), "(2,4):(16,2)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::NotComposable`] or [`LayoutError::ModesCarry`] where no layout does that (coincidences of the strides
+    /// are found up to [`SEARCH_LIMIT`](crate::SEARCH_LIMIT) elements); too many modes; overflow.
+    pub const fn compose(&self, b: &Layout) -> Result<Self, LayoutError> {
+        let Composite { profile, modes } =
+            attempt!(self.modes().coalesced_unbounded().compose(b, i64::MAX));
+        self.with_profile(&modes, profile)
     }
-    composition(a, b)
-}
 
-/// Composition mode by mode with a tiler.
-///
-/// ```
-/// use layout_core::{IntTuple, Layout, Tiler, composition_by_mode};
-/// let a = Layout::parse("(8,(4,6),5):(1,(8,32),192)").unwrap();
-/// let tile = IntTuple::parse("(4,8)").unwrap();
-/// let r = composition_by_mode(&a, &Tiler::Tuple(&tile)).unwrap();
-/// assert_eq!(r.to_string(), "(4,8,5):(1,8,192)");
-/// ```
-///
-/// # Errors
-///
-/// A tiler of higher rank than the layout, and the errors of [`composition`] in each mode.
-pub const fn composition_by_mode(a: &Layout, tiler: &Tiler<'_>) -> Result<Layout, LayoutError> {
-    let mut builder = LayoutBuilder::new();
-    attempt!(compose_node(
-        &mut builder,
-        a,
-        a.root(),
-        attempt!(tiler.ask())
-    ));
-    builder.finish()
-}
-
-const fn compose_node(
-    builder: &mut LayoutBuilder,
-    a: &Layout,
-    node: Node,
-    ask: Ask<'_>,
-) -> Result<(), LayoutError> {
-    match ask {
-        Ask::Keep => builder.append(a, node),
-        Ask::Compose(b) => {
-            let part = attempt!(composition(&attempt!(a.extract(node)), &b));
-            builder.append(&part, part.root());
+    /// [`compose`](Self::compose) where only values of `B` below the size of `self` matter; the result may be anything at
+    /// the others.
+    pub(crate) const fn compose_within(&self, b: &Layout) -> Result<Self, LayoutError> {
+        let mut modes = self.modes().coalesced();
+        if modes.len == 0 {
+            modes.push(1, self.stride[self.leaves() - 1]);
         }
-        Ask::Enter(parts) => {
-            let (left, right) = (a.profile.rank(node), parts.rank());
-            if right > left || right == 0 {
-                return Err(LayoutError::RankMismatch {
-                    operation: "composition by mode",
-                    left,
-                    right,
-                });
-            }
-            builder.open();
-            let mut mode = Some(a.profile.first(node));
-            let mut i = 0;
-            while let Some(m) = mode {
-                let ask = if i < right {
-                    attempt!(parts.ask(i))
-                } else {
-                    Ask::Keep
-                };
-                attempt!(compose_node(builder, a, m, ask));
-                mode = a.profile.next(node, m);
-                i += 1;
-            }
-            builder.close();
-        }
+        let Composite { profile, modes } = attempt!(modes.compose(b, self.size()));
+        self.with_profile(&modes, profile)
     }
-    Ok(())
+
+    /// [`compose`](Self::compose), refusing offsets of `B` outside `0..size(A)`.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let l = |s: &str| Layout::parse(s).unwrap();
+    /// assert!(l("(4,2):(1,10)").compose(&l("12:1")).is_ok());
+    /// assert_eq!(l("(4,2):(1,10)").compose_strict(&l("12:1")).unwrap_err().code(), "out_of_domain");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::OutOfDomain`] and the errors of [`compose`](Self::compose).
+    pub const fn compose_strict(&self, b: &Layout) -> Result<Self, LayoutError> {
+        let (min, max) = b.offset_range();
+        let size = self.size();
+        if min < 0 || max >= size {
+            return Err(LayoutError::OutOfDomain { min, max, size });
+        }
+        self.compose(b)
+    }
+
+    /// Composition mode by mode with a tiler.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, Tiler};
+    /// let a = Layout::parse("(8,(4,6),5):(1,(8,32),192)").unwrap();
+    /// let tile = IntTuple::parse("(4,8)").unwrap();
+    /// let r = a.compose_by_mode(&Tiler::Tuple(&tile)).unwrap();
+    /// assert_eq!(r.to_string(), "(4,8,5):(1,8,192)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A tiler of higher rank than the layout, and the errors of [`compose`](Self::compose) in each mode.
+    pub const fn compose_by_mode(&self, tiler: &Tiler<'_>) -> Result<Self, LayoutError> {
+        let mut builder = LayoutBuilder::like(self);
+        attempt!(self.compose_node(&mut builder, self.root(), attempt!(tiler.ask())));
+        builder.finish()
+    }
+
+    const fn compose_node(
+        &self,
+        builder: &mut LayoutBuilder<K>,
+        node: Node,
+        ask: Ask<'_>,
+    ) -> Result<(), LayoutError> {
+        match ask {
+            Ask::Keep => builder.append(self, node),
+            Ask::Compose(b) => {
+                let part = attempt!(attempt!(self.extract(node)).compose(&b));
+                builder.append(&part, part.root());
+            }
+            Ask::Enter(parts) => {
+                attempt!(self.enter("composition by mode", node, &parts));
+                builder.open();
+                let mut mode = Some(self.profile.first(node));
+                let mut i = 0;
+                while let Some(m) = mode {
+                    let ask = if i < parts.rank() {
+                        attempt!(parts.ask(i))
+                    } else {
+                        Ask::Keep
+                    };
+                    attempt!(self.compose_node(builder, m, ask));
+                    mode = self.profile.next(node, m);
+                    i += 1;
+                }
+                builder.close();
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a tiler with more elements than the node has modes.
+    pub(crate) const fn enter(
+        &self,
+        operation: &'static str,
+        node: Node,
+        parts: &Parts<'_>,
+    ) -> Result<(), LayoutError> {
+        let (modes, tiles) = (self.profile.rank(node), parts.rank());
+        if tiles == 0 {
+            return Err(LayoutError::EmptyTuple);
+        }
+        if tiles > modes {
+            return Err(LayoutError::TilerRank {
+                operation,
+                modes,
+                tiles,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl<const K: usize> Swizzled<K> {
+    /// `(Sw o offset o L) ∘ B`: composition acts on the layout inside.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// let column = tile.compose(&Layout::parse("4:1").unwrap()).unwrap();
+    /// assert_eq!(column.to_string(), "Sw<2,0,2> o 4:4");
+    /// assert_eq!([0, 1, 2, 3].map(|i| column.index(i)), [0, 5, 10, 15]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::compose`].
+    pub const fn compose(&self, b: &Layout) -> Result<Self, LayoutError> {
+        self.with_layout(attempt!(self.layout.compose(b)))
+    }
+
+    /// Composition mode by mode; see [`Layout::compose_by_mode`].
+    ///
+    /// ```
+    /// use layout_core::{Swizzled, Tiler};
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// let part = tile.compose_by_mode(&Tiler::Modes(&[Tiler::Int(2), Tiler::Keep])).unwrap();
+    /// assert_eq!(part.to_string(), "Sw<2,0,2> o (2,4):(4,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::compose_by_mode`].
+    pub const fn compose_by_mode(&self, tiler: &Tiler<'_>) -> Result<Self, LayoutError> {
+        self.with_layout(attempt!(self.layout.compose_by_mode(tiler)))
+    }
 }

@@ -1,7 +1,7 @@
 //! Compact layouts in a given order.
 //!
 //! [`Layout::compact`] counts the first mode fastest and [`Layout::compact_row_major`] the last; [`make_ordered_layout`]
-//! takes the order as numbers, the least fastest, and [`make_layout_like`] takes it from the strides of another layout.
+//! takes the order as numbers, the least fastest, and [`Layout::compact_like`] takes it from the strides of another layout.
 
 use crate::error::LayoutError;
 use crate::int_tuple::IntTuple;
@@ -69,18 +69,13 @@ pub const fn make_ordered_layout(
         }
         Err(error) => return Err(error),
     };
-    let mut stride = [0; MAX_MODES];
+    let mut stride = [[0]; MAX_MODES];
     i = 0;
     while i < shape.leaves() {
-        stride[i] = compact.stride[position[i]];
+        stride[i] = [compact.step(position[i])];
         i += 1;
     }
-    Layout {
-        profile: shape.profile,
-        shape: shape.values,
-        stride,
-    }
-    .checked()
+    Layout::from_parts(*shape, stride)
 }
 
 const fn match_order(
@@ -109,24 +104,27 @@ const fn match_order(
     Ok(())
 }
 
-/// The compact layout of the same shape with strides in the same order (by size, sign apart). Modes of stride 0 stay so:
-/// the result has one element for each that `layout` tells apart by its modes.
-///
-/// ```
-/// use layout_core::{Layout, make_layout_like};
-/// let padded = Layout::parse("(8,(4,2),3):(20,(1,0),200)").unwrap();
-/// assert_eq!(make_layout_like(&padded).to_string(), "(8,(4,2),3):(4,(1,0),32)");
-/// ```
-pub const fn make_layout_like(layout: &Layout) -> Layout {
-    let (order, len) = crate::complement::sorted_leaves(layout);
-    let mut result = *layout;
-    result.stride = [0; MAX_MODES];
-    let mut running = 1;
-    let mut i = 0;
-    while i < len {
-        result.stride[order[i]] = running;
-        running *= layout.shape[order[i]];
-        i += 1;
+impl Layout {
+    /// The compact layout of the same shape with strides in the same order (by size, sign apart). Modes of stride 0 keep it:
+    /// the result has one element for each coordinate of the other modes (CuTe's `make_layout_like`).
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let padded = Layout::parse("(8,(4,2),3):(20,(1,0),200)").unwrap();
+    /// assert_eq!(padded.compact_like().to_string(), "(8,(4,2),3):(4,(1,0),32)");
+    /// ```
+    #[must_use]
+    pub const fn compact_like(&self) -> Self {
+        let (order, len) = crate::complement::sorted_leaves(self);
+        let mut result = *self;
+        result.stride = [[0]; MAX_MODES];
+        let mut running = 1;
+        let mut i = 0;
+        while i < len {
+            result.stride[order[i]] = [running];
+            running *= self.shape[order[i]];
+            i += 1;
+        }
+        result
     }
-    result
 }

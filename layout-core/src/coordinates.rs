@@ -32,6 +32,12 @@ pub const fn crd2idx(
 
 /// The linear coordinate of a coordinate of `shape`.
 ///
+/// ```
+/// use layout_core::{IntTuple, linear};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert_eq!(linear(&t("(1,(1,2))"), &t("(3,(2,3))")), Ok(16));
+/// ```
+///
 /// # Errors
 ///
 /// As [`crd2idx`].
@@ -56,6 +62,12 @@ pub const fn idx2crd(index: i64, shape: &IntTuple) -> Result<IntTuple, LayoutErr
 
 /// A coordinate of one shape as the natural coordinate of another at the same linear coordinate.
 ///
+/// ```
+/// use layout_core::{IntTuple, crd2crd};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert_eq!(crd2crd(&t("(1,(1,2))"), &t("(3,(2,3))"), &t("(9,2)")), Ok(t("(7,1)")));
+/// ```
+///
 /// # Errors
 ///
 /// As [`crd2idx`] and [`idx2crd`].
@@ -75,7 +87,7 @@ const fn counting(shape: &IntTuple) -> Result<Layout, LayoutError> {
     let mut running = 1;
     let mut i = 0;
     while i < layout.leaves() {
-        layout.stride[i] = running;
+        layout.stride[i] = [running];
         running *= layout.shape[i];
         i += 1;
     }
@@ -109,6 +121,11 @@ pub const fn coordinates(shape: &IntTuple) -> Result<Coordinates, LayoutError> {
 }
 
 /// Iterator over the coordinates of a shape; see [`coordinates`].
+///
+/// ```
+/// use layout_core::{IntTuple, coordinates};
+/// assert_eq!(coordinates(&IntTuple::parse("(2,3)").unwrap()).unwrap().len(), 6);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Coordinates {
     shape: IntTuple,

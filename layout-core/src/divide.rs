@@ -16,16 +16,27 @@
 //! `10:1` by a tile of 4 is `(4,3):(1,4)`: three tiles, the last of which reaches two elements beyond the end. The result
 //! is therefore a [`Divided`], not a bare layout: [`Divided::exact`] gives the layout only if nothing hangs over,
 //! [`Divided::rounded_up`] gives it in any case to a caller who says so by that name, and [`Divided::contains`] and
-//! [`Divided::guard`] are the predicate.
+//! [`Divided::guard`] are the predicate. Offsets of elements that do not exist are not determined by the law, so a division
+//! exists whenever the offsets of those that do exist are a layout.
 
-use crate::complement::complement;
-use crate::composition::{Ask, Tiler, composition};
+use crate::basis::Basis;
+use crate::composition::{Ask, Tiler};
 use crate::error::{LayoutError, attempt, fits};
 use crate::int_tuple::{IntTuple, TupleBuilder};
-use crate::layout::{Layout, LayoutBuilder};
+use crate::layout::Layout;
 use crate::profile::Node;
+use crate::strided::{LayoutBuilder, Strided};
+use crate::swizzled::Swizzled;
+
+const OPERATION: &str = "divide";
 
 /// A layout cut into tiles, which may reach beyond the layout.
+///
+/// ```
+/// use layout_core::{Layout, Tiler};
+/// let ragged = Layout::parse("10:1").unwrap().logical_divide(&Tiler::Int(4)).unwrap();
+/// assert_eq!((ragged.rounded_up().to_string().as_str(), ragged.overhang()), ("(4,3):(1,4)", 2));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Divided<L = Layout> {
     layout: L,
@@ -36,6 +47,13 @@ pub struct Divided<L = Layout> {
 
 impl<L: Copy> Divided<L> {
     /// The divided layout, if the tiles cover exactly what there is.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// let divide = |n| Layout::parse("10:1").unwrap().logical_divide(&Tiler::Int(n)).unwrap();
+    /// assert_eq!(divide(5).exact().unwrap().to_string(), "(5,2):(1,5)");
+    /// assert_eq!(divide(4).exact().unwrap_err().code(), "overhang");
+    /// ```
     ///
     /// # Errors
     ///
@@ -52,17 +70,33 @@ impl<L: Copy> Divided<L> {
         Ok(self.layout)
     }
 
-    /// The divided layout, overhang included: whoever walks it must ask [`contains`](Self::contains).
+    /// The divided layout, overhang included: code that walks it must ask [`contains`](Self::contains).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// let divided = Layout::parse("10:1").unwrap().logical_divide(&Tiler::Int(4)).unwrap();
+    /// assert_eq!(divided.rounded_up().to_string(), "(4,3):(1,4)");
+    /// ```
     pub const fn rounded_up(&self) -> L {
         self.layout
     }
 
     /// Whether the tiles cover exactly what there is.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// assert!(Layout::parse("10:1").unwrap().logical_divide(&Tiler::Int(5)).unwrap().is_exact());
+    /// ```
     pub const fn is_exact(&self) -> bool {
         self.exact().is_ok()
     }
 
     /// Elements that the tiles cover beyond those there are.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// assert_eq!(Layout::parse("10:1").unwrap().logical_divide(&Tiler::Int(4)).unwrap().overhang(), 2);
+    /// ```
     pub const fn overhang(&self) -> i64 {
         let mut size = 1;
         let mut covered = 1;
@@ -75,7 +109,13 @@ impl<L: Copy> Divided<L> {
         covered - size
     }
 
-    /// Whether linear coordinate `i` of the divided layout is an element that there is.
+    /// Whether linear coordinate `i` of the divided layout is an element that exists.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// let divided = Layout::parse("10:1").unwrap().logical_divide(&Tiler::Int(4)).unwrap();
+    /// assert!(divided.contains(9) && !divided.contains(10));
+    /// ```
     pub const fn contains(&self, i: i64) -> bool {
         let mut rest = self.guard.index(i);
         let mut k = 0;
@@ -92,16 +132,34 @@ impl<L: Copy> Divided<L> {
 
     /// The predicate as a layout: nested as the divided one, it gives the position in the box [`covered`](Self::covered)
     /// (first extent fastest). The element exists if every coordinate there is below [`extents`](Self::extents).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// let divided = Layout::parse("10:3").unwrap().logical_divide(&Tiler::Int(4)).unwrap();
+    /// assert_eq!(divided.guard().to_string(), "(4,3):(1,4)");
+    /// ```
     pub const fn guard(&self) -> Layout {
         self.guard
     }
 
     /// Size of each mode that was divided (or kept), a flat tuple.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// let divided = Layout::parse("10:3").unwrap().logical_divide(&Tiler::Int(4)).unwrap();
+    /// assert_eq!(divided.extents().to_string(), "(10)");
+    /// ```
     pub const fn extents(&self) -> IntTuple {
         self.extents
     }
 
     /// What the tiles cover in each of those modes: at least the extent.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// let divided = Layout::parse("10:3").unwrap().logical_divide(&Tiler::Int(4)).unwrap();
+    /// assert_eq!(divided.covered().to_string(), "(12)");
+    /// ```
     pub const fn covered(&self) -> IntTuple {
         self.covered
     }
@@ -117,64 +175,6 @@ impl<L: Copy> Divided<L> {
     }
 }
 
-/// `A` cut into tiles, mode by mode: `((tile0,rest0),(tile1,rest1),…)`; one layout as tiler gives `(tile,rest)`.
-///
-/// ```
-/// use layout_core::{Layout, Tiler, logical_divide};
-/// let a = Layout::parse("(4,2,3):(2,1,8)").unwrap();
-/// let tile = Layout::parse("4:2").unwrap();
-/// let divided = logical_divide(&a, &Tiler::Layout(&tile)).unwrap();
-/// assert_eq!(divided.exact().unwrap().to_string(), "((2,2),(2,3)):((4,1),(2,8))");
-///
-/// let ragged = logical_divide(&Layout::parse("10:1").unwrap(), &Tiler::Int(4)).unwrap();
-/// assert_eq!(ragged.rounded_up().to_string(), "(4,3):(1,4)");
-/// assert_eq!(ragged.exact().unwrap_err().code(), "overhang");
-/// assert!(ragged.contains(9) && !ragged.contains(10));
-/// ```
-///
-/// # Errors
-///
-/// Those of [`complement`] and [`composition`] in each mode; a tiler of higher rank than the layout.
-pub const fn logical_divide(layout: &Layout, tiler: &Tiler<'_>) -> Result<Divided, LayoutError> {
-    divide(layout, tiler, Arrangement::Logical)
-}
-
-/// `((tile0,tile1,…),(rest0,rest1,…))`; modes that the tiler does not reach go to the rest, [`Tiler::Keep`] puts a mode
-/// whole into the tile.
-///
-/// ```
-/// use layout_core::{IntTuple, Layout, Tiler, zipped_divide};
-/// let a = Layout::parse("(8,6):(1,8)").unwrap();
-/// let tile = IntTuple::parse("(4,3)").unwrap();
-/// let divided = zipped_divide(&a, &Tiler::Tuple(&tile)).unwrap();
-/// assert_eq!(divided.exact().unwrap().to_string(), "((4,3),(2,2)):((1,8),(4,24))");
-/// ```
-///
-/// # Errors
-///
-/// As [`logical_divide`].
-pub const fn zipped_divide(layout: &Layout, tiler: &Tiler<'_>) -> Result<Divided, LayoutError> {
-    divide(layout, tiler, Arrangement::Zipped)
-}
-
-/// `((tile0,tile1,…),rest0,rest1,…)`.
-///
-/// # Errors
-///
-/// As [`logical_divide`].
-pub const fn tiled_divide(layout: &Layout, tiler: &Tiler<'_>) -> Result<Divided, LayoutError> {
-    divide(layout, tiler, Arrangement::Tiled)
-}
-
-/// `(tile0,tile1,…,rest0,rest1,…)`.
-///
-/// # Errors
-///
-/// As [`logical_divide`].
-pub const fn flat_divide(layout: &Layout, tiler: &Tiler<'_>) -> Result<Divided, LayoutError> {
-    divide(layout, tiler, Arrangement::Flat)
-}
-
 /// How the tiles' modes and the others are arranged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrangement {
@@ -186,8 +186,12 @@ pub(crate) enum Arrangement {
 
 impl Arrangement {
     /// Puts a tile part and a rest part together.
-    pub(crate) const fn join(self, tile: &Layout, rest: &Layout) -> Result<Layout, LayoutError> {
-        let mut builder = LayoutBuilder::new();
+    pub(crate) const fn join<const K: usize>(
+        self,
+        tile: &Strided<K>,
+        rest: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
+        let mut builder = LayoutBuilder::like(tile);
         builder.open();
         match self {
             Self::Logical | Self::Zipped => {
@@ -210,15 +214,15 @@ impl Arrangement {
 
 /// Two layouts under construction that stay congruent: the values and the guard.
 #[derive(Clone, Copy)]
-struct Twin {
-    value: LayoutBuilder,
-    guard: LayoutBuilder,
+struct Twin<const K: usize> {
+    value: LayoutBuilder<K>,
+    guard: LayoutBuilder<1>,
 }
 
-impl Twin {
-    const fn new() -> Self {
+impl<const K: usize> Twin<K> {
+    const fn like(layout: &Strided<K>) -> Self {
         Self {
-            value: LayoutBuilder::new(),
+            value: LayoutBuilder::like(layout),
             guard: LayoutBuilder::new(),
         }
     }
@@ -234,16 +238,16 @@ impl Twin {
     }
 
     /// Appends `value` with the guard `guard`, to which each leaf of `value` composes (so it may be nested deeper).
-    const fn append(&mut self, value: &Layout, guard: &Layout) {
+    const fn append(&mut self, value: &Strided<K>, guard: &Layout) {
         self.value.append(value, value.root());
         self.guard.append(guard, guard.root());
     }
 }
 
 #[derive(Clone, Copy)]
-struct Divider {
-    tile: Twin,
-    rest: Twin,
+struct Divider<const K: usize> {
+    tile: Twin<K>,
+    rest: Twin<K>,
     extents: TupleBuilder,
     covered: TupleBuilder,
     /// Size of the box covered so far.
@@ -251,25 +255,27 @@ struct Divider {
     logical: bool,
 }
 
-impl Divider {
+impl<const K: usize> Divider<K> {
     /// Records that `covered` positions stand for `size` elements, and returns the guard's stride for them.
     const fn axis(&mut self, size: i64, covered: i64) -> Result<i64, LayoutError> {
         let stride = self.running;
         self.extents.leaf(size);
         self.covered.leaf(covered);
-        self.running = attempt!(fits(stride.checked_mul(covered), "divide"));
+        self.running = attempt!(fits(stride.checked_mul(covered), OPERATION));
         Ok(stride)
     }
 
     /// The mode as it is.
-    const fn keep(&mut self, mode: &Layout, in_tile: bool) -> Result<(), LayoutError> {
+    const fn keep(&mut self, mode: &Strided<K>, in_tile: bool) -> Result<(), LayoutError> {
         let size = mode.size();
         let stride = attempt!(self.axis(size, size));
-        let guard = attempt!(scaled(&attempt!(Layout::compact(mode.shape())), stride));
+        let counted = attempt!(Layout::compact(mode.shape()));
+        let guard = attempt!(counted.scaled(stride, OPERATION));
         if self.logical || in_tile {
             self.tile.append(mode, &guard);
             if !self.logical {
-                self.rest.append(&Layout::UNIT, &Layout::UNIT);
+                self.rest.value.mode(1, [0; K]);
+                self.rest.guard.leaf(1, 0);
             }
         } else {
             self.rest.append(mode, &guard);
@@ -278,11 +284,21 @@ impl Divider {
     }
 
     /// The mode by one tile.
-    const fn cut(&mut self, mode: &Layout, tile: &Layout) -> Result<(), LayoutError> {
+    const fn cut(&mut self, mode: &Strided<K>, tile: &Layout) -> Result<(), LayoutError> {
         let size = mode.size();
-        let rest = attempt!(complement(tile, size));
+        let rest = attempt!(tile.complement(size));
         let both = attempt!(Layout::tuple(&[*tile, rest]));
-        let value = attempt!(composition(mode, &both));
+        let value = match mode.compose_within(&both) {
+            Err(LayoutError::NotComposable { mode, .. } | LayoutError::ModesCarry { mode, .. })
+                if mode >= tile.leaves() =>
+            {
+                return Err(LayoutError::TilesNotComposable {
+                    tile: tile.size(),
+                    size,
+                });
+            }
+            other => attempt!(other),
+        };
         let (_, max) = both.offset_range();
         let stride = attempt!(self.axis(size, max + 1));
         // The guard composes with the same factors as the value, so that the two stay congruent.
@@ -298,19 +314,17 @@ impl Divider {
         Ok(())
     }
 
-    const fn node(&mut self, layout: &Layout, node: Node, ask: Ask<'_>) -> Result<(), LayoutError> {
+    const fn node(
+        &mut self,
+        layout: &Strided<K>,
+        node: Node,
+        ask: Ask<'_>,
+    ) -> Result<(), LayoutError> {
         match ask {
             Ask::Keep => self.keep(&attempt!(layout.extract(node)), true),
             Ask::Compose(tile) => self.cut(&attempt!(layout.extract(node)), &tile),
             Ask::Enter(parts) => {
-                let (left, right) = (layout.profile.rank(node), parts.rank());
-                if right > left || right == 0 {
-                    return Err(LayoutError::RankMismatch {
-                        operation: "divide by mode",
-                        left,
-                        right,
-                    });
-                }
+                attempt!(layout.enter("divide by mode", node, &parts));
                 self.tile.open();
                 if !self.logical {
                     self.rest.open();
@@ -318,7 +332,7 @@ impl Divider {
                 let mut mode = Some(layout.profile.first(node));
                 let mut i = 0;
                 while let Some(m) = mode {
-                    if i < right {
+                    if i < parts.rank() {
                         attempt!(self.node(layout, m, attempt!(parts.ask(i))));
                     } else {
                         attempt!(self.keep(&attempt!(layout.extract(m)), false));
@@ -336,32 +350,30 @@ impl Divider {
     }
 }
 
-/// Every stride times `factor`.
-const fn scaled(layout: &Layout, factor: i64) -> Result<Layout, LayoutError> {
-    let mut result = *layout;
-    let mut i = 0;
-    while i < layout.leaves() {
-        result.stride[i] = attempt!(fits(layout.stride[i].checked_mul(factor), "divide"));
-        i += 1;
-    }
-    result.checked()
-}
-
 /// `both` (times `factor`) with the parentheses and the factors of `value = mode ∘ both`, whose leaves are factors of the
 /// leaves of `both` in the same order.
-const fn guard_like(value: &Layout, both: &Layout, factor: i64) -> Result<Layout, LayoutError> {
-    let mut guard = *value;
+const fn guard_like<const K: usize>(
+    value: &Strided<K>,
+    both: &Layout,
+    factor: i64,
+) -> Result<Layout, LayoutError> {
+    let mut guard = Strided {
+        profile: value.profile,
+        shape: value.shape,
+        stride: [[0]; crate::MAX_MODES],
+        basis: Basis::Integers,
+    };
     let mut leaf = 0;
     let mut left = both.shape[0];
-    let mut stride = both.stride[0];
+    let mut stride = both.step(0);
     let mut i = 0;
     while i < value.leaves() {
         if left == 1 && i > 0 {
             leaf += 1;
             left = both.shape[leaf];
-            stride = both.stride[leaf];
+            stride = both.step(leaf);
         }
-        guard.stride[i] = attempt!(fits(stride.checked_mul(factor), "divide"));
+        guard.stride[i] = [attempt!(fits(stride.checked_mul(factor), OPERATION))];
         left /= value.shape[i];
         stride = stride.saturating_mul(value.shape[i]);
         i += 1;
@@ -369,46 +381,156 @@ const fn guard_like(value: &Layout, both: &Layout, factor: i64) -> Result<Layout
     guard.checked()
 }
 
-const fn divide(
-    layout: &Layout,
-    tiler: &Tiler<'_>,
-    arrangement: Arrangement,
-) -> Result<Divided, LayoutError> {
-    let logical = matches!(arrangement, Arrangement::Logical);
-    let mut divider = Divider {
-        tile: Twin::new(),
-        rest: Twin::new(),
-        extents: TupleBuilder::new(),
-        covered: TupleBuilder::new(),
-        running: 1,
-        logical,
+impl<const K: usize> Strided<K> {
+    const fn divide(
+        &self,
+        tiler: &Tiler<'_>,
+        arrangement: Arrangement,
+    ) -> Result<Divided<Self>, LayoutError> {
+        let logical = matches!(arrangement, Arrangement::Logical);
+        let mut divider = Divider {
+            tile: Twin::like(self),
+            rest: Twin::like(self),
+            extents: TupleBuilder::new(),
+            covered: TupleBuilder::new(),
+            running: 1,
+            logical,
+        };
+        divider.extents.open();
+        divider.covered.open();
+        attempt!(divider.node(self, self.root(), attempt!(tiler.ask())));
+        divider.extents.close();
+        divider.covered.close();
+        let (value, guard) = if logical {
+            (
+                attempt!(divider.tile.value.finish()),
+                attempt!(divider.tile.guard.finish()),
+            )
+        } else {
+            (
+                attempt!(arrangement.join(
+                    &attempt!(divider.tile.value.finish()),
+                    &attempt!(divider.rest.value.finish())
+                )),
+                attempt!(arrangement.join(
+                    &attempt!(divider.tile.guard.finish()),
+                    &attempt!(divider.rest.guard.finish())
+                )),
+            )
+        };
+        Ok(Divided {
+            layout: value,
+            guard,
+            extents: attempt!(divider.extents.finish()),
+            covered: attempt!(divider.covered.finish()),
+        })
+    }
+
+    /// The layout cut into tiles, mode by mode: `((tile0,rest0),(tile1,rest1),…)`; one layout as tiler gives `(tile,rest)`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Tiler};
+    /// let a = Layout::parse("(4,2,3):(2,1,8)").unwrap();
+    /// let tile = Layout::parse("4:2").unwrap();
+    /// let divided = a.logical_divide(&Tiler::Layout(&tile)).unwrap();
+    /// assert_eq!(divided.exact().unwrap().to_string(), "((2,2),(2,3)):((4,1),(2,8))");
+    ///
+    /// let ragged = Layout::parse("10:1").unwrap().logical_divide(&Tiler::Int(4)).unwrap();
+    /// assert_eq!(ragged.rounded_up().to_string(), "(4,3):(1,4)");
+    /// assert_eq!(ragged.exact().unwrap_err().code(), "overhang");
+    /// assert!(ragged.contains(9) && !ragged.contains(10));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`complement`](Self::complement) and [`compose`](Self::compose) in each mode; a tiler of higher rank than the
+    /// layout.
+    pub const fn logical_divide(&self, tiler: &Tiler<'_>) -> Result<Divided<Self>, LayoutError> {
+        self.divide(tiler, Arrangement::Logical)
+    }
+
+    /// `((tile0,tile1,…),(rest0,rest1,…))`; modes that the tiler does not reach go to the rest, [`Tiler::Keep`] puts a mode
+    /// whole into the tile.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, Tiler};
+    /// let a = Layout::parse("(8,6):(1,8)").unwrap();
+    /// let tile = IntTuple::parse("(4,3)").unwrap();
+    /// let divided = a.zipped_divide(&Tiler::Tuple(&tile)).unwrap();
+    /// assert_eq!(divided.exact().unwrap().to_string(), "((4,3),(2,2)):((1,8),(4,24))");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`logical_divide`](Self::logical_divide).
+    pub const fn zipped_divide(&self, tiler: &Tiler<'_>) -> Result<Divided<Self>, LayoutError> {
+        self.divide(tiler, Arrangement::Zipped)
+    }
+
+    /// `((tile0,tile1,…),rest0,rest1,…)`.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, Tiler};
+    /// let a = Layout::parse("(8,6):(1,8)").unwrap();
+    /// let tile = IntTuple::parse("(4,3)").unwrap();
+    /// let divided = a.tiled_divide(&Tiler::Tuple(&tile)).unwrap();
+    /// assert_eq!(divided.exact().unwrap().to_string(), "((4,3),2,2):((1,8),4,24)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`logical_divide`](Self::logical_divide).
+    pub const fn tiled_divide(&self, tiler: &Tiler<'_>) -> Result<Divided<Self>, LayoutError> {
+        self.divide(tiler, Arrangement::Tiled)
+    }
+
+    /// `(tile0,tile1,…,rest0,rest1,…)`.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, Tiler};
+    /// let a = Layout::parse("(8,6):(1,8)").unwrap();
+    /// let tile = IntTuple::parse("(4,3)").unwrap();
+    /// let divided = a.flat_divide(&Tiler::Tuple(&tile)).unwrap();
+    /// assert_eq!(divided.exact().unwrap().to_string(), "(4,3,2,2):(1,8,4,24)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`logical_divide`](Self::logical_divide).
+    pub const fn flat_divide(&self, tiler: &Tiler<'_>) -> Result<Divided<Self>, LayoutError> {
+        self.divide(tiler, Arrangement::Flat)
+    }
+}
+
+/// Declares the divides of a swizzled layout: those of the layout inside, under the same swizzle and offset.
+macro_rules! inside {
+    ($($name:ident, $result:literal;)*) => {
+        impl<const K: usize> Swizzled<K> {
+            $(
+                #[doc = concat!("[`Layout::", stringify!($name), "`] of the layout inside, under the same swizzle.")]
+                ///
+                /// ```
+                /// use layout_core::{Swizzled, Tiler};
+                /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+                #[doc = concat!("let divided = tile.", stringify!($name), "(&Tiler::Modes(&[Tiler::Int(2), Tiler::Int(2)])).unwrap();")]
+                #[doc = concat!("assert_eq!(divided.exact().unwrap().to_string(), \"", $result, "\");")]
+                /// ```
+                ///
+                /// # Errors
+                ///
+                #[doc = concat!("As [`Layout::", stringify!($name), "`].")]
+                pub const fn $name(&self, tiler: &Tiler<'_>) -> Result<Divided<Self>, LayoutError> {
+                    let divided = attempt!(self.layout.$name(tiler));
+                    Ok(divided.with_layout(attempt!(self.with_layout(divided.rounded_up()))))
+                }
+            )*
+        }
     };
-    divider.extents.open();
-    divider.covered.open();
-    attempt!(divider.node(layout, layout.root(), attempt!(tiler.ask())));
-    divider.extents.close();
-    divider.covered.close();
-    let (value, guard) = if logical {
-        (
-            attempt!(divider.tile.value.finish()),
-            attempt!(divider.tile.guard.finish()),
-        )
-    } else {
-        (
-            attempt!(arrangement.join(
-                &attempt!(divider.tile.value.finish()),
-                &attempt!(divider.rest.value.finish())
-            )),
-            attempt!(arrangement.join(
-                &attempt!(divider.tile.guard.finish()),
-                &attempt!(divider.rest.guard.finish())
-            )),
-        )
-    };
-    Ok(Divided {
-        layout: value,
-        guard,
-        extents: attempt!(divider.extents.finish()),
-        covered: attempt!(divider.covered.finish()),
-    })
+}
+
+inside! {
+    logical_divide, "Sw<2,0,2> o ((2,2),(2,2)):((4,8),(1,2))";
+    zipped_divide, "Sw<2,0,2> o ((2,2),(2,2)):((4,1),(8,2))";
+    tiled_divide, "Sw<2,0,2> o ((2,2),2,2):((4,1),8,2)";
+    flat_divide, "Sw<2,0,2> o (2,2,2,2):(4,1,8,2)";
 }

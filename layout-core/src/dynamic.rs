@@ -186,6 +186,11 @@ pub(crate) fn digit<T: IndexInt>(rest: T, extent: i64, last: bool) -> (T, T) {
 
 impl Layout {
     /// The offset at linear coordinate `i` in any arithmetic; the last leaf never wraps.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,8):(8,1)").unwrap().index_with(&5u32), 9);
+    /// ```
     pub fn index_with<T: IndexInt>(&self, i: &T) -> T {
         let mut sum = Sum::new();
         self.sum_range(&mut sum, 0, self.leaves(), i.clone());
@@ -193,6 +198,11 @@ impl Layout {
     }
 
     /// The offset at one linear coordinate for each top-level mode, in any arithmetic.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,8):(8,1)").unwrap().at_with(&[1u32, 2]), Ok(10));
+    /// ```
     ///
     /// # Errors
     ///
@@ -223,13 +233,13 @@ impl Layout {
         // Leaves after the last stride that is not 0 need no digits.
         let used = (start..end)
             .rev()
-            .find(|&k| self.stride[k] != 0)
+            .find(|&k| self.stride[k][0] != 0)
             .map_or(start, |k| k + 1);
         for k in start..used {
             let (digit, next) = digit(rest, self.shape[k], k + 1 == end);
             rest = next;
-            if self.stride[k] != 0 && (self.shape[k] > 1 || k + 1 == end) {
-                sum.add(digit.scale(self.stride[k]));
+            if self.stride[k][0] != 0 && (self.shape[k] > 1 || k + 1 == end) {
+                sum.add(digit.scale(self.stride[k][0]));
             }
         }
     }
@@ -237,6 +247,11 @@ impl Layout {
 
 impl Swizzle {
     /// The swizzled offset in any arithmetic.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(2, 0, 2).unwrap().apply_with(&5u8), 4);
+    /// ```
     pub fn apply_with<T: IndexInt>(&self, x: &T) -> T {
         if self.is_identity() {
             return x.clone();
@@ -253,11 +268,21 @@ impl Swizzle {
 
 impl Swizzled {
     /// The offset at linear coordinate `i` in any arithmetic.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o 4:4").unwrap().index_with(&3u32), 15);
+    /// ```
     pub fn index_with<T: IndexInt>(&self, i: &T) -> T {
         self.finish_with(self.layout().index_with(i))
     }
 
     /// The offset at one linear coordinate for each top-level mode, in any arithmetic.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap().at_with(&[3i64, 1]), Ok(14));
+    /// ```
     ///
     /// # Errors
     ///

@@ -6,16 +6,17 @@
 //! numbers in the compiler's message:
 //!
 //! ```compile_fail
-//! use layout_core::{Layout, composition, expect};
+//! use layout_core::{Layout, expect};
 //! const A: Layout = expect(Layout::flat(&[4, 6], &[1, 10]));
 //! // error: mode 0 of the right-hand layout, 4:3, does not compose: …
-//! const R: Layout = expect(composition(&A, &expect(Layout::mode(4, 3))));
+//! const R: Layout = expect(A.compose(&expect(Layout::mode(4, 3))));
 //! # fn main() { let _ = R; }
 //! ```
 
 use core::fmt;
 
 use crate::message::Message;
+use crate::parameter::Parameter;
 
 /// Why an operation of the algebra refused. Modes are counted from 0; "mode" means the leaf (in order of writing) unless
 /// the text says otherwise.
@@ -26,7 +27,7 @@ pub enum LayoutError {
     TooManyModes,
     /// More nested parentheses than [`MAX_DEPTH`](crate::MAX_DEPTH).
     TooDeep,
-    /// `()` where a tuple needs at least one element, or unbalanced parentheses.
+    /// `()` where a tuple needs at least one element.
     EmptyTuple,
     /// Two tuples that must have the same parentheses do not.
     NotCongruent {
@@ -44,14 +45,25 @@ pub enum LayoutError {
         /// The extent.
         extent: i64,
     },
-    /// A number that an operation takes besides the layout, below 1.
-    InvalidArgument {
+    /// A number that an operation takes besides the layout is out of range.
+    InvalidNumber {
         /// What was being computed.
         operation: &'static str,
         /// The argument's name.
         argument: &'static str,
         /// Its value.
         value: i64,
+        /// The values that are accepted.
+        accepted: &'static str,
+    },
+    /// A choice that an operation does not offer, such as a pair of types.
+    Unsupported {
+        /// What was being computed.
+        operation: &'static str,
+        /// What was asked for.
+        given: &'static str,
+        /// What is offered.
+        accepted: &'static str,
     },
     /// A result does not fit in 64 bits.
     Overflow {
@@ -65,7 +77,25 @@ pub enum LayoutError {
         /// How many there are.
         rank: usize,
     },
-    /// Two ranks that must agree (or fit) do not.
+    /// A range of modes that is empty or ends beyond the rank.
+    InvalidRange {
+        /// First mode.
+        begin: usize,
+        /// One past the last mode.
+        end: usize,
+        /// How many modes there are.
+        rank: usize,
+    },
+    /// A number at or beyond how many there are, of something other than modes.
+    OutOfRange {
+        /// What is counted.
+        what: &'static str,
+        /// The one asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Two ranks that must agree do not.
     RankMismatch {
         /// What was being computed.
         operation: &'static str,
@@ -73,6 +103,22 @@ pub enum LayoutError {
         left: usize,
         /// Rank of the second operand.
         right: usize,
+    },
+    /// A tiler, profile or block has more elements than there are modes.
+    TilerRank {
+        /// What was being computed.
+        operation: &'static str,
+        /// Modes there are.
+        modes: usize,
+        /// Elements that were given.
+        tiles: usize,
+    },
+    /// A slicer leaves no element open, or fixes none, where a tuple needs one.
+    NothingLeft {
+        /// What was being computed.
+        operation: &'static str,
+        /// What to change.
+        accepted: &'static str,
     },
     /// A coordinate does not fit the shape: a tuple on an integer mode, or a wrong number of elements.
     CoordinateMismatch {
@@ -83,14 +129,26 @@ pub enum LayoutError {
         /// Elements that the coordinate has there.
         found: usize,
     },
-    /// A coordinate outside the shape, or a negative index.
+    /// A negative linear coordinate where coordinates count from 0.
+    NegativeIndex {
+        /// The coordinate.
+        index: i64,
+    },
+    /// A coordinate outside the shape.
     CoordinateOutOfRange {
-        /// Leaf (0 for a linear index).
+        /// Leaf.
         mode: usize,
         /// The coordinate.
         coordinate: i64,
         /// Coordinates run from 0 to this, exclusive.
         extent: i64,
+    },
+    /// A thread that takes no part.
+    NoSuchThread {
+        /// The thread asked for.
+        thread: i64,
+        /// How many there are.
+        threads: i64,
     },
     /// `A ∘ s:d` has no layout: a multiple of `d` carries out of a mode of `A` before `s` is used up evenly.
     NotComposable {
@@ -106,6 +164,27 @@ pub enum LayoutError {
         lhs_extent: i64,
         /// Steps of the right-hand mode (or of its remaining factor) that fit before the carry.
         run: i64,
+    },
+    /// A right-hand mode reaches below coordinate 0, where the left-hand layout is not linear.
+    NegativeCoordinates {
+        /// Leaf of the right-hand layout.
+        mode: usize,
+        /// Its extent.
+        extent: i64,
+        /// Its stride.
+        stride: i64,
+    },
+    /// The offset of the right-hand layout carries into its modes.
+    OffsetCarries {
+        /// The offset.
+        offset: i64,
+    },
+    /// In a divide the tile composes, but where the other tiles are does not.
+    TilesNotComposable {
+        /// Elements of the tile.
+        tile: i64,
+        /// Elements of the mode.
+        size: i64,
     },
     /// The steps of a right-hand mode carry into each other, or into those of the modes before it.
     ModesCarry {
@@ -140,6 +219,33 @@ pub enum LayoutError {
         /// What should divide it.
         divisor: i64,
     },
+    /// A number must divide a size and does not.
+    SizeNotDivisible {
+        /// What was being computed.
+        operation: &'static str,
+        /// The size.
+        size: i64,
+        /// What should divide it.
+        divisor: i64,
+    },
+    /// Modes that overlap within one unit of a wider element.
+    UnitOverlap {
+        /// What was being computed.
+        operation: &'static str,
+        /// The leaf at which they do.
+        mode: usize,
+        /// Elements in a unit.
+        n: i64,
+    },
+    /// An offset that must be a multiple of something is not.
+    OffsetNotDivisible {
+        /// What was being computed.
+        operation: &'static str,
+        /// The offset.
+        offset: i64,
+        /// What should divide it.
+        divisor: i64,
+    },
     /// Strides sorted upwards do not form a chain in which each is a multiple of the extent covered before it.
     NotChained {
         /// What was being computed.
@@ -151,7 +257,43 @@ pub enum LayoutError {
         /// What the stride must be a multiple of, and not less than.
         covered: i64,
     },
-    /// A negative stride where only strides upwards have a meaning.
+    /// Two modes count one by one where only one can be split into smaller units.
+    TwoUnitModes {
+        /// What was being computed.
+        operation: &'static str,
+        /// The first such leaf.
+        first: usize,
+        /// The second.
+        second: usize,
+    },
+    /// Two coordinates have the same offset.
+    NotInjective {
+        /// What was being computed.
+        operation: &'static str,
+        /// The lesser linear coordinate.
+        first: i64,
+        /// The greater one.
+        second: i64,
+        /// Their offset.
+        offset: i64,
+    },
+    /// An injective layout that no layout undoes.
+    NoLeftInverse {
+        /// Number of offsets.
+        size: i64,
+        /// The greatest of them.
+        max: i64,
+    },
+    /// A layout that must have each of `0..size` as an offset once does not.
+    NotBijective {
+        /// What was being computed.
+        operation: &'static str,
+        /// Number of coordinates.
+        size: i64,
+        /// Number of offsets from the least to the greatest.
+        cosize: i64,
+    },
+    /// A negative stride where only positive strides have a meaning.
     NegativeStride {
         /// What was being computed.
         operation: &'static str,
@@ -181,7 +323,12 @@ pub enum LayoutError {
         /// Elements that it looks at, at most.
         limit: i64,
     },
-    /// `Swizzle<B,M,S>` that is no bijection (`S = 0` with `B > 0`) or leaves the 62 low bits.
+    /// A search stopped before it had an answer.
+    SearchLimit {
+        /// What was being computed.
+        operation: &'static str,
+    },
+    /// `Swizzle<B,M,S>` that is not a bijection (`S = 0` with `B > 0`) or leaves the 62 low bits.
     InvalidSwizzle {
         /// Number of bits.
         b: u32,
@@ -203,20 +350,94 @@ pub enum LayoutError {
         /// The ratio of the units.
         ratio: i64,
     },
+    /// More steps than a composition holds.
+    TooManySteps {
+        /// How many it holds.
+        limit: usize,
+    },
+    /// A composition that is not one swizzled layout, where one is needed.
+    SeveralSteps,
+    /// A composition that begins with a function on all integers has no shape.
+    NoShape {
+        /// What was being computed.
+        operation: &'static str,
+    },
+    /// A matrix over F2 where only functions on integers can stand.
+    MatrixOperand {
+        /// What was being computed.
+        operation: &'static str,
+    },
+    /// Two matrices whose inner dimensions differ.
+    MatrixMismatch {
+        /// Columns of the left one.
+        columns: u32,
+        /// Rows of the right one.
+        rows: u32,
+    },
+    /// An index with bits beyond those of a matrix.
+    OutsideMatrix {
+        /// The index.
+        index: i64,
+        /// Bits of the matrix.
+        bits: u32,
+    },
+    /// A layout that is not linear over F2 where one is needed.
+    NotLinear {
+        /// What was being computed.
+        operation: &'static str,
+    },
     /// Order numbers that do not name an order of the modes.
     InvalidOrder {
         /// Leaf of the order.
         mode: usize,
     },
-    /// A parameter name that is empty, too long, or one too many.
-    InvalidParameter {
-        /// How many parameters there are at most.
+    /// A stride name that is empty, too long, or has other characters than letters, digits and `_`.
+    InvalidName {
+        /// Length of the name.
+        length: usize,
+    },
+    /// One stride name too many.
+    TooManyNames {
+        /// How many there are at most.
         limit: usize,
     },
     /// A layout with named strides was evaluated without a value for one of them.
-    UnboundParameter {
-        /// Which parameter, in order of first use.
-        parameter: usize,
+    UnboundName {
+        /// The name.
+        name: Parameter,
+    },
+    /// Named strides where only integers have an answer.
+    NamedStrides {
+        /// What was being computed.
+        operation: &'static str,
+    },
+    /// Strides that are coordinates where only integers have an answer.
+    CoordinateStrides {
+        /// What was being computed.
+        operation: &'static str,
+    },
+    /// A mode that moves along several axes at once.
+    DiagonalStride {
+        /// What was being computed.
+        operation: &'static str,
+        /// The leaf.
+        mode: usize,
+    },
+    /// A basis stride whose axis is missing, too large or a whole tuple.
+    InvalidAxis,
+    /// More axes than coordinates can have.
+    TooManyAxes {
+        /// Axes asked for.
+        axes: usize,
+        /// How many there are at most.
+        limit: usize,
+    },
+    /// Coordinates of differently nested shapes in one layout.
+    DifferentAxes {
+        /// Axes of the first.
+        left: usize,
+        /// Axes of the second.
+        right: usize,
     },
 }
 
@@ -231,22 +452,56 @@ impl LayoutError {
             Self::InvalidExtent { .. } => "invalid_extent",
             Self::Overflow { .. } => "overflow",
             Self::ModeOutOfRange { .. } => "mode_out_of_range",
-            Self::RankMismatch { .. } => "rank_mismatch",
+            Self::InvalidRange { .. } => "invalid_range",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::RankMismatch { .. } | Self::TilerRank { .. } => "rank_mismatch",
+            Self::NothingLeft { .. } => "nothing_left",
+            Self::NegativeIndex { .. } => "negative_index",
             Self::CoordinateMismatch { .. } => "coordinate_mismatch",
-            Self::CoordinateOutOfRange { .. } => "coordinate_out_of_range",
-            Self::NotComposable { .. } | Self::ModesCarry { .. } => "not_composable",
+            Self::CoordinateOutOfRange { .. } | Self::NoSuchThread { .. } => {
+                "coordinate_out_of_range"
+            }
+            Self::NotComposable { .. }
+            | Self::ModesCarry { .. }
+            | Self::NegativeCoordinates { .. }
+            | Self::OffsetCarries { .. }
+            | Self::TilesNotComposable { .. } => "not_composable",
             Self::OutOfDomain { .. } => "out_of_domain",
-            Self::NotDivisible { .. } => "not_divisible",
+            Self::NotDivisible { .. }
+            | Self::SizeNotDivisible { .. }
+            | Self::UnitOverlap { .. }
+            | Self::OffsetNotDivisible { .. } => "not_divisible",
+            Self::TwoUnitModes { .. } => "two_unit_modes",
+            Self::NotInjective { .. } => "not_injective",
+            Self::NoLeftInverse { .. } => "no_left_inverse",
+            Self::NotBijective { .. } => "not_bijective",
             Self::NotChained { .. } => "not_chained",
             Self::NegativeStride { .. } => "negative_stride",
             Self::NotInImage { .. } => "not_in_image",
             Self::Overhang { .. } => "overhang",
             Self::TooLarge { .. } => "too_large",
+            Self::SearchLimit { .. } => "search_limit",
             Self::InvalidSwizzle { .. } => "invalid_swizzle",
             Self::SwizzleUnit { .. } => "swizzle_unit",
             Self::InvalidOrder { .. } => "invalid_order",
-            Self::InvalidArgument { .. } | Self::InvalidParameter { .. } => "invalid_parameter",
-            Self::UnboundParameter { .. } => "unbound_parameter",
+            Self::InvalidNumber { .. } => "invalid_argument",
+            Self::Unsupported { .. } => "unsupported",
+            Self::TooManySteps { .. } => "too_many_steps",
+            Self::SeveralSteps => "several_steps",
+            Self::NoShape { .. } => "no_shape",
+            Self::MatrixOperand { .. } => "matrix_operand",
+            Self::MatrixMismatch { .. } => "matrix_mismatch",
+            Self::OutsideMatrix { .. } => "outside_matrix",
+            Self::NotLinear { .. } => "not_linear",
+            Self::InvalidName { .. } => "invalid_name",
+            Self::TooManyNames { .. } => "too_many_names",
+            Self::UnboundName { .. } => "unbound_name",
+            Self::NamedStrides { .. } => "named_strides",
+            Self::CoordinateStrides { .. } => "coordinate_strides",
+            Self::DiagonalStride { .. } => "diagonal_stride",
+            Self::InvalidAxis => "invalid_axis",
+            Self::TooManyAxes { .. } => "too_many_axes",
+            Self::DifferentAxes { .. } => "different_axes",
         }
     }
 
@@ -271,22 +526,57 @@ impl LayoutError {
                 .text(" has the extent ")
                 .int(extent)
                 .text("; extents are at least 1"),
-            Self::InvalidArgument { operation, argument, value } => {
-                m.text(operation).text(": ").text(argument).text(" is ").int(value).text("; give at least 1")
-            }
+            Self::InvalidNumber { operation, argument, value, accepted } => m
+                .text(operation)
+                .text(": ")
+                .text(argument)
+                .text(" is ")
+                .int(value)
+                .text("; use ")
+                .text(accepted),
+            Self::Unsupported { operation, given, accepted } => m
+                .text(operation)
+                .text(": ")
+                .text(given)
+                .text(" is not supported; use ")
+                .text(accepted),
             Self::Overflow { operation } => {
                 m.text("overflow of 64 bits in ").text(operation).text("; use smaller extents or strides")
             }
             Self::ModeOutOfRange { mode, rank } => {
                 m.text("there is no mode ").index(mode).text(": the rank is ").index(rank)
             }
+            Self::InvalidRange { begin, end, rank } => {
+                let m = m.text("modes ").index(begin).text("..").index(end);
+                if begin < end {
+                    m.text(" end beyond the rank, ").index(rank)
+                } else {
+                    m.text(" are none; the end must be greater than the beginning")
+                }
+            }
+            Self::OutOfRange { what, index, count } => {
+                m.text("there is no ").text(what).text(" ").index(index).text(": there are ").index(count)
+            }
             Self::RankMismatch { operation, left, right } => m
                 .text(operation)
                 .text(": the first operand has ")
                 .index(left)
-                .text(" modes and the second ")
+                .text(if left == 1 { " mode" } else { " modes" })
+                .text(" and the second ")
                 .index(right)
-                .text("; give as many as the first has"),
+                .text("; give both as many"),
+            Self::TilerRank { operation, modes, tiles } => m
+                .text(operation)
+                .text(": ")
+                .index(tiles)
+                .text(if tiles == 1 { " element for " } else { " elements for " })
+                .index(modes)
+                .text(if modes == 1 { " mode; give at most " } else { " modes; give at most " })
+                .index(modes),
+            Self::NothingLeft { operation, accepted } => m
+                .text(operation)
+                .text(": nothing is left, and there is no empty tuple; ")
+                .text(accepted),
             Self::CoordinateMismatch { mode, expected, found } => m
                 .text("the coordinate has ")
                 .index(found)
@@ -295,6 +585,9 @@ impl LayoutError {
                 .text(" (from mode ")
                 .index(mode)
                 .text(" on); an integer may stand for a whole mode, a tuple never for an integer"),
+            Self::NegativeIndex { index } => {
+                m.text("the linear coordinate ").int(index).text(" is negative; coordinates count from 0")
+            }
             Self::CoordinateOutOfRange { mode, coordinate, extent } => m
                 .text("coordinate ")
                 .int(coordinate)
@@ -302,6 +595,11 @@ impl LayoutError {
                 .index(mode)
                 .text(" is outside 0..")
                 .int(extent),
+            Self::NoSuchThread { thread, threads } => m
+                .text("thread ")
+                .int(thread)
+                .text(" does not exist: there are ")
+                .int(threads),
             Self::NotComposable { mode, extent, stride, lhs_mode, lhs_extent, run } => m
                 .text("mode ")
                 .index(mode)
@@ -315,9 +613,27 @@ impl LayoutError {
                 .index(lhs_mode)
                 .text(" (extent ")
                 .int(lhs_extent)
-                .text(") of the coalesced left-hand layout; its extent must be at most ")
+                .text(") of the coalesced left-hand layout, and ")
                 .int(run)
-                .text(" or split evenly there"),
+                .text(" does not divide what is left of its extent; end the tile there, or choose one that divides the mode"),
+            Self::NegativeCoordinates { mode, extent, stride } => m
+                .text("mode ")
+                .index(mode)
+                .text(" of the right-hand layout, ")
+                .int(extent)
+                .text(":")
+                .int(stride)
+                .text(", reaches coordinates below 0, where the left-hand layout is not linear; give it an offset that keeps it above"),
+            Self::OffsetCarries { offset } => m
+                .text("the offset ")
+                .int(offset)
+                .text(" of the right-hand layout and its strides carry over a mode of the left-hand layout; no layout is the composition"),
+            Self::TilesNotComposable { tile, size } => m
+                .text("divide: the tiles of ")
+                .int(tile)
+                .text(" after the first do not repeat evenly in a mode of ")
+                .int(size)
+                .text(" elements; choose a tile that divides the parts of the mode"),
             Self::ModesCarry { mode, extent, stride, lhs_mode, lhs_extent } => m
                 .text("mode ")
                 .index(mode)
@@ -325,11 +641,15 @@ impl LayoutError {
                 .int(extent)
                 .text(":")
                 .int(stride)
-                .text(", does not compose: its steps and those of the modes before it together carry over mode ")
+                .text(if mode == 0 {
+                    ", does not compose: its steps together carry over mode "
+                } else {
+                    ", does not compose: its steps and those of the modes before it together carry over mode "
+                })
                 .index(lhs_mode)
                 .text(" (extent ")
                 .int(lhs_extent)
-                .text(") of the coalesced left-hand layout; choose a tile that divides that mode, or swap the modes"),
+                .text(") of the coalesced left-hand layout; choose a tile that divides that mode"),
             Self::OutOfDomain { min, max, size } => m
                 .text("the right-hand layout reaches from ")
                 .int(min)
@@ -345,6 +665,56 @@ impl LayoutError {
                 .int(value)
                 .text(" in mode ")
                 .index(mode),
+            Self::SizeNotDivisible { operation, size, divisor } => m
+                .text(operation)
+                .text(": ")
+                .int(divisor)
+                .text(" does not divide the size ")
+                .int(size)
+                .text(" evenly over the modes"),
+            Self::UnitOverlap { operation, mode, n } => m
+                .text(operation)
+                .text(": mode ")
+                .index(mode)
+                .text(" overlaps the modes before it within one unit of ")
+                .int(n)
+                .text(" elements"),
+            Self::OffsetNotDivisible { operation, offset, divisor } => m
+                .text(operation)
+                .text(": ")
+                .int(divisor)
+                .text(" does not divide the offset ")
+                .int(offset),
+            Self::TwoUnitModes { operation, first, second } => m
+                .text(operation)
+                .text(": modes ")
+                .index(first)
+                .text(" and ")
+                .index(second)
+                .text(" both have stride 1; only one mode can run through the parts of a unit"),
+            Self::NotInjective { operation, first, second, offset } => m
+                .text(operation)
+                .text(": coordinates ")
+                .int(first)
+                .text(" and ")
+                .int(second)
+                .text(" both have the offset ")
+                .int(offset),
+            Self::NoLeftInverse { size, max } => m
+                .text("left_inverse: no layout sends each of the ")
+                .int(size)
+                .text(" offsets up to ")
+                .int(max)
+                .text(" back to its coordinate; use preimage for single offsets"),
+            Self::NotBijective { operation, size, cosize } => m
+                .text(operation)
+                .text(": ")
+                .int(size)
+                .text(" coordinates reach over ")
+                .int(cosize)
+                .text(" offsets; each of 0..")
+                .int(size)
+                .text(" must occur exactly once"),
             Self::NotChained { operation, mode, stride, covered } => m
                 .text(operation)
                 .text(": the stride ")
@@ -374,6 +744,9 @@ impl LayoutError {
                 .int(size)
                 .text(" elements, more than ")
                 .int(limit),
+            Self::SearchLimit { operation } => {
+                m.text(operation).text(": the search for an answer was given up; use a smaller layout")
+            }
             Self::InvalidSwizzle { b, m: bit, s } => {
                 let m = m.text("Sw<").int(b as i64).text(",").int(bit as i64).text(",").int(s as i64);
                 if s == 0 && b > 0 {
@@ -392,16 +765,66 @@ impl LayoutError {
                 .int(bit as i64)
                 .text(",")
                 .int(s as i64)
-                .text("> (or its offset) has no exact form in that unit; keep the swizzle's bits above the unit"),
+                .text("> has no exact form in that unit; use a power of two that leaves the swizzle's bits whole"),
+            Self::TooManySteps { limit } => {
+                m.text("a composition of more than ").index(limit).text(" steps that no layout replaces")
+            }
+            Self::SeveralSteps => {
+                m.text("the composition takes several steps and is not one swizzled layout; use Function::compose, which keeps them")
+            }
+            Self::NoShape { operation } => m
+                .text(operation)
+                .text(": a composition that begins with a function on all integers has no shape; compose it with a layout"),
+            Self::MatrixOperand { operation } => {
+                m.text(operation).text(": a matrix over F2 composes with matrices and linear layouts only")
+            }
+            Self::MatrixMismatch { columns, rows } => m
+                .text("a matrix of ")
+                .int(columns as i64)
+                .text(" columns does not compose with one of ")
+                .int(rows as i64)
+                .text(" rows; give as many columns as rows"),
+            Self::OutsideMatrix { index, bits } => m
+                .text("index ")
+                .int(index)
+                .text(" is outside the matrix, which has ")
+                .int(bits as i64)
+                .text(" index bits"),
+            Self::NotLinear { operation } => m
+                .text(operation)
+                .text(": the layout is not linear over F2; extents must be powers of two and modes must not carry into each other"),
             Self::InvalidOrder { mode } => {
-                m.text("element ").index(mode).text(" of the order does not fit the shape; give one number a mode")
+                m.text("element ").index(mode).text(" of the order does not fit the shape; give one number for each mode")
             }
-            Self::InvalidParameter { limit } => {
-                m.text("at most ").index(limit).text(" stride names, each of 1 to 15 letters, digits or _")
+            Self::InvalidName { length } => {
+                let m = m.text("a stride name has 1 to 15 letters, digits or _ and does not begin with a digit");
+                if length > 15 { m.text("; this one has ").index(length) } else { m }
             }
-            Self::UnboundParameter { parameter } => {
-                m.text("no value for the stride name number ").index(parameter)
+            Self::TooManyNames { limit } => m.text("more than ").index(limit).text(" stride names in one layout"),
+            Self::UnboundName { name } => m.text("no value for the stride name ").text(name.as_str()),
+            Self::NamedStrides { operation } => {
+                m.text(operation).text(": the answer depends on the named strides; bind them first")
             }
+            Self::CoordinateStrides { operation } => m
+                .text(operation)
+                .text(": the offsets are coordinates; take one axis, or compose a layout with the coordinates"),
+            Self::DiagonalStride { operation, mode } => m
+                .text(operation)
+                .text(": mode ")
+                .index(mode)
+                .text(" moves along several axes at once; give each mode one axis"),
+            Self::InvalidAxis => {
+                m.text("a basis stride names one axis from 0 to 7 and no tuple of axes: 2@1, 1@0@1, E<1>")
+            }
+            Self::TooManyAxes { axes, limit } => {
+                m.index(axes).text(" axes; coordinates have at most ").index(limit)
+            }
+            Self::DifferentAxes { left, right } => m
+                .text("coordinates of ")
+                .index(left)
+                .text(" and of ")
+                .index(right)
+                .text(" axes, nested differently; use layouts over the same coordinates"),
         }
     }
 }
@@ -418,11 +841,10 @@ impl core::error::Error for LayoutError {}
 /// error. At run time, handle the error instead.
 ///
 /// ```
-/// use layout_core::{Layout, composition, expect};
-/// const TILE: Layout = expect(composition(
-///     &expect(Layout::flat(&[4, 6], &[1, 10])),
-///     &expect(Layout::mode(8, 1)),
-/// ));
+/// use layout_core::{Layout, expect};
+/// const TILE: Layout = expect(
+///     expect(Layout::flat(&[4, 6], &[1, 10])).compose(&expect(Layout::mode(8, 1))),
+/// );
 /// assert_eq!(TILE, expect(Layout::flat(&[4, 2], &[1, 10])));
 /// ```
 ///
@@ -452,10 +874,11 @@ pub(crate) const fn at_least_one(
     value: i64,
 ) -> Result<(), LayoutError> {
     if value < 1 {
-        return Err(LayoutError::InvalidArgument {
+        return Err(LayoutError::InvalidNumber {
             operation,
             argument,
             value,
+            accepted: "at least 1",
         });
     }
     Ok(())

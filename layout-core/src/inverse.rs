@@ -2,23 +2,30 @@
 //!
 //! ```text
 //! right_inverse   L(R(i)) = i            for i in 0..size(R): the part of L that is contiguous from 0
-//! left_inverse    X(L(i)) = i            for every i, when L tells its coordinates apart (L(X(L(i))) = L(i) otherwise)
-//! nullspace       L(N(i)) = 0            the coordinates along which L stands still
+//! left_inverse    X(L(i)) = i            for every i, when L is injective (L(X(L(i))) = L(i) with modes of stride 0)
+//! nullspace       L(N(i)) = 0            the coordinates along which L does not move
 //! preimage        L(i) = offset          one offset; an offset that does not occur is an error
 //! ```
 //!
 //! Worked example, `L = (4,2):(1,5)`, offsets `0 1 2 3 5 6 7 8`: the right inverse is `4:1` (offset 4 does not occur). The
 //! left inverse takes offsets in the mixed radix `(5,2)`: `(5,2):(1,4)`, which sends 5 to 4 and 8 to 7.
+//!
+//! The inverse of a layout of coordinates takes a coordinate: its shape is a box of them.
 
+use crate::basis::Basis;
+use crate::chain::Chain;
 use crate::complement::sorted_leaves;
 use crate::error::{LayoutError, attempt, fits};
 use crate::layout::Layout;
 use crate::modes::Modes;
-use crate::profile::MAX_MODES;
+use crate::profile::{MAX_MODES, Node, Profile};
+use crate::radix;
 use crate::search::Search;
+use crate::strided::{LayoutBuilder, Strided};
+use crate::swizzled::Swizzled;
 
 /// Products of the extents before each leaf: the linear coordinate at which it starts to count.
-const fn leaf_steps(layout: &Layout) -> [i64; MAX_MODES] {
+pub(crate) const fn leaf_steps(layout: &Layout) -> [i64; MAX_MODES] {
     let mut steps = [0; MAX_MODES];
     let mut running = 1;
     let mut i = 0;
@@ -28,25 +35,6 @@ const fn leaf_steps(layout: &Layout) -> [i64; MAX_MODES] {
         i += 1;
     }
     steps
-}
-
-/// The layout `R` with `L(R(i)) = i` for all `i` in `0..size(R)`, coalesced. For a layout with strides upwards that tells its
-/// coordinates apart (modes of stride 0 aside, which are skipped) it is the largest such; `1:0` where 1 does not occur.
-///
-/// ```
-/// use layout_core::{Layout, right_inverse};
-/// let l = Layout::parse("(4,3,2):(6,0,1)").unwrap();
-/// assert_eq!(right_inverse(&l).unwrap().to_string(), "2:12");
-/// let l = Layout::parse("(4,2):(2,1)").unwrap();
-/// assert_eq!(right_inverse(&l).unwrap().to_string(), "(2,4):(4,1)");
-/// ```
-///
-/// # Errors
-///
-/// Overflow.
-pub const fn right_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
-    let (modes, _) = contiguous(layout);
-    modes.into_layout()
 }
 
 /// The modes of the right inverse, and for each leaf of `layout` how much of its extent they use (1 for none).
@@ -62,7 +50,7 @@ pub(crate) const fn contiguous(layout: &Layout) -> (Modes<1>, [i64; MAX_MODES]) 
     let mut i = len;
     while i > 0 {
         i -= 1;
-        let (extent, stride) = (layout.shape[order[i]], layout.stride[order[i]]);
+        let (extent, stride) = (layout.shape[order[i]], layout.step(order[i]));
         if stride < 1 {
             continue;
         }
@@ -70,7 +58,7 @@ pub(crate) const fn contiguous(layout: &Layout) -> (Modes<1>, [i64; MAX_MODES]) 
         end[i] = extent.saturating_mul(stride);
         let mut j = i + 1;
         while j < len {
-            let other = layout.stride[order[j]];
+            let other = layout.step(order[j]);
             if other > stride
                 && other % stride == 0
                 && extent % (other / stride) == 0
@@ -85,7 +73,7 @@ pub(crate) const fn contiguous(layout: &Layout) -> (Modes<1>, [i64; MAX_MODES]) 
     let mut best = MAX_MODES;
     i = 0;
     while i < len {
-        if layout.stride[order[i]] == 1 && (best == MAX_MODES || end[i] > end[best]) {
+        if layout.step(order[i]) == 1 && (best == MAX_MODES || end[i] > end[best]) {
             best = i;
         }
         i += 1;
@@ -96,7 +84,7 @@ pub(crate) const fn contiguous(layout: &Layout) -> (Modes<1>, [i64; MAX_MODES]) 
         let leaf = order[best];
         let follower = next[best];
         let extent = if follower < MAX_MODES {
-            layout.stride[order[follower]] / layout.stride[leaf]
+            layout.step(order[follower]) / layout.step(leaf)
         } else {
             layout.shape[leaf]
         };
@@ -107,23 +95,12 @@ pub(crate) const fn contiguous(layout: &Layout) -> (Modes<1>, [i64; MAX_MODES]) 
     (modes, used)
 }
 
-/// The quasi-inverse `X` of `L`: `L(X(L(i))) = L(i)` for all `i`, and `X(L(i)) = i` if `L` has no modes of stride 0. Offsets
-/// that `L` leaves out go anywhere.
-///
-/// The strides, sorted, must form a chain: each a multiple of the one before and not less than what that one covers. Only
-/// the largest may be negative.
-///
-/// ```
-/// use layout_core::{Layout, left_inverse};
-/// let l = Layout::parse("(4,2):(1,5)").unwrap();
-/// assert_eq!(left_inverse(&l).unwrap().to_string(), "(5,2):(1,4)");
-/// assert!(left_inverse(&Layout::parse("(4,2):(3,4)").unwrap()).is_err());
-/// ```
-///
-/// # Errors
-///
-/// [`LayoutError::NotChained`] where the strides do not divide or overlap, [`LayoutError::NegativeStride`], overflow.
-pub const fn left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
+const fn right(layout: &Layout) -> Result<Layout, LayoutError> {
+    let (modes, _) = contiguous(layout);
+    modes.into_layout()
+}
+
+const fn left(layout: &Layout) -> Result<Layout, LayoutError> {
     let steps = leaf_steps(layout);
     let (order, len) = sorted_leaves(layout);
     let mut modes = Modes::<1>::EMPTY;
@@ -133,38 +110,21 @@ pub const fn left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     let mut i = 0;
     while i < len {
         let mode = order[i];
-        let (extent, stride) = (layout.shape[mode], layout.stride[mode]);
-        if stride < 0 && i + 1 < len {
-            return Err(LayoutError::NegativeStride {
-                operation: "left_inverse",
-                mode,
-                stride,
-            });
-        }
+        let (extent, stride) = (layout.shape[mode], layout.step(mode));
         let size = stride.unsigned_abs() as i64;
-        let unit = if i == 0 {
-            1
-        } else {
-            layout.stride[order[i - 1]]
-        };
-        if size % unit != 0 || size < covered {
-            return Err(LayoutError::NotChained {
-                operation: "left_inverse",
-                mode,
-                stride,
-                covered,
-            });
+        let unit = if i == 0 { 1 } else { layout.step(order[i - 1]) };
+        // Only the largest stride may be negative, each must be a multiple of the one before and beyond its reach.
+        if (stride < 0 && i + 1 < len) || size % unit != 0 || size < covered {
+            return radix::left_inverse(layout, &steps);
         }
         // The digit between the stride before and this one.
         modes.push_coalesced(size / unit, [below.1]);
-        below = (
-            size,
-            if stride < 0 {
-                -steps[mode]
-            } else {
-                steps[mode]
-            },
-        );
+        let step = if stride < 0 {
+            -steps[mode]
+        } else {
+            steps[mode]
+        };
+        below = (size, step);
         covered = attempt!(fits(extent.checked_mul(size), "left_inverse"));
         if i + 1 == len {
             modes.push_coalesced(extent, [below.1]);
@@ -174,64 +134,216 @@ pub const fn left_inverse(layout: &Layout) -> Result<Layout, LayoutError> {
     modes.into_layout()
 }
 
-/// The coordinates along which `layout` stands still: `N` with `L(N(i)) = 0`, made of the modes of stride 0. `1:0` if there
-/// are none.
-///
-/// ```
-/// use layout_core::{Layout, nullspace};
-/// let l = Layout::parse("(4,3,2):(1,0,4)").unwrap();
-/// assert_eq!(nullspace(&l).to_string(), "3:4");
-/// ```
-pub const fn nullspace(layout: &Layout) -> Layout {
-    let steps = leaf_steps(layout);
-    let mut modes = Modes::<1>::EMPTY;
-    let mut i = 0;
-    while i < layout.leaves() {
-        if layout.stride[i] == 0 {
-            modes.push_coalesced(layout.shape[i], [steps[i]]);
+impl<const K: usize> Strided<K> {
+    /// The layout `R` with `L(R(i)) = i` for all `i` in `0..size(R)`, coalesced. For an injective layout with positive
+    /// strides (modes of stride 0 aside, which are skipped) it is the largest such; `1:0` where 1 does not occur. Of a layout
+    /// with named strides it is right for every value of the names; of a layout of coordinates it takes a coordinate of the
+    /// box that is its shape.
+    ///
+    /// ```
+    /// use layout_core::{Affine, CoordLayout, Layout};
+    /// assert_eq!(Layout::parse("(4,3,2):(6,0,1)").unwrap().right_inverse().unwrap().to_string(), "2:12");
+    /// assert_eq!(Layout::parse("(4,2):(2,1)").unwrap().right_inverse().unwrap().to_string(), "(2,4):(4,1)");
+    /// assert_eq!(Affine::parse("(8,64):(ld,1)").unwrap().right_inverse().unwrap().to_string(), "64:8");
+    /// let transposed = CoordLayout::parse("(4,8):(1@1,1@0)").unwrap();
+    /// assert_eq!(transposed.right_inverse().unwrap().to_string(), "(8,4):(4,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A stride along several axes; overflow.
+    pub const fn right_inverse(&self) -> Result<Layout, LayoutError> {
+        match self.basis {
+            Basis::Axes(codomain) => self.by_axes(&codomain, "right_inverse", true),
+            _ => right(&self.without_names()),
         }
-        i += 1;
     }
-    match modes.into_layout() {
-        Ok(layout) => layout,
-        // Unreachable: the offsets are linear coordinates of `layout`, which fit.
-        Err(_) => Layout::UNIT,
+
+    /// The inverse `X` on the left: `X(L(i)) = i` for all `i` if `L` is injective, and `L(X(L(i))) = L(i)` if it is injective
+    /// but for modes of stride 0. Offsets that `L` leaves out go anywhere. Of a layout of coordinates it takes a coordinate.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let inverse = |text: &str| Layout::parse(text).unwrap().left_inverse();
+    /// assert_eq!(inverse("(4,2):(1,5)").unwrap().to_string(), "(5,2):(1,4)");
+    /// assert_eq!(inverse("(5,3):(3,13)").unwrap().to_string(), "(3,13):(1,1)");
+    /// assert_eq!(inverse("(4,3):(1,2)").unwrap_err().code(), "not_injective");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::NotInjective`]; [`LayoutError::NoLeftInverse`] where no layout undoes it;
+    /// [`LayoutError::TooLarge`] where the search for one gives up; named strides; a stride along several axes; overflow.
+    pub const fn left_inverse(&self) -> Result<Layout, LayoutError> {
+        const OPERATION: &str = "left_inverse";
+        match self.basis {
+            Basis::Axes(codomain) => self.by_axes(&codomain, OPERATION, false),
+            _ => match self.integers() {
+                Some(layout) => left(&layout),
+                None => Err(LayoutError::NamedStrides {
+                    operation: OPERATION,
+                }),
+            },
+        }
+    }
+
+    /// The layout of integers with stride 0 wherever the stride has a name.
+    const fn without_names(&self) -> Layout {
+        let mut layout = self.component(0);
+        let mut i = 0;
+        while i < self.leaves() {
+            let mut k = 1;
+            while k < K {
+                if self.stride[i][k] != 0 {
+                    layout.stride[i] = [0];
+                }
+                k += 1;
+            }
+            i += 1;
+        }
+        layout
+    }
+
+    /// The inverses along each axis, with the parentheses of the coordinates.
+    const fn by_axes(
+        &self,
+        codomain: &Profile,
+        operation: &'static str,
+        to_the_right: bool,
+    ) -> Result<Layout, LayoutError> {
+        attempt!(self.along_single_axes(operation));
+        let mut builder = LayoutBuilder::new();
+        attempt!(self.axis_node(&mut builder, codomain, codomain.root(), to_the_right));
+        builder.finish()
+    }
+
+    const fn axis_node(
+        &self,
+        builder: &mut LayoutBuilder<1>,
+        codomain: &Profile,
+        node: Node,
+        to_the_right: bool,
+    ) -> Result<(), LayoutError> {
+        if codomain.is_leaf(node) {
+            let axis = self.component(node.start);
+            let inverse = if to_the_right {
+                attempt!(right(&axis))
+            } else {
+                attempt!(left(&axis))
+            };
+            builder.append(&inverse, inverse.root());
+            return Ok(());
+        }
+        builder.open();
+        let mut child = Some(codomain.first(node));
+        while let Some(c) = child {
+            attempt!(self.axis_node(builder, codomain, c, to_the_right));
+            child = codomain.next(node, c);
+        }
+        builder.close();
+        Ok(())
     }
 }
 
-/// A linear coordinate `i` in `0..size` with `L(i) = offset`: the one whose modes with large strides are greatest. For a
-/// layout that tells its coordinates apart it is the only one.
-///
-/// ```
-/// use layout_core::{Layout, preimage};
-/// let l = Layout::parse("(4,2):(1,5)").unwrap();
-/// assert_eq!(preimage(&l, 7), Ok(6));
-/// assert_eq!(preimage(&l, 4).unwrap_err().code(), "not_in_image");
-/// ```
-///
-/// # Errors
-///
-/// [`LayoutError::NotInImage`] where there is none; [`LayoutError::TooLarge`] if the search gives up (only on layouts with
-/// many overlapping modes).
-pub const fn preimage(layout: &Layout, offset: i64) -> Result<i64, LayoutError> {
-    let steps = leaf_steps(layout);
-    let (order, len) = sorted_leaves(layout);
-    let mut search = Search::EMPTY;
-    let mut k = 0;
-    while k < len {
-        search.push(layout.stride[order[k]], 0, layout.shape[order[k]] - 1);
-        k += 1;
-    }
-    match attempt!(search.solve("preimage", offset, false)) {
-        Some(digits) => {
-            let mut found = 0;
-            k = 0;
-            while k < len {
-                found += digits[k] * steps[order[k]];
-                k += 1;
-            }
-            Ok(found)
+impl Layout {
+    /// A linear coordinate `i` in `0..size` with `L(i) = offset`: the one whose modes with large strides are greatest. For an
+    /// injective layout it is the only one.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let l = Layout::parse("(4,2):(1,5)").unwrap();
+    /// assert_eq!(l.preimage(7), Ok(6));
+    /// assert_eq!(l.preimage(4).unwrap_err().code(), "not_in_image");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::NotInImage`] where there is none; [`LayoutError::TooLarge`] if the search gives up (only on layouts
+    /// with many overlapping modes).
+    pub const fn preimage(&self, offset: i64) -> Result<i64, LayoutError> {
+        let steps = leaf_steps(self);
+        let (order, len) = sorted_leaves(self);
+        let mut search = Search::EMPTY;
+        let mut k = 0;
+        while k < len {
+            search.push(self.step(order[k]), 0, self.shape[order[k]] - 1);
+            k += 1;
         }
-        None => Err(LayoutError::NotInImage { offset }),
+        match attempt!(search.solve("preimage", offset, false)) {
+            Some(digits) => {
+                let mut found = 0;
+                k = 0;
+                while k < len {
+                    found += digits[k] * steps[order[k]];
+                    k += 1;
+                }
+                Ok(found)
+            }
+            None => Err(LayoutError::NotInImage { offset }),
+        }
+    }
+}
+
+impl Swizzled {
+    /// The inverse on the right, `y -> R(Sw⁻¹(y) − offset)`: `S(inverse(y)) = y` for every offset `y` with
+    /// `0 <= Sw⁻¹(y) − offset < size(R)`, where `R` is the right inverse of the layout inside.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// let inverse = tile.right_inverse().unwrap();
+    /// assert_eq!(inverse.to_string(), "(4,4):(4,1) o Sw<2,0,2>");
+    /// assert!((0..16).all(|y| tile.index(inverse.index(y)) == y));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::right_inverse`].
+    pub const fn right_inverse(&self) -> Result<Chain, LayoutError> {
+        self.inverse_by(attempt!(self.layout.right_inverse()))
+    }
+
+    /// The inverse on the left: `inverse(S(i)) = i` for every `i` (if the layout inside has no modes of stride 0).
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o 3 o (4,2):(1,5)").unwrap();
+    /// let inverse = tile.left_inverse().unwrap();
+    /// assert!((0..8).all(|i| inverse.index(tile.index(i)) == i));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::left_inverse`].
+    pub const fn left_inverse(&self) -> Result<Chain, LayoutError> {
+        self.inverse_by(attempt!(self.layout.left_inverse()))
+    }
+
+    const fn inverse_by(&self, inner: Layout) -> Result<Chain, LayoutError> {
+        let negated = attempt!(fits(
+            self.offset[0].checked_neg(),
+            "the offset of an inverse"
+        ));
+        Chain::inverse(inner, negated, self.swizzle)
+    }
+
+    /// A linear coordinate whose offset is `y`; see [`Layout::preimage`].
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// assert_eq!(tile.preimage(14), Ok(7));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::preimage`].
+    pub const fn preimage(&self, y: i64) -> Result<i64, LayoutError> {
+        let x = self.swizzle.inverse_apply(y).checked_sub(self.offset[0]);
+        match self.layout.preimage(attempt!(fits(x, "preimage"))) {
+            // The offset asked for, not the one inside.
+            Err(LayoutError::NotInImage { .. }) => Err(LayoutError::NotInImage { offset: y }),
+            other => other,
+        }
     }
 }

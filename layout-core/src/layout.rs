@@ -1,53 +1,50 @@
-//! The layout: a shape and a stride with the same parentheses, a function from coordinates to offsets.
-//!
-//! `(4,(2,3)):(2,(1,8))` takes the coordinate `(c0,(c1,c2))` to `2·c0 + 1·c1 + 8·c2`. The same function takes a linear
-//! coordinate `i`, which counts through the shape with the first mode fastest (colexicographic order):
-//!
-//! ```text
-//! i            0  1  2  3    4  5  6  7    8 …
-//! coordinate  (0,(0,0)) …    (0,(1,0)) …   (0,(0,1))
-//! offset       0  2  4  6    1  3  5  7    8 …
-//! ```
-//!
-//! The last mode never wraps: index 24 of this layout of 24 elements is `(0,(0,3))`, offset 24. That is what lets a layout
-//! be composed with one that reaches beyond its size.
-//!
-//! Extents are at least 1; strides may be zero (the same element again) or negative (downwards). A layout whose size or
-//! whose offsets would not fit in 64 bits cannot be made, so that evaluation inside the domain never overflows.
+//! The plain layout: strides and offsets are integers.
 
-use core::fmt;
 use core::str::FromStr;
 
-use crate::error::{LayoutError, attempt, fits};
-use crate::int_tuple::{IntTuple, write_tuple};
+use crate::basis::Basis;
+use crate::error::{LayoutError, attempt};
+use crate::int_tuple::IntTuple;
 use crate::parse::{ParseError, Scanner};
-use crate::profile::{MAX_MODES, Node, Profile, ProfileBuilder};
+use crate::profile::{MAX_MODES, Node, Profile};
+use crate::strided::{Strided, compact_step};
 
-const EVALUATION: &str = "evaluation of a layout";
-const SIZE: &str = "the size of a layout";
-const OFFSETS: &str = "the offsets of a layout";
+/// A function from coordinates to integer offsets, such as `(4,(2,3)):(2,(1,8))`. Units are the user's (elements, bytes,
+/// threads).
+///
+/// ```
+/// use layout_core::Layout;
+/// let layout = Layout::parse("(4,(2,3)):(2,(1,8))").unwrap();
+/// assert_eq!((layout.size(), layout.cosize()), (24, 24));
+/// assert_eq!(layout.index(4), 1); // coordinate (0,(1,0))
+/// ```
+pub type Layout = Strided<1>;
 
-/// A function from coordinates to offsets: congruent shape and stride. Units are the user's (elements, bytes, threads).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Layout {
-    pub(crate) profile: Profile,
-    pub(crate) shape: [i64; MAX_MODES],
-    pub(crate) stride: [i64; MAX_MODES],
-}
-
-impl Layout {
+impl Strided<1> {
     /// `1:0`: one coordinate, offset 0.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::UNIT.to_string(), "1:0");
+    /// ```
     pub const UNIT: Self = {
         let mut shape = [0; MAX_MODES];
         shape[0] = 1;
         Self {
             profile: Profile::LEAF,
             shape,
-            stride: [0; MAX_MODES],
+            stride: [[0]; MAX_MODES],
+            basis: Basis::Integers,
         }
     };
 
     /// The layout `shape:stride`.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout};
+    /// let t = |s: &str| IntTuple::parse(s).unwrap();
+    /// assert_eq!(Layout::new(t("(4,8)"), t("(8,1)")).unwrap().to_string(), "(4,8):(8,1)");
+    /// ```
     ///
     /// # Errors
     ///
@@ -60,15 +57,21 @@ impl Layout {
                 right: stride.leaves(),
             });
         }
-        Self {
-            profile: shape.profile,
-            shape: shape.values,
-            stride: stride.values,
+        let mut strides = [[0]; MAX_MODES];
+        let mut i = 0;
+        while i < stride.leaves() {
+            strides[i] = [stride.values[i]];
+            i += 1;
         }
-        .checked()
+        Self::from_parts(shape, strides)
     }
 
-    /// The one mode `extent:stride`, without parentheses.
+    /// The mode `extent:stride`, without parentheses.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::mode(8, 2).unwrap().to_string(), "8:2");
+    /// ```
     ///
     /// # Errors
     ///
@@ -78,6 +81,11 @@ impl Layout {
     }
 
     /// The flat layout `(s0,s1,…):(d0,d1,…)`; one mode gives `(s0):(d0)`.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::flat(&[4, 8], &[8, 1]).unwrap().to_string(), "(4,8):(8,1)");
+    /// ```
     ///
     /// # Errors
     ///
@@ -89,24 +97,12 @@ impl Layout {
         )
     }
 
-    /// The layout whose top-level modes are the given layouts.
+    /// The compact layout of a flat shape, first mode fastest. Modes of extent 1 get stride 0.
     ///
-    /// # Errors
-    ///
-    /// An empty slice, or a result beyond the capacity.
-    pub const fn tuple(modes: &[Self]) -> Result<Self, LayoutError> {
-        let mut builder = LayoutBuilder::new();
-        builder.open();
-        let mut i = 0;
-        while i < modes.len() {
-            builder.append(&modes[i], modes[i].root());
-            i += 1;
-        }
-        builder.close();
-        builder.finish()
-    }
-
-    /// The compact layout of a flat shape, first mode fastest: `(4,8)` gives `(4,8):(1,4)`. Modes of extent 1 get stride 0.
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::col_major(&[4, 8]).unwrap().to_string(), "(4,8):(1,4)");
+    /// ```
     ///
     /// # Errors
     ///
@@ -115,58 +111,101 @@ impl Layout {
         Self::compact(attempt!(IntTuple::flat(shape)))
     }
 
-    /// The compact layout of a flat shape, last mode fastest: `(4,8)` gives `(4,8):(8,1)`. Modes of extent 1 get stride 0.
+    /// The compact layout of a flat shape, last mode fastest. Modes of extent 1 get stride 0.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::row_major(&[4, 8]).unwrap().to_string(), "(4,8):(8,1)");
+    /// ```
     ///
     /// # Errors
     ///
     /// The errors of [`Layout::new`].
     pub const fn row_major(shape: &[i64]) -> Result<Self, LayoutError> {
-        Self::compact_row_major(attempt!(IntTuple::flat(shape)))
+        Self::compact_row_major(attempt!(IntTuple::flat(shape)), 1)
     }
 
     /// The compact layout of a nested shape, first leaf fastest (CuTe's `make_layout(shape)`).
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout};
+    /// let shape = IntTuple::parse("(4,(2,3))").unwrap();
+    /// assert_eq!(Layout::compact(shape).unwrap().to_string(), "(4,(2,3)):(1,(4,8))");
+    /// ```
     ///
     /// # Errors
     ///
     /// The errors of [`Layout::new`].
     pub const fn compact(shape: IntTuple) -> Result<Self, LayoutError> {
-        let mut stride = [0; MAX_MODES];
-        let mut running = 1i64;
+        Self::compact_col_major(shape, 1)
+    }
+
+    /// The compact layout of a nested shape, first leaf fastest, whose strides start at `start` (CuTe's
+    /// `compact_col_major(shape, start)`).
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout};
+    /// let shape = IntTuple::parse("(4,(2,3))").unwrap();
+    /// assert_eq!(Layout::compact_col_major(shape, 16).unwrap().to_string(), "(4,(2,3)):(16,(64,128))");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Layout::new`].
+    pub const fn compact_col_major(shape: IntTuple, start: i64) -> Result<Self, LayoutError> {
+        let mut stride = [[0]; MAX_MODES];
+        let mut running = start;
         let mut i = 0;
         while i < shape.leaves() {
             running = attempt!(compact_step(&shape, &mut stride, running, i));
             i += 1;
         }
-        Self {
-            profile: shape.profile,
-            shape: shape.values,
-            stride,
-        }
-        .checked()
+        Self::from_parts(shape, stride)
     }
 
-    /// The compact layout of a nested shape, last leaf fastest (CuTe's `LayoutRight`).
+    /// The compact layout of a nested shape, last leaf fastest, whose strides start at `start` (CuTe's
+    /// `compact_row_major(shape, start)`).
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout};
+    /// let shape = IntTuple::parse("(4,(2,3))").unwrap();
+    /// assert_eq!(Layout::compact_row_major(shape, 1).unwrap().to_string(), "(4,(2,3)):(6,(3,1))");
+    /// ```
     ///
     /// # Errors
     ///
     /// The errors of [`Layout::new`].
-    pub const fn compact_row_major(shape: IntTuple) -> Result<Self, LayoutError> {
-        let mut stride = [0; MAX_MODES];
-        let mut running = 1i64;
+    pub const fn compact_row_major(shape: IntTuple, start: i64) -> Result<Self, LayoutError> {
+        let mut stride = [[0]; MAX_MODES];
+        let mut running = start;
         let mut i = shape.leaves();
         while i > 0 {
             i -= 1;
             running = attempt!(compact_step(&shape, &mut stride, running, i));
         }
+        Self::from_parts(shape, stride)
+    }
+
+    pub(crate) const fn from_parts(
+        shape: IntTuple,
+        stride: [[i64; 1]; MAX_MODES],
+    ) -> Result<Self, LayoutError> {
         Self {
             profile: shape.profile,
             shape: shape.values,
             stride,
+            basis: Basis::Integers,
         }
         .checked()
     }
 
     /// Reads CuTe's notation, `(4,(2,2)):(2,(1,8))`.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,8):(8,1)").unwrap().at(&[1, 2]), 10);
+    /// assert_eq!(Layout::parse("(4,8:(8,1)").unwrap_err().span, (4, 5));
+    /// ```
     ///
     /// # Errors
     ///
@@ -183,80 +222,69 @@ impl Layout {
         }
     }
 
-    /// The extents.
-    pub const fn shape(&self) -> IntTuple {
-        IntTuple {
-            profile: self.profile,
-            values: self.shape,
-        }
-    }
-
     /// The strides.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,8):(8,1)").unwrap().stride().to_string(), "(8,1)");
+    /// ```
     pub const fn stride(&self) -> IntTuple {
+        let mut values = [0; MAX_MODES];
+        let mut i = 0;
+        while i < self.leaves() {
+            values[i] = self.stride[i][0];
+            i += 1;
+        }
         IntTuple {
             profile: self.profile,
-            values: self.stride,
+            values,
         }
-    }
-
-    /// Number of top-level modes; 1 for a bare mode such as `8:1`.
-    pub const fn rank(&self) -> usize {
-        self.profile.rank(self.root())
-    }
-
-    /// Deepest nesting: 0 for `8:1`, 1 for `(4,8):(1,4)`.
-    pub const fn depth(&self) -> usize {
-        self.profile.depth()
-    }
-
-    /// Number of leaves: modes that are integers.
-    pub const fn leaves(&self) -> usize {
-        self.profile.leaves()
     }
 
     /// Extent and stride of leaf `i` in order of writing; `(1, 0)` for `i` out of range.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let layout = Layout::parse("(4,8):(8,1)").unwrap();
+    /// assert_eq!((layout.leaf(1), layout.leaf(2)), ((8, 1), (1, 0)));
+    /// ```
     pub const fn leaf(&self, i: usize) -> (i64, i64) {
         if i < self.leaves() {
-            (self.shape[i], self.stride[i])
+            (self.shape[i], self.stride[i][0])
         } else {
             (1, 0)
         }
     }
 
-    /// Top-level mode `i`.
-    ///
-    /// # Errors
-    ///
-    /// `i` at or beyond the rank.
-    pub const fn get(&self, i: usize) -> Result<Self, LayoutError> {
-        match self.profile.child(self.root(), i) {
-            Some(node) => self.extract(node),
-            None => Err(LayoutError::ModeOutOfRange {
-                mode: i,
-                rank: self.rank(),
-            }),
-        }
+    /// Stride of leaf `i`, which must exist.
+    pub(crate) const fn step(&self, i: usize) -> i64 {
+        self.stride[i][0]
     }
 
-    /// Number of coordinates: the product of the extents.
-    pub const fn size(&self) -> i64 {
-        self.node_size(self.root())
-    }
-
-    /// Number of offsets from the least to the greatest that occur, both included; for strides upwards that is the
+    /// Number of offsets from the least to the greatest that occur, both included; for positive strides that is the
     /// greatest offset plus 1. Memory for the layout needs this many elements.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,8):(16,1)").unwrap().cosize(), 56);
+    /// ```
     pub const fn cosize(&self) -> i64 {
         let (min, max) = self.offset_range();
         max - min + 1
     }
 
     /// Least and greatest offset. Offset 0 always occurs, so the least is at most 0.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,3):(-2,10)").unwrap().offset_range(), (-6, 20));
+    /// ```
     pub const fn offset_range(&self) -> (i64, i64) {
         let mut min = 0;
         let mut max = 0;
         let mut i = 0;
         while i < self.leaves() {
-            let reach = (self.shape[i] - 1) * self.stride[i];
+            let reach = (self.shape[i] - 1) * self.stride[i][0];
             if reach < 0 {
                 min += reach;
             } else {
@@ -268,26 +296,45 @@ impl Layout {
     }
 
     /// The offset at linear coordinate `i`, first leaf fastest. The last leaf never wraps, and a negative `i` continues it
-    /// downwards. Never overflows for `0 <= i < size()`; far outside it wraps around (see [`Layout::checked_index`]).
+    /// downwards. Never overflows for `0 <= i < size()`; far outside it wraps around (see
+    /// [`checked_index`](Self::checked_index)).
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let layout = Layout::parse("(4,8):(8,1)").unwrap();
+    /// assert_eq!([0, 1, 4, 32].map(|i| layout.index(i)), [0, 8, 1, 8]);
+    /// ```
     pub const fn index(&self, i: i64) -> i64 {
         self.node_index(self.root(), i)
     }
 
-    /// [`Layout::index`], or an error where the offset does not fit in 64 bits.
+    /// [`index`](Self::index), or an error where the offset does not fit in 64 bits.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let layout = Layout::parse("4:1000").unwrap();
+    /// assert_eq!(layout.checked_index(3), Ok(3000));
+    /// assert_eq!(layout.checked_index(i64::MAX).unwrap_err().code(), "overflow");
+    /// ```
     ///
     /// # Errors
     ///
     /// Overflow, which needs a coordinate far outside the domain.
     pub const fn checked_index(&self, i: i64) -> Result<i64, LayoutError> {
-        self.checked_node_index(self.root(), i)
+        Ok(attempt!(self.checked_node_index(self.root(), i))[0])
     }
 
     /// The offset at one linear coordinate for each top-level mode. In each mode the last leaf never wraps.
     ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,(2,2)):(2,(1,8))").unwrap().at(&[3, 2]), 14);
+    /// ```
+    ///
     /// # Panics
     ///
     /// Unless there is exactly one coordinate for each top-level mode, as indexing an array out of range does; for
-    /// coordinates from outside use [`Layout::at_coord`].
+    /// coordinates from outside use [`at_coord`](Self::at_coord).
     #[track_caller]
     pub const fn at(&self, coordinates: &[i64]) -> i64 {
         let root = self.root();
@@ -307,68 +354,19 @@ impl Layout {
     /// The offset at a coordinate, natural (`(1,(0,2))`), linear (`9`) or anything between (`(1,4)`): an integer may stand
     /// for a whole mode, a tuple never for an integer. In each mode so addressed the last leaf never wraps.
     ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout};
+    /// let layout = Layout::parse("(4,(2,2)):(2,(1,8))").unwrap();
+    /// for coordinate in ["7", "(3,1)", "(3,(1,0))"] {
+    ///     assert_eq!(layout.at_coord(&IntTuple::parse(coordinate).unwrap()), Ok(7));
+    /// }
+    /// ```
+    ///
     /// # Errors
     ///
     /// A coordinate that does not fit the shape; overflow far outside the domain.
     pub const fn at_coord(&self, coordinate: &IntTuple) -> Result<i64, LayoutError> {
-        self.node_at(self.root(), coordinate, coordinate.root())
-    }
-
-    /// The natural coordinate of linear coordinate `i` (CuTe's `idx2crd`). The last leaf never wraps, so this is defined
-    /// for every `i >= 0` and `at_coord(&coord(i)?) == checked_index(i)`.
-    ///
-    /// # Errors
-    ///
-    /// A negative `i`.
-    pub const fn coord(&self, i: i64) -> Result<IntTuple, LayoutError> {
-        if i < 0 {
-            return Err(LayoutError::CoordinateOutOfRange {
-                mode: 0,
-                coordinate: i,
-                extent: self.size(),
-            });
-        }
-        let mut values = [0; MAX_MODES];
-        let mut rest = i;
-        let last = self.leaves() - 1;
-        let mut k = 0;
-        while k < last {
-            values[k] = rest % self.shape[k];
-            rest /= self.shape[k];
-            k += 1;
-        }
-        values[last] = rest;
-        Ok(IntTuple {
-            profile: self.profile,
-            values,
-        })
-    }
-
-    /// Whether two layouts are written the same, in `const`. See [`equal_as_functions`](crate::equal_as_functions) for
-    /// sameness as functions.
-    pub const fn equals(&self, other: &Self) -> bool {
-        self.shape().equals(&other.shape()) && self.stride().equals(&other.stride())
-    }
-
-    pub(crate) const fn root(&self) -> Node {
-        self.profile.root()
-    }
-
-    pub(crate) const fn extract(&self, node: Node) -> Result<Self, LayoutError> {
-        let mut builder = LayoutBuilder::new();
-        builder.append(self, node);
-        builder.finish()
-    }
-
-    /// Product of the extents of a subtree.
-    pub(crate) const fn node_size(&self, node: Node) -> i64 {
-        let mut size = 1;
-        let mut i = node.start;
-        while i < node.end {
-            size *= self.shape[i];
-            i += 1;
-        }
-        size
+        Ok(attempt!(self.vector_at(coordinate))[0])
     }
 
     /// Offset of the linear coordinate `i` of a subtree, wrapping around far outside the domain.
@@ -378,133 +376,15 @@ impl Layout {
         let mut k = node.start;
         while k + 1 < node.end {
             let extent = self.shape[k];
-            offset = offset.wrapping_add(rest.rem_euclid(extent).wrapping_mul(self.stride[k]));
+            offset = offset.wrapping_add(rest.rem_euclid(extent).wrapping_mul(self.stride[k][0]));
             rest = rest.div_euclid(extent);
             k += 1;
         }
-        offset.wrapping_add(rest.wrapping_mul(self.stride[k]))
-    }
-
-    const fn checked_node_index(&self, node: Node, i: i64) -> Result<i64, LayoutError> {
-        let mut offset = 0i64;
-        let mut rest = i;
-        let mut k = node.start;
-        while k < node.end {
-            let extent = self.shape[k];
-            let digit = if k + 1 < node.end {
-                rest.rem_euclid(extent)
-            } else {
-                rest
-            };
-            let part = attempt!(fits(digit.checked_mul(self.stride[k]), EVALUATION));
-            offset = attempt!(fits(offset.checked_add(part), EVALUATION));
-            rest = rest.div_euclid(extent);
-            k += 1;
-        }
-        Ok(offset)
-    }
-
-    const fn node_at(
-        &self,
-        node: Node,
-        coordinate: &IntTuple,
-        at: Node,
-    ) -> Result<i64, LayoutError> {
-        if coordinate.profile.is_leaf(at) {
-            return self.checked_node_index(node, coordinate.values[at.start]);
-        }
-        let expected = if self.profile.is_leaf(node) {
-            0
-        } else {
-            self.profile.rank(node)
-        };
-        let found = coordinate.profile.rank(at);
-        if expected != found {
-            let expected = if expected == 0 { 1 } else { expected };
-            return Err(LayoutError::CoordinateMismatch {
-                mode: node.start,
-                expected,
-                found,
-            });
-        }
-        let mut offset = 0i64;
-        let mut mode = Some(self.profile.first(node));
-        let mut element = Some(coordinate.profile.first(at));
-        while let (Some(m), Some(e)) = (mode, element) {
-            let part = attempt!(self.node_at(m, coordinate, e));
-            offset = attempt!(fits(offset.checked_add(part), EVALUATION));
-            mode = self.profile.next(node, m);
-            element = coordinate.profile.next(at, e);
-        }
-        Ok(offset)
-    }
-
-    /// The layout, if its extents are positive and its size and offsets fit.
-    pub(crate) const fn checked(self) -> Result<Self, LayoutError> {
-        // Wide arithmetic, one comparison a step: cheaper in `const` than calls of checked_mul and checked_add.
-        const LIMIT: i128 = i64::MAX as i128;
-        let leaves = self.profile.leaves();
-        let mut size = 1i128;
-        let mut min = 0i128;
-        let mut max = 0i128;
-        let mut i = 0;
-        while i < leaves {
-            let extent = self.shape[i];
-            if extent < 1 {
-                return Err(LayoutError::InvalidExtent { mode: i, extent });
-            }
-            size *= extent as i128;
-            if size > LIMIT {
-                return Err(LayoutError::Overflow { operation: SIZE });
-            }
-            let reach = (extent as i128 - 1) * self.stride[i] as i128;
-            if reach < 0 {
-                min += reach;
-            } else {
-                max += reach;
-            }
-            // The number of offsets, max - min + 1, must fit, since cosize reports it.
-            if max > LIMIT || min < -LIMIT || max - min >= LIMIT {
-                return Err(LayoutError::Overflow { operation: OFFSETS });
-            }
-            i += 1;
-        }
-        Ok(self)
+        offset.wrapping_add(rest.wrapping_mul(self.stride[k][0]))
     }
 }
 
-/// Sets the compact stride of leaf `i` and returns the next running product.
-const fn compact_step(
-    shape: &IntTuple,
-    stride: &mut [i64; MAX_MODES],
-    running: i64,
-    i: usize,
-) -> Result<i64, LayoutError> {
-    let extent = shape.values[i];
-    if extent < 1 {
-        return Err(LayoutError::InvalidExtent { mode: i, extent });
-    }
-    if extent > 1 {
-        stride[i] = running;
-    }
-    fits(running.checked_mul(extent), SIZE)
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_tuple(f, &self.profile, |f, i| write!(f, "{}", self.shape[i]))?;
-        f.write_str(":")?;
-        write_tuple(f, &self.profile, |f, i| write!(f, "{}", self.stride[i]))
-    }
-}
-
-impl fmt::Debug for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Layout {
+impl FromStr for Strided<1> {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -532,72 +412,5 @@ impl Scanner<'_> {
             Ok(layout) => Ok(layout),
             Err(error) => Err(self.error_since(start, error)),
         }
-    }
-}
-
-/// Builds a layout from left to right; errors are reported by `finish`.
-#[derive(Clone, Copy)]
-pub(crate) struct LayoutBuilder {
-    profile: ProfileBuilder,
-    shape: [i64; MAX_MODES],
-    stride: [i64; MAX_MODES],
-}
-
-impl LayoutBuilder {
-    pub(crate) const fn new() -> Self {
-        Self {
-            profile: ProfileBuilder::new(),
-            shape: [0; MAX_MODES],
-            stride: [0; MAX_MODES],
-        }
-    }
-
-    pub(crate) const fn open(&mut self) {
-        self.profile.open();
-    }
-
-    pub(crate) const fn close(&mut self) {
-        self.profile.close();
-    }
-
-    pub(crate) const fn leaf(&mut self, extent: i64, stride: i64) {
-        if let Some(at) = self.profile.leaf() {
-            self.shape[at] = extent;
-            self.stride[at] = stride;
-        }
-    }
-
-    /// Appends a subtree of `layout`, with its own parentheses.
-    pub(crate) const fn append(&mut self, layout: &Layout, node: Node) {
-        let from = self.profile.leaves();
-        self.profile.append(&layout.profile, node);
-        self.copy(layout, node, from);
-    }
-
-    /// Appends the elements of a subtree of `layout`, without its outermost parentheses.
-    pub(crate) const fn append_elements(&mut self, layout: &Layout, node: Node) {
-        let from = self.profile.leaves();
-        self.profile.append_elements(&layout.profile, node);
-        self.copy(layout, node, from);
-    }
-
-    /// Copies the modes of a subtree to the leaves that were made for them.
-    const fn copy(&mut self, layout: &Layout, node: Node, from: usize) {
-        let mut to = from;
-        while to < self.profile.leaves() {
-            self.shape[to] = layout.shape[node.start + to - from];
-            self.stride[to] = layout.stride[node.start + to - from];
-            to += 1;
-        }
-    }
-
-    pub(crate) const fn finish(&self) -> Result<Layout, LayoutError> {
-        let profile = attempt!(self.profile.finish());
-        Layout {
-            profile,
-            shape: self.shape,
-            stride: self.stride,
-        }
-        .checked()
     }
 }

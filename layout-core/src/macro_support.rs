@@ -1,14 +1,18 @@
 //! What macro expansions call. Not part of the interface: it may change in any release.
 
+use crate::affine::SwizzledAffine;
 use crate::banks::Wavefronts;
 use crate::derive::{Pattern, Tile, recount};
 use crate::error::expect;
+use crate::function::Function;
 use crate::layout::Layout;
 use crate::message::{Message, fail};
+use crate::parse::expect_parse;
 use crate::proof::injective;
+use crate::space::single;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
-use crate::typed::{Function, compose};
+use crate::typed::Outer;
 
 /// A constant in `layout!`: a `Layout`, a `Swizzled`, or (on the left) a `Swizzle`.
 #[derive(Clone, Copy)]
@@ -23,7 +27,7 @@ impl LayoutOperand<Layout> {
     /// `operand ∘ inner`, or a compile error.
     #[track_caller]
     pub const fn after(self, inner: Swizzled) -> Swizzled {
-        compose(&Function::Layout(&Swizzled::plain(self.0)), &inner)
+        expect(Outer::Layout(&Swizzled::plain(self.0)).compose(&inner))
     }
 }
 
@@ -36,7 +40,7 @@ impl LayoutOperand<Swizzled> {
     /// `operand ∘ inner`, or a compile error.
     #[track_caller]
     pub const fn after(self, inner: Swizzled) -> Swizzled {
-        compose(&Function::Layout(&self.0), &inner)
+        expect(Outer::Layout(&self.0).compose(&inner))
     }
 }
 
@@ -44,21 +48,27 @@ impl LayoutOperand<Swizzle> {
     /// `operand ∘ inner`, or a compile error.
     #[track_caller]
     pub const fn after(self, inner: Swizzled) -> Swizzled {
-        compose(&Function::Swizzle(self.0), &inner)
+        expect(Outer::Swizzle(self.0).compose(&inner))
     }
 }
 
 /// `offset o inner`, or a compile error.
 #[track_caller]
 pub const fn offset(offset: i64, inner: Swizzled) -> Swizzled {
-    assert!(
-        inner.swizzle().is_identity(),
-        "an offset stands inside the swizzle: write `Sw<B,M,S> o offset o layout`"
-    );
-    let Some(sum) = inner.offset().checked_add(offset) else {
-        panic!("the offsets do not fit in 64 bits")
-    };
-    expect(Swizzled::new(Swizzle::IDENTITY, sum, inner.layout()))
+    let composed = Function::Offset(offset).compose(&Function::Layout(inner));
+    match composed {
+        Ok(composed) => expect(single(&composed)),
+        Err(error) => expect(Err(error)),
+    }
+}
+
+/// The layout with named strides that `text` says, which a macro has composed and printed.
+#[track_caller]
+pub const fn swizzled_affine(text: &str) -> SwizzledAffine {
+    match expect_parse(Function::parse(text)) {
+        Function::Affine(layout) => layout,
+        _ => panic!("a composition of `layout!` has no stride names"),
+    }
 }
 
 /// Counts the wavefronts of one access again, from the addresses, and refuses more than `expected`.

@@ -150,12 +150,7 @@ impl<const K: usize> Modes<K> {
     /// The same function on all of `Z`, with as few modes as possible: coalesced, but a trailing extent of 1 is kept
     /// unless it goes on as the mode before it does.
     pub(crate) const fn coalesced_unbounded(&self) -> Self {
-        let mut result = Self::EMPTY;
-        let mut i = 0;
-        while i < self.len {
-            result.push_coalesced(self.extent[i], self.stride[i]);
-            i += 1;
-        }
+        let mut result = self.coalesced();
         let last = self.len - 1;
         if self.extent[last] == 1 {
             let merges = result.len > 0
@@ -251,8 +246,13 @@ impl<const K: usize> Modes<K> {
     }
 
     /// `self ∘ b` with the parentheses of `b`, each leaf of which becomes a tuple where it needs several factors.
-    /// `self` must be [`coalesced_unbounded`](Self::coalesced_unbounded).
-    pub(crate) const fn compose(&self, b: &Layout) -> Result<Composite<K>, LayoutError> {
+    /// `self` must be [`coalesced_unbounded`](Self::coalesced_unbounded). Values of `b` from `bound` up do not matter: the
+    /// result may be anything there.
+    pub(crate) const fn compose(
+        &self,
+        b: &Layout,
+        bound: i64,
+    ) -> Result<Composite<K>, LayoutError> {
         let mut sums = [0i128; MAX_MODES];
         // The first refusal of the digit rule; a coincidence may still save the composition.
         let mut refusal: Option<LayoutError> = None;
@@ -262,7 +262,7 @@ impl<const K: usize> Modes<K> {
         let mut leaf = 0;
         while leaf < leaves {
             let start = modes.len;
-            if let Err(error) = self.factor(b, leaf, &mut sums, &mut refusal, &mut modes) {
+            if let Err(error) = self.factor(b, leaf, bound, &mut sums, &mut refusal, &mut modes) {
                 return Err(error);
             }
             profile.expand(&b.profile, leaf, modes.len - start);
@@ -273,7 +273,7 @@ impl<const K: usize> Modes<K> {
             Err(error) => return Err(error),
         };
         if let Some(refusal) = refusal
-            && !self.verify(b, &modes)
+            && !self.verify(b, bound, &modes)
         {
             return Err(refusal);
         }
@@ -286,11 +286,12 @@ impl<const K: usize> Modes<K> {
         &self,
         b: &Layout,
         leaf: usize,
+        bound: i64,
         sums: &mut [i128; MAX_MODES],
         refusal: &mut Option<LayoutError>,
         out: &mut Self,
     ) -> Result<(), LayoutError> {
-        let (extent, stride) = (b.shape[leaf], b.stride[leaf]);
+        let (extent, stride) = (b.shape[leaf], b.step(leaf));
         let start = out.len;
         let carry = match self.factor_by_digits(extent, stride, sums, out) {
             Ok(()) => return Ok(()),
@@ -301,6 +302,11 @@ impl<const K: usize> Modes<K> {
             *refusal = Some(match carry {
                 Carry::Overflow => return Err(OVERFLOW),
                 Carry::Capacity => return Err(LayoutError::TooManyModes),
+                _ if stride < 0 && extent > 1 => LayoutError::NegativeCoordinates {
+                    mode: leaf,
+                    extent,
+                    stride,
+                },
                 Carry::Within { run, lhs_mode } => {
                     let lhs_extent = self.extent[lhs_mode];
                     LayoutError::NotComposable {
@@ -324,7 +330,7 @@ impl<const K: usize> Modes<K> {
                 }
             });
         }
-        match (self.factor_by_values(extent, stride, out), *refusal) {
+        match (self.factor_by_values(extent, stride, bound, out), *refusal) {
             (Some(()), _) => Ok(()),
             (None, Some(refusal)) => Err(refusal),
             (None, None) => Err(OVERFLOW),
@@ -380,7 +386,13 @@ impl<const K: usize> Modes<K> {
     }
 
     /// Appends the only factors that `i -> self(stride·i)` can have: each is the longest linear run of what is left.
-    const fn factor_by_values(&self, extent: i64, stride: i64, out: &mut Self) -> Option<()> {
+    const fn factor_by_values(
+        &self,
+        extent: i64,
+        stride: i64,
+        bound: i64,
+        out: &mut Self,
+    ) -> Option<()> {
         let start = out.len;
         let mut rest = extent;
         let mut e = stride;
@@ -391,7 +403,7 @@ impl<const K: usize> Modes<K> {
             };
             let (run, _) = self.run(&digits);
             let known = if run < rest { run } else { rest };
-            let Some(n) = self.linear_run(e, &value, known, rest) else {
+            let Some(n) = self.linear_run(e, &value, known, rest, bound) else {
                 return None;
             };
             if rest % n != 0 || out.len == MAX_MODES {
@@ -410,7 +422,15 @@ impl<const K: usize> Modes<K> {
     }
 
     /// Steps of stride `e`, from `known` on and at most `limit`, during which the values stay multiples of `value`.
-    const fn linear_run(&self, e: i64, value: &[i64; K], known: i64, limit: i64) -> Option<i64> {
+    /// Values outside `bound` fit any line.
+    const fn linear_run(
+        &self,
+        e: i64,
+        value: &[i64; K],
+        known: i64,
+        limit: i64,
+        bound: i64,
+    ) -> Option<i64> {
         let mut n = known;
         while n < limit {
             if n - known > SEARCH_LIMIT {
@@ -419,6 +439,9 @@ impl<const K: usize> Modes<K> {
             let Some(x) = e.checked_mul(n) else {
                 return None;
             };
+            if x >= bound {
+                return Some(limit);
+            }
             let Some(line) = scaled(n, value) else {
                 return Some(n);
             };
@@ -431,15 +454,20 @@ impl<const K: usize> Modes<K> {
         Some(n)
     }
 
-    /// Whether `modes` is `self ∘ b` on every coordinate of `b`.
-    const fn verify(&self, b: &Layout, modes: &Self) -> bool {
+    /// Whether `modes` is `self ∘ b` on every coordinate of `b` whose value is below `bound`.
+    const fn verify(&self, b: &Layout, bound: i64, modes: &Self) -> bool {
         let size = b.size();
         if size > SEARCH_LIMIT {
             return false;
         }
         let mut i = 0;
         while i < size {
-            match (self.at(b.index(i)), modes.at(i)) {
+            let x = b.index(i);
+            if x >= bound {
+                i += 1;
+                continue;
+            }
+            match (self.at(x), modes.at(i)) {
                 (Some(expected), Some(found)) if same(&expected, &found) => i += 1,
                 _ => return false,
             }
@@ -448,46 +476,22 @@ impl<const K: usize> Modes<K> {
     }
 }
 
-impl Modes<1> {
-    /// The leaves of a layout.
-    pub(crate) const fn of(layout: &Layout) -> Self {
-        let mut modes = Self::EMPTY;
-        let mut i = 0;
-        while i < layout.leaves() {
-            modes.push(layout.shape[i], [layout.stride[i]]);
-            i += 1;
-        }
-        modes
-    }
-
-    /// The modes as a flat layout: `1:0` for none, a bare mode for one.
-    pub(crate) const fn into_layout(self) -> Result<Layout, LayoutError> {
-        if self.len == 0 {
-            return Ok(Layout::UNIT);
-        }
-        let profile = if self.len == 1 {
-            Profile::LEAF
-        } else {
-            Profile::flat(self.len)
-        };
-        self.with_profile(profile)
-    }
-
-    /// The modes with the given parentheses around them.
-    pub(crate) const fn with_profile(self, profile: Profile) -> Result<Layout, LayoutError> {
-        let mut shape = [0; MAX_MODES];
-        let mut stride = [0; MAX_MODES];
+impl<const K: usize> Modes<K> {
+    /// The same function on `0..size` with as few modes as possible.
+    pub(crate) const fn coalesced(&self) -> Self {
+        let mut result = Self::EMPTY;
         let mut i = 0;
         while i < self.len {
-            shape[i] = self.extent[i];
-            stride[i] = self.stride[i][0];
+            result.push_coalesced(self.extent[i], self.stride[i]);
             i += 1;
         }
-        Layout {
-            profile,
-            shape,
-            stride,
-        }
-        .checked()
+        result
+    }
+}
+
+impl Modes<1> {
+    /// The modes as a flat layout: `1:0` for none, a bare mode for one.
+    pub(crate) const fn into_layout(self) -> Result<Layout, LayoutError> {
+        Layout::UNIT.with_modes(&self)
     }
 }

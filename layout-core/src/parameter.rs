@@ -25,25 +25,29 @@ impl Parameter {
 
     /// The name `name`.
     ///
+    /// ```
+    /// use layout_core::Parameter;
+    /// assert_eq!(Parameter::new("ld_a").unwrap().as_str(), "ld_a");
+    /// assert_eq!(Parameter::new("2d").unwrap_err().code(), "invalid_name");
+    /// ```
+    ///
     /// # Errors
     ///
-    /// [`LayoutError::InvalidParameter`] for anything else than 1 to 15 letters, digits or `_`, or a digit in front.
+    /// [`LayoutError::InvalidName`] for anything else than 1 to 15 letters, digits or `_`, or a digit in front.
     pub const fn new(name: &str) -> Result<Self, LayoutError> {
         Self::from_bytes(name.as_bytes())
     }
 
     pub(crate) const fn from_bytes(name: &[u8]) -> Result<Self, LayoutError> {
-        const ERROR: LayoutError = LayoutError::InvalidParameter {
-            limit: MAX_PARAMETERS,
-        };
+        let error = LayoutError::InvalidName { length: name.len() };
         if name.is_empty() || name.len() > NAME_LIMIT || name[0].is_ascii_digit() {
-            return Err(ERROR);
+            return Err(error);
         }
         let mut bytes = [0; NAME_LIMIT];
         let mut i = 0;
         while i < name.len() {
             if !(name[i].is_ascii_alphanumeric() || name[i] == b'_') {
-                return Err(ERROR);
+                return Err(error);
             }
             bytes[i] = name[i];
             i += 1;
@@ -55,6 +59,11 @@ impl Parameter {
     }
 
     /// The name.
+    ///
+    /// ```
+    /// use layout_core::Parameter;
+    /// assert_eq!(Parameter::new("ld").unwrap().as_str(), "ld");
+    /// ```
     pub const fn as_str(&self) -> &str {
         match core::str::from_utf8(self.bytes.split_at(self.len as usize).0) {
             Ok(name) => name,

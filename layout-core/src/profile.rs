@@ -157,6 +157,27 @@ impl Profile {
         deepest
     }
 
+    /// The indices that lead to leaf `leaf` from the outermost in, written to `path`; how many there are.
+    pub(crate) const fn path(&self, leaf: usize, path: &mut [usize; MAX_DEPTH]) -> usize {
+        let mut node = self.root();
+        let mut depth = 0;
+        while !self.is_leaf(node) {
+            let mut child = self.first(node);
+            let mut index = 0;
+            while child.end <= leaf {
+                match self.next(node, child) {
+                    Some(next) => child = next,
+                    None => return depth,
+                }
+                index += 1;
+            }
+            path[depth] = index;
+            depth += 1;
+            node = child;
+        }
+        depth
+    }
+
     /// First leaf at which two profiles differ, if any.
     pub(crate) const fn difference(&self, other: &Self) -> Option<usize> {
         let mut i = 0;

@@ -17,64 +17,117 @@ use crate::layout::Layout;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
-/// The layout in units of `n` elements.
-///
-/// ```
-/// use layout_core::{Layout, upcast};
-/// let l = |s: &str| Layout::parse(s).unwrap();
-/// assert_eq!(upcast(&l("((2,2),3):((1,2),12)"), 4).unwrap().to_string(), "((1,1),3):((0,1),3)");
-/// assert_eq!(upcast(&l("(6,4):(1,6)"), 4).unwrap_err().code(), "not_divisible");
-/// ```
-///
-/// # Errors
-///
-/// [`LayoutError::NotDivisible`] where a mode straddles units or several modes overlap inside one;
-/// [`LayoutError::NegativeStride`] for a negative stride smaller than the unit.
-pub const fn upcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
-    attempt!(at_least_one("upcast", "n", n));
-    let mut result = *layout;
-    // Greatest offset inside a unit that the dropped digits reach.
-    let mut inside = 0;
-    let mut i = 0;
-    while i < layout.leaves() {
-        let (extent, stride) = (layout.shape[i], layout.stride[i]);
-        if stride % n == 0 {
-            result.stride[i] = stride / n;
-        } else if extent == 1 {
-            result.stride[i] = 0;
-        } else if stride < 0 {
-            return Err(LayoutError::NegativeStride {
-                operation: "upcast",
-                mode: i,
-                stride,
-            });
-        } else {
-            // Digits of this mode inside one unit.
-            let digits = n / stride;
-            if n % stride != 0 {
-                return Err(not_divisible(i, stride, n));
+impl Layout {
+    /// The layout in units of `n` elements.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let l = |s: &str| Layout::parse(s).unwrap();
+    /// assert_eq!(l("((2,2),3):((1,2),12)").upcast(4).unwrap().to_string(), "((1,1),3):((0,1),3)");
+    /// assert_eq!(l("(6,4):(1,6)").upcast(4).unwrap_err().code(), "not_divisible");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::NotDivisible`] where a mode straddles units or several modes overlap inside one;
+    /// [`LayoutError::NegativeStride`] for a negative stride smaller than the unit.
+    pub const fn upcast(&self, n: i64) -> Result<Self, LayoutError> {
+        attempt!(at_least_one("upcast", "n", n));
+        let mut result = *self;
+        // Greatest offset inside a unit that the dropped digits reach.
+        let mut inside = 0;
+        let mut i = 0;
+        while i < self.leaves() {
+            let (extent, stride) = (self.shape[i], self.step(i));
+            if stride % n == 0 {
+                result.stride[i] = [stride / n];
+            } else if extent == 1 {
+                result.stride[i] = [0];
+            } else if stride < 0 {
+                return Err(LayoutError::NegativeStride {
+                    operation: "upcast",
+                    mode: i,
+                    stride,
+                });
+            } else {
+                // Digits of this mode inside one unit.
+                let digits = n / stride;
+                if n % stride != 0 {
+                    return Err(not_divisible(i, stride, n));
+                }
+                let dropped = if extent <= digits { extent } else { digits };
+                if extent % dropped != 0 || (dropped < digits && !continued(self, extent * stride))
+                {
+                    return Err(not_divisible(i, extent, digits));
+                }
+                inside += (dropped - 1) * stride;
+                if inside >= n {
+                    return Err(LayoutError::UnitOverlap {
+                        operation: "upcast",
+                        mode: i,
+                        n,
+                    });
+                }
+                result.shape[i] = extent / dropped;
+                result.stride[i] = [if dropped == digits { 1 } else { 0 }];
             }
-            let dropped = if extent <= digits { extent } else { digits };
-            if extent % dropped != 0 || (dropped < digits && !continued(layout, extent * stride)) {
-                return Err(not_divisible(i, extent, digits));
-            }
-            inside += (dropped - 1) * stride;
-            if inside >= n {
-                return Err(not_divisible(i, inside + 1, n));
-            }
-            result.shape[i] = extent / dropped;
-            result.stride[i] = if dropped == digits { 1 } else { 0 };
+            i += 1;
         }
-        i += 1;
+        result.checked()
     }
-    result.checked()
+
+    /// The layout in units `n` times smaller: the mode of stride 1 is extended to run through the parts of a unit; without
+    /// one, only the first part of each unit is addressed.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let l = |s: &str| Layout::parse(s).unwrap();
+    /// assert_eq!(l("(2,4):(1,2)").downcast(4).unwrap().to_string(), "(8,4):(1,8)");
+    /// assert_eq!(l("4:2").downcast(4).unwrap().to_string(), "4:8");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Two modes of stride 1 (or one of −1), where the parts have no place; overflow.
+    pub const fn downcast(&self, n: i64) -> Result<Self, LayoutError> {
+        attempt!(at_least_one("downcast", "n", n));
+        let unit = attempt!(unit_mode(self, n));
+        let mut result = *self;
+        let mut i = 0;
+        while i < self.leaves() {
+            let (extent, stride) = (self.shape[i], self.step(i));
+            if i == unit {
+                result.shape[i] = attempt!(fits(extent.checked_mul(n), "downcast"));
+            } else {
+                result.stride[i] = [attempt!(fits(stride.checked_mul(n), "downcast"))];
+            }
+            i += 1;
+        }
+        result.checked()
+    }
+
+    /// The layout of elements of `old_bits` as one of elements of `new_bits`.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let halves = Layout::parse("(8,64):(64,1)").unwrap();
+    /// assert_eq!(halves.recast(16, 128).unwrap().to_string(), "(8,8):(8,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`upcast`](Self::upcast) and [`downcast`](Self::downcast); widths below 1.
+    pub const fn recast(&self, old_bits: i64, new_bits: i64) -> Result<Self, LayoutError> {
+        let (up, down) = attempt!(ratio(old_bits, new_bits));
+        attempt!(self.upcast(up)).downcast(down)
+    }
 }
 
 /// Whether a mode goes on at `stride`.
 const fn continued(layout: &Layout, stride: i64) -> bool {
     let mut i = 0;
     while i < layout.leaves() {
-        if layout.shape[i] > 1 && layout.stride[i] == stride {
+        if layout.shape[i] > 1 && layout.step(i) == stride {
             return true;
         }
         i += 1;
@@ -91,36 +144,13 @@ const fn not_divisible(mode: usize, value: i64, divisor: i64) -> LayoutError {
     }
 }
 
-/// The layout in units `n` times smaller: the mode of stride 1 is extended to run through the parts of a unit; without one,
-/// only the first part of each unit is addressed.
-///
-/// # Errors
-///
-/// Two modes of stride 1 (or one of −1), where the parts have no place; overflow.
-pub const fn downcast(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
-    attempt!(at_least_one("downcast", "n", n));
-    let unit = attempt!(unit_mode(layout, n));
-    let mut result = *layout;
-    let mut i = 0;
-    while i < layout.leaves() {
-        let (extent, stride) = (layout.shape[i], layout.stride[i]);
-        if i == unit {
-            result.shape[i] = attempt!(fits(extent.checked_mul(n), "downcast"));
-        } else {
-            result.stride[i] = attempt!(fits(stride.checked_mul(n), "downcast"));
-        }
-        i += 1;
-    }
-    result.checked()
-}
-
 /// The mode that runs from unit to unit, and so goes on inside: the one of stride 1, an extent of 1 only if there is no
 /// other. Beyond the leaves if there is none.
 const fn unit_mode(layout: &Layout, n: i64) -> Result<usize, LayoutError> {
     let mut unit = layout.leaves();
     let mut i = 0;
     while i < layout.leaves() {
-        let (extent, stride) = (layout.shape[i], layout.stride[i]);
+        let (extent, stride) = (layout.shape[i], layout.step(i));
         if n > 1 && extent > 1 && stride == -1 {
             return Err(LayoutError::NegativeStride {
                 operation: "downcast",
@@ -132,11 +162,10 @@ const fn unit_mode(layout: &Layout, n: i64) -> Result<usize, LayoutError> {
             if unit == layout.leaves() || (extent > 1 && layout.shape[unit] == 1) {
                 unit = i;
             } else if extent > 1 && n > 1 {
-                return Err(LayoutError::NotDivisible {
+                return Err(LayoutError::TwoUnitModes {
                     operation: "downcast",
-                    mode: i,
-                    value: stride,
-                    divisor: n,
+                    first: unit,
+                    second: i,
                 });
             }
         }
@@ -153,128 +182,137 @@ const fn ratio(old_bits: i64, new_bits: i64) -> Result<(i64, i64), LayoutError> 
     Ok((new_bits / common, old_bits / common))
 }
 
-/// The layout of elements of `old_bits` as one of elements of `new_bits`.
-///
-/// # Errors
-///
-/// As [`upcast`] and [`downcast`]; widths below 1.
-pub const fn recast(layout: &Layout, old_bits: i64, new_bits: i64) -> Result<Layout, LayoutError> {
-    let (up, down) = attempt!(ratio(old_bits, new_bits));
-    downcast(&attempt!(upcast(layout, up)), down)
-}
-
-/// The swizzle on units of `n`: `⌊Sw(x)/n⌋ = Sw'(⌊x/n⌋)`.
-///
-/// ```
-/// use layout_core::{Swizzle, upcast_swizzle};
-/// let bytes = Swizzle::new(3, 4, 3).unwrap();
-/// assert_eq!(upcast_swizzle(&bytes, 2).unwrap().to_string(), "Sw<3,3,3>");
-/// assert_eq!(upcast_swizzle(&bytes, 32).unwrap().to_string(), "Sw<2,0,3>");
-/// ```
-///
-/// # Errors
-///
-/// [`LayoutError::SwizzleUnit`] where `n` is no power of two, or where a swizzle with `S < 0` reads bits inside the unit.
-pub const fn upcast_swizzle(swizzle: &Swizzle, n: i64) -> Result<Swizzle, LayoutError> {
-    if swizzle.is_identity() {
-        return Ok(*swizzle);
-    }
-    let (b, m, s) = (swizzle.b(), swizzle.m(), swizzle.s());
-    let error = LayoutError::SwizzleUnit {
-        operation: "upcast",
-        b,
-        m,
-        s,
-        ratio: n,
-    };
-    if n < 1 || n & (n - 1) != 0 {
-        return Err(error);
-    }
-    let shift = n.trailing_zeros();
-    if shift <= m {
-        return Swizzle::new(b, m - shift, s);
-    }
-    if s < 0 {
-        return Err(error);
-    }
-    // Bits m..shift are changed inside the unit only.
-    let lost = shift - m;
-    if lost >= b {
-        Ok(Swizzle::IDENTITY)
-    } else {
-        Swizzle::new(b - lost, 0, s)
-    }
-}
-
-/// The swizzle on units `n` times smaller: `M` grows by `log₂ n`.
-///
-/// # Errors
-///
-/// [`LayoutError::SwizzleUnit`] where `n` is no power of two; fields beyond bit 62.
-pub const fn downcast_swizzle(swizzle: &Swizzle, n: i64) -> Result<Swizzle, LayoutError> {
-    if swizzle.is_identity() {
-        return Ok(*swizzle);
-    }
-    let (b, m, s) = (swizzle.b(), swizzle.m(), swizzle.s());
-    if n < 1 || n & (n - 1) != 0 {
-        return Err(LayoutError::SwizzleUnit {
-            operation: "downcast",
+impl Swizzle {
+    /// The swizzle on units of `n`: `⌊Sw(x)/n⌋ = Sw'(⌊x/n⌋)`.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// let bytes = Swizzle::new(3, 4, 3).unwrap();
+    /// assert_eq!(bytes.upcast(2).unwrap().to_string(), "Sw<3,3,3>");
+    /// assert_eq!(bytes.upcast(32).unwrap().to_string(), "Sw<2,0,3>");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::SwizzleUnit`] where `n` is not a power of two, or where a swizzle with `S < 0` reads bits inside the
+    /// unit.
+    pub const fn upcast(&self, n: i64) -> Result<Self, LayoutError> {
+        attempt!(at_least_one("upcast", "n", n));
+        if self.is_identity() {
+            return Ok(*self);
+        }
+        let (b, m, s) = (self.b(), self.m(), self.s());
+        let error = LayoutError::SwizzleUnit {
+            operation: "upcast",
             b,
             m,
             s,
             ratio: n,
-        });
+        };
+        if n & (n - 1) != 0 {
+            return Err(error);
+        }
+        let shift = n.trailing_zeros();
+        if shift <= m {
+            return Self::new(b, m - shift, s);
+        }
+        if s < 0 {
+            return Err(error);
+        }
+        // Bits m..shift are changed inside the unit only.
+        let lost = shift - m;
+        if lost >= b {
+            Ok(Self::IDENTITY)
+        } else {
+            Self::new(b - lost, 0, s)
+        }
     }
-    Swizzle::new(b, m + n.trailing_zeros(), s)
-}
 
-/// [`upcast`] of a composed layout.
-///
-/// # Errors
-///
-/// As [`upcast`] and [`upcast_swizzle`]; an offset that is no multiple of `n`.
-pub const fn upcast_swizzled(layout: &Swizzled, n: i64) -> Result<Swizzled, LayoutError> {
-    let inner = attempt!(upcast(&layout.layout(), n));
-    if layout.offset() % n != 0 {
-        return Err(LayoutError::NotDivisible {
-            operation: "upcast of the offset",
-            mode: 0,
-            value: layout.offset(),
-            divisor: n,
-        });
+    /// The swizzle on units `n` times smaller: `M` grows by `log₂ n`.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// let halves = Swizzle::new(3, 3, 3).unwrap();
+    /// assert_eq!(halves.downcast(2).unwrap().to_string(), "Sw<3,4,3>");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::SwizzleUnit`] where `n` is not a power of two; fields beyond bit 62.
+    pub const fn downcast(&self, n: i64) -> Result<Self, LayoutError> {
+        attempt!(at_least_one("downcast", "n", n));
+        if self.is_identity() {
+            return Ok(*self);
+        }
+        let (b, m, s) = (self.b(), self.m(), self.s());
+        if n & (n - 1) != 0 {
+            return Err(LayoutError::SwizzleUnit {
+                operation: "downcast",
+                b,
+                m,
+                s,
+                ratio: n,
+            });
+        }
+        Self::new(b, m + n.trailing_zeros(), s)
     }
-    Swizzled::new(
-        attempt!(upcast_swizzle(&layout.swizzle(), n)),
-        layout.offset() / n,
-        inner,
-    )
 }
 
-/// [`downcast`] of a composed layout.
-///
-/// # Errors
-///
-/// As [`downcast`] and [`downcast_swizzle`].
-pub const fn downcast_swizzled(layout: &Swizzled, n: i64) -> Result<Swizzled, LayoutError> {
-    let inner = attempt!(downcast(&layout.layout(), n));
-    let offset = attempt!(fits(layout.offset().checked_mul(n), "downcast"));
-    Swizzled::new(
-        attempt!(downcast_swizzle(&layout.swizzle(), n)),
-        offset,
-        inner,
-    )
-}
+impl Swizzled {
+    /// The layout in units of `n` elements, swizzle and offset included; see [`Layout::upcast`] and [`Swizzle::upcast`].
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let bytes = Swizzled::parse("Sw<3,4,3> o (8,128):(128,1)").unwrap();
+    /// assert_eq!(bytes.upcast(2).unwrap().to_string(), "Sw<3,3,3> o (8,64):(64,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::upcast`] and [`Swizzle::upcast`]; an offset that is not a multiple of `n`.
+    pub const fn upcast(&self, n: i64) -> Result<Self, LayoutError> {
+        let inner = attempt!(self.layout.upcast(n));
+        let offset = self.offset[0];
+        if offset % n != 0 {
+            return Err(LayoutError::OffsetNotDivisible {
+                operation: "upcast",
+                offset,
+                divisor: n,
+            });
+        }
+        Self::new(attempt!(self.swizzle.upcast(n)), offset / n, inner)
+    }
 
-/// [`recast`] of a composed layout.
-///
-/// # Errors
-///
-/// As [`upcast_swizzled`] and [`downcast_swizzled`].
-pub const fn recast_swizzled(
-    layout: &Swizzled,
-    old_bits: i64,
-    new_bits: i64,
-) -> Result<Swizzled, LayoutError> {
-    let (up, down) = attempt!(ratio(old_bits, new_bits));
-    downcast_swizzled(&attempt!(upcast_swizzled(layout, up)), down)
+    /// The layout in units `n` times smaller, swizzle and offset included.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let halves = Swizzled::parse("Sw<3,3,3> o (8,64):(64,1)").unwrap();
+    /// assert_eq!(halves.downcast(2).unwrap().to_string(), "Sw<3,4,3> o (8,128):(128,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::downcast`] and [`Swizzle::downcast`].
+    pub const fn downcast(&self, n: i64) -> Result<Self, LayoutError> {
+        let inner = attempt!(self.layout.downcast(n));
+        let offset = attempt!(fits(self.offset[0].checked_mul(n), "downcast"));
+        Self::new(attempt!(self.swizzle.downcast(n)), offset, inner)
+    }
+
+    /// The layout of elements of `old_bits` as one of elements of `new_bits`, swizzle and offset included.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let bytes = Swizzled::parse("Sw<3,4,3> o (8,128):(128,1)").unwrap();
+    /// assert_eq!(bytes.recast(8, 256).unwrap().to_string(), "Sw<2,0,3> o (8,4):(4,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`upcast`](Self::upcast) and [`downcast`](Self::downcast).
+    pub const fn recast(&self, old_bits: i64, new_bits: i64) -> Result<Self, LayoutError> {
+        let (up, down) = attempt!(ratio(old_bits, new_bits));
+        attempt!(self.upcast(up)).downcast(down)
+    }
 }

@@ -13,13 +13,26 @@ use core::cmp::Ordering;
 use crate::error::{LayoutError, at_least_one, attempt, fits};
 use crate::int_tuple::{IntTuple, TupleBuilder};
 use crate::profile::Node;
+use crate::search::greatest_common_divisor;
 
 /// Whether two tuples have the same parentheses.
+///
+/// ```
+/// use layout_core::{IntTuple, congruent};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert!(congruent(&t("(4,(2,2))"), &t("(1,(8,3))")) && !congruent(&t("(4,4)"), &t("(4,(2,2))")));
+/// ```
 pub const fn congruent(a: &IntTuple, b: &IntTuple) -> bool {
     a.profile.difference(&b.profile).is_none()
 }
 
 /// Whether `b` has the parentheses of `a`, or more inside where `a` has integers.
+///
+/// ```
+/// use layout_core::{IntTuple, weakly_congruent};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert!(weakly_congruent(&t("(4,2)"), &t("(4,(2,2))")) && !weakly_congruent(&t("(4,(2,2))"), &t("(4,2)")));
+/// ```
 pub const fn weakly_congruent(a: &IntTuple, b: &IntTuple) -> bool {
     refines(a, a.root(), b, b.root(), false)
 }
@@ -61,7 +74,7 @@ const fn refines(a: &IntTuple, at: Node, b: &IntTuple, bt: Node, sizes: bool) ->
 }
 
 /// Product of a subtree, if it fits.
-const fn node_size(tuple: &IntTuple, node: Node) -> Option<i64> {
+pub(crate) const fn node_size(tuple: &IntTuple, node: Node) -> Option<i64> {
     let mut size = 1i64;
     let mut i = node.start;
     while i < node.end {
@@ -74,15 +87,12 @@ const fn node_size(tuple: &IntTuple, node: Node) -> Option<i64> {
     Some(size)
 }
 
-/// The integers of a tuple without inner parentheses: `(4,(2,2))` gives `(4,2,2)`, `4` gives `(4)`.
-pub const fn flatten(tuple: &IntTuple) -> IntTuple {
-    IntTuple {
-        profile: crate::profile::Profile::flat(tuple.leaves()),
-        values: tuple.values,
-    }
-}
-
-/// The size of each element: `(4,(2,3))` gives `(4,6)`; an integer stays.
+/// The size of each element; an integer stays.
+///
+/// ```
+/// use layout_core::{IntTuple, product_each};
+/// assert_eq!(product_each(&IntTuple::parse("(4,(2,3))").unwrap()).unwrap().to_string(), "(4,6)");
+/// ```
 ///
 /// # Errors
 ///
@@ -102,16 +112,23 @@ pub const fn product_each(tuple: &IntTuple) -> Result<IntTuple, LayoutError> {
     builder.finish()
 }
 
-/// Whether `b` divides `a`: integer by integer where both are tuples, sizes where one is an integer. Elements of `a` beyond
-/// those of `b` are divided by 1.
+/// Whether `b` divides `a`, which may be refined where `b` has integers: an integer of `b` divides the size of what `a` has
+/// there, and a tuple of `b` needs a tuple of at least as many elements. Elements of `a` beyond those of `b` are divided by 1.
+///
+/// ```
+/// use layout_core::{IntTuple, evenly_divides};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert!(evenly_divides(&t("(16,(2,6))"), &t("(4,3)")));
+/// assert!(!evenly_divides(&t("16"), &t("(2,8)"))); // no second mode to divide
+/// ```
 pub const fn evenly_divides(a: &IntTuple, b: &IntTuple) -> bool {
     divides(a, a.root(), b, b.root())
 }
 
 const fn divides(a: &IntTuple, at: Node, b: &IntTuple, bt: Node) -> bool {
-    if a.profile.is_leaf(at) || b.profile.is_leaf(bt) {
-        return match (node_size(a, at), node_size(b, bt)) {
-            (Some(a), Some(b)) => b != 0 && a.wrapping_rem(b) == 0,
+    if b.profile.is_leaf(bt) {
+        return match (node_size(a, at), b.values[bt.start]) {
+            (Some(a), b) => b != 0 && a.wrapping_rem(b) == 0,
             _ => false,
         };
     }
@@ -154,7 +171,14 @@ pub const fn ceil_div(a: &IntTuple, b: &IntTuple) -> Result<IntTuple, LayoutErro
 }
 
 /// The shape that is left of `a` when `b` is taken away: `a / b` where `b` divides, 1 where `a` divides `b`. A tuple by an
-/// integer is taken away from the first leaf on: `(12,32)` by `6` is `(2,32)`, by `24` is `(1,16)`.
+/// integer is taken away from the first leaf on.
+///
+/// ```
+/// use layout_core::{IntTuple, shape_div};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert_eq!(shape_div(&t("(12,32)"), &t("6")).unwrap(), t("(2,32)"));
+/// assert_eq!(shape_div(&t("(12,32)"), &t("24")).unwrap(), t("(1,16)"));
+/// ```
 ///
 /// # Errors
 ///
@@ -214,10 +238,10 @@ const fn divide_node(
     }
     let (left, right) = (a.profile.rank(at), b.profile.rank(bt));
     if right > left {
-        return Err(LayoutError::RankMismatch {
+        return Err(LayoutError::TilerRank {
             operation: "division of tuples",
-            left,
-            right,
+            modes: left,
+            tiles: right,
         });
     }
     builder.open();
@@ -272,7 +296,7 @@ const fn divide_by_int(
     *rest = if scaled >= p {
         (1, 1)
     } else {
-        let common = gcd(p, scaled);
+        let common = greatest_common_divisor(p, scaled);
         (p / common, scaled / common)
     };
     Ok(())
@@ -287,14 +311,13 @@ const fn fits128(value: Option<i128>) -> Result<i128, LayoutError> {
     }
 }
 
-const fn gcd(mut a: i128, mut b: i128) -> i128 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
 /// Compares congruent tuples by their first leaf that differs.
+///
+/// ```
+/// use layout_core::{IntTuple, lexicographic};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert!(lexicographic(&t("(1,5)"), &t("(2,3)")).unwrap().is_lt());
+/// ```
 ///
 /// # Errors
 ///
@@ -317,6 +340,12 @@ pub const fn lexicographic(a: &IntTuple, b: &IntTuple) -> Result<Ordering, Layou
 
 /// Compares congruent tuples by their last leaf that differs: the order in which linear coordinates count.
 ///
+/// ```
+/// use layout_core::{IntTuple, colexicographic};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert!(colexicographic(&t("(1,5)"), &t("(2,3)")).unwrap().is_gt());
+/// ```
+///
 /// # Errors
 ///
 /// Tuples that are not congruent.
@@ -337,6 +366,12 @@ pub const fn colexicographic(a: &IntTuple, b: &IntTuple) -> Result<Ordering, Lay
 }
 
 /// Whether every leaf of `a` is less than its partner in `b`: with a shape as `b`, whether a coordinate is inside.
+///
+/// ```
+/// use layout_core::{IntTuple, elementwise_less};
+/// let t = |s: &str| IntTuple::parse(s).unwrap();
+/// assert_eq!(elementwise_less(&t("(3,7)"), &t("(4,8)")), Ok(true));
+/// ```
 ///
 /// # Errors
 ///

@@ -1,29 +1,37 @@
 //! Slicing: fix some coordinates, keep the others.
 //!
-//! A [`Slicer`] is a coordinate with holes, `(_,2)` or `((_,1),_)`. [`slice`](slice()) keeps what the holes stand for and says at
-//! which offset the rest is fixed; [`dice`] keeps the other half. A hole stands for a whole mode, however nested.
+//! A [`Slicer`] is a coordinate with holes, `(_,2)` or `((_,1),_)`. `slice` keeps what the holes stand for and adds the offset
+//! of what is fixed; `dice` keeps the other half. A hole stands for a whole mode, however nested.
 //!
 //! ```
-//! use layout_core::{Layout, Slicer, slice};
+//! use layout_core::{Layout, Slicer};
 //! let tile = Layout::parse("(4,(2,3)):(2,(1,8))").unwrap();
-//! let (column, offset) = slice(&Slicer::parse("(_,(1,2))").unwrap(), &tile).unwrap();
-//! assert_eq!((column.to_string().as_str(), offset), ("(4):(2)", 17));
+//! let column = tile.slice(&Slicer::parse("(_,(1,2))").unwrap()).unwrap();
+//! assert_eq!(column.to_string(), "17 o (4):(2)");
 //! ```
 //!
-//! Under a swizzle the offset must stay inside: `Sw(17 + x)` is not `17 + Sw(x)`. [`slice_swizzled`] keeps it there, so that
-//! a slice is exact: `slice(L)(c) = L(c with the holes filled)`.
+//! Under a swizzle the offset stays inside: `Sw(17 + x)` is not `17 + Sw(x)`. A slice is therefore exact:
+//! `slice(L)(c) = L(c with the holes filled)`. Offsets are what the layout's are: integers, sums with names, coordinates.
 
 use core::fmt;
 use core::str::FromStr;
 
-use crate::error::{LayoutError, attempt, fits};
+use crate::error::{LayoutError, attempt};
 use crate::int_tuple::{IntTuple, TupleBuilder, write_tuple};
-use crate::layout::{Layout, LayoutBuilder};
 use crate::parse::{ParseError, Scanner};
-use crate::profile::{MAX_MODES, Node};
+use crate::profile::{MAX_MODES, Node, Profile};
+use crate::strided::{LayoutBuilder, Strided, add_scaled};
 use crate::swizzled::Swizzled;
 
+const OFFSET: &str = "the offset of a slice";
+
 /// A coordinate in which some elements are left open, `_`.
+///
+/// ```
+/// use layout_core::Slicer;
+/// let slicer = Slicer::parse("(_,2)").unwrap();
+/// assert!(slicer.is_open(0) && !slicer.is_open(1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slicer {
     pub(crate) tuple: IntTuple,
@@ -33,6 +41,12 @@ pub struct Slicer {
 
 impl Slicer {
     /// The coordinate `tuple`, leaf `i` of which is `_` if bit `i` of `open` is set (the value there is not looked at).
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Slicer};
+    /// let tuple = IntTuple::flat(&[0, 2]).unwrap();
+    /// assert_eq!(Slicer::new(tuple, 0b01).to_string(), "(_,2)");
+    /// ```
     pub const fn new(tuple: IntTuple, open: u32) -> Self {
         let mut tuple = tuple;
         let mut mask = 0;
@@ -48,6 +62,11 @@ impl Slicer {
     }
 
     /// Reads `(_,2)`, `((_,1),_)`, `_`.
+    ///
+    /// ```
+    /// use layout_core::Slicer;
+    /// assert_eq!(Slicer::parse("((_,1),_)").unwrap().to_string(), "((_,1),_)");
+    /// ```
     ///
     /// # Errors
     ///
@@ -65,18 +84,53 @@ impl Slicer {
     }
 
     /// The coordinate, 0 where it is open.
+    ///
+    /// ```
+    /// use layout_core::Slicer;
+    /// assert_eq!(Slicer::parse("(_,2)").unwrap().tuple().to_string(), "(0,2)");
+    /// ```
     pub const fn tuple(&self) -> IntTuple {
         self.tuple
     }
 
     /// Whether leaf `i` is `_`.
+    ///
+    /// ```
+    /// use layout_core::Slicer;
+    /// assert!(Slicer::parse("(_,2)").unwrap().is_open(0));
+    /// ```
     pub const fn is_open(&self, i: usize) -> bool {
         i < MAX_MODES && self.open >> i & 1 == 1
     }
 
     /// Whether no leaf is `_`: a plain coordinate.
+    ///
+    /// ```
+    /// use layout_core::Slicer;
+    /// assert!(Slicer::parse("(1,2)").unwrap().is_closed());
+    /// ```
     pub const fn is_closed(&self) -> bool {
         self.open == 0
+    }
+
+    /// A tuple in the slicer needs a mode of the same rank; the rank is checked at node `at`.
+    const fn fit(&self, at: Node, profile: &Profile, node: Node) -> Result<(), LayoutError> {
+        let found = self.tuple.profile.rank(at);
+        let is_leaf = profile.is_leaf(node);
+        let rank = profile.rank(node);
+        if is_leaf || rank != found {
+            let expected = if is_leaf { 1 } else { rank };
+            return Err(LayoutError::CoordinateMismatch {
+                mode: node.start,
+                expected,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    const fn is_leaf(&self, at: Node) -> bool {
+        self.tuple.profile.is_leaf(at)
     }
 }
 
@@ -106,58 +160,59 @@ impl FromStr for Slicer {
     }
 }
 
-/// The modes of `layout` that the slicer leaves open, and the offset of the coordinates that it fixes. Open modes stand side
-/// by side in one tuple (inner parentheses of the slicer vanish, CuTe's rule); `_` alone gives the layout itself, and a
-/// slicer without `_` gives `1:0`.
-///
-/// # Errors
-///
-/// A slicer that does not fit the shape; overflow.
-pub const fn slice(slicer: &Slicer, layout: &Layout) -> Result<(Layout, i64), LayoutError> {
-    let (kept, _, offset) = attempt!(split(slicer, layout));
-    Ok((kept, offset))
+impl IntTuple {
+    /// The elements that the slicer leaves open, side by side; see [`Layout::slice`](crate::Layout::slice).
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Slicer};
+    /// let shape = IntTuple::parse("(4,(2,3))").unwrap();
+    /// assert_eq!(shape.slice(&Slicer::parse("(_,(1,_))").unwrap()).unwrap().to_string(), "(4,3)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A slicer that does not fit, or one without `_` (there is no empty tuple).
+    pub const fn slice(&self, slicer: &Slicer) -> Result<Self, LayoutError> {
+        pick(slicer, self, true)
+    }
+
+    /// The elements that the slicer fixes, side by side.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Slicer};
+    /// let shape = IntTuple::parse("(4,(2,3))").unwrap();
+    /// assert_eq!(shape.dice(&Slicer::parse("(_,(1,_))").unwrap()).unwrap().to_string(), "(2)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A slicer that does not fit, or one that fixes nothing (there is no empty tuple).
+    pub const fn dice(&self, slicer: &Slicer) -> Result<Self, LayoutError> {
+        pick(slicer, self, false)
+    }
 }
 
-/// The modes of `layout` that the slicer fixes, as one tuple: what [`slice`](slice()) leaves out. `1:0` if there are none.
-///
-/// # Errors
-///
-/// As [`slice`](slice()).
-pub const fn dice(slicer: &Slicer, layout: &Layout) -> Result<Layout, LayoutError> {
-    let (_, fixed, _) = attempt!(split(slicer, layout));
-    Ok(fixed)
-}
-
-/// The elements of a tuple that the slicer leaves open, side by side; see [`slice`](slice()).
-///
-/// # Errors
-///
-/// A slicer that does not fit, or one without `_` (there is no empty tuple).
-pub const fn slice_tuple(slicer: &Slicer, tuple: &IntTuple) -> Result<IntTuple, LayoutError> {
-    select(slicer, tuple, true)
-}
-
-/// The elements of a tuple that the slicer fixes, side by side.
-///
-/// # Errors
-///
-/// A slicer that does not fit, or one that fixes nothing (there is no empty tuple).
-pub const fn dice_tuple(slicer: &Slicer, tuple: &IntTuple) -> Result<IntTuple, LayoutError> {
-    select(slicer, tuple, false)
-}
-
-const fn select(slicer: &Slicer, tuple: &IntTuple, open: bool) -> Result<IntTuple, LayoutError> {
+const fn pick(slicer: &Slicer, tuple: &IntTuple, open: bool) -> Result<IntTuple, LayoutError> {
+    const NOTHING_OPEN: LayoutError = LayoutError::NothingLeft {
+        operation: "slice",
+        accepted: "leave an element open with _",
+    };
+    const NOTHING_FIXED: LayoutError = LayoutError::NothingLeft {
+        operation: "dice",
+        accepted: "fix an element with a number",
+    };
+    let nothing = if open { NOTHING_OPEN } else { NOTHING_FIXED };
     let at = slicer.tuple.root();
-    if slicer.tuple.profile.is_leaf(at) {
+    if slicer.is_leaf(at) {
         return if slicer.is_open(0) == open {
             Ok(*tuple)
         } else {
-            Err(LayoutError::EmptyTuple)
+            Err(nothing)
         };
     }
     let mut builder = TupleBuilder::new();
     builder.open();
-    attempt!(select_node(
+    attempt!(pick_node(
         &mut builder,
         slicer,
         at,
@@ -166,10 +221,13 @@ const fn select(slicer: &Slicer, tuple: &IntTuple, open: bool) -> Result<IntTupl
         open
     ));
     builder.close();
-    builder.finish()
+    match builder.finish() {
+        Err(LayoutError::EmptyTuple) => Err(nothing),
+        other => other,
+    }
 }
 
-const fn select_node(
+const fn pick_node(
     builder: &mut TupleBuilder,
     slicer: &Slicer,
     at: Node,
@@ -177,120 +235,50 @@ const fn select_node(
     node: Node,
     open: bool,
 ) -> Result<(), LayoutError> {
-    if slicer.tuple.profile.is_leaf(at) {
+    if slicer.is_leaf(at) {
         if slicer.is_open(at.start) == open {
             builder.append(tuple, node);
         }
         return Ok(());
     }
-    attempt!(fit(
-        slicer,
-        at,
-        node.start,
-        tuple.profile.is_leaf(node),
-        tuple.profile.rank(node)
-    ));
+    attempt!(slicer.fit(at, &tuple.profile, node));
     let mut mode = Some(tuple.profile.first(node));
     let mut element = Some(slicer.tuple.profile.first(at));
     while let (Some(m), Some(e)) = (mode, element) {
-        attempt!(select_node(builder, slicer, e, tuple, m, open));
+        attempt!(pick_node(builder, slicer, e, tuple, m, open));
         mode = tuple.profile.next(node, m);
         element = slicer.tuple.profile.next(at, e);
     }
     Ok(())
 }
 
-/// A tuple in the slicer needs a mode of the same rank.
-const fn fit(
-    slicer: &Slicer,
-    at: Node,
-    mode: usize,
-    is_leaf: bool,
-    rank: usize,
-) -> Result<(), LayoutError> {
-    let found = slicer.tuple.profile.rank(at);
-    if is_leaf || rank != found {
-        let expected = if is_leaf { 1 } else { rank };
-        return Err(LayoutError::CoordinateMismatch {
-            mode,
-            expected,
-            found,
-        });
-    }
-    Ok(())
-}
-
 /// Open modes, fixed modes, and the offset of the fixed ones.
-const fn split(slicer: &Slicer, layout: &Layout) -> Result<(Layout, Layout, i64), LayoutError> {
-    let at = slicer.tuple.root();
-    if slicer.tuple.profile.is_leaf(at) {
-        return if slicer.is_open(0) {
-            Ok((*layout, Layout::UNIT, 0))
-        } else {
-            Ok((
-                Layout::UNIT,
-                *layout,
-                attempt!(layout.checked_index(slicer.tuple.values[0])),
-            ))
-        };
-    }
-    let mut parts = Parts {
-        kept: LayoutBuilder::new(),
-        fixed: LayoutBuilder::new(),
-        offset: 0,
-    };
-    parts.kept.open();
-    parts.fixed.open();
-    attempt!(parts.node(slicer, at, layout, layout.root()));
-    parts.kept.close();
-    parts.fixed.close();
-    let kept = if slicer.is_closed() {
-        Layout::UNIT
-    } else {
-        attempt!(parts.kept.finish())
-    };
-    let all_open = slicer.open.count_ones() as usize == slicer.tuple.leaves();
-    let fixed = if all_open {
-        Layout::UNIT
-    } else {
-        attempt!(parts.fixed.finish())
-    };
-    Ok((kept, fixed, parts.offset))
+struct Parts<const K: usize> {
+    kept: LayoutBuilder<K>,
+    fixed: LayoutBuilder<K>,
+    offset: [i64; K],
 }
 
-struct Parts {
-    kept: LayoutBuilder,
-    fixed: LayoutBuilder,
-    offset: i64,
-}
-
-impl Parts {
+impl<const K: usize> Parts<K> {
     const fn node(
         &mut self,
         slicer: &Slicer,
         at: Node,
-        layout: &Layout,
+        layout: &Strided<K>,
         node: Node,
     ) -> Result<(), LayoutError> {
-        if slicer.tuple.profile.is_leaf(at) {
+        if slicer.is_leaf(at) {
             if slicer.is_open(at.start) {
                 self.kept.append(layout, node);
             } else {
                 self.fixed.append(layout, node);
-                let mode = attempt!(layout.extract(node));
-                let part = attempt!(mode.checked_index(slicer.tuple.values[at.start]));
-                self.offset =
-                    attempt!(fits(self.offset.checked_add(part), "the offset of a slice"));
+                let fixed = slicer.tuple.values[at.start];
+                let part = attempt!(layout.checked_node_index(node, fixed));
+                self.offset = attempt!(add_scaled(&self.offset, 1, &part, OFFSET));
             }
             return Ok(());
         }
-        attempt!(fit(
-            slicer,
-            at,
-            node.start,
-            layout.profile.is_leaf(node),
-            layout.profile.rank(node)
-        ));
+        attempt!(slicer.fit(at, &layout.profile, node));
         let mut mode = Some(layout.profile.first(node));
         let mut element = Some(slicer.tuple.profile.first(at));
         while let (Some(m), Some(e)) = (mode, element) {
@@ -302,24 +290,117 @@ impl Parts {
     }
 }
 
-/// The slice of a composed layout: the fixed coordinates' offset goes inside the swizzle, so the slice is exact.
-///
-/// ```
-/// use layout_core::{Slicer, Swizzled, slice_swizzled};
-/// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
-/// let row = slice_swizzled(&Slicer::parse("(3,_)").unwrap(), &tile).unwrap();
-/// assert_eq!(row.to_string(), "Sw<2,0,2> o 12 o (4):(1)");
-/// assert_eq!(row.index(1), tile.at(&[3, 1]));
-/// ```
-///
-/// # Errors
-///
-/// As [`slice`](slice()).
-pub const fn slice_swizzled(slicer: &Slicer, layout: &Swizzled) -> Result<Swizzled, LayoutError> {
-    let (kept, offset) = attempt!(slice(slicer, &layout.layout()));
-    let offset = attempt!(fits(
-        layout.offset().checked_add(offset),
-        "the offset of a slice"
-    ));
-    Swizzled::new(layout.swizzle(), offset, kept)
+impl<const K: usize> Strided<K> {
+    const fn split(&self, slicer: &Slicer) -> Result<(Self, Self, [i64; K]), LayoutError> {
+        let unit = attempt!(self.with_modes(&crate::modes::Modes::EMPTY));
+        let at = slicer.tuple.root();
+        let zero = [0; K];
+        if slicer.is_leaf(at) {
+            return if slicer.is_open(0) {
+                Ok((*self, unit, zero))
+            } else {
+                let fixed = slicer.tuple.values[0];
+                Ok((
+                    unit,
+                    *self,
+                    attempt!(self.checked_node_index(self.root(), fixed)),
+                ))
+            };
+        }
+        let mut parts = Parts {
+            kept: LayoutBuilder::like(self),
+            fixed: LayoutBuilder::like(self),
+            offset: zero,
+        };
+        parts.kept.open();
+        parts.fixed.open();
+        attempt!(parts.node(slicer, at, self, self.root()));
+        parts.kept.close();
+        parts.fixed.close();
+        let kept = if slicer.is_closed() {
+            unit
+        } else {
+            attempt!(parts.kept.finish())
+        };
+        let all_open = slicer.open.count_ones() as usize == slicer.tuple.leaves();
+        let fixed = if all_open {
+            unit
+        } else {
+            attempt!(parts.fixed.finish())
+        };
+        Ok((kept, fixed, parts.offset))
+    }
+
+    /// The modes that the slicer leaves open, moved by the offset of the coordinates that it fixes. Open modes stand side
+    /// by side in one tuple (inner parentheses of the slicer vanish, CuTe's rule); `_` alone gives the layout itself, and a
+    /// slicer without `_` gives `1:0`.
+    ///
+    /// ```
+    /// use layout_core::{Affine, CoordLayout, Layout, Slicer};
+    /// let third = Slicer::parse("(3,_)").unwrap();
+    /// let row = |text: &str| Layout::parse(text).unwrap().slice(&third).unwrap();
+    /// assert_eq!(row("(8,64):(64,1)").to_string(), "192 o (64):(1)");
+    /// let named = Affine::parse("(8,64):(ld,1)").unwrap().slice(&third).unwrap();
+    /// assert_eq!(named.to_string(), "3*ld o (64):(1)");
+    /// let coordinates = CoordLayout::parse("(8,64):(1@0,1@1)").unwrap().slice(&third).unwrap();
+    /// assert_eq!(coordinates.to_string(), "(3,0) o (64):(1@1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A slicer that does not fit the shape; overflow.
+    pub const fn slice(&self, slicer: &Slicer) -> Result<Swizzled<K>, LayoutError> {
+        Swizzled::plain(*self).slice(slicer)
+    }
+
+    /// The modes that the slicer fixes, as one tuple: what [`slice`](Self::slice) leaves out. `1:0` if there are none.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Slicer};
+    /// let tile = Layout::parse("(4,(2,3)):(2,(1,8))").unwrap();
+    /// assert_eq!(tile.dice(&Slicer::parse("(_,(1,2))").unwrap()).unwrap().to_string(), "(2,3):(1,8)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`slice`](Self::slice).
+    pub const fn dice(&self, slicer: &Slicer) -> Result<Self, LayoutError> {
+        let (_, fixed, _) = attempt!(self.split(slicer));
+        Ok(fixed)
+    }
+}
+
+impl<const K: usize> Swizzled<K> {
+    /// The slice, exact under the swizzle: the fixed coordinates' offset goes inside it. See [`Layout::slice`](crate::Layout::slice).
+    ///
+    /// ```
+    /// use layout_core::{Slicer, Swizzled};
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// let row = tile.slice(&Slicer::parse("(3,_)").unwrap()).unwrap();
+    /// assert_eq!(row.to_string(), "Sw<2,0,2> o 12 o (4):(1)");
+    /// assert_eq!(row.index(1), tile.at(&[3, 1]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::slice`](crate::Layout::slice).
+    pub const fn slice(&self, slicer: &Slicer) -> Result<Self, LayoutError> {
+        let (kept, _, offset) = attempt!(self.layout.split(slicer));
+        self.moved(&offset, kept)
+    }
+
+    /// The modes that the slicer fixes, under the same swizzle and offset; see [`Layout::dice`](crate::Layout::dice).
+    ///
+    /// ```
+    /// use layout_core::{Slicer, Swizzled};
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// assert_eq!(tile.dice(&Slicer::parse("(3,_)").unwrap()).unwrap().to_string(), "Sw<2,0,2> o (4):(4)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::slice`](crate::Layout::slice).
+    pub const fn dice(&self, slicer: &Slicer) -> Result<Self, LayoutError> {
+        self.with_layout(attempt!(self.layout.dice(slicer)))
+    }
 }

@@ -1,8 +1,9 @@
-//! The composed layout `Sw o offset o L`: `c -> Sw(offset + L(c))`.
+//! The swizzled layout `Sw o offset o L`: `c -> Sw(offset + L(c))`.
 //!
 //! The offset stands *inside* the swizzle, since a swizzle is not additive: `Sw(16 + x)` is not `16 + Sw(x)` when 16 touches
 //! a bit that the swizzle reads or changes. Slicing a swizzled layout therefore moves the fixed coordinates' offset to that
-//! place and is exact ([`slice_swizzled`](crate::slice_swizzled)).
+//! place and is exact. Whatever only rearranges coordinates acts on the layout inside:
+//! `(Sw o offset o L) ∘ B = Sw o offset o (L ∘ B)`, and so do the divides.
 //!
 //! ```
 //! use layout_core::Swizzled;
@@ -16,59 +17,289 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::error::LayoutError;
+use crate::basis::Basis;
+use crate::error::{LayoutError, attempt};
 use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::parse::{ParseError, ParseErrorKind, Scanner};
 use crate::profile::MAX_MODES;
+use crate::strided::{Strided, add_scaled, is_zero};
+use crate::structure::rearranging;
 use crate::swizzle::Swizzle;
 
 /// `Sw o offset o L`: `c -> Sw(offset + L(c))`. A plain layout is the case of no swizzle and offset 0. Units: elements, or
 /// whatever the layout counts; the swizzle acts on that same unit.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Swizzled {
-    swizzle: Swizzle,
-    offset: i64,
-    layout: Layout,
+///
+/// `Swizzled` alone is a swizzled [`Layout`]. `K` is the number of components of an offset, as in [`Strided`]: slices of a
+/// layout with named strides or of a coordinate layout have an offset too.
+///
+/// ```
+/// use layout_core::Swizzled;
+/// let tile = Swizzled::parse("Sw<3,4,3> o 16 o (8,64):(64,1)").unwrap();
+/// assert_eq!((tile.swizzle().b(), tile.offset(), tile.size()), (3, 16, 512));
+/// ```
+#[derive(Clone, Copy)]
+pub struct Swizzled<const K: usize = 1> {
+    pub(crate) swizzle: Swizzle,
+    pub(crate) offset: [i64; K],
+    pub(crate) layout: Strided<K>,
 }
+
+impl<const K: usize> PartialEq for Swizzled<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.equals(other)
+    }
+}
+
+impl<const K: usize> Eq for Swizzled<K> {}
+
+impl<const K: usize> core::hash::Hash for Swizzled<K> {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        // Names may be numbered differently in equal offsets.
+        self.swizzle.hash(state);
+        self.offset[..1].hash(state);
+        self.layout.hash(state);
+    }
+}
+
+impl<const K: usize> Swizzled<K> {
+    /// The plain layout as a swizzled one.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let layout = Layout::parse("(8,64):(64,1)").unwrap();
+    /// assert_eq!(Swizzled::plain(layout).as_plain(), Some(layout));
+    /// ```
+    pub const fn plain(layout: Strided<K>) -> Self {
+        Self {
+            swizzle: Swizzle::IDENTITY,
+            offset: [0; K],
+            layout,
+        }
+    }
+
+    /// The swizzle, [`Swizzle::IDENTITY`] for none.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert!(Swizzled::parse("8:1").unwrap().swizzle().is_identity());
+    /// ```
+    pub const fn swizzle(&self) -> Swizzle {
+        self.swizzle
+    }
+
+    /// The layout inside.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o 9:1").unwrap().layout().to_string(), "9:1");
+    /// ```
+    pub const fn layout(&self) -> Strided<K> {
+        self.layout
+    }
+
+    /// The layout inside, if neither swizzle nor offset change it.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert!(Swizzled::parse("9:1").unwrap().as_plain().is_some());
+    /// assert!(Swizzled::parse("3 o 9:1").unwrap().as_plain().is_none());
+    /// ```
+    pub const fn as_plain(&self) -> Option<Strided<K>> {
+        if self.swizzle.is_identity() && is_zero(&self.offset) {
+            Some(self.layout)
+        } else {
+            None
+        }
+    }
+
+    /// The shape of the layout inside.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap().shape().to_string(), "(4,4)");
+    /// ```
+    pub const fn shape(&self) -> IntTuple {
+        self.layout.shape()
+    }
+
+    /// Number of top-level modes.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap().rank(), 2);
+    /// ```
+    pub const fn rank(&self) -> usize {
+        self.layout.rank()
+    }
+
+    /// Number of coordinates.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap().size(), 16);
+    /// ```
+    pub const fn size(&self) -> i64 {
+        self.layout.size()
+    }
+
+    /// The natural coordinate of linear coordinate `i`; see [`Layout::coord`].
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// assert_eq!(tile.coord(6).unwrap().to_string(), "(2,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A negative `i`.
+    pub const fn coord(&self, i: i64) -> Result<IntTuple, LayoutError> {
+        self.layout.coord(i)
+    }
+
+    /// The same swizzle and offset around another layout.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let tile = Swizzled::parse("Sw<2,0,2> o 4 o 16:1").unwrap();
+    /// let other = tile.with_layout(Layout::parse("(4,4):(4,1)").unwrap()).unwrap();
+    /// assert_eq!(other.to_string(), "Sw<2,0,2> o 4 o (4,4):(4,1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Offsets that do not fit in 63 bits.
+    pub const fn with_layout(&self, layout: Strided<K>) -> Result<Self, LayoutError> {
+        self.moved(&[0; K], layout)
+    }
+
+    /// The same swizzle around another layout, moved further by `offset`.
+    pub(crate) const fn moved(
+        &self,
+        offset: &[i64; K],
+        layout: Strided<K>,
+    ) -> Result<Self, LayoutError> {
+        const LIMIT: i128 = i64::MAX as i128 / 2;
+        let moved = Self {
+            swizzle: self.swizzle,
+            offset: attempt!(add_scaled(&self.offset, 1, offset, "an offset")),
+            layout,
+        };
+        if moved.swizzle.is_identity() && is_zero(&moved.offset) {
+            // A plain layout may use all 64 bits: nothing is added to it or changed in it.
+            return Ok(moved);
+        }
+        let mut k = 0;
+        while k < K {
+            let (mut min, mut max) = (moved.offset[k] as i128, moved.offset[k] as i128);
+            let mut i = 0;
+            while i < layout.leaves() {
+                let reach = (layout.shape[i] as i128 - 1) * layout.stride[i][k] as i128;
+                if reach < 0 {
+                    min += reach;
+                } else {
+                    max += reach;
+                }
+                i += 1;
+            }
+            if min < -LIMIT || max > LIMIT {
+                return Err(LayoutError::Overflow {
+                    operation: "the offsets of a swizzled layout",
+                });
+            }
+            k += 1;
+        }
+        Ok(moved)
+    }
+
+    /// Whether two swizzled layouts are written the same, in `const`.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let s = |text: &str| Swizzled::parse(text).unwrap();
+    /// assert!(s("Sw<2,0,2> o 9:1").equals(&s("Sw<2,0,2> o 9:1")));
+    /// ```
+    pub const fn equals(&self, other: &Self) -> bool {
+        if !self.swizzle.equals(&other.swizzle) || !self.layout.equals(&other.layout) {
+            return false;
+        }
+        let merged = match self.layout.basis.merge::<K>(&other.layout.basis) {
+            Ok(merged) => merged,
+            Err(_) => return false,
+        };
+        let theirs = merged.adapt(&other.offset);
+        let mut k = 0;
+        while k < K {
+            if self.offset[k] != theirs[k] {
+                return false;
+            }
+            k += 1;
+        }
+        true
+    }
+
+    /// Top-level mode `i`, under the same swizzle and offset.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// assert_eq!(tile.get(0).unwrap().to_string(), "Sw<2,0,2> o 4:4");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `i` at or beyond the rank.
+    pub const fn get(&self, i: usize) -> Result<Self, LayoutError> {
+        self.with_layout(attempt!(self.layout.get(i)))
+    }
+
+    /// The same modes without inner parentheses; a bare mode stays.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o ((2,2),4):((4,8),1)").unwrap();
+    /// assert_eq!(tile.flatten().to_string(), "Sw<2,0,2> o (2,2,4):(4,8,1)");
+    /// ```
+    #[must_use]
+    pub const fn flatten(&self) -> Self {
+        Self {
+            layout: self.layout.flatten(),
+            ..*self
+        }
+    }
+}
+
+rearranging!([<const K: usize>] Swizzled<K>, Strided<K>, mode => mode, self => self.layout, result => self.with_layout(result),
+    "Swizzled::parse(\"Sw<2,0,2> o (2,3,4):(1,2,6)\").unwrap()");
 
 impl Swizzled {
     /// `swizzle o offset o layout`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzle, Swizzled};
+    /// let rows = Layout::parse("(8,64):(64,1)").unwrap();
+    /// let tile = Swizzled::new(Swizzle::new(3, 3, 3).unwrap(), 0, rows).unwrap();
+    /// assert_eq!(tile.to_string(), "Sw<3,3,3> o (8,64):(64,1)");
+    /// ```
     ///
     /// # Errors
     ///
     /// Offsets that do not fit in 63 bits.
     pub const fn new(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
-        const LIMIT: i64 = i64::MAX / 2;
-        let (min, max) = layout.offset_range();
-        match (offset.checked_add(min), offset.checked_add(max)) {
-            (Some(min), Some(max)) if min >= -LIMIT && max <= LIMIT => Ok(Self {
-                swizzle,
-                offset,
-                layout,
-            }),
-            // A plain layout may use all 64 bits: nothing is added to it or changed in it.
-            _ if offset == 0 && swizzle.is_identity() => Ok(Self {
-                swizzle,
-                offset,
-                layout,
-            }),
-            _ => Err(LayoutError::Overflow {
-                operation: "the offsets of a composed layout",
-            }),
-        }
-    }
-
-    /// The plain layout as a composed one.
-    pub const fn plain(layout: Layout) -> Self {
         Self {
-            swizzle: Swizzle::IDENTITY,
-            offset: 0,
-            layout,
+            swizzle,
+            ..Self::plain(layout)
         }
+        .moved(&[offset], layout)
     }
 
     /// Reads `Sw<3,4,3> o 16 o (8,64):(64,1)`; swizzle and offset may be left out.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o 3 o 9:1").unwrap().offset(), 3);
+    /// ```
     ///
     /// # Errors
     ///
@@ -85,46 +316,22 @@ impl Swizzled {
         }
     }
 
-    /// The swizzle, [`Swizzle::IDENTITY`] for none.
-    pub const fn swizzle(&self) -> Swizzle {
-        self.swizzle
-    }
-
     /// What is added before the swizzle.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o 3 o 9:1").unwrap().offset(), 3);
+    /// ```
     pub const fn offset(&self) -> i64 {
-        self.offset
-    }
-
-    /// The layout inside.
-    pub const fn layout(&self) -> Layout {
-        self.layout
-    }
-
-    /// The layout inside, if neither swizzle nor offset change it.
-    pub const fn as_plain(&self) -> Option<Layout> {
-        if self.swizzle.is_identity() && self.offset == 0 {
-            Some(self.layout)
-        } else {
-            None
-        }
-    }
-
-    /// The shape of the layout inside.
-    pub const fn shape(&self) -> IntTuple {
-        self.layout.shape()
-    }
-
-    /// Number of top-level modes.
-    pub const fn rank(&self) -> usize {
-        self.layout.rank()
-    }
-
-    /// Number of coordinates.
-    pub const fn size(&self) -> i64 {
-        self.layout.size()
+        self.offset[0]
     }
 
     /// The true greatest offset plus 1 (less the least offset, if that is negative): the elements that memory for it needs.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o 9:1").unwrap().cosize(), 11);
+    /// ```
     ///
     /// Exact, by branch and bound over the modes. A layout built to defeat the search (more than a million branches) gets
     /// an upper bound of it, never less.
@@ -134,16 +341,21 @@ impl Swizzled {
     }
 
     /// Least and greatest offset that occur (see [`cosize`](Self::cosize) on exactness).
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o 4 o 4:1").unwrap().offset_range(), (4, 7));
+    /// ```
     pub const fn offset_range(&self) -> (i64, i64) {
         if self.swizzle.is_identity() {
             let (min, max) = self.layout.offset_range();
-            return (self.offset + min, self.offset + max);
+            return (self.offset[0] + min, self.offset[0] + max);
         }
-        let max = greatest(&self.layout, self.offset, 1, self.swizzle, 0);
+        let max = greatest(&self.layout, self.offset[0], 1, self.swizzle, 0);
         // Sw(x) = !(Sw(!x) ^ target), so the least is the complement of the greatest over the complements.
         let min = !greatest(
             &self.layout,
-            !self.offset,
+            !self.offset[0],
             -1,
             self.swizzle,
             self.swizzle.target_mask(),
@@ -152,12 +364,24 @@ impl Swizzled {
     }
 
     /// The offset at linear coordinate `i`; see [`Layout::index`].
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let column = Swizzled::parse("Sw<2,0,2> o 4:4").unwrap();
+    /// assert_eq!([0, 1, 2, 3].map(|i| column.index(i)), [0, 5, 10, 15]);
+    /// ```
     pub const fn index(&self, i: i64) -> i64 {
         self.swizzle
-            .apply(self.offset.wrapping_add(self.layout.index(i)))
+            .apply(self.offset[0].wrapping_add(self.layout.index(i)))
     }
 
     /// [`Swizzled::index`], or an error where it does not fit.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let column = Swizzled::parse("Sw<2,0,2> o 4:4").unwrap();
+    /// assert_eq!(column.checked_index(3), Ok(15));
+    /// ```
     ///
     /// # Errors
     ///
@@ -171,16 +395,27 @@ impl Swizzled {
 
     /// The offset at one linear coordinate for each top-level mode.
     ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// assert_eq!(Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap().at(&[3, 1]), 14);
+    /// ```
+    ///
     /// # Panics
     ///
     /// Unless there is exactly one coordinate for each top-level mode, as [`Layout::at`].
     #[track_caller]
     pub const fn at(&self, coordinates: &[i64]) -> i64 {
         self.swizzle
-            .apply(self.offset.wrapping_add(self.layout.at(coordinates)))
+            .apply(self.offset[0].wrapping_add(self.layout.at(coordinates)))
     }
 
     /// The offset at any compatible coordinate; see [`Layout::at_coord`].
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Swizzled};
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap();
+    /// assert_eq!(tile.at_coord(&IntTuple::int(7)), Ok(14));
+    /// ```
     ///
     /// # Errors
     ///
@@ -192,36 +427,11 @@ impl Swizzled {
         }
     }
 
-    /// The natural coordinate of linear coordinate `i`; see [`Layout::coord`].
-    ///
-    /// # Errors
-    ///
-    /// A negative `i`.
-    pub const fn coord(&self, i: i64) -> Result<IntTuple, LayoutError> {
-        self.layout.coord(i)
-    }
-
-    /// The same swizzle and offset around another layout.
-    ///
-    /// # Errors
-    ///
-    /// As [`Swizzled::new`].
-    pub const fn with_layout(&self, layout: Layout) -> Result<Self, LayoutError> {
-        Self::new(self.swizzle, self.offset, layout)
-    }
-
-    /// Whether two composed layouts are written the same, in `const`.
-    pub const fn equals(&self, other: &Self) -> bool {
-        self.swizzle.equals(&other.swizzle)
-            && self.offset == other.offset
-            && self.layout.equals(&other.layout)
-    }
-
     const fn finish(&self, inner: i64) -> Result<i64, LayoutError> {
-        match self.offset.checked_add(inner) {
+        match self.offset[0].checked_add(inner) {
             Some(x) => Ok(self.swizzle.apply(x)),
             None => Err(LayoutError::Overflow {
-                operation: "evaluation of a composed layout",
+                operation: "evaluation of a swizzled layout",
             }),
         }
     }
@@ -251,7 +461,7 @@ const fn greatest(layout: &Layout, base: i64, sign: i64, swizzle: Swizzle, flip:
     while k < len {
         let leaf = order[len - 1 - k];
         extent[k] = layout.shape[leaf];
-        stride[k] = layout.stride[leaf] * sign;
+        stride[k] = layout.step(leaf) * sign;
         if stride[k] < 0 {
             base += (extent[k] - 1) * stride[k];
             stride[k] = -stride[k];
@@ -355,25 +565,33 @@ const fn bound(branch: &Branch, stride: i64, reach: i64, swizzle: Swizzle, flip:
     ((swizzle.apply(low) ^ flip) & !unknown) | unknown
 }
 
-impl From<Layout> for Swizzled {
-    fn from(layout: Layout) -> Self {
+impl<const K: usize> From<Strided<K>> for Swizzled<K> {
+    fn from(layout: Strided<K>) -> Self {
         Self::plain(layout)
     }
 }
 
-impl fmt::Display for Swizzled {
+impl<const K: usize> fmt::Display for Swizzled<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.swizzle != Swizzle::IDENTITY {
             write!(f, "{} o ", self.swizzle)?;
         }
-        if self.offset != 0 {
-            write!(f, "{} o ", self.offset)?;
+        if !is_zero(&self.offset) {
+            match self.layout.basis {
+                Basis::Axes(profile) => {
+                    crate::int_tuple::write_tuple(f, &profile, |f, k| {
+                        write!(f, "{}", self.offset[k])
+                    })?;
+                }
+                basis => basis.write_vector(f, &self.offset)?,
+            }
+            f.write_str(" o ")?;
         }
         write!(f, "{}", self.layout)
     }
 }
 
-impl fmt::Debug for Swizzled {
+impl<const K: usize> fmt::Debug for Swizzled<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -411,22 +629,22 @@ impl Scanner<'_> {
         if let Err(error) = self.require(b'>') {
             return Err(error);
         }
-        // Numbers beyond 99 are all equally wrong; this keeps them from wrapping into range.
-        let b = if numbers[0] < 0 || numbers[0] > 99 {
-            99
-        } else {
-            numbers[0] as u32
-        };
-        let m = if numbers[1] < 0 || numbers[1] > 99 {
-            99
-        } else {
-            numbers[1] as u32
-        };
-        let s = if numbers[2] < -99 || numbers[2] > 99 {
-            99
-        } else {
-            numbers[2] as i32
-        };
+        let argument = ["B", "M", "S"];
+        i = 0;
+        while i < 3 {
+            let least = if i == 2 { -62 } else { 0 };
+            if numbers[i] < least || numbers[i] > 62 {
+                let error = LayoutError::InvalidNumber {
+                    operation: "Sw<B,M,S>",
+                    argument: argument[i],
+                    value: numbers[i],
+                    accepted: if i == 2 { "-62 to 62" } else { "0 to 62" },
+                };
+                return Err(self.error_since(start, error));
+            }
+            i += 1;
+        }
+        let (b, m, s) = (numbers[0] as u32, numbers[1] as u32, numbers[2] as i32);
         match Swizzle::new(b, m, s) {
             Ok(swizzle) => Ok(swizzle),
             Err(error) => Err(self.error_since(start, error)),
@@ -434,7 +652,7 @@ impl Scanner<'_> {
     }
 
     /// `[swizzle o] [offset o] layout`.
-    const fn swizzled(&mut self) -> Result<Swizzled, ParseError> {
+    pub(crate) const fn swizzled(&mut self) -> Result<Swizzled, ParseError> {
         let mut swizzle = Swizzle::IDENTITY;
         let mut offset = 0;
         self.peek();

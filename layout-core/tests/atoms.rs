@@ -1,8 +1,8 @@
 //! Every atom against the formulas of the PTX ISA (and of the R700 manual), for all lanes and values. The formulas are
 //! written out here, apart from the layouts.
 
+use layout_core::Layout;
 use layout_core::atoms::{self, CopyAtom, MmaAtom, Scalar};
-use layout_core::{Layout, is_bijective};
 
 type Formula = fn(lane: i64, i: i64) -> (i64, i64);
 
@@ -30,7 +30,10 @@ fn check(name: &str, fragment: &Layout, threads: i64, shape: (i64, i64), formula
             );
         }
     }
-    assert!(is_bijective(fragment), "{name}: every element exactly once");
+    assert!(
+        fragment.is_bijective(),
+        "{name}: every element exactly once"
+    );
 }
 
 // (row, column) of A and C, (n, k) of B, as in the PTX ISA.
@@ -288,7 +291,7 @@ fn check_matrix(atom: &CopyAtom, memory: &Layout, registers: &Layout, matrices: 
             }
         }
     }
-    assert!(is_bijective(registers));
+    assert!(registers.is_bijective());
 }
 
 #[test]

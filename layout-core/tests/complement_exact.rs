@@ -2,7 +2,7 @@
 
 mod oracle;
 
-use layout_core::{Layout, complement};
+use layout_core::Layout;
 
 #[test]
 fn complement_fills_the_range_whenever_some_layout_does() {
@@ -22,7 +22,7 @@ fn complement_fills_the_range_whenever_some_layout_does() {
                 let expected = oracle::distinct(&oracle::table(&counted))
                     .and_then(|tile| oracle::fill(&tile, n))
                     .filter(|starts| oracle::is_layout(starts));
-                let found = complement(&layout, n).ok().map(|c| {
+                let found = layout.complement(n).ok().map(|c| {
                     oracle::table(&(0..c.leaves()).map(|i| c.leaf(i)).collect::<Vec<_>>())
                 });
                 assert_eq!(found, expected, "complement({layout}, {n})");

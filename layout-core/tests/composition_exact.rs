@@ -3,7 +3,7 @@
 
 mod oracle;
 
-use layout_core::{Layout, composition};
+use layout_core::Layout;
 use oracle::Modes;
 
 /// What a comparison found.
@@ -22,7 +22,7 @@ fn layout(modes: &[(i64, i64)]) -> Layout {
 
 fn compare(tally: &mut Tally, a: &Modes, b: &Modes) {
     let possible = oracle::composable(a, b);
-    match composition(&layout(a), &layout(b)) {
+    match layout(a).compose(&layout(b)) {
         Ok(r) => {
             let found: Vec<(i64, i64)> = (0..r.leaves()).map(|i| r.leaf(i)).collect();
             let law = oracle::table(b)
@@ -149,7 +149,7 @@ fn examples_of_coincidences() {
         ("(4,4,4):(1,1,7)", "4:7", "(2,2):(4,5)"),
     ] {
         let (a, b) = (Layout::parse(a).unwrap(), Layout::parse(b).unwrap());
-        let r = composition(&a, &b).unwrap();
+        let r = a.compose(&b).unwrap();
         assert_eq!(r.to_string(), expected);
         for i in 0..b.size() {
             assert_eq!(r.index(i), a.index(b.index(i)));

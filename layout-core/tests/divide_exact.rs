@@ -2,7 +2,7 @@
 
 mod oracle;
 
-use layout_core::{Layout, Tiler, logical_divide};
+use layout_core::{Layout, Tiler};
 use oracle::Modes;
 
 fn check(a: &Modes, tile: (i64, i64), tally: &mut [usize; 2]) {
@@ -34,7 +34,7 @@ fn check(a: &Modes, tile: (i64, i64), tally: &mut [usize; 2]) {
             })
     });
     let tiler = Layout::mode(tile.0, tile.1).unwrap();
-    let result = logical_divide(&layout, &Tiler::Layout(&tiler));
+    let result = layout.logical_divide(&Tiler::Layout(&tiler));
     assert_eq!(
         result.is_ok(),
         possible,

@@ -37,12 +37,12 @@ fn product_is_composition() {
     let mut random = Random(2);
     for _ in 0..50 {
         let (outer, inner) = (random.map(6, 8), random.map(7, 6));
-        let product = outer.product(&inner).unwrap();
+        let product = outer.compose(&inner).unwrap();
         assert!((0..128).all(|x| product.apply(x) == outer.apply(inner.apply(x))));
     }
     let (a, b) = (Random(3).map(3, 4), Random(4).map(3, 4));
     assert_eq!(
-        a.product(&b),
+        a.compose(&b),
         Err(F2Error::DimensionMismatch { left: 3, right: 4 })
     );
 }
@@ -61,7 +61,7 @@ fn inverse_undoes_and_only_bijections_have_one() {
             Ok(inverse) => {
                 invertible += 1;
                 assert!((0..64).all(|x| inverse.apply(map.apply(x)) == x));
-                assert_eq!(map.product(&inverse), LinearMap::identity(6));
+                assert_eq!(map.compose(&inverse), LinearMap::identity(6));
             }
             Err(e) => assert_eq!(e.code(), "singular"),
         }

@@ -47,14 +47,14 @@ fn matrix_and_layout_agree_on_every_index() {
             .unwrap()
         };
         let map = Swizzled::new(swizzle, 0, layout).unwrap();
-        match LinearMap::from_swizzled(&map) {
+        match map.matrix() {
             Ok(matrix) => {
                 linear += 1;
                 assert_eq!(1 << matrix.in_bits(), map.size());
                 for i in 0..map.size() {
                     assert_eq!(matrix.apply(i as u64) as i64, map.index(i), "{map} at {i}");
                 }
-                if let Ok(again) = matrix.to_swizzled() {
+                if let Ok(again) = matrix.to_layout() {
                     back += 1;
                     assert!(
                         (0..map.size()).all(|i| again.index(i) == map.index(i)),
@@ -87,10 +87,8 @@ fn common_swizzled_tiles_round_trip() {
         "(8,8):(8,1)",
     ] {
         let map = Swizzled::parse(text).unwrap();
-        let matrix = LinearMap::from_swizzled(&map).unwrap();
-        let again = matrix
-            .to_swizzled()
-            .unwrap_or_else(|e| panic!("{text}: {e}"));
+        let matrix = map.matrix().unwrap();
+        let again = matrix.to_layout().unwrap_or_else(|e| panic!("{text}: {e}"));
         assert!(
             (0..map.size()).all(|i| again.index(i) == map.index(i)),
             "{text} became {again}"
@@ -101,18 +99,14 @@ fn common_swizzled_tiles_round_trip() {
 
 #[test]
 fn refusals_say_why() {
-    let code = |text: &str| {
-        LinearMap::from_swizzled(&Swizzled::parse(text).unwrap())
-            .unwrap_err()
-            .code()
-    };
+    let code = |text: &str| Swizzled::parse(text).unwrap().matrix().unwrap_err().code();
     assert_eq!(code("(3,4):(1,4)"), "extent_not_power_of_two");
     assert_eq!(code("(4,2):(1,3)"), "not_linear");
     assert_eq!(code("Sw<1,0,1> o 4 o (4):(1)"), "not_linear");
     assert_eq!(code("(4):(-1)"), "negative_offset");
     let three = LinearMap::from_columns(&[1, 2, 7], 3).unwrap();
     assert_eq!(
-        three.to_swizzled().unwrap_err().code(),
+        three.to_layout().unwrap_err().code(),
         "not_a_swizzled_layout"
     );
 }

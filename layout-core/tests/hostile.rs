@@ -1,11 +1,6 @@
 //! Hostile input: an error or a right answer, never a crash, an overflow or a slow path.
 
-use layout_core::{
-    Affine, IntTuple, Layout, Slicer, Swizzled, Tiler, blocked_product, ceil_div, coalesce,
-    complement, composition, downcast, is_bijective, is_injective, left_inverse, logical_divide,
-    logical_product, make_layout_like, max_alignment, max_common_layout, nullspace, preimage,
-    recast, right_inverse, shape_div, upcast,
-};
+use layout_core::{Affine, IntTuple, Layout, Slicer, Swizzled, Tiler, ceil_div, shape_div};
 
 fn layout(text: &str) -> Layout {
     Layout::parse(text).unwrap()
@@ -46,10 +41,7 @@ fn ten_megabytes_are_read_once() {
     );
     assert_eq!(Swizzled::parse(&spaces).unwrap_err().code(), "syntax");
     let names = format!("8:{}", "a".repeat(10_000_000));
-    assert_eq!(
-        Affine::parse(&names).unwrap_err().code(),
-        "invalid_parameter"
-    );
+    assert_eq!(Affine::parse(&names).unwrap_err().code(), "invalid_name");
 }
 
 #[test]
@@ -116,36 +108,38 @@ fn operations_near_the_limits_answer_or_refuse() {
     for a in &samples {
         let at_end = a.index(a.size() - 1);
         assert!(a.offset_range().0 <= at_end && at_end <= a.offset_range().1);
-        assert_eq!(coalesce(a).index(a.size() - 1), at_end);
+        assert_eq!(a.coalesce().index(a.size() - 1), at_end);
         let _ = (
-            nullspace(a),
-            make_layout_like(a),
-            max_alignment(a),
-            is_injective(a),
+            a.nullspace(),
+            a.compact_like(),
+            a.max_alignment(),
+            a.is_injective(),
         );
         let _ = (
-            is_bijective(a),
-            preimage(a, at_end).unwrap(),
+            a.is_bijective(),
+            a.preimage(at_end).unwrap(),
             a.checked_index(huge),
         );
         let _ = (
-            upcast(a, huge),
-            downcast(a, huge),
-            recast(a, huge, 3),
+            a.upcast(huge),
+            a.downcast(huge),
+            a.recast(huge, 3),
             a.coord(huge),
         );
         for n in [1, 2, huge] {
-            let _ = complement(a, n);
-            let _ = logical_divide(a, &Tiler::Int(n)).map(|d| d.contains(a.size()));
+            let _ = a.complement(n);
+            let _ = a
+                .logical_divide(&Tiler::Int(n))
+                .map(|d| d.contains(a.size()));
         }
-        if let Ok(r) = right_inverse(a) {
+        if let Ok(r) = a.right_inverse() {
             assert_eq!(a.index(r.index(r.size() - 1)), r.size() - 1, "{a}");
         }
-        if let Ok(x) = left_inverse(a) {
+        if let Ok(x) = a.left_inverse() {
             let _ = x.checked_index(at_end);
         }
         for b in &samples {
-            if let Ok(r) = composition(a, b) {
+            if let Ok(r) = a.compose(b) {
                 let last = b.size() - 1;
                 assert_eq!(
                     Ok(r.index(last)),
@@ -153,10 +147,10 @@ fn operations_near_the_limits_answer_or_refuse() {
                     "{a} o {b}"
                 );
             }
-            let _ = (max_common_layout(a, b), blocked_product(a, b));
+            let _ = (a.max_common_layout(b), a.blocked_product(b));
             let _ = (
-                logical_product(a, &Tiler::Layout(b)),
-                logical_divide(a, &Tiler::Layout(b)),
+                a.logical_product(&Tiler::Layout(b)),
+                a.logical_divide(&Tiler::Layout(b)),
             );
             let _ = (
                 ceil_div(&a.shape(), &b.shape()),
@@ -194,7 +188,7 @@ fn a_search_over_many_overlapping_modes_gives_up_with_an_error() {
     let shape: Vec<i64> = vec![2; 24];
     let stride: Vec<i64> = (0..24).map(|i| (1 << 24) + (1 << i)).collect();
     let l = Layout::flat(&shape, &stride).unwrap();
-    match is_injective(&l) {
+    match l.is_injective() {
         Ok(answer) => assert!(answer),
         Err(error) => assert_eq!(error.code(), "too_large"),
     }
@@ -203,20 +197,20 @@ fn a_search_over_many_overlapping_modes_gives_up_with_an_error() {
 #[test]
 fn messages_name_the_mode_and_the_numbers() {
     let a = layout("(4,6):(1,10)");
-    let error = composition(&a, &layout("(2,(2,5)):(1,(2,3))")).unwrap_err();
+    let error = a.compose(&layout("(2,(2,5)):(1,(2,3))")).unwrap_err();
     assert_eq!(
         error.to_string(),
         "mode 2 of the right-hand layout, 5:3, does not compose: after 2 steps it carries over mode 0 \
-         (extent 4) of the coalesced left-hand layout; its extent must be at most 2 or split evenly there"
+         (extent 4) of the coalesced left-hand layout, and 2 does not divide what is left of its extent; end the \
+         tile there, or choose one that divides the mode"
     );
-    let error = composition(&a, &layout("4:3")).unwrap_err();
+    let error = a.compose(&layout("4:3")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "mode 0 of the right-hand layout, 4:3, does not compose: its steps and those of the modes before it \
-         together carry over mode 0 (extent 4) of the coalesced left-hand layout; choose a tile that divides \
-         that mode, or swap the modes"
+        "mode 0 of the right-hand layout, 4:3, does not compose: its steps together carry over mode 0 \
+         (extent 4) of the coalesced left-hand layout; choose a tile that divides that mode"
     );
-    let error = complement(&layout("(4,2):(1,6)"), 24).unwrap_err();
+    let error = layout("(4,2):(1,6)").complement(24).unwrap_err();
     assert_eq!(
         error.to_string(),
         "complement: the stride 6 of mode 1 is not a multiple of the 4 covered by the smaller strides; \

@@ -2,14 +2,7 @@
 
 mod strategies;
 
-use layout_core::{
-    IntTuple, Layout, Slicer, Swizzle, Swizzled, Tiler, composition_swizzled, downcast_swizzle,
-    downcast_swizzled, equal_as_functions_swizzled, is_bijective_swizzled, is_compact_swizzled,
-    is_injective_swizzled, is_surjective_onto_swizzled, left_inverse_swizzled,
-    logical_divide_swizzled, max_alignment_swizzled, preimage_swizzled, recast_swizzled,
-    right_inverse_swizzled, slice_swizzled, tile_to_shape_swizzled, upcast_swizzle,
-    upcast_swizzled, zipped_divide_swizzled,
-};
+use layout_core::{IntTuple, Layout, Slicer, Swizzle, Swizzled, Tiler};
 use proptest::prelude::*;
 use strategies::{chained, layouts, right_hand, swizzled, swizzles};
 
@@ -57,7 +50,7 @@ proptest! {
     fn composing_under_a_swizzle_is_one_function_after_the_other(
         (s, b) in swizzled().prop_flat_map(|s| (Just(s), right_hand(s.size()))),
     ) {
-        if let Ok(r) = composition_swizzled(&s, &b) {
+        if let Ok(r) = s.compose(&b) {
             for i in 0..b.size() {
                 prop_assert_eq!(r.index(i), s.index(b.index(i)));
             }
@@ -69,7 +62,7 @@ proptest! {
         // Fix every other leaf.
         let fixed = s.coord(i % s.size()).unwrap();
         let slicer = Slicer::new(fixed, 0x5555_5555);
-        let part = slice_swizzled(&slicer, &s).unwrap();
+        let part = s.slice(&slicer).unwrap();
         for j in 0..part.size() {
             let inner = part.coord(j).unwrap();
             let mut next = 0;
@@ -86,12 +79,12 @@ proptest! {
         (s, t) in swizzled().prop_flat_map(|s| (Just(s), right_hand(s.size()))),
     ) {
         let tiler = Tiler::Layout(&t);
-        if let Ok(divided) = logical_divide_swizzled(&s, &tiler) {
+        if let Ok(divided) = s.logical_divide(&tiler) {
             let whole = divided.rounded_up();
             for i in (0..whole.size()).filter(|&i| divided.contains(i)) {
                 prop_assert_eq!(whole.index(i), s.index(divided.guard().index(i)));
             }
-            let zipped = zipped_divide_swizzled(&s, &tiler).unwrap().rounded_up();
+            let zipped = s.zipped_divide(&tiler).unwrap().rounded_up();
             prop_assert_eq!(offsets(&zipped), offsets(&whole));
         }
     }
@@ -99,8 +92,8 @@ proptest! {
     #[test]
     fn the_right_inverse_of_a_swizzled_layout_returns_to_the_offset(w in swizzles(), l in chained()) {
         let s = Swizzled::new(w, 0, l).unwrap();
-        let inverse = right_inverse_swizzled(&s).unwrap();
-        for x in 0..inverse.layout().size() {
+        let inverse = s.right_inverse().unwrap();
+        for x in 0..l.right_inverse().unwrap().size() {
             let y = w.apply(x);
             prop_assert_eq!(s.index(inverse.index(y)), y);
         }
@@ -111,18 +104,18 @@ proptest! {
         w in swizzles(), o in 0i64..64, l in chained(),
     ) {
         let s = Swizzled::new(w, o, l).unwrap();
-        let inverse = left_inverse_swizzled(&s).unwrap();
+        let inverse = s.left_inverse().unwrap();
         for i in 0..s.size() {
             prop_assert_eq!(inverse.index(s.index(i)), i);
             prop_assert_eq!(inverse.checked_index(s.index(i)), Ok(i));
-            prop_assert_eq!(preimage_swizzled(&s, s.index(i)), Ok(i));
+            prop_assert_eq!(s.preimage(s.index(i)), Ok(i));
         }
     }
 
     #[test]
     fn upcasting_a_swizzle_acts_on_whole_units(s in swizzles(), k in 0u32..8, x in 0i64..1 << 14) {
         let n = 1i64 << k;
-        match upcast_swizzle(&s, n) {
+        match s.upcast(n) {
             Ok(u) => prop_assert_eq!(u.apply(x.div_euclid(n)), s.apply(x).div_euclid(n)),
             Err(error) => {
                 prop_assert_eq!(error.code(), "swizzle_unit");
@@ -134,16 +127,16 @@ proptest! {
     #[test]
     fn downcasting_a_swizzle_moves_whole_units(s in swizzles(), k in 0u32..8, x in 0i64..1 << 14) {
         let n = 1i64 << k;
-        let d = downcast_swizzle(&s, n).unwrap();
+        let d = s.downcast(n).unwrap();
         prop_assert_eq!(d.apply(x), s.apply(x.div_euclid(n)) * n + x.rem_euclid(n));
-        prop_assert_eq!(upcast_swizzle(&d, n), Ok(s));
+        prop_assert_eq!(d.upcast(n), Ok(s));
     }
 
     #[test]
     fn recasting_a_composed_layout_keeps_its_memory(w in swizzles(), o in 0i64..8, l in chained(), k in 0u32..3) {
         let n = 1i64 << k;
         let s = Swizzled::new(w, o, l).unwrap();
-        let down = downcast_swizzled(&s, n).unwrap();
+        let down = s.downcast(n).unwrap();
         if (0..l.leaves()).any(|j| l.leaf(j).1 == 1) {
             let mut parts: Vec<i64> = offsets(&s).into_iter().flat_map(|y| (0..n).map(move |v| n * y + v)).collect();
             let mut found = offsets(&down);
@@ -151,9 +144,9 @@ proptest! {
             found.sort_unstable();
             prop_assert_eq!(found, parts);
         }
-        prop_assert_eq!(recast_swizzled(&s, 8 * n, 8), Ok(down));
-        let up = upcast_swizzled(&down, n).unwrap();
-        prop_assert_eq!(equal_as_functions_swizzled(&up, &s), Ok(true));
+        prop_assert_eq!(s.recast(8 * n, 8), Ok(down));
+        let up = down.upcast(n).unwrap();
+        prop_assert_eq!(up.equal_as_functions(&s), Ok(true));
     }
 
     #[test]
@@ -165,10 +158,10 @@ proptest! {
         let (min, max) = (all[0], all[all.len() - 1]);
         let gapless = all.len() as i64 == max - min + 1;
         let injective = all.len() == size;
-        prop_assert_eq!(is_injective_swizzled(&s), Ok(injective));
-        prop_assert_eq!(is_compact_swizzled(&s), Ok(injective && gapless));
-        prop_assert_eq!(is_surjective_onto_swizzled(&s, max + 1), Ok(gapless && min == 0));
-        prop_assert_eq!(is_bijective_swizzled(&s), Ok(injective && gapless && min == 0));
+        prop_assert_eq!(s.is_injective(), Ok(injective));
+        prop_assert_eq!(s.is_compact(), Ok(injective && gapless));
+        prop_assert_eq!(s.is_surjective_onto(max + 1), Ok(gapless && min == 0));
+        prop_assert_eq!(s.is_bijective(), Ok(injective && gapless && min == 0));
     }
 
     #[test]
@@ -176,14 +169,14 @@ proptest! {
         let (a, b) = (Swizzled::new(w, o, l).unwrap(), Swizzled::new(v, p, l).unwrap());
         let c = Swizzled::new(w, o, m).unwrap();
         for (x, y) in [(a, b), (a, c), (b, c), (a, a)] {
-            prop_assert_eq!(equal_as_functions_swizzled(&x, &y), Ok(offsets(&x) == offsets(&y)));
+            prop_assert_eq!(x.equal_as_functions(&y), Ok(offsets(&x) == offsets(&y)));
         }
     }
 
     #[test]
     fn alignment_under_a_swizzle_gives_whole_vectors(w in swizzles(), o in 0i64..64, l in chained()) {
         let s = Swizzled::new(w, o, l).unwrap();
-        let v = max_alignment_swizzled(&s);
+        let v = s.max_alignment();
         let mut all = offsets(&s);
         all.sort_unstable();
         for run in all.chunks(v as usize) {
@@ -197,8 +190,8 @@ proptest! {
             Swizzle::new(b, 3, 3).unwrap(), 0, Layout::row_major(&[8, 64]).unwrap(),
         ).unwrap();
         let shape = IntTuple::flat(&[8 * m, 64 * n]).unwrap();
-        let tiled = tile_to_shape_swizzled(&atom, &shape, None).unwrap();
-        prop_assert_eq!(is_bijective_swizzled(&tiled), Ok(true));
+        let tiled = atom.tile_to_shape(&shape, None).unwrap();
+        prop_assert_eq!(tiled.is_bijective(), Ok(true));
         for i in 0..8 {
             for j in 0..64 {
                 prop_assert_eq!(tiled.at(&[i, j]), atom.at(&[i, j]));

@@ -4,10 +4,7 @@
 use std::collections::HashSet;
 
 use layout_core::atoms::{self, CopyAtom, MmaAtom, Scalar};
-use layout_core::{
-    IntTuple, Layout, Operand, Slicer, Swizzled, TiledCopy, TiledMma, Tiler, local_partition,
-    local_tile, thread_partition,
-};
+use layout_core::{IntTuple, Layout, Operand, Slicer, Swizzled, TiledCopy, TiledMma, Tiler};
 
 fn layout(text: &str) -> Layout {
     Layout::parse(text).unwrap()
@@ -35,7 +32,7 @@ fn local_tile_is_the_tile_at_its_coordinate() {
             for i in 0..(12 + m - 1) / m {
                 for j in 0..(20 + n - 1) / n {
                     let at = Slicer::new(IntTuple::flat(&[i, j]).unwrap(), 0);
-                    let Ok(tile) = local_tile(&tensor, &Tiler::Modes(&tiler), &at) else {
+                    let Ok(tile) = tensor.local_tile(&Tiler::Modes(&tiler), &at) else {
                         // Only a nested mode may refuse a tile: 5 of (4,3):(1,64) is no layout.
                         assert!(text.contains("(4,3)") && (m == 5 || n == 7 || n == 5 || m == 6));
                         continue;
@@ -64,11 +61,7 @@ fn local_tile_is_the_tile_at_its_coordinate() {
 fn open_tile_coordinates_stay_as_modes() {
     let tensor = swizzled("Sw<2,0,3> o (12,20):(32,1)");
     let tiler = [Tiler::Int(4), Tiler::Int(5)];
-    let tile = local_tile(
-        &tensor,
-        &Tiler::Modes(&tiler),
-        &Slicer::parse("(2,_)").unwrap(),
-    );
+    let tile = tensor.local_tile(&Tiler::Modes(&tiler), &Slicer::parse("(2,_)").unwrap());
     let part = tile.unwrap().exact().unwrap();
     assert_eq!(part.rank(), 3);
     for (r, c, j) in (0..4).flat_map(|r| (0..5).flat_map(move |c| (0..4).map(move |j| (r, c, j)))) {
@@ -94,7 +87,9 @@ fn local_partition_gives_each_thread_its_place_in_each_tile() {
             let mut seen = HashSet::new();
             for r in 0..m {
                 for c in 0..n {
-                    let tile = local_partition(&tensor, &threads, threads.at(&[r, c])).unwrap();
+                    let tile = tensor
+                        .local_partition(&threads, threads.at(&[r, c]))
+                        .unwrap();
                     let part = tile.rounded_up();
                     let (rows, columns) = ((12 + m - 1) / m, (20 + n - 1) / n);
                     assert_eq!(part.size(), rows * columns);
@@ -112,7 +107,7 @@ fn local_partition_gives_each_thread_its_place_in_each_tile() {
                 }
             }
             assert_eq!(seen.len(), 240, "every element exactly once");
-            assert!(local_partition(&tensor, &threads, threads.cosize()).is_err());
+            assert!(tensor.local_partition(&threads, threads.cosize()).is_err());
         }
     }
 }
@@ -125,7 +120,7 @@ fn thread_partition_follows_its_thread_value_layout() {
     let tile = IntTuple::parse("(4,4)").unwrap();
     let mut seen = HashSet::new();
     for thread in 0..8 {
-        let part = thread_partition(&tensor, &tile, &tv, thread).unwrap();
+        let part = tensor.thread_partition(&tile, &tv, thread).unwrap();
         for value in 0..2 {
             let place = tv.at(&[thread, value]);
             for i in 0..3 {
@@ -138,8 +133,12 @@ fn thread_partition_follows_its_thread_value_layout() {
         }
     }
     assert_eq!(seen.len(), 240);
-    assert!(thread_partition(&tensor, &tile, &tv, 8).is_err());
-    assert!(thread_partition(&tensor, &IntTuple::parse("(5,4)").unwrap(), &tv, 0).is_err());
+    assert!(tensor.thread_partition(&tile, &tv, 8).is_err());
+    assert!(
+        tensor
+            .thread_partition(&IntTuple::parse("(5,4)").unwrap(), &tv, 0)
+            .is_err()
+    );
 }
 
 /// A tiling to check, with the extents of a problem along M, N, K.

@@ -1,12 +1,9 @@
 //! First light: notation, evaluation and the operations everybody builds on.
 
-use layout_core::{
-    IntTuple, Layout, Swizzle, Swizzled, Tiler, coalesce, complement, composition, expect,
-    expect_parse, logical_divide, zipped_divide,
-};
+use layout_core::{IntTuple, Layout, Swizzle, Swizzled, Tiler, expect, expect_parse};
 
 const TILE: Layout = expect_parse(Layout::parse("(4,(2,3)):(2,(1,8))"));
-const HALF: Layout = expect(composition(&TILE, &expect(Layout::mode(4, 2))));
+const HALF: Layout = expect(TILE.compose(&expect(Layout::mode(4, 2))));
 
 fn layout(text: &str) -> Layout {
     Layout::parse(text).unwrap()
@@ -62,29 +59,29 @@ fn evaluation_agrees_between_coordinates() {
 fn the_references_examples() {
     let a = layout("(4,6):(1,10)");
     assert_eq!(
-        composition(&a, &layout("4:3")).unwrap_err().code(),
+        a.compose(&layout("4:3")).unwrap_err().code(),
         "not_composable"
     );
     assert_eq!(
-        composition(&layout("(4,2):(1,10)"), &layout("(4,4):(1,1)"))
+        layout("(4,2):(1,10)")
+            .compose(&layout("(4,4):(1,1)"))
             .unwrap_err()
             .code(),
         "not_composable"
     );
     assert_eq!(
-        complement(&layout("(4,2):(1,6)"), 24).unwrap_err().code(),
+        layout("(4,2):(1,6)").complement(24).unwrap_err().code(),
         "not_chained"
     );
-    assert_eq!(coalesce(&layout("(1,1):(3,4)")).to_string(), "1:0");
+    assert_eq!(layout("(1,1):(3,4)").coalesce().to_string(), "1:0");
     assert_eq!(Swizzled::parse("Sw<2,0,2> o 9:1").unwrap().cosize(), 11);
     assert!(Swizzle::new(2, 0, 0).is_err());
-    let ragged = logical_divide(&layout("10:1"), &Tiler::Int(4)).unwrap();
+    let ragged = layout("10:1").logical_divide(&Tiler::Int(4)).unwrap();
     assert_eq!(ragged.rounded_up().to_string(), "(4,3):(1,4)");
     assert_eq!(ragged.overhang(), 2);
     let shape = IntTuple::parse("(12,32)").unwrap();
-    let tiles = zipped_divide(
-        &Layout::compact(shape).unwrap(),
-        &Tiler::Layout(&layout("32:1")),
-    );
+    let tiles = Layout::compact(shape)
+        .unwrap()
+        .zipped_divide(&Tiler::Layout(&layout("32:1")));
     assert_eq!(tiles.unwrap().exact().unwrap().get(1).unwrap().size(), 12);
 }

@@ -25,6 +25,10 @@ pub(crate) fn layout(model: &Model) -> TokenStream {
             "Affine",
             &quote!(::tilewright::expect_parse(::tilewright::Affine::parse(#text))),
         ),
+        Model::SwizzledAffine(text) => constant(
+            "SwizzledAffine",
+            &quote!(::tilewright::__private::swizzled_affine(#text)),
+        ),
         Model::Deferred(parts) => deferred(parts),
     }
 }

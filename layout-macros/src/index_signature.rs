@@ -128,7 +128,7 @@ impl Signature {
     /// The straight-line code that the signature asks for.
     pub(crate) fn program(&self) -> Result<Program> {
         let layout = self.layout.layout()?;
-        let affine = layout.affine;
+        let affine = layout.layout.layout();
         let strides: Vec<String> = (0..affine.parameters())
             .filter_map(|p| affine.parameter(p).ok())
             .map(|p| p.as_str().to_owned())

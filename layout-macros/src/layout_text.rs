@@ -92,7 +92,7 @@ impl LayoutText {
         match errors.finish(model)? {
             Model::Plain(layout) => self.reparse(&layout.to_string()),
             Model::Swizzled(layout) => self.reparse(&layout.to_string()),
-            Model::Affine(text) => self.reparse(&text),
+            Model::Affine(text) | Model::SwizzledAffine(text) => self.reparse(&text),
             Model::Deferred(parts) => {
                 let message =
                     "the value of a constant is not known to a macro; write the layout out";

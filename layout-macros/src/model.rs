@@ -1,7 +1,7 @@
 //! What the written means: values of the algebra, made and checked by `layout-core`. Every error points at the token whose
 //! number is at fault.
 
-use layout_core::{Affine, IntTuple, Layout, LayoutError, Swizzle, Swizzled, composition_swizzled};
+use layout_core::{Affine, Function, IntTuple, Layout, LayoutError, Swizzle, Swizzled};
 use proc_macro2::{Span, TokenStream};
 
 use crate::ast::{Composition, Leaf, Operand, Tree};
@@ -15,6 +15,8 @@ pub(crate) enum Model {
     Swizzled(Box<Swizzled>),
     /// A layout with named strides, in the notation.
     Affine(String),
+    /// A layout with named strides under a swizzle or an offset, in the notation.
+    SwizzledAffine(String),
     /// A composition in which constants of the caller take part: for the compiler to evaluate.
     Deferred(Vec<Part>),
 }
@@ -246,67 +248,29 @@ pub(crate) fn composition(ast: &Composition, errors: &mut Errors) -> Option<Mode
     evaluate(&values, &ast.operands, errors)
 }
 
-/// Reports operands that stand where they mean nothing.
+/// Reports operands that cannot end a composition.
 fn places(values: &[Value], operands: &[Operand], errors: &mut Errors) {
-    let Some(last) = values.len().checked_sub(1) else {
+    let Some((value, operand)) = values.last().zip(operands.last()) else {
         return;
     };
-    let mut swizzles = 0;
-    for (i, value) in values.iter().enumerate() {
-        let span = operands[i].span();
-        match value {
-            Value::Swizzle(_) if i == last => errors.at(
-                span,
-                "a swizzle needs a layout to its right: `Sw<B,M,S> o layout`",
-            ),
-            Value::Offset(_) if i == last => errors.at(
-                span,
-                "an integer alone is no layout: write `extent:stride`, or `offset o layout`",
-            ),
-            Value::Swizzle(_) => {
-                swizzles += 1;
-                if swizzles > 1 {
-                    errors.at(
-                        span,
-                        "a second swizzle; one of them has to go (f2::LinearMap composes several)",
-                    );
-                }
-            }
-            Value::Offset(_) if i > 0 && matches!(values[i - 1], Value::Offset(_)) => {
-                errors.at(span, "a second offset; write their sum");
-            }
-            // The last operand has an error of its own.
-            Value::Plain(_) | Value::Affine(_)
-                if i + 1 < last
-                    && matches!(values[i + 1], Value::Swizzle(_) | Value::Offset(_)) =>
-            {
-                errors.at(
-                    operands[i + 1].span(),
-                    "a layout composes with a plain layout; a swizzle or an offset stands to its left: `Sw<B,M,S> o offset o layout`",
-                );
-            }
-            _ => {}
-        }
+    match value {
+        Value::Swizzle(_) => errors.at(
+            operand.span(),
+            "a swizzle needs a layout to its right: `Sw<B,M,S> o layout`",
+        ),
+        Value::Offset(_) => errors.at(
+            operand.span(),
+            "an integer alone is not a layout: write `extent:stride`, or `offset o layout`",
+        ),
+        _ => {}
     }
-    let named = values.iter().position(|v| matches!(v, Value::Affine(_)));
-    if let Some(at) = named {
-        for (i, value) in values.iter().enumerate() {
-            let span = operands[i].span();
-            match value {
-                Value::Swizzle(_) | Value::Offset(_) | Value::Constant(_) => errors.at(
-                    span,
-                    "a layout with stride names composes with plain layouts to its right only",
-                ),
-                Value::Affine(_) | Value::Plain(_) if i != at && i < at => errors.at(
-                    operands[at].span(),
-                    "stride names cannot stand to the right of a layout: their values are unknown",
-                ),
-                Value::Affine(_) if i > at => errors.at(
-                    span,
-                    "stride names cannot stand to the right of a layout: their values are unknown",
-                ),
-                _ => {}
-            }
+    let constant = values.iter().any(|v| matches!(v, Value::Constant(_)));
+    for (value, operand) in values.iter().zip(operands) {
+        if constant && matches!(value, Value::Affine(_)) {
+            errors.at(
+                operand.span(),
+                "stride names do not compose with constants of yours; write the layout out",
+            );
         }
     }
 }
@@ -329,43 +293,17 @@ fn not_composable(error: &LayoutError, inner: &Operand, errors: &mut Errors) {
 }
 
 fn evaluate(values: &[Value], operands: &[Operand], errors: &mut Errors) -> Option<Model> {
-    let last = values.len().checked_sub(1)?;
-    if let (Value::Affine(affine), true) = (&values[0], last > 0) {
-        let mut result = **affine;
-        for (value, operand) in values.iter().zip(operands).skip(1) {
-            let Value::Plain(plain) = value else {
-                return None;
-            };
-            match result.composition(plain) {
-                Ok(next) => result = next,
-                Err(error) => {
-                    not_composable(&error, operand, errors);
-                    return None;
-                }
-            }
-        }
-        return Some(Model::Affine(result.to_string()));
-    }
-    let mut result = match &values[last] {
-        Value::Plain(layout) => Swizzled::plain(**layout),
-        Value::Affine(affine) => return Some(Model::Affine(affine.to_string())),
-        _ => return None,
+    let function = |value: &Value| match value {
+        Value::Plain(layout) => Some(Function::from(**layout)),
+        Value::Affine(layout) => Some(Function::from(**layout)),
+        Value::Swizzle(swizzle) => Some(Function::Swizzle(*swizzle)),
+        Value::Offset(offset) => Some(Function::Offset(*offset)),
+        Value::Constant(_) => None,
     };
-    for i in (0..last).rev() {
-        let next = match &values[i] {
-            Value::Plain(outer) => {
-                composition_swizzled(&Swizzled::plain(**outer), &result.layout())
-            }
-            Value::Offset(offset) => match result.offset().checked_add(*offset) {
-                Some(sum) => Swizzled::new(result.swizzle(), sum, result.layout()),
-                None => Err(LayoutError::Overflow {
-                    operation: "an offset",
-                }),
-            },
-            Value::Swizzle(swizzle) => Swizzled::new(*swizzle, result.offset(), result.layout()),
-            Value::Affine(_) | Value::Constant(_) => return None,
-        };
-        match next {
+    let (last, outer) = values.split_last()?;
+    let mut result = function(last)?;
+    for (i, value) in outer.iter().enumerate().rev() {
+        match function(value)?.compose(&result) {
             Ok(next) => result = next,
             Err(error) => {
                 not_composable(&error, &operands[i + 1], errors);
@@ -373,16 +311,23 @@ fn evaluate(values: &[Value], operands: &[Operand], errors: &mut Errors) -> Opti
             }
         }
     }
-    Some(match result.as_plain() {
-        Some(layout)
-            if !values
-                .iter()
-                .any(|v| matches!(v, Value::Swizzle(_) | Value::Offset(_))) =>
-        {
-            Model::Plain(Box::new(layout))
+    let plain = values
+        .iter()
+        .all(|v| matches!(v, Value::Plain(_) | Value::Affine(_)));
+    match result {
+        Function::Layout(layout) => Some(match layout.as_plain() {
+            Some(layout) if plain => Model::Plain(Box::new(layout)),
+            _ => Model::Swizzled(Box::new(layout)),
+        }),
+        Function::Affine(layout) => Some(match layout.as_plain() {
+            Some(layout) if plain => Model::Affine(layout.to_string()),
+            _ => Model::SwizzledAffine(layout.to_string()),
+        }),
+        _ => {
+            errors.at(operands[0].span(), LayoutError::SeveralSteps);
+            None
         }
-        _ => Model::Swizzled(Box::new(result)),
-    })
+    }
 }
 
 fn deferred(values: Vec<Value>, operands: &[Operand], errors: &mut Errors) -> Option<Model> {

@@ -24,10 +24,10 @@
 //!
 //! ```
 //! use proptest::prelude::*;
-//! use tilewright::{coalesce, equal_as_functions, testing::strategies};
+//! use tilewright::testing::strategies;
 //!
 //! proptest!(|(layout in strategies::layouts())| {
-//!     prop_assert!(equal_as_functions(&coalesce(&layout), &layout));
+//!     prop_assert!(layout.coalesce().equal_as_functions(&layout));
 //! });
 //! ```
 

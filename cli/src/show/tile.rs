@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use clap::ValueEnum;
 use tilewright::banks::BankModel;
-use tilewright::{Layout, Swizzle, Swizzled, equal_as_functions};
+use tilewright::{Layout, Swizzle, Swizzled};
 
 use super::input::AccessText;
 use super::palette::Tint;
@@ -186,7 +186,7 @@ fn before(request: &Request, tile: &Tile) -> Option<(Swizzled, String)> {
     let is_row_major = |layout: &Swizzled| {
         layout
             .as_plain()
-            .is_some_and(|plain| equal_as_functions(&plain, &row_major.layout()))
+            .is_some_and(|plain| plain.equal_as_functions(&row_major.layout()))
     };
     let inner = Swizzled::new(Swizzle::IDENTITY, layout.offset(), layout.layout()).ok()?;
     let swizzled = !layout.swizzle().is_identity();

@@ -38,7 +38,7 @@ pub(crate) fn lanes(text: &AccessText, tile: &Tile) -> Result<Lanes, CliError> {
             access,
         }));
     }
-    let pattern = Pattern::from_swizzled(access, &text.lanes).map_err(|error| match error {
+    let pattern = Pattern::new(access, &text.lanes).map_err(|error| match error {
         DeriveError::OutsideTile {
             pattern,
             lane,

@@ -212,6 +212,20 @@ pub fn swizzle(pool: &mut Pool, sw: Swizzle, y: Expr) -> Expr {
     }
 }
 
+/// The inverse of a swizzle `1 + N`: over F2, `(1 + N)` to the power `2^k` is `1 + N` to the power `2^k`, which is 1 once `N`
+/// has moved everything out. So the swizzle `2^k − 1` times undoes it.
+pub fn unswizzle(pool: &mut Pool, s: Swizzle, y: Expr) -> Expr {
+    if s.is_identity() {
+        return y;
+    }
+    let vanishes = s.b().div_ceil(s.s().unsigned_abs()) + 1;
+    let mut e = y;
+    for _ in 1..vanishes.next_power_of_two() {
+        e = swizzle(pool, s, e);
+    }
+    e
+}
+
 /// The index of `Sw o offset o L`, one linear coordinate for each mode of L.
 ///
 /// # Errors

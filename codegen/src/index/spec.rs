@@ -15,99 +15,94 @@
 
 use std::fmt;
 
-use layout_core::{Affine, Layout, LayoutError, ParseError, Swizzle, Swizzled};
+use layout_core::{
+    Affine, Function, Layout, LayoutError, ParseError, ParseErrorKind, Step, Swizzled,
+    SwizzledAffine,
+};
 
 use super::code::{Ty, cost, type_of};
 use super::expr::{Expr, Pool, children};
-use super::layout::{Forms, strided, swizzle};
+use super::layout::{Forms, index, strided, swizzle, unswizzle};
 
-/// `[swizzle o] [offset o] layout`, where strides may have names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// `[steps o] [swizzle o] [offset o] layout`, where strides and the offset may have names.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexLayout {
-    /// The swizzle; the identity if there is none.
-    pub swizzle: Swizzle,
-    /// Added before the swizzle.
-    pub offset: i64,
-    /// Coordinate to offset.
-    pub affine: Affine,
+    /// The swizzled layout.
+    pub layout: SwizzledAffine,
+    /// What comes after it, the last step first; usually nothing.
+    pub steps: Vec<Step>,
 }
 
 impl IndexLayout {
-    /// Reads `Sw<3,4,3> o 16 o (8,64):(ld,1)`: swizzle and offset may be missing, strides may be sums with names.
+    /// Reads `Sw<3,4,3> o 16 o (8,64):(ld,1)`, or any composition: swizzle and offset may be missing, strides may be sums with
+    /// names.
+    ///
+    /// ```
+    /// use layout_codegen::index::IndexLayout;
+    /// assert_eq!(IndexLayout::parse("(8,64):(ld,1) o (4,2):(2,16)").unwrap().to_string(), "(4,2):(2*ld,2)");
+    /// ```
     ///
     /// # Errors
     ///
-    /// Anything else, with the byte span of the offending text.
+    /// Anything else, with the byte span of the offending text; a composition that has no integer offsets.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let static_error = match Swizzled::parse(text) {
-            Ok(layout) => return Ok(layout.into()),
-            Err(error) => error,
-        };
-        let start = prefix_end(text);
-        let (prefix, rest) = text.split_at(start);
-        // The prefix alone, before the simplest layout there is.
-        let prefix = Swizzled::parse(&format!("{prefix} 1:0")).map_err(|_| static_error)?;
-        let affine = Affine::parse(rest).map_err(|mut error| {
-            error.span = (error.span.0 + start, error.span.1 + start);
-            error
-        })?;
-        Ok(Self {
-            swizzle: prefix.swizzle(),
-            offset: prefix.offset(),
-            affine,
+        let function = Function::parse(text)?;
+        Self::from_function(&function).map_err(|error| ParseError {
+            span: (0, text.len()),
+            kind: ParseErrorKind::Layout(error),
         })
     }
 
-    /// The layout, if no stride has a name.
-    pub fn as_static(&self) -> Option<Swizzled> {
-        let layout = self.affine.as_static()?;
-        Swizzled::new(self.swizzle, self.offset, layout).ok()
+    /// The layout that a composition is.
+    ///
+    /// # Errors
+    ///
+    /// Coordinates as offsets, matrices, functions without a shape.
+    pub fn from_function(function: &Function) -> Result<Self, LayoutError> {
+        const OPERATION: &str = "index code";
+        match function {
+            Function::Layout(layout) => Ok((*layout).into()),
+            Function::Affine(layout) => Ok(Self {
+                layout: *layout,
+                steps: Vec::new(),
+            }),
+            Function::Chain(chain) => match chain.inner() {
+                Some(inner) => Ok(Self {
+                    steps: chain.steps().to_vec(),
+                    ..inner.into()
+                }),
+                None => Err(LayoutError::NoShape {
+                    operation: OPERATION,
+                }),
+            },
+            Function::Coords(_) => Err(LayoutError::CoordinateStrides {
+                operation: OPERATION,
+            }),
+            Function::Matrix(_) => Err(LayoutError::MatrixOperand {
+                operation: OPERATION,
+            }),
+            _ => Err(LayoutError::NoShape {
+                operation: OPERATION,
+            }),
+        }
     }
-}
 
-/// Where the layout begins behind `Sw<…> o` and `int o`.
-fn prefix_end(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let skip = |mut at: usize| {
-        while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
-            at += 1;
-        }
-        at
-    };
-    let mut end = 0;
-    let mut at = skip(0);
-    if bytes.get(at) == Some(&b'S')
-        && let Some(close) = text.find('>')
-    {
-        at = skip(close + 1);
-        if bytes.get(at) == Some(&b'o') {
-            end = at + 1;
-            at = skip(end);
+    /// The layout, if no stride has a name and no steps come after it.
+    pub fn as_static(&self) -> Option<Swizzled> {
+        if self.steps.is_empty() {
+            self.layout.as_static()
+        } else {
+            None
         }
     }
-    let mut number = at;
-    while bytes
-        .get(number)
-        .is_some_and(|b| b.is_ascii_digit() || matches!(b, b'-' | b'+' | b'_'))
-    {
-        number += 1;
-    }
-    let after = skip(number);
-    if number > at && bytes.get(after) == Some(&b'o') {
-        end = after + 1;
-    }
-    end
 }
 
 impl fmt::Display for IndexLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.swizzle != Swizzle::IDENTITY {
-            write!(f, "{} o ", self.swizzle)?;
+        for step in &self.steps {
+            write!(f, "{step} o ")?;
         }
-        if self.offset != 0 {
-            write!(f, "{} o ", self.offset)?;
-        }
-        write!(f, "{}", self.affine)
+        write!(f, "{}", self.layout)
     }
 }
 
@@ -120,9 +115,8 @@ impl From<Layout> for IndexLayout {
 impl From<Swizzled> for IndexLayout {
     fn from(layout: Swizzled) -> Self {
         Self {
-            swizzle: layout.swizzle(),
-            offset: layout.offset(),
-            affine: Affine::constant(&layout.layout()),
+            layout: layout.into(),
+            steps: Vec::new(),
         }
     }
 }
@@ -130,9 +124,8 @@ impl From<Swizzled> for IndexLayout {
 impl From<Affine> for IndexLayout {
     fn from(affine: Affine) -> Self {
         Self {
-            swizzle: Swizzle::IDENTITY,
-            offset: 0,
-            affine,
+            layout: Swizzled::plain(affine),
+            steps: Vec::new(),
         }
     }
 }
@@ -367,7 +360,8 @@ pub(super) fn holds(ty: Ty, lo: i128, hi: i128) -> bool {
 impl IndexSpec {
     /// The function `name` of `layout`, with one coordinate for each mode, named `i0`, `i1`, … (`i` for rank 1).
     pub fn new(name: &str, layout: impl Into<IndexLayout>) -> Self {
-        let layout = layout.into();
+        let layout: IndexLayout = layout.into();
+        let rank = layout.layout.rank();
         let spec = Self {
             name: name.to_owned(),
             layout,
@@ -375,7 +369,7 @@ impl IndexSpec {
             strides: Vec::new(),
             result: None,
         };
-        match layout.affine.rank() {
+        match rank {
             1 => spec.linear(),
             rank => {
                 let names: Vec<_> = (0..rank).map(|i| format!("i{i}")).collect();
@@ -471,7 +465,7 @@ impl IndexSpec {
     }
 
     fn stride_names(&self) -> Vec<String> {
-        let affine = &self.layout.affine;
+        let affine = &self.layout.layout.layout();
         (0..affine.parameters())
             .filter_map(|p| affine.parameter(p).ok())
             .map(|p| p.as_str().to_owned())
@@ -485,7 +479,7 @@ impl IndexSpec {
     }
 
     fn coordinate_parameters(&self) -> Result<Vec<Parameter>, IndexError> {
-        let affine = &self.layout.affine;
+        let affine = &self.layout.layout.layout();
         let (rank, given) = (affine.rank(), self.coordinates.len());
         if given == 0 || (given != 1 && given != rank) {
             return Err(IndexError::Coordinates { rank, given });
@@ -531,7 +525,7 @@ impl IndexSpec {
         }
         let (coords, strides) = vars.split_at(coordinates.len());
         // The digits of the swizzled form distribute; the shorter sum may yet be the better thing to swizzle whole.
-        let forms: &[Forms] = if self.layout.swizzle.is_identity() {
+        let forms: &[Forms] = if self.layout.layout.swizzle().is_identity() {
             &[Forms::All]
         } else {
             &[Forms::Digits, Forms::All]
@@ -540,7 +534,7 @@ impl IndexSpec {
         for &forms in forms {
             let y = self.inner(&mut pool, coords, strides, forms)?;
             check_widths(&pool, y)?;
-            let e = swizzle(&mut pool, self.layout.swizzle, y);
+            let e = self.finish(&mut pool, y)?;
             let c = cost(&mut pool, &[e]);
             if found.is_none_or(|(least, _)| c < least) {
                 found = Some((c, e));
@@ -583,6 +577,32 @@ impl IndexSpec {
         })
     }
 
+    /// The swizzle and the steps after `offset + L(coords)`.
+    fn finish(&self, pool: &mut Pool, inner: Expr) -> Result<Expr, IndexError> {
+        let mut e = swizzle(pool, self.layout.layout.swizzle(), inner);
+        for step in self.layout.steps.iter().rev() {
+            e = match step {
+                Step::Swizzle(s) => swizzle(pool, *s, e),
+                Step::InverseSwizzle(s) => unswizzle(pool, *s, e),
+                Step::Offset(n) => {
+                    let n = pool.constant(*n);
+                    pool.add(e, n)
+                }
+                Step::Layout(layout) => index(pool, layout, &[e])?,
+                _ => {
+                    return Err(LayoutError::Unsupported {
+                        operation: "index code",
+                        given: "a step of this kind",
+                        accepted: "swizzles, offsets and layouts",
+                    }
+                    .into());
+                }
+            };
+            check_widths(pool, e)?;
+        }
+        Ok(e)
+    }
+
     /// `offset + L(coords)`.
     fn inner(
         &self,
@@ -591,15 +611,21 @@ impl IndexSpec {
         strides: &[Expr],
         forms: Forms,
     ) -> Result<Expr, IndexError> {
-        let affine = &self.layout.affine;
-        let mut sum = pool.constant(self.layout.offset);
+        let affine = &self.layout.layout.layout();
+        let offset = self.layout.layout.offset_form();
+        let mut sum = pool.constant(offset.constant_term());
+        for (p, &value) in strides.iter().enumerate() {
+            let factor = offset.factor(&affine.parameter(p)?);
+            let term = pool.scale(value, factor);
+            sum = pool.add(sum, term);
+        }
         for (i, &coord) in coords.iter().enumerate() {
             let mode = if coords.len() == 1 {
                 *affine
             } else {
                 affine.get(i)?
             };
-            let constant = mode.constant_term()?;
+            let constant = mode.constant_term();
             let mut leaves = Vec::new();
             for leaf in 0..constant.leaves() {
                 let (extent, stride) = constant.leaf(leaf);

@@ -397,7 +397,7 @@ impl MmaPlan {
         let atom = &maps.atom;
         let arranged = (maps.a.is_arranged(), maps.b.is_arranged());
         let place = staging::place_of_c(atom, arranged, m)?;
-        let c = layout_core::composition(&place, &atom.c)?;
+        let c = place.compose(&atom.c)?;
         let across = if arranged.1 {
             Layout::flat(&[2, wn / (2 * atom.n)], &[m, 2 * m * atom.n])?
         } else {

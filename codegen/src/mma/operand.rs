@@ -17,7 +17,7 @@
 use layout_core::atoms::{self, CopyAtom, MmaAtom};
 use layout_core::banks::{Access, Matrices};
 use layout_core::derive::{Family, Pattern, Tile, derive};
-use layout_core::{Layout, LayoutError, Swizzle, Swizzled, composition};
+use layout_core::{Layout, LayoutError, Swizzle, Swizzled};
 
 use crate::plan::{PlanError, Refusal};
 
@@ -255,7 +255,7 @@ impl OperandMaps {
             units
         } else {
             // n + 8k becomes n + 16k, and the second atom's columns follow the first's.
-            let wide = composition(&Layout::flat(&[8, 16], &[1, 16])?, &units)?;
+            let wide = Layout::flat(&[8, 16], &[1, 16])?.compose(&units)?;
             Layout::tuple(&[
                 wide.get(0)?,
                 Layout::tuple(&[wide.get(1)?, Layout::mode(2, 8)?])?,
@@ -269,7 +269,7 @@ impl OperandMaps {
         } else {
             // side + 16·unit; a lane points at units 0 or 8 of k only.
             let per_chunk = 16 / bytes;
-            composition(&Layout::flat(&[16, 8, 2], &[1, 0, 16 * per_chunk])?, &lane)?
+            Layout::flat(&[16, 8, 2], &[1, 0, 16 * per_chunk])?.compose(&lane)?
         };
         Ok((whole, to_elements, 16))
     }
@@ -382,6 +382,6 @@ pub(crate) fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, Layout
         Swizzle::new(s.b(), s.m() + up, s.s())?
     };
     let l = layout.layout();
-    let scaled = composition(&Layout::mode(l.cosize(), bytes)?, &l)?;
+    let scaled = Layout::mode(l.cosize(), bytes)?.compose(&l)?;
     Swizzled::new(swizzle, layout.offset() * bytes, scaled)
 }

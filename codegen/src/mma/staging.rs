@@ -10,7 +10,7 @@
 use layout_core::atoms::MmaAtom;
 use layout_core::banks::Access;
 use layout_core::derive::{Family, Pattern, Tile, derive};
-use layout_core::{Layout, Swizzled, composition};
+use layout_core::{Layout, Swizzled};
 
 use crate::plan::{AccessProof, Obligation, PlanError, Refusal, prove_access, prove_bijection};
 
@@ -59,7 +59,7 @@ impl Staging {
         // C fragment: the pairs of a lane. Its values are (pair, half of the rows).
         let halves = atom.c.get(1)?.size() / 2;
         let place = place_of_c(atom, (rows_arranged, cols_arranged), rows)?;
-        let first = composition(&place, &atom.c.get(0)?)?;
+        let first = place.compose(&atom.c.get(0)?)?;
         let atoms = if cols_arranged { 2 } else { 1 };
         let write = Layout::tuple(&[
             first,
@@ -133,8 +133,8 @@ impl Staging {
     pub(crate) fn split(&self, l: &Layout) -> Result<(Layout, Layout), PlanError> {
         let (r, c) = (self.rows, self.cols);
         Ok((
-            composition(&Layout::flat(&[r, c], &[1, 0])?, l)?,
-            composition(&Layout::flat(&[r, c], &[0, 1])?, l)?,
+            Layout::flat(&[r, c], &[1, 0])?.compose(l)?,
+            Layout::flat(&[r, c], &[0, 1])?.compose(l)?,
         ))
     }
 
@@ -161,7 +161,7 @@ impl Staging {
         let bytes = |l: &Layout| -> Result<Swizzled, PlanError> {
             // Through the strip's own layout: (row, column) from `row + R·column`.
             let place = self.shared.layout();
-            let inner = composition(&place, l)?;
+            let inner = place.compose(l)?;
             Ok(Swizzled::new(
                 self.shared.swizzle(),
                 self.shared.offset(),

@@ -12,7 +12,7 @@
 //! Lanes `l` and `l^1` read the same x quad and lanes `l`, `l^2` the same y quad: the pair rule merges the phases of both
 //! reads, so each costs 2 wavefronts instead of 4.
 
-use layout_core::{Layout, LayoutError, Swizzled, composition};
+use layout_core::{Layout, LayoutError, Swizzled};
 use std::fmt;
 
 use crate::plan::{Obligation, Refusal};
@@ -77,7 +77,7 @@ pub struct Maps {
 fn scaled(l: &Layout, factor: i64) -> Result<Layout, LayoutError> {
     // (byte : factor) after l
     let size = l.cosize().max(1);
-    composition(&Layout::mode(size, factor)?, l)
+    Layout::mode(size, factor)?.compose(l)
 }
 
 impl Maps {
@@ -97,21 +97,12 @@ impl Maps {
 
         // A stage keeps x contiguous: element x + W·k at byte 4·(x + W·k).
         let stage = Layout::mode(w * K_STEP, BYTES)?;
-        let read_x = composition(
-            &stage,
-            &composition(&Layout::flat(&[q, q], &[4, 0])?, &quads)?,
-        )?;
-        let read_y = composition(
-            &stage,
-            &composition(&Layout::flat(&[q, q], &[0, 4])?, &quads)?,
-        )?;
+        let read_x = stage.compose(&Layout::flat(&[q, q], &[4, 0])?.compose(&quads)?)?;
+        let read_y = stage.compose(&Layout::flat(&[q, q], &[0, 4])?.compose(&quads)?)?;
 
         // Staging: one row for each y quad, W elements of x; element x + W·qy.
         let staging = Layout::mode(w * q, BYTES)?;
-        let write_c = composition(
-            &staging,
-            &composition(&Layout::flat(&[q, q], &[4, w])?, &quads)?,
-        )?;
+        let write_c = staging.compose(&Layout::flat(&[q, q], &[4, w])?.compose(&quads)?)?;
 
         // A warp reads back the rows it wrote, its lanes along x. What it wrote: lanes 0..32 hold 4 y quads and, of the
         // x quads, 8 in a row (32 elements) and their twins half a tile further.
@@ -122,12 +113,12 @@ impl Maps {
         };
         let rows = Layout::flat(&[4, 2], &[w, w / 2])?;
         let owned = Layout::tuple(&[lanes, rows])?;
-        let read_c = composition(&staging, &owned)?;
+        let read_c = staging.compose(&owned)?;
 
         // Staging row qy of pass `it` is row 4·qy + it of the tile, and W/2 further in the second half.
         let row_of = Layout::flat(&[w, q], &[1, 4 * w])?;
         let c_out = Layout::tuple(&[
-            composition(&row_of, &owned)?,
+            row_of.compose(&owned)?,
             Layout::flat(&[4, 2], &[w, w * w / 2])?,
         ])?;
 
@@ -148,7 +139,7 @@ impl Maps {
                 name,
                 store_name,
                 tv,
-                store: composition(&stage, &tv)?,
+                store: stage.compose(&tv)?,
             })
         };
         Ok(Self {
@@ -212,7 +203,7 @@ impl Maps {
     /// None for the sizes there are.
     pub fn accumulators(&self) -> Result<Layout, LayoutError> {
         let (w, q) = (self.w, self.w / 8);
-        let corner = composition(&Layout::flat(&[q, q], &[4, 4 * w])?, &self.quads)?;
+        let corner = Layout::flat(&[q, q], &[4, 4 * w])?.compose(&self.quads)?;
         Layout::tuple(&[
             corner,
             Layout::flat(&[4, 2], &[1, w / 2])?,
@@ -242,7 +233,7 @@ impl Maps {
             Layout::flat(&[q, q], &[0, 4])?
         };
         let needed = Layout::tuple(&[
-            composition(&corner, &self.quads)?,
+            corner.compose(&self.quads)?,
             Layout::flat(&[4, 2, K_STEP], &[1, w / 2, w])?,
         ])?;
         Ok((read, scaled(&needed, BYTES)?))
@@ -255,7 +246,7 @@ impl Maps {
     /// None for the sizes there are.
     pub fn by_instruction(&self, store: &Layout, width: i64) -> Result<Swizzled, LayoutError> {
         let values = store.get(1)?;
-        let rest = composition(&values, &Layout::mode(values.size() / width, width)?)?;
+        let rest = values.compose(&Layout::mode(values.size() / width, width)?)?;
         Ok(Layout::tuple(&[store.get(0)?, rest])?.into())
     }
 

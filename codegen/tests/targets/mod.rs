@@ -4,7 +4,6 @@
 use layout_codegen::index::code::Ty;
 use layout_codegen::index::targets::{Program, program, program_of};
 use layout_codegen::index::{Bound, FAST_DIVISION_LIMIT, FastDivisor, IndexSpec, Parameter, Pool};
-use layout_core::Swizzled;
 
 /// A small deterministic generator (xorshift64*), so that failures repeat.
 pub(crate) struct Random(pub(crate) u64);
@@ -72,9 +71,7 @@ pub(crate) fn case(spec: &IndexSpec, most: usize, random: &mut Random) -> Case {
         .iter()
         .map(|at| {
             let (at, strides) = at.split_at(coordinates);
-            let layout = spec.layout.affine.bind(strides).expect("strides fit");
-            let layout =
-                Swizzled::new(spec.layout.swizzle, spec.layout.offset, layout).expect("a layout");
+            let layout = spec.layout.layout.bind(strides).expect("strides fit");
             if at.len() == 1 {
                 layout.index(at[0])
             } else {
@@ -146,7 +143,7 @@ pub(crate) fn random_spec(name: &str, random: &mut Random) -> IndexSpec {
     loop {
         let (text, named) = random_text(random);
         let mut spec = IndexSpec::parse(name, &text).unwrap_or_else(|e| panic!("{text}: {e}"));
-        if spec.layout.affine.size() > 2000 {
+        if spec.layout.layout.size() > 2000 {
             continue;
         }
         if random.below(2) == 0 {
@@ -158,8 +155,8 @@ pub(crate) fn random_spec(name: &str, random: &mut Random) -> IndexSpec {
             spec = spec.bounded(last, Bound::UpTo(hi));
         }
         if named {
-            for p in 0..spec.layout.affine.parameters() {
-                let name = spec.layout.affine.parameter(p).expect("a name");
+            for p in 0..spec.layout.layout.layout().parameters() {
+                let name = spec.layout.layout.layout().parameter(p).expect("a name");
                 let (lo, hi) = random.pick(&[(0, 100), (-20, 20), (3, 3), (0, 1 << 40)]);
                 if random.below(4) > 0 {
                     spec = spec.stride(name.as_str(), lo, hi);

@@ -72,8 +72,8 @@ impl CopyAtom {
     /// An element that the instruction's unit is no multiple or divisor of, or that would be torn apart between lanes.
     pub const fn recast(&self, element_bits: i64) -> Result<Self, LayoutError> {
         let (old, new) = (self.element_bits, element_bits);
-        let src = attempt!(crate::recast(&self.src, old, new));
-        let dst = attempt!(crate::recast(&self.dst, old, new));
+        let src = attempt!(self.src.recast(old, new));
+        let dst = attempt!(self.dst.recast(old, new));
         let lanes = [attempt!(src.get(0)).size(), attempt!(dst.get(0)).size()];
         let mut side = 0;
         while side < 2 {

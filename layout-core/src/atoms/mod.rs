@@ -150,9 +150,9 @@ pub const fn addresses_for(atom: &CopyAtom, fragment: &Layout) -> Result<Layout,
             },
         });
     }
-    let inverse = attempt!(crate::right_inverse(&atom.dst));
-    let by_element = attempt!(crate::composition(fragment, &inverse));
-    crate::composition(&by_element, &atom.src)
+    let inverse = attempt!(atom.dst.right_inverse());
+    let by_element = attempt!(fragment.compose(&inverse));
+    by_element.compose(&atom.src)
 }
 
 /// The colexicographic identity layout of a flat shape: the reference coordinates of a tile.

@@ -23,7 +23,6 @@
 
 use core::fmt;
 
-use crate::composition::composition;
 use crate::error::LayoutError;
 use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
@@ -211,7 +210,7 @@ const fn composed(threads: i64, dst_stride: i64) -> Result<Layout, LayoutError> 
         Err(error) => return Err(error),
     };
     match Layout::tuple(&[threads, slots]) {
-        Ok(writes) => composition(&place, &writes),
+        Ok(writes) => place.compose(&writes),
         Err(error) => Err(error),
     }
 }

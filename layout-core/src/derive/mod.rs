@@ -79,14 +79,14 @@ impl Pattern {
     /// # Errors
     /// [`DeriveError::WrongLaneCount`] for more than 32 lanes, or fewer than `ldmatrix` and `stmatrix` need.
     pub const fn from_layout(access: Access, layout: &Layout) -> Result<Self, DeriveError> {
-        Self::from_swizzled(access, &Swizzled::plain(*layout))
+        Self::new(access, &Swizzled::plain(*layout))
     }
 
     /// The same for a swizzled layout or one with an offset.
     ///
     /// # Errors
     /// As [`Pattern::from_layout`]; [`DeriveError::OutsideTile`] for negative indices.
-    pub const fn from_swizzled(access: Access, layout: &Swizzled) -> Result<Self, DeriveError> {
+    pub const fn new(access: Access, layout: &Swizzled) -> Result<Self, DeriveError> {
         let size = layout.size();
         if size > LANES as i64 || (access.matrices().is_some() && size < access.lanes() as i64) {
             return Err(DeriveError::WrongLaneCount {

@@ -5,7 +5,9 @@
 //! set). For example `(4,2):(1,4)` has columns 1, 2, 4 and is linear; `(4,2):(1,3)` has 1, 2, 3 and is not: index 5 goes to 4, not
 //! to `1 ^ 3 = 2`.
 
+use crate::chain::Step;
 use crate::layout::Layout;
+use crate::modes::Modes;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
@@ -21,7 +23,7 @@ impl LinearMap {
     ///
     /// # Errors
     /// An extent that is no power of two, a negative stride, or modes that carry into each other ([`F2Error::NotLinear`]).
-    pub const fn from_layout(layout: &Layout) -> Result<Self, F2Error> {
+    pub(crate) const fn of_plain(layout: &Layout) -> Result<Self, F2Error> {
         let mut map = Self {
             columns: [0; MAX_BITS as usize],
             in_bits: 0,
@@ -67,23 +69,55 @@ impl LinearMap {
     /// The swizzled layout as a matrix; it must have no offset inside the swizzle.
     ///
     /// # Errors
-    /// Those of [`LinearMap::from_layout`], and [`F2Error::NotLinear`] at index 0 if that does not go to 0.
-    pub const fn from_swizzled(layout: &Swizzled) -> Result<Self, F2Error> {
+    /// Those of [`Layout::matrix`], and [`F2Error::NotLinear`] at index 0 if that does not go to 0.
+    pub(crate) const fn of_layout(layout: &Swizzled) -> Result<Self, F2Error> {
         if layout.offset() != 0 {
             return Err(F2Error::NotLinear {
                 index: 0,
                 offset: layout.index(0),
             });
         }
-        let mut map = match Self::from_layout(&layout.layout()) {
+        let mut map = match Self::of_plain(&layout.layout()) {
             Ok(map) => map,
             Err(error) => return Err(error),
         };
-        let swizzle = layout.swizzle();
+        map = match map.followed_by(&Step::Swizzle(layout.swizzle())) {
+            Ok(map) => map,
+            Err(error) => return Err(error),
+        };
+        Ok(map)
+    }
+
+    /// `step ∘ self`, with as many rows as the greatest image has bits. A layout's last mode is unbounded.
+    pub(crate) const fn followed_by(&self, step: &Step) -> Result<Self, F2Error> {
+        let mut map = *self;
+        let outer = match step {
+            Step::Layout(layout) => match Self::from_unbounded(layout, self.out_bits) {
+                Ok(outer) => outer,
+                Err(error) => return Err(error),
+            },
+            Step::Offset(0) => return Ok(map),
+            Step::Offset(offset) => {
+                return Err(F2Error::NotLinear {
+                    index: 0,
+                    offset: *offset,
+                });
+            }
+            _ => Self {
+                columns: [0; MAX_BITS as usize],
+                in_bits: 0,
+                out_bits: 0,
+            },
+        };
         let mut taken = 0;
         let mut j = 0;
         while j < map.in_bits as usize {
-            map.columns[j] = swizzle.apply(map.columns[j] as i64) as u64;
+            let column = map.columns[j];
+            map.columns[j] = match step {
+                Step::Swizzle(swizzle) => swizzle.apply(column as i64) as u64,
+                Step::InverseSwizzle(swizzle) => swizzle.inverse_apply(column as i64) as u64,
+                _ => outer.apply(column),
+            };
             taken |= map.columns[j];
             j += 1;
         }
@@ -91,13 +125,37 @@ impl LinearMap {
         Ok(map)
     }
 
-    /// The matrix as `Sw o L` with `L` a flat layout of the index, where there is one: every column then has one bit, the
-    /// offset under `L`, or two at the swizzle's distance.
+    /// The layout's matrix on `bits` index bits: its last mode goes on as far as needed.
+    const fn from_unbounded(layout: &Layout, bits: u32) -> Result<Self, F2Error> {
+        let mut longer = *layout;
+        let last = layout.leaves() - 1;
+        let size = layout.size() as u64;
+        if size.is_power_of_two() && size.trailing_zeros() < bits && bits < 62 {
+            longer.shape[last] <<= bits - size.trailing_zeros();
+        }
+        match Self::of_plain(&longer) {
+            Ok(map) if map.in_bits > bits => Ok(map.columns_range(0, bits)),
+            other => other,
+        }
+    }
+
+    /// [`compose`](Self::compose) of matrices that say nothing about the bits between them: columns beyond the rows of `inner`
+    /// are left out, and rows beyond the columns of `self` must be 0.
+    pub(crate) const fn compose_padded(&self, inner: &Self) -> Result<Self, F2Error> {
+        if self.in_bits >= inner.out_bits {
+            return self.columns_range(0, inner.out_bits).compose(inner);
+        }
+        self.compose(inner)
+    }
+
+    /// The matrix as `Sw o L` with `L` a flat layout of the index, where there is one. With strides that are powers of two every
+    /// column has one bit, the offset under `L`, or two at the swizzle's distance; other strides are searched for up to 32
+    /// rows.
     ///
     /// # Errors
     /// [`F2Error::NotASwizzledLayout`] with the column that fits no swizzle; [`F2Error::TooManyBits`] if the layout would need more modes
     /// than a layout holds.
-    pub const fn to_swizzled(&self) -> Result<Swizzled, F2Error> {
+    pub const fn to_layout(&self) -> Result<Swizzled, F2Error> {
         let mut distance = 0;
         let mut j = 0;
         while j < self.in_bits {
@@ -108,10 +166,82 @@ impl LinearMap {
             }
             j += 1;
         }
-        match self.with_distance(distance) {
-            Ok(layout) => Ok(layout),
-            Err(error) if distance == 0 => Err(error),
-            Err(_) => self.with_distance(-distance),
+        let first = match self.with_distance(distance) {
+            Ok(layout) => return Ok(layout),
+            Err(error) => error,
+        };
+        if distance != 0
+            && let Ok(layout) = self.with_distance(-distance)
+        {
+            return Ok(layout);
+        }
+        match self.with_any_swizzle() {
+            Some(layout) => Ok(layout),
+            None => Err(first),
+        }
+    }
+
+    /// The matrix as `Sw o L` where `L` may have any strides: for some swizzle the columns without it share no bits. The
+    /// plain layout is the swizzle of no bits.
+    const fn with_any_swizzle(&self) -> Option<Swizzled> {
+        /// Rows up to which all swizzles are tried.
+        const LIMIT: u32 = 32;
+        let rows = if self.out_bits > LIMIT {
+            0
+        } else {
+            self.out_bits
+        };
+        let mut b = 0;
+        while b <= rows {
+            let mut m = 0;
+            while b + m <= rows {
+                let mut distance = 0;
+                while b + m + distance <= rows {
+                    let s = distance as i32;
+                    if let Some(layout) = self.under(b, m, s) {
+                        return Some(layout);
+                    }
+                    if let Some(layout) = self.under(b, m, -s) {
+                        return Some(layout);
+                    }
+                    distance += 1;
+                    if b == 0 {
+                        break;
+                    }
+                }
+                m += 1;
+                if b == 0 {
+                    break;
+                }
+            }
+            b += 1;
+        }
+        None
+    }
+
+    /// The matrix as `Sw<b,m,s> o L`, if there is such an `L`.
+    const fn under(&self, b: u32, m: u32, s: i32) -> Option<Swizzled> {
+        let Ok(swizzle) = Swizzle::new(b, m, s) else {
+            return None;
+        };
+        let mut modes = Modes::<1>::EMPTY;
+        let mut taken = 0;
+        let mut j = 0;
+        while j < self.in_bits as usize {
+            let stride = swizzle.inverse_apply(self.columns[j] as i64);
+            if stride < 0 || taken & stride != 0 || modes.len == crate::MAX_MODES {
+                return None;
+            }
+            taken |= stride;
+            modes.push_coalesced(2, [stride]);
+            j += 1;
+        }
+        match modes.into_layout() {
+            Ok(layout) => match Swizzled::new(swizzle, 0, layout) {
+                Ok(layout) => Some(layout),
+                Err(_) => None,
+            },
+            Err(_) => None,
         }
     }
 
@@ -205,5 +335,38 @@ impl LinearMap {
             },
             Err(_) => Err(F2Error::TooManyBits { bits: self.in_bits }),
         }
+    }
+}
+
+impl Layout {
+    /// The layout as a matrix over F2: index bits (colexicographic, first mode lowest) to offset bits; as many rows as the
+    /// greatest offset has bits.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4,2):(1,4)").unwrap().matrix().unwrap().columns(), [1, 2, 4]);
+    /// assert_eq!(Layout::parse("(4,2):(1,3)").unwrap().matrix().unwrap_err().code(), "not_linear");
+    /// ```
+    ///
+    /// # Errors
+    /// An extent that is not a power of two, a negative stride, or modes that carry into each other ([`F2Error::NotLinear`]).
+    pub const fn matrix(&self) -> Result<LinearMap, F2Error> {
+        LinearMap::of_plain(self)
+    }
+}
+
+impl Swizzled {
+    /// The swizzled layout as a matrix over F2; it must have no offset inside the swizzle.
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<1,0,1> o 4:1").unwrap();
+    /// assert_eq!(tile.matrix().unwrap().columns(), [1, 3]);
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Layout::matrix`], and [`F2Error::NotLinear`] at index 0 if that does not go to 0.
+    pub const fn matrix(&self) -> Result<LinearMap, F2Error> {
+        LinearMap::of_layout(self)
     }
 }

@@ -23,7 +23,7 @@
 //! use layout_core::f2::LinearMap;
 //! let swizzle = LinearMap::swizzle(1, 0, 1, 2).unwrap();
 //! assert_eq!([0, 1, 2, 3].map(|x| swizzle.apply(x)), [0, 1, 3, 2]);
-//! assert_eq!(swizzle.product(&swizzle).unwrap(), LinearMap::identity(2).unwrap());
+//! assert_eq!(swizzle.compose(&swizzle).unwrap(), LinearMap::identity(2).unwrap());
 //! ```
 //!
 //! Columns are `u64`s, so that applying the map is a handful of xors, and everything is `const fn`.
@@ -47,6 +47,7 @@ pub struct LinearMap {
 
 /// Why there is no such linear map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum F2Error {
     /// More than [`MAX_BITS`] bits.
     TooManyBits {
@@ -108,13 +109,15 @@ pub enum F2Error {
         /// The offset.
         offset: i64,
     },
-    /// The map is no swizzle of a layout with power-of-two strides.
+    /// The map is not a swizzle of a layout with power-of-two strides.
     NotASwizzledLayout {
         /// The column that stands in the way.
         column: u32,
         /// Its image.
         image: u64,
     },
+    /// A function on all integers has no index bits to count.
+    NoShape,
 }
 
 impl F2Error {
@@ -130,6 +133,7 @@ impl F2Error {
             Self::NotLinear { .. } => "not_linear",
             Self::NegativeOffset { .. } => "negative_offset",
             Self::NotASwizzledLayout { .. } => "not_a_swizzled_layout",
+            Self::NoShape => "no_shape",
         }
     }
 }
@@ -188,6 +192,9 @@ impl core::fmt::Display for F2Error {
             Self::NotASwizzledLayout { column, image } => write!(
                 f,
                 "column {column} ({image:#x}) fits no Swizzle<B,M,S> of a layout with power-of-two strides"
+            ),
+            Self::NoShape => f.write_str(
+                "a function on all integers has no matrix; compose it with a layout first",
             ),
         }
     }
@@ -353,7 +360,7 @@ impl LinearMap {
     ///
     /// # Errors
     /// [`F2Error::DimensionMismatch`] unless `inner` has as many rows as `self` has columns.
-    pub const fn product(&self, inner: &Self) -> Result<Self, F2Error> {
+    pub const fn compose(&self, inner: &Self) -> Result<Self, F2Error> {
         if self.in_bits != inner.out_bits {
             return Err(F2Error::DimensionMismatch {
                 left: self.in_bits,

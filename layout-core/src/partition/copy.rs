@@ -16,17 +16,14 @@
 
 use super::mma::compose_first;
 use super::{Operand, TiledMma};
-use super::{beside, in_range, moved};
+use super::{beside, in_range};
 use crate::atoms::CopyAtom;
-use crate::composition::{Tiler, composition};
-use crate::divide::{logical_divide, zipped_divide};
+use crate::composition::Tiler;
 use crate::error::{LayoutError, attempt};
 use crate::int_tuple::IntTuple;
-use crate::inverse::right_inverse;
-use crate::layout::{Layout, LayoutBuilder};
-use crate::product::raked_product;
-use crate::properties::is_bijective;
+use crate::layout::Layout;
 use crate::relations::product_each;
+use crate::strided::Strided;
 use crate::swizzled::Swizzled;
 
 /// A copy atom laid over a tile by many threads.
@@ -69,19 +66,22 @@ impl TiledCopy {
         let mut side = 0;
         while side < 2 {
             let layout = if side == 0 { threads } else { values };
-            if !is_bijective(layout) {
-                return Err(LayoutError::NotDivisible {
-                    operation: "threads and values of a tiled copy, each of them once (cosize by size)",
-                    mode: side,
-                    value: layout.cosize(),
-                    divisor: layout.size(),
+            if !layout.is_bijective() {
+                return Err(LayoutError::NotBijective {
+                    operation: if side == 0 {
+                        "the threads of a tiled copy"
+                    } else {
+                        "the values of a tiled copy"
+                    },
+                    size: layout.size(),
+                    cosize: layout.cosize(),
                 });
             }
             side += 1;
         }
-        let product = attempt!(raked_product(threads, values));
-        let inverse = attempt!(right_inverse(&product));
-        let tv = attempt!(composition(&inverse, &attempt!(Layout::col_major(&[t, v]))));
+        let product = attempt!(threads.raked_product(values));
+        let inverse = attempt!(product.right_inverse());
+        let tv = attempt!(inverse.compose(&attempt!(Layout::col_major(&[t, v]))));
         Self::from_tv(atom, tv, attempt!(product_each(&product.shape())))
     }
 
@@ -160,13 +160,13 @@ impl TiledCopy {
         let atom_threads = attempt!(registers.get(0)).size();
         let atom_values = attempt!(registers.get(1)).size();
         let by_atom = attempt!(
-            attempt!(zipped_divide(
-                &self.tv,
-                &Tiler::Modes(&[Tiler::Int(atom_threads), Tiler::Int(atom_values)])
-            ))
+            attempt!(self.tv.zipped_divide(&Tiler::Modes(&[
+                Tiler::Int(atom_threads),
+                Tiler::Int(atom_values)
+            ])))
             .exact()
         );
-        let to_registers = attempt!(composition(&attempt!(right_inverse(&registers)), side));
+        let to_registers = attempt!(attempt!(registers.right_inverse()).compose(side));
         let other = attempt!(compose_first(&by_atom, &to_registers));
         let (block, rest) = (attempt!(other.get(0)), attempt!(other.get(1)));
         Layout::tuple(&[
@@ -186,7 +186,10 @@ impl TiledCopy {
     /// # Errors
     ///
     /// A tile that does not divide the tensor; strides that do not compose.
-    pub const fn tidfrg_s(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+    pub const fn tidfrg_s<const K: usize>(
+        &self,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
         self.tidfrg(&self.atom.src, tensor)
     }
 
@@ -195,17 +198,21 @@ impl TiledCopy {
     /// # Errors
     ///
     /// As [`tidfrg_s`](Self::tidfrg_s).
-    pub const fn tidfrg_d(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+    pub const fn tidfrg_d<const K: usize>(
+        &self,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
         self.tidfrg(&self.atom.dst, tensor)
     }
 
-    const fn tidfrg(&self, side: &Layout, tensor: &Layout) -> Result<Layout, LayoutError> {
-        let divided = attempt!(attempt!(zipped_divide(tensor, &Tiler::Tuple(&self.tile))).exact());
-        let split = attempt!(composition(
-            &attempt!(divided.get(0)),
-            &attempt!(self.side(side))
-        ));
-        Layout::tuple(&[
+    const fn tidfrg<const K: usize>(
+        &self,
+        side: &Layout,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
+        let divided = attempt!(attempt!(tensor.zipped_divide(&Tiler::Tuple(&self.tile))).exact());
+        let split = attempt!(attempt!(divided.get(0)).compose(&attempt!(self.side(side))));
+        Strided::tuple(&[
             attempt!(split.get(0)),
             attempt!(split.get(1)),
             attempt!(divided.get(1)),
@@ -237,38 +244,19 @@ impl TiledCopy {
         if self.values.is_int() {
             // One mode of values: only split it.
             let values = attempt!(fragment.get(0));
-            let split =
-                attempt!(attempt!(logical_divide(&values, &Tiler::Int(atom_values))).exact());
-            return replace_first(fragment, &split);
+            let split = attempt!(attempt!(values.logical_divide(&Tiler::Int(atom_values))).exact());
+            return fragment.replace(0, &split);
         }
         let divided =
-            attempt!(attempt!(zipped_divide(fragment, &Tiler::Tuple(&self.values))).exact());
+            attempt!(attempt!(fragment.zipped_divide(&Tiler::Tuple(&self.values))).exact());
         let block = attempt!(divided.get(0));
-        let values = attempt!(composition(
-            &block,
-            &attempt!(Layout::flat(
-                &[atom_values, block.size() / atom_values],
-                &[1, atom_values]
-            ))
-        ));
+        let values = attempt!(block.compose(&attempt!(Layout::flat(
+            &[atom_values, block.size() / atom_values],
+            &[1, atom_values]
+        ))));
         // rest = (1, Tiles0, Tiles1): the first mode is used up.
-        replace_first(&attempt!(divided.get(1)), &values)
+        attempt!(divided.get(1)).replace(0, &values)
     }
-}
-
-/// `layout` with another mode 0.
-const fn replace_first(layout: &Layout, first: &Layout) -> Result<Layout, LayoutError> {
-    let mut builder = LayoutBuilder::new();
-    builder.open();
-    builder.append(first, first.root());
-    let mut i = 1;
-    while i < layout.rank() {
-        let mode = attempt!(layout.get(i));
-        builder.append(&mode, mode.root());
-        i += 1;
-    }
-    builder.close();
-    builder.finish()
 }
 
 /// One thread of a [`TiledCopy`].
@@ -285,7 +273,10 @@ impl ThreadCopy {
     /// # Errors
     ///
     /// As [`TiledCopy::tidfrg_s`].
-    pub const fn partition_s(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+    pub const fn partition_s<const K: usize>(
+        &self,
+        tensor: &Swizzled<K>,
+    ) -> Result<Swizzled<K>, LayoutError> {
         self.partition(&self.copy.atom.src, tensor)
     }
 
@@ -294,15 +285,23 @@ impl ThreadCopy {
     /// # Errors
     ///
     /// As [`TiledCopy::tidfrg_d`].
-    pub const fn partition_d(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+    pub const fn partition_d<const K: usize>(
+        &self,
+        tensor: &Swizzled<K>,
+    ) -> Result<Swizzled<K>, LayoutError> {
         self.partition(&self.copy.atom.dst, tensor)
     }
 
-    const fn partition(&self, side: &Layout, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
-        let split = attempt!(self.copy.tidfrg(side, &tensor.layout()));
-        let offset = attempt!(split.get(0)).index(self.thread);
+    const fn partition<const K: usize>(
+        &self,
+        side: &Layout,
+        tensor: &Swizzled<K>,
+    ) -> Result<Swizzled<K>, LayoutError> {
+        let split = attempt!(self.copy.tidfrg(side, &tensor.layout));
+        let threads = attempt!(split.get(0));
+        let offset = attempt!(threads.checked_node_index(threads.root(), self.thread));
         let layout = attempt!(beside(&attempt!(split.get(1)), &attempt!(split.get(2))));
-        moved(tensor, offset, layout)
+        tensor.moved(&offset, layout)
     }
 
     /// [`TiledCopy::retile`].

@@ -13,15 +13,13 @@
 //! The first mode of the result is the thread, the second is what it holds. A [`ThreadMma`] fixes the thread:
 //! `partition_c` gives `(FrgV, restM, restN)`.
 
-use super::{beside, in_range, moved};
+use super::{beside, in_range};
 use crate::atoms::MmaAtom;
-use crate::composition::{Tiler, composition, composition_by_mode};
-use crate::divide::{logical_divide, zipped_divide};
+use crate::composition::Tiler;
 use crate::error::{LayoutError, attempt, fits};
 use crate::int_tuple::IntTuple;
-use crate::inverse::{preimage, right_inverse};
 use crate::layout::Layout;
-use crate::product::tiled_product;
+use crate::strided::Strided;
 use crate::swizzled::Swizzled;
 
 /// An operand of a matrix instruction, with the axes that it runs over.
@@ -124,7 +122,7 @@ impl TiledMma {
             axis += 1;
         }
         let lanes = attempt!(Layout::mode(atom.threads, 1));
-        let threads = attempt!(tiled_product(&lanes, &Tiler::Layout(atoms)));
+        let threads = attempt!(lanes.tiled_product(&Tiler::Layout(atoms)));
         Ok(Self {
             atom,
             threads,
@@ -177,38 +175,41 @@ impl TiledMma {
     /// # Errors
     ///
     /// A tile that does not divide the tensor ([`LayoutError::Overhang`]); strides that the fragment does not compose with.
-    pub const fn thrfrg(&self, operand: Operand, tensor: &Layout) -> Result<Layout, LayoutError> {
+    pub const fn thrfrg<const K: usize>(
+        &self,
+        operand: Operand,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
         let (i, j) = operand.axes();
         let permuted = attempt!(
-            attempt!(logical_divide(
-                tensor,
-                &Tiler::Modes(&[Tiler::Layout(&self.tile[i]), Tiler::Layout(&self.tile[j])])
-            ))
+            attempt!(tensor.logical_divide(&Tiler::Modes(&[
+                Tiler::Layout(&self.tile[i]),
+                Tiler::Layout(&self.tile[j])
+            ])))
             .exact()
         );
         let (first, second) = (extent_of(&self.atom, i), extent_of(&self.atom, j));
         let by_atom = attempt!(
-            attempt!(zipped_divide(
-                &permuted,
-                &Tiler::Modes(&[Tiler::Int(first), Tiler::Int(second)])
-            ))
+            attempt!(
+                permuted.zipped_divide(&Tiler::Modes(&[Tiler::Int(first), Tiler::Int(second)]))
+            )
             .exact()
         );
         let fragment = self.fragment(operand);
-        let tv = attempt!(composition(&attempt!(by_atom.get(0)), &fragment));
+        let tv = attempt!(attempt!(by_atom.get(0)).compose(&fragment));
         let by_thread = attempt!(
-            attempt!(zipped_divide(
-                &attempt!(by_atom.get(1)),
-                &Tiler::Modes(&[Tiler::Int(self.counts[i]), Tiler::Int(self.counts[j])])
-            ))
+            attempt!(attempt!(by_atom.get(1)).zipped_divide(&Tiler::Modes(&[
+                Tiler::Int(self.counts[i]),
+                Tiler::Int(self.counts[j])
+            ])))
             .exact()
         );
-        Layout::tuple(&[
-            attempt!(Layout::tuple(&[
+        Strided::tuple(&[
+            attempt!(Strided::tuple(&[
                 attempt!(tv.get(0)),
                 attempt!(by_thread.get(0))
             ])),
-            attempt!(Layout::tuple(&[
+            attempt!(Strided::tuple(&[
                 attempt!(tv.get(1)),
                 attempt!(by_thread.get(1))
             ])),
@@ -220,7 +221,10 @@ impl TiledMma {
     /// # Errors
     ///
     /// As [`thrfrg`](Self::thrfrg).
-    pub const fn thrfrg_a(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+    pub const fn thrfrg_a<const K: usize>(
+        &self,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
         self.thrfrg(Operand::A, tensor)
     }
 
@@ -229,7 +233,10 @@ impl TiledMma {
     /// # Errors
     ///
     /// As [`thrfrg`](Self::thrfrg).
-    pub const fn thrfrg_b(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+    pub const fn thrfrg_b<const K: usize>(
+        &self,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
         self.thrfrg(Operand::B, tensor)
     }
 
@@ -238,7 +245,10 @@ impl TiledMma {
     /// # Errors
     ///
     /// As [`thrfrg`](Self::thrfrg).
-    pub const fn thrfrg_c(&self, tensor: &Layout) -> Result<Layout, LayoutError> {
+    pub const fn thrfrg_c<const K: usize>(
+        &self,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
         self.thrfrg(Operand::C, tensor)
     }
 
@@ -256,13 +266,12 @@ impl TiledMma {
         ]));
         let thrfrg = attempt!(self.thrfrg(operand, &tile));
         // thread -> (lane, m, n, k) -> (lane, (atom0, atom1)).
-        let coordinate = attempt!(right_inverse(&self.threads));
+        let coordinate = attempt!(self.threads.right_inverse());
         if coordinate.size() != self.threads.size() {
-            return Err(LayoutError::NotDivisible {
-                operation: "threads of a tiled mma, each of them once",
-                mode: 0,
-                value: self.threads.size(),
-                divisor: coordinate.size(),
+            return Err(LayoutError::NotBijective {
+                operation: "the threads of a tiled mma",
+                size: self.threads.size(),
+                cosize: self.threads.cosize(),
             });
         }
         let lanes = self.atom.threads;
@@ -272,8 +281,8 @@ impl TiledMma {
         stride[j + 1] = lanes * self.counts[i];
         let [m, n, k] = self.counts;
         let project = attempt!(Layout::flat(&[lanes, m, n, k], &stride));
-        let place = attempt!(composition(&project, &coordinate));
-        let threads = attempt!(composition(&attempt!(thrfrg.get(0)), &place));
+        let place = attempt!(project.compose(&coordinate));
+        let threads = attempt!(attempt!(thrfrg.get(0)).compose(&place));
         Layout::tuple(&[threads, attempt!(thrfrg.get(1))])
     }
 
@@ -284,7 +293,7 @@ impl TiledMma {
     /// A thread that has no part.
     pub const fn get_slice(&self, thread: i64) -> Result<ThreadMma, LayoutError> {
         attempt!(in_range(thread, self.threads()));
-        let mut place = attempt!(preimage(&self.threads, thread));
+        let mut place = attempt!(self.threads.preimage(thread));
         let lane = place % self.atom.threads;
         place /= self.atom.threads;
         let mut atom = [0; 3];
@@ -325,20 +334,20 @@ impl ThreadMma {
     /// # Errors
     ///
     /// As [`TiledMma::thrfrg`].
-    pub const fn partition(
+    pub const fn partition<const K: usize>(
         &self,
         operand: Operand,
-        tensor: &Swizzled,
-    ) -> Result<Swizzled, LayoutError> {
-        let thrfrg = attempt!(self.mma.thrfrg(operand, &tensor.layout()));
+        tensor: &Swizzled<K>,
+    ) -> Result<Swizzled<K>, LayoutError> {
+        let thrfrg = attempt!(self.mma.thrfrg(operand, &tensor.layout));
         let threads = attempt!(thrfrg.get(0));
         let held = attempt!(thrfrg.get(1));
         let (i, j) = operand.axes();
         let atom = attempt!(IntTuple::flat(&[self.atom[i], self.atom[j]]));
         let coordinate = attempt!(IntTuple::tuple(&[IntTuple::int(self.lane), atom]));
-        let offset = attempt!(threads.at_coord(&coordinate));
+        let offset = attempt!(threads.vector_at(&coordinate));
         let layout = attempt!(beside(&attempt!(held.get(0)), &attempt!(held.get(1))));
-        moved(tensor, offset, layout)
+        tensor.moved(&offset, layout)
     }
 
     /// What the thread holds of A, a tensor over (M, K).
@@ -346,7 +355,10 @@ impl ThreadMma {
     /// # Errors
     ///
     /// As [`TiledMma::thrfrg`].
-    pub const fn partition_a(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+    pub const fn partition_a<const K: usize>(
+        &self,
+        tensor: &Swizzled<K>,
+    ) -> Result<Swizzled<K>, LayoutError> {
         self.partition(Operand::A, tensor)
     }
 
@@ -355,7 +367,10 @@ impl ThreadMma {
     /// # Errors
     ///
     /// As [`TiledMma::thrfrg`].
-    pub const fn partition_b(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+    pub const fn partition_b<const K: usize>(
+        &self,
+        tensor: &Swizzled<K>,
+    ) -> Result<Swizzled<K>, LayoutError> {
         self.partition(Operand::B, tensor)
     }
 
@@ -364,7 +379,10 @@ impl ThreadMma {
     /// # Errors
     ///
     /// As [`TiledMma::thrfrg`].
-    pub const fn partition_c(&self, tensor: &Swizzled) -> Result<Swizzled, LayoutError> {
+    pub const fn partition_c<const K: usize>(
+        &self,
+        tensor: &Swizzled<K>,
+    ) -> Result<Swizzled<K>, LayoutError> {
         self.partition(Operand::C, tensor)
     }
 
@@ -373,17 +391,17 @@ impl ThreadMma {
     /// # Errors
     ///
     /// As [`TiledMma::thrfrg`].
-    pub const fn fragment(
+    pub const fn fragment<const K: usize>(
         &self,
         operand: Operand,
-        tensor: &Swizzled,
+        tensor: &Swizzled<K>,
     ) -> Result<Layout, LayoutError> {
         let part = attempt!(self.partition(operand, tensor));
         Layout::compact(part.layout().shape())
     }
 }
 
-/// Kept here so that the composition by mode stays in one place for both tilings.
+/// Composition of mode 0 alone.
 pub(super) const fn compose_first(layout: &Layout, by: &Layout) -> Result<Layout, LayoutError> {
-    composition_by_mode(layout, &Tiler::Modes(&[Tiler::Layout(by), Tiler::Keep]))
+    layout.compose_by_mode(&Tiler::Modes(&[Tiler::Layout(by), Tiler::Keep]))
 }

@@ -18,14 +18,14 @@
 //! if nothing hangs over, or by the name [`Partitioned::rounded_up`]; [`Partitioned::contains`] is the predicate.
 //!
 //! ```
-//! use layout_core::{Layout, Slicer, Swizzled, Tiler, local_partition, local_tile};
+//! use layout_core::{Layout, Slicer, Swizzled, Tiler};
 //! let tensor = Swizzled::parse("(8,6):(1,8)").unwrap();
-//! // Partitioned (1,0) of the 4x3 tiles.
-//! let tile = local_tile(&tensor, &Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]), &Slicer::parse("(1,0)").unwrap());
+//! // Tile (1,0) of the 4x3 tiles.
+//! let tile = tensor.local_tile(&Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]), &Slicer::parse("(1,0)").unwrap());
 //! assert_eq!(tile.unwrap().exact().unwrap().to_string(), "4 o (4,3):(1,8)");
 //! // What thread 5 of 4x2 threads has: every fourth row from 1, every second column from 1.
 //! let threads = Layout::parse("(4,2):(1,4)").unwrap();
-//! let part = local_partition(&tensor, &threads, 5).unwrap().exact().unwrap();
+//! let part = tensor.local_partition(&threads, 5).unwrap().exact().unwrap();
 //! assert_eq!(part.to_string(), "9 o (2,3):(4,16)");
 //! ```
 
@@ -35,35 +35,34 @@ mod mma;
 pub use copy::{ThreadCopy, TiledCopy};
 pub use mma::{Operand, ThreadMma, TiledMma};
 
-use crate::composition::{Tiler, composition};
-use crate::divide::zipped_divide;
-use crate::error::{LayoutError, attempt, fits};
+use crate::composition::Tiler;
+use crate::error::{LayoutError, attempt};
 use crate::int_tuple::IntTuple;
-use crate::inverse::preimage;
-use crate::layout::{Layout, LayoutBuilder};
+use crate::layout::Layout;
 use crate::modes::SEARCH_LIMIT;
 use crate::relations::product_each;
-use crate::slice::{Slicer, slice};
+use crate::slice::Slicer;
+use crate::strided::{LayoutBuilder, Strided};
 use crate::swizzled::Swizzled;
 
 /// A part of a tensor that may reach beyond it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Partitioned {
-    layout: Swizzled,
+pub struct Partitioned<const K: usize = 1> {
+    layout: Swizzled<K>,
     guard: Layout,
     guard_offset: i64,
     extents: IntTuple,
     covered: IntTuple,
 }
 
-impl Partitioned {
+impl<const K: usize> Partitioned<K> {
     /// The part, if all of it lies inside the tensor.
     ///
     /// # Errors
     ///
     /// [`LayoutError::Overhang`] if an element lies outside; [`LayoutError::TooLarge`] if the tiles do not divide the tensor
     /// and the part has too many elements to look at.
-    pub const fn exact(&self) -> Result<Swizzled, LayoutError> {
+    pub const fn exact(&self) -> Result<Swizzled<K>, LayoutError> {
         if self.extents.equals(&self.covered) {
             return Ok(self.layout);
         }
@@ -94,7 +93,7 @@ impl Partitioned {
     }
 
     /// The part, whether or not it hangs over: whoever walks it must ask [`contains`](Self::contains).
-    pub const fn rounded_up(&self) -> Swizzled {
+    pub const fn rounded_up(&self) -> Swizzled<K> {
         self.layout
     }
 
@@ -135,37 +134,6 @@ impl Partitioned {
     }
 }
 
-/// `tensor` divided by `tiler`, then sliced by `slicer` (which sees `(tile, rest)`).
-const fn divide_and_slice(
-    tensor: &Swizzled,
-    tiler: &Tiler<'_>,
-    slicer: &Slicer,
-) -> Result<Partitioned, LayoutError> {
-    let divided = attempt!(zipped_divide(&tensor.layout(), tiler));
-    let (layout, offset) = attempt!(slice(slicer, &divided.rounded_up()));
-    let (guard, guard_offset) = attempt!(slice(slicer, &divided.guard()));
-    Ok(Partitioned {
-        layout: attempt!(moved(tensor, offset, layout)),
-        guard,
-        guard_offset,
-        extents: divided.extents(),
-        covered: divided.covered(),
-    })
-}
-
-/// The swizzle and offset of `tensor` around another layout, `offset` further on.
-pub(crate) const fn moved(
-    tensor: &Swizzled,
-    offset: i64,
-    layout: Layout,
-) -> Result<Swizzled, LayoutError> {
-    let offset = attempt!(fits(
-        tensor.offset().checked_add(offset),
-        "the offset of a partition"
-    ));
-    Swizzled::new(tensor.swizzle(), offset, layout)
-}
-
 /// `_` for a bare mode, `(_,_,…)` for a tuple.
 const fn all_open(rank: usize, bare: bool) -> Result<Slicer, LayoutError> {
     let tuple = if bare {
@@ -184,88 +152,131 @@ pub(crate) const fn slicer_pair(first: &Slicer, second: &Slicer) -> Result<Slice
     Ok(Slicer::new(tuple, first.open | high))
 }
 
-/// One tile of `tensor` (CuTe's `local_tile` or inner partition): the tile at `coordinate` among the tiles. Where the coordinate is
-/// `_`, all tiles along that mode stay, as modes after those of the tile.
-///
-/// # Errors
-///
-/// Those of [`zipped_divide`] and [`slice()`]: a tiler that does not fit, a coordinate that does not. Overhang is reported by
-/// [`Partitioned::exact`].
-pub const fn local_tile(
-    tensor: &Swizzled,
-    tiler: &Tiler<'_>,
-    coordinate: &Slicer,
-) -> Result<Partitioned, LayoutError> {
-    let divided = attempt!(zipped_divide(&tensor.layout(), tiler)).rounded_up();
-    let tile = attempt!(divided.get(0));
-    let open = attempt!(all_open(tile.rank(), tile.depth() == 0));
-    divide_and_slice(tensor, tiler, &attempt!(slicer_pair(&open, coordinate)))
-}
+impl<const K: usize> Swizzled<K> {
+    /// The tensor divided by `tiler`, then sliced by `slicer`, which sees `(tile, rest)`.
+    const fn divide_and_slice(
+        &self,
+        tiler: &Tiler<'_>,
+        slicer: &Slicer,
+    ) -> Result<Partitioned<K>, LayoutError> {
+        let divided = attempt!(self.zipped_divide(tiler));
+        let guard = attempt!(divided.guard().slice(slicer));
+        Ok(Partitioned {
+            layout: attempt!(divided.rounded_up().slice(slicer)),
+            guard: guard.layout,
+            guard_offset: guard.offset[0],
+            extents: divided.extents(),
+            covered: divided.covered(),
+        })
+    }
 
-/// What `thread` has of `tensor` if the threads are laid over it in tiles of the shape of `threads` (CuTe's
-/// `local_partition` or outer partition). `threads` maps a coordinate in the tile to the thread there; the result has one mode for
-/// each mode of the tensor, counting tiles.
-///
-/// # Errors
-///
-/// [`LayoutError::NotInImage`] for a thread that `threads` has no place for, and those of [`local_tile`].
-pub const fn local_partition(
-    tensor: &Swizzled,
-    threads: &Layout,
-    thread: i64,
-) -> Result<Partitioned, LayoutError> {
-    let tile = attempt!(product_each(&threads.shape()));
-    let place = attempt!(preimage(threads, thread));
-    let coordinate = attempt!(crate::idx2crd(place, &tile));
-    let divided = attempt!(zipped_divide(&tensor.layout(), &Tiler::Tuple(&tile))).rounded_up();
-    let rest = attempt!(divided.get(1));
-    let open = attempt!(all_open(rest.rank(), rest.depth() == 0));
-    let fixed = Slicer::new(coordinate, 0);
-    divide_and_slice(
-        tensor,
-        &Tiler::Tuple(&tile),
-        &attempt!(slicer_pair(&fixed, &open)),
-    )
-}
+    /// One tile of the tensor (CuTe's `local_tile` or inner partition): the tile at `coordinate` among the tiles. Where the
+    /// coordinate is `_`, all tiles along that mode stay, as modes after those of the tile.
+    ///
+    /// ```
+    /// use layout_core::{CoordLayout, Slicer, Swizzled, Tiler};
+    /// let tiler = Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]);
+    /// let at = Slicer::parse("(1,0)").unwrap();
+    /// let tensor = Swizzled::parse("(8,6):(1,8)").unwrap();
+    /// assert_eq!(tensor.local_tile(&tiler, &at).unwrap().exact().unwrap().to_string(), "4 o (4,3):(1,8)");
+    /// // The same tile of the identity layout: the coordinates in the tensor.
+    /// let identity = Swizzled::plain(CoordLayout::parse("(8,6):(1@0,1@1)").unwrap());
+    /// let tile = identity.local_tile(&tiler, &at).unwrap().exact().unwrap();
+    /// assert_eq!(tile.to_string(), "(4,0) o (4,3):(1@0,1@1)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`zipped_divide`](Self::zipped_divide) and [`slice`](Self::slice): a tiler that does not fit, a coordinate
+    /// that does not. Overhang is reported by [`Partitioned::exact`].
+    pub const fn local_tile(
+        &self,
+        tiler: &Tiler<'_>,
+        coordinate: &Slicer,
+    ) -> Result<Partitioned<K>, LayoutError> {
+        let divided = attempt!(self.layout.zipped_divide(tiler)).rounded_up();
+        let tile = attempt!(divided.get(0));
+        let open = attempt!(all_open(tile.rank(), tile.depth() == 0));
+        self.divide_and_slice(tiler, &attempt!(slicer_pair(&open, coordinate)))
+    }
 
-/// What `thread` has of `tensor` under a thread-value layout: `(value, rest)`, where `tv` maps `(thread, value)` to the
-/// colexicographic index of a coordinate of the tile `tile`, and `rest` counts tiles.
-///
-/// # Errors
-///
-/// A tile that does not divide the tensor, a thread-value layout that does not compose with it, a thread out of range.
-pub const fn thread_partition(
-    tensor: &Swizzled,
-    tile: &IntTuple,
-    tv: &Layout,
-    thread: i64,
-) -> Result<Swizzled, LayoutError> {
-    let divided = attempt!(attempt!(zipped_divide(&tensor.layout(), &Tiler::Tuple(tile))).exact());
-    let split = attempt!(composition(&attempt!(divided.get(0)), tv));
-    let threads = attempt!(tv.get(0)).size();
-    attempt!(in_range(thread, threads));
-    let offset = attempt!(split.get(0)).index(thread);
-    let layout = attempt!(Layout::tuple(&[
-        attempt!(split.get(1)),
-        attempt!(divided.get(1))
-    ]));
-    moved(tensor, offset, layout)
+    /// What `thread` has of the tensor if the threads are laid over it in tiles of the shape of `threads` (CuTe's
+    /// `local_partition` or outer partition). `threads` maps a coordinate in the tile to the thread there; the result has one
+    /// mode for each mode of the tensor, counting tiles.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let tensor = Swizzled::parse("(8,6):(1,8)").unwrap();
+    /// let threads = Layout::parse("(4,2):(1,4)").unwrap();
+    /// let part = tensor.local_partition(&threads, 5).unwrap().exact().unwrap();
+    /// assert_eq!(part.to_string(), "9 o (2,3):(4,16)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::NotInImage`] for a thread that `threads` has no place for, and those of
+    /// [`local_tile`](Self::local_tile).
+    pub const fn local_partition(
+        &self,
+        threads: &Layout,
+        thread: i64,
+    ) -> Result<Partitioned<K>, LayoutError> {
+        let tile = attempt!(product_each(&threads.shape()));
+        let place = attempt!(threads.preimage(thread));
+        let coordinate = attempt!(crate::idx2crd(place, &tile));
+        let divided = attempt!(self.layout.zipped_divide(&Tiler::Tuple(&tile))).rounded_up();
+        let rest = attempt!(divided.get(1));
+        let open = attempt!(all_open(rest.rank(), rest.depth() == 0));
+        let fixed = Slicer::new(coordinate, 0);
+        self.divide_and_slice(&Tiler::Tuple(&tile), &attempt!(slicer_pair(&fixed, &open)))
+    }
+
+    /// What `thread` has of the tensor under a thread-value layout: `(value, rest)`, where `tv` maps `(thread, value)` to the
+    /// colexicographic index of a coordinate of the tile `tile`, and `rest` counts tiles.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, Swizzled};
+    /// let tensor = Swizzled::parse("(8,4):(1,8)").unwrap();
+    /// let tv = Layout::parse("(4,2):(2,1)").unwrap(); // two neighbours a thread
+    /// let part = tensor.thread_partition(&IntTuple::parse("(8,1)").unwrap(), &tv, 3).unwrap();
+    /// assert_eq!(part.to_string(), "6 o (2,(1,4)):(1,(0,8))");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A tile that does not divide the tensor, a thread-value layout that does not compose with it, a thread out of range.
+    pub const fn thread_partition(
+        &self,
+        tile: &IntTuple,
+        tv: &Layout,
+        thread: i64,
+    ) -> Result<Self, LayoutError> {
+        let divided = attempt!(attempt!(self.layout.zipped_divide(&Tiler::Tuple(tile))).exact());
+        let split = attempt!(attempt!(divided.get(0)).compose(tv));
+        attempt!(in_range(thread, attempt!(tv.get(0)).size()));
+        let threads = attempt!(split.get(0));
+        let offset = attempt!(threads.checked_node_index(threads.root(), thread));
+        let layout = attempt!(Strided::tuple(&[
+            attempt!(split.get(1)),
+            attempt!(divided.get(1))
+        ]));
+        self.moved(&offset, layout)
+    }
 }
 
 pub(crate) const fn in_range(thread: i64, threads: i64) -> Result<(), LayoutError> {
     if thread < 0 || thread >= threads {
-        return Err(LayoutError::CoordinateOutOfRange {
-            mode: 0,
-            coordinate: thread,
-            extent: threads,
-        });
+        return Err(LayoutError::NoSuchThread { thread, threads });
     }
     Ok(())
 }
 
 /// `(value, modes of rest…)`: the modes of `rest` stand beside the first.
-pub(crate) const fn beside(value: &Layout, rest: &Layout) -> Result<Layout, LayoutError> {
-    let mut builder = LayoutBuilder::new();
+pub(crate) const fn beside<const K: usize>(
+    value: &Strided<K>,
+    rest: &Strided<K>,
+) -> Result<Strided<K>, LayoutError> {
+    let mut builder = LayoutBuilder::like(value);
     builder.open();
     builder.append(value, value.root());
     builder.append_elements(rest, rest.root());

@@ -4,11 +4,9 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use super::{Byte, Element, ElementType, Meets, Space};
-use crate::composed::composition_swizzled;
-use crate::composition::composition;
-use crate::error::{LayoutError, attempt, fits};
+use crate::error::{LayoutError, attempt};
+use crate::function::Function;
 use crate::layout::Layout;
-use crate::recast::{downcast_swizzle, upcast_swizzle};
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
@@ -82,10 +80,10 @@ impl<T: ElementType> UnitSwizzle<Element<T>> {
     ///
     /// # Errors
     ///
-    /// An element whose width is no power of two.
+    /// An element whose width is not a power of two.
     pub const fn to_bytes(&self) -> Result<UnitSwizzle<Byte>, LayoutError> {
         Ok(UnitSwizzle(
-            attempt!(downcast_swizzle(&self.0, T::BYTES)),
+            attempt!(self.0.downcast(T::BYTES)),
             PhantomData,
         ))
     }
@@ -109,7 +107,7 @@ impl UnitSwizzle<Byte> {
 
 /// `swizzle` in units of `bytes`, refusing one that acts inside the unit.
 const fn in_elements(swizzle: &Swizzle, bytes: i64) -> Result<Swizzle, LayoutError> {
-    let upcast = attempt!(upcast_swizzle(swizzle, bytes));
+    let upcast = attempt!(swizzle.upcast(bytes));
     if upcast.b() == swizzle.b() {
         Ok(upcast)
     } else {
@@ -175,49 +173,52 @@ impl<From: Space, To: Space> Map<From, To> {
         At::new(self.layout.index(at.0))
     }
 
-    /// `self ∘ inner`: where `inner` ends, `self` must begin.
+    /// `self ∘ inner`: where `inner` ends, `self` must begin. It is [`Function::compose`], which must have one swizzled layout
+    /// as its result.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// use layout_core::space::{Byte, Lane, Map, Thread};
+    /// let lanes: Map<Thread, Lane> = Map::plain(Layout::parse("(32,4):(1,0)").unwrap());
+    /// let bytes: Map<Lane, Byte> = Map::plain(Layout::parse("32:16").unwrap());
+    /// assert_eq!(bytes.compose(&lanes).unwrap().layout().to_string(), "(32,4):(16,0)");
+    /// ```
     ///
     /// # Errors
     ///
-    /// An inner map that is swizzled, and the errors of [`composition`](crate::composition()).
+    /// Those of [`Function::compose`]; [`LayoutError::SeveralSteps`] where the composition is not one swizzled layout.
     pub fn compose<Start: Space, Middle: Space + Meets<From>>(
         &self,
         inner: &Map<Start, Middle>,
     ) -> Result<Map<Start, To>, LayoutError> {
-        let Some(plain) = inner.layout.as_plain() else {
-            let swizzle = inner.layout.swizzle();
-            return Err(LayoutError::SwizzleUnit {
-                operation: "composition with a swizzled inner map",
-                b: swizzle.b(),
-                m: swizzle.m(),
-                s: swizzle.s(),
-                ratio: 1,
-            });
-        };
-        Ok(Map::new(composition_swizzled(&self.layout, &plain)?))
+        let composed = Function::Layout(self.layout).compose(&Function::Layout(inner.layout))?;
+        Ok(Map::new(attempt!(single(&composed))))
     }
 
     /// `swizzle ∘ self`: the swizzle must have the unit of the map's result.
     ///
+    /// ```
+    /// use layout_core::Layout;
+    /// use layout_core::space::{Byte, Lane, Map, UnitSwizzle};
+    /// let rows: Map<Lane, Byte> = Map::plain(Layout::parse("16:128").unwrap());
+    /// let swizzled = rows.swizzle(UnitSwizzle::new(3, 4, 3).unwrap()).unwrap();
+    /// assert_eq!(swizzled.layout().to_string(), "Sw<3,4,3> o 16:128");
+    /// ```
+    ///
     /// # Errors
     ///
-    /// A map that is swizzled already.
+    /// As [`compose`](Self::compose).
     pub const fn swizzle(&self, swizzle: UnitSwizzle<To>) -> Result<Self, LayoutError> {
-        let old = self.layout.swizzle();
-        if !old.is_identity() {
-            return Err(LayoutError::SwizzleUnit {
-                operation: "a second swizzle",
-                b: old.b(),
-                m: old.m(),
-                s: old.s(),
-                ratio: 1,
-            });
-        }
-        Ok(Self::new(attempt!(Swizzled::new(
-            swizzle.0,
-            self.layout.offset(),
-            self.layout.layout()
-        ))))
+        let composed = Function::Swizzle(swizzle.0).compose(&Function::Layout(self.layout));
+        Ok(Self::new(attempt!(single(&attempt!(composed)))))
+    }
+}
+
+/// The one swizzled layout that a composition is.
+pub(crate) const fn single(composed: &Function) -> Result<Swizzled, LayoutError> {
+    match composed.as_swizzled() {
+        Some(layout) => Ok(layout),
+        None => Err(LayoutError::SeveralSteps),
     }
 }
 
@@ -226,20 +227,15 @@ impl<From: Space, T: ElementType> Map<From, Element<T>> {
     ///
     /// # Errors
     ///
-    /// Offsets that do not fit; a swizzle with an element whose width is no power of two.
+    /// Offsets that do not fit; a swizzle with an element whose width is not a power of two.
     pub const fn to_bytes(&self) -> Result<Map<From, Byte>, LayoutError> {
-        let swizzle = if self.layout.swizzle().is_identity() {
-            Swizzle::IDENTITY
-        } else {
-            attempt!(downcast_swizzle(&self.layout.swizzle(), T::BYTES))
-        };
-        let scale = attempt!(Layout::mode(1, T::BYTES));
-        let layout = attempt!(composition(&scale, &self.layout.layout()));
-        let offset = attempt!(fits(
-            self.layout.offset().checked_mul(T::BYTES),
-            "an offset in bytes"
-        ));
-        Ok(Map::new(attempt!(Swizzled::new(swizzle, offset, layout))))
+        let swizzle = attempt!(self.layout.swizzle().downcast(T::BYTES));
+        let scaled = attempt!(self.layout.multiplied(T::BYTES, "bytes of elements"));
+        Ok(Map::new(attempt!(Swizzled::new(
+            swizzle,
+            scaled.offset(),
+            scaled.layout()
+        ))))
     }
 }
 
@@ -254,16 +250,19 @@ impl<From: Space> Map<From, Byte> {
         let mut layout = self.layout.layout();
         let mut i = 0;
         while i < layout.leaves() {
-            attempt!(divides(i, layout.stride[i], T::BYTES));
-            layout.stride[i] /= T::BYTES;
+            attempt!(divides(i, layout.step(i), T::BYTES));
+            layout.stride[i][0] /= T::BYTES;
             i += 1;
         }
-        attempt!(divides(i, self.layout.offset(), T::BYTES));
-        let swizzle = if self.layout.swizzle().is_identity() {
-            Swizzle::IDENTITY
-        } else {
-            attempt!(in_elements(&self.layout.swizzle(), T::BYTES))
-        };
+        let offset = self.layout.offset();
+        if offset % T::BYTES != 0 {
+            return Err(LayoutError::OffsetNotDivisible {
+                operation: "bytes in elements",
+                offset,
+                divisor: T::BYTES,
+            });
+        }
+        let swizzle = attempt!(in_elements(&self.layout.swizzle(), T::BYTES));
         let offset = self.layout.offset() / T::BYTES;
         Ok(Map::new(attempt!(Swizzled::new(swizzle, offset, layout))))
     }

@@ -23,6 +23,7 @@
 mod map;
 mod static_map;
 
+pub(crate) use map::single;
 pub use map::{At, Map, UnitSwizzle};
 pub use static_map::{Static, StaticMap, SwizzleOf, Then};
 

@@ -7,7 +7,6 @@
 use core::marker::PhantomData;
 
 use super::{StaticLayout, check_rank};
-use crate::coalesce::coalesce;
 use crate::error::expect;
 use crate::layout::Layout;
 use crate::profile::MAX_MODES;
@@ -89,7 +88,7 @@ const fn reduced(layout: &Layout) -> Layout {
     if extent == 1 {
         *layout
     } else {
-        coalesce(layout)
+        layout.coalesce()
     }
 }
 

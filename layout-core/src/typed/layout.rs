@@ -4,9 +4,9 @@ use core::marker::PhantomData;
 
 use super::tuple::each_arity;
 use super::{StaticLayout, StaticTuple, plain};
-use crate::composed::composition_swizzled;
-use crate::error::expect;
-use crate::message::{Message, fail};
+use crate::error::{LayoutError, expect};
+use crate::function::Function;
+use crate::space::single;
 use crate::swizzled::Swizzled;
 
 /// The plain layout `Shape:Stride` of two congruent tuples.
@@ -50,13 +50,48 @@ impl<const N: i64, L: StaticLayout> StaticLayout for Offset<N, L> {
     ));
 }
 
-/// What can stand on the left of a composition, as a value.
+/// What stands on the left of a composition of types, as a value that is cheap to evaluate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Function<'a> {
+#[non_exhaustive]
+pub enum Outer<'a> {
     /// A swizzle.
     Swizzle(crate::Swizzle),
     /// A layout.
     Layout(&'a Swizzled),
+}
+
+impl Outer<'_> {
+    /// `self ∘ inner`: [`Function::compose`], which must have one swizzled layout as its result.
+    ///
+    /// ```
+    /// use layout_core::{Swizzled, typed::Outer};
+    /// let scale = Swizzled::parse("8:2").unwrap();
+    /// let inner = Swizzled::parse("Sw<2,0,2> o 16:1").unwrap();
+    /// assert_eq!(Outer::Layout(&scale).compose(&inner).unwrap().to_string(), "Sw<2,1,2> o 16:2");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Function::compose`]; [`LayoutError::SeveralSteps`].
+    pub const fn compose(&self, inner: &Swizzled) -> Result<Swizzled, LayoutError> {
+        let composed = match self {
+            Outer::Layout(outer) => match inner.as_plain() {
+                // The usual case, without the weight of the others: it is evaluated for every type.
+                Some(plain) => return outer.compose(&plain),
+                None => Function::Layout(**outer).compose(&Function::Layout(*inner)),
+            },
+            Outer::Swizzle(swizzle) => {
+                if inner.swizzle().is_identity() {
+                    return Swizzled::new(*swizzle, inner.offset(), inner.layout());
+                }
+                Function::Swizzle(*swizzle).compose(&Function::Layout(*inner))
+            }
+        };
+        match composed {
+            Ok(composed) => single(&composed),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// What can stand on the left of [`Compose`]: a static layout or a [`Swizzle`].
@@ -66,53 +101,21 @@ pub enum Function<'a> {
 )]
 pub trait StaticFunction {
     /// The function as a value.
-    const FUNCTION: Function<'static>;
+    const FUNCTION: Outer<'static>;
 }
 
 impl<L: StaticLayout> StaticFunction for L {
-    const FUNCTION: Function<'static> = Function::Layout(&L::LAYOUT);
+    const FUNCTION: Outer<'static> = Outer::Layout(&L::LAYOUT);
 }
 
 impl<const B: u32, const M: u32, const S: i32> StaticFunction for Swizzle<B, M, S> {
-    const FUNCTION: Function<'static> = Function::Swizzle(expect(crate::Swizzle::new(B, M, S)));
+    const FUNCTION: Outer<'static> = Outer::Swizzle(expect(crate::Swizzle::new(B, M, S)));
 }
 
-/// `Outer ∘ Inner`: a swizzle or a layout after a layout.
+/// `Outside ∘ Inner`: a swizzle or a layout after a layout.
 #[derive(Clone, Copy, Debug)]
-pub struct Compose<Outer, Inner>(PhantomData<(Outer, Inner)>);
+pub struct Compose<Outside, Inner>(PhantomData<(Outside, Inner)>);
 
-impl<Outer: StaticFunction, Inner: StaticLayout> StaticLayout for Compose<Outer, Inner> {
-    const LAYOUT: Swizzled = compose(&Outer::FUNCTION, &Inner::LAYOUT);
-}
-
-/// `outer ∘ inner` in a constant.
-#[track_caller]
-pub(crate) const fn compose(outer: &Function<'_>, inner: &Swizzled) -> Swizzled {
-    match outer {
-        Function::Layout(outer) => expect(composition_swizzled(
-            outer,
-            &plain(inner, "the right-hand side of a composition with a layout"),
-        )),
-        Function::Swizzle(swizzle) => {
-            let other = inner.swizzle();
-            if !other.is_identity() && !swizzle.is_identity() {
-                fail(
-                    &Message::new()
-                        .text("a swizzle of a layout that is swizzled already, by Sw<")
-                        .int(other.b() as i64)
-                        .text(",")
-                        .int(other.m() as i64)
-                        .text(",")
-                        .int(other.s() as i64)
-                        .text(">; compose the two as matrices (f2::LinearMap) instead"),
-                );
-            }
-            let swizzle = if swizzle.is_identity() {
-                other
-            } else {
-                *swizzle
-            };
-            expect(Swizzled::new(swizzle, inner.offset(), inner.layout()))
-        }
-    }
+impl<Outside: StaticFunction, Inner: StaticLayout> StaticLayout for Compose<Outside, Inner> {
+    const LAYOUT: Swizzled = expect(Outside::FUNCTION.compose(&Inner::LAYOUT));
 }

@@ -1,7 +1,7 @@
 //! The operations of the algebra as types. Each is one struct whose `LAYOUT` calls the function of the same name.
 //!
 //! Divides are exact: a tile that does not divide is a compile error, since a type has nowhere to keep the predicate. Take the
-//! divide of values ([`crate::logical_divide`]) for ragged sizes.
+//! divide of values ([`crate::Layout::logical_divide`]) for ragged sizes.
 
 use core::marker::PhantomData;
 
@@ -12,12 +12,6 @@ use crate::error::expect;
 use crate::int_tuple::IntTuple;
 use crate::slice::Slicer;
 use crate::swizzled::Swizzled;
-use crate::{
-    blocked_product, coalesce, complement, composition_by_mode_swizzled, downcast_swizzled, filter,
-    flat_divide_swizzled, flat_product, left_inverse, logical_divide_swizzled, logical_product,
-    raked_product, recast_swizzled, right_inverse, slice_swizzled, tiled_divide_swizzled,
-    tiled_product, upcast_swizzled, zipped_divide_swizzled, zipped_product,
-};
 
 /// A tiler as a type: `C<N>`, a static layout, [`Keep`], or a tuple of these (one for each mode).
 #[diagnostic::on_unimplemented(
@@ -132,67 +126,63 @@ macro_rules! operations {
 }
 
 operations! {
-    /// [`coalesce`]: the same function with as few modes as possible.
-    Coalesce[L][L][L: StaticLayout] = expect(L::LAYOUT.with_layout(coalesce(&L::LAYOUT.layout())));
-    /// [`filter`]: without modes of stride 0.
-    Filter[L][L][L: StaticLayout] = expect(L::LAYOUT.with_layout(filter(&L::LAYOUT.layout())));
-    /// Top-level mode `I` of a plain layout.
-    Mode[L, const I: usize][L][L: StaticLayout, const I: usize] =
-        Swizzled::plain(expect(plain(&L::LAYOUT, "a mode").get(I)));
-    /// [`complement`]: what `L` leaves out of `0..N`.
-    Complement[L, const N: i64][L][L: StaticLayout, const N: i64] =
-        Swizzled::plain(expect(complement(&plain(&L::LAYOUT, "complement"), N)));
-    /// [`right_inverse`] of a plain layout.
+    /// [`coalesce`](crate::Layout::coalesce): the same function with as few modes as possible.
+    Coalesce[L][L][L: StaticLayout] = L::LAYOUT.coalesce();
+    /// [`filter`](crate::Layout::filter): without modes of stride 0.
+    Filter[L][L][L: StaticLayout] = L::LAYOUT.filter();
+    /// Top-level mode `I`.
+    Mode[L, const I: usize][L][L: StaticLayout, const I: usize] = expect(L::LAYOUT.get(I));
+    /// [`complement`](crate::Layout::complement): what `L` leaves out of `0..N`.
+    Complement[L, const N: i64][L][L: StaticLayout, const N: i64] = expect(L::LAYOUT.complement(N));
+    /// [`right_inverse`](crate::Layout::right_inverse) of a plain layout.
     RightInverse[L][L][L: StaticLayout] =
-        Swizzled::plain(expect(right_inverse(&plain(&L::LAYOUT, "right_inverse"))));
-    /// [`left_inverse`] of a plain layout.
+        Swizzled::plain(expect(plain(&L::LAYOUT, "right_inverse").right_inverse()));
+    /// [`left_inverse`](crate::Layout::left_inverse) of a plain layout.
     LeftInverse[L][L][L: StaticLayout] =
-        Swizzled::plain(expect(left_inverse(&plain(&L::LAYOUT, "left_inverse"))));
-    /// [`composition_by_mode`](crate::composition_by_mode).
+        Swizzled::plain(expect(plain(&L::LAYOUT, "left_inverse").left_inverse()));
+    /// [`compose_by_mode`](crate::Layout::compose_by_mode).
     ComposeByMode[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        expect(composition_by_mode_swizzled(&L::LAYOUT, &T::TILER));
-    /// [`logical_divide`](crate::logical_divide): `((tile0,rest0),(tile1,rest1),…)`. The tile must divide.
+        expect(L::LAYOUT.compose_by_mode(&T::TILER));
+    /// [`logical_divide`](crate::Layout::logical_divide): `((tile0,rest0),(tile1,rest1),…)`. The tile must divide.
     LogicalDivide[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        expect(expect(logical_divide_swizzled(&L::LAYOUT, &T::TILER)).exact());
-    /// [`zipped_divide`](crate::zipped_divide): `((tile0,tile1,…),(rest0,rest1,…))`. The tile must divide.
+        expect(expect(L::LAYOUT.logical_divide(&T::TILER)).exact());
+    /// [`zipped_divide`](crate::Layout::zipped_divide): `((tile0,tile1,…),(rest0,rest1,…))`. The tile must divide.
     ZippedDivide[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        expect(expect(zipped_divide_swizzled(&L::LAYOUT, &T::TILER)).exact());
-    /// [`tiled_divide`](crate::tiled_divide): `((tile0,tile1,…),rest0,rest1,…)`. The tile must divide.
+        expect(expect(L::LAYOUT.zipped_divide(&T::TILER)).exact());
+    /// [`tiled_divide`](crate::Layout::tiled_divide): `((tile0,tile1,…),rest0,rest1,…)`. The tile must divide.
     TiledDivide[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        expect(expect(tiled_divide_swizzled(&L::LAYOUT, &T::TILER)).exact());
-    /// [`flat_divide`](crate::flat_divide): `(tile0,tile1,…,rest0,rest1,…)`. The tile must divide.
+        expect(expect(L::LAYOUT.tiled_divide(&T::TILER)).exact());
+    /// [`flat_divide`](crate::Layout::flat_divide): `(tile0,tile1,…,rest0,rest1,…)`. The tile must divide.
     FlatDivide[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        expect(expect(flat_divide_swizzled(&L::LAYOUT, &T::TILER)).exact());
-    /// [`logical_product`]: `L` repeated as `T` says.
+        expect(expect(L::LAYOUT.flat_divide(&T::TILER)).exact());
+    /// [`logical_product`](crate::Layout::logical_product): `L` repeated as `T` says.
     LogicalProduct[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        Swizzled::plain(expect(logical_product(&plain(&L::LAYOUT, "logical_product"), &T::TILER)));
-    /// [`zipped_product`].
+        expect(L::LAYOUT.logical_product(&T::TILER));
+    /// [`zipped_product`](crate::Layout::zipped_product).
     ZippedProduct[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        Swizzled::plain(expect(zipped_product(&plain(&L::LAYOUT, "zipped_product"), &T::TILER)));
-    /// [`tiled_product`].
+        expect(L::LAYOUT.zipped_product(&T::TILER));
+    /// [`tiled_product`](crate::Layout::tiled_product).
     TiledProduct[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        Swizzled::plain(expect(tiled_product(&plain(&L::LAYOUT, "tiled_product"), &T::TILER)));
-    /// [`flat_product`].
+        expect(L::LAYOUT.tiled_product(&T::TILER));
+    /// [`flat_product`](crate::Layout::flat_product).
     FlatProduct[L, T][L, T][L: StaticLayout, T: StaticTiler] =
-        Swizzled::plain(expect(flat_product(&plain(&L::LAYOUT, "flat_product"), &T::TILER)));
-    /// [`blocked_product`]: blocks of `L`, arranged by `T`.
-    BlockedProduct[L, T][L, T][L: StaticLayout, T: StaticLayout] = Swizzled::plain(expect(
-        blocked_product(&plain(&L::LAYOUT, "blocked_product"), &plain(&T::LAYOUT, "blocked_product"))
-    ));
-    /// [`raked_product`]: `L` interleaved with `T`.
-    RakedProduct[L, T][L, T][L: StaticLayout, T: StaticLayout] = Swizzled::plain(expect(
-        raked_product(&plain(&L::LAYOUT, "raked_product"), &plain(&T::LAYOUT, "raked_product"))
-    ));
-    /// [`upcast`](crate::upcast): in units of `N` elements, swizzle included.
-    Upcast[L, const N: i64][L][L: StaticLayout, const N: i64] = expect(upcast_swizzled(&L::LAYOUT, N));
-    /// [`downcast`](crate::downcast): in units of one `N`-th element, swizzle included.
-    Downcast[L, const N: i64][L][L: StaticLayout, const N: i64] = expect(downcast_swizzled(&L::LAYOUT, N));
-    /// [`recast`](crate::recast) from `OLD`-bit to `NEW`-bit elements, swizzle included.
+        expect(L::LAYOUT.flat_product(&T::TILER));
+    /// [`blocked_product`](crate::Layout::blocked_product): blocks of `L`, arranged by `T`.
+    BlockedProduct[L, T][L, T][L: StaticLayout, T: StaticLayout] =
+        expect(L::LAYOUT.blocked_product(&plain(&T::LAYOUT, "blocked_product")));
+    /// [`raked_product`](crate::Layout::raked_product): `L` interleaved with `T`.
+    RakedProduct[L, T][L, T][L: StaticLayout, T: StaticLayout] =
+        expect(L::LAYOUT.raked_product(&plain(&T::LAYOUT, "raked_product")));
+    /// [`upcast`](crate::Swizzled::upcast): in units of `N` elements, swizzle included.
+    Upcast[L, const N: i64][L][L: StaticLayout, const N: i64] = expect(L::LAYOUT.upcast(N));
+    /// [`downcast`](crate::Swizzled::downcast): in units of one `N`-th element, swizzle included.
+    Downcast[L, const N: i64][L][L: StaticLayout, const N: i64] = expect(L::LAYOUT.downcast(N));
+    /// [`recast`](crate::Swizzled::recast) from `OLD`-bit to `NEW`-bit elements, swizzle included.
     Recast[L, const OLD: i64, const NEW: i64][L][L: StaticLayout, const OLD: i64, const NEW: i64] =
-        expect(recast_swizzled(&L::LAYOUT, OLD, NEW));
-    /// [`slice_swizzled`]: some coordinates fixed, exact under a swizzle.
+        expect(L::LAYOUT.recast(OLD, NEW));
+    /// [`slice`](crate::Swizzled::slice): some coordinates fixed, exact under a swizzle.
     Slice[L, S][L, S][L: StaticLayout, S: StaticSlicer] =
-        expect(slice_swizzled(&Slicer::new(S::TUPLE, S::OPEN), &L::LAYOUT));
+        expect(L::LAYOUT.slice(&Slicer::new(S::TUPLE, S::OPEN)));
 }
 
 /// [`LogicalDivide`], the divide that the others rearrange.

@@ -242,7 +242,7 @@ fn general(text: &str) -> Result<Pattern, String> {
     })?;
     let layout = Swizzled::parse(layout)
         .map_err(|error| format!("in the layout after `@`, {}", error.message()))?;
-    Pattern::from_swizzled(access, &layout).map_err(|error| error.to_string())
+    Pattern::new(access, &layout).map_err(|error| error.to_string())
 }
 
 /// An access by name: `_` for `.`, laid over the tile in the usual way.

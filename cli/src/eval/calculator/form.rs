@@ -1,4 +1,7 @@
-//! Integers that are not known yet: `2*ld + 1`.
+//! Integers that are not known yet, `2*ld + 1`, and basis strides, `1@0 + 2@1`.
+//!
+//! Both are sums of integer multiples of symbols. A symbol is a name, or an axis: `@` with its path from the inside out,
+//! `@0@1` for element 0 of element 1.
 
 use std::fmt;
 
@@ -26,6 +29,16 @@ impl Form {
             constant: 0,
             terms: vec![(name.to_owned(), 1)],
         }
+    }
+
+    /// The basis vector of an axis, whose path is given from the inside out.
+    pub(crate) fn axis(path: &[i64]) -> Self {
+        Self::name(&path.iter().map(|i| format!("@{i}")).collect::<String>())
+    }
+
+    /// Whether an axis is among the symbols.
+    pub(crate) fn has_axes(&self) -> bool {
+        self.terms.iter().any(|(name, _)| name.starts_with('@'))
     }
 
     /// The sum with `factor` times another form, if it fits.
@@ -56,6 +69,7 @@ impl fmt::Display for Form {
         for (i, (name, factor)) in self.terms.iter().enumerate() {
             let plus = if i > 0 && *factor > 0 { "+" } else { "" };
             match factor {
+                _ if name.starts_with('@') => write!(f, "{plus}{factor}{name}")?,
                 1 => write!(f, "{plus}{name}")?,
                 -1 => write!(f, "-{name}")?,
                 _ => write!(f, "{plus}{factor}*{name}")?,

@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Named strides are strings (`"2*ld"`) and leave `cosize` null. The rarer kinds are `expr`, `swizzle`, `coord_layout`,
-//! `inverse`, `matrix` and `list`.
+//! `composed`, `inverse`, `matrix` and `list`.
 
 use serde_json::{Value as Json, json};
-use tilewright::{Affine, CoordLayout, IntTuple, Slicer, Swizzle, Swizzled};
+use tilewright::{Chain, IntTuple, MovedCoords, Slicer, Step, Swizzle, Swizzled, SwizzledAffine};
 
 use super::value::Value;
 
@@ -26,13 +26,7 @@ pub(crate) fn to_json(value: &Value) -> Json {
         Value::Swizzle(swizzle) => json!({
             "kind": "swizzle", "text": swizzle.to_string(), "value": swizzle_json(*swizzle),
         }),
-        Value::Inverse(inverse) => json!({
-            "kind": "inverse",
-            "text": inverse.to_string(),
-            "layout": to_json(&Value::layout(inverse.layout())),
-            "offset": inverse.offset(),
-            "swizzle": swizzle_json(inverse.swizzle()),
-        }),
+        Value::Chain(chain) => chain_json(chain),
         Value::Matrix(matrix) => json!({"kind": "matrix", "value": matrix.columns()}),
         Value::List(items) => json!({
             "kind": "list", "value": items.iter().map(to_json).collect::<Vec<_>>(),
@@ -53,26 +47,70 @@ fn layout_json(layout: &Swizzled) -> Json {
     })
 }
 
-fn affine_json(layout: &Affine) -> Json {
+fn affine_json(layout: &SwizzledAffine) -> Json {
+    let offset = layout.offset_form();
     json!({
         "kind": "layout",
         "text": layout.to_string(),
         "shape": nested(&layout.shape()),
-        "stride": stride_texts(&layout.shape(), &layout.to_string()),
-        "swizzle": null,
-        "offset": 0,
+        "stride": stride_texts(&layout.shape(), &layout.layout().to_string()),
+        "swizzle": swizzle_json(layout.swizzle()),
+        "offset": offset.as_int().map_or_else(|| json!(offset.to_string()), |n| json!(n)),
         "size": layout.size(),
         "cosize": null,
     })
 }
 
-fn coords_json(layout: &CoordLayout) -> Json {
+fn coords_json(layout: &MovedCoords) -> Json {
     json!({
         "kind": "coord_layout",
         "text": layout.to_string(),
         "shape": nested(&layout.shape()),
-        "stride": stride_texts(&layout.shape(), &layout.to_string()),
+        "stride": stride_texts(&layout.shape(), &layout.layout().to_string()),
+        "offset": nested(&layout.offset_coord()),
         "size": layout.size(),
+    })
+}
+
+/// The inverse of a swizzled layout has its parts by name; other compositions list their steps, the last one first.
+fn chain_json(chain: &Chain) -> Json {
+    if chain.inner().is_none()
+        && let Some((Step::Layout(layout), rest)) = chain.steps().split_first()
+    {
+        let (mut offset, mut swizzle) = (0, Json::Null);
+        for step in rest {
+            match step {
+                Step::Offset(n) => offset = *n,
+                Step::Swizzle(s) | Step::InverseSwizzle(s) => swizzle = swizzle_json(*s),
+                _ => {}
+            }
+        }
+        return json!({
+            "kind": "inverse",
+            "text": chain.to_string(),
+            "layout": to_json(&Value::layout(*layout)),
+            "offset": offset,
+            "swizzle": swizzle,
+        });
+    }
+    let inner = chain.inner();
+    let mut steps: Vec<String> = chain.steps().iter().map(Step::to_string).collect();
+    if let Some(inner) = &inner {
+        if !inner.swizzle().is_identity() {
+            steps.push(inner.swizzle().to_string());
+        }
+        if inner.offset() != 0 {
+            steps.push(inner.offset().to_string());
+        }
+        steps.push(inner.layout().to_string());
+    }
+    json!({
+        "kind": "composed",
+        "text": chain.to_string(),
+        "shape": inner.map(|inner| nested(&inner.shape())),
+        "steps": steps,
+        "size": inner.map(|inner| inner.size()),
+        "cosize": chain.offset_range().ok().map(|(min, max)| max - min.min(0) + 1),
     })
 }
 

@@ -20,8 +20,9 @@ pub(crate) enum Token<'a> {
 }
 
 /// Two-byte symbols before the one-byte symbols that they start with.
-const SYMBOLS: [&str; 18] = [
+const SYMBOLS: [&str; 22] = [
     "==", "!=", "<=", ">=", "(", ")", ",", ":", ";", "=", "<", ">", "+", "-", "*", "/", "%", "∘",
+    "@", "^", "[", "]",
 ];
 
 /// All tokens of a text; the last is [`Token::End`].

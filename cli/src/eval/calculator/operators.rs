@@ -1,9 +1,7 @@
-//! What the operators do: composition, application, arithmetic, comparison.
+//! What the operators do: composition, application, arithmetic, comparison. Composition and application are the library's.
 
-use tilewright::f2::LinearMap;
 use tilewright::{
-    Affine, Layout, LayoutError, SEARCH_LIMIT, Slicer, Swizzled, composition, composition_swizzled,
-    equal_as_functions_swizzled, slice, slice_swizzled,
+    Function, IntTuple, LayoutError, LinearForm, MovedCoords, Slicer, SwizzledAffine,
 };
 
 use super::error::{EvalError, Span};
@@ -12,69 +10,71 @@ use super::functions::{OwnedTiler, tiler};
 use super::parser::Spanned;
 use super::value::Value;
 
-/// `left o right`.
+/// `left o right`. An integer or a tuple on the right is a tiler.
 pub(crate) fn compose(left: &Spanned, right: &Spanned) -> Result<Spanned, EvalError> {
     let span = (left.1.0, right.1.1);
     let refuse = |error| EvalError::layout(error, span);
+    let is_tiler = matches!(right.0, Value::Int(_) | Value::Tuple(_) | Value::List(_));
     let value = match (&left.0, &right.0) {
-        (Value::Swizzle(swizzle), Value::Layout(inner)) if inner.swizzle().is_identity() => {
-            Value::swizzled(
-                Swizzled::new(*swizzle, inner.offset(), inner.layout()).map_err(refuse)?,
-            )
+        (Value::Tuple(by), Value::Coords(layout)) if by.is_closed() => {
+            Value::coords(layout.moved_to(&by.tuple()).map_err(refuse)?)
         }
-        (Value::Swizzle(_), Value::Layout(_)) => {
-            return Err(not_composable(
-                "two swizzles do not make one; keep them apart",
-                span,
-            ));
+        (Value::Form(form), Value::Layout(_) | Value::Affine(_)) if !form.has_axes() => {
+            named_offset(form, &right.0, span)?
         }
-        (Value::Int(offset), Value::Layout(inner)) if inner.swizzle().is_identity() => {
-            let Some(sum) = offset.checked_add(inner.offset()) else {
-                return Err(refuse(LayoutError::Overflow {
-                    operation: "an offset",
-                }));
+        (left_value, _)
+            if is_tiler
+                && !matches!(
+                    left_value,
+                    Value::Int(_) | Value::Swizzle(_) | Value::Matrix(_)
+                ) =>
+        {
+            let outer = match left_value.as_any() {
+                Some(Ok(outer)) => outer,
+                Some(Err(error)) => return Err(EvalError::layout(error, left.1)),
+                None => return Err(kinds(left, right, span)),
             };
-            Value::swizzled(Swizzled::new(inner.swizzle(), sum, inner.layout()).map_err(refuse)?)
-        }
-        (Value::Int(_), Value::Layout(_)) => {
-            let message = "an offset belongs inside the swizzle: Sw<..> o offset o layout";
-            return Err(not_composable(message, span));
-        }
-        (Value::Layout(outer), Value::Layout(inner)) => {
-            Value::swizzled(compose_layouts(outer, inner, span)?)
-        }
-        (Value::Affine(outer), inner) => {
-            let inner = plain(inner, right.1)?;
-            Value::affine(outer.composition(&inner).map_err(refuse)?)
-        }
-        (Value::Coords(outer), inner) => {
-            let inner = plain(inner, right.1)?;
-            Value::Coords(Box::new(outer.composition(&inner).map_err(refuse)?))
-        }
-        (left_value, Value::Int(_) | Value::Tuple(_) | Value::List(_)) => {
-            let Some(outer) = left_value
-                .as_layout()
-                .filter(|_| !matches!(left_value, Value::Int(_)))
-            else {
-                return Err(kinds(left, right, span));
-            };
-            let outer = outer.map_err(|error| EvalError::layout(error, left.1))?;
             by_mode(&outer, &tiler(&right.0, right.1)?, span)?
         }
-        (Value::Tuple(_) | Value::List(_), Value::Layout(inner)) => {
-            let Some(outer) = left.0.as_layout() else {
-                return Err(kinds(left, right, span));
-            };
-            let outer = outer.map_err(|error| EvalError::layout(error, left.1))?;
-            Value::swizzled(compose_layouts(&outer, inner, span)?)
+        _ => {
+            let outer = operand(left, || kinds(left, right, span))?;
+            let inner = operand(right, || kinds(left, right, span))?;
+            Value::function(outer.compose(&inner).map_err(refuse)?)
         }
-        _ => return Err(kinds(left, right, span)),
     };
     Ok((value, span))
 }
 
-fn not_composable(message: &'static str, span: Span) -> EvalError {
-    EvalError::new("not_composable", message, span)
+fn operand(value: &Spanned, none: impl FnOnce() -> EvalError) -> Result<Function, EvalError> {
+    match value.0.as_function() {
+        Some(Ok(function)) => Ok(function),
+        Some(Err(error)) => Err(EvalError::layout(error, value.1)),
+        None => Err(none()),
+    }
+}
+
+/// `3*ld o layout`: an offset with names in it.
+fn named_offset(form: &Form, layout: &Value, span: Span) -> Result<Value, EvalError> {
+    let layout = match layout {
+        Value::Affine(layout) => **layout,
+        Value::Layout(layout) => (**layout).into(),
+        other => {
+            let message = format!("an offset is added to a layout, not to {}", other.kind());
+            return Err(EvalError::kind(message, span));
+        }
+    };
+    let refuse = |error| EvalError::layout(error, span);
+    if !layout.swizzle().is_identity() {
+        return Err(refuse(LayoutError::NamedStrides {
+            operation: "an offset after a swizzle",
+        }));
+    }
+    // The library's sum: the offset at coordinate 1 of a layout with that stride.
+    let by = tilewright::Affine::parse(&format!("2:{form}"))
+        .map_err(|error| EvalError::notation(&error, span))?
+        .checked_index(1)
+        .map_err(refuse)?;
+    layout.moved_by(&by).map(Value::affine).map_err(refuse)
 }
 
 fn kinds(left: &Spanned, right: &Spanned, span: Span) -> EvalError {
@@ -82,74 +82,33 @@ fn kinds(left: &Spanned, right: &Spanned, span: Span) -> EvalError {
     EvalError::kind(message, span)
 }
 
-/// The layout without swizzle and offset that a value stands for.
-fn plain(value: &Value, span: Span) -> Result<Layout, EvalError> {
-    match value.as_layout() {
-        Some(Ok(layout)) => layout.as_plain().ok_or_else(|| {
-            EvalError::kind("a layout without swizzle and offset is needed here", span)
-        }),
-        Some(Err(error)) => Err(EvalError::layout(error, span)),
-        None => {
-            let message = format!("a layout is needed here, not {}", value.kind());
-            Err(EvalError::kind(message, span))
+/// Does the same to a layout of any kind: `$body` is a `Result` of the same kind.
+macro_rules! on_any {
+    ($value:expr, $layout:ident => $body:expr) => {
+        match $value {
+            Value::Layout($layout) => $body.map(Value::swizzled),
+            Value::Affine($layout) => $body.map(Value::affine),
+            Value::Coords($layout) => $body.map(Value::coords),
+            Value::Chain(chain) => match chain.inner() {
+                Some(inner) => {
+                    let $layout = &inner;
+                    $body.map(|inner| Value::Chain(Box::new(chain.with_inner(inner))))
+                }
+                None => Err(tilewright::LayoutError::NoShape {
+                    operation: "rearranging coordinates",
+                }),
+            },
+            _ => Err(tilewright::LayoutError::EmptyTuple),
         }
-    }
+    };
 }
+pub(super) use on_any;
 
-/// `outer ∘ tiler`, mode by mode.
-pub(crate) fn by_mode(
-    outer: &Swizzled,
-    tiler: &OwnedTiler,
-    span: Span,
-) -> Result<Value, EvalError> {
+/// `outer ∘ tiler`, mode by mode; `outer` is a layout of any kind.
+pub(crate) fn by_mode(outer: &Value, tiler: &OwnedTiler, span: Span) -> Result<Value, EvalError> {
     tiler
-        .with(|tiler| tilewright::composition_by_mode_swizzled(outer, tiler))
-        .map(Value::swizzled)
+        .with(|tiler| on_any!(outer, layout => layout.compose_by_mode(tiler)))
         .map_err(|error| EvalError::layout(error, span))
-}
-
-/// `outer ∘ inner`, where `inner` may be composed too.
-pub(crate) fn compose_layouts(
-    outer: &Swizzled,
-    inner: &Swizzled,
-    span: Span,
-) -> Result<Swizzled, EvalError> {
-    let refuse = |error| EvalError::layout(error, span);
-    if let Some(plain) = inner.as_plain() {
-        return composition_swizzled(outer, &plain).map_err(refuse);
-    }
-    if inner.swizzle().is_identity() {
-        // L(offset + B(c)) = L(offset) + L(B(c)) if they do not carry: then B and a mode 2:offset compose together.
-        let offset = Layout::mode(2, inner.offset()).map_err(refuse)?;
-        let both = Layout::tuple(&[inner.layout(), offset]).map_err(refuse)?;
-        let both = composition(&outer.layout(), &both).map_err(refuse)?;
-        let (rest, start) = (both.get(0).map_err(refuse)?, both.at(&[0, 1]));
-        let Some(offset) = outer.offset().checked_add(start) else {
-            return Err(refuse(LayoutError::Overflow {
-                operation: "an offset",
-            }));
-        };
-        return Swizzled::new(outer.swizzle(), offset, rest).map_err(refuse);
-    }
-    through_bits(outer, inner).ok_or_else(|| {
-        let message = "no layout is this layout after a swizzle; put the swizzle leftmost";
-        not_composable(message, span)
-    })
-}
-
-/// The composition as a product of bit matrices, where there are such and the product is a layout again. Checked element
-/// by element.
-fn through_bits(outer: &Swizzled, inner: &Swizzled) -> Option<Swizzled> {
-    if inner.size() > SEARCH_LIMIT {
-        return None;
-    }
-    let a = LinearMap::from_swizzled(outer).ok()?;
-    let b = LinearMap::from_swizzled(inner).ok()?;
-    let flat = a.product(&b).ok()?.to_swizzled().ok()?;
-    let nested = tilewright::Layout::compact(inner.shape()).ok()?;
-    let result = composition_swizzled(&flat, &nested).ok()?;
-    let law = (0..inner.size()).all(|i| result.index(i) == outer.index(inner.index(i)));
-    law.then_some(result)
 }
 
 /// `callee(args)`.
@@ -163,41 +122,66 @@ pub(crate) fn apply(callee: &Spanned, args: &[Spanned], span: Span) -> Result<Va
     };
     let argument_span = (first.1.0, last.1.1);
     let refuse = |error| EvalError::layout(error, argument_span);
-    if let (Value::Swizzle(swizzle), [(x, _)]) = (&callee.0, args)
-        && let Some(x) = x.as_int()
-    {
-        return Ok(Value::Int(swizzle.apply(x)));
-    }
     let slicer = coordinate(args, argument_span)?;
+    let tuple = slicer.tuple();
     match &callee.0 {
-        Value::Layout(layout) => apply_layout(layout, &slicer).map_err(refuse),
-        Value::Affine(layout) => apply_affine(layout, &slicer, argument_span),
-        Value::Coords(layout) if slicer.is_closed() => layout
-            .at_coord(&slicer.tuple())
-            .map(Value::tuple)
-            .map_err(refuse),
-        Value::Inverse(inverse) if slicer.is_closed() && slicer.tuple().is_int() => inverse
-            .checked_index(slicer.tuple().leaf(0))
-            .map(Value::Int)
-            .map_err(refuse),
-        Value::Matrix(matrix) if slicer.is_closed() && slicer.tuple().is_int() => {
-            let x = slicer.tuple().leaf(0);
-            match u64::try_from(x) {
-                Ok(index) if matrix.in_bits() >= 64 || index >> matrix.in_bits() == 0 => {
-                    Ok(Value::Int(matrix.apply(index) as i64))
-                }
-                _ => Err(refuse(LayoutError::CoordinateOutOfRange {
-                    mode: 0,
-                    coordinate: x,
-                    extent: 1i64.checked_shl(matrix.in_bits()).unwrap_or(i64::MAX),
-                })),
-            }
+        Value::Layout(_) | Value::Affine(_) | Value::Coords(_) if !slicer.is_closed() => {
+            on_any!(&callee.0, layout => layout.slice(&slicer)).map_err(refuse)
+        }
+        Value::Chain(chain) if !slicer.is_closed() && chain.inner().is_some() => {
+            on_any!(&callee.0, layout => layout.slice(&slicer)).map_err(refuse)
+        }
+        Value::Layout(layout) => layout.at_coord(&tuple).map(Value::Int).map_err(refuse),
+        Value::Affine(layout) => affine_at(layout, &tuple).map_err(refuse).and_then(|sum| {
+            sum.ok_or_else(|| {
+                let message =
+                    "the layout is swizzled and its strides have names; bind them with let ld = …;";
+                EvalError::new("named_strides", message, argument_span)
+            })
+        }),
+        Value::Coords(layout) => coords_at(layout, &tuple).map_err(refuse),
+        Value::Chain(chain) if slicer.is_closed() => {
+            chain.at_coord(&tuple).map(Value::Int).map_err(refuse)
+        }
+        Value::Swizzle(_) | Value::Matrix(_) if slicer.is_closed() && tuple.is_int() => {
+            let function = operand(callee, || kinds(callee, callee, span))?;
+            function
+                .index(tuple.leaf(0))
+                .map(Value::Int)
+                .map_err(refuse)
         }
         other => {
             let message = format!("{} cannot be applied to this", other.kind());
             Err(EvalError::kind(message, span))
         }
     }
+}
+
+/// The offset of a layout with named strides; none if a swizzle comes after it.
+fn affine_at(layout: &SwizzledAffine, at: &IntTuple) -> Result<Option<Value>, LayoutError> {
+    if !layout.swizzle().is_identity() {
+        return Ok(None);
+    }
+    let mut sum = form(&layout.offset_form(), layout);
+    let inner = form(&layout.layout().at_coord(at)?, layout);
+    sum = sum.add(1, &inner).ok_or(LayoutError::Overflow {
+        operation: "an offset",
+    })?;
+    Ok(Some(Value::form(sum)))
+}
+
+/// The library's sum as the calculator's.
+fn form(value: &LinearForm, layout: &SwizzledAffine) -> Form {
+    let names = (0..layout.layout().parameters()).filter_map(|p| layout.layout().parameter(p).ok());
+    let terms = names.map(|name| (name.as_str().to_owned(), value.factor(&name)));
+    Form {
+        constant: value.constant_term(),
+        terms: terms.filter(|term| term.1 != 0).collect(),
+    }
+}
+
+fn coords_at(layout: &MovedCoords, at: &IntTuple) -> Result<Value, LayoutError> {
+    layout.coord_at(at).map(Value::tuple)
 }
 
 /// One argument is the coordinate itself, several are its elements.
@@ -227,65 +211,6 @@ fn coordinate(args: &[Spanned], span: Span) -> Result<Slicer, EvalError> {
         .fold(0, |mask, (i, open)| mask | u32::from(open) << i);
     Ok(Slicer::new(tuple, open))
 }
-
-fn apply_layout(layout: &Swizzled, slicer: &Slicer) -> Result<Value, LayoutError> {
-    if slicer.is_closed() {
-        layout.at_coord(&slicer.tuple()).map(Value::Int)
-    } else {
-        slice_swizzled(slicer, layout).map(Value::swizzled)
-    }
-}
-
-fn apply_affine(layout: &Affine, slicer: &Slicer, span: Span) -> Result<Value, EvalError> {
-    let refuse = |error| EvalError::layout(error, span);
-    let constant = layout.constant_term().map_err(refuse)?;
-    let mut kept = constant;
-    let mut offset = Form::constant(0);
-    let overflow = || {
-        refuse(LayoutError::Overflow {
-            operation: "an offset",
-        })
-    };
-    for p in 0..=layout.parameters() {
-        let (term, unit) = if p == 0 {
-            (constant, Form::constant(1))
-        } else {
-            let name = layout.parameter(p - 1).map_err(refuse)?;
-            (
-                layout.named_term(p - 1).map_err(refuse)?,
-                Form::name(name.as_str()),
-            )
-        };
-        let at = if slicer.is_closed() {
-            term.at_coord(&slicer.tuple()).map_err(refuse)?
-        } else {
-            let (part, at) = slice(slicer, &term).map_err(refuse)?;
-            if p == 0 {
-                kept = part;
-            }
-            at
-        };
-        offset = offset.add(at, &unit).ok_or_else(overflow)?;
-    }
-    if slicer.is_closed() {
-        return Ok(Value::form(offset));
-    }
-    if offset != Form::constant(0) {
-        let message = format!(
-            "the slice starts at {offset}, and a layout with named strides has no offset; fix coordinates at 0"
-        );
-        return Err(EvalError::new("not_supported", message, span));
-    }
-    // The modes that are left, taken by composition: that keeps the named strides.
-    let domain = Layout::compact(layout.shape()).map_err(refuse)?;
-    let (modes, _) = slice(slicer, &domain).map_err(refuse)?;
-    debug_assert_eq!(modes.shape(), kept.shape());
-    layout
-        .composition(&modes)
-        .map(Value::affine)
-        .map_err(refuse)
-}
-
 /// `+ - * / %` on integers; `+ - *` also with names. Division rounds down, as coordinates do.
 pub(crate) fn arithmetic(
     operator: &str,
@@ -352,20 +277,61 @@ pub(crate) fn compare(operator: &str, left: &Spanned, right: &Spanned) -> Result
     })
 }
 
+/// Element by element, where both have a shape.
+fn equal_values(chain: &tilewright::Chain, other: &Value, span: Span) -> Result<bool, EvalError> {
+    let refuse = |error| EvalError::layout(error, span);
+    let Some(Ok(other)) = other.as_function() else {
+        return Ok(false);
+    };
+    let size = chain.size().map_err(refuse)?;
+    let other_size = match &other {
+        Function::Layout(layout) => layout.size(),
+        Function::Chain(chain) => chain.size().map_err(refuse)?,
+        _ => return Ok(false),
+    };
+    if size > tilewright::SEARCH_LIMIT {
+        return Err(refuse(LayoutError::TooLarge {
+            operation: "equal",
+            size,
+            limit: tilewright::SEARCH_LIMIT,
+        }));
+    }
+    Ok(size == other_size && (0..size).all(|i| other.index(i) == chain.checked_index(i)))
+}
+
 /// Layouts are equal as functions of the linear coordinate; everything else as it is written.
 pub(crate) fn equal(left: &Value, right: &Value, span: Span) -> Result<bool, EvalError> {
     match (left, right) {
-        (Value::Layout(a), Value::Layout(b)) => {
-            equal_as_functions_swizzled(a, b).map_err(|error| EvalError::layout(error, span))
-        }
-        (Value::Affine(a), Value::Affine(b)) => {
-            Ok(a.size() == b.size() && a.coalesce() == b.coalesce())
-        }
-        (Value::Affine(a), Value::Layout(b)) | (Value::Layout(b), Value::Affine(a)) => {
-            match (a.coalesce().as_static(), b.as_plain()) {
-                (Some(a), Some(b)) => Ok(tilewright::equal_as_functions(&a, &b)),
-                _ => Ok(false),
+        (Value::Layout(a), Value::Layout(b)) => a
+            .equal_as_functions(b)
+            .map_err(|error| EvalError::layout(error, span)),
+        (Value::Affine(a), Value::Affine(b)) => Ok(a.size() == b.size()
+            && a.swizzle() == b.swizzle()
+            && a.offset_form() == b.offset_form()
+            && a.layout().equal_as_functions(&b.layout())),
+        (Value::Affine(a), Value::Layout(_)) | (Value::Layout(_), Value::Affine(a)) => {
+            match a.coalesce().as_static() {
+                Some(a) if matches!(left, Value::Affine(_)) => {
+                    equal(&Value::swizzled(a), right, span)
+                }
+                Some(a) => equal(left, &Value::swizzled(a), span),
+                None => Ok(false),
             }
+        }
+        (Value::Coords(a), Value::Coords(b)) => {
+            Ok(a.offset_coord() == b.offset_coord() && a.layout().equal_as_functions(&b.layout()))
+        }
+        (Value::Chain(a), Value::Layout(_) | Value::Chain(_))
+        | (Value::Layout(_), Value::Chain(a)) => {
+            if left == right {
+                return Ok(true);
+            }
+            let other = if matches!(left, Value::Chain(_)) {
+                right
+            } else {
+                left
+            };
+            equal_values(a, other, span)
         }
         (Value::Layout(a), Value::List(_)) => match right.as_layout() {
             Some(Ok(b)) => equal(&Value::Layout(a.clone()), &Value::swizzled(b), span),

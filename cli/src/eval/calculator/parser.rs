@@ -9,7 +9,8 @@
 //! product  = sign { ("*" | "/" | "%") sign }
 //! sign     = { "+" | "-" } postfix
 //! postfix  = primary { "(" args ")" }
-//! primary  = INT | "_" | NAME | NAME "(" args ")" | "Sw" "<" INT "," INT "," INT ">"
+//! primary  = INT { "@" INT } | "E" "<" INT { "," INT } ">" | "_" | NAME | NAME "(" args ")"
+//!          | "Sw" "<" INT "," INT "," INT ">" [ "^" "-1" ] | "[" [ INT { "," INT } ] "]"
 //!          | "(" expr { "," expr } [ "," ] ")" | "<" chain { "," chain } ">"
 //! ```
 //!
@@ -17,7 +18,8 @@
 
 use std::collections::HashMap;
 
-use tilewright::{Affine, IntTuple, Layout, MAX_DEPTH, Swizzle};
+use tilewright::f2::LinearMap;
+use tilewright::{Affine, CoordLayout, Function, IntTuple, Layout, MAX_AXES, MAX_DEPTH, Swizzle};
 
 use super::error::{EvalError, Span};
 use super::form::Form;
@@ -66,7 +68,7 @@ impl<'a> Parser<'a> {
         }
         match (&value, self.tokens[first].0) {
             // A name alone is a mistake, not an unknown stride.
-            (Value::Form(_), Token::Name(name)) if self.at == first + 1 => {
+            (Value::Form(form), Token::Name(name)) if self.at == first + 1 && !form.has_axes() => {
                 Err(functions::unknown(name, span))
             }
             _ => Ok(value),
@@ -212,8 +214,12 @@ impl<'a> Parser<'a> {
         match token {
             Token::Int(value) => {
                 self.at += 1;
+                if self.peek() == Token::Symbol("@") {
+                    return self.axis(value, span.0);
+                }
                 Ok((Value::Int(value), span))
             }
+            Token::Symbol("[") => self.matrix(span.0),
             Token::Hole => {
                 self.at += 1;
                 Ok((Value::hole(), span))
@@ -253,6 +259,7 @@ impl<'a> Parser<'a> {
                 span,
             )),
             ("Sw" | "S" | "Swizzle", Token::Symbol("<")) => self.swizzle(span.0),
+            ("E", Token::Symbol("<")) => self.basis(span.0),
             (_, Token::Symbol("(")) => {
                 self.at += 1;
                 if !functions::exists(name) {
@@ -291,7 +298,83 @@ impl<'a> Parser<'a> {
         }
         self.require(">")?;
         let span = (start, self.tokens[self.at - 1].1.1);
-        Ok((make_swizzle(numbers, span)?, span))
+        let swizzle = make_swizzle(numbers, span)?;
+        if !self.take("^") {
+            return Ok((swizzle, span));
+        }
+        // Printed for the swizzles that are not their own inverses.
+        self.require("-")?;
+        let Token::Int(1) = self.peek() else {
+            return Err(self.unexpected("1: only the inverse of a swizzle is a power of it"));
+        };
+        self.at += 1;
+        let span = (start, self.tokens[self.at - 1].1.1);
+        let inverse = Function::parse(&format!("{swizzle}^-1"))
+            .map_err(|error| EvalError::notation(&error, span))?;
+        Ok((Value::function(inverse), span))
+    }
+
+    /// `1@0@1` after its integer: the path of an axis, from the inside out.
+    fn axis(&mut self, factor: i64, start: usize) -> Result<Spanned, EvalError> {
+        let mut path = Vec::new();
+        while self.take("@") {
+            path.push(self.axis_index()?);
+        }
+        let span = (start, self.tokens[self.at - 1].1.1);
+        let form = Form::constant(0).add(factor, &Form::axis(&path));
+        let form = form.unwrap_or_else(|| Form::constant(0));
+        Ok((Value::form(form), span))
+    }
+
+    /// `E<1,0>`: the path of an axis, from the outside in.
+    fn basis(&mut self, start: usize) -> Result<Spanned, EvalError> {
+        self.at += 1;
+        let mut path = Vec::new();
+        self.require("<")?;
+        loop {
+            path.push(self.axis_index()?);
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.require(">")?;
+        path.reverse();
+        let span = (start, self.tokens[self.at - 1].1.1);
+        Ok((Value::form(Form::axis(&path)), span))
+    }
+
+    fn axis_index(&mut self) -> Result<i64, EvalError> {
+        let Token::Int(index) = self.peek() else {
+            return Err(self.unexpected("the number of an axis"));
+        };
+        if index >= MAX_AXES as i64 {
+            let message = format!("axis {index}: coordinates have at most {MAX_AXES} axes");
+            return Err(EvalError::new("too_many_axes", message, self.span()));
+        }
+        self.at += 1;
+        Ok(index)
+    }
+
+    /// `[1,3,4]`: a matrix over F2, the images of the index bits.
+    fn matrix(&mut self, start: usize) -> Result<Spanned, EvalError> {
+        self.at += 1;
+        let mut columns = Vec::new();
+        while self.peek() != Token::Symbol("]") {
+            let Token::Int(column) = self.peek() else {
+                return Err(self.unexpected("the image of an index bit"));
+            };
+            columns.push(column.cast_unsigned());
+            self.at += 1;
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.require("]")?;
+        let span = (start, self.tokens[self.at - 1].1.1);
+        let rows = columns.iter().fold(0, |all, column| all | column);
+        LinearMap::from_columns(&columns, 64 - rows.leading_zeros())
+            .map(|matrix| (Value::Matrix(Box::new(matrix)), span))
+            .map_err(|error| EvalError::new(error.code(), error.to_string(), span))
     }
 
     /// The arguments of a call, and where it ends.
@@ -427,10 +510,12 @@ pub(crate) fn make_layout(shape: &Spanned, stride: &Spanned) -> Result<Value, Ev
     };
     if stride.0.has_names() && stride.0.is_integral() {
         let text = format!("{extents}:{}", stride.0);
-        return match Affine::parse(&text) {
-            Ok(layout) => Ok(Value::affine(layout)),
-            Err(error) => Err(EvalError::notation(&error, span)),
+        let layout = if stride.0.has_axes() {
+            CoordLayout::parse(&text).map(Value::coords)
+        } else {
+            Affine::parse(&text).map(|layout| Value::affine(tilewright::Swizzled::plain(layout)))
         };
+        return layout.map_err(|error| EvalError::notation(&error, span));
     }
     let Some(strides) = stride.0.as_tuple() else {
         let message = format!(

@@ -4,7 +4,8 @@ use std::fmt;
 
 use tilewright::f2::LinearMap;
 use tilewright::{
-    Affine, CoordLayout, IntTuple, Layout, LayoutError, Slicer, Swizzle, Swizzled, SwizzledInverse,
+    Affine, Chain, CoordLayout, Function, IntTuple, Layout, LayoutError, MovedCoords, Slicer,
+    Swizzle, Swizzled, SwizzledAffine,
 };
 
 use super::form::Form;
@@ -20,16 +21,16 @@ pub(crate) enum Value {
     Form(Form),
     /// A tuple of integers, some of which may be open (`_`); `_` alone too.
     Tuple(Box<Slicer>),
-    /// A layout, plain or composed.
+    /// A layout, plain or swizzled.
     Layout(Box<Swizzled>),
-    /// A layout with named strides.
-    Affine(Box<Affine>),
+    /// A layout with named strides, plain or swizzled.
+    Affine(Box<SwizzledAffine>),
     /// A layout whose offsets are coordinates.
-    Coords(Box<CoordLayout>),
+    Coords(Box<MovedCoords>),
     /// A swizzle alone.
     Swizzle(Swizzle),
-    /// The inverse of a composed layout.
-    Inverse(Box<SwizzledInverse>),
+    /// A composition of several steps, such as the inverse of a swizzled layout.
+    Chain(Box<Chain>),
     /// A bit matrix over F2.
     Matrix(Box<LinearMap>),
     /// A tuple of anything else, such as a tiler `(4:1, _)`.
@@ -61,12 +62,52 @@ impl Value {
         Self::Layout(Box::new(layout))
     }
 
-    /// A layout with named strides, or a plain one if no name is left.
-    pub(crate) fn affine(layout: Affine) -> Self {
+    /// A layout with named strides, or a static one if no name is left.
+    pub(crate) fn affine(layout: impl Into<SwizzledAffine>) -> Self {
+        let layout = layout.into();
         match layout.as_static() {
-            Some(layout) => Self::layout(layout),
+            Some(layout) => Self::swizzled(layout),
             None => Self::Affine(Box::new(layout)),
         }
+    }
+
+    /// A layout whose offsets are coordinates.
+    pub(crate) fn coords(layout: impl Into<MovedCoords>) -> Self {
+        Self::Coords(Box::new(layout.into()))
+    }
+
+    /// Whatever a composition is.
+    pub(crate) fn function(function: Function) -> Self {
+        if let Some(layout) = function.as_swizzled() {
+            return Self::swizzled(layout);
+        }
+        match function {
+            Function::Swizzle(swizzle) => Self::Swizzle(swizzle),
+            Function::Offset(offset) => Self::Int(offset),
+            Function::Layout(layout) => Self::swizzled(layout),
+            Function::Affine(layout) => Self::affine(layout),
+            Function::Coords(layout) => Self::coords(layout),
+            Function::Chain(chain) => Self::Chain(Box::new(chain)),
+            Function::Matrix(matrix) => Self::Matrix(Box::new(matrix)),
+            _ => Self::Bool(false),
+        }
+    }
+
+    /// The operand of a composition that this is; an integer is an offset, a tuple of layouts the layout with these modes.
+    pub(crate) fn as_function(&self) -> Option<Result<Function, LayoutError>> {
+        Some(Ok(match self {
+            Self::Int(offset) => Function::Offset(*offset),
+            Self::Swizzle(swizzle) => Function::Swizzle(*swizzle),
+            Self::Chain(chain) => Function::Chain(**chain),
+            Self::Matrix(matrix) => Function::Matrix(**matrix),
+            Self::Affine(layout) => Function::Affine(**layout),
+            Self::Coords(layout) => Function::Coords(**layout),
+            _ => match self.as_any()? {
+                Ok(Self::Layout(layout)) => Function::Layout(*layout),
+                Ok(other) => return other.as_function(),
+                Err(error) => return Some(Err(error)),
+            },
+        }))
     }
 
     /// An integer with names, or without.
@@ -82,15 +123,17 @@ impl Value {
         match self {
             Self::Int(_) => "an integer",
             Self::Bool(_) => "a truth value",
+            Self::Form(form) if form.has_axes() => "a basis stride",
             Self::Form(_) => "an integer with names",
             Self::Tuple(slicer) if slicer.is_closed() => "a tuple",
             Self::Tuple(_) => "a coordinate with holes",
             Self::Layout(layout) if layout.as_plain().is_some() => "a layout",
-            Self::Layout(_) => "a composed layout",
+            Self::Layout(_) => "a swizzled layout",
             Self::Affine(_) => "a layout with named strides",
             Self::Coords(_) => "a coordinate layout",
             Self::Swizzle(_) => "a swizzle",
-            Self::Inverse(_) => "the inverse of a composed layout",
+            Self::Chain(chain) if chain.inner().is_none() => "a function on integers",
+            Self::Chain(_) => "a composition of several steps",
             Self::Matrix(_) => "a bit matrix",
             Self::List(_) => "a tuple of layouts",
         }
@@ -134,26 +177,81 @@ impl Value {
         }
     }
 
-    /// The layout that this is or stands for: `8` for `8:1`, `(4,8)` for the compact one, a tuple of layouts for the one
-    /// with these modes. Nothing for other kinds.
+    /// The layout of integers that this is or stands for: `8` for `8:1`, `(4,8)` for the compact one, a tuple of layouts for
+    /// the one with these modes. Nothing for other kinds.
     pub(crate) fn as_layout(&self) -> Option<Result<Swizzled, LayoutError>> {
+        match self.as_any()? {
+            Ok(Self::Layout(layout)) => Some(Ok(*layout)),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The layout of any kind that this is or stands for.
+    pub(crate) fn as_any(&self) -> Option<Result<Self, LayoutError>> {
         match self {
-            Self::Layout(layout) => Some(Ok(**layout)),
-            Self::Int(n) => Some(Layout::mode(*n, 1).map(Swizzled::plain)),
+            Self::Layout(_) | Self::Affine(_) | Self::Coords(_) | Self::Chain(_) => {
+                Some(Ok(self.clone()))
+            }
+            Self::Int(n) => Some(Layout::mode(*n, 1).map(Self::layout)),
             Self::Tuple(slicer) if slicer.is_closed() => {
-                Some(Layout::compact(slicer.tuple()).map(Swizzled::plain))
+                Some(Layout::compact(slicer.tuple()).map(Self::layout))
             }
             Self::List(items) => {
                 let mut modes = Vec::with_capacity(items.len());
                 for item in items {
-                    match item.as_layout()? {
-                        Ok(mode) => modes.push(mode.as_plain()?),
+                    match item.as_any()? {
+                        Ok(mode) => modes.push(mode),
                         Err(error) => return Some(Err(error)),
                     }
                 }
-                Some(Layout::tuple(&modes).map(Swizzled::plain))
+                Self::tuple_of(&modes)
             }
             _ => None,
+        }
+    }
+
+    /// The layout whose modes are the given layouts, of the kind that holds them all.
+    fn tuple_of(modes: &[Self]) -> Option<Result<Self, LayoutError>> {
+        if modes.iter().any(|m| matches!(m, Self::Coords(_))) {
+            let modes: Option<Vec<CoordLayout>> = modes.iter().map(Self::plain_coords).collect();
+            return Some(CoordLayout::tuple(&modes?).map(Self::coords));
+        }
+        if modes.iter().any(|m| matches!(m, Self::Affine(_))) {
+            let modes: Option<Vec<Affine>> = modes.iter().map(Self::plain_affine).collect();
+            return Some(Affine::tuple(&modes?).map(|l| Self::affine(Swizzled::plain(l))));
+        }
+        let modes: Option<Vec<Layout>> = modes.iter().map(Self::plain).collect();
+        Some(Layout::tuple(&modes?).map(Self::layout))
+    }
+
+    /// The layout without swizzle and offset.
+    pub(crate) fn plain(&self) -> Option<Layout> {
+        match self {
+            Self::Layout(layout) => layout.as_plain(),
+            _ => None,
+        }
+    }
+
+    /// The layout as one with named strides.
+    pub(crate) fn plain_affine(&self) -> Option<Affine> {
+        match self {
+            Self::Affine(layout) => layout.as_plain(),
+            _ => self.plain().map(Affine::from),
+        }
+    }
+
+    /// The layout as one of coordinates; of integers only one that does not move.
+    pub(crate) fn plain_coords(&self) -> Option<CoordLayout> {
+        match self {
+            Self::Coords(layout) => layout.as_plain(),
+            _ => {
+                let layout = self.plain()?;
+                let text = layout.to_string();
+                (layout.cosize() == 1)
+                    .then(|| CoordLayout::parse(&text).ok())
+                    .flatten()
+            }
         }
     }
 
@@ -179,6 +277,15 @@ impl Value {
         }
     }
 
+    /// Whether there is a basis stride somewhere inside.
+    pub(crate) fn has_axes(&self) -> bool {
+        match self {
+            Self::Form(form) => form.has_axes(),
+            Self::List(items) => items.iter().any(Self::has_axes),
+            _ => false,
+        }
+    }
+
     /// Whether there is an unknown integer somewhere inside.
     pub(crate) fn has_names(&self) -> bool {
         match self {
@@ -200,7 +307,7 @@ impl fmt::Display for Value {
             Self::Affine(layout) => write!(f, "{layout}"),
             Self::Coords(layout) => write!(f, "{layout}"),
             Self::Swizzle(swizzle) => write!(f, "{swizzle}"),
-            Self::Inverse(inverse) => write!(f, "{inverse}"),
+            Self::Chain(chain) => write!(f, "{chain}"),
             Self::Matrix(matrix) => {
                 let columns: Vec<String> = matrix.columns().iter().map(u64::to_string).collect();
                 write!(f, "[{}]", columns.join(","))

@@ -3,7 +3,7 @@
 //! Rows of single bytes or halves are read in pieces by neighbouring lanes, put together to words, and stored as words: the loads of a
 //! part are in flight while a k step is multiplied, and land after it.
 
-use layout_core::{Layout, composition};
+use layout_core::Layout;
 
 use super::Gemm;
 use crate::index::layout::{combined_index, index, swizzled_index};
@@ -316,8 +316,8 @@ pub(super) fn copy_coordinates(
     thread: Expr,
     value: Expr,
 ) -> Result<(Expr, Expr), PlanError> {
-    let row = composition(&Layout::flat(&[o.cols, o.rows], &[0, 1])?, &o.copy)?;
-    let col = composition(&Layout::flat(&[o.cols, o.rows], &[1, 0])?, &o.copy)?;
+    let row = Layout::flat(&[o.cols, o.rows], &[0, 1])?.compose(&o.copy)?;
+    let col = Layout::flat(&[o.cols, o.rows], &[1, 0])?.compose(&o.copy)?;
     Ok((
         index(pool, &row, &[thread, value])?,
         index(pool, &col, &[thread, value])?,

@@ -1,7 +1,7 @@
 //! Shared memory to fragments, and their products.
 
+use layout_core::Layout;
 use layout_core::atoms::Scalar;
-use layout_core::{Layout, composition};
 
 use super::{Fragments, Gemm};
 use crate::index::layout::{index, swizzled_index};
@@ -211,7 +211,7 @@ fn coordinates(
     at: &[Expr],
 ) -> Result<(Expr, Expr), PlanError> {
     let most = map.cosize() / o.side + 1;
-    let side = composition(&Layout::flat(&[o.side, most], &[1, 0])?, map)?;
-    let k = composition(&Layout::flat(&[o.side, most], &[0, 1])?, map)?;
+    let side = Layout::flat(&[o.side, most], &[1, 0])?.compose(map)?;
+    let k = Layout::flat(&[o.side, most], &[0, 1])?.compose(map)?;
     Ok((index(pool, &side, at)?, index(pool, &k, at)?))
 }

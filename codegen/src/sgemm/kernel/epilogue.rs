@@ -2,7 +2,7 @@
 //!
 //! A warp reads back only what it wrote, so its lanes wait for each other and the block does not.
 
-use layout_core::{Layout, composition};
+use layout_core::Layout;
 
 use super::{Gemm, ZERO};
 use crate::index::Expr;
@@ -23,8 +23,8 @@ impl Gemm<'_> {
         let write_second = self.k.address(Space::Shared, second);
         let reads_c = self.k.compare_float("neu", self.beta, ZERO);
 
-        let x_of = composition(&Layout::flat(&[w, w], &[1, 0])?, &self.maps.c_out)?;
-        let y_of = composition(&Layout::flat(&[w, w], &[0, 1])?, &self.maps.c_out)?;
+        let x_of = Layout::flat(&[w, w], &[1, 0])?.compose(&self.maps.c_out)?;
+        let y_of = Layout::flat(&[w, w], &[0, 1])?.compose(&self.maps.c_out)?;
         let unit = |x: i64, y: i64| Layout::flat(&[1, 1], &[4 * x, 4 * y]);
         let terms = [(None, unit(1, 0)?), (Some(self.ldc), unit(0, 1)?)];
         let x = index(&mut self.k.pool, &x_of, &[self.tid, zero])?;

@@ -4,7 +4,7 @@
 //! its own predicate, and zeros outside. The two halves of the block load different operands with the same instructions; where the
 //! operands lie differently in memory, addresses are chosen by half.
 
-use layout_core::{Layout, composition};
+use layout_core::Layout;
 
 use super::{Gemm, K_STEP, Side, ZERO};
 use crate::index::Expr;
@@ -18,8 +18,8 @@ impl Gemm<'_> {
         let tv = self.maps.load(Side::X, along).tv;
         let w = self.maps.w;
         let v = self.k.pool.constant(v);
-        let side = composition(&Layout::flat(&[w, K_STEP], &[1, 0])?, &tv)?;
-        let step = composition(&Layout::flat(&[w, K_STEP], &[0, 1])?, &tv)?;
+        let side = Layout::flat(&[w, K_STEP], &[1, 0])?.compose(&tv)?;
+        let step = Layout::flat(&[w, K_STEP], &[0, 1])?.compose(&tv)?;
         let side = index(&mut self.k.pool, &side, &[t, v])?;
         let step = index(&mut self.k.pool, &step, &[t, v])?;
         Ok((side, step))

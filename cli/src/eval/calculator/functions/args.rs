@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use tilewright as tw;
-use tilewright::{IntTuple, Layout, LayoutError, Slicer, Swizzled, Tiler};
+use tilewright::{IntTuple, Layout, LayoutError, Slicer, Swizzled};
 
 use super::super::error::{EvalError, Span};
 use super::super::parser::Spanned;
@@ -59,12 +59,37 @@ impl Args<'_> {
         match &self.items[i].0 {
             Value::Layout(layout) => Ok(layout.shape()),
             Value::Affine(layout) => Ok(layout.shape()),
+            Value::Coords(layout) => Ok(layout.shape()),
+            Value::Chain(chain) => match chain.inner() {
+                Some(inner) => Ok(inner.shape()),
+                None => self.done(Err(LayoutError::NoShape { operation: "shape" })),
+            },
+            Value::List(_) => match self.any(i)? {
+                Value::List(_) => self.tuple(i),
+                layout => {
+                    let items = [(layout, self.items[i].1)];
+                    Args {
+                        items: &items,
+                        ..*self
+                    }
+                    .shape(0)
+                }
+            },
             _ => self.tuple(i),
         }
     }
 
     pub(super) fn swizzled(&self, i: usize) -> Result<Swizzled, EvalError> {
         match self.items[i].0.as_layout() {
+            Some(Ok(layout)) => Ok(layout),
+            Some(Err(error)) => Err(EvalError::layout(error, self.items[i].1)),
+            None => Err(self.wrong(i, "a layout")),
+        }
+    }
+
+    /// A layout of any kind.
+    pub(super) fn any(&self, i: usize) -> Result<Value, EvalError> {
+        match self.items[i].0.as_any() {
             Some(Ok(layout)) => Ok(layout),
             Some(Err(error)) => Err(EvalError::layout(error, self.items[i].1)),
             None => Err(self.wrong(i, "a layout")),
@@ -87,20 +112,6 @@ impl Args<'_> {
 
     pub(super) fn done<T>(&self, result: Result<T, LayoutError>) -> Result<T, EvalError> {
         result.map_err(|error| EvalError::layout(error, self.span))
-    }
-
-    /// A plain layout to a plain layout.
-    pub(super) fn map(&self, f: impl FnOnce(&Layout) -> Result<Layout, LayoutError>) -> Answer {
-        self.count(1, 1)?;
-        Ok(Value::layout(self.done(f(&self.layout(0)?))?))
-    }
-
-    /// Something about a composed layout that only needs the layout inside.
-    pub(super) fn inside(&self, f: impl FnOnce(&Layout) -> Result<Layout, LayoutError>) -> Answer {
-        self.count(1, 1)?;
-        let outer = self.swizzled(0)?;
-        let inner = self.done(f(&outer.layout()))?;
-        Ok(Value::swizzled(self.done(outer.with_layout(inner))?))
     }
 
     pub(super) fn ask(&self, f: impl FnOnce(&Swizzled) -> Result<bool, LayoutError>) -> Answer {
@@ -141,47 +152,36 @@ impl Args<'_> {
         Ok(Value::Int(result))
     }
 
-    pub(super) fn divide(
-        &self,
-        f: impl FnOnce(&Swizzled, &Tiler<'_>) -> Result<tw::Divided<Swizzled>, LayoutError>,
-    ) -> Result<tw::Divided<Swizzled>, EvalError> {
+    /// Divides a layout of any kind by a tiler.
+    pub(super) fn overhang(&self) -> Answer {
         self.count(2, 2)?;
-        let layout = self.swizzled(0)?;
         let tiler = tiler(&self.items[1].0, self.items[1].1)?;
-        self.done(tiler.with(|tiler| f(&layout, tiler)))
-    }
-
-    pub(super) fn product(
-        &self,
-        f: impl FnOnce(&Layout, &Tiler<'_>) -> Result<Layout, LayoutError>,
-    ) -> Answer {
-        self.count(2, 2)?;
-        let layout = self.swizzled(0)?;
-        let tiler = tiler(&self.items[1].0, self.items[1].1)?;
-        let inner = self.done(tiler.with(|tiler| f(&layout.layout(), tiler)))?;
-        Ok(Value::swizzled(self.done(layout.with_layout(inner))?))
-    }
-
-    pub(super) fn ranked_product(
-        &self,
-        f: fn(&Layout, &Layout) -> Result<Layout, LayoutError>,
-    ) -> Answer {
-        self.count(2, 2)?;
-        let layout = self.swizzled(0)?;
-        let inner = self.done(f(&layout.layout(), &self.layout(1)?))?;
-        Ok(Value::swizzled(self.done(layout.with_layout(inner))?))
-    }
-
-    pub(super) fn cast(
-        &self,
-        swizzle: fn(&tw::Swizzle, i64) -> Result<tw::Swizzle, LayoutError>,
-        layout: fn(&Swizzled, i64) -> Result<Swizzled, LayoutError>,
-    ) -> Answer {
-        self.count(2, 2)?;
-        let n = self.int(1)?;
-        if let Value::Swizzle(s) = self.items[0].0 {
-            return Ok(Value::Swizzle(self.done(swizzle(&s, n))?));
-        }
-        Ok(Value::swizzled(self.done(layout(&self.swizzled(0)?, n))?))
+        let overhang = match self.any(0)? {
+            Value::Layout(l) => tiler.with(|t| l.logical_divide(t).map(|d| d.overhang())),
+            Value::Affine(l) => tiler.with(|t| l.logical_divide(t).map(|d| d.overhang())),
+            Value::Coords(l) => tiler.with(|t| l.logical_divide(t).map(|d| d.overhang())),
+            _ => return Err(self.wrong(0, "a layout")),
+        };
+        Ok(Value::Int(self.done(overhang)?))
     }
 }
+
+/// The same operation on a layout of any kind, argument `$i` of a call; `$body` gives the same kind.
+macro_rules! on_argument {
+    ($args:expr, $i:expr, $layout:ident => $body:expr) => {{
+        let value = $args.any($i)?;
+        let value = &value;
+        $args.done(on_any!(value, $layout => $body))
+    }};
+}
+pub(super) use on_argument;
+
+/// A method with a tiler, argument 1, of a layout of any kind, argument 0; `$after` turns its result into the layout's kind.
+macro_rules! by_tiler {
+    ($args:expr, $method:ident, $result:ident => $after:expr) => {{
+        $args.count(2, 2)?;
+        let tiler = tiler(&$args.items[1].0, $args.items[1].1)?;
+        on_argument!($args, 0, layout => tiler.with(|tiler| layout.$method(tiler).map(|$result| $after)))
+    }};
+}
+pub(super) use by_tiler;

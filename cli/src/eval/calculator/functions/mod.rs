@@ -12,13 +12,15 @@ mod tiler;
 use std::cmp::Ordering;
 
 use tilewright as tw;
+use tilewright::Swizzled;
 
 use super::error::{EvalError, Span};
 use super::operators;
 use super::parser::Spanned;
 use super::value::Value;
-use args::{Answer, Args};
-use groups::{about, bits, coalesce, construct, coordinates, inverse, parts, slicing};
+use args::{Answer, Args, by_tiler, on_argument};
+use groups::{about, bits, coalesce, construct, coordinates, inverse, modes, parts, slicing};
+use operators::on_any;
 pub(crate) use tiler::{OwnedTiler, tiler};
 
 /// Name, arguments and what it gives, for every function.
@@ -51,6 +53,60 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "get(x, i, ...)",
         "top-level mode i, and mode ... of that",
     ),
+    (
+        "group",
+        "group(x, b, e)",
+        "modes b..e of a layout or tuple as one mode",
+    ),
+    ("take", "take(x, b, e)", "modes b..e alone"),
+    (
+        "select",
+        "select(x, i, ...)",
+        "the modes with these numbers, in this order",
+    ),
+    (
+        "append",
+        "append(x, y [, n])",
+        "x with y as its last mode; with n, as often as makes n modes",
+    ),
+    (
+        "prepend",
+        "prepend(x, y [, n])",
+        "x with y as its first mode; with n, as often as makes n modes",
+    ),
+    ("replace", "replace(x, i, y)", "x with y in place of mode i"),
+    (
+        "unflatten",
+        "unflatten(x, profile)",
+        "the modes of x with the parentheses of the profile",
+    ),
+    ("zip", "zip(x, y)", "pairs of modes: ((x0,y0),(x1,y1),...)"),
+    (
+        "reverse",
+        "reverse(x)",
+        "the modes from the last to the first",
+    ),
+    ("sum", "sum(t)", "sum of a tuple"),
+    (
+        "product_like",
+        "product_like(t, guide)",
+        "sizes of the parts of t that the guide's integers stand for",
+    ),
+    (
+        "inner_product",
+        "inner_product(a, b)",
+        "sum of the products of congruent tuples",
+    ),
+    (
+        "elem_scale",
+        "elem_scale(a, b)",
+        "each integer of a times the size of what b has there",
+    ),
+    (
+        "round_up",
+        "round_up(a, b)",
+        "least multiples of b that are not below a",
+    ),
     ("congruent", "congruent(a, b)", "same parentheses"),
     (
         "weakly_congruent",
@@ -65,7 +121,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     (
         "evenly_divides",
         "evenly_divides(a, b)",
-        "whether b divides a",
+        "whether b, a tuple or a tiler, divides a",
     ),
     ("ceil_div", "ceil_div(a, b)", "how many tiles b cover a"),
     (
@@ -130,6 +186,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     ("min", "min(a, b, ...)", "least integer"),
     ("max", "max(a, b, ...)", "greatest integer"),
     ("gcd", "gcd(a, b, ...)", "greatest common divisor"),
+    ("lcm", "lcm(a, b, ...)", "least common multiple"),
     ("abs", "abs(a)", "absolute value"),
     // Coordinates
     (
@@ -160,13 +217,13 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "col_major",
-        "col_major(shape)",
-        "compact, first mode fastest",
+        "col_major(shape [, start])",
+        "compact, first mode fastest; strides from start up",
     ),
     (
         "row_major",
-        "row_major(shape)",
-        "compact, last mode fastest",
+        "row_major(shape [, start])",
+        "compact, last mode fastest; strides from start up",
     ),
     (
         "make_ordered_layout",
@@ -236,7 +293,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "L(R(i)) = i as far as L is contiguous",
     ),
     ("left_inverse", "left_inverse(L)", "X(L(i)) = i"),
-    ("inverse", "inverse(L)", "both, of a bijection"),
+    ("inverse", "inverse(L)", "both, of a bijection or a matrix"),
     ("preimage", "preimage(L, y)", "the i with L(i) = y"),
     (
         "nullspace",
@@ -450,6 +507,11 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "retile(ATOM, threads, values, L)",
         "a fragment in the order of a copy's values",
     ),
+    (
+        "wavefronts",
+        "wavefronts(OP, L)",
+        "shared-memory wavefronts of an access; L maps the lane to a byte",
+    ),
     // Properties
     (
         "equal",
@@ -528,7 +590,7 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         "congruent" => args.relation(tw::congruent),
         "weakly_congruent" => args.relation(tw::weakly_congruent),
         "compatible" => args.relation(tw::compatible),
-        "evenly_divides" => args.relation(tw::evenly_divides),
+        "evenly_divides" => groups::evenly_divides(&args),
         "ceil_div" => {
             tuples().and_then(|(a, b)| Ok(Value::tuple(args.done(tw::ceil_div(&a, &b))?)))
         }
@@ -547,6 +609,26 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         "elem_leq" => args.each(Ordering::is_le),
         "elem_gtr" => args.each(Ordering::is_gt),
         "elem_geq" => args.each(Ordering::is_ge),
+        "group" | "take" | "select" | "append" | "prepend" | "replace" | "unflatten" | "zip"
+        | "reverse" => modes(&args),
+        "sum" => {
+            args.count(1, 1)?;
+            Ok(Value::Int(args.done(tw::sum(&args.tuple(0)?))?))
+        }
+        "inner_product" => {
+            tuples().and_then(|(a, b)| Ok(Value::Int(args.done(tw::inner_product(&a, &b))?)))
+        }
+        "product_like" => {
+            tuples().and_then(|(a, b)| Ok(Value::tuple(args.done(tw::product_like(&a, &b))?)))
+        }
+        "elem_scale" => {
+            tuples().and_then(|(a, b)| Ok(Value::tuple(args.done(tw::elem_scale(&a, &b))?)))
+        }
+        "round_up" => {
+            tuples().and_then(|(a, b)| Ok(Value::tuple(args.done(tw::round_up(&a, &b))?)))
+        }
+        "lcm" => args.fold(lcm),
+        "wavefronts" => groups::wavefronts(&args),
         "slice" | "dice" => slicing(&args),
         "min" => args.fold(|a, b| Some(a.min(b))),
         "max" => args.fold(|a, b| Some(a.max(b))),
@@ -569,8 +651,14 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         | "make_swizzle" => construct(&args),
         "shape" | "stride" | "swizzle" | "offset" | "inner" | "cosize" | "coshape" => parts(&args),
         "coalesce" => coalesce(&args),
-        "filter" => args.inside(|l| Ok(tw::filter(l))),
-        "filter_zeros" => args.inside(|l| Ok(tw::filter_zeros(l))),
+        "filter" => {
+            args.count(1, 1)?;
+            on_argument!(args, 0, layout => Ok(layout.filter()))
+        }
+        "filter_zeros" => {
+            args.count(1, 1)?;
+            on_argument!(args, 0, layout => Ok(layout.filter_zeros()))
+        }
         "composition" => {
             args.count(2, 2)?;
             let left = match &items[0] {
@@ -585,60 +673,64 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         "composition_strict" => {
             args.count(2, 2)?;
             let (a, b) = (args.layout(0)?, args.layout(1)?);
-            Ok(Value::layout(args.done(tw::composition_strict(&a, &b))?))
+            Ok(Value::layout(args.done(a.compose_strict(&b))?))
         }
-        "complement" => {
-            args.count(1, 2)?;
-            let layout = args.layout(0)?;
-            let n = if items.len() == 2 {
-                args.done(args.shape(1)?.size())?
-            } else {
-                1
-            };
-            Ok(Value::layout(args.done(tw::complement(&layout, n))?))
-        }
+        "complement" => groups::complement(&args),
         "right_inverse" | "left_inverse" | "inverse" | "preimage" => inverse(&args),
-        "nullspace" => args.map(|l| Ok(tw::nullspace(l))),
+        "nullspace" => {
+            args.count(1, 1)?;
+            Ok(Value::layout(match args.any(0)? {
+                Value::Affine(l) => l.layout().nullspace(),
+                Value::Coords(l) => l.layout().nullspace(),
+                _ => args.swizzled(0)?.nullspace(),
+            }))
+        }
         "max_common_layout" => {
             args.count(2, 2)?;
-            let (a, b) = (args.layout(0)?, args.layout(1)?);
-            Ok(Value::layout(args.done(tw::max_common_layout(&a, &b))?))
+            let (a, b) = (args.swizzled(0)?, args.swizzled(1)?);
+            let common = match (a.as_plain(), b.as_plain()) {
+                (Some(a), Some(b)) => a.max_common_layout(&b),
+                _ => a.max_common_layout(&b),
+            };
+            Ok(Value::layout(args.done(common)?))
         }
         "max_common_vector" => {
             args.count(2, 2)?;
-            let (a, b) = (args.layout(0)?, args.layout(1)?);
-            Ok(Value::Int(args.done(tw::max_common_vector(&a, &b))?))
+            let (a, b) = (args.swizzled(0)?, args.swizzled(1)?);
+            let common = match (a.as_plain(), b.as_plain()) {
+                (Some(a), Some(b)) => a.max_common_vector(&b),
+                _ => a.max_common_vector(&b),
+            };
+            Ok(Value::Int(args.done(common)?))
         }
         "max_alignment" => {
             args.count(1, 1)?;
-            Ok(Value::Int(tw::max_alignment_swizzled(&args.swizzled(0)?)))
+            Ok(Value::Int(args.swizzled(0)?.max_alignment()))
         }
         "domain_distribute" => {
             args.count(2, 2)?;
             let (shape, n) = (args.shape(0)?, args.done(args.shape(1)?.size())?);
             Ok(Value::layout(args.done(tw::domain_distribute(&shape, n))?))
         }
-        "logical_divide" => args
-            .divide(tw::logical_divide_swizzled)
-            .map(|d| Value::swizzled(d.rounded_up())),
-        "zipped_divide" => args
-            .divide(tw::zipped_divide_swizzled)
-            .map(|d| Value::swizzled(d.rounded_up())),
-        "tiled_divide" => args
-            .divide(tw::tiled_divide_swizzled)
-            .map(|d| Value::swizzled(d.rounded_up())),
-        "flat_divide" => args
-            .divide(tw::flat_divide_swizzled)
-            .map(|d| Value::swizzled(d.rounded_up())),
-        "overhang" => args
-            .divide(tw::logical_divide_swizzled)
-            .map(|d| Value::Int(d.overhang())),
-        "logical_product" => args.product(tw::logical_product),
-        "zipped_product" => args.product(tw::zipped_product),
-        "tiled_product" => args.product(tw::tiled_product),
-        "flat_product" => args.product(tw::flat_product),
-        "blocked_product" => args.ranked_product(tw::blocked_product),
-        "raked_product" => args.ranked_product(tw::raked_product),
+        "logical_divide" => by_tiler!(args, logical_divide, divided => divided.rounded_up()),
+        "zipped_divide" => by_tiler!(args, zipped_divide, divided => divided.rounded_up()),
+        "tiled_divide" => by_tiler!(args, tiled_divide, divided => divided.rounded_up()),
+        "flat_divide" => by_tiler!(args, flat_divide, divided => divided.rounded_up()),
+        "overhang" => args.overhang(),
+        "logical_product" => by_tiler!(args, logical_product, product => product),
+        "zipped_product" => by_tiler!(args, zipped_product, product => product),
+        "tiled_product" => by_tiler!(args, tiled_product, product => product),
+        "flat_product" => by_tiler!(args, flat_product, product => product),
+        "blocked_product" => {
+            args.count(2, 2)?;
+            let tiler = args.layout(1)?;
+            on_argument!(args, 0, layout => layout.blocked_product(&tiler))
+        }
+        "raked_product" => {
+            args.count(2, 2)?;
+            let tiler = args.layout(1)?;
+            on_argument!(args, 0, layout => layout.raked_product(&tiler))
+        }
         "tile_to_shape" => {
             args.count(2, 3)?;
             let order = if items.len() == 3 {
@@ -646,18 +738,28 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
             } else {
                 None
             };
-            let (layout, shape) = (args.swizzled(0)?, args.shape(1)?);
-            let tiled = tw::tile_to_shape_swizzled(&layout, &shape, order.as_ref());
-            Ok(Value::swizzled(args.done(tiled)?))
+            let shape = args.shape(1)?;
+            on_argument!(args, 0, layout => layout.tile_to_shape(&shape, order.as_ref()))
         }
-        "upcast" => args.cast(tw::upcast_swizzle, tw::upcast_swizzled),
-        "downcast" => args.cast(tw::downcast_swizzle, tw::downcast_swizzled),
+        "upcast" | "downcast" => {
+            args.count(2, 2)?;
+            let (n, up) = (args.int(1)?, name == "upcast");
+            if let Value::Swizzle(s) = items[0].0 {
+                let cast = if up { s.upcast(n) } else { s.downcast(n) };
+                return Ok(Value::Swizzle(args.done(cast)?));
+            }
+            let layout = args.swizzled(0)?;
+            let cast = if up {
+                layout.upcast(n)
+            } else {
+                layout.downcast(n)
+            };
+            Ok(Value::swizzled(args.done(cast)?))
+        }
         "recast" => {
             args.count(3, 3)?;
             let (layout, old, new) = (args.swizzled(0)?, args.int(1)?, args.int(2)?);
-            Ok(Value::swizzled(
-                args.done(tw::recast_swizzled(&layout, old, new))?,
-            ))
+            Ok(Value::swizzled(args.done(layout.recast(old, new))?))
         }
         "matrix" | "to_layout" => bits(&args),
         "local_tile" | "local_partition" | "thread_partition" | "atom_a" | "atom_b" | "atom_c"
@@ -672,22 +774,33 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
             args.count(2, 2)?;
             Ok(Value::Bool(items[0].0 == items[1].0))
         }
-        "is_injective" => args
-            .count(1, 1)
-            .and_then(|()| args.ask(tw::is_injective_swizzled)),
+        "is_injective" => {
+            args.count(1, 1)?;
+            if let Value::Coords(layout) = args.any(0)? {
+                return Ok(Value::Bool(args.done(layout.layout().is_injective())?));
+            }
+            args.ask(Swizzled::is_injective)
+        }
         "is_surjective_onto" => {
             args.count(2, 2)?;
             let n = args.done(args.shape(1)?.size())?;
-            args.ask(|l| tw::is_surjective_onto_swizzled(l, n))
+            args.ask(|l| l.is_surjective_onto(n))
         }
         "is_bijective" => args
             .count(1, 1)
-            .and_then(|()| args.ask(tw::is_bijective_swizzled)),
+            .and_then(|()| args.ask(Swizzled::is_bijective)),
         "is_compact" => args
             .count(1, 1)
-            .and_then(|()| args.ask(tw::is_compact_swizzled)),
+            .and_then(|()| args.ask(Swizzled::is_compact)),
         _ => Err(unknown(name, span)),
     }
+}
+
+/// The least common multiple; 0 of anything and 0.
+fn lcm(a: i64, b: i64) -> Option<i64> {
+    let common = gcd(a.unsigned_abs(), b.unsigned_abs()).max(1);
+    let product = (a.unsigned_abs() / common).checked_mul(b.unsigned_abs())?;
+    i64::try_from(product).ok()
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

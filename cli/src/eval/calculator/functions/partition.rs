@@ -3,13 +3,13 @@
 //! An instruction is named by its PTX name or by some of its parts in order, `ldmatrix.x4`, `mma.m16n8k16.f32.bf16`: of those that
 //! match, the one with the shortest name is meant.
 
-use tilewright as tw;
 use tilewright::atoms::{COPY_ATOMS, CopyAtom, MMA_ATOMS, MmaAtom};
 use tilewright::{Operand, TiledCopy, TiledMma};
 
 use super::super::error::EvalError;
+use super::super::operators::on_any;
 use super::super::value::Value;
-use super::args::{Answer, Args};
+use super::args::{Answer, Args, on_argument};
 use super::tiler;
 
 /// The value of a partitioning function; the name must be one of them.
@@ -17,24 +17,24 @@ pub(super) fn partition(args: &Args<'_>) -> Answer {
     match args.name {
         "local_tile" => {
             args.count(3, 3)?;
-            let (layout, slicer) = (args.swizzled(0)?, args.slicer(2)?);
+            let slicer = args.slicer(2)?;
             let tiler = tiler(&args.items[1].0, args.items[1].1)?;
-            let part = args.done(tiler.with(|tiler| tw::local_tile(&layout, tiler, &slicer)))?;
-            Ok(Value::swizzled(part.rounded_up()))
+            on_argument!(args, 0, layout => tiler.with(|tiler| {
+                layout.local_tile(tiler, &slicer).map(|part| part.rounded_up())
+            }))
         }
         "local_partition" => {
             args.count(3, 3)?;
-            let (layout, threads, thread) = (args.swizzled(0)?, args.layout(1)?, args.int(2)?);
-            let part = args.done(tw::local_partition(&layout, &threads, thread))?;
-            Ok(Value::swizzled(part.rounded_up()))
+            let (threads, thread) = (args.layout(1)?, args.int(2)?);
+            on_argument!(args, 0, layout => {
+                layout.local_partition(&threads, thread).map(|part| part.rounded_up())
+            })
         }
         "thread_partition" => {
             args.count(4, 4)?;
-            let (layout, tile) = (args.swizzled(0)?, args.shape(1)?);
+            let tile = args.shape(1)?;
             let (tv, thread) = (args.layout(2)?, args.int(3)?);
-            Ok(Value::swizzled(
-                args.done(tw::thread_partition(&layout, &tile, &tv, thread))?,
-            ))
+            on_argument!(args, 0, layout => layout.thread_partition(&tile, &tv, thread))
         }
         "atom_a" | "atom_b" | "atom_c" => {
             args.count(1, 1)?;
@@ -62,17 +62,16 @@ pub(super) fn partition(args: &Args<'_>) -> Answer {
         }
         "thrfrg_a" | "thrfrg_b" | "thrfrg_c" => {
             args.count(3, 3)?;
-            let (mma, tensor) = (tiled_mma(args)?, args.swizzled(2)?);
-            let inner = args.done(mma.thrfrg(operand(args.name), &tensor.layout()))?;
-            Ok(Value::swizzled(args.done(tensor.with_layout(inner))?))
+            let (mma, operand) = (tiled_mma(args)?, operand(args.name));
+            on_argument!(args, 2, tensor => {
+                mma.thrfrg(operand, &tensor.layout()).and_then(|inner| tensor.with_layout(inner))
+            })
         }
         "partition_a" | "partition_b" | "partition_c" => {
             args.count(4, 4)?;
-            let (mma, tensor) = (tiled_mma(args)?, args.swizzled(2)?);
-            let slice = args.done(mma.get_slice(args.int(3)?))?;
-            Ok(Value::swizzled(
-                args.done(slice.partition(operand(args.name), &tensor))?,
-            ))
+            let slice = args.done(tiled_mma(args)?.get_slice(args.int(3)?))?;
+            let operand = operand(args.name);
+            on_argument!(args, 2, tensor => slice.partition(operand, tensor))
         }
         "layout_tv" => {
             args.count(3, 3)?;
@@ -80,14 +79,12 @@ pub(super) fn partition(args: &Args<'_>) -> Answer {
         }
         "partition_s" | "partition_d" => {
             args.count(5, 5)?;
-            let (copy, tensor) = (tiled_copy(args)?, args.swizzled(3)?);
-            let slice = args.done(copy.get_slice(args.int(4)?))?;
-            let part = if args.name == "partition_s" {
-                slice.partition_s(&tensor)
+            let slice = args.done(tiled_copy(args)?.get_slice(args.int(4)?))?;
+            if args.name == "partition_s" {
+                on_argument!(args, 3, tensor => slice.partition_s(tensor))
             } else {
-                slice.partition_d(&tensor)
-            };
-            Ok(Value::swizzled(args.done(part)?))
+                on_argument!(args, 3, tensor => slice.partition_d(tensor))
+            }
         }
         _ => {
             args.count(4, 4)?;

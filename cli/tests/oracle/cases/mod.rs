@@ -1,0 +1,141 @@
+//! What is asked: one file a family of operations. Each generates expressions and the judge of each expression.
+
+mod common;
+mod compose;
+mod coordinates;
+mod divide;
+mod inverse;
+mod layouts;
+mod modes;
+mod named;
+mod partition;
+mod places;
+mod product;
+mod properties;
+mod swizzled;
+mod tuples;
+mod width;
+
+use crate::model::{Function, Layout, Tree, distinct};
+use crate::random::Random;
+use crate::verdict::Case;
+
+/// All questions of one round.
+pub(crate) fn all(random: &mut Random) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let families: [fn(&mut Random, &mut Vec<Case>); 15] = [
+        compose::cases,
+        swizzled::cases,
+        divide::cases,
+        partition::cases,
+        product::cases,
+        inverse::cases,
+        common::cases,
+        layouts::cases,
+        properties::cases,
+        tuples::cases,
+        places::cases,
+        modes::cases,
+        width::cases,
+        coordinates::cases,
+        named::cases,
+    ];
+    for family in families {
+        family(random, &mut cases);
+    }
+    cases
+}
+
+/// Calls a generator so many times.
+fn times(
+    n: usize,
+    random: &mut Random,
+    cases: &mut Vec<Case>,
+    mut make: impl FnMut(&mut Random) -> Case,
+) {
+    for _ in 0..n {
+        cases.push(make(random));
+    }
+}
+
+/// The class of a layout.
+fn kind(layout: &Layout) -> &'static str {
+    let leaves = layout.leaves();
+    if leaves.iter().any(|(s, d)| *s > 1 && *d < 0) {
+        "negative strides"
+    } else if leaves.iter().any(|(s, d)| *s > 1 && *d == 0) {
+        "zero strides"
+    } else if !distinct(&layout.values()) {
+        "overlapping"
+    } else if complement(&leaves, 1).is_none() {
+        "padded"
+    } else {
+        "chained"
+    }
+}
+
+/// The rest of `0..n`: the gaps below each stride, sorted, and what lies above all. `None` where strides do not chain.
+fn complement(leaves: &[(i64, i64)], n: i64) -> Option<Vec<(i64, i64)>> {
+    let mut modes: Vec<(i64, i64)> = leaves
+        .iter()
+        .filter(|(s, d)| *s > 1 && *d != 0)
+        .map(|(s, d)| (*d, *s))
+        .collect();
+    modes.sort_unstable();
+    let mut covered = 1;
+    let mut rest = Vec::new();
+    for (d, s) in modes {
+        if d < covered || d % covered != 0 {
+            return None;
+        }
+        rest.push((d / covered, covered));
+        covered = d * s;
+    }
+    rest.push(((n + covered - 1) / covered, covered));
+    rest.retain(|mode| mode.0 > 1);
+    Some(rest)
+}
+
+/// Modes that continue each other are one; modes of extent 1 are none.
+fn coalesced(leaves: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let mut merged: Vec<(i64, i64)> = Vec::new();
+    for (s, d) in leaves.iter().copied().filter(|leaf| leaf.0 != 1) {
+        match merged.last_mut() {
+            Some(last) if last.0 * last.1 == d => last.0 *= s,
+            _ => merged.push((s, d)),
+        }
+    }
+    merged
+}
+
+/// All digits of all linear coordinates of these extents.
+fn digits(extents: &[i64]) -> Vec<Vec<i64>> {
+    let size: i64 = extents.iter().product();
+    (0..size)
+        .map(|i| {
+            let mut rest = i;
+            extents
+                .iter()
+                .map(|n| {
+                    let digit = rest % n;
+                    rest /= n;
+                    digit
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// In parentheses, so that it can stand on either side of an operator.
+fn wrapped(function: &Function) -> String {
+    format!("({function})")
+}
+
+/// Extents `1:0` up to a rank.
+fn padded(layout: &Layout, rank: usize) -> Vec<Layout> {
+    let mut modes = layout.modes();
+    while modes.len() < rank {
+        modes.push(Layout::new(Tree::Int(1), Tree::Int(0)));
+    }
+    modes
+}
