@@ -218,6 +218,26 @@ pub enum LayoutError {
         /// Which parameter, in order of first use.
         parameter: usize,
     },
+    /// A combination that does not exist, in hardware or here.
+    Unsupported {
+        /// What was asked for.
+        operation: &'static str,
+        /// What was given.
+        given: &'static str,
+        /// What exists.
+        accepted: &'static str,
+    },
+    /// A number outside those that an operation takes.
+    InvalidNumber {
+        /// What was asked for.
+        operation: &'static str,
+        /// The argument's name.
+        argument: &'static str,
+        /// Its value.
+        value: i64,
+        /// The numbers that are taken.
+        accepted: &'static str,
+    },
 }
 
 impl LayoutError {
@@ -247,6 +267,8 @@ impl LayoutError {
             Self::InvalidOrder { .. } => "invalid_order",
             Self::InvalidArgument { .. } | Self::InvalidParameter { .. } => "invalid_parameter",
             Self::UnboundParameter { .. } => "unbound_parameter",
+            Self::Unsupported { .. } => "unsupported",
+            Self::InvalidNumber { .. } => "invalid_argument",
         }
     }
 
@@ -402,6 +424,20 @@ impl LayoutError {
             Self::UnboundParameter { parameter } => {
                 m.text("no value for the stride name number ").index(parameter)
             }
+            Self::Unsupported { operation, given, accepted } => m
+                .text(operation)
+                .text(": ")
+                .text(given)
+                .text(" is not supported; use ")
+                .text(accepted),
+            Self::InvalidNumber { operation, argument, value, accepted } => m
+                .text(operation)
+                .text(": ")
+                .text(argument)
+                .text(" is ")
+                .int(value)
+                .text("; use ")
+                .text(accepted),
         }
     }
 }

@@ -203,9 +203,9 @@ pub(crate) struct Request<'a> {
 pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
     let atom = atom_named(request.name)?;
     let mut notes = Vec::new();
-    let (operands, ptx, arch, threads) = match &atom {
-        Atom::Copy(copy) => (copy_operands(copy), copy.name, copy.min_arch, copy.threads),
-        Atom::Mma(mma) => (mma_operands(mma), mma.name, mma.min_arch, mma.threads),
+    let (operands, ptx, target, threads) = match &atom {
+        Atom::Copy(copy) => (copy_operands(copy), copy.name, copy.target, copy.threads),
+        Atom::Mma(mma) => (mma_operands(mma), mma.name, mma.target, mma.threads),
     };
     let group = threads == 128;
     if group && request.operand.is_none() {
@@ -260,7 +260,7 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
         },
         facts: vec![
             ptx.to_owned(),
-            format!("{threads} thread{plural}, sm_{arch} and later"),
+            format!("{threads} thread{plural}, {target}"),
         ],
         legend: legend(
             threads,
