@@ -1,19 +1,37 @@
 //! From an instruction to a picture: which thread holds, gives or points at which element.
 //!
-//! Matrix instructions are drawn as they multiply: A to the left of D, B above it (B as K rows of N columns). `ldmatrix` and
-//! `stmatrix` are two panels, memory and registers, with their 8x8 matrices side by side.
+//! Matrix instructions are drawn as they multiply: A to the left of D, B above it (B as K rows of N columns), with the blocks of
+//! one that multiplies several pairs side by side. Sparse ones have their metadata below. `ldmatrix` and `stmatrix` are two
+//! panels, memory and registers, with their matrices side by side. Tensor memory is drawn as it is, lanes by columns.
 
 use tilewright::Layout;
-use tilewright::atoms::{CopyAtom, MmaAtom, Scalar};
+use tilewright::atoms::tcgen05::{Accumulator, CtaGroup, TMEM_COLUMNS, TMEM_LANES, TmemCopy};
+use tilewright::atoms::{CopyAtom, MmaAtom, Scalar, SparseMmaAtom};
 
 use super::input;
-use super::names::{Atom, atom_named, copy_name, mma_name};
+use super::names::{Atom, atom_named};
 use super::palette::Tint;
 use super::scene::{Axis, Block, Cell, Kind, LegendItem, Mark, Panel, Scene};
 use crate::error::CliError;
 
 /// Columns beyond which cells are too small for a label each.
 pub(crate) const SPARSE: usize = 64;
+
+/// Columns of tensor memory beyond which elements of a row share a label, as they do where two blocks are drawn.
+const WIDE: usize = 24;
+
+/// Who holds an element, and what that is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// A thread, in the value with this letter: `T5 a3`.
+    Value(char),
+    /// A thread that points at a whole row: `thread 5`.
+    Row,
+    /// A field of a thread's metadata register: `T4 bits 8-11`.
+    Field,
+    /// A place in tensor memory holds element `(m, n)`: `m5 n3`.
+    Element,
+}
 
 /// What a thread-value layout is of.
 struct Operand<'a> {
@@ -26,53 +44,82 @@ struct Operand<'a> {
     /// Rows and columns of the picture, and where an index lies in it.
     rows: i64,
     cols: i64,
-    place: fn(i64, i64) -> (i64, i64),
+    place: fn(i64, [i64; 2]) -> (i64, i64),
     /// What `place` gets besides the index.
-    extent: i64,
+    extent: [i64; 2],
     axes: [Axis; 2],
     /// Threads whose values count.
     threads: i64,
-    /// What is written before a value's number; nothing where the thread points at a whole row.
-    letter: Option<char>,
+    /// The thread of the layout's number, where they differ: providers of metadata.
+    lanes: Option<Vec<u32>>,
+    holder: Holder,
     /// Values that one 32-bit register holds.
     packed: i64,
     at: (usize, usize),
 }
 
-fn by_column(index: i64, rows: i64) -> (i64, i64) {
+fn by_column(index: i64, [rows, _]: [i64; 2]) -> (i64, i64) {
     (index % rows, index / rows)
 }
 
-fn by_row(index: i64, cols: i64) -> (i64, i64) {
+fn by_row(index: i64, [cols, _]: [i64; 2]) -> (i64, i64) {
     (index / cols, index % cols)
 }
 
-fn by_matrix(index: i64, _: i64) -> (i64, i64) {
-    (index % 64 / 8, index / 64 * 8 + index % 8)
+/// Matrices of that many rows and columns side by side.
+fn by_matrix(index: i64, [rows, cols]: [i64; 2]) -> (i64, i64) {
+    let (matrix, within) = (index / (rows * cols), index % (rows * cols));
+    (within / cols, matrix * cols + within % cols)
 }
 
-fn ruled(name: &str, rule: usize) -> Axis {
+/// Lanes of tensor memory down, columns across; the second block's lanes below.
+fn by_lane(index: i64, _: [i64; 2]) -> (i64, i64) {
+    let (block, within) = (
+        index / (TMEM_LANES * TMEM_COLUMNS),
+        index % (TMEM_LANES * TMEM_COLUMNS),
+    );
+    (
+        block * TMEM_LANES + within % TMEM_LANES,
+        within / TMEM_LANES,
+    )
+}
+
+fn ruled(name: &str, rule: i64) -> Axis {
     Axis {
-        rule,
+        rule: usize::try_from(rule).unwrap_or(0),
         ..Axis::plain(name)
     }
 }
 
+fn plural(n: i64, text: &str) -> String {
+    format!("{n} {text}{}", if n == 1 { "" } else { "s" })
+}
+
 fn mma_operands(atom: &MmaAtom) -> Vec<Operand<'static>> {
-    let group = atom.threads == 128;
+    let shared = atom.b_is_shared();
     let [a, b, c] = atom.values();
     let [ra, rb, rc] = atom.registers();
+    let blocks = atom.blocks;
     let title = |name: &str, shape: String, kind: Scalar, values: i64, registers: i64| {
-        let plural = |n: i64, text: &str| format!("{n} {text}{}", if n == 1 { "" } else { "s" });
+        let each = if blocks > 1 {
+            format!("{blocks} blocks of {shape}")
+        } else {
+            shape
+        };
         format!(
-            "{name}: {shape}, {}; {} in {} a thread",
+            "{name}: {each}, {}; {} in {} a thread",
             kind.name(),
             plural(values, "value"),
             plural(registers, "register")
         )
     };
-    let packed = |scalar: Scalar| (32 / scalar.bits()).max(1);
-    let warps = if group { 16 } else { 0 };
+    let packed = |slot: i64| (atom.register_bits(slot) / slot).max(1);
+    let warps = if shared { 16 } else { 0 };
+    // A rule between blocks.
+    let axis = |name: &str, extent: i64, how: &str| match blocks {
+        1 => ruled(name, 0),
+        _ => ruled(&format!("{name}, blocks {how}"), extent),
+    };
     let mut operands = vec![Operand {
         role: "A",
         title: title(
@@ -84,16 +131,17 @@ fn mma_operands(atom: &MmaAtom) -> Vec<Operand<'static>> {
         ),
         layout: atom.a,
         rows: atom.m,
-        cols: atom.k,
+        cols: atom.k * blocks,
         place: by_column,
-        extent: atom.m,
-        axes: [ruled("m", warps), ruled("k", 0)],
+        extent: [atom.m, 0],
+        axes: [ruled("m", warps), axis("k", atom.k, "side by side")],
         threads: atom.threads,
-        letter: Some('a'),
-        packed: packed(atom.a_type),
-        at: (usize::from(!group), 0),
+        lanes: None,
+        holder: Holder::Value('a'),
+        packed: packed(atom.slot_bits[0]),
+        at: (usize::from(!shared), 0),
     }];
-    if !group {
+    if !shared {
         operands.push(Operand {
             role: "B",
             title: title(
@@ -104,42 +152,134 @@ fn mma_operands(atom: &MmaAtom) -> Vec<Operand<'static>> {
                 rb,
             ),
             layout: atom.b,
-            rows: atom.k,
+            rows: atom.k * blocks,
             cols: atom.n,
             place: by_row,
-            extent: atom.n,
-            axes: [ruled("k", 0), ruled("n", 0)],
+            extent: [atom.n, 0],
+            axes: [axis("k", atom.k, "one below the other"), ruled("n", 0)],
             threads: atom.threads,
-            letter: Some('b'),
-            packed: packed(atom.b_type),
+            lanes: None,
+            holder: Holder::Value('b'),
+            packed: packed(atom.slot_bits[1]),
             at: (0, 1),
         });
     }
-    operands.push(Operand {
-        role: "D",
-        title: title(
+    let accumulator =
+        |role: &'static str, name: &str, layout: Layout, kind: Scalar, slot: i64, row: usize| {
+            let values = c;
+            let registers = if role == "D" && atom.d != atom.c {
+                values * slot / 32
+            } else {
+                rc
+            };
+            Operand {
+                role,
+                title: title(
+                    name,
+                    format!("{} \u{d7} {} (m \u{d7} n)", atom.m, atom.n),
+                    kind,
+                    values,
+                    registers,
+                ),
+                layout,
+                rows: atom.m,
+                cols: atom.n * blocks,
+                place: by_column,
+                extent: [atom.m, 0],
+                axes: [ruled("m", warps), axis("n", atom.n, "side by side")],
+                threads: atom.threads,
+                lanes: None,
+                holder: Holder::Value(if role == "C" { 'c' } else { 'd' }),
+                packed: packed(slot),
+                at: (row, 1),
+            }
+        };
+    let row = usize::from(!shared);
+    if atom.d == atom.c && atom.d_type == atom.c_type {
+        operands.push(accumulator(
+            "D",
             "C, D",
-            format!("{} \u{d7} {} (m \u{d7} n)", atom.m, atom.n),
+            atom.d,
+            atom.d_type,
+            atom.slot_bits[3],
+            row,
+        ));
+    } else {
+        operands.push(accumulator(
+            "D",
+            "D",
+            atom.d,
+            atom.d_type,
+            atom.slot_bits[3],
+            row,
+        ));
+        operands.push(accumulator(
+            "C",
+            "C",
+            atom.c,
             atom.c_type,
-            c,
-            rc,
+            atom.slot_bits[2],
+            row + 1,
+        ));
+    }
+    operands
+}
+
+fn sparse_operands(atom: &SparseMmaAtom) -> Vec<Operand<'static>> {
+    let mma = &atom.mma;
+    let mut compressed = *mma;
+    compressed.k = mma.k / 2;
+    let stored = atom.stored();
+    let mut operands = mma_operands(mma);
+    operands[0] = mma_operands(&compressed).swap_remove(0);
+    let whole = format!("A, {stored} of each {} along k stored: ", atom.chunk);
+    operands[0].title =
+        operands[0]
+            .title
+            .replacen("A: ", &whole, 1)
+            .replacen("(m \u{d7} k)", "(m \u{d7} k/2)", 1);
+    operands[0].axes = [ruled("m", 0), ruled("stored k", stored)];
+    let chunks = mma.k / atom.chunk;
+    let providers = atom.metadata.get(0).map_or(1, |mode| mode.size());
+    operands.push(Operand {
+        role: "E",
+        title: format!(
+            "Metadata of each {} columns of A: these bits of a thread's register{}",
+            atom.chunk,
+            if atom.selectors() > 1 {
+                ", selector 0"
+            } else {
+                ""
+            }
         ),
-        layout: atom.c,
-        rows: atom.m,
-        cols: atom.n,
+        layout: atom.metadata,
+        rows: mma.m,
+        cols: chunks,
         place: by_column,
-        extent: atom.m,
-        axes: [ruled("m", warps), ruled("n", 0)],
-        threads: atom.threads,
-        letter: Some('d'),
-        packed: packed(atom.c_type),
-        at: (usize::from(!group), 1),
+        extent: [mma.m, 0],
+        axes: [
+            ruled("m", 0),
+            Axis {
+                scale: atom.chunk,
+                ..Axis::plain("first k")
+            },
+        ],
+        threads: providers,
+        lanes: Some(
+            (0..providers)
+                .map(|provider| atom.providers.at(&[0, provider]) as u32)
+                .collect(),
+        ),
+        holder: Holder::Field,
+        packed: 8,
+        at: (0, 0),
     });
     operands
 }
 
 fn copy_operands(atom: &CopyAtom) -> Vec<Operand<'static>> {
-    let matrices = atom.elements() / 64;
+    let [rows, cols] = atom.matrix;
+    let matrices = atom.elements() / (rows * cols);
     let is_matrix = atom.threads == 32;
     let side = |role: &'static str, layout: Layout, memory: bool, row: usize| {
         let title = match (is_matrix, memory) {
@@ -151,26 +291,30 @@ fn copy_operands(atom: &CopyAtom) -> Vec<Operand<'static>> {
             role,
             title,
             layout,
-            rows: if is_matrix { 8 } else { 1 },
-            cols: if is_matrix {
-                8 * matrices
-            } else {
-                atom.elements()
-            },
-            place: if is_matrix { by_matrix } else { by_row },
-            extent: atom.elements(),
+            rows,
+            cols: cols * matrices,
+            place: by_matrix,
+            extent: [rows, cols],
             axes: if is_matrix {
-                [ruled("row", 0), ruled("column, matrices side by side", 8)]
+                [
+                    ruled("row", 0),
+                    ruled("column, matrices side by side", cols),
+                ]
             } else {
                 [ruled("", 0), ruled("byte", 0)]
             },
             threads: if is_matrix && memory {
-                8 * matrices
+                rows * matrices
             } else {
                 atom.threads
             },
-            letter: (!memory).then_some('v'),
-            packed: 2,
+            lanes: None,
+            holder: if memory {
+                Holder::Row
+            } else {
+                Holder::Value('v')
+            },
+            packed: 32 / atom.element_bits,
             at: (row, 0),
         }
     };
@@ -178,6 +322,78 @@ fn copy_operands(atom: &CopyAtom) -> Vec<Operand<'static>> {
         side("src", atom.src, !atom.stores || !is_matrix, 0),
         side("dst", atom.dst, atom.stores || !is_matrix, 1),
     ]
+}
+
+fn tmem_copy_operands(copy: &TmemCopy) -> Vec<Operand<'static>> {
+    let most = copy.layout.offset_range().1 / TMEM_LANES + 1;
+    vec![Operand {
+        role: "tmem",
+        title: format!(
+            "Tensor memory: {} lanes by {} of 32 bits; {} a thread",
+            copy.shape.lanes(),
+            plural(most, "column"),
+            plural(copy.registers, "register")
+        ),
+        layout: copy.layout,
+        rows: copy.shape.lanes(),
+        cols: most,
+        place: by_lane,
+        extent: [0, 0],
+        axes: [ruled("lane", 0), ruled("column", 0)],
+        threads: 32,
+        lanes: None,
+        holder: Holder::Value('r'),
+        packed: 1,
+        at: (0, 0),
+    }]
+}
+
+fn accumulator_operands(atom: &Accumulator) -> Vec<Operand<'static>> {
+    let blocks = if atom.layout.offset_range().1 >= TMEM_LANES * TMEM_COLUMNS {
+        2
+    } else {
+        1
+    };
+    vec![Operand {
+        role: "D",
+        title: format!(
+            "D: {} \u{d7} {} in {} lanes and {}{}",
+            atom.m,
+            atom.n,
+            if matches!(atom.letter, 'C' | 'F') {
+                "64 of 128"
+            } else {
+                "128"
+            },
+            plural(atom.columns, "column"),
+            if blocks == 2 {
+                ", in each of two blocks"
+            } else {
+                ""
+            }
+        ),
+        layout: atom.layout,
+        rows: TMEM_LANES * blocks,
+        cols: atom.columns,
+        place: by_lane,
+        extent: [0, 0],
+        axes: [
+            ruled(
+                if blocks == 2 {
+                    "lane, then the second block's"
+                } else {
+                    "lane"
+                },
+                32,
+            ),
+            ruled("column", 0),
+        ],
+        threads: atom.m,
+        lanes: None,
+        holder: Holder::Element,
+        packed: 1,
+        at: (0, 0),
+    }]
 }
 
 /// What to draw.
@@ -201,12 +417,52 @@ pub(crate) struct Request<'a> {
 /// # Errors
 /// An unknown name, an operand that it has not, a window outside it.
 pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
-    let atom = atom_named(request.name)?;
+    let named = atom_named(request.name)?;
     let mut notes = Vec::new();
-    let (operands, ptx, target, threads) = match &atom {
-        Atom::Copy(copy) => (copy_operands(copy), copy.name, copy.target, copy.threads),
-        Atom::Mma(mma) => (mma_operands(mma), mma.name, mma.target, mma.threads),
+    let (operands, facts, threads) = match &named.atom {
+        Atom::Copy(copy) => (
+            copy_operands(copy),
+            facts(copy.name, copy.threads, &copy.target),
+            copy.threads,
+        ),
+        Atom::Mma(mma) => (
+            mma_operands(mma),
+            facts(mma.name, mma.threads, &mma.target),
+            mma.threads,
+        ),
+        Atom::Sparse(sparse) => {
+            let mma = &sparse.mma;
+            (
+                sparse_operands(sparse),
+                facts(mma.name, mma.threads, &mma.target),
+                mma.threads,
+            )
+        }
+        Atom::TmemCopy(copy) => {
+            let name = format!(
+                "tcgen05.ld and tcgen05.st, .{}.x{}",
+                copy.shape.name(),
+                copy.repeat
+            );
+            (
+                tmem_copy_operands(copy),
+                facts(&name, 32, &"sm_100a and its family"),
+                32,
+            )
+        }
+        Atom::Accumulator(atom, group) => {
+            let issued = match group {
+                CtaGroup::Two | CtaGroup::TwoSparse => "issued by one thread of a pair of blocks",
+                _ => "issued by one thread of a block",
+            };
+            let facts = vec![
+                format!("tcgen05.mma, layout {}", atom.letter),
+                format!("{issued}, sm_100a and its family"),
+            ];
+            (accumulator_operands(atom), facts, 0)
+        }
     };
+    notes.extend(notes_of(&named.atom));
     let group = threads == 128;
     if group && request.operand.is_none() {
         notes.push(
@@ -243,34 +499,65 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
         }
         panels.push(drawn);
     }
-    let plural = if threads == 1 { "" } else { "s" };
     Ok(Scene {
         kind: Kind::Atom,
-        heading: match &atom {
-            Atom::Copy(copy) => copy_name(copy),
-            Atom::Mma(mma) if group => format!(
-                "wgmma.m{}n{}k{}.{}.{}",
-                mma.m,
-                mma.n,
-                mma.k,
-                mma.a_type.name(),
-                mma.c_type.name()
-            ),
-            Atom::Mma(mma) => mma_name(mma),
-        },
-        facts: vec![
-            ptx.to_owned(),
-            format!("{threads} thread{plural}, {target}"),
-        ],
+        heading: named.name,
+        facts,
         legend: legend(
             threads,
-            operands.iter().find(|operand| operand.letter.is_some()),
+            operands
+                .iter()
+                .find(|operand| operand.holder != Holder::Row),
         ),
         panels,
         notes,
         elem_bytes: 0,
         coloured: true,
     })
+}
+
+/// The manual's name, who executes it, and which processors have it.
+fn facts(name: &str, threads: i64, target: &dyn std::fmt::Display) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        format!("{}, {target}", plural(threads, "thread")),
+    ]
+}
+
+/// What the picture does not show by itself.
+fn notes_of(atom: &Atom) -> Vec<String> {
+    match atom {
+        Atom::Mma(mma) if mma.a.size() > mma.m * mma.k * mma.blocks && !mma.b_is_shared() => {
+            let mut notes = vec![format!(
+                "Each group of 16 threads holds all of A and B: threads 16 to {} hold what threads 0 to 15 hold. Cells name the lowest.",
+                mma.threads - 1
+            )];
+            if mma.slot_bits[2] > mma.c_type.bits() {
+                notes.push(
+                    "A value of C or D takes half of a register: the lower one, or with the bit of OPSEL the upper one.".to_owned(),
+                );
+            }
+            notes
+        }
+        Atom::Sparse(sparse) if sparse.selectors() == 4 => {
+            vec![
+                "With selector s, thread s of each quad provides the metadata instead of thread 0."
+                    .to_owned(),
+            ]
+        }
+        Atom::Sparse(sparse) if sparse.selectors() == 2 => {
+            vec!["With selector 1, threads 2 and 3 of each quad provide the metadata instead of threads 0 and 1.".to_owned()]
+        }
+        Atom::Copy(copy) if copy.memory_bits < copy.element_bits => vec![format!(
+            "In memory the 16 elements of a row have {} bits each and lie in the first {} of its 16 bytes.",
+            copy.memory_bits,
+            2 * copy.memory_bits
+        )],
+        Atom::TmemCopy(_) => {
+            vec!["Lanes count from the address of the instruction; warp w of a warpgroup reaches lanes 32w to 32w + 31.".to_owned()]
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn chosen<'a>(
@@ -287,7 +574,9 @@ fn chosen<'a>(
             "the B of wgmma is read from shared memory through a descriptor: no thread holds it",
         ));
     }
-    let wanted = if asked.eq_ignore_ascii_case("c") {
+    // C is drawn apart from D only where it has a map of its own.
+    let apart = operands.iter().any(|operand| operand.role == "C");
+    let wanted = if asked.eq_ignore_ascii_case("c") && !apart {
         "D"
     } else {
         asked
@@ -309,7 +598,7 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
     let cols = input::window(request.cols, operand.cols, request.limit, request.most)?;
     // Who holds each element: thread, value.
     let size = (operand.rows * operand.cols) as usize;
-    let mut held: Vec<Option<(u32, u32)>> = vec![None; size];
+    let mut held: Vec<Vec<(u32, u32)>> = vec![Vec::new(); size];
     let mut index_at: Vec<i64> = vec![0; size];
     let values = operand.layout.size() / operand.layout.get(0).map_or(1, |mode| mode.size());
     for thread in 0..operand.threads {
@@ -317,7 +606,11 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
             let index = operand.layout.at(&[thread, value]);
             let (row, col) = (operand.place)(index, operand.extent);
             let at = (row * operand.cols + col) as usize;
-            held[at] = Some((thread as u32, value as u32));
+            let lane = match &operand.lanes {
+                Some(lanes) => lanes[thread as usize],
+                None => thread as u32,
+            };
+            held[at].push((lane, value as u32));
             index_at[at] = index;
         }
     }
@@ -328,14 +621,27 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
         let mut left = None;
         for col in cols.indices() {
             let at = (row * operand.cols + col) as usize;
-            let Some((thread, value)) = held[at] else {
+            let Some(&(thread, value)) = held[at].first() else {
                 cells.push(None);
                 left = None;
                 continue;
             };
-            let whole = sparse || operand.letter.is_none();
+            let whole = match operand.holder {
+                Holder::Row => true,
+                Holder::Element => cols.count > WIDE || rows.count > TMEM_LANES as usize,
+                Holder::Value(_) | Holder::Field => sparse,
+            };
             if !(whole && left == Some(thread)) {
-                blocks.push(block(operand, thread, value));
+                let mut drawn = block(operand, thread, value);
+                if whole && operand.holder == Holder::Element {
+                    drawn.labels = vec![
+                        vec![format!("m{thread}, n{value} and on")],
+                        vec![format!("m{thread}")],
+                    ];
+                    drawn.detail = format!("elements ({thread}, {value}) and on of D");
+                }
+                drawn.lanes = held[at].iter().map(|(lane, _)| *lane).collect();
+                blocks.push(drawn);
             }
             left = Some(thread);
             cells.push(Some(Cell {
@@ -363,12 +669,38 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
 }
 
 fn block(operand: &Operand, thread: u32, value: u32) -> Block {
-    let Some(letter) = operand.letter else {
-        return Block {
-            labels: vec![vec![format!("thread {thread}")], vec![format!("T{thread}")]],
-            lanes: vec![thread],
-            ..Block::default()
-        };
+    let letter = match operand.holder {
+        Holder::Value(letter) => letter,
+        Holder::Row => {
+            return Block {
+                labels: vec![vec![format!("thread {thread}")], vec![format!("T{thread}")]],
+                ..Block::default()
+            };
+        }
+        Holder::Field => {
+            let bits = format!("{}\u{2013}{}", 4 * value, 4 * value + 3);
+            return Block {
+                labels: vec![
+                    vec![format!("T{thread}"), format!("bits {bits}")],
+                    vec![format!("T{thread}"), bits.clone()],
+                    vec![format!("T{thread}")],
+                ],
+                value: Some((value, 0)),
+                detail: format!("bits {bits} of its metadata register"),
+                ..Block::default()
+            };
+        }
+        Holder::Element => {
+            return Block {
+                labels: vec![
+                    vec![format!("m{thread} n{value}")],
+                    vec![format!("m{thread}"), format!("n{value}")],
+                    vec![format!("{thread},{value}")],
+                ],
+                detail: format!("element ({thread}, {value}) of D"),
+                ..Block::default()
+            };
+        }
     };
     let register = value / operand.packed as u32;
     let name = format!("{letter}{value}");
@@ -388,7 +720,6 @@ fn block(operand: &Operand, thread: u32, value: u32) -> Block {
     };
     Block {
         labels,
-        lanes: vec![thread],
         value: Some((value, register)),
         detail,
         ..Block::default()
@@ -396,6 +727,13 @@ fn block(operand: &Operand, thread: u32, value: u32) -> Block {
 }
 
 fn legend(threads: i64, example: Option<&Operand>) -> Vec<LegendItem> {
+    if let Some(Holder::Element) = example.map(|one| one.holder) {
+        return vec![LegendItem {
+            mark: Mark::None,
+            text: "m5: row 5 of D; n3: column 3; colours are rows of D and repeat every 32"
+                .to_owned(),
+        }];
+    }
     if threads < 32 {
         return Vec::new();
     }
@@ -406,14 +744,25 @@ fn legend(threads: i64, example: Option<&Operand>) -> Vec<LegendItem> {
         })
         .collect();
     let mut text = String::new();
-    if let Some((letter, packed)) = example.and_then(|one| Some((one.letter?, one.packed))) {
-        text = format!("T5 {letter}3: value 3 of thread 5");
+    if let Some((letter, packed, values)) = example.and_then(|one| match one.holder {
+        Holder::Value(letter) => Some((
+            letter,
+            one.packed,
+            one.layout.get(1).map_or(1, |mode| mode.size()),
+        )),
+        _ => None,
+    }) {
+        let value = 3.min(values - 1);
+        text = format!("T5 {letter}{value}: value {value} of thread 5");
         if packed > 1 {
             text = format!(
-                "T5 {letter}3 r{}: value 3 of thread 5, in its register {0}",
-                3 / packed
+                "T5 {letter}{value} r{0}: value {value} of thread 5, in its register {0}",
+                value / packed
             );
         }
+    }
+    if threads == 64 {
+        text.push_str("; colours repeat after 32 threads");
     }
     if threads == 128 {
         text.push_str("; colours repeat with the four warps, one below the other");

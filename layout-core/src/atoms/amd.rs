@@ -41,10 +41,14 @@ const C_4_F64: Layout = tv("((4,4,4),1):((4,16,1),0)");
 const fn operand(m: i64, k: i64, blocks: i64) -> Result<Layout, LayoutError> {
     let groups = 64 / (m * blocks);
     let values = k / groups;
-    Layout::tuple(&[
-        attempt!(Layout::flat(&[m, blocks, groups], &[1, m * k, m * values])),
-        attempt!(Layout::mode(values, m)),
-    ])
+    let lanes = if blocks == 1 {
+        Layout::flat(&[m, groups], &[1, m * values])
+    } else if groups == 1 {
+        Layout::flat(&[m, blocks], &[1, m * k])
+    } else {
+        Layout::flat(&[m, blocks, groups], &[1, m * k, m * values])
+    };
+    Layout::tuple(&[attempt!(lanes), attempt!(Layout::mode(values, m))])
 }
 
 const fn mfma(
