@@ -12,6 +12,7 @@ mod html;
 mod input;
 mod legend;
 mod names;
+mod operands;
 mod palette;
 mod scene;
 mod svg;

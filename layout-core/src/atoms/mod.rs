@@ -21,7 +21,7 @@
 //! assert_eq!(atoms::MMA_M16N8K16_F16.c.at(&[lane, i]), row + 16 * col);
 //! ```
 //!
-//! **What there is.** Each list holds every instruction of its family:
+//! **What there is.** One list for each family:
 //!
 //! | list | instructions |
 //! |---|---|
@@ -34,6 +34,9 @@
 //! | [`COPY_ATOMS`], [`BYTE_MATRIX_ATOMS`], [`vector_copy`] | `ldmatrix`, `stmatrix`, `cp.async`, plain loads and stores |
 //! | [`MFMA_ATOMS`], [`WMMA_ATOMS`] | AMD's matrix instructions |
 //! | [`r700_lds_write`] | LDS writes of AMD's R700 |
+//!
+//! Not here: the registers of the scale factors of block-scaled kinds; accumulators whose C is `f16` and D `f32`, apart from
+//! Volta's; AMD's sparse `smfmac`, and AMD targets other than gfx90a, gfx942 and gfx11.
 //!
 //! [`MmaAtom::new`], [`SparseMmaAtom::new`] and [`CopyAtom::new`] declare others, and check them.
 //!
