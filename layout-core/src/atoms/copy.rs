@@ -116,7 +116,11 @@ impl CopyAtom {
                 accepted: "layouts (thread, value) -> element of one block",
             });
         }
-        if matrix[0] < 1 || matrix[1] < 1 || elements % (matrix[0] * matrix[1]) != 0 {
+        if matrix[0] < 1
+            || matrix[1] < 1
+            || matrix[0] > elements / matrix[1]
+            || elements % (matrix[0] * matrix[1]) != 0
+        {
             return Err(LayoutError::InvalidNumber {
                 operation: OPERATION,
                 argument: "the number of elements",
@@ -173,11 +177,11 @@ impl CopyAtom {
         let mut side = 0;
         while side < 2 {
             if lanes[side] != self.threads {
-                return Err(LayoutError::NotDivisible {
-                    operation: "recast of a copy atom (element bits)",
-                    mode: side,
+                return Err(LayoutError::InvalidNumber {
+                    operation: "recast of a copy atom",
+                    argument: "the bits of an element",
                     value: new,
-                    divisor: old,
+                    accepted: "a width at which no element is torn apart between threads",
                 });
             }
             side += 1;

@@ -16,7 +16,7 @@
 //! and give each element a byte ([`CopyAtom::memory_bits`]).
 //!
 //! Sources: PTX ISA 9.0, sections 9.7.14.5.15 (figures 105 and 106) and 9.7.14.5.16 (figure 108); CuTe's
-//! `copy_traits_sm100.hpp`, whose `SM100_U8x8_LDSM_T` permutes the bytes after the load.
+//! `copy_traits_sm100.hpp`, whose `SM100_U8x8_LDSM_T` permutes the bytes after the load. Not run on the hardware here.
 
 use super::{CopyAtom, Target, tv};
 use crate::layout::Layout;

@@ -4,6 +4,8 @@ use super::{Scalar, Target};
 use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
 
+const OPERATION: &str = "an mma atom";
+
 /// A matrix instruction: `D (m×n) = A (m×k) · B (k×n) + C`, with the thread-value layouts of its operands.
 ///
 /// An instruction may compute several independent products of that shape ([`blocks`](Self::blocks)): the four quad pairs of
@@ -165,29 +167,9 @@ impl MmaAtom {
     ///
     /// An extent or number of blocks below 1; an operand that has not two modes, or another number of threads than the atom; A or B
     /// that does not hold every element of its matrix, or holds others; C or D that does not hold each element exactly
-    /// once; a slot narrower than its value.
+    /// once; a slot narrower than its value or wider than 64 bits.
     pub const fn checked(self) -> Result<Self, LayoutError> {
-        const OPERATION: &str = "an mma atom";
-        let numbers = [self.m, self.n, self.k, self.blocks, self.threads];
-        let names = [
-            "M",
-            "N",
-            "K",
-            "the number of blocks",
-            "the number of threads",
-        ];
-        let mut i = 0;
-        while i < numbers.len() {
-            if numbers[i] < 1 || numbers[i] > 1 << 20 {
-                return Err(LayoutError::InvalidNumber {
-                    operation: OPERATION,
-                    argument: names[i],
-                    value: numbers[i],
-                    accepted: "1 to 1048576",
-                });
-            }
-            i += 1;
-        }
+        attempt!(self.check_numbers());
         let matrices = [
             ("A", self.a, self.m, self.k, self.a_type),
             ("B", self.b, self.n, self.k, self.b_type),
@@ -231,17 +213,42 @@ impl MmaAtom {
                     accepted: "layouts (thread, value) -> row + ROWS*column + ROWS*COLUMNS*block",
                 });
             }
-            if self.slot_bits[i] < scalar.bits() {
+            if self.slot_bits[i] < scalar.bits() || self.slot_bits[i] > 64 {
                 return Err(LayoutError::InvalidNumber {
                     operation: OPERATION,
                     argument: "the bits of a slot",
                     value: self.slot_bits[i],
-                    accepted: "the bits of the element type or more",
+                    accepted: "the bits of the element type up to 64",
                 });
             }
             i += 1;
         }
         Ok(self)
+    }
+
+    /// Refuses extents, blocks and threads that no instruction has, and whose products could overflow.
+    pub(super) const fn check_numbers(&self) -> Result<(), LayoutError> {
+        let numbers = [
+            ("M", self.m),
+            ("N", self.n),
+            ("K", self.k),
+            ("the number of blocks", self.blocks),
+            ("the number of threads", self.threads),
+        ];
+        let mut i = 0;
+        while i < numbers.len() {
+            let (argument, value) = numbers[i];
+            if value < 1 || value > 1 << 20 {
+                return Err(LayoutError::InvalidNumber {
+                    operation: OPERATION,
+                    argument,
+                    value,
+                    accepted: "1 to 1048576",
+                });
+            }
+            i += 1;
+        }
+        Ok(())
     }
 
     /// Values of A, B and C that a thread holds.

@@ -98,7 +98,13 @@ impl SparseMmaAtom {
     pub const fn checked(self) -> Result<Self, LayoutError> {
         const OPERATION: &str = "a sparse mma atom";
         let (chunk, unit, mma) = (self.chunk, self.unit, self.mma);
-        if unit < 1 || chunk < 1 || chunk % (2 * unit) != 0 || mma.k % chunk != 0 {
+        attempt!(mma.check_numbers());
+        if unit < 1
+            || chunk < 2
+            || unit > chunk / 2
+            || chunk % (2 * unit) != 0
+            || mma.k % chunk != 0
+        {
             return Err(LayoutError::InvalidNumber {
                 operation: OPERATION,
                 argument: "the chunk",

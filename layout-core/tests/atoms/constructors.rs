@@ -1,6 +1,6 @@
 //! Atoms that users declare.
 
-use layout_core::atoms::{self, CopyAtom, MmaAtom, Scalar, Target};
+use layout_core::atoms::{self, CopyAtom, MmaAtom, Scalar, SparseMmaAtom, Target, tcgen05};
 use layout_core::{Layout, LayoutError};
 
 fn layout(text: &str) -> Layout {
@@ -174,4 +174,51 @@ fn types_have_names_and_widths() {
         (Some(80), None)
     );
     assert_eq!(atoms::registers(8, Scalar::F16), 4);
+}
+
+#[test]
+fn huge_numbers_are_refused_and_not_overflowed() {
+    let atom = atoms::MMA_M16N8K16_F16;
+    assert_eq!(code(atom.with_slots([i64::MAX; 4])), "invalid_argument");
+    let sparse = atoms::MMA_SP_M16N8K16_F16;
+    for shape in [[i64::MAX, 1], [4, i64::MAX], [i64::MIN, i64::MIN]] {
+        let built = SparseMmaAtom::new(sparse.mma, false, shape, sparse.metadata, sparse.providers);
+        assert_eq!(code(built), "invalid_argument", "{shape:?}");
+    }
+    let mut wide = sparse.mma;
+    (wide.n, wide.k) = (i64::MAX, i64::MAX - 3);
+    let built = SparseMmaAtom::new(wide, false, [4, 1], sparse.metadata, sparse.providers);
+    assert_eq!(code(built), "invalid_argument");
+    let copy = atoms::LDMATRIX_X1;
+    for matrix in [[i64::MAX, 2], [2, i64::MAX], [i64::MAX, i64::MAX]] {
+        let built = CopyAtom::new("huge", 16, copy.src, copy.dst, false, matrix, copy.target);
+        assert_eq!(code(built), "invalid_argument", "{matrix:?}");
+    }
+    for split in [i64::MAX, i64::MIN] {
+        assert_eq!(
+            code(tcgen05::tmem_copy(tcgen05::TmemShape::L16x32bx2, 1, split)),
+            "invalid_argument"
+        );
+    }
+    for n in [i64::MAX, i64::MIN] {
+        assert_eq!(
+            code(tcgen05::accumulator(tcgen05::CtaGroup::One, n, 8)),
+            "invalid_argument"
+        );
+        assert_eq!(
+            code(tcgen05::accumulator(tcgen05::CtaGroup::One, 64, n)),
+            "invalid_argument"
+        );
+        let major = tcgen05::Major::Mn;
+        assert!(tcgen05::smem_operand(major, tcgen05::SmemSwizzle::None, 16, n, n).is_err());
+        assert!(tcgen05::smem_operand(major, tcgen05::SmemSwizzle::B128, n, 64, 64).is_err());
+        assert_eq!(
+            code(atoms::vector_copy(n, Scalar::F16, true)),
+            if n > 0 {
+                "invalid_argument"
+            } else {
+                "invalid_extent"
+            }
+        );
+    }
 }

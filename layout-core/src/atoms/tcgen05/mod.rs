@@ -12,7 +12,8 @@
 //! `lane + 128·column`, and `65536` more for the second block of a pair ([`tmem_place`] takes such a number apart).
 //!
 //! Sources: PTX ISA 9.0, sections 9.7.16.1 to 9.7.16.4, 9.7.16.8 and 9.7.16.10; CuTe's `mma_traits_sm100_frag.hpp`,
-//! `mma_sm100_desc.hpp` and `copy_traits_sm100.hpp` for what the manual shows as figures only.
+//! `mma_sm100_desc.hpp` and `copy_traits_sm100.hpp`, and Triton's tiles of tensor-memory accesses, for what the manual shows
+//! as figures only. Nothing here was run on the hardware.
 
 mod smem;
 mod tmem;

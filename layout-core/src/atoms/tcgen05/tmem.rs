@@ -257,7 +257,7 @@ pub const fn tmem_copy(
         });
     }
     let split = matches!(shape, TmemShape::L16x32bx2);
-    if split && (half_split < repeat || half_split + repeat > TMEM_COLUMNS) {
+    if split && (half_split < repeat || half_split > TMEM_COLUMNS - repeat) {
         return Err(LayoutError::InvalidNumber {
             operation: OPERATION,
             argument: "the half split in columns",
