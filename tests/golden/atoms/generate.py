@@ -11,17 +11,18 @@ Sections are those of the PTX ISA 9.0.
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 
 def write(path, tables):
-    """Writes tables, those that are equal under one heading."""
+    """Writes tables beside this file, those that are equal under one heading."""
     same = {}
     for name, rows in tables:
         text = "\n".join(
             ",".join([str(lane)] + ["/".join(map(str, p)) for p in places]) for lane, places in rows
         )
         same.setdefault(text, []).append(name)
-    with open(path, "w") as out:
+    with open(Path(__file__).parent / path, "w") as out:
         for text, names in same.items():
             out.write("fragment," + ";".join(names) + "\n" + text + "\n")
 
