@@ -1,184 +1,26 @@
 //! From an instruction to a picture: which thread holds, gives or points at which element.
 //!
-//! Matrix instructions are drawn as they multiply: A to the left of D, B above it (B as K rows of N columns). `ldmatrix` and
-//! `stmatrix` are two panels, memory and registers, with their 8x8 matrices side by side.
+//! Matrix instructions are drawn as they multiply: A to the left of D, B above it (B as K rows of N columns), with the blocks of
+//! one that multiplies several pairs side by side. Sparse ones have their metadata below. `ldmatrix` and `stmatrix` are two
+//! panels, memory and registers, with their matrices side by side. Tensor memory is drawn as it is, lanes by columns.
 
-use tilewright::Layout;
-use tilewright::atoms::{CopyAtom, MmaAtom, Scalar};
+use tilewright::atoms::tcgen05::{CtaGroup, TMEM_LANES};
 
 use super::input;
-use super::names::{Atom, atom_named, copy_name, mma_name};
+use super::names::{Atom, atom_named};
+use super::operands::{
+    Holder, Operand, accumulator_operands, copy_operands, mma_operands, plural, sparse_operands,
+    tmem_copy_operands,
+};
 use super::palette::Tint;
-use super::scene::{Axis, Block, Cell, Kind, LegendItem, Mark, Panel, Scene};
+use super::scene::{Block, Cell, Kind, LegendItem, Mark, Panel, Scene};
 use crate::error::CliError;
 
 /// Columns beyond which cells are too small for a label each.
 pub(crate) const SPARSE: usize = 64;
 
-/// What a thread-value layout is of.
-struct Operand<'a> {
-    /// `A`, `src`, …
-    role: &'a str,
-    /// What it is, for people.
-    title: String,
-    /// (thread, value) -> index.
-    layout: Layout,
-    /// Rows and columns of the picture, and where an index lies in it.
-    rows: i64,
-    cols: i64,
-    place: fn(i64, i64) -> (i64, i64),
-    /// What `place` gets besides the index.
-    extent: i64,
-    axes: [Axis; 2],
-    /// Threads whose values count.
-    threads: i64,
-    /// What is written before a value's number; nothing where the thread points at a whole row.
-    letter: Option<char>,
-    /// Values that one 32-bit register holds.
-    packed: i64,
-    at: (usize, usize),
-}
-
-fn by_column(index: i64, rows: i64) -> (i64, i64) {
-    (index % rows, index / rows)
-}
-
-fn by_row(index: i64, cols: i64) -> (i64, i64) {
-    (index / cols, index % cols)
-}
-
-fn by_matrix(index: i64, _: i64) -> (i64, i64) {
-    (index % 64 / 8, index / 64 * 8 + index % 8)
-}
-
-fn ruled(name: &str, rule: usize) -> Axis {
-    Axis {
-        rule,
-        ..Axis::plain(name)
-    }
-}
-
-fn mma_operands(atom: &MmaAtom) -> Vec<Operand<'static>> {
-    let group = atom.threads == 128;
-    let [a, b, c] = atom.values();
-    let [ra, rb, rc] = atom.registers();
-    let title = |name: &str, shape: String, kind: Scalar, values: i64, registers: i64| {
-        let plural = |n: i64, text: &str| format!("{n} {text}{}", if n == 1 { "" } else { "s" });
-        format!(
-            "{name}: {shape}, {}; {} in {} a thread",
-            kind.name(),
-            plural(values, "value"),
-            plural(registers, "register")
-        )
-    };
-    let packed = |scalar: Scalar| (32 / scalar.bits()).max(1);
-    let warps = if group { 16 } else { 0 };
-    let mut operands = vec![Operand {
-        role: "A",
-        title: title(
-            "A",
-            format!("{} \u{d7} {} (m \u{d7} k)", atom.m, atom.k),
-            atom.a_type,
-            a,
-            ra,
-        ),
-        layout: atom.a,
-        rows: atom.m,
-        cols: atom.k,
-        place: by_column,
-        extent: atom.m,
-        axes: [ruled("m", warps), ruled("k", 0)],
-        threads: atom.threads,
-        letter: Some('a'),
-        packed: packed(atom.a_type),
-        at: (usize::from(!group), 0),
-    }];
-    if !group {
-        operands.push(Operand {
-            role: "B",
-            title: title(
-                "B",
-                format!("{} \u{d7} {} (k \u{d7} n)", atom.k, atom.n),
-                atom.b_type,
-                b,
-                rb,
-            ),
-            layout: atom.b,
-            rows: atom.k,
-            cols: atom.n,
-            place: by_row,
-            extent: atom.n,
-            axes: [ruled("k", 0), ruled("n", 0)],
-            threads: atom.threads,
-            letter: Some('b'),
-            packed: packed(atom.b_type),
-            at: (0, 1),
-        });
-    }
-    operands.push(Operand {
-        role: "D",
-        title: title(
-            "C, D",
-            format!("{} \u{d7} {} (m \u{d7} n)", atom.m, atom.n),
-            atom.c_type,
-            c,
-            rc,
-        ),
-        layout: atom.c,
-        rows: atom.m,
-        cols: atom.n,
-        place: by_column,
-        extent: atom.m,
-        axes: [ruled("m", warps), ruled("n", 0)],
-        threads: atom.threads,
-        letter: Some('d'),
-        packed: packed(atom.c_type),
-        at: (usize::from(!group), 1),
-    });
-    operands
-}
-
-fn copy_operands(atom: &CopyAtom) -> Vec<Operand<'static>> {
-    let matrices = atom.elements() / 64;
-    let is_matrix = atom.threads == 32;
-    let side = |role: &'static str, layout: Layout, memory: bool, row: usize| {
-        let title = match (is_matrix, memory) {
-            (true, true) => format!("{role}: the row of shared memory that each thread points at"),
-            (true, false) => format!("{role}: the registers that hold each element"),
-            (false, _) => format!("{role}: the bytes of one thread"),
-        };
-        Operand {
-            role,
-            title,
-            layout,
-            rows: if is_matrix { 8 } else { 1 },
-            cols: if is_matrix {
-                8 * matrices
-            } else {
-                atom.elements()
-            },
-            place: if is_matrix { by_matrix } else { by_row },
-            extent: atom.elements(),
-            axes: if is_matrix {
-                [ruled("row", 0), ruled("column, matrices side by side", 8)]
-            } else {
-                [ruled("", 0), ruled("byte", 0)]
-            },
-            threads: if is_matrix && memory {
-                8 * matrices
-            } else {
-                atom.threads
-            },
-            letter: (!memory).then_some('v'),
-            packed: 2,
-            at: (row, 0),
-        }
-    };
-    vec![
-        side("src", atom.src, !atom.stores || !is_matrix, 0),
-        side("dst", atom.dst, atom.stores || !is_matrix, 1),
-    ]
-}
+/// Columns of tensor memory beyond which elements of a row share a label, as they do where two blocks are drawn.
+const WIDE: usize = 24;
 
 /// What to draw.
 pub(crate) struct Request<'a> {
@@ -201,12 +43,52 @@ pub(crate) struct Request<'a> {
 /// # Errors
 /// An unknown name, an operand that it has not, a window outside it.
 pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
-    let atom = atom_named(request.name)?;
+    let named = atom_named(request.name)?;
     let mut notes = Vec::new();
-    let (operands, ptx, arch, threads) = match &atom {
-        Atom::Copy(copy) => (copy_operands(copy), copy.name, copy.min_arch, copy.threads),
-        Atom::Mma(mma) => (mma_operands(mma), mma.name, mma.min_arch, mma.threads),
+    let (operands, facts, threads) = match &named.atom {
+        Atom::Copy(copy) => (
+            copy_operands(copy),
+            facts(copy.name, copy.threads, &copy.target),
+            copy.threads,
+        ),
+        Atom::Mma(mma) => (
+            mma_operands(mma),
+            facts(mma.name, mma.threads, &mma.target),
+            mma.threads,
+        ),
+        Atom::Sparse(sparse) => {
+            let mma = &sparse.mma;
+            (
+                sparse_operands(sparse),
+                facts(mma.name, mma.threads, &mma.target),
+                mma.threads,
+            )
+        }
+        Atom::TmemCopy(copy) => {
+            let name = format!(
+                "tcgen05.ld and tcgen05.st, .{}.x{}",
+                copy.shape.name(),
+                copy.repeat
+            );
+            (
+                tmem_copy_operands(copy),
+                facts(&name, 32, &"sm_100a and its family"),
+                32,
+            )
+        }
+        Atom::Accumulator(atom, group) => {
+            let issued = match group {
+                CtaGroup::Two | CtaGroup::TwoSparse => "issued by one thread of a pair of blocks",
+                _ => "issued by one thread of a block",
+            };
+            let facts = vec![
+                format!("tcgen05.mma, layout {}", atom.letter),
+                format!("{issued}, sm_100a and its family"),
+            ];
+            (accumulator_operands(atom), facts, 0)
+        }
     };
+    notes.extend(notes_of(&named.atom));
     let group = threads == 128;
     if group && request.operand.is_none() {
         notes.push(
@@ -243,34 +125,65 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
         }
         panels.push(drawn);
     }
-    let plural = if threads == 1 { "" } else { "s" };
     Ok(Scene {
         kind: Kind::Atom,
-        heading: match &atom {
-            Atom::Copy(copy) => copy_name(copy),
-            Atom::Mma(mma) if group => format!(
-                "wgmma.m{}n{}k{}.{}.{}",
-                mma.m,
-                mma.n,
-                mma.k,
-                mma.a_type.name(),
-                mma.c_type.name()
-            ),
-            Atom::Mma(mma) => mma_name(mma),
-        },
-        facts: vec![
-            ptx.to_owned(),
-            format!("{threads} thread{plural}, sm_{arch} and later"),
-        ],
+        heading: named.name,
+        facts,
         legend: legend(
             threads,
-            operands.iter().find(|operand| operand.letter.is_some()),
+            operands
+                .iter()
+                .find(|operand| operand.holder != Holder::Row),
         ),
         panels,
         notes,
         elem_bytes: 0,
         coloured: true,
     })
+}
+
+/// The manual's name, who executes it, and which processors have it.
+fn facts(name: &str, threads: i64, target: &dyn std::fmt::Display) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        format!("{}, {target}", plural(threads, "thread")),
+    ]
+}
+
+/// What the picture does not show by itself.
+fn notes_of(atom: &Atom) -> Vec<String> {
+    match atom {
+        Atom::Mma(mma) if mma.a.size() > mma.m * mma.k * mma.blocks && !mma.b_is_shared() => {
+            let mut notes = vec![format!(
+                "Each group of 16 threads holds all of A and B: threads 16 to {} hold what threads 0 to 15 hold. Cells name the lowest.",
+                mma.threads - 1
+            )];
+            if mma.slot_bits[2] > mma.c_type.bits() {
+                notes.push(
+                    "A value of C or D takes half of a register: the lower one, or with the bit of OPSEL the upper one.".to_owned(),
+                );
+            }
+            notes
+        }
+        Atom::Sparse(sparse) if sparse.selectors() == 4 => {
+            vec![
+                "With selector s, thread s of each quad provides the metadata instead of thread 0."
+                    .to_owned(),
+            ]
+        }
+        Atom::Sparse(sparse) if sparse.selectors() == 2 => {
+            vec!["With selector 1, threads 2 and 3 of each quad provide the metadata instead of threads 0 and 1.".to_owned()]
+        }
+        Atom::Copy(copy) if copy.memory_bits < copy.element_bits => vec![format!(
+            "In memory the 16 elements of a row have {} bits each and lie in the first {} of its 16 bytes.",
+            copy.memory_bits,
+            2 * copy.memory_bits
+        )],
+        Atom::TmemCopy(_) => {
+            vec!["Lanes count from the address of the instruction; warp w of a warpgroup reaches lanes 32w to 32w + 31.".to_owned()]
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn chosen<'a>(
@@ -287,7 +200,9 @@ fn chosen<'a>(
             "the B of wgmma is read from shared memory through a descriptor: no thread holds it",
         ));
     }
-    let wanted = if asked.eq_ignore_ascii_case("c") {
+    // C is drawn apart from D only where it has a map of its own.
+    let apart = operands.iter().any(|operand| operand.role == "C");
+    let wanted = if asked.eq_ignore_ascii_case("c") && !apart {
         "D"
     } else {
         asked
@@ -309,7 +224,7 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
     let cols = input::window(request.cols, operand.cols, request.limit, request.most)?;
     // Who holds each element: thread, value.
     let size = (operand.rows * operand.cols) as usize;
-    let mut held: Vec<Option<(u32, u32)>> = vec![None; size];
+    let mut held: Vec<Vec<(u32, u32)>> = vec![Vec::new(); size];
     let mut index_at: Vec<i64> = vec![0; size];
     let values = operand.layout.size() / operand.layout.get(0).map_or(1, |mode| mode.size());
     for thread in 0..operand.threads {
@@ -317,7 +232,11 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
             let index = operand.layout.at(&[thread, value]);
             let (row, col) = (operand.place)(index, operand.extent);
             let at = (row * operand.cols + col) as usize;
-            held[at] = Some((thread as u32, value as u32));
+            let lane = match &operand.lanes {
+                Some(lanes) => lanes[thread as usize],
+                None => thread as u32,
+            };
+            held[at].push((lane, value as u32));
             index_at[at] = index;
         }
     }
@@ -328,14 +247,27 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
         let mut left = None;
         for col in cols.indices() {
             let at = (row * operand.cols + col) as usize;
-            let Some((thread, value)) = held[at] else {
+            let Some(&(thread, value)) = held[at].first() else {
                 cells.push(None);
                 left = None;
                 continue;
             };
-            let whole = sparse || operand.letter.is_none();
+            let whole = match operand.holder {
+                Holder::Row => true,
+                Holder::Element => cols.count > WIDE || rows.count > TMEM_LANES as usize,
+                Holder::Value(_) | Holder::Field => sparse,
+            };
             if !(whole && left == Some(thread)) {
-                blocks.push(block(operand, thread, value));
+                let mut drawn = block(operand, thread, value);
+                if whole && operand.holder == Holder::Element {
+                    drawn.labels = vec![
+                        vec![format!("m{thread}, n{value} and on")],
+                        vec![format!("m{thread}")],
+                    ];
+                    drawn.detail = format!("elements ({thread}, {value}) and on of D");
+                }
+                drawn.lanes = held[at].iter().map(|(lane, _)| *lane).collect();
+                blocks.push(drawn);
             }
             left = Some(thread);
             cells.push(Some(Cell {
@@ -363,12 +295,38 @@ fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
 }
 
 fn block(operand: &Operand, thread: u32, value: u32) -> Block {
-    let Some(letter) = operand.letter else {
-        return Block {
-            labels: vec![vec![format!("thread {thread}")], vec![format!("T{thread}")]],
-            lanes: vec![thread],
-            ..Block::default()
-        };
+    let letter = match operand.holder {
+        Holder::Value(letter) => letter,
+        Holder::Row => {
+            return Block {
+                labels: vec![vec![format!("thread {thread}")], vec![format!("T{thread}")]],
+                ..Block::default()
+            };
+        }
+        Holder::Field => {
+            let bits = format!("{}\u{2013}{}", 4 * value, 4 * value + 3);
+            return Block {
+                labels: vec![
+                    vec![format!("T{thread}"), format!("bits {bits}")],
+                    vec![format!("T{thread}"), bits.clone()],
+                    vec![format!("T{thread}")],
+                ],
+                value: Some((value, 0)),
+                detail: format!("bits {bits} of its metadata register"),
+                ..Block::default()
+            };
+        }
+        Holder::Element => {
+            return Block {
+                labels: vec![
+                    vec![format!("m{thread} n{value}")],
+                    vec![format!("m{thread}"), format!("n{value}")],
+                    vec![format!("{thread},{value}")],
+                ],
+                detail: format!("element ({thread}, {value}) of D"),
+                ..Block::default()
+            };
+        }
     };
     let register = value / operand.packed as u32;
     let name = format!("{letter}{value}");
@@ -388,7 +346,6 @@ fn block(operand: &Operand, thread: u32, value: u32) -> Block {
     };
     Block {
         labels,
-        lanes: vec![thread],
         value: Some((value, register)),
         detail,
         ..Block::default()
@@ -396,6 +353,13 @@ fn block(operand: &Operand, thread: u32, value: u32) -> Block {
 }
 
 fn legend(threads: i64, example: Option<&Operand>) -> Vec<LegendItem> {
+    if let Some(Holder::Element) = example.map(|one| one.holder) {
+        return vec![LegendItem {
+            mark: Mark::None,
+            text: "m5: row 5 of D; n3: column 3; colours are rows of D and repeat every 32"
+                .to_owned(),
+        }];
+    }
     if threads < 32 {
         return Vec::new();
     }
@@ -406,14 +370,25 @@ fn legend(threads: i64, example: Option<&Operand>) -> Vec<LegendItem> {
         })
         .collect();
     let mut text = String::new();
-    if let Some((letter, packed)) = example.and_then(|one| Some((one.letter?, one.packed))) {
-        text = format!("T5 {letter}3: value 3 of thread 5");
+    if let Some((letter, packed, values)) = example.and_then(|one| match one.holder {
+        Holder::Value(letter) => Some((
+            letter,
+            one.packed,
+            one.layout.get(1).map_or(1, |mode| mode.size()),
+        )),
+        _ => None,
+    }) {
+        let value = 3.min(values - 1);
+        text = format!("T5 {letter}{value}: value {value} of thread 5");
         if packed > 1 {
             text = format!(
-                "T5 {letter}3 r{}: value 3 of thread 5, in its register {0}",
-                3 / packed
+                "T5 {letter}{value} r{0}: value {value} of thread 5, in its register {0}",
+                value / packed
             );
         }
+    }
+    if threads == 64 {
+        text.push_str("; colours repeat after 32 threads");
     }
     if threads == 128 {
         text.push_str("; colours repeat with the four warps, one below the other");

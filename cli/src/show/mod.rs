@@ -12,6 +12,7 @@ mod html;
 mod input;
 mod legend;
 mod names;
+mod operands;
 mod palette;
 mod scene;
 mod svg;
@@ -50,15 +51,17 @@ const TERMINAL_WIDTH: usize = 160;
   tilewright show 'Sw<3,3,3> o (64,64):(64,1)' --banks --elem f16 --svg tile.svg
   tilewright show 'Sw<3,3,3> o (64,64):(64,1)' --access 'ldmatrix.x4 @ (16,2):(64,8)' --html tile.html
   tilewright show --atom mma.m16n8k16.f16 --svg mma.svg
-  tilewright show --atom wgmma.m64n64k16.bf16 --operand D")]
+  tilewright show --atom wgmma.m64n64k16.bf16 --operand D
+  tilewright show --atom mma.sp.m16n8k32.f16 --svg sparse.svg
+  tilewright show --atom list")]
 pub(crate) struct ShowArgs {
     /// The layout, such as 'Sw<3,3,3> o (64,64):(64,1)': rows are its first mode, columns all others
     #[arg(required_unless_present = "atom", conflicts_with = "atom")]
     layout: Option<String>,
-    /// Draw an instruction: ldmatrix.x4, mma.m16n8k16.f16, wgmma.m64n128k16.bf16, …
+    /// Draw an instruction: ldmatrix.x4, mma.m16n8k16.f16, wgmma.m64n128k16.bf16, …; `list` names all
     #[arg(long, value_name = "NAME")]
     atom: Option<String>,
-    /// Which operand of the instruction: A, B, C, D, src, dst (default: all)
+    /// Which operand of the instruction: A, B, C, D, E (metadata), src, dst, tmem (default: all)
     #[arg(
         long,
         value_name = "NAME",
@@ -125,6 +128,10 @@ fn show(args: &ShowArgs) -> Outcome {
         ));
     }
     let drawn = args.svg.is_some() || args.html.is_some();
+    if args.atom.as_deref() == Some("list") {
+        list(args.json);
+        return Ok(ExitCode::SUCCESS);
+    }
     // The terminal shows less than a file does.
     let narrow = !drawn && !args.json;
     let scene = if let Some(name) = &args.atom {
@@ -157,6 +164,16 @@ fn show(args: &ShowArgs) -> Outcome {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names every instruction that has a picture, apart from those of any N.
+fn list(as_json: bool) {
+    let names: Vec<String> = names::all().into_iter().map(|one| one.name).collect();
+    if as_json {
+        output::print_json(&json!({"atoms": names}));
+    } else {
+        output::print_line(&names.join("\n"));
+    }
 }
 
 /// Writes all pictures or none.

@@ -1,106 +1,57 @@
-//! Instructions by name.
-//!
-//! Names are short forms of what PTX says: `ldmatrix.x4.trans`, `cp.async.16`, `mma.m16n8k16.f16` (operand type, then the
-//! accumulator's if another atom has a wider one), `wgmma.m64n128k16.bf16`. PTX's own names work too.
+//! Instructions by name, those of any N included.
 
-use tilewright::atoms::{COPY_ATOMS, CopyAtom, MMA_ATOMS, MmaAtom, Scalar, wgmma};
+use tilewright::atoms::tcgen05::{CtaGroup, accumulator};
+use tilewright::atoms::{Scalar, wgmma};
 
 use crate::error::CliError;
-
-const SCALARS: [Scalar; 10] = [
-    Scalar::F16,
-    Scalar::Bf16,
-    Scalar::Tf32,
-    Scalar::F32,
-    Scalar::F64,
-    Scalar::S8,
-    Scalar::U8,
-    Scalar::E4m3,
-    Scalar::E5m2,
-    Scalar::S32,
-];
-
-/// An instruction that has a picture.
-pub(crate) enum Atom {
-    /// A copy.
-    Copy(&'static CopyAtom),
-    /// A matrix instruction.
-    Mma(Box<MmaAtom>),
-}
-
-/// `ldmatrix.x4.trans`, `cp.async.16`.
-pub(crate) fn copy_name(atom: &CopyAtom) -> String {
-    if let Some(bytes) = atom
-        .name
-        .strip_prefix("cp.async")
-        .and_then(|rest| rest.rsplit(' ').next())
-    {
-        return format!("cp.async.{bytes}");
-    }
-    let parts: Vec<&str> = atom
-        .name
-        .split('.')
-        .filter(|part| part.ends_with("matrix") || part.starts_with('x') || *part == "trans")
-        .collect();
-    parts.join(".")
-}
-
-/// `mma.m16n8k16.f16`, with the accumulator's type where another atom has a wider one.
-pub(crate) fn mma_name(atom: &MmaAtom) -> String {
-    let same = |other: &&&MmaAtom| {
-        (other.m, other.n, other.k, other.a_type) == (atom.m, atom.n, atom.k, atom.a_type)
-    };
-    let shape = format!(
-        "mma.m{}n{}k{}.{}",
-        atom.m,
-        atom.n,
-        atom.k,
-        atom.a_type.name()
-    );
-    match MMA_ATOMS.iter().find(same) {
-        Some(first) if first.c_type != atom.c_type => format!("{shape}.{}", atom.c_type.name()),
-        _ => shape,
-    }
-}
+pub(crate) use crate::eval::calculator::instructions::{Atom, all};
+use crate::eval::calculator::instructions::{Named, find, mma_name, unknown};
 
 /// The atom of that name.
-pub(crate) fn atom_named(text: &str) -> Result<Atom, CliError> {
+pub(crate) fn atom_named(text: &str) -> Result<Named, CliError> {
     let name = text.trim();
-    for atom in COPY_ATOMS {
-        if atom.name == name || copy_name(atom) == name {
-            return Ok(Atom::Copy(atom));
-        }
-    }
-    for atom in MMA_ATOMS {
-        let full = format!("{}.{}", mma_shape(atom), atom.a_type.name());
-        let with_accumulator = format!("{full}.{}", atom.c_type.name());
-        if [atom.name, &mma_name(atom), &with_accumulator].contains(&name) {
-            return Ok(Atom::Mma(Box::new(**atom)));
-        }
-    }
-    if name.starts_with("wgmma") {
+    if name.starts_with("wgmma.") {
         return wgmma_named(name).map_err(|error| error.at((0, text.len()), text));
     }
-    let copies = COPY_ATOMS.iter().map(|atom| copy_name(atom));
-    let known: Vec<String> = copies
-        .chain(MMA_ATOMS.iter().map(|atom| mma_name(atom)))
-        .collect();
-    Err(CliError::usage(
-        "unknown_atom",
-        format!(
-            "no such instruction; one of {}, wgmma.m64nNkK.TYPE",
-            known.join(", ")
-        ),
-    )
-    .at((0, text.len()), text))
+    if name.starts_with("tcgen05.mma.") {
+        return accumulator_named(name).map_err(|error| error.at((0, text.len()), text));
+    }
+    let list = all();
+    if let Some(found) = find(&list, name) {
+        return Ok(found.clone());
+    }
+    Err(CliError::usage("unknown_atom", unknown(&list, name)).at((0, text.len()), text))
 }
 
-fn mma_shape(atom: &MmaAtom) -> String {
-    format!("mma.m{}n{}k{}", atom.m, atom.n, atom.k)
+/// `tcgen05.mma.m128n256`, then `.cta2`, `.cta2.sp` or `.ws`.
+fn accumulator_named(name: &str) -> Result<Named, CliError> {
+    let form =
+        "expected tcgen05.mma.mMnN, then .cta2, .cta2.sp or .ws, such as tcgen05.mma.m128n256";
+    let usage = || CliError::usage("unknown_atom", form.to_owned());
+    let rest = name.strip_prefix("tcgen05.mma.m").ok_or_else(usage)?;
+    let (shape, group) = rest.split_once('.').unwrap_or((rest, ""));
+    let group = match group {
+        "" => CtaGroup::One,
+        "ws" => CtaGroup::OneWs,
+        "cta2" => CtaGroup::Two,
+        "cta2.sp" => CtaGroup::TwoSparse,
+        _ => return Err(usage()),
+    };
+    let (m, n) = shape.split_once('n').ok_or_else(usage)?;
+    let (Ok(m), Ok(n)) = (m.parse(), n.parse()) else {
+        return Err(usage());
+    };
+    let atom = accumulator(group, m, n)
+        .map_err(|error| CliError::usage(error.code(), error.to_string()))?;
+    Ok(Named {
+        name: name.to_owned(),
+        others: Vec::new(),
+        atom: Atom::Accumulator(Box::new(atom), group),
+    })
 }
 
 /// `wgmma.m64n128k16.bf16` or `wgmma.m64n128.f16.f16`.
-fn wgmma_named(name: &str) -> Result<Atom, CliError> {
+fn wgmma_named(name: &str) -> Result<Named, CliError> {
     let usage = |message: String| CliError::usage("unknown_atom", message);
     let form = "expected wgmma.m64nNkK.TYPE or wgmma.m64nNkK.TYPE.ACCUMULATOR, such as wgmma.m64n128k16.bf16";
     let parts: Vec<&str> = name.split('.').collect();
@@ -108,8 +59,9 @@ fn wgmma_named(name: &str) -> Result<Atom, CliError> {
         return Err(usage(form.to_owned()));
     };
     let scalar = |text: &str| {
-        SCALARS
-            .into_iter()
+        Scalar::ALL
+            .iter()
+            .copied()
             .find(|scalar| scalar.name() == text)
             .ok_or_else(|| usage(format!("{form}; '{text}' is no type")))
     };
@@ -140,7 +92,11 @@ fn wgmma_named(name: &str) -> Result<Atom, CliError> {
             atom.k
         )));
     }
-    Ok(Atom::Mma(Box::new(atom)))
+    Ok(Named::new(
+        mma_name(&atom),
+        atom.name,
+        Atom::Mma(Box::new(atom)),
+    ))
 }
 
 #[cfg(test)]
@@ -148,22 +104,64 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_short_name_finds_its_own_atom() {
-        for atom in COPY_ATOMS {
-            for name in [atom.name.to_owned(), copy_name(atom)] {
-                let Ok(Atom::Copy(found)) = atom_named(&name) else {
-                    panic!("{name} is not found");
-                };
-                assert_eq!(found.name, atom.name);
+    fn every_name_finds_its_own_instruction() {
+        let list = all();
+        for one in &list {
+            for name in one.others.iter().chain([&one.name]) {
+                let found = atom_named(name).unwrap_or_else(|_| panic!("{name} is not found"));
+                assert_eq!(found.name, one.name, "{name}");
             }
         }
-        for atom in MMA_ATOMS {
-            for name in [atom.name.to_owned(), mma_name(atom)] {
-                let Ok(Atom::Mma(found)) = atom_named(&name) else {
-                    panic!("{name} is not found");
-                };
-                assert_eq!(found.name, atom.name);
-            }
+        let mut names: Vec<&String> = list.iter().map(|one| &one.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), list.len());
+    }
+
+    #[test]
+    fn types_may_be_written_out() {
+        for (name, short) in [
+            ("mma.m16n8k16.f16.f32", "mma.m16n8k16.f16"),
+            ("mma.m16n8k32.s8.s32", "mma.m16n8k32.s8"),
+            ("mma.m16n8k16.f16.f16", "mma.m16n8k16.f16.f16"),
+        ] {
+            assert_eq!(atom_named(name).unwrap().name, short);
+        }
+    }
+
+    #[test]
+    fn names_nearby_are_offered() {
+        let message = |name: &str| unknown(&all(), name);
+        assert_eq!(
+            message("ldmatrx.x4"),
+            "no such instruction; did you mean ldmatrix.x4, ldmatrix.x1 or ldmatrix.x2?"
+        );
+        assert!(message("mma.m16n8k17.f16").contains("mma.m16n8k16.f16"));
+        assert!(message("mfma_f32_32x32x8_f61").contains("mfma_f32_32x32x8_f16"));
+        assert!(message("hello").contains("show --atom list"));
+    }
+
+    #[test]
+    fn accumulators_of_any_n_have_names() {
+        for good in [
+            "m128n256",
+            "m64n8",
+            "m64n64.ws",
+            "m256n16.cta2",
+            "m128n32.cta2.sp",
+        ] {
+            assert!(atom_named(&format!("tcgen05.mma.{good}")).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "m128",
+            "m128n7",
+            "m256n16",
+            "m128n16.cta3",
+            "m128n16.cta2.ws",
+            "mxn8",
+        ] {
+            assert!(atom_named(&format!("tcgen05.mma.{bad}")).is_err(), "{bad}");
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use tilewright::Layout;
+
 use crate::{cells, json, text_of};
 
 /// Wavefronts of 16-byte rows in phases of 8 lanes, from the definition.
@@ -227,4 +229,97 @@ fn fragments_agree_with_the_manual() {
             .values()
             .all(|cell| cell["thread"].as_i64() < Some(16))
     );
+}
+
+/// The layout of a panel says who holds each cell; the cells must agree with it. `place` is the row and column of an index.
+fn agrees(name: &str, operand: &str, threads: i64, place: impl Fn(i64) -> (i64, i64)) {
+    let (status, value) = json(&["--atom", name, "--operand", operand]);
+    assert_eq!(status, 0, "{name} {operand}: {value}");
+    let panel = &value["panels"][0];
+    assert_eq!(panel["clipped"], false, "{name} {operand}");
+    let layout = Layout::parse(panel["layout"].as_str().unwrap()).unwrap();
+    let drawn = cells(panel);
+    let values = layout.size() / layout.get(0).unwrap().size();
+    let mut seen = 0;
+    for thread in 0..threads {
+        for value in 0..values {
+            let at = place(layout.at(&[thread, value]));
+            let cell = drawn[&at];
+            assert_eq!(
+                cell["element"].as_i64(),
+                Some(layout.at(&[thread, value])),
+                "{name} {operand} {at:?}"
+            );
+            seen += i64::from(
+                cell["thread"].as_i64() == Some(thread) && cell["value"].as_i64() == Some(value),
+            );
+        }
+    }
+    assert_eq!(seen, drawn.len() as i64, "{name} {operand}");
+}
+
+#[test]
+fn new_instructions_are_drawn_as_their_layouts_say() {
+    // Blocks side by side; B's one below the other.
+    agrees("mma.m8n8k4.row.col.f16", "A", 32, |i| (i % 8, i / 8));
+    agrees("mma.m8n8k4.row.col.f16", "B", 32, |i| (i / 8, i % 8));
+    agrees("mma.m8n8k4.row.col.f32.f16.f16.f16", "C", 32, |i| {
+        (i % 8, i / 8)
+    });
+    agrees("mma.m8n8k4.row.col.f32.f16.f16.f16", "D", 32, |i| {
+        (i % 8, i / 8)
+    });
+    agrees("mma.m16n8k64.u4.s4", "A", 32, |i| (i % 16, i / 16));
+    agrees("mma.sp.m16n8k128.s4", "A", 32, |i| (i % 16, i / 16));
+    agrees("mfma_f32_4x4x1_16b_f32", "D", 64, |i| (i % 4, i / 4));
+    agrees("mfma_f32_32x32x16_fp8_bf8", "B", 64, |i| (i / 32, i % 32));
+    agrees("wmma_f16_16x16x16_f16.wave64", "D", 64, |i| {
+        (i % 16, i / 16)
+    });
+    agrees("ldmatrix.m16n16.x2.trans.b8", "dst", 32, |i| {
+        (i % 256 / 16, i / 256 * 16 + i % 16)
+    });
+    agrees("stmatrix.m16n8.x4.trans.b8", "src", 32, |i| {
+        (i % 128 / 16, i / 128 * 16 + i % 16)
+    });
+    agrees("tcgen05.ld.16x128b.x4", "tmem", 32, |i| (i % 128, i / 128));
+    // Replicated: the lowest thread is named.
+    agrees("wmma_f32_16x16x16_bf16", "A", 16, |i| (i % 16, i / 16));
+}
+
+#[test]
+fn metadata_names_the_thread_whose_register_is_read() {
+    let (_, value) = json(&["--atom", "mma.sp.m16n8k32.f16", "--operand", "E"]);
+    for ((row, chunk), cell) in cells(&value["panels"][0]) {
+        // Threads 0 and 1 of each quad, four chunks each; row g in the lower half of the register, row g + 8 in the upper.
+        assert_eq!(cell["thread"], 4 * (row % 8) + chunk / 4);
+        assert_eq!(cell["value"], chunk % 4 + row / 8 * 4);
+    }
+    let (_, value) = json(&["--atom", "mma.sp.ordered.m16n8k64.e4m3", "--operand", "e"]);
+    for ((row, chunk), cell) in cells(&value["panels"][0]) {
+        assert_eq!(cell["thread"], 4 * (row % 8) + row / 8 + 2 * (chunk / 8));
+        assert_eq!(cell["value"], chunk % 8);
+    }
+}
+
+#[test]
+fn accumulators_are_drawn_as_tensor_memory() {
+    // Layout B: two blocks of 64 rows, each in two halves of N.
+    let (_, value) = json(&["--atom", "tcgen05.mma.m128n32.cta2"]);
+    let panel = &value["panels"][0];
+    assert_eq!(
+        (&panel["rows"]["all"], &panel["cols"]["all"]),
+        (&256.into(), &16.into())
+    );
+    let drawn = cells(panel);
+    assert_eq!(drawn.len(), 128 * 32);
+    for m in 0..128 {
+        for n in 0..32 {
+            let lane = m % 64 + 64 * (n / 16) + 128 * (m / 64);
+            assert_eq!(
+                drawn[&(lane, n % 16)]["element"],
+                m % 64 + 64 * (n / 16) + 128 * (n % 16) + 65536 * (m / 64)
+            );
+        }
+    }
 }

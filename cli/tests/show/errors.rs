@@ -78,8 +78,14 @@ fn errors_underline_what_is_wrong() {
     expect(
         atom("wgmma.m64n12k16.f16"),
         2,
-        "not_divisible",
+        "invalid_argument",
         "wgmma.m64n12k16.f16",
+    );
+    expect(
+        atom("tcgen05.mma.m96n16"),
+        2,
+        "invalid_argument",
+        "tcgen05.mma.m96n16",
     );
     expect(
         refused(&["--atom", "ldmatrix.x1", "--operand", "A"], "A"),

@@ -12,15 +12,17 @@
 //! ```
 //!
 //! With fewer than four matrices the upper lanes' addresses are not used; they repeat the lower ones here (stride 0), as the
-//! PTX ISA advises for `sm_75`. `stmatrix` is the inverse: source and destination change places.
+//! PTX ISA advises for `sm_75`. `stmatrix` is the inverse: source and destination change places. The matrices of bytes of
+//! `sm_100a` are described at [`LDMATRIX_M16N16_X1`](super::LDMATRIX_M16N16_X1).
 
-use super::{Scalar, tv};
+use super::{Scalar, Target, tv};
 use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
 
 /// A copy instruction of `threads` threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
+#[non_exhaustive]
 pub struct CopyAtom {
     /// The instruction in PTX, without state space for plain loads and stores.
     pub name: &'static str,
@@ -34,11 +36,101 @@ pub struct CopyAtom {
     pub dst: Layout,
     /// Whether memory is the destination (a store, or shared memory's side of `cp.async`) rather than the source.
     pub stores: bool,
-    /// The first architecture that has it: 75 for `sm_75`.
-    pub min_arch: u32,
+    /// Rows and columns of one matrix as it lies in memory: element `column + COLUMNS·row + ROWS·COLUMNS·matrix`. One row for
+    /// a copy by one thread.
+    pub matrix: [i64; 2],
+    /// Bits of an element in memory: those of the layouts, or 4 or 6 where the copy widens elements to bytes. Such elements are
+    /// packed at the start of their row of 16 bytes.
+    pub memory_bits: i64,
+    /// The processors that have it.
+    pub target: Target,
 }
 
 impl CopyAtom {
+    /// A copy whose matrices have `matrix` rows and columns in memory. Threads are counted by the layouts, which must agree.
+    ///
+    /// ```
+    /// use layout_core::atoms::{CopyAtom, Target};
+    /// use layout_core::{Layout, expect};
+    /// // Each of 32 lanes loads four neighbouring bytes.
+    /// const LANES: Layout = expect(Layout::flat(&[32, 4], &[4, 1]));
+    /// const LOAD: CopyAtom =
+    ///     expect(CopyAtom::new("ld.shared.b32", 8, LANES, LANES, false, [1, 128], Target::Sm(50)));
+    /// assert_eq!((LOAD.threads, LOAD.elements()), (32, 128));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A source and a destination of different numbers of threads; registers that do not hold each element of the block exactly
+    /// once; addresses that reach other elements, or miss some; matrices that do not divide the block.
+    pub const fn new(
+        name: &'static str,
+        element_bits: i64,
+        src: Layout,
+        dst: Layout,
+        stores: bool,
+        matrix: [i64; 2],
+        target: Target,
+    ) -> Result<Self, LayoutError> {
+        const OPERATION: &str = "a copy atom";
+        let threads = attempt!(src.get(0)).size();
+        let atom = Self {
+            name,
+            threads,
+            element_bits,
+            src,
+            dst,
+            stores,
+            matrix,
+            memory_bits: element_bits,
+            target,
+        };
+        let other = attempt!(dst.get(0)).size();
+        if other != threads {
+            return Err(LayoutError::InvalidNumber {
+                operation: OPERATION,
+                argument: "the number of threads of the destination",
+                value: other,
+                accepted: "the threads of the source",
+            });
+        }
+        if element_bits < 1 || element_bits > 128 {
+            return Err(LayoutError::InvalidNumber {
+                operation: OPERATION,
+                argument: "the bits of an element",
+                value: element_bits,
+                accepted: "1 to 128",
+            });
+        }
+        let (registers, memory) = (atom.registers(), atom.memory());
+        let elements = registers.size();
+        let (least, most) = memory.offset_range();
+        if !registers.is_bijective()
+            || least < 0
+            || most >= elements
+            || !memory.is_surjective_onto(elements)
+        {
+            return Err(LayoutError::Unsupported {
+                operation: OPERATION,
+                given: "a pair of layouts that do not number the same elements, each held once",
+                accepted: "layouts (thread, value) -> element of one block",
+            });
+        }
+        if matrix[0] < 1
+            || matrix[1] < 1
+            || matrix[0] > elements / matrix[1]
+            || elements % (matrix[0] * matrix[1]) != 0
+        {
+            return Err(LayoutError::InvalidNumber {
+                operation: OPERATION,
+                argument: "the number of elements",
+                value: elements,
+                accepted: "a multiple of the rows times the columns of a matrix",
+            });
+        }
+        Ok(atom)
+    }
+
     /// Elements in the block that the atom moves.
     pub const fn elements(&self) -> i64 {
         if self.stores {
@@ -72,17 +164,24 @@ impl CopyAtom {
     /// An element that the instruction's unit is no multiple or divisor of, or that would be torn apart between lanes.
     pub const fn recast(&self, element_bits: i64) -> Result<Self, LayoutError> {
         let (old, new) = (self.element_bits, element_bits);
+        if self.memory_bits != old {
+            return Err(LayoutError::Unsupported {
+                operation: "recast of a copy atom",
+                given: self.name,
+                accepted: "a copy that does not widen its elements",
+            });
+        }
         let src = attempt!(self.src.recast(old, new));
         let dst = attempt!(self.dst.recast(old, new));
         let lanes = [attempt!(src.get(0)).size(), attempt!(dst.get(0)).size()];
         let mut side = 0;
         while side < 2 {
             if lanes[side] != self.threads {
-                return Err(LayoutError::NotDivisible {
-                    operation: "recast of a copy atom (element bits)",
-                    mode: side,
+                return Err(LayoutError::InvalidNumber {
+                    operation: "recast of a copy atom",
+                    argument: "the bits of an element",
                     value: new,
-                    divisor: old,
+                    accepted: "a width at which no element is torn apart between threads",
                 });
             }
             side += 1;
@@ -91,6 +190,8 @@ impl CopyAtom {
             element_bits,
             src,
             dst,
+            matrix: [self.matrix[0], self.matrix[1] * old / new],
+            memory_bits: new,
             ..*self
         })
     }
@@ -118,7 +219,9 @@ macro_rules! matrix_copies {
                 src: $src,
                 dst: $dst,
                 stores: $stores,
-                min_arch: $arch,
+                matrix: [8, 8],
+                memory_bits: 16,
+                target: Target::Sm($arch),
             };
         )*
     };
@@ -156,7 +259,9 @@ const fn contiguous(
         src: block,
         dst: block,
         stores,
-        min_arch,
+        matrix: [1, values],
+        memory_bits: element_bits,
+        target: Target::Sm(min_arch),
     })
 }
 
@@ -199,18 +304,19 @@ pub const fn vector_copy(
         (64, true) => "st.v2.b32",
         (128, true) => "st.v4.b32",
         _ => {
-            return Err(LayoutError::NotDivisible {
-                operation: "a vector of 1, 2, 4, 8 or 16 bytes (in bits)",
-                mode: 1,
-                value: 128,
-                divisor: bits,
+            return Err(LayoutError::InvalidNumber {
+                operation: "a vector copy",
+                argument: "the bits of the vector",
+                value: bits,
+                accepted: "8, 16, 32, 64 or 128",
             });
         }
     };
     contiguous(name, values, scalar.bits(), stores, 50)
 }
 
-/// Every warp-wide or asynchronous copy atom.
+/// Every warp-wide or asynchronous copy atom of elements that keep their width, apart from those of
+/// [`BYTE_MATRIX_ATOMS`](super::BYTE_MATRIX_ATOMS).
 pub const COPY_ATOMS: &[&CopyAtom] = &[
     &LDMATRIX_X1,
     &LDMATRIX_X2,

@@ -1,17 +1,20 @@
-//! `mma.sync`: the fragments and the instructions made of them.
-//!
-//! With `g = lane >> 2` and `t = lane & 3`, every fragment is a layout of `((t, g), bits of i)`; the strides are read off the
-//! manual's formulas. There are few distinct fragments: the width of an element decides how many neighbours along `k` a lane
-//! holds (4 of 8 bits, 2 of 16, 1 of 32 and 64), and the shape decides how often.
+//! A matrix instruction as layouts.
 
-use super::{Scalar, registers, tv};
+use super::{Scalar, Target};
+use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
 
+const OPERATION: &str = "an mma atom";
+
 /// A matrix instruction: `D (m×n) = A (m×k) · B (k×n) + C`, with the thread-value layouts of its operands.
+///
+/// An instruction may compute several independent products of that shape ([`blocks`](Self::blocks)): the four quad pairs of
+/// Volta's `m8n8k4`, or the blocks of AMD's `4x4x1_16b`. The block is then the slowest axis of every operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
+#[non_exhaustive]
 pub struct MmaAtom {
-    /// The instruction in PTX; for wgmma, without the operands' immediates.
+    /// The instruction in PTX (for wgmma, without the operands' immediates), or AMD's mnemonic.
     pub name: &'static str,
     /// Rows of A, C and D.
     pub m: i64,
@@ -19,164 +22,277 @@ pub struct MmaAtom {
     pub n: i64,
     /// Columns of A, rows of B.
     pub k: i64,
-    /// Threads that execute it together: 32 (a warp) or 128 (a warpgroup).
+    /// Independent products that the instruction computes.
+    pub blocks: i64,
+    /// Threads that execute it together: 32 or 64 (a warp or wave) or 128 (a warpgroup).
     pub threads: i64,
     /// Element type of A.
     pub a_type: Scalar,
     /// Element type of B.
     pub b_type: Scalar,
-    /// Element type of C and D.
+    /// Element type of C.
     pub c_type: Scalar,
-    /// A: `(thread, value) -> m + M·k`. For wgmma, of A in registers.
+    /// Element type of D.
+    pub d_type: Scalar,
+    /// A: `(thread, value) -> m + M·k + M·K·block`. For wgmma, of A in registers.
     pub a: Layout,
-    /// B: `(thread, value) -> n + N·k`. For wgmma, whose B is read from shared memory through a descriptor, every thread
-    /// stands for the whole of B: `(128, (N, K)):(0, (1, N))`.
+    /// B: `(thread, value) -> n + N·k + N·K·block`. For wgmma, whose B is read from shared memory through a descriptor, every
+    /// thread stands for the whole of B: `(128, (N, K)):(0, (1, N))`.
     pub b: Layout,
-    /// C and D: `(thread, value) -> m + M·n`.
+    /// C: `(thread, value) -> m + M·n + M·N·block`.
     pub c: Layout,
-    /// The first architecture that has it: 75 for `sm_75`.
-    pub min_arch: u32,
+    /// D: the same map as C, except where Volta's `m8n8k4` takes C in `f16` and gives D in `f32`.
+    pub d: Layout,
+    /// Bits of a register that a value of A, B, C and D takes: its width, or more where narrow values lie in wider slots.
+    pub slot_bits: [i64; 4],
+    /// The processors that have it.
+    pub target: Target,
 }
 
 impl MmaAtom {
-    /// Values of A, B and C that a thread holds.
-    pub const fn values(&self) -> [i64; 3] {
-        let threads = self.threads;
-        [
-            self.m * self.k / threads,
-            if threads == 128 {
-                self.n * self.k
-            } else {
-                self.n * self.k / threads
-            },
-            self.m * self.n / threads,
-        ]
+    /// An atom of one block, whose D has the type and the map of C.
+    ///
+    /// `shape` is M, N, K; `types` and `operands` are of A, B and C. Threads are counted by the layouts, which must agree.
+    ///
+    /// ```
+    /// use layout_core::atoms::{MmaAtom, Scalar, Target};
+    /// use layout_core::{Layout, expect};
+    /// // Four lanes multiply 2x1 by 1x2: every lane holds one element of C; those of A and B are held twice.
+    /// const TINY: MmaAtom = expect(MmaAtom::new(
+    ///     "tiny.m2n2k1",
+    ///     [2, 2, 1],
+    ///     [Scalar::F32; 3],
+    ///     [
+    ///         expect(Layout::tuple(&[expect(Layout::flat(&[2, 2], &[1, 0])), expect(Layout::mode(1, 0))])),
+    ///         expect(Layout::tuple(&[expect(Layout::flat(&[2, 2], &[0, 1])), expect(Layout::mode(1, 0))])),
+    ///         expect(Layout::flat(&[4, 1], &[1, 0])),
+    ///     ],
+    ///     Target::Sm(50),
+    /// ));
+    /// assert_eq!((TINY.threads, TINY.values()), (4, [1, 1, 1]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`checked`](Self::checked).
+    pub const fn new(
+        name: &'static str,
+        shape: [i64; 3],
+        types: [Scalar; 3],
+        operands: [Layout; 3],
+        target: Target,
+    ) -> Result<Self, LayoutError> {
+        let threads = attempt!(operands[0].get(0)).size();
+        Self::unchecked(
+            name,
+            [shape[0], shape[1], shape[2], 1],
+            threads,
+            types,
+            operands,
+            target,
+        )
+        .checked()
     }
 
-    /// Registers that a thread holds A, B and C in: 32-bit ones, or 64-bit ones for `f64`. 0 for the B of wgmma.
+    /// The same for an instruction of several independent products.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`checked`](Self::checked).
+    pub const fn with_blocks(
+        mut self,
+        blocks: i64,
+        operands: [Layout; 3],
+    ) -> Result<Self, LayoutError> {
+        self.blocks = blocks;
+        [self.a, self.b, self.c] = operands;
+        self.d = self.c;
+        self.checked()
+    }
+
+    /// The same with a D of another type or map than C.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`checked`](Self::checked).
+    pub const fn with_d(mut self, d_type: Scalar, d: Layout) -> Result<Self, LayoutError> {
+        self.d_type = d_type;
+        self.d = d;
+        self.slot_bits[3] = d_type.bits();
+        self.checked()
+    }
+
+    /// The same with values in slots of a register wider than they are: of A, B, C and D.
+    ///
+    /// # Errors
+    ///
+    /// Slots narrower than the values.
+    pub const fn with_slots(mut self, slot_bits: [i64; 4]) -> Result<Self, LayoutError> {
+        self.slot_bits = slot_bits;
+        self.checked()
+    }
+
+    /// The atom without the checks, for the tables of this module, whose tests check them.
+    pub(super) const fn unchecked(
+        name: &'static str,
+        [m, n, k, blocks]: [i64; 4],
+        threads: i64,
+        [a_type, b_type, c_type]: [Scalar; 3],
+        [a, b, c]: [Layout; 3],
+        target: Target,
+    ) -> Self {
+        Self {
+            name,
+            m,
+            n,
+            k,
+            blocks,
+            threads,
+            a_type,
+            b_type,
+            c_type,
+            d_type: c_type,
+            a,
+            b,
+            c,
+            d: c,
+            slot_bits: [a_type.bits(), b_type.bits(), c_type.bits(), c_type.bits()],
+            target,
+        }
+    }
+
+    /// The atom, if its layouts fit its shape.
+    ///
+    /// # Errors
+    ///
+    /// An extent or number of blocks below 1; an operand that has not two modes, or another number of threads than the atom; A or B
+    /// that does not hold every element of its matrix, or holds others; C or D that does not hold each element exactly
+    /// once; a slot narrower than its value or wider than 64 bits.
+    pub const fn checked(self) -> Result<Self, LayoutError> {
+        attempt!(self.check_numbers());
+        let matrices = [
+            ("A", self.a, self.m, self.k, self.a_type),
+            ("B", self.b, self.n, self.k, self.b_type),
+            ("C", self.c, self.m, self.n, self.c_type),
+            ("D", self.d, self.m, self.n, self.d_type),
+        ];
+        let mut i = 0;
+        while i < matrices.len() {
+            let (name, layout, rows, columns, scalar) = matrices[i];
+            if layout.rank() != 2 {
+                return Err(LayoutError::RankMismatch {
+                    operation: "an operand of an mma atom (thread, value)",
+                    left: 2,
+                    right: layout.rank(),
+                });
+            }
+            let threads = attempt!(layout.get(0)).size();
+            if threads != self.threads {
+                return Err(LayoutError::InvalidNumber {
+                    operation: name,
+                    argument: "the number of threads of the operand's layout",
+                    value: threads,
+                    accepted: "the threads of operand A",
+                });
+            }
+            let elements = rows * columns * self.blocks;
+            let covers = if i < 2 {
+                let (least, most) = layout.offset_range();
+                least >= 0 && most < elements && layout.is_surjective_onto(elements)
+            } else {
+                layout.size() == elements && layout.is_bijective()
+            };
+            if !covers {
+                return Err(LayoutError::Unsupported {
+                    operation: OPERATION,
+                    given: if i < 2 {
+                        "a layout of A or B that misses elements of the matrix or has others"
+                    } else {
+                        "a layout of C or D that does not hold each element exactly once"
+                    },
+                    accepted: "layouts (thread, value) -> row + ROWS*column + ROWS*COLUMNS*block",
+                });
+            }
+            if self.slot_bits[i] < scalar.bits() || self.slot_bits[i] > 64 {
+                return Err(LayoutError::InvalidNumber {
+                    operation: OPERATION,
+                    argument: "the bits of a slot",
+                    value: self.slot_bits[i],
+                    accepted: "the bits of the element type up to 64",
+                });
+            }
+            i += 1;
+        }
+        Ok(self)
+    }
+
+    /// Refuses extents, blocks and threads that no instruction has, and whose products could overflow.
+    pub(super) const fn check_numbers(&self) -> Result<(), LayoutError> {
+        let numbers = [
+            ("M", self.m),
+            ("N", self.n),
+            ("K", self.k),
+            ("the number of blocks", self.blocks),
+            ("the number of threads", self.threads),
+        ];
+        let mut i = 0;
+        while i < numbers.len() {
+            let (argument, value) = numbers[i];
+            if value < 1 || value > 1 << 20 {
+                return Err(LayoutError::InvalidNumber {
+                    operation: OPERATION,
+                    argument,
+                    value,
+                    accepted: "1 to 1048576",
+                });
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Values of A, B and C that a thread holds.
+    pub const fn values(&self) -> [i64; 3] {
+        [values(&self.a), values(&self.b), values(&self.c)]
+    }
+
+    /// Registers that a thread holds A, B and C in: 32-bit ones, or 64-bit ones for `f64` on NVIDIA. 0 for the B of wgmma.
     pub const fn registers(&self) -> [i64; 3] {
         let [a, b, c] = self.values();
         [
-            registers(a, self.a_type),
-            if self.threads == 128 {
+            self.registers_of(a, self.slot_bits[0]),
+            if self.b_is_shared() {
                 0
             } else {
-                registers(b, self.b_type)
+                self.registers_of(b, self.slot_bits[1])
             },
-            registers(c, self.c_type),
+            self.registers_of(c, self.slot_bits[2]),
         ]
+    }
+
+    /// Whether B is read from shared memory through a descriptor, so that no thread holds it: wgmma.
+    pub const fn b_is_shared(&self) -> bool {
+        self.threads == 128
+    }
+
+    /// Bits of one register: 64 for `f64` on NVIDIA, otherwise 32.
+    pub const fn register_bits(&self, slot_bits: i64) -> i64 {
+        if slot_bits == 64 && !matches!(self.target, Target::Gfx(_)) {
+            64
+        } else {
+            32
+        }
+    }
+
+    const fn registers_of(&self, values: i64, slot_bits: i64) -> i64 {
+        (values * slot_bits + self.register_bits(slot_bits) - 1) / self.register_bits(slot_bits)
     }
 }
 
-// C and D.
-const C_8X8: Layout = tv("((4,8),2):((16,1),8)");
-const C_16X8: Layout = tv("((4,8),(2,2)):((32,1),(16,8))");
-
-// 64-bit and tf32 elements: one along k. Row g + 8(i&1), column t + 4(i>>1).
-const A_8X4: Layout = tv("((4,8),1):((8,1),0)");
-const B_8X4: Layout = tv("((4,8),1):((8,1),0)");
-const A_16X4: Layout = tv("((4,8),2):((16,1),8)");
-const A_16X8_B32: Layout = tv("((4,8),(2,2)):((16,1),(8,64))");
-const A_16X16_B64: Layout = tv("((4,8),(2,4)):((16,1),(8,64))");
-const B_8X8_B32: Layout = tv("((4,8),2):((8,1),32)");
-const B_8X16_B64: Layout = tv("((4,8),4):((8,1),32)");
-
-// 16-bit elements: two along k.
-const A_16X8_B16: Layout = tv("((4,8),(2,2)):((32,1),(16,8))");
-const A_16X16_B16: Layout = tv("((4,8),(2,2,2)):((32,1),(16,8,128))");
-const B_8X8_B16: Layout = tv("((4,8),2):((16,1),8)");
-const B_8X16_B16: Layout = tv("((4,8),(2,2)):((16,1),(8,64))");
-
-// 8-bit elements: four along k.
-const A_8X16_B8: Layout = tv("((4,8),4):((32,1),8)");
-const B_8X16_B8: Layout = tv("((4,8),4):((32,1),8)");
-const A_16X16_B8: Layout = tv("((4,8),(4,2)):((64,1),(16,8))");
-const A_16X32_B8: Layout = tv("((4,8),(4,2,2)):((64,1),(16,8,256))");
-const B_8X32_B8: Layout = tv("((4,8),(4,2)):((32,1),(8,128))");
-
-/// Declares the atoms and the list of them.
-macro_rules! atoms {
-    ($($(#[$doc:meta])* $name:ident: $m:literal $n:literal $k:literal, $ptx:literal,
-       $d:ident $a:ident $b:ident, $la:ident $lb:ident $lc:ident, $arch:literal;)*) => {
-        $($(#[$doc])* pub const $name: MmaAtom = MmaAtom {
-            name: $ptx,
-            m: $m,
-            n: $n,
-            k: $k,
-            threads: 32,
-            a_type: Scalar::$a,
-            b_type: Scalar::$b,
-            c_type: Scalar::$d,
-            a: $la,
-            b: $lb,
-            c: $lc,
-            min_arch: $arch,
-        };)*
-
-        /// Every `mma.sync` atom.
-        pub const MMA_ATOMS: &[&MmaAtom] = &[$(&$name),*];
-    };
-}
-
-atoms! {
-    /// `f64`, 8×8×4.
-    MMA_M8N8K4_F64: 8 8 4, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
-        F64 F64 F64, A_8X4 B_8X4 C_8X8, 80;
-    /// `f64`, 16×8×4.
-    MMA_M16N8K4_F64: 16 8 4, "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64",
-        F64 F64 F64, A_16X4 B_8X4 C_16X8, 90;
-    /// `f64`, 16×8×8.
-    MMA_M16N8K8_F64: 16 8 8, "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64",
-        F64 F64 F64, A_16X8_B32 B_8X8_B32 C_16X8, 90;
-    /// `f64`, 16×8×16.
-    MMA_M16N8K16_F64: 16 8 16, "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
-        F64 F64 F64, A_16X16_B64 B_8X16_B64 C_16X8, 90;
-    /// `tf32` into `f32`, 16×8×4.
-    MMA_M16N8K4_TF32: 16 8 4, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32",
-        F32 Tf32 Tf32, A_16X4 B_8X4 C_16X8, 80;
-    /// `tf32` into `f32`, 16×8×8.
-    MMA_M16N8K8_TF32: 16 8 8, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
-        F32 Tf32 Tf32, A_16X8_B32 B_8X8_B32 C_16X8, 80;
-    /// `f16` into `f32`, 16×8×8.
-    MMA_M16N8K8_F16: 16 8 8, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
-        F32 F16 F16, A_16X8_B16 B_8X8_B16 C_16X8, 75;
-    /// `f16` into `f16`, 16×8×8.
-    MMA_M16N8K8_F16_F16: 16 8 8, "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
-        F16 F16 F16, A_16X8_B16 B_8X8_B16 C_16X8, 75;
-    /// `bf16` into `f32`, 16×8×8.
-    MMA_M16N8K8_BF16: 16 8 8, "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
-        F32 Bf16 Bf16, A_16X8_B16 B_8X8_B16 C_16X8, 80;
-    /// `f16` into `f32`, 16×8×16.
-    MMA_M16N8K16_F16: 16 8 16, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
-        F32 F16 F16, A_16X16_B16 B_8X16_B16 C_16X8, 80;
-    /// `f16` into `f16`, 16×8×16.
-    MMA_M16N8K16_F16_F16: 16 8 16, "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
-        F16 F16 F16, A_16X16_B16 B_8X16_B16 C_16X8, 80;
-    /// `bf16` into `f32`, 16×8×16.
-    MMA_M16N8K16_BF16: 16 8 16, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
-        F32 Bf16 Bf16, A_16X16_B16 B_8X16_B16 C_16X8, 80;
-    /// `s8` into `s32`, 8×8×16.
-    MMA_M8N8K16_S8: 8 8 16, "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
-        S32 S8 S8, A_8X16_B8 B_8X16_B8 C_8X8, 75;
-    /// `u8` into `s32`, 8×8×16.
-    MMA_M8N8K16_U8: 8 8 16, "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32",
-        S32 U8 U8, A_8X16_B8 B_8X16_B8 C_8X8, 75;
-    /// `s8` into `s32`, 16×8×16.
-    MMA_M16N8K16_S8: 16 8 16, "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32",
-        S32 S8 S8, A_16X16_B8 B_8X16_B8 C_16X8, 80;
-    /// `u8` into `s32`, 16×8×16.
-    MMA_M16N8K16_U8: 16 8 16, "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32",
-        S32 U8 U8, A_16X16_B8 B_8X16_B8 C_16X8, 80;
-    /// `s8` into `s32`, 16×8×32.
-    MMA_M16N8K32_S8: 16 8 32, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
-        S32 S8 S8, A_16X32_B8 B_8X32_B8 C_16X8, 80;
-    /// `u8` into `s32`, 16×8×32.
-    MMA_M16N8K32_U8: 16 8 32, "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
-        S32 U8 U8, A_16X32_B8 B_8X32_B8 C_16X8, 80;
-    /// `e4m3` into `f32`, 16×8×32 (PTX ISA 8.4).
-    MMA_M16N8K32_E4M3: 16 8 32, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32",
-        F32 E4m3 E4m3, A_16X32_B8 B_8X32_B8 C_16X8, 89;
-    /// `e5m2` into `f32`, 16×8×32 (PTX ISA 8.4).
-    MMA_M16N8K32_E5M2: 16 8 32, "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32",
-        F32 E5m2 E5m2, A_16X32_B8 B_8X32_B8 C_16X8, 89;
+/// Values that a thread holds.
+const fn values(operand: &Layout) -> i64 {
+    match operand.get(1) {
+        Ok(mode) => mode.size(),
+        Err(_) => 0,
+    }
 }

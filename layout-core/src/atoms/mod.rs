@@ -21,85 +21,61 @@
 //! assert_eq!(atoms::MMA_M16N8K16_F16.c.at(&[lane, i]), row + 16 * col);
 //! ```
 //!
-//! Sources: PTX ISA 9.0, sections on mma fragments (9.7.14.5), ldmatrix, stmatrix, wgmma register fragments (9.7.15.5) and
-//! cp.async; AMD R700 ISA manual, section 2.6.2. The tests restate the formulas and compare every lane and value.
+//! **What there is.** One list for each family:
+//!
+//! | list | instructions |
+//! |---|---|
+//! | [`MMA_ATOMS`] | `mma.sync` of `f64`, `tf32`, `f16`, `bf16`, 8-bit floats and integers, 4-bit integers, bits |
+//! | [`QUAD_PAIR_ATOMS`] | Volta's `mma.sync.m8n8k4` of `f16`: four products at once |
+//! | [`mma_f8f6f4`], [`E2M1_ATOMS`] | `mma.sync` of 8-, 6- and 4-bit floats of `sm_120a` |
+//! | [`SPARSE_MMA_ATOMS`], [`mma_sp_f8f6f4`], [`SPARSE_E2M1_ATOMS`] | `mma.sp` with its metadata |
+//! | [`wgmma`] | `wgmma.mma_async` |
+//! | [`tcgen05`] | operands, accumulators and copies of `tcgen05` |
+//! | [`COPY_ATOMS`], [`BYTE_MATRIX_ATOMS`], [`vector_copy`] | `ldmatrix`, `stmatrix`, `cp.async`, plain loads and stores |
+//! | [`MFMA_ATOMS`], [`WMMA_ATOMS`] | AMD's matrix instructions |
+//! | [`r700_lds_write`] | LDS writes of AMD's R700 |
+//!
+//! Not here: the registers of the scale factors of block-scaled kinds; accumulators whose C is `f16` and D `f32`, apart from
+//! Volta's; AMD's sparse `smfmac`, and AMD targets other than gfx90a, gfx942 and gfx11.
+//!
+//! [`MmaAtom::new`], [`SparseMmaAtom::new`] and [`CopyAtom::new`] declare others, and check them.
+//!
+//! Sources: PTX ISA 9.0 and AMD's manuals, as each module says. The tests compare every lane and value with tables made by formulas
+//! written apart from the layouts (`tests/golden/atoms`), or by AMD's calculator.
 
+pub mod tcgen05;
+
+mod amd;
 mod copy;
+mod copy_bytes;
+mod kinds;
 mod mma;
+mod mma_sync;
+mod quad_pair;
+mod scalar;
+mod sparse;
 mod wgmma;
 
 pub use crate::banks::r700::write_map as r700_lds_write;
+pub use amd::*;
 pub use copy::{
     COPY_ATOMS, CP_ASYNC_4, CP_ASYNC_8, CP_ASYNC_16, CopyAtom, LDMATRIX_X1, LDMATRIX_X1_TRANS,
     LDMATRIX_X2, LDMATRIX_X2_TRANS, LDMATRIX_X4, LDMATRIX_X4_TRANS, STMATRIX_X1, STMATRIX_X1_TRANS,
     STMATRIX_X2, STMATRIX_X2_TRANS, STMATRIX_X4, STMATRIX_X4_TRANS, vector_copy,
 };
-pub use mma::{
-    MMA_ATOMS, MMA_M8N8K4_F64, MMA_M8N8K16_S8, MMA_M8N8K16_U8, MMA_M16N8K4_F64, MMA_M16N8K4_TF32,
-    MMA_M16N8K8_BF16, MMA_M16N8K8_F16, MMA_M16N8K8_F16_F16, MMA_M16N8K8_F64, MMA_M16N8K8_TF32,
-    MMA_M16N8K16_BF16, MMA_M16N8K16_F16, MMA_M16N8K16_F16_F16, MMA_M16N8K16_F64, MMA_M16N8K16_S8,
-    MMA_M16N8K16_U8, MMA_M16N8K32_E4M3, MMA_M16N8K32_E5M2, MMA_M16N8K32_S8, MMA_M16N8K32_U8,
-    MmaAtom,
-};
+pub use copy_bytes::*;
+pub use kinds::{E2M1_ATOMS, MMA_M16N8K64_MXF4, MMA_M16N8K64_NVF4, mma_f8f6f4, mma_f8f6f4_atoms};
+pub use mma::MmaAtom;
+pub use mma_sync::*;
+pub use quad_pair::*;
+pub use scalar::{Scalar, Target};
+pub use sparse::*;
 pub use wgmma::{wgmma, wgmma_a, wgmma_d};
 
 use crate::error::{LayoutError, attempt};
 use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::parse::expect_parse;
-
-/// The element types of operands and registers, with the names PTX gives them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Scalar {
-    /// `f16`.
-    F16,
-    /// `bf16`.
-    Bf16,
-    /// `tf32`: 32 bits, of which 19 count; convert with `cvt.rna.tf32` first.
-    Tf32,
-    /// `f32`.
-    F32,
-    /// `f64`.
-    F64,
-    /// `s8`.
-    S8,
-    /// `u8`.
-    U8,
-    /// `e4m3`.
-    E4m3,
-    /// `e5m2`.
-    E5m2,
-    /// `s32`.
-    S32,
-}
-
-impl Scalar {
-    /// Width in bits, in memory and in a register.
-    pub const fn bits(self) -> i64 {
-        match self {
-            Self::F16 | Self::Bf16 => 16,
-            Self::Tf32 | Self::F32 | Self::S32 => 32,
-            Self::F64 => 64,
-            Self::S8 | Self::U8 | Self::E4m3 | Self::E5m2 => 8,
-        }
-    }
-
-    /// The type's name in PTX.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::Tf32 => "tf32",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::S8 => "s8",
-            Self::U8 => "u8",
-            Self::E4m3 => "e4m3",
-            Self::E5m2 => "e5m2",
-            Self::S32 => "s32",
-        }
-    }
-}
 
 /// How many registers a lane holds a fragment of `values` elements in: 32-bit ones, or 64-bit ones for `f64`.
 pub const fn registers(values: i64, scalar: Scalar) -> i64 {
@@ -129,25 +105,25 @@ pub const fn registers(values: i64, scalar: Scalar) -> i64 {
 /// # Errors
 ///
 /// A fragment of another number of threads or values, and the errors of
-/// [`composition`](crate::composition()): an atom whose rows are not rows of the operand.
+/// [`Layout::compose`]: an atom whose rows are not rows of the operand.
 pub const fn addresses_for(atom: &CopyAtom, fragment: &Layout) -> Result<Layout, LayoutError> {
     let threads = attempt!(fragment.get(0)).size();
     let values = attempt!(fragment.get(1)).size();
     let atom_values = attempt!(atom.dst.get(1)).size();
     if threads != atom.threads || values != atom_values {
-        return Err(LayoutError::NotDivisible {
-            operation: "a fragment filled by one copy atom",
-            mode: if threads == atom.threads { 1 } else { 0 },
+        return Err(LayoutError::InvalidNumber {
+            operation: atom.name,
+            argument: if threads == atom.threads {
+                "the values of the fragment"
+            } else {
+                "the threads of the fragment"
+            },
             value: if threads == atom.threads {
                 values
             } else {
                 threads
             },
-            divisor: if threads == atom.threads {
-                atom_values
-            } else {
-                atom.threads
-            },
+            accepted: "the number that the copy fills",
         });
     }
     let inverse = attempt!(atom.dst.right_inverse());

@@ -5,7 +5,7 @@
 //! elements, and the same pattern with 4 or 1 neighbours along k for 8-bit and tf32 elements. Eight values of D, packed to
 //! 16 bits, are exactly the registers of one `stmatrix.x4`.
 
-use super::{MmaAtom, Scalar, tv};
+use super::{MmaAtom, Scalar, Target, tv};
 use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
 
@@ -15,19 +15,12 @@ use crate::layout::Layout;
 ///
 /// `n` that is not a multiple of 8 from 8 to 256.
 pub const fn wgmma_d(n: i64) -> Result<Layout, LayoutError> {
-    if n % 8 != 0 {
-        return Err(LayoutError::NotDivisible {
-            operation: "the n of wgmma",
-            mode: 0,
+    if n % 8 != 0 || n < 8 || n > 256 {
+        return Err(LayoutError::InvalidNumber {
+            operation: "wgmma",
+            argument: "n",
             value: n,
-            divisor: 8,
-        });
-    }
-    if n < 8 || n > 256 {
-        return Err(LayoutError::CoordinateOutOfRange {
-            mode: 0,
-            coordinate: n,
-            extent: 257,
+            accepted: "a multiple of 8 from 8 to 256",
         });
     }
     let threads = tv("(4,8,4):(128,1,16)");
@@ -66,38 +59,46 @@ pub const fn wgmma(n: i64, operand: Scalar, accumulator: Scalar) -> Result<MmaAt
         (Scalar::S8, Scalar::S32) => "wgmma.mma_async.sync.aligned.s32.s8.s8",
         (Scalar::U8, Scalar::S32) => "wgmma.mma_async.sync.aligned.s32.u8.u8",
         _ => {
-            return Err(LayoutError::NotDivisible {
-                operation: "wgmma: no such pair of types (bits of the accumulator, bits of the operand)",
-                mode: 0,
-                value: accumulator.bits(),
-                divisor: operand.bits(),
+            return Err(LayoutError::Unsupported {
+                operation: "wgmma",
+                given: refused(operand),
+                accepted: "f16 into f16 or f32; bf16 or tf32 into f32; e4m3 or e5m2 into f16 or f32; s8 or u8 into s32",
             });
         }
     };
     let integer = matches!(operand, Scalar::S8 | Scalar::U8);
     if integer && n > 32 && n % 16 != 0 {
-        return Err(LayoutError::NotDivisible {
-            operation: "the n of an integer wgmma beyond 32",
-            mode: 0,
+        return Err(LayoutError::InvalidNumber {
+            operation: "wgmma of s8 or u8",
+            argument: "n",
             value: n,
-            divisor: 16,
+            accepted: "8, 16, 24, 32 or a multiple of 16 up to 256",
         });
     }
     let c = attempt!(wgmma_d(n));
     let k = 256 / operand.bits();
     let whole_b = attempt!(super::identity(&[n, k]));
-    Ok(MmaAtom {
+    let b = attempt!(Layout::tuple(&[attempt!(Layout::mode(128, 0)), whole_b]));
+    Ok(MmaAtom::unchecked(
         name,
-        m: 64,
-        n,
-        k,
-        threads: 128,
-        a_type: operand,
-        b_type: operand,
-        c_type: accumulator,
-        a: wgmma_a(operand),
-        b: attempt!(Layout::tuple(&[attempt!(Layout::mode(128, 0)), whole_b])),
-        c,
-        min_arch: 90,
-    })
+        [64, n, k, 1],
+        128,
+        [operand, operand, accumulator],
+        [wgmma_a(operand), b, c],
+        Target::SmOnly("sm_90a"),
+    ))
+}
+
+/// What is wrong where no pair of types with that operand fits.
+const fn refused(operand: Scalar) -> &'static str {
+    match operand {
+        Scalar::F16 => "f16 into a type other than f16 and f32",
+        Scalar::Bf16 => "bf16 into a type other than f32",
+        Scalar::Tf32 => "tf32 into a type other than f32",
+        Scalar::E4m3 => "e4m3 into a type other than f16 and f32",
+        Scalar::E5m2 => "e5m2 into a type other than f16 and f32",
+        Scalar::S8 => "s8 into a type other than s32",
+        Scalar::U8 => "u8 into a type other than s32",
+        _ => operand.name(),
+    }
 }

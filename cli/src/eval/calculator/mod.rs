@@ -13,6 +13,7 @@
 mod error;
 mod form;
 mod functions;
+pub(crate) mod instructions;
 mod json;
 mod lexer;
 mod operators;

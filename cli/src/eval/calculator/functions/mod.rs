@@ -433,6 +433,11 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "(thread, value) of C and D of a matrix instruction",
     ),
     (
+        "atom_meta",
+        "atom_meta(ATOM)",
+        "(provider, field) of the metadata of a sparse instruction",
+    ),
+    (
         "atom_src",
         "atom_src(ATOM)",
         "(thread, value) of a copy instruction's source",
@@ -563,7 +568,7 @@ pub(crate) fn unknown(name: &str, span: Span) -> EvalError {
 }
 
 /// Edits that turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
+pub(super) fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -763,9 +768,9 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         }
         "matrix" | "to_layout" => bits(&args),
         "local_tile" | "local_partition" | "thread_partition" | "atom_a" | "atom_b" | "atom_c"
-        | "atom_src" | "atom_dst" | "layout_tv_a" | "layout_tv_b" | "layout_tv_c" | "thrfrg_a"
-        | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b" | "partition_c" | "layout_tv"
-        | "partition_s" | "partition_d" | "retile" => partition::partition(&args),
+        | "atom_meta" | "atom_src" | "atom_dst" | "layout_tv_a" | "layout_tv_b" | "layout_tv_c"
+        | "thrfrg_a" | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b" | "partition_c"
+        | "layout_tv" | "partition_s" | "partition_d" | "retile" => partition::partition(&args),
         "equal" => {
             args.count(2, 2)?;
             operators::equal(&items[0].0, &items[1].0, span).map(Value::Bool)

@@ -1,12 +1,14 @@
 //! Partitioning: tiles of blocks, shares of threads, fragments of instructions.
 //!
-//! An instruction is named by its PTX name or by some of its parts in order, `ldmatrix.x4`, `mma.m16n8k16.f32.bf16`: of those that
-//! match, the one with the shortest name is meant.
+//! An instruction has a name of the list that pictures use too (`show --atom list`): `ldmatrix.x4`, `mma.sp.m16n8k32.f16`,
+//! `mfma_f32_32x32x8_f16`. Some parts of the manual's name in order do as well, `mma.m16n8k16.f32.bf16`: of those that match, the
+//! one with the shortest name is meant.
 
-use tilewright::atoms::{COPY_ATOMS, CopyAtom, MMA_ATOMS, MmaAtom};
+use tilewright::atoms::{CopyAtom, MmaAtom, SparseMmaAtom};
 use tilewright::{Operand, TiledCopy, TiledMma};
 
 use super::super::error::EvalError;
+use super::super::instructions::{self, Atom, Named};
 use super::super::operators::on_any;
 use super::super::value::Value;
 use super::args::{Answer, Args, on_argument};
@@ -35,6 +37,10 @@ pub(super) fn partition(args: &Args<'_>) -> Answer {
             let tile = args.shape(1)?;
             let (tv, thread) = (args.layout(2)?, args.int(3)?);
             on_argument!(args, 0, layout => layout.thread_partition(&tile, &tv, thread))
+        }
+        "atom_meta" => {
+            args.count(1, 1)?;
+            Ok(Value::layout(sparse_atom(args)?.metadata))
         }
         "atom_a" | "atom_b" | "atom_c" => {
             args.count(1, 1)?;
@@ -104,7 +110,19 @@ fn operand(name: &str) -> Operand {
 }
 
 fn tiled_mma(args: &Args<'_>) -> Result<TiledMma, EvalError> {
-    args.done(TiledMma::new(mma_atom(args)?, &args.layout(1)?))
+    let dense = |atom: &Atom| match atom {
+        Atom::Mma(atom) => Some(**atom),
+        _ => None,
+    };
+    let atom = named(args, dense, MULTIPLIES)?;
+    if atom.blocks > 1 {
+        let message = format!(
+            "{} computes {} products at once; {} takes an instruction that computes one, such as {}",
+            atom.name, atom.blocks, args.name, MULTIPLIES.1
+        );
+        return Err(EvalError::new("unsupported", message, args.items[0].1));
+    }
+    args.done(TiledMma::new(atom, &args.layout(1)?))
 }
 
 fn tiled_copy(args: &Args<'_>) -> Result<TiledCopy, EvalError> {
@@ -116,47 +134,82 @@ fn tiled_copy(args: &Args<'_>) -> Result<TiledCopy, EvalError> {
 }
 
 fn mma_atom(args: &Args<'_>) -> Result<MmaAtom, EvalError> {
-    named(args, MMA_ATOMS, |atom| atom.name, "mma.m16n8k16.f32.f16")
+    let multiplies = |atom: &Atom| match atom {
+        Atom::Mma(atom) => Some(**atom),
+        Atom::Sparse(atom) => Some(atom.mma),
+        _ => None,
+    };
+    named(args, multiplies, MULTIPLIES)
+}
+
+fn sparse_atom(args: &Args<'_>) -> Result<SparseMmaAtom, EvalError> {
+    let sparse = |atom: &Atom| match atom {
+        Atom::Sparse(atom) => Some(**atom),
+        _ => None,
+    };
+    named(args, sparse, SPARSE)
 }
 
 fn copy_atom(args: &Args<'_>) -> Result<CopyAtom, EvalError> {
-    named(args, COPY_ATOMS, |atom| atom.name, "ldmatrix.x4")
+    let copies = |atom: &Atom| match atom {
+        Atom::Copy(atom) => Some(**atom),
+        _ => None,
+    };
+    named(args, copies, COPIES)
 }
 
-/// The atom that the first argument names.
-fn named<T: Copy>(
+/// What an argument must do, and an example.
+type Needed = (&'static str, &'static str);
+const MULTIPLIES: Needed = ("an instruction that multiplies", "mma.m16n8k16.f32.f16");
+const COPIES: Needed = ("an instruction that copies", "ldmatrix.x4");
+const SPARSE: Needed = ("a sparse instruction", "mma.sp.m16n8k32.f16");
+
+/// The atom that the first argument names, of those that `take` takes.
+fn named<T>(
     args: &Args<'_>,
-    atoms: &[&T],
-    name: fn(&T) -> &'static str,
-    example: &str,
+    take: fn(&Atom) -> Option<T>,
+    (what, example): Needed,
 ) -> Result<T, EvalError> {
     let (value, span) = &args.items[0];
     let Value::Form(form) = value else {
         return Err(args.wrong(0, &format!("the name of an instruction, such as {example}")));
     };
-    let wanted = form.to_string();
-    atoms
+    let name = form.to_string();
+    let list = instructions::all();
+    let exact = list
         .iter()
-        .filter(|atom| abbreviates(&wanted, name(atom)))
-        .min_by_key(|atom| name(atom).split('.').count())
-        .map(|atom| **atom)
-        .ok_or_else(|| {
-            let known = |name: &str| abbreviates(&wanted, name);
-            let message = if MMA_ATOMS.iter().any(|atom| known(atom.name)) {
+        .find(|one| one.name == name || one.others.contains(&name));
+    let abbreviated = || {
+        let parts = |one: &&Named| one.others.iter().any(|other| abbreviates(&name, other));
+        list.iter().filter(parts)
+    };
+    // A name of the list means that instruction alone, even where it is no use here.
+    let found = if let Some(exact) = exact {
+        take(&exact.atom)
+    } else {
+        let shortest = abbreviated()
+            .filter(|one| take(&one.atom).is_some())
+            .min_by_key(|one| one.others[0].split('.').count());
+        shortest.and_then(|one| take(&one.atom))
+    };
+    found.ok_or_else(|| {
+        let other = exact.or_else(|| abbreviated().next());
+        let message = match other.map(|one| &one.atom) {
+            Some(Atom::Copy(_)) => format!(
+                "{name} copies, it has no operands A, B and C; {} takes {what}, such as {example}",
+                args.name
+            ),
+            Some(Atom::Mma(_) | Atom::Sparse(_)) => {
                 format!(
-                    "{wanted} multiplies; {} takes an instruction that copies, such as {example}",
+                    "{name} multiplies; {} takes {what}, such as {example}",
                     args.name
                 )
-            } else if COPY_ATOMS.iter().any(|atom| known(atom.name)) {
-                format!(
-                    "{wanted} copies, it has no operands A, B and C; {} takes an instruction that multiplies, such as {example}",
-                    args.name
-                )
-            } else {
-                format!("no such instruction; name its parts in order, such as {example}")
-            };
-            EvalError::new("unknown_name", message, *span)
-        })
+            }
+            Some(_) => format!("{} takes {what}, such as {example}, not {name}", args.name),
+            None => instructions::unknown(&list, &name),
+        };
+        EvalError::new("unknown_name", message, *span)
+    })
 }
 
 /// Whether the parts of `short` occur in `name` in order. A space in a name counts as a dot.
