@@ -11,11 +11,11 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use tilewright::Swizzled;
 use tilewright::banks::Access;
 use tilewright::derive::{Derivation, DeriveError, Family, Pattern, Tile, derive};
 
 use crate::error::{CliError, Outcome, finish};
+use crate::eval::layout_at;
 use crate::output;
 
 /// Derive the best shared-memory layout for all accesses to a tile, with its certificate
@@ -116,7 +116,7 @@ fn element_bytes(text: &str) -> Result<i64, CliError> {
 }
 
 fn parse_access(text: &str) -> Result<Pattern, CliError> {
-    let Some((op, layout)) = text.split_once('@') else {
+    let Some((op, _)) = text.split_once('@') else {
         return Err(CliError::usage(
             "access",
             "an access is written 'OP @ LAYOUT', as in 'ldmatrix.x4 @ (16,2):(64,8)'",
@@ -132,10 +132,7 @@ fn parse_access(text: &str) -> Result<Pattern, CliError> {
                 .at((start, start + op.trim().len().max(1)), text)
         })?;
     let offset = op.len() + 1;
-    let layout = Swizzled::parse(layout).map_err(|error| {
-        CliError::usage(error.code(), error.message().as_str())
-            .at((error.span.0 + offset, error.span.1 + offset), text)
-    })?;
+    let layout = layout_at(text, (offset, text.len()))?;
     Pattern::new(access, &layout).map_err(|error| {
         CliError::new(error.code(), without_number(&error)).at((offset, text.len()), text)
     })

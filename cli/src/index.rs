@@ -1,7 +1,7 @@
 //! `tilewright index`: the index function of a layout, for other people's kernels and build scripts.
 //!
 //! ```text
-//! LAYOUT      Sw<3,4,3> o 16 o (8,64):(ld,1)            strides may be sums with names: 2*ld+1
+//! LAYOUT      Sw<3,4,3> o 16 o (8,64):(ld,1)            any expression of `eval`; strides may be sums with names
 //! --coords    linear | modes | row,col                  one linear coordinate, one for each mode, or the same by name
 //! --range     row=0..128   ld=..4096   col=any          ends are exclusive; `any` is every value of the type
 //! ```
@@ -12,9 +12,11 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tilewright::codegen::index::code::Ty;
 use tilewright::codegen::index::targets::program;
-use tilewright::codegen::index::{Bound, IndexError, IndexSpec, Stride, Target};
+use tilewright::codegen::index::{Bound, IndexError, IndexLayout, IndexSpec, Stride, Target};
 
 use crate::error::{CliError, Outcome, finish};
+use crate::eval::calculator::evaluate;
+use crate::eval::is_expression;
 use crate::output;
 
 /// A language to write the function in.
@@ -41,7 +43,7 @@ impl From<Language> for Target {
 /// Write the index function of a layout in Rust, PTX or CUDA C
 #[derive(Args, Debug)]
 pub(crate) struct IndexArgs {
-    /// The layout, such as `Sw<3,4,3> o (8,64):(ld,1)`; strides may have names
+    /// The layout, such as `Sw<3,4,3> o (8,64):(ld,1)`, or any expression of `eval`; strides may have names
     #[arg(allow_hyphen_values = true)]
     layout: String,
     /// The language
@@ -116,8 +118,8 @@ fn refusal(error: &IndexError, args: &IndexArgs) -> CliError {
 }
 
 fn spec(args: &IndexArgs) -> Result<IndexSpec, CliError> {
-    let refused = |e: IndexError| refusal(&e, args);
-    let mut spec = IndexSpec::parse(&args.name, &args.layout).map_err(refused)?;
+    let layout = layout(&args.layout)?;
+    let mut spec = IndexSpec::new(&args.name, layout);
     match args.coords.as_str() {
         "modes" => {}
         "linear" => spec = spec.linear(),
@@ -137,6 +139,35 @@ fn spec(args: &IndexArgs) -> Result<IndexSpec, CliError> {
         apply(&mut spec, range)?;
     }
     Ok(spec)
+}
+
+/// The layout that the text is: the notation, or any expression of the calculator.
+fn layout(text: &str) -> Result<IndexLayout, CliError> {
+    let written = match IndexLayout::parse(text) {
+        Ok(layout) => return Ok(layout),
+        Err(error) => error,
+    };
+    let whole = (0, text.len());
+    let value = match evaluate(text) {
+        Ok(value) => value,
+        Err(error) if is_expression(text) => {
+            return Err(CliError::usage(error.code, error.message).at(error.span, text));
+        }
+        Err(_) => {
+            let message = written.message();
+            return Err(CliError::usage(written.code(), message.as_str()).at(written.span, text));
+        }
+    };
+    let function = value.as_function().ok_or_else(|| {
+        let message = format!(
+            "index code is written for a layout, not for {}",
+            value.kind()
+        );
+        CliError::usage("type_mismatch", message).at(whole, text)
+    })?;
+    function
+        .and_then(|function| IndexLayout::from_function(&function))
+        .map_err(|error| CliError::usage(error.code(), error.to_string()).at(whole, text))
 }
 
 /// `name=from..to` or `name=any`, of a coordinate or a stride.

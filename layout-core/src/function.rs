@@ -805,48 +805,53 @@ impl Scanner<'_> {
             }
             *self = before;
         }
-        // The kind of layout that reads furthest.
-        let (mut plain, mut named, mut coords) = (*self, *self, *self);
-        let first = match plain.layout() {
-            Ok(layout) if !plain.stride_goes_on() => {
-                *self = plain;
-                return Ok(Function::Layout(Swizzled::plain(layout)));
-            }
-            Ok(_) => None,
-            Err(error) => Some(error),
-        };
-        let second = match named.affine() {
-            Ok(layout) if !named.stride_goes_on() => {
-                *self = named;
-                return Ok(Function::Affine(Swizzled::plain(layout)));
-            }
-            Ok(_) => None,
-            Err(error) => Some(error),
-        };
-        match coords.coord_layout() {
-            Ok(layout) => {
-                *self = coords;
-                Ok(Function::Coords(Swizzled::plain(layout)))
-            }
-            Err(third) => {
-                let mut furthest = third;
-                if let Some(error) = second
-                    && error.span.0 >= furthest.span.0
-                {
-                    furthest = error;
-                }
-                if let Some(error) = first
-                    && error.span.0 >= furthest.span.0
-                {
-                    furthest = error;
-                }
-                Err(furthest)
-            }
+        match self.stride_kind() {
+            StrideKind::Integers => match self.layout() {
+                Ok(layout) => Ok(Function::Layout(Swizzled::plain(layout))),
+                Err(error) => Err(error),
+            },
+            StrideKind::Names => match self.affine() {
+                Ok(layout) => Ok(Function::Affine(Swizzled::plain(layout))),
+                Err(error) => Err(error),
+            },
+            StrideKind::Axes => match self.coord_layout() {
+                Ok(layout) => Ok(Function::Coords(Swizzled::plain(layout))),
+                Err(error) => Err(error),
+            },
         }
     }
 
-    /// Whether a basis stride goes on where an integer or a name ended.
-    const fn stride_goes_on(&mut self) -> bool {
-        matches!(self.peek(), b'@' | b'<' | b'+' | b'*')
+    /// What the strides of the operand here are made of, by what is written up to the next `o`.
+    const fn stride_kind(&self) -> StrideKind {
+        let mut ahead = *self;
+        let mut kind = StrideKind::Integers;
+        let mut strides = false;
+        while ahead.peek() != 0 {
+            if ahead.word(b"o") {
+                return kind;
+            }
+            let word = ahead.identifier();
+            if strides && !word.is_empty() && !word[0].is_ascii_digit() && word[0] != b'_' {
+                kind = StrideKind::Names;
+                if word.len() == 1 && word[0] == b'E' && ahead.peek() == b'<' {
+                    return StrideKind::Axes;
+                }
+            } else if word.is_empty() {
+                let byte = ahead.peek();
+                if strides && byte == b'@' {
+                    return StrideKind::Axes;
+                }
+                strides = strides || byte == b':';
+                let _ = ahead.take(byte);
+            }
+        }
+        kind
     }
+}
+
+/// What strides are made of.
+enum StrideKind {
+    Integers,
+    Names,
+    Axes,
 }

@@ -12,7 +12,7 @@ use crate::proof::injective;
 use crate::space::single;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
-use crate::typed::Outer;
+use crate::typed::LeftOperand;
 
 /// A constant in `layout!`: a `Layout`, a `Swizzled`, or (on the left) a `Swizzle`.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ impl LayoutOperand<Layout> {
     /// `operand ∘ inner`, or a compile error.
     #[track_caller]
     pub const fn after(self, inner: Swizzled) -> Swizzled {
-        expect(Outer::Layout(&Swizzled::plain(self.0)).compose(&inner))
+        expect(LeftOperand::Layout(&Swizzled::plain(self.0)).compose(&inner))
     }
 }
 
@@ -40,7 +40,7 @@ impl LayoutOperand<Swizzled> {
     /// `operand ∘ inner`, or a compile error.
     #[track_caller]
     pub const fn after(self, inner: Swizzled) -> Swizzled {
-        expect(Outer::Layout(&self.0).compose(&inner))
+        expect(LeftOperand::Layout(&self.0).compose(&inner))
     }
 }
 
@@ -48,7 +48,7 @@ impl LayoutOperand<Swizzle> {
     /// `operand ∘ inner`, or a compile error.
     #[track_caller]
     pub const fn after(self, inner: Swizzled) -> Swizzled {
-        expect(Outer::Swizzle(self.0).compose(&inner))
+        expect(LeftOperand::Swizzle(self.0).compose(&inner))
     }
 }
 

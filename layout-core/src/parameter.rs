@@ -28,7 +28,7 @@ impl Parameter {
     /// ```
     /// use layout_core::Parameter;
     /// assert_eq!(Parameter::new("ld_a").unwrap().as_str(), "ld_a");
-    /// assert_eq!(Parameter::new("2d").unwrap_err().code(), "invalid_name");
+    /// assert_eq!(Parameter::new("2d").unwrap_err().code(), "invalid_parameter");
     /// ```
     ///
     /// # Errors

@@ -41,7 +41,10 @@ fn ten_megabytes_are_read_once() {
     );
     assert_eq!(Swizzled::parse(&spaces).unwrap_err().code(), "syntax");
     let names = format!("8:{}", "a".repeat(10_000_000));
-    assert_eq!(Affine::parse(&names).unwrap_err().code(), "invalid_name");
+    assert_eq!(
+        Affine::parse(&names).unwrap_err().code(),
+        "invalid_parameter"
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use layout_core::{
     idx2crd, lexicographic, linear, make_ordered_layout, product_each, shape_div, weakly_congruent,
 };
 use proptest::prelude::*;
-use strategies::{layouts, shapes, swizzled, table, with_values};
+use strategies::{Floor, layouts, shapes, swizzled, table, with_values};
 
 /// The offset from the definition: each leaf's coordinate times its stride.
 fn dot(coordinate: &IntTuple, layout: &Layout) -> i64 {
@@ -139,18 +139,6 @@ proptest! {
     }
 
     #[test]
-    fn shape_div_divides_the_size_or_uses_it_up(shape in shapes(), n in 1i64..200) {
-        let divisor = IntTuple::int(n);
-        if let Ok(rest) = shape_div(&shape, &divisor) {
-            prop_assert!(congruent(&rest, &shape));
-            let (size, left) = (shape.size().unwrap(), rest.size().unwrap());
-            prop_assert!(left * n == size || (left == 1 && n % size == 0));
-            prop_assert_eq!(ceil_div(&shape, &divisor), Ok(rest));
-            prop_assert_eq!(evenly_divides(&shape, &divisor), size % n == 0);
-        }
-    }
-
-    #[test]
     fn dividing_a_shape_by_itself_leaves_ones(shape in shapes()) {
         let ones = with_values(&shape, &vec![1; shape.leaves()]);
         prop_assert_eq!(shape_div(&shape, &shape), Ok(ones));
@@ -207,9 +195,31 @@ proptest! {
         prop_assert_eq!(affine.index_with(&i, &[v]), Ok(bound.index(i)));
     }
 
-    #[test]
-    fn an_identity_layout_returns_the_coordinate(shape in shapes()) {
-        if let Ok(identity) = CoordLayout::identity(&shape) {
+}
+
+#[test]
+fn shape_div_divides_the_size_or_uses_it_up() {
+    let counted = Floor::new();
+    let floor = &counted;
+    proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }, |(shape in shapes(), n in 1i64..200)| {
+        let divisor = IntTuple::int(n);
+        if let Ok(rest) = floor.count(shape_div(&shape, &divisor)) {
+            prop_assert!(congruent(&rest, &shape));
+            let (size, left) = (shape.size().unwrap(), rest.size().unwrap());
+            prop_assert!(left * n == size || (left == 1 && n % size == 0));
+            prop_assert_eq!(ceil_div(&shape, &divisor), Ok(rest));
+            prop_assert_eq!(evenly_divides(&shape, &divisor), size % n == 0);
+        }
+    });
+    counted.at_least(8);
+}
+
+#[test]
+fn an_identity_layout_returns_the_coordinate() {
+    let counted = Floor::new();
+    let floor = &counted;
+    proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }, |(shape in shapes())| {
+        if let Ok(identity) = floor.count(CoordLayout::identity(&shape)) {
             for (i, c) in coordinates(&shape).unwrap().enumerate() {
                 prop_assert_eq!(identity.checked_index(i as i64), Ok(c));
                 prop_assert_eq!(identity.at_coord(&c), Ok(c));
@@ -218,10 +228,13 @@ proptest! {
         } else {
             prop_assert!(shape.leaves() > layout_core::MAX_AXES);
         }
-    }
+    });
+    counted.at_least(95);
+}
 
-    #[test]
-    fn no_text_makes_the_parsers_panic(text in "[-+()0-9,:_ oSw<>*a-z]{0,40}") {
+#[test]
+fn no_text_makes_the_parsers_panic() {
+    proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }, |(text in "[-+()0-9,:_ oSw<>*a-z]{0,40}")| {
         if let Ok(l) = Layout::parse(&text) {
             prop_assert_eq!(Layout::parse(&l.to_string()), Ok(l));
         }
@@ -236,5 +249,5 @@ proptest! {
                 prop_assert!(!error.message().as_str().is_empty());
             }
         }
-    }
+    });
 }

@@ -1,7 +1,8 @@
 //! The subcommand `eval`: one expression, or one a line from standard input.
 //!
 //! With `--stdin` every line gets exactly one line of answer, errors included, and none of them ends the run; the exit
-//! code then says only whether the lines could be read. Without `--json` an error on a line is answered by
+//! code then says only whether the lines could be read. A line is answered before the program waits for the next one, so
+//! that it can be driven as a coprocess. Without `--json` an error on a line is answered by
 //! `error: CODE at START..END: MESSAGE`.
 
 use std::io::{self, BufRead, Write};
@@ -72,10 +73,17 @@ fn one(text: &str, json: bool) -> ExitCode {
 
 /// Answers every line of standard input. The error is of reading; once an answer can't be written, no more lines are read.
 fn lines(json: bool) -> io::Result<()> {
-    let mut input = io::stdin().lock();
+    let mut input = io::BufReader::new(io::stdin().lock());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = Vec::new();
     loop {
+        // Nothing more to answer at once: whoever sent the last line may wait for its answer.
+        if input.buffer().is_empty()
+            && let Err(error) = out.flush()
+        {
+            output::written(Err(error));
+            return Ok(());
+        }
         line.clear();
         // What is answered by then is written in any case.
         let read = input.read_until(b'\n', &mut line);

@@ -1,10 +1,11 @@
 //! Reading the command line's texts: layouts, accesses, element types, windows. Every error underlines what it is about.
 
+use tilewright::Swizzled;
 use tilewright::banks::Access;
-use tilewright::{ParseError, Swizzled};
 
 use super::scene::Span;
 use crate::error::CliError;
+use crate::eval::layout_at;
 
 /// Element types by name and their bytes.
 const ELEMENTS: [(&str, i64); 21] = [
@@ -50,15 +51,9 @@ pub(crate) fn element_bytes(text: &str) -> Result<i64, CliError> {
     })
 }
 
-/// A layout in the notation.
+/// The layout that an expression of the calculator is.
 pub(crate) fn layout(text: &str) -> Result<Swizzled, CliError> {
-    Swizzled::parse(text).map_err(|error| refusal(&error, 0, text))
-}
-
-/// The parse error of a part of `text` that starts at byte `shift`.
-fn refusal(error: &ParseError, shift: usize, text: &str) -> CliError {
-    let span = (error.span.0 + shift, error.span.1 + shift);
-    CliError::usage(error.code(), error.message().as_str()).at(span, text)
+    layout_at(text, (0, text.len()))
 }
 
 /// `OP @ LAYOUT`, taken apart.
@@ -103,8 +98,7 @@ pub(crate) fn access(text: &str) -> Result<AccessText, CliError> {
                 CliError::usage(error.code(), error.to_string()).at(op, text)
             })?;
     let span = trimmed(at + 1, text.len());
-    let lanes =
-        Swizzled::parse(&text[span.0..span.1]).map_err(|error| refusal(&error, span.0, text))?;
+    let lanes = layout_at(text, span)?;
     Ok(AccessText {
         access,
         lanes,

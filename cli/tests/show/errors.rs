@@ -78,13 +78,13 @@ fn errors_underline_what_is_wrong() {
     expect(
         atom("wgmma.m64n12k16.f16"),
         2,
-        "invalid_argument",
+        "invalid_parameter",
         "wgmma.m64n12k16.f16",
     );
     expect(
         atom("tcgen05.mma.m96n16"),
         2,
-        "invalid_argument",
+        "invalid_parameter",
         "tcgen05.mma.m96n16",
     );
     expect(

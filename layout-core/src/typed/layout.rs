@@ -53,21 +53,21 @@ impl<const N: i64, L: StaticLayout> StaticLayout for Offset<N, L> {
 /// What stands on the left of a composition of types, as a value that is cheap to evaluate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
-pub enum Outer<'a> {
+pub enum LeftOperand<'a> {
     /// A swizzle.
     Swizzle(crate::Swizzle),
     /// A layout.
     Layout(&'a Swizzled),
 }
 
-impl Outer<'_> {
+impl LeftOperand<'_> {
     /// `self ∘ inner`: [`Function::compose`], which must have one swizzled layout as its result.
     ///
     /// ```
-    /// use layout_core::{Swizzled, typed::Outer};
+    /// use layout_core::{Swizzled, typed::LeftOperand};
     /// let scale = Swizzled::parse("8:2").unwrap();
     /// let inner = Swizzled::parse("Sw<2,0,2> o 16:1").unwrap();
-    /// assert_eq!(Outer::Layout(&scale).compose(&inner).unwrap().to_string(), "Sw<2,1,2> o 16:2");
+    /// assert_eq!(LeftOperand::Layout(&scale).compose(&inner).unwrap().to_string(), "Sw<2,1,2> o 16:2");
     /// ```
     ///
     /// # Errors
@@ -75,12 +75,12 @@ impl Outer<'_> {
     /// Those of [`Function::compose`]; [`LayoutError::SeveralSteps`].
     pub const fn compose(&self, inner: &Swizzled) -> Result<Swizzled, LayoutError> {
         let composed = match self {
-            Outer::Layout(outer) => match inner.as_plain() {
+            LeftOperand::Layout(outer) => match inner.as_plain() {
                 // The usual case, without the weight of the others: it is evaluated for every type.
                 Some(plain) => return outer.compose(&plain),
                 None => Function::Layout(**outer).compose(&Function::Layout(*inner)),
             },
-            Outer::Swizzle(swizzle) => {
+            LeftOperand::Swizzle(swizzle) => {
                 if inner.swizzle().is_identity() {
                     return Swizzled::new(*swizzle, inner.offset(), inner.layout());
                 }
@@ -101,21 +101,22 @@ impl Outer<'_> {
 )]
 pub trait StaticFunction {
     /// The function as a value.
-    const FUNCTION: Outer<'static>;
+    const FUNCTION: LeftOperand<'static>;
 }
 
 impl<L: StaticLayout> StaticFunction for L {
-    const FUNCTION: Outer<'static> = Outer::Layout(&L::LAYOUT);
+    const FUNCTION: LeftOperand<'static> = LeftOperand::Layout(&L::LAYOUT);
 }
 
 impl<const B: u32, const M: u32, const S: i32> StaticFunction for Swizzle<B, M, S> {
-    const FUNCTION: Outer<'static> = Outer::Swizzle(expect(crate::Swizzle::new(B, M, S)));
+    const FUNCTION: LeftOperand<'static> =
+        LeftOperand::Swizzle(expect(crate::Swizzle::new(B, M, S)));
 }
 
-/// `Outside ∘ Inner`: a swizzle or a layout after a layout.
+/// `Outer ∘ Inner`: a swizzle or a layout after a layout.
 #[derive(Clone, Copy, Debug)]
-pub struct Compose<Outside, Inner>(PhantomData<(Outside, Inner)>);
+pub struct Compose<Outer, Inner>(PhantomData<(Outer, Inner)>);
 
-impl<Outside: StaticFunction, Inner: StaticLayout> StaticLayout for Compose<Outside, Inner> {
-    const LAYOUT: Swizzled = expect(Outside::FUNCTION.compose(&Inner::LAYOUT));
+impl<Outer: StaticFunction, Inner: StaticLayout> StaticLayout for Compose<Outer, Inner> {
+    const LAYOUT: Swizzled = expect(Outer::FUNCTION.compose(&Inner::LAYOUT));
 }

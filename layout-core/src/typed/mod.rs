@@ -34,7 +34,7 @@ mod layout;
 mod operations;
 mod tuple;
 
-pub use layout::{Compose, Layout, Modes, Offset, Outer, StaticFunction, Swizzle};
+pub use layout::{Compose, Layout, LeftOperand, Modes, Offset, StaticFunction, Swizzle};
 pub use operations::{
     BlockedProduct, Coalesce, Complement, ComposeByMode, Divide, Downcast, Filter, FlatDivide,
     FlatProduct, Keep, LeftInverse, LogicalDivide, LogicalProduct, Mode, Open, Product,

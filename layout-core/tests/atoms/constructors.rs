@@ -58,7 +58,7 @@ fn built_in_atoms_can_be_declared_by_users() {
     )
     .unwrap();
     assert_eq!(built.with_slots([16, 16, 32, 32]), Ok(wmma));
-    assert_eq!(code(built.with_slots([8, 16, 32, 32])), "invalid_argument");
+    assert_eq!(code(built.with_slots([8, 16, 32, 32])), "invalid_parameter");
 }
 
 #[test]
@@ -79,18 +79,18 @@ fn mma_constructor_refuses_layouts_that_do_not_fit() {
     for shape in [[0, 8, 16], [16, -8, 16], [16, 8, 1 << 40]] {
         assert_eq!(
             code(new(shape, "", "", "")),
-            "invalid_argument",
+            "invalid_parameter",
             "{shape:?}"
         );
     }
     // Another number of threads, of B and of C.
     assert_eq!(
         code(new([16, 8, 16], "", "(16,8):(1,16)", "")),
-        "invalid_argument"
+        "invalid_parameter"
     );
     assert_eq!(
         code(new([16, 8, 16], "", "", "(64,2):(1,64)")),
-        "invalid_argument"
+        "invalid_parameter"
     );
     // One mode, or three.
     assert_eq!(
@@ -125,18 +125,21 @@ fn copy_constructor_refuses_layouts_that_do_not_fit() {
         CopyAtom::new(atom.name, bits, src, dst, false, matrix, atom.target)
     };
     assert_eq!(new(16, atom.src, atom.dst, [8, 8]), Ok(atom));
-    assert_eq!(code(new(0, atom.src, atom.dst, [8, 8])), "invalid_argument");
+    assert_eq!(
+        code(new(0, atom.src, atom.dst, [8, 8])),
+        "invalid_parameter"
+    );
     assert_eq!(
         code(new(16, atom.src, layout("(16,16):(16,1)"), [8, 8])),
-        "invalid_argument"
+        "invalid_parameter"
     );
     assert_eq!(
         code(new(16, atom.src, atom.dst, [8, 7])),
-        "invalid_argument"
+        "invalid_parameter"
     );
     assert_eq!(
         code(new(16, atom.src, atom.dst, [0, 8])),
-        "invalid_argument"
+        "invalid_parameter"
     );
     assert_eq!(
         code(new(16, layout("(32,8):(0,1)"), atom.dst, [8, 8])),
@@ -179,35 +182,35 @@ fn types_have_names_and_widths() {
 #[test]
 fn huge_numbers_are_refused_and_not_overflowed() {
     let atom = atoms::MMA_M16N8K16_F16;
-    assert_eq!(code(atom.with_slots([i64::MAX; 4])), "invalid_argument");
+    assert_eq!(code(atom.with_slots([i64::MAX; 4])), "invalid_parameter");
     let sparse = atoms::MMA_SP_M16N8K16_F16;
     for shape in [[i64::MAX, 1], [4, i64::MAX], [i64::MIN, i64::MIN]] {
         let built = SparseMmaAtom::new(sparse.mma, false, shape, sparse.metadata, sparse.providers);
-        assert_eq!(code(built), "invalid_argument", "{shape:?}");
+        assert_eq!(code(built), "invalid_parameter", "{shape:?}");
     }
     let mut wide = sparse.mma;
     (wide.n, wide.k) = (i64::MAX, i64::MAX - 3);
     let built = SparseMmaAtom::new(wide, false, [4, 1], sparse.metadata, sparse.providers);
-    assert_eq!(code(built), "invalid_argument");
+    assert_eq!(code(built), "invalid_parameter");
     let copy = atoms::LDMATRIX_X1;
     for matrix in [[i64::MAX, 2], [2, i64::MAX], [i64::MAX, i64::MAX]] {
         let built = CopyAtom::new("huge", 16, copy.src, copy.dst, false, matrix, copy.target);
-        assert_eq!(code(built), "invalid_argument", "{matrix:?}");
+        assert_eq!(code(built), "invalid_parameter", "{matrix:?}");
     }
     for split in [i64::MAX, i64::MIN] {
         assert_eq!(
             code(tcgen05::tmem_copy(tcgen05::TmemShape::L16x32bx2, 1, split)),
-            "invalid_argument"
+            "invalid_parameter"
         );
     }
     for n in [i64::MAX, i64::MIN] {
         assert_eq!(
             code(tcgen05::accumulator(tcgen05::CtaGroup::One, n, 8)),
-            "invalid_argument"
+            "invalid_parameter"
         );
         assert_eq!(
             code(tcgen05::accumulator(tcgen05::CtaGroup::One, 64, n)),
-            "invalid_argument"
+            "invalid_parameter"
         );
         let major = tcgen05::Major::Mn;
         assert!(tcgen05::smem_operand(major, tcgen05::SmemSwizzle::None, 16, n, n).is_err());
@@ -215,7 +218,7 @@ fn huge_numbers_are_refused_and_not_overflowed() {
         assert_eq!(
             code(atoms::vector_copy(n, Scalar::F16, true)),
             if n > 0 {
-                "invalid_argument"
+                "invalid_parameter"
             } else {
                 "invalid_extent"
             }

@@ -106,7 +106,7 @@ fn metadata_is_where_the_hardware_reads_it() {
         ] {
             assert_eq!(
                 atom.metadata_of(row, chunk, selector).unwrap_err().code(),
-                "invalid_argument"
+                "invalid_parameter"
             );
         }
     }
@@ -148,7 +148,7 @@ fn constructor_refuses_parts_that_do_not_fit() {
     for shape in [[0, 1], [3, 1], [4, 0], [4, 4], [32, 1]] {
         assert_eq!(
             refused(new(shape, atom.metadata, atom.providers)),
-            "invalid_argument",
+            "invalid_parameter",
             "{shape:?}"
         );
     }

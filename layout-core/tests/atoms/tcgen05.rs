@@ -68,7 +68,7 @@ fn copies_refuse_other_repeats_and_splits() {
     ] {
         assert_eq!(
             code(tmem_copy(shape, repeat, split)),
-            "invalid_argument",
+            "invalid_parameter",
             "{shape:?} {repeat} {split}"
         );
     }
@@ -117,7 +117,7 @@ fn accumulators_lie_where_the_manual_says() {
     ] {
         assert_eq!(
             code(accumulator(group, m, n)),
-            "invalid_argument",
+            "invalid_parameter",
             "{group:?} {m} {n}"
         );
     }
@@ -255,7 +255,7 @@ fn operands_refuse_what_the_descriptor_cannot_say() {
     ] {
         assert_eq!(
             code(strided(bits, mn, k, lbo, sbo)),
-            "invalid_argument",
+            "invalid_parameter",
             "{bits} {mn} {k} {lbo} {sbo}"
         );
     }

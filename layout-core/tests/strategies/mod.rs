@@ -131,3 +131,36 @@ pub fn image(layout: &Layout) -> Vec<i64> {
     offsets.dedup();
     offsets
 }
+
+/// Counts how often an operation answered, so that a law about its answers cannot pass by refusing.
+pub(crate) struct Floor {
+    asked: core::cell::Cell<u32>,
+    answered: core::cell::Cell<u32>,
+}
+
+impl Floor {
+    pub(crate) const fn new() -> Self {
+        Self {
+            asked: core::cell::Cell::new(0),
+            answered: core::cell::Cell::new(0),
+        }
+    }
+
+    /// The result, counted.
+    pub(crate) fn count<T, E>(&self, result: Result<T, E>) -> Result<T, E> {
+        self.asked.set(self.asked.get() + 1);
+        self.answered
+            .set(self.answered.get() + u32::from(result.is_ok()));
+        result
+    }
+
+    /// Fails unless at least `percent` of the questions were answered.
+    #[track_caller]
+    pub(crate) fn at_least(&self, percent: u32) {
+        let (asked, answered) = (self.asked.get(), self.answered.get());
+        assert!(
+            asked > 0 && answered * 100 >= asked * percent,
+            "{answered} of {asked} answered, fewer than {percent} %"
+        );
+    }
+}

@@ -1,6 +1,6 @@
 use tilewright::{Swizzled, layout};
 
-const BAD: Swizzled = layout!(Sw<3,4,3> o Sw<2,4,3> o (8,64):(64,1));
+const BAD: Swizzled = layout!(Sw<1,0,2> o Sw<1,0,1> o 8:1);
 
 fn main() {
     let _ = BAD;

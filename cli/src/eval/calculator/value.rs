@@ -135,6 +135,7 @@ impl Value {
             Self::Chain(chain) if chain.inner().is_none() => "a function on integers",
             Self::Chain(_) => "a composition of several steps",
             Self::Matrix(_) => "a bit matrix",
+            Self::List(_) if self.has_names() => "a tuple with names",
             Self::List(_) => "a tuple of layouts",
         }
     }
