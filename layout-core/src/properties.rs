@@ -142,7 +142,7 @@ impl Layout {
     }
 
     /// Whether every offset from the least to the greatest occurs.
-    const fn has_no_gaps(&self) -> bool {
+    pub(crate) const fn has_no_gaps(&self) -> bool {
         let (order, len) = sorted_leaves(self);
         let mut reach = 0;
         let mut i = 0;

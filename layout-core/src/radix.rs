@@ -24,7 +24,7 @@ use crate::profile::MAX_MODES;
 const OPERATION: &str = "left_inverse";
 
 /// Offsets that the search looks at, at most.
-const TABLE: usize = 1024;
+const TABLE: usize = 4096;
 
 /// Radices in one chain, at most.
 const DEPTH: usize = 16;

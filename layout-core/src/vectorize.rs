@@ -93,11 +93,15 @@ impl Layout {
     /// assert_eq!(Layout::parse("(9,4):(1,1)").unwrap().max_alignment(), 12);
     /// ```
     ///
-    /// Exact where the modes do not overlap or there are at most 2¹⁶ coordinates; otherwise a `V` with that property.
+    /// Exact where the modes do not overlap, leave no gaps, or have at most 2¹⁶ coordinates; otherwise a `V` with that property.
     pub const fn max_alignment(&self) -> i64 {
         let bound = self.alignment_of_modes();
         if self.modes_are_apart() {
             return bound;
+        }
+        if self.has_no_gaps() {
+            let (min, max) = self.offset_range();
+            return greatest_common_divisor(-(min as i128), max as i128 + 1) as i64;
         }
         Swizzled::plain(*self).alignment_of_runs(bound)
     }

@@ -67,7 +67,8 @@ impl Divided {
             }
         }
         let mut extents = tile.shape.leaves();
-        extents.push(rest.size());
+        // The rest keeps the modes of the complement: the predicate is a layout with the same modes.
+        extents.extend(rest.shape.leaves());
         let exists = fits_leaves(&extents, &values);
         Some(Divided {
             tile: tile.shape.clone(),

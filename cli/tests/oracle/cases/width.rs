@@ -199,7 +199,7 @@ fn across(name: &'static str, text: String, a: Layout, n: i64) -> Case {
             let mut once = found.clone();
             once.sort_unstable();
             once.dedup();
-            (once == wide && how != Together::No)
+            (once == wide && (how != Together::No || !forward))
                 .then_some(())
                 .ok_or(format!("{wide:?}, not {found:?}"))
         })
