@@ -260,3 +260,63 @@ fn hostile_lines_get_an_error_each() {
     );
     assert!(lines[7].starts_with("error: too_deep "), "{}", lines[7]);
 }
+
+#[test]
+fn each_line_is_answered_before_the_next_is_read() {
+    use std::io::{BufRead, BufReader};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .args(["eval", "--stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap());
+    // A coprocess: the second question depends on the first answer, so the pipe stays open.
+    let mut ask = |question: &str| {
+        writeln!(stdin, "{question}").unwrap();
+        stdin.flush().unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        answer.trim_end().to_owned()
+    };
+    let first = ask("(4,8):(8,1) o 4:1");
+    assert_eq!(first, "4:8");
+    assert_eq!(ask(&format!("cosize({first})")), "25");
+    assert!(ask("(4,").starts_with("error: syntax"));
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn what_is_printed_can_be_read_again() {
+    for expression in [
+        "12",
+        "true",
+        "(4,(2,2))",
+        "slice((_,1), (4,8))",
+        "(8,64):(2*ld+1,-n)",
+        "((8,64):(ld,1))(3,_)",
+        "Sw<3,3,3> o (8,64):(ld,1)",
+        "Sw<3,4,3> o 16 o (8,64):(64,1)",
+        "make_identity_layout((4,(2,3)))",
+        "local_tile((4,8):(1@0,1@1),(2,2),(1,_))",
+        "inverse(Sw<2,0,2> o (4,4):(4,1))",
+        "inverse(Sw<2,0,1> o 16:1)",
+        "left_inverse(Sw<2,0,2> o 3 o (4,4):(4,1))",
+        "(3,4):(4,1) o (Sw<1,0,1> o 12:1)",
+        "matrix(Sw<1,0,1> o 4:1)",
+        "coordinates((2,(1,2)))",
+        "<4:1, _>",
+        "(4:1, 8:2)",
+        "2*ld+3",
+        "Sw<3,4,-3>",
+    ] {
+        let first = eval(&[expression]);
+        assert!(first.status.success(), "{expression}");
+        let printed = text(&first.stdout).trim_end().to_owned();
+        let again = eval(&[&printed]);
+        assert!(again.status.success(), "{expression}: {printed}");
+        assert_eq!(text(&again.stdout).trim_end(), printed, "{expression}");
+    }
+}

@@ -259,7 +259,7 @@ impl Chain {
     }
 
     /// The chain as one swizzled layout, if it has no steps.
-    pub(crate) const fn as_swizzled(&self) -> Option<Swizzled> {
+    pub(crate) const fn as_layout(&self) -> Option<Swizzled> {
         if self.len == 0 { self.inner } else { None }
     }
 

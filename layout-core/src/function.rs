@@ -169,14 +169,14 @@ impl Function {
     ///
     /// ```
     /// use layout_core::Function;
-    /// assert!(Function::parse("Sw<2,0,2> o 16:1").unwrap().as_swizzled().is_some());
-    /// assert!(Function::parse("16:ld").unwrap().as_swizzled().is_none());
+    /// assert!(Function::parse("Sw<2,0,2> o 16:1").unwrap().as_layout().is_some());
+    /// assert!(Function::parse("16:ld").unwrap().as_layout().is_none());
     /// ```
-    pub const fn as_swizzled(&self) -> Option<Swizzled> {
+    pub const fn as_layout(&self) -> Option<Swizzled> {
         match self {
             Self::Layout(layout) => Some(*layout),
             Self::Affine(layout) => layout.as_static(),
-            Self::Chain(chain) => chain.as_swizzled(),
+            Self::Chain(chain) => chain.as_layout(),
             _ => None,
         }
     }
@@ -431,7 +431,7 @@ impl Chain {
         while k > 0 {
             k -= 1;
             // What stands below may have become one layout again.
-            chain = match chain.as_swizzled() {
+            chain = match chain.as_layout() {
                 Some(layout) => match attempt!(as_function(&self.steps()[k]).after_layout(&layout))
                 {
                     Function::Layout(layout) => Self::of(Some(layout)),
@@ -462,7 +462,7 @@ const fn as_function(step: &Step) -> Function {
 
 /// The chain as one swizzled layout where it is one: over F2, or from its values.
 const fn simplest(chain: &Chain) -> Result<Function, LayoutError> {
-    if let Some(layout) = chain.as_swizzled() {
+    if let Some(layout) = chain.as_layout() {
         return Ok(Function::Layout(layout));
     }
     if let Some(inner) = &chain.inner() {

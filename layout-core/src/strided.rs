@@ -368,27 +368,26 @@ impl<const K: usize> Strided<K> {
         // Wide arithmetic, one comparison a step: cheaper in `const` than calls of checked_mul and checked_add.
         const LIMIT: i128 = i64::MAX as i128;
         let leaves = self.profile.leaves();
-        let mut size = 1i128;
-        let mut i = 0;
-        while i < leaves {
-            let extent = self.shape[i];
-            if extent < 1 {
-                return Err(LayoutError::InvalidExtent { mode: i, extent });
-            }
-            size *= extent as i128;
-            if size > LIMIT {
-                return Err(LayoutError::Overflow { operation: SIZE });
-            }
-            i += 1;
-        }
         let components = self.basis.components();
+        let mut size = 1i128;
         let mut k = 0;
-        while k < components && k < K {
+        // The extents with the first component, which most layouts have alone; then the others.
+        loop {
             let mut min = 0i128;
             let mut max = 0i128;
-            i = 0;
+            let mut i = 0;
             while i < leaves {
-                let reach = (self.shape[i] as i128 - 1) * self.stride[i][k] as i128;
+                let extent = self.shape[i];
+                if k == 0 {
+                    if extent < 1 {
+                        return Err(LayoutError::InvalidExtent { mode: i, extent });
+                    }
+                    size *= extent as i128;
+                    if size > LIMIT {
+                        return Err(LayoutError::Overflow { operation: SIZE });
+                    }
+                }
+                let reach = (extent as i128 - 1) * self.stride[i][k] as i128;
                 if reach < 0 {
                     min += reach;
                 } else {
@@ -401,8 +400,10 @@ impl<const K: usize> Strided<K> {
                 i += 1;
             }
             k += 1;
+            if k >= components || k >= K {
+                return Ok(self);
+            }
         }
-        Ok(self)
     }
 
     /// Every stride times `factor`.

@@ -43,24 +43,24 @@ pub use crate::{assert_bijective, assert_conflict_free};
 /// A layout that [`assert_bijective!`] and [`assert_conflict_free!`] take: `Layout` or `Swizzled`, by value or reference.
 pub trait AsSwizzled {
     /// The layout as a composed one.
-    fn as_swizzled(&self) -> Swizzled;
+    fn as_layout(&self) -> Swizzled;
 }
 
 impl AsSwizzled for Swizzled {
-    fn as_swizzled(&self) -> Swizzled {
+    fn as_layout(&self) -> Swizzled {
         *self
     }
 }
 
 impl AsSwizzled for crate::Layout {
-    fn as_swizzled(&self) -> Swizzled {
+    fn as_layout(&self) -> Swizzled {
         Swizzled::plain(*self)
     }
 }
 
 impl<L: AsSwizzled> AsSwizzled for &L {
-    fn as_swizzled(&self) -> Swizzled {
-        (*self).as_swizzled()
+    fn as_layout(&self) -> Swizzled {
+        (*self).as_layout()
     }
 }
 
@@ -88,7 +88,7 @@ impl AsAccess for &str {
 ///
 /// The proof's refusal, as text.
 pub fn check_bijective(layout: &impl AsSwizzled) -> Result<(), String> {
-    let layout = layout.as_swizzled();
+    let layout = layout.as_layout();
     bijective(&layout).map_err(|error| {
         format!(
             "{layout} is not bijective onto 0..{}: {error}",
@@ -114,7 +114,7 @@ fn of_lanes(map: Swizzled) -> Swizzled {
 ///
 /// A conflict, or the proof's refusal, as text.
 pub fn check_conflict_free(access: &impl AsAccess, map: &impl AsSwizzled) -> Result<(), String> {
-    let map = of_lanes(map.as_swizzled());
+    let map = of_lanes(map.as_layout());
     let Some(access) = access.as_access() else {
         return Err(
             "there is no such access; names are ld.128, st.32, ldmatrix.x4, cp.async.16, …"

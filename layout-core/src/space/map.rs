@@ -216,7 +216,7 @@ impl<From: Space, To: Space> Map<From, To> {
 
 /// The one swizzled layout that a composition is.
 pub(crate) const fn single(composed: &Function) -> Result<Swizzled, LayoutError> {
-    match composed.as_swizzled() {
+    match composed.as_layout() {
         Some(layout) => Ok(layout),
         None => Err(LayoutError::SeveralSteps),
     }

@@ -78,7 +78,7 @@ impl Value {
 
     /// Whatever a composition is.
     pub(crate) fn function(function: Function) -> Self {
-        if let Some(layout) = function.as_swizzled() {
+        if let Some(layout) = function.as_layout() {
             return Self::swizzled(layout);
         }
         match function {
