@@ -11,10 +11,10 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use tilewright::banks::Access;
 use tilewright::derive::{Derivation, DeriveError, Family, Pattern, Tile, derive};
 
 use crate::error::{CliError, Outcome, finish};
+use crate::eval::calculator::instructions::access as access_named;
 use crate::eval::layout_at;
 use crate::output;
 
@@ -124,13 +124,9 @@ fn parse_access(text: &str) -> Result<Pattern, CliError> {
         .at((0, text.len()), text));
     };
     let start = op.len() - op.trim_start().len();
-    let access: Access = op
-        .trim()
-        .parse()
-        .map_err(|error: tilewright::banks::UnknownAccess| {
-            CliError::usage(error.code(), error.to_string())
-                .at((start, start + op.trim().len().max(1)), text)
-        })?;
+    let access = access_named(op).map_err(|message| {
+        CliError::usage("unknown_access", message).at((start, start + op.trim().len().max(1)), text)
+    })?;
     let offset = op.len() + 1;
     let layout = layout_at(text, (offset, text.len()))?;
     Pattern::new(access, &layout).map_err(|error| {

@@ -5,6 +5,7 @@ use tilewright::banks::Access;
 
 use super::scene::Span;
 use crate::error::CliError;
+use crate::eval::calculator::instructions::access as access_named;
 use crate::eval::layout_at;
 
 /// Element types by name and their bytes.
@@ -91,12 +92,8 @@ pub(crate) fn access(text: &str) -> Result<AccessText, CliError> {
         (first, first + part.trim().len())
     };
     let op = trimmed(0, at);
-    let access: Access =
-        text[op.0..op.1]
-            .parse()
-            .map_err(|error: tilewright::banks::UnknownAccess| {
-                CliError::usage(error.code(), error.to_string()).at(op, text)
-            })?;
+    let access = access_named(&text[op.0..op.1])
+        .map_err(|message| CliError::usage("unknown_access", message).at(op, text))?;
     let span = trimmed(at + 1, text.len());
     let lanes = layout_at(text, span)?;
     Ok(AccessText {

@@ -89,12 +89,19 @@ impl TiledMma {
     ///
     /// # Errors
     ///
-    /// A layout of atoms that has not three modes; a tile that the atoms do not divide.
+    /// A layout of atoms without three modes; a tile that the atoms do not divide; an instruction of several blocks.
     pub const fn with_tile(
         atom: MmaAtom,
         atoms: &Layout,
         tile: &[Layout; 3],
     ) -> Result<Self, LayoutError> {
+        if atom.blocks > 1 {
+            return Err(LayoutError::Unsupported {
+                operation: "a tiled mma",
+                given: atom.name,
+                accepted: "an instruction that computes one block of C",
+            });
+        }
         if atoms.rank() != 3 {
             return Err(LayoutError::RankMismatch {
                 operation: "the layout of a tiled mma's atoms (M, N, K)",

@@ -22,6 +22,7 @@ use tilewright::atoms::{
     MmaAtom, QUAD_PAIR_ATOMS, SPARSE_E2M1_ATOMS, SPARSE_MMA_ATOMS, Scalar, SparseMmaAtom,
     WMMA_ATOMS, mma_f8f6f4_atoms, mma_sp_f8f6f4_atoms,
 };
+use tilewright::banks::Access;
 
 use super::functions::distance;
 
@@ -289,4 +290,39 @@ pub(crate) fn unknown(list: &[Named], name: &str) -> String {
         Some((last, [])) => format!("no such instruction; did you mean {last}?"),
         Some((last, others)) => format!("no such instruction; did you mean {} or {last}?", others.join(", ")),
     }
+}
+
+/// A shared-memory access by its name, or by a name of the copy instruction that makes it.
+///
+/// # Errors
+///
+/// Says which names are near and which there are.
+pub(crate) fn access(name: &str) -> Result<Access, String> {
+    let name = name.trim();
+    let unknown = match name.parse() {
+        Ok(access) => return Ok(access),
+        Err(error) => error,
+    };
+    let list = all();
+    if let Some(known) = find(&list, name)
+        && let Ok(access) = known.name.parse()
+    {
+        return Ok(access);
+    }
+    let mut near: Vec<(usize, &str)> = Access::all()
+        .map(|access| (distance(name, access.name()), access.name()))
+        .collect();
+    near.sort_unstable();
+    let near: Vec<&str> = near
+        .iter()
+        .filter(|(edits, _)| *edits <= 3)
+        .take(NEAREST)
+        .map(|(_, name)| *name)
+        .collect();
+    let near = if near.is_empty() {
+        String::new()
+    } else {
+        format!("did you mean {}? ", near.join(" or "))
+    };
+    Err(format!("{near}{unknown}"))
 }

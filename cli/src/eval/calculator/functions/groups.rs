@@ -1,10 +1,11 @@
 //! Functions that share their arguments: what tuples and layouts have in common, coordinates, construction, parts.
 
 use tilewright as tw;
-use tilewright::banks::{Access, NVIDIA};
+use tilewright::banks::NVIDIA;
 use tilewright::{Affine, CoordLayout, Layout, LayoutError, Swizzled};
 
 use super::super::error::EvalError;
+use super::super::instructions;
 use super::super::operators::{self, on_any};
 use super::super::parser::{make_layout, make_swizzle};
 use super::super::value::Value;
@@ -228,12 +229,8 @@ pub(super) fn wavefronts(args: &Args<'_>) -> Answer {
     let Value::Form(op) = &args.items[0].0 else {
         return Err(args.wrong(0, "the name of an access, such as ld.32 or ldmatrix.x4"));
     };
-    let access: Access = op
-        .to_string()
-        .parse()
-        .map_err(|error: tw::banks::UnknownAccess| {
-            EvalError::new(error.code(), error.to_string(), args.items[0].1)
-        })?;
+    let access = instructions::access(&op.to_string())
+        .map_err(|message| EvalError::new("unknown_access", message, args.items[0].1))?;
     let lanes = args.swizzled(1)?;
     let size = lanes.size();
     if size > 32 {
