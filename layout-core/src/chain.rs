@@ -26,6 +26,10 @@ use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
 /// Steps that a [`Chain`] holds after the layout that it begins with.
+///
+/// ```
+/// assert_eq!(layout_core::MAX_STEPS, 8);
+/// ```
 pub const MAX_STEPS: usize = 8;
 
 /// One step of a [`Chain`], a function on integers.

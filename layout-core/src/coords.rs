@@ -28,6 +28,12 @@ use crate::strided::{EVALUATION, Strided, add_scaled};
 use crate::swizzled::Swizzled;
 
 /// Axes that the coordinates can have.
+///
+/// ```
+/// use layout_core::{CoordLayout, MAX_AXES};
+/// assert_eq!(MAX_AXES, 8);
+/// assert_eq!(CoordLayout::parse("4:1@8").unwrap_err().code(), "invalid_axis");
+/// ```
 pub const MAX_AXES: usize = 8;
 
 /// A layout with coordinates instead of offsets.

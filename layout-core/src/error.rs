@@ -20,6 +20,12 @@ use crate::parameter::Parameter;
 
 /// Why an operation of the algebra refused. Modes are counted from 0; "mode" means the leaf (in order of writing) unless
 /// the text says otherwise.
+///
+/// ```
+/// use layout_core::{Layout, LayoutError};
+/// let error = Layout::flat(&[4, 0], &[1, 4]).unwrap_err();
+/// assert_eq!(error, LayoutError::InvalidExtent { mode: 1, extent: 0 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -443,6 +449,12 @@ pub enum LayoutError {
 
 impl LayoutError {
     /// A stable name for programs, in `snake_case`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, LayoutError};
+    /// assert_eq!(Layout::flat(&[], &[]).unwrap_err().code(), "empty_tuple");
+    /// assert_eq!(LayoutError::TooManyModes.code(), "too_many_modes");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooManyModes => "too_many_modes",
@@ -506,6 +518,12 @@ impl LayoutError {
     }
 
     /// The message for people, written without allocation so that it also works in `const`.
+    ///
+    /// ```
+    /// use layout_core::LayoutError;
+    /// let message = LayoutError::TooDeep.message();
+    /// assert_eq!(message.as_str(), "more than 32 nested parentheses; flatten the tuple");
+    /// ```
     pub const fn message(&self) -> Message {
         let m = Message::new();
         match *self {

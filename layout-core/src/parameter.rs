@@ -5,12 +5,24 @@ use core::fmt;
 use crate::error::LayoutError;
 
 /// Stride names that a layout can have.
+///
+/// ```
+/// use layout_core::{Affine, MAX_PARAMETERS};
+/// assert_eq!(MAX_PARAMETERS, 4);
+/// assert_eq!(Affine::parse("(2,2,2,2,2):(a,b,c,d,e)").unwrap_err().code(), "too_many_names");
+/// ```
 pub const MAX_PARAMETERS: usize = 4;
 
 /// Bytes of a stride name.
 const NAME_LIMIT: usize = 15;
 
 /// A stride name: 1 to 15 letters, digits or `_`, not starting with a digit.
+///
+/// ```
+/// use layout_core::Parameter;
+/// const LD: Parameter = layout_core::expect(Parameter::new("ld"));
+/// assert_eq!(LD.to_string(), "ld");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parameter {
     bytes: [u8; NAME_LIMIT],

@@ -18,6 +18,11 @@ use crate::int_tuple::{IntTuple, TupleBuilder};
 use crate::message::Message;
 
 /// What the notation lacks or has too much of.
+///
+/// ```
+/// use layout_core::{Layout, ParseErrorKind};
+/// assert_eq!(Layout::parse("4:").unwrap_err().kind, ParseErrorKind::ExpectedTuple);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -36,6 +41,12 @@ pub enum ParseErrorKind {
 }
 
 /// A text that is not in the notation, with the offending bytes.
+///
+/// ```
+/// use layout_core::Layout;
+/// let error = Layout::parse("(4,x):(1,4)").unwrap_err();
+/// assert_eq!((error.span, error.code()), ((3, 4), "syntax"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParseError {
     /// First byte of the offending text and one past its last.
@@ -46,6 +57,11 @@ pub struct ParseError {
 
 impl ParseError {
     /// A stable name for programs, in `snake_case`.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("4:1 8").unwrap_err().code(), "trailing_text");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match &self.kind {
             ParseErrorKind::ExpectedTuple
@@ -58,6 +74,11 @@ impl ParseError {
     }
 
     /// The message for people, without the span.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4").unwrap_err().message().as_str(), "expected ')'");
+    /// ```
     pub const fn message(&self) -> Message {
         let m = Message::new();
         match &self.kind {

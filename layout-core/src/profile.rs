@@ -14,9 +14,25 @@
 use crate::error::LayoutError;
 
 /// Leaves that a tuple or a layout can have.
+///
+/// ```
+/// use layout_core::{IntTuple, MAX_MODES};
+/// assert!(IntTuple::flat(&[1; MAX_MODES]).is_ok());
+/// assert_eq!(IntTuple::flat(&[1; MAX_MODES + 1]).unwrap_err().code(), "too_many_modes");
+/// ```
 pub const MAX_MODES: usize = 32;
 
 /// How deep parentheses may nest.
+///
+/// ```
+/// use layout_core::{IntTuple, MAX_DEPTH};
+/// let mut tuple = IntTuple::int(4);
+/// for _ in 0..MAX_DEPTH {
+///     tuple = IntTuple::tuple(&[tuple]).unwrap();
+/// }
+/// assert_eq!(tuple.depth(), MAX_DEPTH);
+/// assert_eq!(IntTuple::tuple(&[tuple]).unwrap_err().code(), "too_deep");
+/// ```
 pub const MAX_DEPTH: usize = 32;
 
 /// The parentheses around each leaf.

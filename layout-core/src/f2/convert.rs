@@ -152,6 +152,12 @@ impl LinearMap {
     /// column has one bit, the offset under `L`, or two at the swizzle's distance; other strides are searched for up to 32
     /// rows.
     ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let map = LinearMap::from_columns(&[1, 2, 5, 10], 4).unwrap();
+    /// assert_eq!(map.to_layout().unwrap().to_string(), "Sw<2,0,2> o (16):(1)");
+    /// ```
+    ///
     /// # Errors
     /// [`F2Error::NotASwizzledLayout`] with the column that fits no swizzle; [`F2Error::TooManyBits`] if the layout would need more modes
     /// than a layout holds.
