@@ -36,4 +36,9 @@ pub use model::{
 };
 
 /// Lanes of a warp: the length of every address array.
+///
+/// ```
+/// use layout_core::banks::{Access, LANES};
+/// assert_eq!(Access::Ld32.lanes() as usize, LANES);
+/// ```
 pub const LANES: usize = 32;

@@ -14,6 +14,15 @@ use super::{Family, Pattern, Tile};
 pub(super) const MAX_WITNESS: usize = 33;
 
 /// What was looked at in one family.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let derived = derive(tile, &[column], Family::Padded).unwrap();
+/// let examined = derived.certificate.examined().next().unwrap();
+/// assert_eq!((examined.family, examined.best), (Family::Padded, Some(1)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Examined {
     /// The family.
@@ -29,6 +38,16 @@ pub struct Examined {
 }
 
 /// Elements that some access asks for pairwise, more than there are bank groups.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Status, Tile, derive}};
+/// // Chunks of 16 bytes read by rows, by columns and by diagonals of blocks.
+/// let tile = Tile { rows: 8, cols: 64, elem_bytes: 2 };
+/// let read = |text| Pattern::from_layout(Access::Ld128, &Layout::parse(text).unwrap()).unwrap();
+/// let derived = derive(tile, &[read("(8,4):(8,64)"), read("(8,4):(64,8)")], Family::Any).unwrap();
+/// // A conflict-free layout exists, so that there is no witness against it.
+/// assert_eq!((derived.status, derived.certificate.witness), (Status::Optimal, None));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Witness {
     pub(super) elements: [(u32, u32); MAX_WITNESS],
@@ -41,12 +60,30 @@ pub struct Witness {
 
 impl Witness {
     /// (row, column) of the first element of each unit.
+    ///
+    /// ```
+    /// use layout_core::{banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 4, cols: 32, elem_bytes: 4 };
+    /// let rows = Pattern { access: Access::Ld32, elements: core::array::from_fn(|lane| lane as i64) };
+    /// let derived = derive(tile, &[rows], Family::Any).unwrap();
+    /// assert!(derived.certificate.witness.is_none_or(|witness| witness.elements().len() > 32));
+    /// ```
     pub fn elements(&self) -> &[(u32, u32)] {
         &self.elements[..self.len]
     }
 }
 
 /// The worst phase of the derived layout.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// // TMA's widest swizzle moves chunks of 16 bytes: a column of f32 keeps conflicts.
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let derived = derive(tile, &[column], Family::Tma).unwrap();
+/// let conflict = derived.certificate.conflict.unwrap();
+/// assert_eq!((conflict.access, conflict.lanes), (Access::Ld32, (0, 8)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// Which pattern.
@@ -93,6 +130,15 @@ impl Conflict {
 }
 
 /// Why the layout is the best.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let certificate = derive(tile, &[column], Family::Any).unwrap().certificate;
+/// assert_eq!(certificate.ideal, 1);
+/// assert!(certificate.to_string().starts_with("conflict-free"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Certificate {
     tile: Tile,
@@ -129,11 +175,28 @@ impl Certificate {
     }
 
     /// What was examined, in order.
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+    /// let certificate = derive(tile, &[column], Family::Any).unwrap().certificate;
+    /// // The first family is conflict-free, so that no other was searched.
+    /// assert!(certificate.examined().map(|e| e.family).eq([Family::Swizzle]));
+    /// ```
     pub fn examined(&self) -> impl Iterator<Item = Examined> + '_ {
         self.examined.iter().flatten().copied()
     }
 
     /// The least total found in any family.
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+    /// let best = |family| derive(tile, &[column], family).unwrap().certificate.best();
+    /// assert_eq!((best(Family::Swizzle), best(Family::Tma)), (Some(1), Some(4)));
+    /// ```
     pub fn best(&self) -> Option<u32> {
         self.examined().filter_map(|e| e.best).min()
     }

@@ -7,6 +7,12 @@ use crate::banks::Access;
 use super::{MAX_EXTENT, MAX_PATTERNS};
 
 /// Why no layout was derived.
+///
+/// ```
+/// use layout_core::derive::{DeriveError, Family, Tile, derive};
+/// let error = derive(Tile { rows: 8, cols: 8, elem_bytes: 2 }, &[], Family::Any).unwrap_err();
+/// assert_eq!(error, DeriveError::BadPatternCount { count: 0 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DeriveError {
     /// An extent of the tile is 0, or above [`MAX_EXTENT`].
@@ -116,6 +122,12 @@ pub enum DeriveError {
 
 impl DeriveError {
     /// A stable `snake_case` name for the kind of error.
+    ///
+    /// ```
+    /// use layout_core::derive::{Family, Tile, derive};
+    /// let error = derive(Tile { rows: 0, cols: 8, elem_bytes: 2 }, &[], Family::Any).unwrap_err();
+    /// assert_eq!(error.code(), "bad_tile");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::BadTile { .. } => "bad_tile",
@@ -134,6 +146,12 @@ impl DeriveError {
     }
 
     /// The pattern at fault, if one is.
+    ///
+    /// ```
+    /// use layout_core::derive::DeriveError;
+    /// assert_eq!(DeriveError::NoActiveLane { pattern: 1 }.pattern(), Some(1));
+    /// assert_eq!(DeriveError::BadElement { bytes: 32 }.pattern(), None);
+    /// ```
     pub const fn pattern(&self) -> Option<usize> {
         match *self {
             Self::UnsupportedAccess { pattern, .. }

@@ -10,6 +10,13 @@ use super::{ProofError, wavefronts_by_rank};
 const CASE_LIMIT: i64 = 1 << 20;
 
 /// How a count was proven.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::{Method, prove_access}};
+/// // Rows padded to 36 words: not linear over F2.
+/// let padded = Swizzled::parse("(32,4):(144,4)").unwrap();
+/// assert_eq!(prove_access(Access::Ld32, &padded).unwrap().method, Method::Translation);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Method {
     /// By rank over F2: everything else is an xor with a constant.
@@ -24,6 +31,13 @@ pub enum Method {
 }
 
 /// A proven wavefront count.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::prove_access};
+/// let column = Swizzled::parse("(32,8):(128,4)").unwrap();
+/// let proof = prove_access(Access::Ld32, &column).unwrap();
+/// assert_eq!((proof.wavefronts, proof.least, proof.ideal), (32, 32, 1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Proof {
     /// Wavefronts of the access, at worst.
@@ -40,6 +54,14 @@ pub struct Proof {
 
 impl Proof {
     /// Whether the access never takes longer than it must.
+    ///
+    /// ```
+    /// use layout_core::{Swizzled, banks::Access, proof::prove_access};
+    /// let free = |text| {
+    ///     prove_access(Access::Ld32, &Swizzled::parse(text).unwrap()).unwrap().is_conflict_free()
+    /// };
+    /// assert!(free("(32,8):(132,4)") && !free("(32,8):(128,4)"));
+    /// ```
     pub const fn is_conflict_free(&self) -> bool {
         self.wavefronts == self.ideal
     }
@@ -68,6 +90,12 @@ const fn addresses(map: &Swizzled, lanes: i64, shift: i64) -> Result<[i64; LANES
 
 /// Wavefronts of one access on NVIDIA shared memory; `map` sends the lane to its byte offset. A map of fewer than 32 lanes leaves
 /// the others inactive; of a larger one the first 32 indices count.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::wavefronts};
+/// let column = Swizzled::parse("32:128").unwrap();
+/// assert_eq!(wavefronts(Access::Ld32, &column).unwrap().wavefronts, 32);
+/// ```
 ///
 /// # Errors
 /// Misaligned or negative offsets, an access that is none of shared memory's.
@@ -172,6 +200,14 @@ const fn rest_offset(map: &Swizzled, rest: i64) -> i64 {
 /// Proves what an access costs on NVIDIA shared memory for every value of everything else. `map` sends (lane, rest) to a byte offset: its
 /// first mode is the lane (as many as the access has: 32, or 8 and 16 for `ldmatrix.x1` and `.x2`, where 32 will do too), all other modes
 /// are warps, registers, loop steps, stages.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::{Method, prove_access}};
+/// // 8 rows of 128 bytes, 4 chunks of 16 bytes each; the second mode is the other 4 chunks.
+/// let map = Swizzled::parse("Sw<3,4,3> o ((8,4),2):((128,16),64)").unwrap();
+/// let proof = prove_access(Access::Ld128, &map).unwrap();
+/// assert_eq!((proof.wavefronts, proof.ideal, proof.method), (4, 4, Method::Rank));
+/// ```
 ///
 /// # Errors
 /// A first mode of another size; offsets that are negative or misaligned for some value; more than 2^20 cases that neither the rank

@@ -5,6 +5,12 @@ use core::fmt;
 use crate::banks::{Access, BankError};
 
 /// Why a claim is refused.
+///
+/// ```
+/// use layout_core::{Swizzled, proof::{ProofError, injective}};
+/// let error = injective(&Swizzled::parse("(2,2):(1,1)").unwrap()).unwrap_err();
+/// assert_eq!(error, ProofError::Collision { first: 1, second: 2, offset: 1 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ProofError {
     /// The bank model has no count for these addresses.
@@ -95,6 +101,11 @@ pub enum ProofError {
 
 impl ProofError {
     /// A stable `snake_case` name for the kind of refusal.
+    ///
+    /// ```
+    /// use layout_core::proof::multiple_of;
+    /// assert_eq!(multiple_of(1000, 16).unwrap_err().code(), "not_multiple");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Bank(error) => error.code(),
