@@ -40,13 +40,20 @@ pub struct Examined {
 /// Elements that some access asks for pairwise, more than there are bank groups.
 ///
 /// ```
-/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Status, Tile, derive}};
-/// // Chunks of 16 bytes read by rows, by columns and by diagonals of blocks.
-/// let tile = Tile { rows: 8, cols: 64, elem_bytes: 2 };
-/// let read = |text| Pattern::from_layout(Access::Ld128, &Layout::parse(text).unwrap()).unwrap();
-/// let derived = derive(tile, &[read("(8,4):(8,64)"), read("(8,4):(64,8)")], Family::Any).unwrap();
-/// // A conflict-free layout exists, so that there is no witness against it.
-/// assert_eq!((derived.status, derived.certificate.witness), (Status::Optimal, None));
+/// use layout_core::{Layout, derive::{Family, Pattern, Tile, derive}};
+/// // 32 chunks of 16 bytes. Each access reads, in one phase, 8 chunks that differ in three of the five index bits.
+/// let patterns: Vec<Pattern> = (0..32u32)
+///     .filter(|chosen| chosen.count_ones() == 3)
+///     .map(|chosen| {
+///         let bits = |of: u32| (0..5).filter(move |i| of >> i & 1 == 1).map(|i| 8i64 << i);
+///         let strides: Vec<i64> = bits(chosen).chain(bits(!chosen)).collect();
+///         let lanes = Layout::flat(&[2; 5], &strides).unwrap();
+///         Pattern::from_layout("ldmatrix.x4".parse().unwrap(), &lanes).unwrap()
+///     })
+///     .collect();
+/// let tile = Tile { rows: 4, cols: 64, elem_bytes: 2 };
+/// let witness = derive(tile, &patterns, Family::Any).unwrap().certificate.witness.unwrap();
+/// assert_eq!((witness.elements().len(), witness.groups), (9, 8));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Witness {
@@ -62,11 +69,22 @@ impl Witness {
     /// (row, column) of the first element of each unit.
     ///
     /// ```
-    /// use layout_core::{banks::Access, derive::{Family, Pattern, Tile, derive}};
-    /// let tile = Tile { rows: 4, cols: 32, elem_bytes: 4 };
-    /// let rows = Pattern { access: Access::Ld32, elements: core::array::from_fn(|lane| lane as i64) };
-    /// let derived = derive(tile, &[rows], Family::Any).unwrap();
-    /// assert!(derived.certificate.witness.is_none_or(|witness| witness.elements().len() > 32));
+    /// // `witness` as in the example of `Witness`.
+    /// # use layout_core::{Layout, derive::{Family, Pattern, Tile, derive}};
+    /// # let patterns: Vec<Pattern> = (0..32u32)
+    /// #     .filter(|chosen| chosen.count_ones() == 3)
+    /// #     .map(|chosen| {
+    /// #         let bits = |of: u32| (0..5).filter(move |i| of >> i & 1 == 1).map(|i| 8i64 << i);
+    /// #         let strides: Vec<i64> = bits(chosen).chain(bits(!chosen)).collect();
+    /// #         let lanes = Layout::flat(&[2; 5], &strides).unwrap();
+    /// #         Pattern::from_layout("ldmatrix.x4".parse().unwrap(), &lanes).unwrap()
+    /// #     })
+    /// #     .collect();
+    /// # let tile = Tile { rows: 4, cols: 64, elem_bytes: 2 };
+    /// # let witness = derive(tile, &patterns, Family::Any).unwrap().certificate.witness.unwrap();
+    /// let elements = witness.elements();
+    /// assert!(elements.iter().all(|(row, column)| *row < 4 && column % 8 == 0));
+    /// assert_eq!(elements.len(), 9);
     /// ```
     pub fn elements(&self) -> &[(u32, u32)] {
         &self.elements[..self.len]

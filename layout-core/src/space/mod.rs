@@ -31,8 +31,25 @@ use core::marker::PhantomData;
 
 /// A space of integers that maps go between. Implement it for a marker type to have spaces of your own (a stage, a
 /// cluster's block).
+///
+/// ```
+/// use layout_core::Layout;
+/// use layout_core::space::{At, Map, Space, Thread};
+/// /// The stages of a pipeline.
+/// enum Stage {}
+/// impl Space for Stage {
+///     const NAME: &'static str = "stage";
+/// }
+/// let stage_of: Map<Thread, Stage> = Map::plain(Layout::parse("(32,4):(0,1)").unwrap());
+/// assert_eq!(format!("{:?}", stage_of.apply(At::new(70))), "stage 2");
+/// ```
 pub trait Space {
     /// The space's name in messages.
+    ///
+    /// ```
+    /// use layout_core::space::{Lane, Space};
+    /// assert_eq!(Lane::NAME, "lane");
+    /// ```
     const NAME: &'static str;
 }
 
@@ -68,6 +85,12 @@ spaces! {
 }
 
 /// Elements of type `T` of one memory: offsets count whole elements.
+///
+/// ```
+/// use layout_core::space::{At, Element, F16};
+/// let third: At<Element<F16>> = At::new(3);
+/// assert_eq!(format!("{third:?}"), "f16 element 3");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element<T>(PhantomData<T>);
 
@@ -84,14 +107,36 @@ impl<A: Space, B: Space, D: Space> Space for (A, B, D) {
 }
 
 /// What memory holds elements of.
+///
+/// ```
+/// use layout_core::{Layout, space::{Element, ElementType, Lane, Map}};
+/// /// Complex numbers of two `f32`.
+/// enum C64 {}
+/// impl ElementType for C64 {
+///     const NAME: &'static str = "c64 element";
+///     const BYTES: i64 = 8;
+/// }
+/// let elements: Map<Lane, Element<C64>> = Map::plain(Layout::parse("32:1").unwrap());
+/// assert_eq!(elements.to_bytes().unwrap().layout().to_string(), "32:8");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type",
     note = "use `space::F16`, `Bf16`, `F32`, `F64`, `B8`, …, or implement `ElementType` for a marker of your own"
 )]
 pub trait ElementType {
     /// The type's name in messages.
+    ///
+    /// ```
+    /// use layout_core::space::{ElementType, F16};
+    /// assert_eq!(F16::NAME, "f16 element");
+    /// ```
     const NAME: &'static str;
     /// Its width in bytes.
+    ///
+    /// ```
+    /// use layout_core::space::{B128, ElementType};
+    /// assert_eq!(B128::BYTES, 16);
+    /// ```
     const BYTES: i64;
 }
 
@@ -128,6 +173,12 @@ element_types! {
 }
 
 /// That what ends in `Self` can go on from `Next`: the spaces are the same.
+///
+/// ```
+/// use layout_core::space::{Byte, Meets, Space};
+/// fn feeds<A: Meets<B>, B: Space>() {}
+/// feeds::<Byte, Byte>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a map into `{Self}` cannot feed a map from `{Next}`",
     label = "the spaces do not meet",
