@@ -78,6 +78,11 @@ use crate::layout::Layout;
 use crate::parse::expect_parse;
 
 /// How many registers a lane holds a fragment of `values` elements in: 32-bit ones, or 64-bit ones for `f64`.
+///
+/// ```
+/// use layout_core::atoms::{Scalar, registers};
+/// assert_eq!((registers(8, Scalar::F16), registers(4, Scalar::F64)), (4, 4));
+/// ```
 pub const fn registers(values: i64, scalar: Scalar) -> i64 {
     if scalar.bits() == 64 {
         values
