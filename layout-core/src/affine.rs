@@ -159,7 +159,7 @@ impl Strided<TERMS> {
         }
     }
 
-    /// The static layout for given values of the names, in order of first use. Values beyond the names are not looked at.
+    /// The static layout for given values of the names, in order of first use. Values beyond the names are ignored.
     ///
     /// ```
     /// use layout_core::Affine;

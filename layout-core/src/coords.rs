@@ -1,8 +1,8 @@
 //! Layouts whose offsets are coordinates: for predicates and TMA boxes.
 //!
 //! `identity((4,8))` maps the coordinate `(i,j)` to itself. Its strides are basis vectors, written as CuTe does:
-//! `(4,8):(1@0,1@1)`, where `1@k` counts along axis `k`. Tiling a tensor and its identity layout the same way tells each
-//! thread which coordinates it holds:
+//! `(4,8):(1@0,1@1)`, where `1@k` counts along axis `k`. Tiling a tensor and its identity layout in the same way gives each
+//! thread the coordinates that it holds:
 //!
 //! ```
 //! use layout_core::{CoordLayout, IntTuple, Layout};
@@ -191,7 +191,7 @@ impl Strided<MAX_AXES> {
     ///
     /// # Errors
     ///
-    /// None for a layout that could be made.
+    /// None for a valid layout.
     pub const fn coshape(&self) -> Result<IntTuple, LayoutError> {
         let mut extents = [0; MAX_AXES];
         let mut k = 0;

@@ -2,7 +2,7 @@
 //!
 //! [`Layout::index_with`] evaluates a static layout at a coordinate of any type that is an [`IndexInt`]: it can be added and
 //! multiplied, made from constants, and divided by constants. Every integer of `num-traits` is one; an index compiler
-//! implements it for its expressions. What a layout does not need is not asked for: no division for a mode of extent 1, no
+//! implements it for its expressions. Only the operations that the layout needs are computed: no division for a mode of extent 1, no
 //! remainder for the last mode, no product with 1.
 //!
 //! ```
@@ -23,8 +23,8 @@ use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
 /// What an index is computed with. Constants are 64-bit; a narrower type may assume that they fit (they do, for a layout
-/// whose size and offsets fit). Sums and products are the type's own: an unsigned integer overflows on negative strides, as
-/// any arithmetic on it would.
+/// whose size and offsets fit). Sums and products are those of the type: an unsigned integer overflows on negative
+/// strides.
 ///
 /// ```
 /// use layout_core::{IndexInt, Layout};

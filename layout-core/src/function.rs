@@ -42,7 +42,7 @@ use crate::swizzled::Swizzled;
 
 const COMPOSITION: &str = "composition";
 
-/// Anything that stands in a composition.
+/// An operand of a composition.
 ///
 /// ```
 /// use layout_core::{Function, Layout, Swizzle};
@@ -225,7 +225,7 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// Operands whose kinds do not meet; a composition of layouts that is no layout ([`LayoutError::NotComposable`]); more
+    /// Operands whose kinds do not meet; a composition of layouts that is not a layout ([`LayoutError::NotComposable`]); more
     /// than [`MAX_STEPS`](crate::MAX_STEPS) steps.
     pub const fn compose(&self, inner: &Self) -> Result<Self, LayoutError> {
         match (self, inner) {

@@ -153,7 +153,7 @@ impl IntTuple {
         self.profile.leaves()
     }
 
-    /// Integer `i` in order of writing, 0 for `i` out of range.
+    /// Integer `i` in order of writing; 0 if `i` is out of range.
     ///
     /// ```
     /// use layout_core::IntTuple;

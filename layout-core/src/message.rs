@@ -1,8 +1,8 @@
 //! Text in a fixed buffer, written in `const fn`.
 //!
-//! Stable Rust lets a `const` panic with a `&str` computed at compile time but not with `format!`. [`Message`] is the
-//! little that is missing: append text and integers, read the result as `&str`. What does not fit is cut off, so that
-//! writing a message can never fail.
+//! Stable Rust lets a `const` panic with a `&str` computed at compile time but not with `format!`. [`Message`] does that
+//! in a fixed buffer: append text and integers, read the result as `&str`. Text beyond the capacity is cut off, so that
+//! writing a message never fails.
 
 use core::fmt;
 

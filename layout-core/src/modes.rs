@@ -31,7 +31,7 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::profile::{MAX_MODES, Profile, ProfileBuilder};
 
-/// Elements that the verification of a coincidence looks at, at most.
+/// The most elements that the verification of a coincidence evaluates.
 ///
 /// ```
 /// use layout_core::{Layout, SEARCH_LIMIT};

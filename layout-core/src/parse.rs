@@ -17,7 +17,7 @@ use crate::error::LayoutError;
 use crate::int_tuple::{IntTuple, TupleBuilder};
 use crate::message::Message;
 
-/// What the notation lacks or has too much of.
+/// The kind of a parse error.
 ///
 /// ```
 /// use layout_core::{Layout, ParseErrorKind};
@@ -36,11 +36,11 @@ pub enum ParseErrorKind {
     Expected(char),
     /// The text goes on after the end of the value.
     TrailingText,
-    /// The value is well written but not allowed.
+    /// The syntax is correct but the value is not valid.
     Layout(LayoutError),
 }
 
-/// A text that is not in the notation, with the offending bytes.
+/// A text that does not parse, with the span of the offending bytes.
 ///
 /// ```
 /// use layout_core::Layout;
@@ -51,7 +51,7 @@ pub enum ParseErrorKind {
 pub struct ParseError {
     /// First byte of the offending text and one past its last.
     pub span: (usize, usize),
-    /// What is wrong with it.
+    /// The kind of error.
     pub kind: ParseErrorKind,
 }
 

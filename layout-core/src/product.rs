@@ -1,4 +1,4 @@
-//! Products: a layout repeated as another one says.
+//! Products: a block repeated in the arrangement of another layout.
 //!
 //! `logical_product(A, B) = (A, complement(A, size(A)·cosize(B)) ∘ B)`: the first mode is the block `A`, the second walks
 //! its repetitions in the order of `B`. The others rearrange the modes:

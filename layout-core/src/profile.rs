@@ -1,4 +1,4 @@
-//! The parentheses of a nested tuple, apart from the numbers in it.
+//! The parentheses of a nested tuple, without the numbers.
 //!
 //! A tuple of at most [`MAX_MODES`] leaves is stored flat: for each leaf, how many parentheses open just before it and
 //! how many close just after it. `(4,(2,2))` has opens `1 1 0` and closes `0 0 2`; the bare integer `4` has none, which is

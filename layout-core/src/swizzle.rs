@@ -41,7 +41,7 @@ impl Swizzle {
     /// ```
     pub const IDENTITY: Self = Self { b: 0, m: 0, s: 0 };
 
-    /// `Sw<b,m,s>`: `b` bits, the lowest `m` bits left alone, shift `s`.
+    /// `Sw<b,m,s>`: `b` bits, base `m` (the lowest `m` bits do not change), shift `s`.
     ///
     /// ```
     /// use layout_core::Swizzle;
@@ -70,7 +70,7 @@ impl Swizzle {
         self.b
     }
 
-    /// Number of low bits left alone.
+    /// Number of low bits that do not change.
     ///
     /// ```
     /// use layout_core::Swizzle;
@@ -90,7 +90,7 @@ impl Swizzle {
         self.s
     }
 
-    /// Whether nothing is changed: no bits.
+    /// Whether the swizzle is the identity: no bits.
     ///
     /// ```
     /// use layout_core::Swizzle;

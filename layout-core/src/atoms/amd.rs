@@ -105,7 +105,7 @@ macro_rules! mfma_atoms {
         /// ```
         pub const MFMA_ATOMS: &[&MmaAtom] = &[$(&$name),*];
 
-        /// The CDNA2 name of each of [`MFMA_ATOMS`], empty where CDNA2 has not the instruction or no other name for it.
+        /// The CDNA2 name of each of [`MFMA_ATOMS`], empty where CDNA2 lacks the instruction or uses the same name.
         ///
         /// ```
         /// use layout_core::atoms::{MFMA_ATOMS, MFMA_CDNA2_NAMES};

@@ -1,9 +1,9 @@
-//! Copy instructions: who gives which element and who gets it.
+//! Copy instructions: the elements that each thread reads and writes.
 //!
 //! A copy moves a small block of elements between memory and registers. Both sides are thread-value layouts into the same
-//! numbering of the block, so that "what I pointed at" and "what I got" are related by composition alone. For `ldmatrix` the
-//! block is 8×8 halves for each matrix, numbered `8·row + col + 64·matrix` (a row is the 16 contiguous bytes that one
-//! address stands for):
+//! numbering of the block, so that addresses and received values are related by composition alone. For `ldmatrix` the
+//! block is 8×8 halves for each matrix, numbered `8·row + col + 64·matrix` (a row is the 16 contiguous bytes at one
+//! address):
 //!
 //! ```text
 //! src  ((8,4),8):((8,64),1)          lane 8j + r points at row r of matrix j, which is 8 elements
@@ -37,9 +37,9 @@ pub struct CopyAtom {
     pub threads: i64,
     /// Bits of an element of the two layouts.
     pub element_bits: i64,
-    /// `(thread, value) -> element` of the block that the thread's source operand stands for.
+    /// `(thread, value) -> element` of the block: the elements of the thread's source operand.
     pub src: Layout,
-    /// `(thread, value) -> element` of the block that the thread's destination operand stands for.
+    /// `(thread, value) -> element` of the block: the elements of the thread's destination operand.
     pub dst: Layout,
     /// Whether memory is the destination (a store, or shared memory's side of `cp.async`) rather than the source.
     pub stores: bool,
@@ -49,7 +49,7 @@ pub struct CopyAtom {
     /// Bits of an element in memory: those of the layouts, or 4 or 6 where the copy widens elements to bytes. Such elements are
     /// packed at the start of their row of 16 bytes.
     pub memory_bits: i64,
-    /// The processors that have it.
+    /// The processors that have the instruction.
     pub target: Target,
 }
 
@@ -152,7 +152,7 @@ impl CopyAtom {
         }
     }
 
-    /// The side in registers; for `cp.async`, which has none, either.
+    /// The side in registers; for `cp.async`, which does not use registers, either side.
     ///
     /// ```
     /// use layout_core::atoms::{LDMATRIX_X4, STMATRIX_X4};
@@ -180,12 +180,12 @@ impl CopyAtom {
     /// use layout_core::atoms;
     /// assert_eq!(atoms::CP_ASYNC_16.recast(16).unwrap().elements(), 8);
     /// assert_eq!(atoms::LDMATRIX_X4.recast(32).unwrap().dst.to_string(), "((4,8),(1,4)):((1,4),(1,32))");
-    /// assert!(atoms::LDMATRIX_X4_TRANS.recast(8).is_err()); // would tear pairs of bytes apart
+    /// assert!(atoms::LDMATRIX_X4_TRANS.recast(8).is_err()); // would split pairs of bytes
     /// ```
     ///
     /// # Errors
     ///
-    /// An element that the instruction's unit is no multiple or divisor of, or that would be torn apart between lanes.
+    /// An element width that is neither a multiple nor a divisor of the instruction's unit, or an element split between lanes.
     pub const fn recast(&self, element_bits: i64) -> Result<Self, LayoutError> {
         let (old, new) = (self.element_bits, element_bits);
         if self.memory_bits != old {

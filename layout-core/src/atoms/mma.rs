@@ -53,7 +53,7 @@ pub struct MmaAtom {
     pub d: Layout,
     /// Bits of a register that a value of A, B, C and D takes: its width, or more where narrow values lie in wider slots.
     pub slot_bits: [i64; 4],
-    /// The processors that have it.
+    /// The processors that have the instruction.
     pub target: Target,
 }
 
@@ -145,7 +145,7 @@ impl MmaAtom {
         self.checked()
     }
 
-    /// The same with values in slots of a register wider than they are: of A, B, C and D.
+    /// The same with wider register slots for the values of A, B, C and D.
     ///
     /// ```
     /// use layout_core::atoms::MMA_M16N8K16_F16_F16;
@@ -191,7 +191,7 @@ impl MmaAtom {
         }
     }
 
-    /// The atom, if its layouts fit its shape.
+    /// Checks that the layouts fit the shape, and returns the atom.
     ///
     /// ```
     /// use layout_core::atoms::MMA_M16N8K16_F16;
@@ -203,9 +203,9 @@ impl MmaAtom {
     ///
     /// # Errors
     ///
-    /// An extent or number of blocks below 1; an operand that has not two modes, or another number of threads than the atom; A or B
-    /// that does not hold every element of its matrix, or holds others; C or D that does not hold each element exactly
-    /// once; a slot narrower than its value or wider than 64 bits.
+    /// An extent or number of blocks below 1; an operand that does not have two modes, or has another number of threads than
+    /// the atom; A or B that does not hold every element of its matrix, or holds elements outside it; C or D that does not hold
+    /// each element exactly once; a slot narrower than its value or wider than 64 bits.
     pub const fn checked(self) -> Result<Self, LayoutError> {
         attempt!(self.check_numbers());
         let matrices = [
@@ -318,7 +318,7 @@ impl MmaAtom {
         ]
     }
 
-    /// Whether B is read from shared memory through a descriptor, so that no thread holds it: wgmma.
+    /// Whether B is read from shared memory through a descriptor (wgmma), and not from registers.
     ///
     /// ```
     /// use layout_core::atoms::{self, Scalar};

@@ -86,8 +86,8 @@ impl SparseMmaAtom {
     /// # Errors
     ///
     /// A chunk that does not divide K or is not twice a multiple of the unit; a compressed A that does not hold each stored
-    /// element; metadata that has not exactly one field for each chunk; providers that are not as many, or not lanes of the
-    /// atom; and what [`MmaAtom::checked`] refuses of B, C and D.
+    /// element; metadata that does not have exactly one field for each chunk; another number of providers, or providers that are not
+    /// lanes of the atom; the errors of [`MmaAtom::checked`] for B, C and D.
     pub const fn new(
         mma: MmaAtom,
         ordered: bool,
@@ -188,7 +188,7 @@ impl SparseMmaAtom {
         }
     }
 
-    /// Elements of a chunk that are stored.
+    /// Stored elements of a chunk.
     ///
     /// ```
     /// use layout_core::atoms::{MMA_SP_M16N8K16_F16, MMA_SP_M16N8K8_TF32};
@@ -209,7 +209,7 @@ impl SparseMmaAtom {
     ///
     /// # Errors
     ///
-    /// A row, chunk or selector that the atom has not.
+    /// A row, chunk or selector out of range.
     pub const fn metadata_of(
         &self,
         row: i64,

@@ -2,7 +2,7 @@
 //!
 //! What matters to a bank model is how many bytes a lane touches, in which direction, and whether the lanes are cut by
 //! width or by 8x8 matrix. `ldmatrix.x2` is two matrices: lanes 0..8 give the rows of the first, lanes 8..16 those of the
-//! second, and nobody reads the addresses of the others (PTX ISA, section on `ldmatrix`).
+//! second, and the addresses of the other lanes are ignored (PTX ISA, section on `ldmatrix`).
 
 use core::fmt;
 use core::str::FromStr;
@@ -308,7 +308,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// A name that is no access.
+/// A name that is not an access.
 ///
 /// ```
 /// use layout_core::banks::{Access, UnknownAccess};

@@ -27,7 +27,7 @@ pub struct Phase {
     pub ideal: u32,
     /// The busiest bank (the lowest, if several are as busy).
     pub bank: u32,
-    /// The lanes that ask that bank for something, as a mask: the offenders, where `wavefronts > ideal`.
+    /// The lanes that access this bank, as a mask. They conflict where `wavefronts > ideal`.
     pub offenders: u32,
 }
 
@@ -51,9 +51,9 @@ impl Phase {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Wavefronts {
-    /// Cycles of the whole access: the sum over its phases.
+    /// Cycles of the access: the sum over its phases.
     pub wavefronts: u32,
-    /// What the same lanes asking for the same number of words cost in the best layout: the sum of the phases' ideals.
+    /// Cycles of the access without bank conflicts: the sum of the phases' ideals.
     pub ideal: u32,
     phases: [Phase; MAX_PHASES],
     len: u32,
@@ -73,7 +73,7 @@ impl Wavefronts {
         self.phases.split_at(self.len as usize).0
     }
 
-    /// Whether no phase takes longer than it must.
+    /// Whether the access is conflict-free: no phase exceeds its ideal.
     ///
     /// ```
     /// use layout_core::banks::{Access, NVIDIA, wavefronts};
@@ -85,7 +85,7 @@ impl Wavefronts {
         self.wavefronts == self.ideal
     }
 
-    /// The first phase that takes longer than it must, and its number.
+    /// The first phase that exceeds its ideal, and its number.
     ///
     /// ```
     /// use layout_core::banks::{Access, NVIDIA, wavefronts};
@@ -114,7 +114,7 @@ impl Wavefronts {
     }
 }
 
-/// Why an access has no wavefront count.
+/// The errors of a wavefront count.
 ///
 /// ```
 /// use layout_core::banks::{Access, BankError, NVIDIA, wavefronts};
@@ -130,7 +130,7 @@ pub enum BankError {
         /// The model's name.
         model: &'static str,
     },
-    /// An address is no multiple of the access width: the hardware faults.
+    /// An address is not a multiple of the access width: the hardware faults.
     Misaligned {
         /// The lane.
         lane: u32,
@@ -217,7 +217,7 @@ const fn neighbours_agree(addresses: &[i64; LANES], distance: usize) -> bool {
     true
 }
 
-/// Lanes of one phase of this access, once the pair rule has merged phases.
+/// Lanes of one phase of this access, after the pair rule has merged phases.
 ///
 /// ```
 /// use layout_core::banks::{Access, NVIDIA, effective_phase_lanes};

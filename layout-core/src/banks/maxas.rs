@@ -48,7 +48,7 @@ pub const fn b_register(j: u8) -> u16 {
     72 + j as u16
 }
 
-/// The pair (i, j) whose C register this is, or nothing for a register above 63.
+/// The pair (i, j) with this C register, or `None` for a register above 63.
 ///
 /// ```
 /// use layout_core::banks::maxas::{c_register, pair_of};
@@ -84,7 +84,7 @@ pub const fn ffma(pair: (u8, u8)) -> Ffma {
     ])
 }
 
-/// The FFMAs of the pairs in this order, with every reuse flag that pays, or none.
+/// The FFMAs of the pairs in this order, with all reuse flags that save a read, or without flags.
 ///
 /// ```
 /// use layout_core::banks::{MAXWELL_REGISTERS, maxas, registers::stalls};
@@ -122,7 +122,7 @@ pub const fn row_major_order() -> [(u8, u8); 64] {
 }
 
 /// Searches an order without stalls, each step keeping A or B: depth first over the neighbours in the same row or column,
-/// fewest ways out first (Warnsdorff's rule), backing out of dead ends. Every step but the first then reads two registers
+/// fewest continuations first (Warnsdorff's rule), with backtracking. Every step but the first then reads two registers
 /// instead of three, which no order of 64 different C registers can better.
 ///
 /// ```

@@ -1,6 +1,6 @@
 //! The models themselves: tables of numbers with their sources.
 
-/// The numbers that tell one banked memory from another.
+/// The parameters of a banked memory.
 ///
 /// ```
 /// use layout_core::banks::{BankModel, NVIDIA};

@@ -1,4 +1,4 @@
-//! The write map of AMD's R700 local data share: no two threads of a group in each other's way, for every legal stride.
+//! The write map of AMD's R700 local data share: conflict-free for every legal stride.
 //!
 //! The memory has 4 banks of 256 entries of 16 bytes. A thread writes 4 dwords at a time, to
 //!
@@ -36,7 +36,7 @@ use crate::layout::Layout;
 /// ```
 pub const MAX_GROUP: i64 = 1024;
 
-/// Why a write is illegal.
+/// The errors of an R700 write.
 ///
 /// ```
 /// use layout_core::banks::r700::{R700Error, write_map};
@@ -50,7 +50,7 @@ pub enum R700Error {
         /// Its threads.
         threads: i64,
     },
-    /// A stride that is no multiple of 4 from 4 to 64 dwords.
+    /// A stride that is not a multiple of 4 from 4 to 64 dwords.
     Stride {
         /// The stride in dwords.
         dwords: i64,
@@ -64,7 +64,7 @@ pub enum R700Error {
         /// Threads of the group.
         threads: i64,
     },
-    /// An index that is no multiple of 4, or not below the stride: it would fall on another thread's dwords.
+    /// An index that is not a multiple of 4, or not below the stride: the write would reach another thread's dwords.
     Index {
         /// The index in dwords.
         dwords: i64,

@@ -1,7 +1,7 @@
 //! Register banks with the operand reuse cache: what a *sequence* of multiply-adds costs.
 //!
 //! A register file is a banked memory whose lanes are the operand slots of one instruction. Maxwell adds a small cache: a
-//! slot flagged `.reuse` keeps what it read, and the next instruction takes it from there without touching the bank.
+//! slot flagged `.reuse` keeps its operand, and the next instruction reads it from the cache, not from the bank.
 //! For example `FFMA R1, R64, R72, R1` reads R64 and R72, both of bank 0: one stall. If the instruction before it read R72
 //! in the same slot with the flag set, only R64 and R1 are read: no stall.
 //!
@@ -28,7 +28,7 @@ use super::BankModel;
 pub struct Ffma {
     /// Register numbers in slots a, b and c.
     pub sources: [u16; 3],
-    /// Which slots keep what they read for the next instruction.
+    /// Which slots keep their operand for the next instruction.
     pub reuse: [bool; 3],
 }
 
@@ -58,7 +58,7 @@ impl Ffma {
     }
 }
 
-/// What the operand slots hold between two instructions.
+/// The operand reuse cache between two instructions.
 ///
 /// ```
 /// use layout_core::banks::{MAXWELL_REGISTERS, registers::{Ffma, ReuseCache}};
@@ -72,7 +72,7 @@ pub struct ReuseCache {
 }
 
 impl ReuseCache {
-    /// A cache that holds nothing.
+    /// An empty cache.
     ///
     /// ```
     /// use layout_core::banks::{MAXWELL_REGISTERS, registers::{Ffma, ReuseCache}};
@@ -82,7 +82,7 @@ impl ReuseCache {
         Self { slots: [None; 3] }
     }
 
-    /// Reads the operands of `instruction`: the cycles beyond the first, and leaves what its flags keep.
+    /// Reads the operands of `instruction`, returns the cycles beyond the first, and keeps the flagged operands.
     ///
     /// ```
     /// use layout_core::banks::{MAXWELL_REGISTERS, registers::{Ffma, ReuseCache}};
@@ -162,7 +162,7 @@ pub const fn stalls(model: &BankModel, sequence: &[Ffma]) -> u32 {
     total
 }
 
-/// Registers read from the banks by the whole sequence: what the cache did not save.
+/// Registers that the whole sequence reads from the banks, not from the cache.
 ///
 /// ```
 /// use layout_core::banks::{MAXWELL_REGISTERS, registers::{Ffma, flag_reuse, register_reads}};
@@ -183,7 +183,7 @@ pub const fn register_reads(model: &BankModel, sequence: &[Ffma]) -> u32 {
     total
 }
 
-/// Sets the reuse flags that pay: slot `s` of an instruction, if the next one reads the same register in the same slot.
+/// Sets each reuse flag that saves a read: slot `s` of an instruction, if the next one reads the same register in the same slot.
 ///
 /// ```
 /// use layout_core::banks::registers::{Ffma, flag_reuse};

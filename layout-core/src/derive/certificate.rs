@@ -1,4 +1,4 @@
-//! The argument that comes with a derived layout: what was examined, what bounds it, and where it hurts.
+//! The certificate of a derived layout: the families examined, the lower bound, and the worst conflict.
 //!
 //! A certificate is data; its `Display` is the sentence that reports print. For example:
 //! `conflict-free: 8 wavefronts are the least that 8 phases take; swizzle: 19 examined, best 8; the counts hold for every translation
@@ -13,7 +13,7 @@ use super::{Family, Pattern, Tile};
 /// Units of the largest witness: one more than the banks.
 pub(super) const MAX_WITNESS: usize = 33;
 
-/// What was looked at in one family.
+/// The search of one family.
 ///
 /// ```
 /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
@@ -33,11 +33,11 @@ pub struct Examined {
     pub best: Option<u32>,
     /// Whether all of the family was covered, or its ideal reached.
     pub finished: bool,
-    /// Whether `count` is nodes of a search.
+    /// Whether `count` counts nodes of a search.
     pub nodes: bool,
 }
 
-/// Elements that some access asks for pairwise, more than there are bank groups.
+/// A clique: elements of which any two are read in one phase of some access, more than there are bank groups.
 ///
 /// ```
 /// use layout_core::{Layout, derive::{Family, Pattern, Tile, derive}};
@@ -147,7 +147,7 @@ impl Conflict {
     }
 }
 
-/// Why the layout is the best.
+/// The argument that the layout is the best.
 ///
 /// ```
 /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
@@ -192,7 +192,7 @@ impl Certificate {
         }
     }
 
-    /// What was examined, in order.
+    /// The families examined, in order.
     ///
     /// ```
     /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};

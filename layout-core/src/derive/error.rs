@@ -1,4 +1,4 @@
-//! Why a derivation has no answer: every error names the access, the lane and the value that stand in the way.
+//! Errors of the derivation. Every error names the access, the lane and the value that stand in the way.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use crate::banks::Access;
 
 use super::{MAX_EXTENT, MAX_PATTERNS};
 
-/// Why no layout was derived.
+/// The errors of a derivation.
 ///
 /// ```
 /// use layout_core::derive::{DeriveError, Family, Tile, derive};
@@ -22,7 +22,7 @@ pub enum DeriveError {
         /// Columns of the tile.
         cols: i64,
     },
-    /// An element is not 1 to 16 bytes.
+    /// An element width outside 1 to 16 bytes.
     BadElement {
         /// Bytes asked for.
         bytes: i64,
@@ -32,14 +32,14 @@ pub enum DeriveError {
         /// How many.
         count: usize,
     },
-    /// The access is none of shared memory's.
+    /// The access is not a shared-memory access.
     UnsupportedAccess {
         /// Which pattern.
         pattern: usize,
         /// Its access.
         access: Access,
     },
-    /// A row of the tile is no multiple of the access width, so that some vector would straddle two rows.
+    /// A row of the tile is not a multiple of the access width, so that some vector would straddle two rows.
     TileNotDivisible {
         /// Which pattern.
         pattern: usize,
@@ -59,7 +59,7 @@ pub enum DeriveError {
         /// Elements in the tile; 0 where the tile is not known, and `index` is negative.
         size: i64,
     },
-    /// A lane's first byte is no multiple of the access width.
+    /// A lane's first byte is not a multiple of the access width.
     Misaligned {
         /// Which pattern.
         pattern: usize,
@@ -145,7 +145,7 @@ impl DeriveError {
         }
     }
 
-    /// The pattern at fault, if one is.
+    /// The pattern that the error is about, if it is about one.
     ///
     /// ```
     /// use layout_core::derive::DeriveError;

@@ -1,4 +1,4 @@
-//! Derivation: the shared-memory layout that all accesses to a tile like best, with a certificate.
+//! Derivation: the shared-memory layout with the fewest total wavefronts over all accesses to a tile, with a certificate.
 //!
 //! **What.** Given a tile of elements and the warp accesses made to it ([`Pattern`]: which element each lane touches first), find the
 //! layout (row, column) -> element offset that minimises the total wavefronts of one access of each kind. The counts are of whole warp
@@ -217,7 +217,7 @@ impl Family {
     }
 }
 
-/// Whether the layout is as good as can be.
+/// Whether the layout is optimal.
 ///
 /// ```
 /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Status, Tile, derive}};
@@ -252,7 +252,7 @@ impl Status {
     }
 }
 
-/// What one access costs in the derived layout.
+/// The cost of one access in the derived layout.
 ///
 /// ```
 /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
@@ -267,11 +267,11 @@ pub struct AccessCount {
     pub access: Access,
     /// Wavefronts of the whole access.
     pub wavefronts: u32,
-    /// What it costs without conflicts.
+    /// Wavefronts without bank conflicts.
     pub ideal: u32,
 }
 
-/// The best layout and why it is.
+/// The best layout, with its certificate.
 ///
 /// ```
 /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Status, Tile, derive}};
@@ -284,17 +284,17 @@ pub struct AccessCount {
 pub struct Derivation {
     /// Whether it is conflict-free, and if not, whether anything is.
     pub status: Status,
-    /// The family it is from.
+    /// The family of the layout.
     pub family: Family,
     /// (row, column) -> element offset, where the family writes layouts.
     pub layout: Option<Swizzled>,
     /// Row-major element index bits -> element offset bits, for [`Family::F2`].
     pub matrix: Option<LinearMap>,
-    /// Elements of memory it needs (more than the tile, if padded).
+    /// Elements of memory that the layout needs (more than the tile, if padded).
     pub cosize: i64,
-    /// Whether it is a bijection onto `0..rows * cols` (padding leaves holes).
+    /// Whether the layout is a bijection onto `0..rows * cols` (padded ones are not).
     pub bijective: bool,
-    /// Least total wavefronts that any layout of what was searched can have.
+    /// A lower bound on the total wavefronts of the layouts searched.
     pub lower_bound: u32,
     /// The argument.
     pub certificate: Certificate,
@@ -303,7 +303,7 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// What each access costs, in the order given.
+    /// The cost of each access, in the order given.
     ///
     /// ```
     /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
@@ -347,7 +347,7 @@ impl Derivation {
     }
 }
 
-/// Counts one pattern in a layout (row, column) -> element offset, at its own place: what re-verifies a winner in `const`.
+/// Counts one pattern in a layout (row, column) -> element offset, without translation: a `const` check of a derived layout.
 ///
 /// ```
 /// use layout_core::{Layout, Swizzled, banks::Access, derive::{Pattern, Tile, recount}};
@@ -390,7 +390,7 @@ pub const fn recount(
 /// ```
 ///
 /// # Errors
-/// A tile, element or pattern that makes no sense, with the access, lane and value at fault; a family that has no member for the
+/// An invalid tile, element or pattern, with the access, lane and value; a family that has no member for the
 /// tile.
 pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Derivation, DeriveError> {
     let problem = pose(tile, patterns)?;

@@ -22,7 +22,7 @@ impl LinearMap {
     /// bits.
     ///
     /// # Errors
-    /// An extent that is no power of two, a negative stride, or modes that carry into each other ([`F2Error::NotLinear`]).
+    /// An extent that is not a power of two, a negative stride, or modes that carry into each other ([`F2Error::NotLinear`]).
     pub(crate) const fn of_plain(layout: &Layout) -> Result<Self, F2Error> {
         let mut map = Self {
             columns: [0; MAX_BITS as usize],

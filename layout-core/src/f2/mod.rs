@@ -4,9 +4,9 @@
 //! layout sends the *bits* of its index to bits of its offset, and a swizzle xors some of those bits into others. Both
 //! are then the same thing: a matrix over the field with two elements, applied to the bit vector of the index.
 //!
-//! **Why.** What takes an enumeration of every lane of every warp on the integer side is one Gaussian elimination here:
-//! the rank of the lanes' part of the matrix says how many bank conflicts an access has, for *all* values of everything
-//! else ([`crate::proof`]); an inverse exists exactly when the layout is a bijection; the kernel names the
+//! **Why.** An enumeration of every lane of every warp on the integer side is one Gaussian elimination here:
+//! the rank of the lanes' part of the matrix gives the bank conflicts of an access, for *all* values of the other
+//! coordinates ([`crate::proof`]); an inverse exists exactly when the layout is a bijection; the kernel names the
 //! coordinates that alias.
 //!
 //! **Worked example.** `Swizzle<1,0,1>` on two bits sends `x` to `x ^ ((x >> 1) & 1)`. Column `j` of its matrix is the image
@@ -34,6 +34,12 @@ mod span;
 pub use span::Span;
 
 /// The most input or output bits that a [`LinearMap`] holds.
+///
+/// ```
+/// use layout_core::f2::{LinearMap, MAX_BITS};
+/// assert!(LinearMap::identity(MAX_BITS).is_ok());
+/// assert!(LinearMap::identity(MAX_BITS + 1).is_err());
+/// ```
 pub const MAX_BITS: u32 = 64;
 
 /// A matrix over F2 with `out_bits` rows and `in_bits` columns; column `j` is the image of the index `1 << j`.
@@ -52,7 +58,7 @@ pub struct LinearMap {
     out_bits: u32,
 }
 
-/// Why there is no such linear map.
+/// The errors of linear maps.
 ///
 /// ```
 /// use layout_core::f2::{F2Error, LinearMap};
@@ -91,7 +97,7 @@ pub enum F2Error {
         /// Its number of rows.
         out_bits: u32,
     },
-    /// The swizzle's bits do not fit the map, or its parameters make it no bijection.
+    /// The swizzle's bits do not fit the map, or its parameters do not give a bijection.
     SwizzleDoesNotFit {
         /// Bits moved.
         b: u32,
@@ -102,14 +108,14 @@ pub enum F2Error {
         /// Bits of the map.
         bits: u32,
     },
-    /// An extent is no power of two, so that the index has no bits of its own for this mode.
+    /// An extent is not a power of two, so that this mode does not occupy whole bits of the index.
     ExtentNotPowerOfTwo {
         /// Which leaf.
         leaf: usize,
         /// Its extent.
         extent: i64,
     },
-    /// The integer map is not linear over xor: this index goes elsewhere than the matrix says.
+    /// The integer map is not linear over xor: at this index the layout and the matrix differ.
     NotLinear {
         /// The index bit or index at which it shows.
         index: u64,
@@ -321,7 +327,7 @@ impl LinearMap {
     /// ```
     ///
     /// # Errors
-    /// [`F2Error::SwizzleDoesNotFit`] if a source bit lies above `bits`, or if `s` is 0 with `b > 0` (no bijection).
+    /// [`F2Error::SwizzleDoesNotFit`] if a source bit lies above `bits`, or if `s` is 0 with `b > 0` (not a bijection).
     pub const fn swizzle(b: u32, m: u32, s: i32, bits: u32) -> Result<Self, F2Error> {
         let mut map = match Self::identity(bits) {
             Ok(map) => map,
@@ -623,7 +629,7 @@ impl LinearMap {
         span
     }
 
-    /// A basis of the indices that go to 0: what aliases with index 0, and with everything else by translation.
+    /// A basis of the indices that go to 0. Two indices alias exactly if their xor is in it.
     ///
     /// ```
     /// use layout_core::f2::LinearMap;
@@ -679,7 +685,7 @@ impl LinearMap {
     /// ```
     ///
     /// # Errors
-    /// [`F2Error::Singular`] if the map is no bijection.
+    /// [`F2Error::Singular`] if the map is not a bijection.
     pub const fn inverse(&self) -> Result<Self, F2Error> {
         let n = self.in_bits;
         if !self.is_invertible() {

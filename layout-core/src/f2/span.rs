@@ -44,7 +44,7 @@ impl Span {
         self.dimension
     }
 
-    /// `vector` minus what the subspace explains: 0 exactly when the subspace holds it.
+    /// `vector` reduced by the basis: 0 exactly if the subspace contains it.
     ///
     /// ```
     /// use layout_core::f2::Span;
@@ -64,7 +64,7 @@ impl Span {
         rest
     }
 
-    /// Whether the subspace holds `vector`.
+    /// Whether the subspace contains `vector`.
     ///
     /// ```
     /// use layout_core::f2::Span;
@@ -76,7 +76,7 @@ impl Span {
         self.reduce(vector) == 0
     }
 
-    /// Adds `vector`; true if that made the subspace larger.
+    /// Adds `vector`; true if it was independent of the basis.
     ///
     /// ```
     /// use layout_core::f2::Span;

@@ -1,7 +1,7 @@
 //! `TiledCopy`: a copy instruction repeated over threads and over a larger tile.
 //!
-//! A tiled copy is a thread-value layout of *registers*: `(thread, value) ->` coordinate of the tile, value counting what the
-//! thread has in registers, in order. The atom says how its two sides number the block that one instruction moves; the side
+//! A tiled copy is a thread-value layout of *registers*: `(thread, value) ->` coordinate of the tile, where values are numbered in
+//! the order of the thread's registers. The atom says how its two sides number the block that one instruction moves; the side
 //! in registers is the reference, so the other side is `register numbering⁻¹ ∘ that side`.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! For `cp.async` and vectors, one thread and both sides alike, this is the thread-value layout itself. For `ldmatrix` the
-//! source side has in `SideThr` who points where, and in `SideVal` the eight elements of the row pointed at.
+//! source side has in `SideThr` the lane that gives an address, and in `SideVal` the eight elements of the row at that address.
 
 use super::mma::compose_first;
 use super::{Operand, TiledMma};
@@ -124,7 +124,7 @@ impl TiledCopy {
         }
     }
 
-    /// The copy that fills (or empties) what `mma` has in registers of an operand, tile by tile.
+    /// The copy that loads (or stores) the registers of an operand of `mma`, tile by tile.
     ///
     /// ```
     /// use layout_core::{Layout, Operand, TiledCopy, TiledMma, atoms};
@@ -335,7 +335,7 @@ impl TiledCopy {
     ///
     /// # Errors
     ///
-    /// A fragment that has not as many modes, or that the copy's tile does not divide.
+    /// A fragment of another number of modes, or one that the copy's tile does not divide.
     pub const fn retile(&self, fragment: &Layout) -> Result<Layout, LayoutError> {
         let atom_values = attempt!(self.atom.registers().get(1)).size();
         if self.values.is_int() {
@@ -374,7 +374,7 @@ pub struct ThreadCopy {
 }
 
 impl ThreadCopy {
-    /// What the thread's source operands stand for in a tensor: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    /// The elements of a tensor that the thread's source operands address: `((SideVal,RestVal), Rest0, Rest1, …)`.
     ///
     /// ```
     /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
@@ -396,7 +396,7 @@ impl ThreadCopy {
         self.partition(&self.copy.atom.src, tensor)
     }
 
-    /// What the thread's destination operands stand for in a tensor: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    /// The elements of a tensor that the thread's destination operands address: `((SideVal,RestVal), Rest0, Rest1, …)`.
     ///
     /// ```
     /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};

@@ -10,7 +10,7 @@
 //!          by the atoms       ((ThrV,(ThrM,ThrN)),(FrgV,(restM,restN)))      = thrfrg_c
 //! ```
 //!
-//! The first mode of the result is the thread, the second is what it holds. A [`ThreadMma`] fixes the thread:
+//! The first mode of the result is the thread, the second is its elements. A [`ThreadMma`] fixes the thread:
 //! `partition_c` gives `(FrgV, restM, restN)`.
 
 use super::{beside, in_range};
@@ -69,7 +69,7 @@ pub struct TiledMma {
     threads: Layout,
     /// Atoms along M, N, K.
     counts: [i64; 3],
-    /// What the tile takes of M, N, K, in this order.
+    /// The coordinates of M, N and K that the tile takes, in order.
     tile: [Layout; 3],
 }
 
@@ -86,7 +86,7 @@ impl TiledMma {
     ///
     /// # Errors
     ///
-    /// A layout of atoms that has not three modes, or more threads than fit.
+    /// A layout of atoms that does not have three modes; a number of threads that overflows.
     pub const fn new(atom: MmaAtom, atoms: &Layout) -> Result<Self, LayoutError> {
         let mut tile = [Layout::UNIT; 3];
         let mut axis = 0;
@@ -114,7 +114,7 @@ impl TiledMma {
     ///
     /// # Errors
     ///
-    /// A layout of atoms that has not three modes; a tile that the atoms do not divide.
+    /// A layout of atoms that does not have three modes; a tile that the atoms do not divide.
     pub const fn with_tile(
         atom: MmaAtom,
         atoms: &Layout,
@@ -350,7 +350,7 @@ impl TiledMma {
     ///
     /// # Errors
     ///
-    /// A layout of the atoms that is no bijection onto atom numbers.
+    /// A layout of the atoms that is not a bijection onto atom numbers.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, LayoutError> {
         let (i, j) = operand.axes();
         let tile = attempt!(Layout::col_major(&[
@@ -389,7 +389,7 @@ impl TiledMma {
     ///
     /// # Errors
     ///
-    /// A thread that has no part.
+    /// A thread outside the tiled instruction.
     pub const fn get_slice(&self, thread: i64) -> Result<ThreadMma, LayoutError> {
         attempt!(in_range(thread, self.threads()));
         let mut place = attempt!(self.threads.preimage(thread));
@@ -436,7 +436,7 @@ pub struct ThreadMma {
 }
 
 impl ThreadMma {
-    /// What the thread holds of a tensor over the operand's axes: `(FrgV, Rest0, Rest1, …)`.
+    /// The thread's elements of a tensor over the operand's axes: `(FrgV, Rest0, Rest1, …)`.
     ///
     /// ```
     /// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
@@ -465,7 +465,7 @@ impl ThreadMma {
         tensor.moved(&offset, layout)
     }
 
-    /// What the thread holds of A, a tensor over (M, K).
+    /// The thread's elements of A, a tensor over (M, K).
     ///
     /// ```
     /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
@@ -484,7 +484,7 @@ impl ThreadMma {
         self.partition(Operand::A, tensor)
     }
 
-    /// What the thread holds of B, a tensor over (N, K).
+    /// The thread's elements of B, a tensor over (N, K).
     ///
     /// ```
     /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
@@ -503,7 +503,7 @@ impl ThreadMma {
         self.partition(Operand::B, tensor)
     }
 
-    /// What the thread holds of C, a tensor over (M, N).
+    /// The thread's elements of C, a tensor over (M, N).
     ///
     /// ```
     /// use layout_core::{Layout, Swizzled, TiledMma, atoms};

@@ -1,4 +1,4 @@
-//! Partitioning: which part of a tensor belongs to a block, a thread, a value.
+//! Partitioning: the part of a tensor that belongs to a block, a thread or a value.
 //!
 //! **What.** A tensor is a layout from coordinates to offsets. Partitioning it is always the same two steps: divide it by a
 //! tile, so that the coordinates split into "inside the tile" and "which tile", then fix one of the two.
@@ -113,7 +113,7 @@ impl<const K: usize> Partitioned<K> {
         }
     }
 
-    /// The part, whether or not it hangs over: whoever walks it must ask [`contains`](Self::contains).
+    /// The part, including positions beyond the tensor: check each with the predicate [`contains`](Self::contains).
     ///
     /// ```
     /// use layout_core::{Layout, Swizzled};
@@ -180,7 +180,7 @@ impl<const K: usize> Partitioned<K> {
         self.extents
     }
 
-    /// What the tiles cover in each mode: at least the extent.
+    /// The extent that the tiles cover in each mode: at least the mode's extent.
     ///
     /// ```
     /// use layout_core::{Slicer, Swizzled, Tiler};
@@ -260,7 +260,7 @@ impl<const K: usize> Swizzled<K> {
         self.divide_and_slice(tiler, &attempt!(slicer_pair(&open, coordinate)))
     }
 
-    /// What `thread` has of the tensor if the threads are laid over it in tiles of the shape of `threads` (CuTe's
+    /// The part of `thread` if the threads are laid over the tensor in tiles of the shape of `threads` (CuTe's
     /// `local_partition` or outer partition). `threads` maps a coordinate in the tile to the thread there; the result has one
     /// mode for each mode of the tensor, counting tiles.
     ///
@@ -291,7 +291,7 @@ impl<const K: usize> Swizzled<K> {
         self.divide_and_slice(&Tiler::Tuple(&tile), &attempt!(slicer_pair(&fixed, &open)))
     }
 
-    /// What `thread` has of the tensor under a thread-value layout: `(value, rest)`, where `tv` maps `(thread, value)` to the
+    /// The part of `thread` of the tensor under a thread-value layout: `(value, rest)`, where `tv` maps `(thread, value)` to the
     /// colexicographic index of a coordinate of the tile `tile`, and `rest` counts tiles.
     ///
     /// ```

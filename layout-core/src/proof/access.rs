@@ -1,4 +1,4 @@
-//! What an access costs, for every value of everything that is not the lane.
+//! The cost of an access, for every value of all modes except the lane.
 
 use crate::banks::{self, Access, LANES, NVIDIA, Phase, Wavefronts};
 use crate::f2::LinearMap;
@@ -19,9 +19,9 @@ const CASE_LIMIT: i64 = 1 << 20;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Method {
-    /// By rank over F2: everything else is an xor with a constant.
+    /// By rank over F2: the other modes are an xor with a constant.
     Rank,
-    /// Everything else adds whole words above what the swizzle sees, which rotates the banks: the lanes were counted once.
+    /// The other modes add whole words above the bits of the swizzle, which rotates the banks: the lanes were counted once.
     Translation,
     /// All remaining cases were counted.
     Enumeration {
@@ -44,7 +44,7 @@ pub struct Proof {
     pub wavefronts: u32,
     /// Wavefronts of the access, at best: the same wherever the count does not depend on the rest.
     pub least: u32,
-    /// What the same lanes cost in the best layout.
+    /// Wavefronts without bank conflicts.
     pub ideal: u32,
     /// How it was proven.
     pub method: Method,
@@ -53,7 +53,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether the access never takes longer than it must.
+    /// Whether the access is conflict-free for every value of the rest.
     ///
     /// ```
     /// use layout_core::{Swizzled, banks::Access, proof::prove_access};
@@ -98,7 +98,7 @@ const fn addresses(map: &Swizzled, lanes: i64, shift: i64) -> Result<[i64; LANES
 /// ```
 ///
 /// # Errors
-/// Misaligned or negative offsets, an access that is none of shared memory's.
+/// Misaligned or negative offsets; an access that is not a shared-memory access.
 pub const fn wavefronts(access: Access, map: &Swizzled) -> Result<Wavefronts, ProofError> {
     let addresses = match addresses(map, map.size(), 0) {
         Ok(addresses) => addresses,
@@ -197,8 +197,8 @@ const fn rest_offset(map: &Swizzled, rest: i64) -> i64 {
     offset
 }
 
-/// Proves what an access costs on NVIDIA shared memory for every value of everything else. `map` sends (lane, rest) to a byte offset: its
-/// first mode is the lane (as many as the access has: 32, or 8 and 16 for `ldmatrix.x1` and `.x2`, where 32 will do too), all other modes
+/// Proves the cost of an access on NVIDIA shared memory for every value of all other modes. `map` sends (lane, rest) to a byte offset: its
+/// first mode is the lane (its size is the lanes of the access: 32, or for `ldmatrix.x1` and `.x2` also 8 and 16), all other modes
 /// are warps, registers, loop steps, stages.
 ///
 /// ```

@@ -74,7 +74,7 @@ const fn is_spread(layout: &Layout) -> bool {
     true
 }
 
-/// Every index its own offset, and the offsets exactly `0..size`.
+/// Proves that the map is a bijection onto `0..size`.
 ///
 /// ```
 /// use layout_core::{Swizzled, proof::{ProofError, bijective}};
@@ -94,7 +94,7 @@ pub const fn bijective(map: &Swizzled) -> Result<(), ProofError> {
     distinct(map, size)
 }
 
-/// Every index its own offset, anywhere in `0..`.
+/// Proves that the map is injective, with offsets anywhere in `0..`.
 ///
 /// ```
 /// use layout_core::{Swizzled, proof::{ProofError, injective}};
@@ -178,7 +178,7 @@ const fn distinct(map: &Swizzled, bound: i64) -> Result<(), ProofError> {
     Ok(())
 }
 
-/// The threads' values cover the tile's elements `0..tile` exactly once. `map` sends (thread, value) to the element; the indices in a
+/// Proves that the threads' values cover the tile's elements `0..tile` exactly once. `map` sends (thread, value) to the element; the indices in a
 /// refusal are linear in (thread, value).
 ///
 /// ```
@@ -203,7 +203,7 @@ pub const fn covers_exactly_once(tile: i64, map: &Layout) -> Result<(), ProofErr
     bijective(&Swizzled::plain(*map))
 }
 
-/// The two regions share no byte.
+/// Proves that the two regions are disjoint.
 ///
 /// ```
 /// use layout_core::proof::{ProofError, Region, disjoint};
@@ -225,7 +225,7 @@ pub const fn disjoint(a: Region, b: Region) -> Result<(), ProofError> {
     }
 }
 
-/// `value` is a multiple of `of`.
+/// Proves that `value` is a multiple of `of`.
 ///
 /// ```
 /// use layout_core::proof::{ProofError, multiple_of};
@@ -243,8 +243,8 @@ pub const fn multiple_of(value: i64, of: i64) -> Result<(), ProofError> {
     }
 }
 
-/// What bases, stages and sub-tiles must be multiples of, so that they commute with the swizzle: 2^(highest xor bit + 1), in
-/// the swizzle's unit.
+/// The period of a swizzle, 2^(highest xor bit + 1) in the swizzle's unit. Bases, stages and sub-tiles that are multiples of it
+/// commute with the swizzle.
 ///
 /// ```
 /// use layout_core::{Swizzle, proof::swizzle_period};
@@ -255,7 +255,7 @@ pub const fn swizzle_period(swizzle: Swizzle) -> i64 {
     1 << swizzle.width()
 }
 
-/// Every byte offset of `map` is a multiple of the access width.
+/// Proves that every byte offset of `map` is a multiple of the access width.
 ///
 /// ```
 /// use layout_core::{Swizzled, banks::Access, proof::aligned};
@@ -310,8 +310,8 @@ pub const fn aligned(access: Access, map: &Swizzled) -> Result<(), ProofError> {
     Ok(())
 }
 
-/// No mode of the layout carries into another, nor into `base`: their offsets may be combined by `or` and `xor` as well as by
-/// addition.
+/// Proves that no mode of the layout carries into another, nor into `base`: their offsets may be combined by `or` and `xor` as
+/// well as by addition.
 ///
 /// ```
 /// use layout_core::{Layout, proof::carry_free};

@@ -1,10 +1,10 @@
-//! Refusals: what does not hold, and the lanes, banks and values that show it.
+//! Refusals: the claim that does not hold, with the lanes, banks and values that refute it.
 
 use core::fmt;
 
 use crate::banks::{Access, BankError};
 
-/// Why a claim is refused.
+/// The refutation of a claim.
 ///
 /// ```
 /// use layout_core::{Swizzled, proof::{ProofError, injective}};
@@ -42,7 +42,7 @@ pub enum ProofError {
         first: i64,
         /// The other.
         second: i64,
-        /// Where both go.
+        /// The offset of both.
         offset: i64,
     },
     /// An offset outside `0..size`.
@@ -54,16 +54,16 @@ pub enum ProofError {
         /// The size.
         size: i64,
     },
-    /// Threads and values are not as many as the tile's elements.
+    /// The number of threads times values is not the number of the tile's elements.
     SizeMismatch {
-        /// What the map has.
+        /// Size of the map.
         size: i64,
-        /// What the tile has.
+        /// Elements of the tile.
         tile: i64,
     },
     /// Two regions share bytes.
     Overlap {
-        /// The first byte that both have.
+        /// The first shared byte.
         byte: i64,
     },
     /// A value that must be a multiple of another is not.
@@ -94,7 +94,7 @@ pub enum ProofError {
         lanes: (u32, u32),
         /// ...with different words in this bank.
         bank: u32,
-        /// The linear coordinate of everything that is not the lane.
+        /// The linear coordinate over all modes except the lane.
         rest: i64,
     },
 }

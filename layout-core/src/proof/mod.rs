@@ -1,4 +1,4 @@
-//! Proofs about layouts: what holds for every lane, warp, stage and tile, without running anything.
+//! Proofs about layouts: claims for every lane, warp, stage and tile, proven without running a kernel.
 //!
 //! **What.** A kernel's plan maps (lane, everything else) to byte offsets and makes claims: this access takes 4 wavefronts, these
 //! threads cover the tile exactly once, those buffers do not overlap. Each claim is an [`Obligation`], a value that is *discharged*

@@ -1,6 +1,6 @@
 //! Obligations as data: what a plan must prove before it is emitted.
 //!
-//! A plan lists its obligations next to the layouts they are about; whoever emits the plan discharges the list. For example two
+//! A plan lists its obligations next to the layouts they are about; the list is discharged before code is emitted. For example two
 //! stages of a buffer owe `Disjoint`, their distance owes `Multiple` of the swizzle's period, and each access to them owes
 //! `Wavefronts`.
 

@@ -169,7 +169,7 @@ const fn in_elements(swizzle: &Swizzle, bytes: i64) -> Result<Swizzle, LayoutErr
     }
 }
 
-/// A layout that knows its spaces: a function from `From` to `To`.
+/// A layout with its spaces: a function from `From` to `To`.
 ///
 /// ```
 /// use layout_core::{Layout, space::{At, Byte, Lane, Map}};
@@ -241,7 +241,7 @@ impl<From: Space, To: Space> Map<From, To> {
         self.layout
     }
 
-    /// Where `at` goes.
+    /// The image of `at`.
     ///
     /// ```
     /// use layout_core::{Layout, space::{At, Byte, Lane, Map}};

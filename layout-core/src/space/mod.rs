@@ -1,7 +1,7 @@
-//! Spaces: what a map maps between, as types.
+//! Spaces: the domain and codomain of a map, as types.
 //!
-//! **What.** A layout is a function of integers and does not know whether its offsets are elements or bytes, its
-//! coordinates lanes or rows. A [`Map<From, To>`] does. Composing maps whose spaces do not meet, or swizzling element
+//! **What.** A layout is a function of integers. It does not say whether its offsets are elements or bytes, and its
+//! coordinates lanes or rows; a [`Map<From, To>`] does. Composing maps whose spaces do not meet, or swizzling element
 //! offsets with a swizzle of bytes, does not compile.
 //!
 //! **Why.** The field's libraries disagree on units: CuTe's shared-memory swizzles act on elements (`Sw<3,3,3>` for halves), TMA's
@@ -29,8 +29,8 @@ pub use static_map::{Static, StaticMap, SwizzleOf, Then};
 
 use core::marker::PhantomData;
 
-/// A space of integers that maps go between. Implement it for a marker type to have spaces of your own (a stage, a
-/// cluster's block).
+/// A space of integers that maps go between. Implement it for a marker type to add a space (a stage, a block of
+/// a cluster).
 ///
 /// ```
 /// use layout_core::Layout;
@@ -58,6 +58,8 @@ macro_rules! spaces {
     ($($(#[$doc:meta])* $name:ident, $text:literal;)*) => {
         $(
             $(#[$doc])*
+            #[doc = concat!("\n```\nuse layout_core::space::{", stringify!($name), ", Space};")]
+            #[doc = concat!("assert_eq!(", stringify!($name), "::NAME, \"", $text, "\");\n```")]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum $name {}
             impl Space for $name {
@@ -106,7 +108,7 @@ impl<A: Space, B: Space, D: Space> Space for (A, B, D) {
     const NAME: &'static str = "triple";
 }
 
-/// What memory holds elements of.
+/// The element type of a memory.
 ///
 /// ```
 /// use layout_core::{Layout, space::{Element, ElementType, Lane, Map}};
@@ -145,6 +147,8 @@ macro_rules! element_types {
     ($($(#[$doc:meta])* $name:ident, $text:literal, $bytes:literal;)*) => {
         $(
             $(#[$doc])*
+            #[doc = concat!("\n```\nuse layout_core::space::{", stringify!($name), ", ElementType};")]
+            #[doc = concat!("assert_eq!(", stringify!($name), "::BYTES, ", stringify!($bytes), ");\n```")]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum $name {}
             impl ElementType for $name {
@@ -172,7 +176,7 @@ element_types! {
     B128, "16-byte element", 16;
 }
 
-/// That what ends in `Self` can go on from `Next`: the spaces are the same.
+/// `Self`, the codomain of one map, is `Next`, the domain of the map after it.
 ///
 /// ```
 /// use layout_core::space::{Byte, Meets, Space};

@@ -18,14 +18,14 @@ use crate::typed::{Compose, StaticFunction, StaticLayout, Swizzle};
     label = "expected `space::Static<From, To, Layout>`, `Then<…>` or `SwizzleOf<…>`"
 )]
 pub trait StaticMap {
-    /// Where the map begins.
+    /// The domain of the map.
     type From: Space;
-    /// Where it ends.
+    /// The codomain of the map.
     type To: Space;
-    /// The layout or swizzle that it is.
+    /// The layout or swizzle of the map.
     type Function: StaticFunction;
 
-    /// The map as a value; only of one that is a layout.
+    /// The map as a value; only for layouts, not for a swizzle alone.
     ///
     /// ```
     /// use layout_core::space::{Byte, Lane, Static, StaticMap};
@@ -41,7 +41,7 @@ pub trait StaticMap {
         Map::new(const { <Self::Function as StaticLayout>::LAYOUT })
     }
 
-    /// Where `at` goes, unrolled.
+    /// The image of `at`, unrolled.
     ///
     /// ```
     /// use layout_core::space::{At, Byte, Lane, Static, StaticMap};

@@ -73,7 +73,7 @@ impl<const N: i64, L: StaticLayout> StaticLayout for Offset<N, L> {
     ));
 }
 
-/// What stands on the left of a composition of types, as a value that is cheap to evaluate.
+/// The left operand of a composition of types, as a value that is cheap to evaluate.
 ///
 /// ```
 /// use layout_core::typed::{Outer, StaticFunction, Swizzle};
@@ -122,7 +122,7 @@ impl Outer<'_> {
     }
 }
 
-/// What can stand on the left of [`Compose`]: a static layout or a [`Swizzle`].
+/// A left operand of [`Compose`]: a static layout or a [`Swizzle`].
 ///
 /// ```
 /// use layout_core::typed::{C, Compose, Layout, StaticFunction, StaticLayout, Swizzle};

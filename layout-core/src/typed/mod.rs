@@ -18,7 +18,7 @@
 //! assert_eq!(Tile::at([5, 8]), 5 * 64 + (8 ^ (5 << 3)));
 //! ```
 //!
-//! A swizzle type has no unit of its own: it acts on whatever the layout counts. Where that may be mistaken, use the maps of
+//! A swizzle type has no unit: it acts on the unit of the layout. Where units may be confused, use the maps of
 //! [`crate::space`], whose swizzles name their unit.
 //!
 //! Constants of generic types are evaluated when the code that uses them is generated: `cargo check` does not see a failing
@@ -77,7 +77,7 @@ pub trait StaticLayout {
     /// ```
     const SIZE: i64 = Self::LAYOUT.size();
 
-    /// Elements that memory for it needs.
+    /// Elements of memory that the layout needs: the greatest offset plus 1.
     ///
     /// ```
     /// use layout_core::typed::{C, Layout, StaticLayout};

@@ -1,6 +1,6 @@
 //! The operations of the algebra as types. Each is one struct whose `LAYOUT` calls the function of the same name.
 //!
-//! Divides are exact: a tile that does not divide is a compile error, since a type has nowhere to keep the predicate. Take the
+//! Divides are exact: a tile that does not divide is a compile error, since a type cannot carry the predicate. Take the
 //! divide of values ([`crate::Layout::logical_divide`]) for ragged sizes.
 
 use core::marker::PhantomData;
@@ -189,7 +189,7 @@ operations! {
     /// assert_eq!(Mode::<Layout<(C<4>, C<8>), (C<8>, C<1>)>, 1>::LAYOUT.to_string(), "8:1");
     /// ```
     Mode[L, const I: usize][L][L: StaticLayout, const I: usize] = expect(L::LAYOUT.get(I));
-    /// [`complement`](crate::Layout::complement): what `L` leaves out of `0..N`.
+    /// [`complement`](crate::Layout::complement): the offsets of `0..N` that `L` leaves out.
     ///
     /// ```
     /// use layout_core::typed::{C, Complement, Layout, StaticLayout};

@@ -32,7 +32,7 @@ pub trait StaticTuple {
     /// ```
     const TUPLE: IntTuple;
 
-    /// The integer, of one that is no tuple. (Cheaper to evaluate than the whole tuple.)
+    /// The value of a bare integer. (Cheaper to evaluate than the whole tuple.)
     #[doc(hidden)]
     const LEAF: Option<i64> = None;
 }

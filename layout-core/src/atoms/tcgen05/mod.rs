@@ -4,12 +4,12 @@
 //! One thread issues the instruction for the whole block (or for a pair of blocks, `cta_group::2`), so nothing here is a thread-value
 //! layout of the multiplication itself:
 //!
-//! - [`smem_operand`]: where element `(m, k)` of A, or `(n, k)` of B, lies in shared memory;
-//! - [`accumulator`]: in which lane and column of tensor memory element `(m, n)` of D lies;
-//! - [`tmem_copy`]: which lane and column register `r` of thread `t` is copied from or to.
+//! - [`smem_operand`]: the place of element `(m, k)` of A, or `(n, k)` of B, in shared memory;
+//! - [`accumulator`]: the lane and column of tensor memory of element `(m, n)` of D;
+//! - [`tmem_copy`]: the lane and column that register `r` of thread `t` is copied from or to.
 //!
 //! **Tensor memory** has 128 lanes and up to 512 columns of 32 bits in each block. Layouts into it give
-//! `lane + 128·column`, and `65536` more for the second block of a pair ([`tmem_place`] takes such a number apart).
+//! `lane + 128·column`, and `65536` more for the second block of a pair ([`tmem_place`] splits such a number).
 //!
 //! ```
 //! use layout_core::atoms::tcgen05::{CtaGroup, TmemShape, accumulator, tmem_copy, tmem_place};

@@ -5,7 +5,7 @@ use crate::layout::Layout;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
-/// Along which axis neighbours of an operand are contiguous.
+/// The contiguous axis of an operand.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::{Major, SmemSwizzle, smem_operand};
@@ -14,9 +14,9 @@ use crate::swizzled::Swizzled;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Major {
-    /// k: A row-major, B column-major.
+    /// K: A is row-major, B is column-major.
     K,
-    /// m of A, n of B: the transposed ones.
+    /// M of A, N of B: the transposed operands.
     Mn,
 }
 
@@ -128,7 +128,7 @@ impl SmemSwizzle {
     }
 }
 
-/// An operand in shared memory, and what its descriptor says.
+/// An operand in shared memory, with the fields of its descriptor.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::{Major, SmemSwizzle, smem_operand};
@@ -141,7 +141,7 @@ impl SmemSwizzle {
 pub struct SmemOperand {
     /// `(mn, k) -> element`, with the swizzle.
     pub layout: Swizzled,
-    /// Along which axis neighbours are contiguous.
+    /// The contiguous axis.
     pub major: Major,
     /// The swizzle mode.
     pub swizzle: SmemSwizzle,
@@ -156,7 +156,7 @@ pub struct SmemOperand {
 const OPERATION: &str = "a tcgen05 operand in shared memory";
 
 /// The canonical layout of an operand of `mn` rows (of A; columns of B) and `k` columns, its patterns packed one after the other:
-/// along the contiguous axis first where that is not fixed by the swizzle.
+/// along the contiguous axis first, unless the swizzle fixes the order.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::{Major, SmemSwizzle, smem_operand};
@@ -217,9 +217,9 @@ pub const fn smem_operand(
 ///
 /// # Errors
 ///
-/// Elements that are not of 4, 8, 16 or 32 bits (those of 6 bits lie in 8); a mode that the operand has not: 32-bit MN-major
+/// Elements that are not of 4, 8, 16 or 32 bits (those of 6 bits lie in 8); a mode that the operand does not support: 32-bit MN-major
 /// operands take only the 128-byte swizzle in units of 32 bytes, all others do not take that one, and 4-bit ones must be
-/// K-major; extents that are no multiple of the pattern, or, for swizzled K-major operands, k wider than the swizzle; offsets
+/// K-major; extents that are not a multiple of the pattern, or, for swizzled K-major operands, k wider than the swizzle; offsets
 /// that are not multiples of 16 bytes from 0 to 262128.
 pub const fn smem_operand_strided(
     major: Major,

@@ -1,4 +1,4 @@
-//! Tensor memory: where accumulators lie, and what `tcgen05.ld` and `tcgen05.st` move.
+//! Tensor memory: the places of accumulators, and the copies of `tcgen05.ld` and `tcgen05.st`.
 
 use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
@@ -34,7 +34,7 @@ pub struct TmemPlace {
     pub column: i64,
 }
 
-/// The place with that number, `lane + 128·column + 65536·cta`.
+/// The place numbered `lane + 128·column + 65536·cta`.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::tmem_place;
@@ -49,7 +49,7 @@ pub const fn tmem_place(number: i64) -> TmemPlace {
     }
 }
 
-/// How many blocks work on one product.
+/// The number of blocks that compute one product.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::{CtaGroup, accumulator};
@@ -68,7 +68,7 @@ pub enum CtaGroup {
     TwoSparse,
 }
 
-/// Where the accumulator of an instruction lies.
+/// The place of an instruction's accumulator in tensor memory.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::{CtaGroup, accumulator};
@@ -88,8 +88,8 @@ pub struct Accumulator {
     pub m: i64,
     /// Columns of D.
     pub n: i64,
-    /// Columns of tensor memory that it takes in each block. An accumulator of 16 bits takes as many as one of 32: each value lies in
-    /// the lower half of its word.
+    /// Columns of tensor memory that it takes in each block. A 16-bit accumulator takes as many columns as a 32-bit one: each value
+    /// is in the lower half of its word.
     pub columns: i64,
 }
 
@@ -117,7 +117,7 @@ pub struct Accumulator {
 ///
 /// # Errors
 ///
-/// An M that the group has not; an N that is not a multiple of 8 (of 16 for two blocks) up to 256, or, with `.ws`, not 64, 128
+/// An M that the group does not support; an N that is not a multiple of 8 (of 16 for two blocks) up to 256, or, with `.ws`, not 64, 128
 /// or 256.
 pub const fn accumulator(group: CtaGroup, m: i64, n: i64) -> Result<Accumulator, LayoutError> {
     const OPERATION: &str = "the accumulator of tcgen05.mma";
@@ -261,7 +261,7 @@ impl TmemShape {
     }
 }
 
-/// What one warp's `tcgen05.ld` or `tcgen05.st` moves.
+/// The copy by one warp's `tcgen05.ld` or `tcgen05.st`.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::{TmemShape, tmem_copy};
@@ -308,8 +308,8 @@ pub struct TmemCopy {
 ///
 /// # Errors
 ///
-/// A repeat that is not a power of 2, or makes more than 128 registers; a half split of a shape that has none, one outside tensor
-/// memory, or one by which the halves would overlap.
+/// A repeat that is not a power of 2, or takes more than 128 registers; a half split of another shape than `.16x32bx2`, one outside tensor
+/// memory, or one with overlapping halves.
 pub const fn tmem_copy(
     shape: TmemShape,
     repeat: i64,
