@@ -207,7 +207,7 @@ impl Strided<TERMS> {
         Ok(self.form(attempt!(self.checked_node_index(self.root(), i))))
     }
 
-    /// The offset at a coordinate, natural, linear or anything between; see [`Layout::at_coord`].
+    /// The offset at a coordinate, natural, linear or partly linear; see [`Layout::at_coord`].
     ///
     /// ```
     /// use layout_core::{Affine, IntTuple};

@@ -1,4 +1,4 @@
-//! Compositions of several steps: whatever swizzles, offsets and layouts come after a swizzled layout.
+//! Compositions of several steps: swizzles, offsets and layouts after a swizzled layout.
 //!
 //! Most compositions are layouts again, or one swizzle of a layout. Those that are not, such as a layout after a swizzle
 //! whose strides do not only move bits, are kept step by step in a [`Chain`]. It has a shape, an exact index function, and a

@@ -56,7 +56,7 @@ pub(crate) const fn sorted_leaves(layout: &Layout) -> ([usize; MAX_MODES], usize
 /// What to do with a gap that is not a multiple of the part below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Padding {
-    /// Refuse it: the complement would not cover everything.
+    /// Refuse it: the complement would not cover the range.
     Refuse,
     /// Use as much of it as holds whole copies (CuTe's rule).
     Fill,

@@ -106,7 +106,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// What element `i`, which must exist, asks for.
+    /// The tiler of element `i`, which must exist.
     pub(crate) const fn ask(&self, i: usize) -> Result<Ask<'a>, LayoutError> {
         match self {
             Self::Modes(modes) => modes[i].ask(),

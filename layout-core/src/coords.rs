@@ -151,7 +151,7 @@ impl Strided<MAX_AXES> {
         Ok(self.coordinate(&attempt!(self.checked_node_index(self.root(), i))))
     }
 
-    /// The coordinate at a coordinate of the domain, natural, linear or anything between.
+    /// The coordinate at a coordinate of the domain, natural, linear or partly linear.
     ///
     /// ```
     /// use layout_core::{CoordLayout, IntTuple};

@@ -66,7 +66,7 @@ pub enum LayoutError {
     Unsupported {
         /// What was being computed.
         operation: &'static str,
-        /// What was asked for.
+        /// The value given.
         given: &'static str,
         /// What is offered.
         accepted: &'static str,
@@ -78,7 +78,7 @@ pub enum LayoutError {
     },
     /// A mode number at or beyond the rank.
     ModeOutOfRange {
-        /// The mode asked for.
+        /// The mode given.
         mode: usize,
         /// How many there are.
         rank: usize,
@@ -96,7 +96,7 @@ pub enum LayoutError {
     OutOfRange {
         /// What is counted.
         what: &'static str,
-        /// The one asked for.
+        /// The index given.
         index: usize,
         /// How many there are.
         count: usize,
@@ -151,7 +151,7 @@ pub enum LayoutError {
     },
     /// A thread that takes no part.
     NoSuchThread {
-        /// The thread asked for.
+        /// The thread given.
         thread: i64,
         /// How many there are.
         threads: i64,
@@ -433,7 +433,7 @@ pub enum LayoutError {
     InvalidAxis,
     /// More axes than coordinates can have.
     TooManyAxes {
-        /// Axes asked for.
+        /// Axes needed.
         axes: usize,
         /// How many there are at most.
         limit: usize,

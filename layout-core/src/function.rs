@@ -1,6 +1,6 @@
 //! Any operand of `∘` as one value, and the composition of any two.
 //!
-//! `A.compose(&B)` on layouts is the case of a plain layout on the right. A [`Function`] may be anything that stands in a
+//! `A.compose(&B)` on layouts is the case of a plain layout on the right. A [`Function`] is any operand of a
 //! composition: a swizzle, an offset, a layout of any kind, several steps, a matrix over F2. [`Function::compose`] returns the
 //! simplest value that is the composition:
 //!

@@ -45,7 +45,7 @@ impl Parameter {
     ///
     /// # Errors
     ///
-    /// [`LayoutError::InvalidName`] for anything else than 1 to 15 letters, digits or `_`, or a digit in front.
+    /// [`LayoutError::InvalidName`] unless the name is 1 to 15 letters, digits or `_` and starts with no digit.
     pub const fn new(name: &str) -> Result<Self, LayoutError> {
         Self::from_bytes(name.as_bytes())
     }

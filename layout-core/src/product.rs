@@ -94,7 +94,7 @@ impl<const K: usize> Multiplier<K> {
 }
 
 impl<const K: usize> Strided<K> {
-    /// The repetitions of this block that `tiler` asks for, without the block itself.
+    /// The repetitions of this block by `tiler`, without the block itself.
     const fn repetitions(&self, tiler: &Layout) -> Result<Self, LayoutError> {
         let needed = attempt!(fits(self.size().checked_mul(tiler.cosize()), "product"));
         let (copies, exact) = attempt!(self.complement_with(needed, Padding::Fill));

@@ -1,8 +1,8 @@
 //! Atoms: hardware instructions as layouts.
 //!
 //! **What.** A tensor-core instruction is three *thread-value layouts*: for each operand, the coordinate of the matrix that
-//! a lane's value number `i` holds. A copy instruction is two: the source and the destination of each thread. Tilings are compositions of
-//! these layouts ([`crate::partition`]), without the formulas of the PTX manual.
+//! a lane's value number `i` holds. A copy instruction is two: the source and the destination of each thread. Tilings are
+//! compositions of these layouts ([`crate::partition`]), without the formulas of the PTX manual.
 //!
 //! **Conventions.** A thread-value layout maps `(thread, value)` to the colexicographic index of a coordinate, the first
 //! axis fastest: `row + ROWS·col`. Operand A is `(m, k)`, C and D are `(m, n)`, and B is `(n, k)` (CuTe's convention), so B's

@@ -49,7 +49,7 @@ pub const NVIDIA: BankModel = BankModel {
     registers: false,
 };
 
-/// AMD GCN local data share: 32 banks of 4 bytes, checked per half-wavefront of 32 lanes whatever the width, so that 8
+/// AMD GCN local data share: 32 banks of 4 bytes, checked per half-wavefront of 32 lanes at every width, so that 8
 /// bytes a lane cost at least 2 wavefronts. A 64-lane wavefront is two address arrays.
 ///
 /// ```

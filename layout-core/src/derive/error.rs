@@ -24,7 +24,7 @@ pub enum DeriveError {
     },
     /// An element width outside 1 to 16 bytes.
     BadElement {
-        /// Bytes asked for.
+        /// The bytes given.
         bytes: i64,
     },
     /// No pattern, or more than [`MAX_PATTERNS`].

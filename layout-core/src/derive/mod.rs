@@ -8,7 +8,7 @@
 //! **How.** Five families in order of preference: a swizzle of the row-major (or column-major) tile, bit-permuted strides under a
 //! swizzle, padded rows, a general F2 matrix, and (on request) what TMA can write. The first that is conflict-free wins. Small
 //! families are enumerated; the F2 search is exhaustive with symmetry broken and hopeless branches cut, so that the end of the search is a
-//! proof. If nothing is conflict-free, a clique of elements that some access asks for pairwise, larger than the number of banks,
+//! proof. If nothing is conflict-free, a clique (elements of which any two are read in one phase of some access), larger than the number of banks,
 //! rules out *every* layout and is reported as witness.
 //!
 //! **Worked example.** bf16, rows of 128 bytes, written by rows of 16 bytes a lane and read by `ldmatrix`:
@@ -230,7 +230,7 @@ impl Family {
 pub enum Status {
     /// Every access is conflict-free.
     Optimal,
-    /// No layout (of the family asked for) is conflict-free: proven by exhaustion, or for every layout by a clique.
+    /// No layout (of the given family) is conflict-free: proven by exhaustion, or for every layout by a clique.
     Impossible,
     /// No conflict-free layout was found before the search hit its limit; none is ruled out.
     Unproven,
@@ -282,7 +282,7 @@ pub struct AccessCount {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Derivation {
-    /// Whether it is conflict-free, and if not, whether anything is.
+    /// Whether the layout is conflict-free, and if not, whether another one can be.
     pub status: Status,
     /// The family of the layout.
     pub family: Family,

@@ -69,7 +69,7 @@ pub struct LinearMap {
 pub enum F2Error {
     /// More than [`MAX_BITS`] bits.
     TooManyBits {
-        /// The bits asked for.
+        /// The bits given.
         bits: u32,
     },
     /// A column has a bit set above the number of rows.

@@ -12,7 +12,7 @@
 //!
 //! [`TiledMma`] and [`TiledCopy`] are thread partitions whose thread-value layout is made of an instruction's
 //! ([`crate::atoms`]). All of them work on composed layouts `Sw o offset o L`: dividing rearranges `L`, fixing moves an offset
-//! inside the swizzle, so the results are exact whatever the swizzle does.
+//! inside the swizzle, so the results are exact for every swizzle.
 //!
 //! **Overhang.** A tile that does not divide reaches beyond the tensor. The result is a [`Partitioned`], which gives its layout only
 //! if nothing hangs over, or by the name [`Partitioned::rounded_up`]; [`Partitioned::contains`] is the predicate.
@@ -155,7 +155,7 @@ impl<const K: usize> Partitioned<K> {
     /// use layout_core::{Layout, Swizzled};
     /// let threads = Layout::parse("4:1").unwrap();
     /// let part = Swizzled::parse("6:10").unwrap().local_partition(&threads, 3).unwrap();
-    /// // The positions 3 and 7, whatever the strides of the tensor; 7 is not below the extent 6.
+    /// // The positions 3 and 7, independent of the tensor's strides; 7 is not below the extent 6.
     /// assert_eq!(part.guard().unwrap().to_string(), "3 o (2):(4)");
     /// assert_eq!(part.extents().to_string(), "(6)");
     /// ```

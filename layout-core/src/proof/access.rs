@@ -40,9 +40,9 @@ pub enum Method {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Proof {
-    /// Wavefronts of the access, at worst.
+    /// Wavefronts of the access in the worst case.
     pub wavefronts: u32,
-    /// Wavefronts of the access, at best: the same wherever the count does not depend on the rest.
+    /// Wavefronts of the access in the best case: equal to `wavefronts` where the count does not depend on the rest.
     pub least: u32,
     /// Wavefronts without bank conflicts.
     pub ideal: u32,
@@ -197,9 +197,9 @@ const fn rest_offset(map: &Swizzled, rest: i64) -> i64 {
     offset
 }
 
-/// Proves the cost of an access on NVIDIA shared memory for every value of all other modes. `map` sends (lane, rest) to a byte offset: its
-/// first mode is the lane (its size is the lanes of the access: 32, or for `ldmatrix.x1` and `.x2` also 8 and 16), all other modes
-/// are warps, registers, loop steps, stages.
+/// Proves the cost of an access on NVIDIA shared memory for every value of all other modes. `map` sends (lane, rest) to a byte
+/// offset. Its first mode is the lane (its size is the lanes of the access: 32, or for `ldmatrix.x1` and `.x2` also 8 and 16);
+/// all other modes are warps, registers, loop steps, stages.
 ///
 /// ```
 /// use layout_core::{Swizzled, banks::Access, proof::{Method, prove_access}};

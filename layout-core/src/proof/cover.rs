@@ -178,8 +178,8 @@ const fn distinct(map: &Swizzled, bound: i64) -> Result<(), ProofError> {
     Ok(())
 }
 
-/// Proves that the threads' values cover the tile's elements `0..tile` exactly once. `map` sends (thread, value) to the element; the indices in a
-/// refusal are linear in (thread, value).
+/// Proves that the threads' values cover the tile's elements `0..tile` exactly once. `map` sends (thread, value) to the
+/// element; the indices in a refusal are linear in (thread, value).
 ///
 /// ```
 /// use layout_core::{Layout, proof::covers_exactly_once};

@@ -84,7 +84,7 @@ pub enum ProofError {
     TooManyWavefronts {
         /// The access.
         access: Access,
-        /// What it costs at worst.
+        /// The worst case of its wavefronts.
         wavefronts: u32,
         /// What was claimed.
         claimed: u32,

@@ -68,7 +68,7 @@ pub enum Obligation {
         /// The parts, one mode each.
         parts: Layout,
     },
-    /// An access costs at most `claimed` wavefronts, whatever the rest.
+    /// An access costs at most `claimed` wavefronts, for every value of the rest.
     Wavefronts {
         /// The access.
         access: Access,

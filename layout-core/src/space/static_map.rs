@@ -19,10 +19,31 @@ use crate::typed::{Compose, StaticFunction, StaticLayout, Swizzle};
 )]
 pub trait StaticMap {
     /// The domain of the map.
+    ///
+    /// ```
+    /// use layout_core::space::{Byte, Lane, Space, Static, StaticMap};
+    /// use layout_core::typed::{C, Layout};
+    /// type Words = Static<Lane, Byte, Layout<C<32>, C<4>>>;
+    /// assert_eq!(<Words as StaticMap>::From::NAME, "lane");
+    /// ```
     type From: Space;
     /// The codomain of the map.
+    ///
+    /// ```
+    /// use layout_core::space::{Byte, Lane, Space, Static, StaticMap};
+    /// use layout_core::typed::{C, Layout};
+    /// type Words = Static<Lane, Byte, Layout<C<32>, C<4>>>;
+    /// assert_eq!(<Words as StaticMap>::To::NAME, "byte");
+    /// ```
     type To: Space;
     /// The layout or swizzle of the map.
+    ///
+    /// ```
+    /// use layout_core::space::{Byte, Lane, Static, StaticMap};
+    /// use layout_core::typed::{C, Layout, StaticLayout};
+    /// type Words = Static<Lane, Byte, Layout<C<32>, C<4>>>;
+    /// assert_eq!(<Words as StaticMap>::Function::SIZE, 32);
+    /// ```
     type Function: StaticFunction;
 
     /// The map as a value; only for layouts, not for a swizzle alone.

@@ -308,8 +308,8 @@ pub struct TmemCopy {
 ///
 /// # Errors
 ///
-/// A repeat that is not a power of 2, or takes more than 128 registers; a half split of another shape than `.16x32bx2`, one outside tensor
-/// memory, or one with overlapping halves.
+/// A repeat that is not a power of 2, or takes more than 128 registers; a half split of another shape than `.16x32bx2`, one
+/// outside tensor memory, or one with overlapping halves.
 pub const fn tmem_copy(
     shape: TmemShape,
     repeat: i64,
