@@ -159,7 +159,7 @@ impl Strided<TERMS> {
         }
     }
 
-    /// The static layout for given values of the names, in order of first use. Values beyond the names are not looked at.
+    /// The static layout for given values of the names, in order of first use. Values beyond the names are ignored.
     ///
     /// ```
     /// use layout_core::Affine;
@@ -207,7 +207,7 @@ impl Strided<TERMS> {
         Ok(self.form(attempt!(self.checked_node_index(self.root(), i))))
     }
 
-    /// The offset at a coordinate, natural, linear or anything between; see [`Layout::at_coord`].
+    /// The offset at a coordinate, natural, linear or partly linear; see [`Layout::at_coord`].
     ///
     /// ```
     /// use layout_core::{Affine, IntTuple};

@@ -175,7 +175,7 @@ impl Paths {
     }
 
     /// Whether path `p` begins with the first `depth` indices of `prefix`.
-    const fn follows(&self, p: usize, prefix: &[u8; MAX_PATH], depth: usize) -> bool {
+    const fn follows(&self, p: usize, prefix: [u8; MAX_PATH], depth: usize) -> bool {
         if (self.depth[p] as usize) < depth {
             return false;
         }
@@ -190,7 +190,7 @@ impl Paths {
     }
 
     /// Elements of the node at `prefix`; 0 for a leaf.
-    const fn rank(&self, prefix: &[u8; MAX_PATH], depth: usize) -> usize {
+    const fn rank(&self, prefix: [u8; MAX_PATH], depth: usize) -> usize {
         let mut rank = 0;
         let mut p = 0;
         while p < self.len {
@@ -212,7 +212,7 @@ impl Paths {
     ) -> Result<(Profile, [usize; crate::MAX_MODES * 2]), LayoutError> {
         let mut builder = ProfileBuilder::new();
         let mut leaf = [usize::MAX; crate::MAX_MODES * 2];
-        attempt!(self.node(&mut builder, &mut leaf, &[0; MAX_PATH], 0, limit));
+        attempt!(self.node(&mut builder, &mut leaf, [0; MAX_PATH], 0, limit));
         let mut p = 0;
         while p < self.len {
             if leaf[p] == usize::MAX {
@@ -227,7 +227,7 @@ impl Paths {
         &self,
         builder: &mut ProfileBuilder,
         leaf: &mut [usize; crate::MAX_MODES * 2],
-        prefix: &[u8; MAX_PATH],
+        prefix: [u8; MAX_PATH],
         depth: usize,
         limit: usize,
     ) -> Result<(), LayoutError> {
@@ -264,9 +264,9 @@ impl Paths {
                     limit,
                 });
             }
-            let mut inner = *prefix;
+            let mut inner = prefix;
             inner[depth] = i as u8;
-            attempt!(self.node(builder, leaf, &inner, depth + 1, limit));
+            attempt!(self.node(builder, leaf, inner, depth + 1, limit));
             i += 1;
         }
         builder.close();

@@ -1,4 +1,4 @@
-//! Compositions of several steps: whatever swizzles, offsets and layouts come after a swizzled layout.
+//! Compositions of several steps: swizzles, offsets and layouts after a swizzled layout.
 //!
 //! Most compositions are layouts again, or one swizzle of a layout. Those that are not, such as a layout after a swizzle
 //! whose strides do not only move bits, are kept step by step in a [`Chain`]. It has a shape, an exact index function, and a
@@ -26,6 +26,10 @@ use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
 /// Steps that a [`Chain`] holds after the layout that it begins with.
+///
+/// ```
+/// assert_eq!(layout_core::MAX_STEPS, 8);
+/// ```
 pub const MAX_STEPS: usize = 8;
 
 /// One step of a [`Chain`], a function on integers.
@@ -167,11 +171,11 @@ impl Chain {
                         return chain.then(Step::Offset(sum));
                     }
                 }
-                (Step::Swizzle(a), Step::Swizzle(b)) if a.equals(b) => {
-                    if a.s().unsigned_abs() >= a.b() {
-                        chain.drop_last();
-                        return Ok(chain);
-                    }
+                (Step::Swizzle(a), Step::Swizzle(b))
+                    if a.equals(b) && a.s().unsigned_abs() >= a.b() =>
+                {
+                    chain.drop_last();
+                    return Ok(chain);
                 }
                 (Step::Swizzle(a), Step::InverseSwizzle(b))
                 | (Step::InverseSwizzle(a), Step::Swizzle(b))

@@ -1,4 +1,4 @@
-//! The rest of a range: what a layout leaves out, as a layout.
+//! The complement of a layout in a range: the offsets that it leaves out, as a layout.
 //!
 //! `L.complement(n)` is the layout `C` such that `(L, C)` covers `0..n`: every offset of `0..n` is `L(i) + C(j)` for exactly
 //! one pair of a distinct offset `L(i)` and a `j`. Where `n` is not a multiple of the part that repeats, the last repetition
@@ -10,7 +10,7 @@
 //! complement((4,2):(1,6), 24)  takes 0..3 and 6..9     ->  refused: 6 is not a multiple of 4, so 4 and 5 are left over
 //! ```
 //!
-//! Products ask for less: repetitions of the block must be disjoint, but need not fill everything. There a gap that is not
+//! Products require less: repetitions of the block must be disjoint, but need not fill the range. There a gap that is not
 //! a multiple of what lies below it is padding; see [`Padding`].
 //!
 //! Coordinates are filled axis by axis, in colexicographic order: the box of the block first, then along the last axis.
@@ -56,7 +56,7 @@ pub(crate) const fn sorted_leaves(layout: &Layout) -> ([usize; MAX_MODES], usize
 /// What to do with a gap that is not a multiple of the part below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Padding {
-    /// Refuse it: the complement would not cover everything.
+    /// Refuse it: the complement would not cover the range.
     Refuse,
     /// Use as much of it as holds whole copies (CuTe's rule).
     Fill,

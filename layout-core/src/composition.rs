@@ -32,6 +32,15 @@ use crate::strided::{LayoutBuilder, Strided};
 use crate::swizzled::Swizzled;
 
 /// What to take of a layout, as a whole or mode by mode.
+///
+/// ```
+/// use layout_core::{Layout, Tiler};
+/// let matrix = Layout::parse("(8,6):(1,8)").unwrap();
+/// // Every second row, all columns.
+/// let rows = Layout::parse("4:2").unwrap();
+/// let part = matrix.compose_by_mode(&Tiler::Modes(&[Tiler::Layout(&rows), Tiler::Keep])).unwrap();
+/// assert_eq!(part.to_string(), "(4,6):(2,8)");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiler<'a> {
     /// `_`: the mode as it is.
@@ -97,7 +106,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// What element `i`, which must exist, asks for.
+    /// The tiler of element `i`, which must exist.
     pub(crate) const fn ask(&self, i: usize) -> Result<Ask<'a>, LayoutError> {
         match self {
             Self::Modes(modes) => modes[i].ask(),

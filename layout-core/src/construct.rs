@@ -21,7 +21,7 @@ use crate::profile::{MAX_MODES, Node};
 ///
 /// # Errors
 ///
-/// [`LayoutError::InvalidOrder`] where `order` has a tuple that the shape has not; the errors of [`Layout::new`].
+/// [`LayoutError::InvalidOrder`] where `order` has a tuple that the shape does not have; the errors of [`Layout::new`].
 pub const fn make_ordered_layout(
     shape: &IntTuple,
     order: &IntTuple,

@@ -1,8 +1,8 @@
 //! Layouts whose offsets are coordinates: for predicates and TMA boxes.
 //!
 //! `identity((4,8))` maps the coordinate `(i,j)` to itself. Its strides are basis vectors, written as CuTe does:
-//! `(4,8):(1@0,1@1)`, where `1@k` counts along axis `k`. Tiling a tensor and its identity layout the same way tells each
-//! thread which coordinates it holds:
+//! `(4,8):(1@0,1@1)`, where `1@k` counts along axis `k`. Tiling a tensor and its identity layout in the same way gives each
+//! thread the coordinates that it holds:
 //!
 //! ```
 //! use layout_core::{CoordLayout, IntTuple, Layout};
@@ -23,11 +23,17 @@ use crate::error::{LayoutError, attempt, fits};
 use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::parse::{ParseError, ParseErrorKind, Scanner};
-use crate::profile::{MAX_MODES, ProfileBuilder};
+use crate::profile::{MAX_DEPTH, MAX_MODES, Profile, ProfileBuilder};
 use crate::strided::{EVALUATION, Strided, add_scaled};
 use crate::swizzled::Swizzled;
 
 /// Axes that the coordinates can have.
+///
+/// ```
+/// use layout_core::{CoordLayout, MAX_AXES};
+/// assert_eq!(MAX_AXES, 8);
+/// assert_eq!(CoordLayout::parse("4:1@8").unwrap_err().code(), "invalid_axis");
+/// ```
 pub const MAX_AXES: usize = 8;
 
 /// A layout with coordinates instead of offsets.
@@ -145,7 +151,7 @@ impl Strided<MAX_AXES> {
         Ok(self.coordinate(&attempt!(self.checked_node_index(self.root(), i))))
     }
 
-    /// The coordinate at a coordinate of the domain, natural, linear or anything between.
+    /// The coordinate at a coordinate of the domain, natural, linear or partly linear.
     ///
     /// ```
     /// use layout_core::{CoordLayout, IntTuple};
@@ -185,7 +191,7 @@ impl Strided<MAX_AXES> {
     ///
     /// # Errors
     ///
-    /// None for a layout that could be made.
+    /// None for a valid layout.
     pub const fn coshape(&self) -> Result<IntTuple, LayoutError> {
         let mut extents = [0; MAX_AXES];
         let mut k = 0;
@@ -266,24 +272,90 @@ impl Swizzled<MAX_AXES> {
     /// let tile = Swizzled::plain(CoordLayout::parse("(4,8):(1@0,1@1)").unwrap());
     /// let second = tile.moved_to(&IntTuple::flat(&[0, 8]).unwrap()).unwrap();
     /// assert_eq!(second.to_string(), "(0,8) o (4,8):(1@0,1@1)");
+    ///
+    /// let column = Swizzled::plain(CoordLayout::parse("4:1@0").unwrap());
+    /// let second = column.moved_to(&IntTuple::flat(&[0, 8]).unwrap()).unwrap();
+    /// assert_eq!(second.to_string(), "(0,8) o 4:1@0");
     /// ```
     ///
     /// # Errors
     ///
-    /// A coordinate with other parentheses; overflow.
+    /// A coordinate without an axis that the layout uses; overflow.
     pub const fn moved_to(&self, by: &IntTuple) -> Result<Self, LayoutError> {
-        let codomain = self.layout.basis.codomain();
-        if let Some(leaf) = codomain.difference(&by.profile) {
-            let (left, right) = (codomain.leaves(), by.leaves());
-            return Err(LayoutError::NotCongruent { leaf, left, right });
-        }
+        let inside = attempt!(self.within(&by.profile));
         let mut vector = [0; MAX_AXES];
         let mut k = 0;
-        while k < codomain.leaves() {
+        while k < by.leaves() {
             vector[k] = by.values[k];
             k += 1;
         }
-        self.moved(&vector, self.layout)
+        inside.moved(&vector, inside.layout)
+    }
+
+    /// The same coordinates with the parentheses of `codomain`, which may have more axes: a stride such as `1@0` names an axis
+    /// and leaves open which others there are.
+    pub(crate) const fn within(&self, codomain: &Profile) -> Result<Self, LayoutError> {
+        let own = self.layout.basis.codomain();
+        let Some(leaf) = own.difference(codomain) else {
+            return Ok(*self);
+        };
+        let (left, right) = (own.leaves(), codomain.leaves());
+        let refused = Err(LayoutError::NotCongruent { leaf, left, right });
+        if right > MAX_AXES {
+            return refused;
+        }
+        let mut moved = *self;
+        moved.layout.basis = Basis::Axes(*codomain);
+        moved.layout.stride = [[0; MAX_AXES]; crate::MAX_MODES];
+        moved.offset = [0; MAX_AXES];
+        let mut axis = 0;
+        while axis < left {
+            let place = same_path(&own, axis, codomain);
+            let mut used = false;
+            let mut i = 0;
+            while i < self.layout.leaves() {
+                used = used || self.layout.stride[i][axis] != 0;
+                if let Some(place) = place {
+                    moved.layout.stride[i][place] = self.layout.stride[i][axis];
+                }
+                i += 1;
+            }
+            match place {
+                Some(place) => moved.offset[place] = self.offset[axis],
+                None if used || self.offset[axis] != 0 => return refused,
+                None => {}
+            }
+            axis += 1;
+        }
+        Ok(moved)
+    }
+}
+
+/// The leaf of `other` that has the path of leaf `leaf` of `profile`, if there is one.
+const fn same_path(profile: &Profile, leaf: usize, other: &Profile) -> Option<usize> {
+    let mut path = [0; MAX_DEPTH];
+    let depth = profile.path(leaf, &mut path);
+    // A single axis is axis 0, whether it stands in parentheses or not.
+    let depth = if depth == 0 { 1 } else { depth };
+    let mut node = other.root();
+    if other.is_leaf(node) && depth == 1 && path[0] == 0 {
+        return Some(0);
+    }
+    let mut d = 0;
+    while d < depth {
+        if other.is_leaf(node) {
+            return None;
+        }
+        node = match other.child(node, path[d]) {
+            Some(child) => child,
+            None => return None,
+        };
+        d += 1;
+    }
+    if other.is_leaf(node) {
+        Some(node.start)
+    } else {
+        None
     }
 }
 

@@ -13,9 +13,9 @@
 //!
 //! # Tiles that do not divide
 //!
-//! `10:1` by a tile of 4 is `(4,3):(1,4)`: three tiles, the last of which reaches two elements beyond the end. The result
+//! `10:1` by a tile of 4 is `(4,3):(1,4)`: three tiles, and the last reaches two elements beyond the end. The result
 //! is therefore a [`Divided`], not a bare layout: [`Divided::exact`] gives the layout only if nothing hangs over,
-//! [`Divided::rounded_up`] gives it in any case to a caller who says so by that name, and [`Divided::contains`] and
+//! [`Divided::rounded_up`] gives it with its overhang, and [`Divided::contains`] and
 //! [`Divided::guard`] are the predicate. Offsets of elements that do not exist are not determined by the law, so a division
 //! exists whenever the offsets of those that do exist are a layout.
 
@@ -46,7 +46,7 @@ pub struct Divided<L = Layout> {
 }
 
 impl<L: Copy> Divided<L> {
-    /// The divided layout, if the tiles cover exactly what there is.
+    /// The divided layout, if the tiles cover the layout exactly.
     ///
     /// ```
     /// use layout_core::{Layout, Tiler};
@@ -70,7 +70,7 @@ impl<L: Copy> Divided<L> {
         Ok(self.layout)
     }
 
-    /// The divided layout, overhang included: code that walks it must ask [`contains`](Self::contains).
+    /// The divided layout, overhang included: check each position with the predicate [`contains`](Self::contains).
     ///
     /// ```
     /// use layout_core::{Layout, Tiler};
@@ -81,7 +81,7 @@ impl<L: Copy> Divided<L> {
         self.layout
     }
 
-    /// Whether the tiles cover exactly what there is.
+    /// Whether the tiles cover the layout exactly, without overhang.
     ///
     /// ```
     /// use layout_core::{Layout, Tiler};
@@ -91,7 +91,7 @@ impl<L: Copy> Divided<L> {
         self.exact().is_ok()
     }
 
-    /// Elements that the tiles cover beyond those there are.
+    /// Elements of the tiles beyond the layout.
     ///
     /// ```
     /// use layout_core::{Layout, Tiler};
@@ -153,7 +153,7 @@ impl<L: Copy> Divided<L> {
         self.extents
     }
 
-    /// What the tiles cover in each of those modes: at least the extent.
+    /// The extent that the tiles cover in each of those modes: at least the mode's extent.
     ///
     /// ```
     /// use layout_core::{Layout, Tiler};

@@ -2,7 +2,7 @@
 //!
 //! [`Layout::index_with`] evaluates a static layout at a coordinate of any type that is an [`IndexInt`]: it can be added and
 //! multiplied, made from constants, and divided by constants. Every integer of `num-traits` is one; an index compiler
-//! implements it for its expressions. What a layout does not need is not asked for: no division for a mode of extent 1, no
+//! implements it for its expressions. Only the operations that the layout needs are computed: no division for a mode of extent 1, no
 //! remainder for the last mode, no product with 1.
 //!
 //! ```
@@ -23,37 +23,87 @@ use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
 /// What an index is computed with. Constants are 64-bit; a narrower type may assume that they fit (they do, for a layout
-/// whose size and offsets fit). Sums and products are the type's own: an unsigned integer overflows on negative strides, as
-/// any arithmetic on it would.
+/// whose size and offsets fit). Sums and products are those of the type: an unsigned integer overflows on negative
+/// strides.
+///
+/// ```
+/// use layout_core::{IndexInt, Layout};
+/// /// The offset of coordinate 5 in any arithmetic.
+/// fn offset<T: IndexInt>(layout: &Layout) -> T {
+///     layout.index_with(&T::constant(5))
+/// }
+/// let tile = Layout::parse("(4,8):(8,1)").unwrap();
+/// assert_eq!((offset::<u8>(&tile), offset::<i64>(&tile)), (9, 9));
+/// ```
 pub trait IndexInt: Clone + Add<Output = Self> + Mul<Output = Self> {
     /// The constant `value`.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!(u8::constant(5), 5);
+    /// ```
     fn constant(value: i64) -> Self;
 
     /// Quotient by a positive constant, rounded down.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!(IndexInt::div_floor(-5i64, 4), -2);
+    /// ```
     #[must_use]
     fn div_floor(self, divisor: i64) -> Self;
 
     /// Remainder by a positive constant, from 0 up.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!(IndexInt::rem_floor(-5i64, 4), 3);
+    /// ```
     #[must_use]
     fn rem_floor(self, divisor: i64) -> Self;
 
     /// Bitwise and with a constant.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!(13u32.and(6), 4);
+    /// ```
     #[must_use]
     fn and(self, mask: i64) -> Self;
 
     /// Bitwise exclusive or.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!(13u32.xor(6), 11);
+    /// ```
     #[must_use]
     fn xor(self, other: Self) -> Self;
 
     /// Shift towards the high bits.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!(13u32.shift_left(2), 52);
+    /// ```
     #[must_use]
     fn shift_left(self, bits: u32) -> Self;
 
     /// Shift towards the low bits, keeping the sign.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!((-5i64).shift_right(1), -3);
+    /// ```
     #[must_use]
     fn shift_right(self, bits: u32) -> Self;
 
     /// Product with a constant.
+    ///
+    /// ```
+    /// use layout_core::IndexInt;
+    /// assert_eq!(13u32.scale(4), 52);
+    /// ```
     #[must_use]
     fn scale(self, factor: i64) -> Self {
         if factor == 1 {
@@ -104,6 +154,12 @@ impl<T: PrimInt + Euclid + FromPrimitive> IndexInt for T {
 }
 
 /// One value for each of `N` lanes, computed together.
+///
+/// ```
+/// use layout_core::{Lanes, Layout};
+/// let rows = Layout::parse("(4,8):(8,1)").unwrap();
+/// assert_eq!(rows.index_with(&Lanes([0, 1, 4, 5])), Lanes([0, 8, 1, 9]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lanes<const N: usize>(pub [i64; N]);
 

@@ -20,6 +20,12 @@ use crate::parameter::Parameter;
 
 /// Why an operation of the algebra refused. Modes are counted from 0; "mode" means the leaf (in order of writing) unless
 /// the text says otherwise.
+///
+/// ```
+/// use layout_core::{Layout, LayoutError};
+/// let error = Layout::flat(&[4, 0], &[1, 4]).unwrap_err();
+/// assert_eq!(error, LayoutError::InvalidExtent { mode: 1, extent: 0 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -60,7 +66,7 @@ pub enum LayoutError {
     Unsupported {
         /// What was being computed.
         operation: &'static str,
-        /// What was asked for.
+        /// The value given.
         given: &'static str,
         /// What is offered.
         accepted: &'static str,
@@ -72,7 +78,7 @@ pub enum LayoutError {
     },
     /// A mode number at or beyond the rank.
     ModeOutOfRange {
-        /// The mode asked for.
+        /// The mode given.
         mode: usize,
         /// How many there are.
         rank: usize,
@@ -90,7 +96,7 @@ pub enum LayoutError {
     OutOfRange {
         /// What is counted.
         what: &'static str,
-        /// The one asked for.
+        /// The index given.
         index: usize,
         /// How many there are.
         count: usize,
@@ -145,7 +151,7 @@ pub enum LayoutError {
     },
     /// A thread that takes no part.
     NoSuchThread {
-        /// The thread asked for.
+        /// The thread given.
         thread: i64,
         /// How many there are.
         threads: i64,
@@ -427,7 +433,7 @@ pub enum LayoutError {
     InvalidAxis,
     /// More axes than coordinates can have.
     TooManyAxes {
-        /// Axes asked for.
+        /// Axes needed.
         axes: usize,
         /// How many there are at most.
         limit: usize,
@@ -443,6 +449,12 @@ pub enum LayoutError {
 
 impl LayoutError {
     /// A stable name for programs, in `snake_case`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, LayoutError};
+    /// assert_eq!(Layout::flat(&[], &[]).unwrap_err().code(), "empty_tuple");
+    /// assert_eq!(LayoutError::TooManyModes.code(), "too_many_modes");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooManyModes => "too_many_modes",
@@ -484,7 +496,9 @@ impl LayoutError {
             Self::InvalidSwizzle { .. } => "invalid_swizzle",
             Self::SwizzleUnit { .. } => "swizzle_unit",
             Self::InvalidOrder { .. } => "invalid_order",
-            Self::InvalidNumber { .. } => "invalid_parameter",
+            Self::InvalidNumber { .. } | Self::InvalidName { .. } | Self::TooManyNames { .. } => {
+                "invalid_parameter"
+            }
             Self::Unsupported { .. } => "unsupported",
             Self::TooManySteps { .. } => "too_many_steps",
             Self::SeveralSteps => "several_steps",
@@ -493,8 +507,6 @@ impl LayoutError {
             Self::MatrixMismatch { .. } => "matrix_mismatch",
             Self::OutsideMatrix { .. } => "outside_matrix",
             Self::NotLinear { .. } => "not_linear",
-            Self::InvalidName { .. } => "invalid_parameter",
-            Self::TooManyNames { .. } => "invalid_parameter",
             Self::UnboundName { .. } => "unbound_parameter",
             Self::NamedStrides { .. } => "named_strides",
             Self::CoordinateStrides { .. } => "coordinate_strides",
@@ -506,6 +518,12 @@ impl LayoutError {
     }
 
     /// The message for people, written without allocation so that it also works in `const`.
+    ///
+    /// ```
+    /// use layout_core::LayoutError;
+    /// let message = LayoutError::TooDeep.message();
+    /// assert_eq!(message.as_str(), "more than 32 nested parentheses; flatten the tuple");
+    /// ```
     pub const fn message(&self) -> Message {
         let m = Message::new();
         match *self {

@@ -1,6 +1,6 @@
 //! Any operand of `∘` as one value, and the composition of any two.
 //!
-//! `A.compose(&B)` on layouts is the case of a plain layout on the right. A [`Function`] may be anything that stands in a
+//! `A.compose(&B)` on layouts is the case of a plain layout on the right. A [`Function`] is any operand of a
 //! composition: a swizzle, an offset, a layout of any kind, several steps, a matrix over F2. [`Function::compose`] returns the
 //! simplest value that is the composition:
 //!
@@ -42,7 +42,7 @@ use crate::swizzled::Swizzled;
 
 const COMPOSITION: &str = "composition";
 
-/// Anything that stands in a composition.
+/// An operand of a composition.
 ///
 /// ```
 /// use layout_core::{Function, Layout, Swizzle};
@@ -126,6 +126,8 @@ impl Function {
         /// Operands in one text, at most.
         const LIMIT: usize = 16;
         let mut scanner = Scanner::new(text.as_bytes());
+        // A function takes 1.5 KiB, and the code must work without an allocator and in a `const`.
+        #[expect(clippy::large_stack_arrays, reason = "24 KiB, and no allocator")]
         let mut operand = [Self::Offset(0); LIMIT];
         let mut start = [0; LIMIT];
         let mut len = 0;
@@ -225,7 +227,7 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// Operands whose kinds do not meet; a composition of layouts that is no layout ([`LayoutError::NotComposable`]); more
+    /// Operands whose kinds do not meet; a composition of layouts that is not a layout ([`LayoutError::NotComposable`]); more
     /// than [`MAX_STEPS`](crate::MAX_STEPS) steps.
     pub const fn compose(&self, inner: &Self) -> Result<Self, LayoutError> {
         match (self, inner) {
@@ -333,18 +335,16 @@ impl Function {
                         layout.layout
                     ))));
                 }
-                simplest(&attempt!(
-                    Chain::of(Some(*layout)).then(Step::Swizzle(*swizzle))
-                ))
+                let chain = attempt!(Chain::of(Some(*layout)).then(Step::Swizzle(*swizzle)));
+                Ok(simplest(&chain))
             }
             Self::Offset(offset) => {
                 if layout.swizzle.is_identity() {
                     let moved = attempt!(layout.moved(&[*offset], layout.layout));
                     return Ok(Self::Layout(moved));
                 }
-                simplest(&attempt!(
-                    Chain::of(Some(*layout)).then(Step::Offset(*offset))
-                ))
+                let chain = attempt!(Chain::of(Some(*layout)).then(Step::Offset(*offset)));
+                Ok(simplest(&chain))
             }
             Self::Layout(outer) => outer.after(layout),
             Self::Affine(outer) => {
@@ -431,49 +431,45 @@ impl Chain {
         while k > 0 {
             k -= 1;
             // What stands below may have become one layout again.
-            chain = match chain.as_layout() {
-                Some(layout) => match attempt!(as_function(&self.steps()[k]).after_layout(&layout))
-                {
-                    Function::Layout(layout) => Self::of(Some(layout)),
-                    Function::Chain(chain) => chain,
-                    other => return Ok(other),
-                },
-                None => attempt!(chain.then(self.steps()[k])),
+            let step = &self.steps()[k];
+            let next = match (chain.as_layout(), as_function(step)) {
+                (Some(layout), Some(step)) => attempt!(step.after_layout(&layout)),
+                _ => simplest(&attempt!(chain.then(*step))),
+            };
+            chain = match next {
+                Function::Layout(layout) => Self::of(Some(layout)),
+                Function::Chain(chain) => chain,
+                other => return Ok(other),
             };
         }
-        simplest(&chain)
+        Ok(simplest(&chain))
     }
 }
 
-const fn as_function(step: &Step) -> Function {
+/// The step as a function of its own; there is none that undoes a swizzle.
+const fn as_function(step: &Step) -> Option<Function> {
     match step {
-        Step::Swizzle(swizzle) => Function::Swizzle(*swizzle),
-        Step::Offset(offset) => Function::Offset(*offset),
-        Step::Layout(layout) => Function::Layout(Swizzled::plain(*layout)),
-        Step::InverseSwizzle(_) => {
-            let mut chain = Chain::of(None);
-            if let Ok(one) = chain.then(*step) {
-                chain = one;
-            }
-            Function::Chain(chain)
-        }
+        Step::Swizzle(swizzle) => Some(Function::Swizzle(*swizzle)),
+        Step::Offset(offset) => Some(Function::Offset(*offset)),
+        Step::Layout(layout) => Some(Function::Layout(Swizzled::plain(*layout))),
+        Step::InverseSwizzle(_) => None,
     }
 }
 
 /// The chain as one swizzled layout where it is one: over F2, or from its values.
-const fn simplest(chain: &Chain) -> Result<Function, LayoutError> {
+const fn simplest(chain: &Chain) -> Function {
     if let Some(layout) = chain.as_layout() {
-        return Ok(Function::Layout(layout));
+        return Function::Layout(layout);
     }
     if let Some(inner) = &chain.inner() {
         if let Some(layout) = through_bits(chain, inner) {
-            return Ok(Function::Layout(layout));
+            return Function::Layout(layout);
         }
         if let Some(layout) = from_values(chain, &inner.layout) {
-            return Ok(Function::Layout(layout));
+            return Function::Layout(layout);
         }
     }
-    Ok(Function::Chain(*chain))
+    Function::Chain(*chain)
 }
 
 /// The composition as a product of bit matrices, where there are such and the product is a swizzled layout again. The value at
@@ -482,9 +478,8 @@ const fn through_bits(chain: &Chain, inner: &Swizzled) -> Option<Swizzled> {
     if inner.size() > SEARCH_LIMIT {
         return None;
     }
-    let map = match linear_part(chain, inner) {
-        Some(map) => map,
-        None => return None,
+    let Some(map) = linear_part(chain, inner) else {
+        return None;
     };
     let Ok(flat) = map.to_layout() else {
         return None;
@@ -643,13 +638,12 @@ impl Swizzled {
             }
         }
         let chain = attempt!(Chain::of(Some(*inner)).then(Step::Layout(self.layout)));
-        match attempt!(simplest(&chain)) {
-            Function::Layout(layout) => self.around(&layout),
-            _ => {
-                let chain = attempt!(chain.then(Step::Offset(self.offset[0])));
-                simplest(&attempt!(chain.then(Step::Swizzle(self.swizzle))))
-            }
+        if let Function::Layout(layout) = simplest(&chain) {
+            return self.around(&layout);
         }
+        let chain = attempt!(chain.then(Step::Offset(self.offset[0])));
+        let chain = attempt!(chain.then(Step::Swizzle(self.swizzle)));
+        Ok(simplest(&chain))
     }
 
     /// The swizzle and offset of `self` after `layout`.
@@ -664,7 +658,9 @@ impl Swizzled {
         }
         match &moved {
             Function::Layout(layout) => Function::Swizzle(self.swizzle).after_layout(layout),
-            Function::Chain(chain) => simplest(&attempt!(chain.then(Step::Swizzle(self.swizzle)))),
+            Function::Chain(chain) => {
+                Ok(simplest(&attempt!(chain.then(Step::Swizzle(self.swizzle)))))
+            }
             _ => Ok(moved),
         }
     }
@@ -708,14 +704,7 @@ impl<const K: usize> Swizzled<K> {
     /// `self ∘ coordinates`: the layout at the coordinates, which are those of its shape.
     const fn over_coordinates(&self, inner: &Swizzled<MAX_AXES>) -> Result<Self, LayoutError> {
         const OPERATION: &str = "composition with coordinates on the right";
-        let codomain = inner.layout.basis.codomain();
-        if let Some(leaf) = self.layout.profile.difference(&codomain) {
-            return Err(LayoutError::NotCongruent {
-                leaf,
-                left: self.layout.leaves(),
-                right: codomain.leaves(),
-            });
-        }
+        let inner = attempt!(inner.within(&self.layout.profile));
         let mut stride = [[0; K]; crate::MAX_MODES];
         let mut i = 0;
         while i < inner.layout.leaves() {

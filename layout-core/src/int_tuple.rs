@@ -20,6 +20,12 @@ use crate::parse::{ParseError, Scanner};
 use crate::profile::{MAX_MODES, Node, Profile, ProfileBuilder};
 
 /// An integer, or a tuple of them, nested as deep as [`MAX_DEPTH`](crate::MAX_DEPTH), of at most [`MAX_MODES`] leaves.
+///
+/// ```
+/// use layout_core::IntTuple;
+/// let shape = IntTuple::parse("(4,(2,3))").unwrap();
+/// assert_eq!((shape.rank(), shape.leaves(), shape.size()), (2, 3, Ok(24)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IntTuple {
     pub(crate) profile: Profile,
@@ -28,6 +34,11 @@ pub struct IntTuple {
 
 impl IntTuple {
     /// The bare integer `value` (rank 1, depth 0).
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::int(4).to_string(), "4");
+    /// ```
     pub const fn int(value: i64) -> Self {
         let mut values = [0; MAX_MODES];
         values[0] = value;
@@ -38,6 +49,11 @@ impl IntTuple {
     }
 
     /// The flat tuple `(v0,v1,…)`; one value gives `(v0)`.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::flat(&[4, 8]).unwrap().to_string(), "(4,8)");
+    /// ```
     ///
     /// # Errors
     ///
@@ -63,6 +79,12 @@ impl IntTuple {
 
     /// The tuple of the given elements.
     ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// let pair = IntTuple::flat(&[2, 3]).unwrap();
+    /// assert_eq!(IntTuple::tuple(&[IntTuple::int(4), pair]).unwrap().to_string(), "(4,(2,3))");
+    /// ```
+    ///
     /// # Errors
     ///
     /// An empty slice, or a result with too many leaves or too deep.
@@ -80,6 +102,12 @@ impl IntTuple {
 
     /// Reads CuTe's notation, `(4,(2,2))`. Spaces are allowed, and CuTe's `_4` for a static 4.
     ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::parse("( _4, (2,3) )").unwrap().to_string(), "(4,(2,3))");
+    /// assert_eq!(IntTuple::parse("(4,x)").unwrap_err().span, (3, 4));
+    /// ```
+    ///
     /// # Errors
     ///
     /// Anything else, with the byte span of the offending text.
@@ -96,31 +124,64 @@ impl IntTuple {
     }
 
     /// Number of elements; 1 for an integer.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::parse("(4,(2,3))").unwrap().rank(), 2);
+    /// ```
     pub const fn rank(&self) -> usize {
         self.profile.rank(self.root())
     }
 
     /// Deepest nesting: 0 for an integer, 1 for `(4,8)`.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::parse("(4,(2,3))").unwrap().depth(), 2);
+    /// ```
     pub const fn depth(&self) -> usize {
         self.profile.depth()
     }
 
     /// Number of integers.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::parse("(4,(2,3))").unwrap().leaves(), 3);
+    /// ```
     pub const fn leaves(&self) -> usize {
         self.profile.leaves()
     }
 
-    /// Integer `i` in order of writing, 0 for `i` out of range.
+    /// Integer `i` in order of writing; 0 if `i` is out of range.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::parse("(4,(2,3))").unwrap().leaf(2), 3);
+    /// ```
     pub const fn leaf(&self, i: usize) -> i64 {
         if i < self.leaves() { self.values[i] } else { 0 }
     }
 
     /// Whether this is a bare integer.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert!(IntTuple::int(4).is_int());
+    /// assert!(!IntTuple::parse("(4)").unwrap().is_int());
+    /// ```
     pub const fn is_int(&self) -> bool {
         self.profile.is_leaf(self.root())
     }
 
     /// Element `i` of a tuple; element 0 of an integer is the integer.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// let shape = IntTuple::parse("(4,(2,3))").unwrap();
+    /// assert_eq!(shape.get(1).unwrap().to_string(), "(2,3)");
+    /// assert_eq!(shape.get(2).unwrap_err().code(), "mode_out_of_range");
+    /// ```
     ///
     /// # Errors
     ///
@@ -136,6 +197,11 @@ impl IntTuple {
     }
 
     /// Product of all integers (CuTe's `size` and `product`).
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// assert_eq!(IntTuple::parse("(4,(2,3))").unwrap().size(), Ok(24));
+    /// ```
     ///
     /// # Errors
     ///
@@ -154,6 +220,13 @@ impl IntTuple {
     }
 
     /// Whether two tuples are the same, in `const`.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// const SAME: bool = IntTuple::int(4).equals(&IntTuple::int(4));
+    /// assert!(SAME);
+    /// assert!(!IntTuple::int(4).equals(&IntTuple::parse("(4)").unwrap()));
+    /// ```
     pub const fn equals(&self, other: &Self) -> bool {
         if self.profile.difference(&other.profile).is_some() {
             return false;

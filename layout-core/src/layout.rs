@@ -351,7 +351,7 @@ impl Strided<1> {
         offset
     }
 
-    /// The offset at a coordinate, natural (`(1,(0,2))`), linear (`9`) or anything between (`(1,4)`): an integer may stand
+    /// The offset at a coordinate, natural (`(1,(0,2))`), linear (`9`) or partly linear (`(1,4)`): an integer may stand
     /// for a whole mode, a tuple never for an integer. In each mode so addressed the last leaf never wraps.
     ///
     /// ```

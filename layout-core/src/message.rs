@@ -1,14 +1,20 @@
 //! Text in a fixed buffer, written in `const fn`.
 //!
-//! Stable Rust lets a `const` panic with a `&str` computed at compile time but not with `format!`. [`Message`] is the
-//! little that is missing: append text and integers, read the result as `&str`. What does not fit is cut off, so that
-//! writing a message can never fail.
+//! Stable Rust lets a `const` panic with a `&str` computed at compile time but not with `format!`. [`Message`] does that
+//! in a fixed buffer: append text and integers, read the result as `&str`. Text beyond the capacity is cut off, so that
+//! writing a message never fails.
 
 use core::fmt;
 
 const CAPACITY: usize = 320;
 
 /// A short ASCII text: the message of an error.
+///
+/// ```
+/// use layout_core::Message;
+/// const TEXT: Message = Message::new().text("stride ").int(-4);
+/// assert_eq!(TEXT.as_str(), "stride -4");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Message {
     bytes: [u8; CAPACITY],
@@ -17,6 +23,11 @@ pub struct Message {
 
 impl Message {
     /// The empty text.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().as_str(), "");
+    /// ```
     pub const fn new() -> Self {
         Self {
             bytes: [0; CAPACITY],
@@ -25,6 +36,11 @@ impl Message {
     }
 
     /// Appends text. Bytes that are not ASCII become `?`.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().text("4×8").as_str(), "4??8");
+    /// ```
     #[must_use]
     pub const fn text(mut self, text: &str) -> Self {
         let bytes = text.as_bytes();
@@ -38,6 +54,11 @@ impl Message {
     }
 
     /// Appends an integer in decimal.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().int(i64::MIN).as_str(), "-9223372036854775808");
+    /// ```
     #[must_use]
     pub const fn int(mut self, value: i64) -> Self {
         let mut digits = [0u8; 20];
@@ -63,12 +84,23 @@ impl Message {
     }
 
     /// Appends a count or a position.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().text("mode ").index(2).as_str(), "mode 2");
+    /// ```
     #[must_use]
     pub const fn index(self, value: usize) -> Self {
         self.int(value as i64)
     }
 
     /// The text.
+    ///
+    /// ```
+    /// use layout_core::IntTuple;
+    /// let error = IntTuple::parse("()").unwrap_err();
+    /// assert_eq!(error.message().as_str(), "an empty tuple; a tuple needs at least one element");
+    /// ```
     pub const fn as_str(&self) -> &str {
         match core::str::from_utf8(self.bytes.split_at(self.len).0) {
             Ok(text) => text,

@@ -31,7 +31,15 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::profile::{MAX_MODES, Profile, ProfileBuilder};
 
-/// Elements that the verification of a coincidence looks at, at most.
+/// The most elements that the verification of a coincidence evaluates.
+///
+/// ```
+/// use layout_core::{Layout, SEARCH_LIMIT};
+/// assert_eq!(SEARCH_LIMIT, 1 << 20);
+/// // The digits carry, but the values of `A` agree with a layout on all six coordinates.
+/// let a = Layout::parse("(2,2,4):(0,1,1)").unwrap();
+/// assert_eq!(a.compose(&Layout::parse("6:3").unwrap()).unwrap().to_string(), "(3,2):(1,2)");
+/// ```
 pub const SEARCH_LIMIT: i64 = 1 << 20;
 
 /// A flat list of modes.

@@ -5,12 +5,24 @@ use core::fmt;
 use crate::error::LayoutError;
 
 /// Stride names that a layout can have.
+///
+/// ```
+/// use layout_core::{Affine, MAX_PARAMETERS};
+/// assert_eq!(MAX_PARAMETERS, 4);
+/// assert_eq!(Affine::parse("(2,2,2,2,2):(a,b,c,d,e)").unwrap_err().code(), "too_many_names");
+/// ```
 pub const MAX_PARAMETERS: usize = 4;
 
 /// Bytes of a stride name.
 const NAME_LIMIT: usize = 15;
 
 /// A stride name: 1 to 15 letters, digits or `_`, not starting with a digit.
+///
+/// ```
+/// use layout_core::Parameter;
+/// const LD: Parameter = layout_core::expect(Parameter::new("ld"));
+/// assert_eq!(LD.to_string(), "ld");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parameter {
     bytes: [u8; NAME_LIMIT],
@@ -33,7 +45,7 @@ impl Parameter {
     ///
     /// # Errors
     ///
-    /// [`LayoutError::InvalidName`] for anything else than 1 to 15 letters, digits or `_`, or a digit in front.
+    /// [`LayoutError::InvalidName`] unless the name is 1 to 15 letters, digits or `_` and starts with no digit.
     pub const fn new(name: &str) -> Result<Self, LayoutError> {
         Self::from_bytes(name.as_bytes())
     }

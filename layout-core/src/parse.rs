@@ -17,7 +17,12 @@ use crate::error::LayoutError;
 use crate::int_tuple::{IntTuple, TupleBuilder};
 use crate::message::Message;
 
-/// What the notation lacks or has too much of.
+/// The kind of a parse error.
+///
+/// ```
+/// use layout_core::{Layout, ParseErrorKind};
+/// assert_eq!(Layout::parse("4:").unwrap_err().kind, ParseErrorKind::ExpectedTuple);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -31,21 +36,32 @@ pub enum ParseErrorKind {
     Expected(char),
     /// The text goes on after the end of the value.
     TrailingText,
-    /// The value is well written but not allowed.
+    /// The syntax is correct but the value is not valid.
     Layout(LayoutError),
 }
 
-/// A text that is not in the notation, with the offending bytes.
+/// A text that does not parse, with the span of the offending bytes.
+///
+/// ```
+/// use layout_core::Layout;
+/// let error = Layout::parse("(4,x):(1,4)").unwrap_err();
+/// assert_eq!((error.span, error.code()), ((3, 4), "syntax"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParseError {
     /// First byte of the offending text and one past its last.
     pub span: (usize, usize),
-    /// What is wrong with it.
+    /// The kind of error.
     pub kind: ParseErrorKind,
 }
 
 impl ParseError {
     /// A stable name for programs, in `snake_case`.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("4:1 8").unwrap_err().code(), "trailing_text");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match &self.kind {
             ParseErrorKind::ExpectedTuple
@@ -58,6 +74,11 @@ impl ParseError {
     }
 
     /// The message for people, without the span.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// assert_eq!(Layout::parse("(4").unwrap_err().message().as_str(), "expected ')'");
+    /// ```
     pub const fn message(&self) -> Message {
         let m = Message::new();
         match &self.kind {

@@ -1,4 +1,4 @@
-//! Products: a layout repeated as another one says.
+//! Products: a block repeated in the arrangement of another layout.
 //!
 //! `logical_product(A, B) = (A, complement(A, size(A)·cosize(B)) ∘ B)`: the first mode is the block `A`, the second walks
 //! its repetitions in the order of `B`. The others rearrange the modes:
@@ -94,7 +94,7 @@ impl<const K: usize> Multiplier<K> {
 }
 
 impl<const K: usize> Strided<K> {
-    /// The repetitions of this block that `tiler` asks for, without the block itself.
+    /// The repetitions of this block by `tiler`, without the block itself.
     const fn repetitions(&self, tiler: &Layout) -> Result<Self, LayoutError> {
         let needed = attempt!(fits(self.size().checked_mul(tiler.cosize()), "product"));
         let (copies, exact) = attempt!(self.complement_with(needed, Padding::Fill));

@@ -1,4 +1,4 @@
-//! The parentheses of a nested tuple, apart from the numbers in it.
+//! The parentheses of a nested tuple, without the numbers.
 //!
 //! A tuple of at most [`MAX_MODES`] leaves is stored flat: for each leaf, how many parentheses open just before it and
 //! how many close just after it. `(4,(2,2))` has opens `1 1 0` and closes `0 0 2`; the bare integer `4` has none, which is
@@ -14,9 +14,25 @@
 use crate::error::LayoutError;
 
 /// Leaves that a tuple or a layout can have.
+///
+/// ```
+/// use layout_core::{IntTuple, MAX_MODES};
+/// assert!(IntTuple::flat(&[1; MAX_MODES]).is_ok());
+/// assert_eq!(IntTuple::flat(&[1; MAX_MODES + 1]).unwrap_err().code(), "too_many_modes");
+/// ```
 pub const MAX_MODES: usize = 32;
 
 /// How deep parentheses may nest.
+///
+/// ```
+/// use layout_core::{IntTuple, MAX_DEPTH};
+/// let mut tuple = IntTuple::int(4);
+/// for _ in 0..MAX_DEPTH {
+///     tuple = IntTuple::tuple(&[tuple]).unwrap();
+/// }
+/// assert_eq!(tuple.depth(), MAX_DEPTH);
+/// assert_eq!(IntTuple::tuple(&[tuple]).unwrap_err().code(), "too_deep");
+/// ```
 pub const MAX_DEPTH: usize = 32;
 
 /// The parentheses around each leaf.

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A chain is cut as soon as the digits chosen so far contradict two offsets whose remaining digits agree: no choice of the
-//! further radices can tell these two apart. Chains with few radices are tried first.
+//! further radices can separate these two. Chains with few radices are tried first.
 
 use crate::complement::sorted_leaves;
 use crate::error::{LayoutError, attempt};
@@ -43,6 +43,10 @@ impl Table {
     /// The table of a layout without its modes of stride 0, which must have at most [`TABLE`] coordinates then.
     const fn of(layout: &Layout, steps: &[i64; MAX_MODES], size: usize) -> Self {
         let (order, modes) = sorted_leaves(layout);
+        #[expect(
+            clippy::large_stack_arrays,
+            reason = "32 KiB each, and no allocator in a `const fn`"
+        )]
         let mut table = Self {
             len: size,
             offset: [0; TABLE],
@@ -226,7 +230,7 @@ impl Chains<'_> {
         self.work = self.work.saturating_sub(((len + 1) * (len + 1)) as u64);
     }
 
-    /// The strides of the first `len` digits and of the rest, if the rest is a digit of its own.
+    /// The strides of the first `len` digits and of the rest, if the rest is a separate digit.
     const fn solve(&mut self, len: usize) -> Option<[i128; DEPTH + 1]> {
         let mut solutions = Solutions::all(len + 1);
         let mut i = 0;

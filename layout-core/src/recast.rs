@@ -88,7 +88,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Two modes of stride 1 (or one of −1), where the parts have no place; overflow.
+    /// Two modes of stride 1, or one of −1: the parts of a unit cannot be added to either; overflow.
     pub const fn downcast(&self, n: i64) -> Result<Self, LayoutError> {
         attempt!(at_least_one("downcast", "n", n));
         let unit = attempt!(unit_mode(self, n));

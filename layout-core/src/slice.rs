@@ -1,7 +1,7 @@
 //! Slicing: fix some coordinates, keep the others.
 //!
-//! A [`Slicer`] is a coordinate with holes, `(_,2)` or `((_,1),_)`. `slice` keeps what the holes stand for and adds the offset
-//! of what is fixed; `dice` keeps the other half. A hole stands for a whole mode, however nested.
+//! A [`Slicer`] is a coordinate with holes, `(_,2)` or `((_,1),_)`. `slice` keeps the modes at the holes and adds the offset
+//! of the fixed coordinates; `dice` keeps the fixed modes. A hole stands for a whole mode, however nested.
 //!
 //! ```
 //! use layout_core::{Layout, Slicer};
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Under a swizzle the offset stays inside: `Sw(17 + x)` is not `17 + Sw(x)`. A slice is therefore exact:
-//! `slice(L)(c) = L(c with the holes filled)`. Offsets are what the layout's are: integers, sums with names, coordinates.
+//! `slice(L)(c) = L(c with the holes filled)`. Offsets are of the layout's kind: integers, sums with names, coordinates.
 
 use core::fmt;
 use core::str::FromStr;
@@ -40,7 +40,7 @@ pub struct Slicer {
 }
 
 impl Slicer {
-    /// The coordinate `tuple`, leaf `i` of which is `_` if bit `i` of `open` is set (the value there is not looked at).
+    /// The coordinate `tuple`, where leaf `i` is `_` if bit `i` of `open` is set (its value is ignored).
     ///
     /// ```
     /// use layout_core::{IntTuple, Slicer};
@@ -353,7 +353,7 @@ impl<const K: usize> Strided<K> {
         Swizzled::plain(*self).slice(slicer)
     }
 
-    /// The modes that the slicer fixes, as one tuple: what [`slice`](Self::slice) leaves out. `1:0` if there are none.
+    /// The modes that the slicer fixes, as one tuple: those that [`slice`](Self::slice) leaves out. `1:0` if it fixes none.
     ///
     /// ```
     /// use layout_core::{Layout, Slicer};

@@ -216,9 +216,8 @@ impl<const K: usize> Strided<K> {
 
     /// The strides of leaves `0..leaves`, which both have, are the same vectors in a common basis.
     pub(crate) const fn same_strides(&self, other: &Self) -> bool {
-        let merged = match self.basis.merge::<K>(&other.basis) {
-            Ok(merged) => merged,
-            Err(_) => return false,
+        let Ok(merged) = self.basis.merge::<K>(&other.basis) else {
+            return false;
         };
         if let (Basis::Axes(a), Basis::Axes(b)) = (&self.basis, &other.basis)
             && a.difference(b).is_some()

@@ -18,6 +18,13 @@ use crate::error::LayoutError;
 
 /// `Sw<B,M,S>` on the integers: `x ^ ((x >> S) & field)`, `S` relative and of either sign. Units are those of the offsets
 /// it is applied to.
+///
+/// ```
+/// use layout_core::Swizzle;
+/// let swizzle = Swizzle::new(2, 0, 3).unwrap();
+/// assert_eq!(swizzle.apply(0b01_000), 0b01_001);
+/// assert_eq!(swizzle.to_string(), "Sw<2,0,3>");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Swizzle {
     b: u32,
@@ -27,9 +34,20 @@ pub struct Swizzle {
 
 impl Swizzle {
     /// `Sw<0,0,0>`, which changes nothing.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::IDENTITY.apply(13), 13);
+    /// ```
     pub const IDENTITY: Self = Self { b: 0, m: 0, s: 0 };
 
-    /// `Sw<b,m,s>`: `b` bits, the lowest `m` bits left alone, shift `s`.
+    /// `Sw<b,m,s>`: `b` bits, base `m` (the lowest `m` bits do not change), shift `s`.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(3, 4, 3).unwrap().to_string(), "Sw<3,4,3>");
+    /// assert_eq!(Swizzle::new(2, 0, 0).unwrap_err().code(), "invalid_swizzle");
+    /// ```
     ///
     /// # Errors
     ///
@@ -43,41 +61,82 @@ impl Swizzle {
     }
 
     /// Number of bits xored.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(3, 4, -5).unwrap().b(), 3);
+    /// ```
     pub const fn b(&self) -> u32 {
         self.b
     }
 
-    /// Number of low bits left alone.
+    /// Number of low bits that do not change.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(3, 4, -5).unwrap().m(), 4);
+    /// ```
     pub const fn m(&self) -> u32 {
         self.m
     }
 
     /// Distance from target to source, positive if the source is above.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(3, 4, -5).unwrap().s(), -5);
+    /// ```
     pub const fn s(&self) -> i32 {
         self.s
     }
 
-    /// Whether nothing is changed: no bits.
+    /// Whether the swizzle is the identity: no bits.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert!(Swizzle::new(0, 4, 3).unwrap().is_identity());
+    /// ```
     pub const fn is_identity(&self) -> bool {
         self.b == 0
     }
 
     /// Whether two swizzles are written the same, in `const`.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// const SAME: bool = Swizzle::IDENTITY.equals(&Swizzle::IDENTITY);
+    /// assert!(SAME);
+    /// ```
     pub const fn equals(&self, other: &Self) -> bool {
         self.b == other.b && self.m == other.m && self.s == other.s
     }
 
     /// The bits that are read.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(2, 0, 3).unwrap().source_mask(), 0b11000);
+    /// ```
     pub const fn source_mask(&self) -> i64 {
         ((1i64 << self.b) - 1) << (self.m as i32 + if self.s > 0 { self.s } else { 0 })
     }
 
     /// The bits that are changed.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(2, 0, 3).unwrap().target_mask(), 0b00011);
+    /// ```
     pub const fn target_mask(&self) -> i64 {
         ((1i64 << self.b) - 1) << (self.m as i32 - if self.s < 0 { self.s } else { 0 })
     }
 
     /// One past the highest bit read or changed.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// assert_eq!(Swizzle::new(3, 4, 3).unwrap().width(), 10); // bits 4 to 9
+    /// ```
     pub const fn width(&self) -> u32 {
         if self.b == 0 {
             0
@@ -87,11 +146,24 @@ impl Swizzle {
     }
 
     /// The swizzled offset.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// // The 128-byte swizzle: row 1 exchanges neighbouring chunks of 16 bytes.
+    /// assert_eq!(Swizzle::new(3, 4, 3).unwrap().apply(128), 128 + 16);
+    /// ```
     pub const fn apply(&self, x: i64) -> i64 {
         x ^ self.moved(x)
     }
 
     /// The offset that [`apply`](Self::apply) takes to `x`.
+    ///
+    /// ```
+    /// use layout_core::Swizzle;
+    /// let swizzle = Swizzle::new(2, 0, 1).unwrap();
+    /// assert_eq!(swizzle.apply(0b110), 0b101);
+    /// assert_eq!(swizzle.inverse_apply(0b101), 0b110);
+    /// ```
     pub const fn inverse_apply(&self, x: i64) -> i64 {
         // With apply = 1 + N over F2, the inverse is 1 + N + N² + …, and N shifts everything out in the end.
         let mut result = x;

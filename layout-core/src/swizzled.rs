@@ -2,7 +2,7 @@
 //!
 //! The offset stands *inside* the swizzle, since a swizzle is not additive: `Sw(16 + x)` is not `16 + Sw(x)` when 16 touches
 //! a bit that the swizzle reads or changes. Slicing a swizzled layout therefore moves the fixed coordinates' offset to that
-//! place and is exact. Whatever only rearranges coordinates acts on the layout inside:
+//! place and is exact. Operations that only rearrange coordinates act on the layout inside:
 //! `(Sw o offset o L) ∘ B = Sw o offset o (L ∘ B)`, and so do the divides.
 //!
 //! ```
@@ -12,7 +12,7 @@
 //! assert_eq!(tile.to_string(), "Sw<3,0,3> o (8,8):(8,1)");
 //! ```
 //!
-//! `cosize` is the true one: `Sw<2,0,2> o 9:1` reaches offset 10 (from 8), so it needs 11 elements although `9:1` needs 9.
+//! `cosize` includes the swizzle: `Sw<2,0,2> o 9:1` reaches offset 10 (from 8), so it needs 11 elements although `9:1` needs 9.
 
 use core::fmt;
 use core::str::FromStr;
@@ -27,8 +27,8 @@ use crate::strided::{Strided, add_scaled, is_zero};
 use crate::structure::rearranging;
 use crate::swizzle::Swizzle;
 
-/// `Sw o offset o L`: `c -> Sw(offset + L(c))`. A plain layout is the case of no swizzle and offset 0. Units: elements, or
-/// whatever the layout counts; the swizzle acts on that same unit.
+/// `Sw o offset o L`: `c -> Sw(offset + L(c))`. A plain layout is the case of no swizzle and offset 0. The swizzle acts on
+/// the unit of the layout's offsets: elements, bytes, …
 ///
 /// `Swizzled` alone is a swizzled [`Layout`]. `K` is the number of components of an offset, as in [`Strided`]: slices of a
 /// layout with named strides or of a coordinate layout have an offset too.
@@ -224,9 +224,8 @@ impl<const K: usize> Swizzled<K> {
         if !self.swizzle.equals(&other.swizzle) || !self.layout.equals(&other.layout) {
             return false;
         }
-        let merged = match self.layout.basis.merge::<K>(&other.layout.basis) {
-            Ok(merged) => merged,
-            Err(_) => return false,
+        let Ok(merged) = self.layout.basis.merge::<K>(&other.layout.basis) else {
+            return false;
         };
         let theirs = merged.adapt(&other.offset);
         let mut k = 0;
@@ -316,7 +315,7 @@ impl Swizzled {
         }
     }
 
-    /// What is added before the swizzle.
+    /// The offset that is added before the swizzle.
     ///
     /// ```
     /// use layout_core::Swizzled;
@@ -326,7 +325,7 @@ impl Swizzled {
         self.offset[0]
     }
 
-    /// The true greatest offset plus 1 (less the least offset, if that is negative): the elements that memory for it needs.
+    /// The greatest offset plus 1 (less the least offset, if that is negative): the elements of memory that the layout needs.
     ///
     /// ```
     /// use layout_core::Swizzled;

@@ -175,9 +175,8 @@ impl Swizzled {
         let mut coordinates = [0i64; COMMON_LIMIT as usize];
         let mut len = 1;
         while len < common {
-            let at = match self.preimage(self.index(0) + len) {
-                Ok(at) => at,
-                Err(_) => break,
+            let Ok(at) = self.preimage(self.index(0) + len) else {
+                break;
             };
             if at >= b.size() || !self.both_at(b, at, len) {
                 break;

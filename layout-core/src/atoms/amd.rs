@@ -96,9 +96,23 @@ macro_rules! mfma_atoms {
         )*
 
         /// Every MFMA atom of gfx90a and gfx942. Those of both have their CDNA3 name.
+        ///
+        /// ```
+        /// use layout_core::atoms::{MFMA_ATOMS, MFMA_F32_32X32X8_F16};
+        /// assert!(MFMA_ATOMS.contains(&&MFMA_F32_32X32X8_F16));
+        /// // Value 5 of lane 33 of C: row 8·1 + 4·1 + 1, column 1.
+        /// assert_eq!(MFMA_F32_32X32X8_F16.c.at(&[33, 5]), 13 + 32);
+        /// ```
         pub const MFMA_ATOMS: &[&MmaAtom] = &[$(&$name),*];
 
-        /// The CDNA2 name of each of [`MFMA_ATOMS`], empty where CDNA2 has not the instruction or no other name for it.
+        /// The CDNA2 name of each of [`MFMA_ATOMS`], empty where CDNA2 lacks the instruction or uses the same name.
+        ///
+        /// ```
+        /// use layout_core::atoms::{MFMA_ATOMS, MFMA_CDNA2_NAMES};
+        /// let name = "v_mfma_f64_16x16x4_f64";
+        /// let i = MFMA_ATOMS.iter().position(|atom| atom.name == name).unwrap();
+        /// assert_eq!(MFMA_CDNA2_NAMES[i], "v_mfma_f64_16x16x4f64");
+        /// ```
         pub const MFMA_CDNA2_NAMES: &[&str] = &[$($cdna2),*];
     };
 }
@@ -221,6 +235,13 @@ macro_rules! wmma_atoms {
         )*
 
         /// Every WMMA atom of gfx11, for waves of 32 and of 64 lanes.
+        ///
+        /// ```
+        /// use layout_core::atoms::{WMMA_ATOMS, WMMA_F32_F16};
+        /// assert!(WMMA_ATOMS.iter().all(|atom| [atom.m, atom.n, atom.k] == [16; 3]));
+        /// // Value 3 of lane 17 of C: row 2·3 + 1, column 1.
+        /// assert_eq!(WMMA_F32_F16.c.at(&[17, 3]), 7 + 16);
+        /// ```
         pub const WMMA_ATOMS: &[&MmaAtom] = &[$(&$name, &$wide),*];
     };
 }

@@ -1,9 +1,9 @@
-//! Copy instructions: who gives which element and who gets it.
+//! Copy instructions: the elements that each thread reads and writes.
 //!
 //! A copy moves a small block of elements between memory and registers. Both sides are thread-value layouts into the same
-//! numbering of the block, so that "what I pointed at" and "what I got" are related by composition alone. For `ldmatrix` the
-//! block is 8×8 halves for each matrix, numbered `8·row + col + 64·matrix` (a row is the 16 contiguous bytes that one
-//! address stands for):
+//! numbering of the block, so that addresses and received values are related by composition alone. For `ldmatrix` the
+//! block is 8×8 halves for each matrix, numbered `8·row + col + 64·matrix` (a row is the 16 contiguous bytes at one
+//! address):
 //!
 //! ```text
 //! src  ((8,4),8):((8,64),1)          lane 8j + r points at row r of matrix j, which is 8 elements
@@ -20,6 +20,13 @@ use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
 
 /// A copy instruction of `threads` threads.
+///
+/// ```
+/// use layout_core::atoms::LDMATRIX_X4;
+/// // Lane 9 points at row 1 of matrix 1. Lane 5 gets columns 2 and 3 of row 1 of matrix 0.
+/// assert_eq!(LDMATRIX_X4.src.at(&[9, 0]), 64 + 8);
+/// assert_eq!([0, 1].map(|value| LDMATRIX_X4.dst.at(&[5, value])), [8 + 2, 8 + 3]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 #[non_exhaustive]
@@ -30,9 +37,9 @@ pub struct CopyAtom {
     pub threads: i64,
     /// Bits of an element of the two layouts.
     pub element_bits: i64,
-    /// `(thread, value) -> element` of the block that the thread's source operand stands for.
+    /// `(thread, value) -> element` of the block: the elements of the thread's source operand.
     pub src: Layout,
-    /// `(thread, value) -> element` of the block that the thread's destination operand stands for.
+    /// `(thread, value) -> element` of the block: the elements of the thread's destination operand.
     pub dst: Layout,
     /// Whether memory is the destination (a store, or shared memory's side of `cp.async`) rather than the source.
     pub stores: bool,
@@ -42,7 +49,7 @@ pub struct CopyAtom {
     /// Bits of an element in memory: those of the layouts, or 4 or 6 where the copy widens elements to bytes. Such elements are
     /// packed at the start of their row of 16 bytes.
     pub memory_bits: i64,
-    /// The processors that have it.
+    /// The processors that have the instruction.
     pub target: Target,
 }
 
@@ -132,6 +139,11 @@ impl CopyAtom {
     }
 
     /// Elements in the block that the atom moves.
+    ///
+    /// ```
+    /// use layout_core::atoms::LDMATRIX_X4;
+    /// assert_eq!(LDMATRIX_X4.elements(), 4 * 64);
+    /// ```
     pub const fn elements(&self) -> i64 {
         if self.stores {
             self.src.size()
@@ -140,12 +152,24 @@ impl CopyAtom {
         }
     }
 
-    /// The side in registers; for `cp.async`, which has none, either.
+    /// The side in registers; for `cp.async`, which does not use registers, either side.
+    ///
+    /// ```
+    /// use layout_core::atoms::{LDMATRIX_X4, STMATRIX_X4};
+    /// assert_eq!(LDMATRIX_X4.registers(), LDMATRIX_X4.dst);
+    /// assert_eq!(STMATRIX_X4.registers(), STMATRIX_X4.src);
+    /// ```
     pub const fn registers(&self) -> Layout {
         if self.stores { self.src } else { self.dst }
     }
 
     /// The side in memory that lanes address.
+    ///
+    /// ```
+    /// use layout_core::atoms::{LDMATRIX_X4, STMATRIX_X4};
+    /// assert_eq!(LDMATRIX_X4.memory(), LDMATRIX_X4.src);
+    /// assert_eq!(STMATRIX_X4.memory(), STMATRIX_X4.dst);
+    /// ```
     pub const fn memory(&self) -> Layout {
         if self.stores { self.dst } else { self.src }
     }
@@ -156,12 +180,12 @@ impl CopyAtom {
     /// use layout_core::atoms;
     /// assert_eq!(atoms::CP_ASYNC_16.recast(16).unwrap().elements(), 8);
     /// assert_eq!(atoms::LDMATRIX_X4.recast(32).unwrap().dst.to_string(), "((4,8),(1,4)):((1,4),(1,32))");
-    /// assert!(atoms::LDMATRIX_X4_TRANS.recast(8).is_err()); // would tear pairs of bytes apart
+    /// assert!(atoms::LDMATRIX_X4_TRANS.recast(8).is_err()); // would split pairs of bytes
     /// ```
     ///
     /// # Errors
     ///
-    /// An element that the instruction's unit is no multiple or divisor of, or that would be torn apart between lanes.
+    /// An element width that is neither a multiple nor a divisor of the instruction's unit, or an element split between lanes.
     pub const fn recast(&self, element_bits: i64) -> Result<Self, LayoutError> {
         let (old, new) = (self.element_bits, element_bits);
         if self.memory_bits != old {
@@ -266,16 +290,37 @@ const fn contiguous(
 }
 
 /// `cp.async` of 4 bytes a thread, elements being bytes.
+///
+/// ```
+/// use layout_core::atoms::CP_ASYNC_4;
+/// assert_eq!(CP_ASYNC_4.recast(32).unwrap().elements(), 1);
+/// ```
 pub const CP_ASYNC_4: CopyAtom =
     crate::expect(contiguous("cp.async.ca.shared.global 4", 4, 8, true, 80));
 /// `cp.async` of 8 bytes a thread, elements being bytes.
+///
+/// ```
+/// use layout_core::atoms::CP_ASYNC_8;
+/// assert_eq!((CP_ASYNC_8.threads, CP_ASYNC_8.elements()), (1, 8));
+/// ```
 pub const CP_ASYNC_8: CopyAtom =
     crate::expect(contiguous("cp.async.ca.shared.global 8", 8, 8, true, 80));
 /// `cp.async` of 16 bytes a thread past L1, elements being bytes.
+///
+/// ```
+/// use layout_core::atoms::CP_ASYNC_16;
+/// assert_eq!(CP_ASYNC_16.recast(16).unwrap().elements(), 8);
+/// ```
 pub const CP_ASYNC_16: CopyAtom =
     crate::expect(contiguous("cp.async.cg.shared.global 16", 16, 8, true, 80));
 
 /// A plain load or store of `values` contiguous elements by one thread, as a vector of at most 16 bytes.
+///
+/// ```
+/// use layout_core::atoms::{Scalar, vector_copy};
+/// assert_eq!(vector_copy(4, Scalar::F32, false).unwrap().elements(), 4); // ld.v4.b32
+/// assert!(vector_copy(8, Scalar::F32, false).is_err()); // 32 bytes
+/// ```
 ///
 /// # Errors
 ///
@@ -317,6 +362,12 @@ pub const fn vector_copy(
 
 /// Every warp-wide or asynchronous copy atom of elements that keep their width, apart from those of
 /// [`BYTE_MATRIX_ATOMS`](super::BYTE_MATRIX_ATOMS).
+///
+/// ```
+/// use layout_core::atoms::{COPY_ATOMS, LDMATRIX_X4};
+/// let name = "ldmatrix.sync.aligned.m8n8.x4.shared.b16";
+/// assert_eq!(COPY_ATOMS.iter().find(|atom| atom.name == name), Some(&&LDMATRIX_X4));
+/// ```
 pub const COPY_ATOMS: &[&CopyAtom] = &[
     &LDMATRIX_X1,
     &LDMATRIX_X2,

@@ -58,6 +58,13 @@ macro_rules! atoms {
         )*
 
         /// Every `ldmatrix` and `stmatrix` of bytes.
+        ///
+        /// ```
+        /// use layout_core::atoms::{BYTE_MATRIX_ATOMS, LDMATRIX_M16N16_X1};
+        /// assert!(BYTE_MATRIX_ATOMS.contains(&&LDMATRIX_M16N16_X1));
+        /// // Byte 2 of register 1 of lane 5 = 1 + 4·1: row 4·1 + 2, byte 1 + 8.
+        /// assert_eq!(LDMATRIX_M16N16_X1.dst.at(&[5, 4 + 2]), 9 + 16 * 6);
+        /// ```
         pub const BYTE_MATRIX_ATOMS: &[&CopyAtom] = &[$(&$name),*];
     };
 }

@@ -136,6 +136,12 @@ pub const fn mma_f8f6f4(a: Scalar, b: Scalar, accumulator: Scalar) -> Result<Mma
 }
 
 /// Every `kind::f8f6f4` atom: 25 pairs of types into `f32`, then into `f16`.
+///
+/// ```
+/// use layout_core::atoms::mma_f8f6f4_atoms;
+/// assert_eq!(mma_f8f6f4_atoms().count(), 50);
+/// assert!(mma_f8f6f4_atoms().all(|atom| atom.k == 32));
+/// ```
 pub fn mma_f8f6f4_atoms() -> impl Iterator<Item = MmaAtom> {
     [Scalar::F32, Scalar::F16]
         .into_iter()
@@ -161,13 +167,28 @@ const fn e2m1(name: &'static str) -> MmaAtom {
 }
 
 /// `e2m1` with a `ue8m0` scale for each 32 values along k.
+///
+/// ```
+/// use layout_core::atoms::MMA_M16N8K64_MXF4;
+/// assert_eq!(MMA_M16N8K64_MXF4.registers(), [4, 2, 4]);
+/// ```
 pub const MMA_M16N8K64_MXF4: MmaAtom = e2m1(
     "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
 );
 /// `e2m1` with a `ue4m3` scale for each 16 values along k.
+///
+/// ```
+/// use layout_core::atoms::{MMA_M16N8K64_MXF4, MMA_M16N8K64_NVF4};
+/// assert_eq!(MMA_M16N8K64_NVF4.a, MMA_M16N8K64_MXF4.a); // only the scales differ
+/// ```
 pub const MMA_M16N8K64_NVF4: MmaAtom = e2m1(
     "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
 );
 
 /// The atoms of packed `e2m1`. Their scales' registers are not described here.
+///
+/// ```
+/// use layout_core::atoms::{E2M1_ATOMS, Scalar};
+/// assert!(E2M1_ATOMS.iter().all(|atom| atom.a_type == Scalar::E2m1));
+/// ```
 pub const E2M1_ATOMS: &[&MmaAtom] = &[&MMA_M16N8K64_MXF4, &MMA_M16N8K64_NVF4];

@@ -10,6 +10,14 @@ const OPERATION: &str = "an mma atom";
 ///
 /// An instruction may compute several independent products of that shape ([`blocks`](Self::blocks)): the four quad pairs of
 /// Volta's `m8n8k4`, or the blocks of AMD's `4x4x1_16b`. The block is then the slowest axis of every operand.
+///
+/// ```
+/// use layout_core::atoms::MMA_M16N8K16_F16;
+/// let mma = MMA_M16N8K16_F16;
+/// assert_eq!([mma.m, mma.n, mma.k, mma.threads], [16, 8, 16, 32]);
+/// // Value 2 of lane 5 is row 9, column 2 of C.
+/// assert_eq!(mma.c.at(&[5, 2]), 9 + 16 * 2);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 #[non_exhaustive]
@@ -45,7 +53,7 @@ pub struct MmaAtom {
     pub d: Layout,
     /// Bits of a register that a value of A, B, C and D takes: its width, or more where narrow values lie in wider slots.
     pub slot_bits: [i64; 4],
-    /// The processors that have it.
+    /// The processors that have the instruction.
     pub target: Target,
 }
 
@@ -96,6 +104,14 @@ impl MmaAtom {
 
     /// The same for an instruction of several independent products.
     ///
+    /// ```
+    /// use layout_core::atoms::MMA_M16N8K16_F16;
+    /// let mma = MMA_M16N8K16_F16;
+    /// assert_eq!(mma.with_blocks(1, [mma.a, mma.b, mma.c]), Ok(mma));
+    /// // The same layouts do not hold the elements of two products.
+    /// assert!(mma.with_blocks(2, [mma.a, mma.b, mma.c]).is_err());
+    /// ```
+    ///
     /// # Errors
     ///
     /// The errors of [`checked`](Self::checked).
@@ -112,6 +128,13 @@ impl MmaAtom {
 
     /// The same with a D of another type or map than C.
     ///
+    /// ```
+    /// use layout_core::atoms::{MMA_M16N8K16_F16_F16, Scalar};
+    /// // `f16` accumulators in, `f32` accumulators out.
+    /// let mixed = MMA_M16N8K16_F16_F16.with_d(Scalar::F32, MMA_M16N8K16_F16_F16.c).unwrap();
+    /// assert_eq!((mixed.c_type, mixed.d_type), (Scalar::F16, Scalar::F32));
+    /// ```
+    ///
     /// # Errors
     ///
     /// The errors of [`checked`](Self::checked).
@@ -122,7 +145,14 @@ impl MmaAtom {
         self.checked()
     }
 
-    /// The same with values in slots of a register wider than they are: of A, B, C and D.
+    /// The same with wider register slots for the values of A, B, C and D.
+    ///
+    /// ```
+    /// use layout_core::atoms::MMA_M16N8K16_F16_F16;
+    /// let wide = MMA_M16N8K16_F16_F16.with_slots([16, 16, 32, 32]).unwrap();
+    /// assert_eq!((MMA_M16N8K16_F16_F16.registers()[2], wide.registers()[2]), (2, 4));
+    /// assert!(wide.with_slots([8, 16, 32, 32]).is_err());
+    /// ```
     ///
     /// # Errors
     ///
@@ -161,13 +191,21 @@ impl MmaAtom {
         }
     }
 
-    /// The atom, if its layouts fit its shape.
+    /// Checks that the layouts fit the shape, and returns the atom.
+    ///
+    /// ```
+    /// use layout_core::atoms::MMA_M16N8K16_F16;
+    /// let mut mma = MMA_M16N8K16_F16;
+    /// assert!(mma.checked().is_ok());
+    /// mma.k = 32; // A and B now miss elements
+    /// assert_eq!(mma.checked().unwrap_err().code(), "unsupported");
+    /// ```
     ///
     /// # Errors
     ///
-    /// An extent or number of blocks below 1; an operand that has not two modes, or another number of threads than the atom; A or B
-    /// that does not hold every element of its matrix, or holds others; C or D that does not hold each element exactly
-    /// once; a slot narrower than its value or wider than 64 bits.
+    /// An extent or number of blocks below 1; an operand that does not have two modes, or has another number of threads than
+    /// the atom; A or B that does not hold every element of its matrix, or holds elements outside it; C or D that does not hold
+    /// each element exactly once; a slot narrower than its value or wider than 64 bits.
     pub const fn checked(self) -> Result<Self, LayoutError> {
         attempt!(self.check_numbers());
         let matrices = [
@@ -252,11 +290,21 @@ impl MmaAtom {
     }
 
     /// Values of A, B and C that a thread holds.
+    ///
+    /// ```
+    /// use layout_core::atoms::MMA_M16N8K16_F16;
+    /// assert_eq!(MMA_M16N8K16_F16.values(), [8, 4, 4]);
+    /// ```
     pub const fn values(&self) -> [i64; 3] {
         [values(&self.a), values(&self.b), values(&self.c)]
     }
 
     /// Registers that a thread holds A, B and C in: 32-bit ones, or 64-bit ones for `f64` on NVIDIA. 0 for the B of wgmma.
+    ///
+    /// ```
+    /// use layout_core::atoms::MMA_M16N8K16_F16;
+    /// assert_eq!(MMA_M16N8K16_F16.registers(), [4, 2, 4]);
+    /// ```
     pub const fn registers(&self) -> [i64; 3] {
         let [a, b, c] = self.values();
         [
@@ -270,12 +318,23 @@ impl MmaAtom {
         ]
     }
 
-    /// Whether B is read from shared memory through a descriptor, so that no thread holds it: wgmma.
+    /// Whether B is read from shared memory through a descriptor (wgmma), and not from registers.
+    ///
+    /// ```
+    /// use layout_core::atoms::{self, Scalar};
+    /// assert!(atoms::wgmma(64, Scalar::F16, Scalar::F32).unwrap().b_is_shared());
+    /// assert!(!atoms::MMA_M16N8K16_F16.b_is_shared());
+    /// ```
     pub const fn b_is_shared(&self) -> bool {
         self.threads == 128
     }
 
     /// Bits of one register: 64 for `f64` on NVIDIA, otherwise 32.
+    ///
+    /// ```
+    /// use layout_core::atoms::{MMA_M16N8K16_F16, MMA_M8N8K4_F64};
+    /// assert_eq!((MMA_M16N8K16_F16.register_bits(16), MMA_M8N8K4_F64.register_bits(64)), (32, 64));
+    /// ```
     pub const fn register_bits(&self, slot_bits: i64) -> i64 {
         if slot_bits == 64 && !matches!(self.target, Target::Gfx(_)) {
             64

@@ -70,6 +70,13 @@ macro_rules! atoms {
         );)*
 
         /// Every `mma.sync` atom that computes one product per warp and whose types have no `.kind`.
+        ///
+        /// ```
+        /// use layout_core::atoms::{MMA_ATOMS, Scalar};
+        /// // The shapes that multiply `bf16`.
+        /// let bf16 = MMA_ATOMS.iter().filter(|atom| atom.a_type == Scalar::Bf16);
+        /// assert!(bf16.map(|atom| [atom.m, atom.n, atom.k]).eq([[16, 8, 8], [16, 8, 16]]));
+        /// ```
         pub const MMA_ATOMS: &[&MmaAtom] = &[$(&$name),*];
     };
 }

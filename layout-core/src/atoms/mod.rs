@@ -1,8 +1,8 @@
-//! Atoms: what one hardware instruction does, as layouts.
+//! Atoms: hardware instructions as layouts.
 //!
 //! **What.** A tensor-core instruction is three *thread-value layouts*: for each operand, the coordinate of the matrix that
-//! a lane's value number `i` holds. A copy instruction is two: what each thread gives, and what each thread gets. Everything
-//! that a tiling needs is then composition ([`crate::partition`]), and no formula of the PTX manual is ever written again.
+//! a lane's value number `i` holds. A copy instruction is two: the source and the destination of each thread. Tilings are
+//! compositions of these layouts ([`crate::partition`]), without the formulas of the PTX manual.
 //!
 //! **Conventions.** A thread-value layout maps `(thread, value)` to the colexicographic index of a coordinate, the first
 //! axis fastest: `row + ROWS·col`. Operand A is `(m, k)`, C and D are `(m, n)`, and B is `(n, k)` (CuTe's convention), so B's
@@ -41,7 +41,7 @@
 //! [`MmaAtom::new`], [`SparseMmaAtom::new`] and [`CopyAtom::new`] declare others, and check them.
 //!
 //! Sources: PTX ISA 9.0 and AMD's manuals, as each module says. The tests compare every lane and value with tables made by formulas
-//! written apart from the layouts (`tests/golden/atoms`), or by AMD's calculator.
+//! written independently of the layouts (`tests/golden/atoms`), or by AMD's calculator.
 
 pub mod tcgen05;
 
@@ -77,7 +77,12 @@ use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::parse::expect_parse;
 
-/// How many registers a lane holds a fragment of `values` elements in: 32-bit ones, or 64-bit ones for `f64`.
+/// Registers that a fragment of `values` elements takes in a lane: 32-bit registers, or 64-bit ones for `f64`.
+///
+/// ```
+/// use layout_core::atoms::{Scalar, registers};
+/// assert_eq!((registers(8, Scalar::F16), registers(4, Scalar::F64)), (4, 4));
+/// ```
 pub const fn registers(values: i64, scalar: Scalar) -> i64 {
     if scalar.bits() == 64 {
         values
@@ -86,11 +91,11 @@ pub const fn registers(values: i64, scalar: Scalar) -> i64 {
     }
 }
 
-/// Where each lane has to point, so that a copy atom fills a fragment: `(thread, position) -> coordinate index`, position
-/// counting the elements that one address stands for.
+/// The address of each lane for a copy atom that fills a fragment: `(thread, position) -> coordinate index`, where the
+/// position counts the elements at one address.
 ///
 /// `fragment` is the thread-value layout of the operand, `atom` copies the same number of values to each of the same threads.
-/// The value that the atom puts at `(thread, i)` is the one that the operand wants there, so the address layout is
+/// The atom must put at `(thread, i)` the value that the operand has there, so the address layout is
 /// `fragment ∘ dst⁻¹ ∘ src`.
 ///
 /// ```

@@ -69,6 +69,13 @@ macro_rules! atoms {
         )*
 
         /// Every `mma.sync.m8n8k4` of `f16`.
+        ///
+        /// ```
+        /// use layout_core::atoms::{MMA_M8N8K4_ROW_COL_F16, QUAD_PAIR_ATOMS};
+        /// assert!(QUAD_PAIR_ATOMS.iter().all(|atom| atom.blocks == 4));
+        /// // Value 2 of lane 1 + 4·3 + 16: row 1 + 4, column k = 2 of A of quad pair 3.
+        /// assert_eq!(MMA_M8N8K4_ROW_COL_F16.a.at(&[29, 2]), 5 + 8 * 2 + 32 * 3);
+        /// ```
         pub const QUAD_PAIR_ATOMS: &[&MmaAtom] = &[$(&$f32, &$mixed, &$f16),*];
     };
 }

@@ -3,6 +3,11 @@
 use core::fmt;
 
 /// The element types of operands and registers, with the names that PTX (or, for AMD, the instruction) gives them.
+///
+/// ```
+/// use layout_core::atoms::{MMA_M16N8K16_F16, Scalar};
+/// assert_eq!((MMA_M16N8K16_F16.a_type, MMA_M16N8K16_F16.d_type), (Scalar::F16, Scalar::F32));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Scalar {
@@ -52,6 +57,11 @@ pub enum Scalar {
 
 impl Scalar {
     /// Every type.
+    ///
+    /// ```
+    /// use layout_core::atoms::Scalar;
+    /// assert!(Scalar::ALL.iter().all(|scalar| scalar.bits() <= 64));
+    /// ```
     pub const ALL: &'static [Self] = &[
         Self::F16,
         Self::Bf16,
@@ -78,6 +88,11 @@ impl Scalar {
 
     /// Width in bits, packed. Some instructions want narrow values in wider slots of a register
     /// ([`MmaAtom::slot_bits`](super::MmaAtom::slot_bits)).
+    ///
+    /// ```
+    /// use layout_core::atoms::Scalar;
+    /// assert_eq!([Scalar::F64, Scalar::Tf32, Scalar::E3m2, Scalar::B1].map(Scalar::bits), [64, 32, 6, 1]);
+    /// ```
     pub const fn bits(self) -> i64 {
         match self {
             Self::B1 => 1,
@@ -91,6 +106,11 @@ impl Scalar {
     }
 
     /// The type's name in PTX, or in AMD's instruction.
+    ///
+    /// ```
+    /// use layout_core::atoms::Scalar;
+    /// assert_eq!(Scalar::Bf16.name(), "bf16");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -119,6 +139,12 @@ impl Scalar {
 }
 
 /// The processors that have an instruction.
+///
+/// ```
+/// use layout_core::atoms::{LDMATRIX_X4, Target, WMMA_F32_F16};
+/// assert_eq!(LDMATRIX_X4.target, Target::Sm(75));
+/// assert_eq!(WMMA_F32_F16.target.to_string(), "gfx11");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Target {
@@ -132,6 +158,12 @@ pub enum Target {
 
 impl Target {
     /// The first NVIDIA architecture that has the instruction, 75 for `sm_75`, if all later ones have it too.
+    ///
+    /// ```
+    /// use layout_core::atoms::Target;
+    /// assert_eq!(Target::Sm(90).min_sm(), Some(90));
+    /// assert_eq!(Target::SmOnly("sm_120a").min_sm(), None);
+    /// ```
     pub const fn min_sm(self) -> Option<u32> {
         match self {
             Self::Sm(arch) => Some(arch),

@@ -44,6 +44,13 @@ use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
 
 /// A sparse matrix instruction: A is stored with half of its elements.
+///
+/// ```
+/// use layout_core::atoms::MMA_SP_ORDERED_M16N8K32_F16;
+/// let atom = MMA_SP_ORDERED_M16N8K32_F16;
+/// assert_eq!((atom.mma.k, atom.mma.a.size()), (32, 16 * 16)); // half of A is stored
+/// assert_eq!((atom.chunk, atom.stored()), (4, 2));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 #[non_exhaustive]
@@ -67,11 +74,20 @@ impl SparseMmaAtom {
     /// An atom for an instruction of which this crate has no table. `chunk`, `unit`, `metadata` and `providers` are those of
     /// the fields.
     ///
+    /// ```
+    /// use layout_core::atoms::{MMA_SP_M16N8K16_F16, SparseMmaAtom};
+    /// let atom = MMA_SP_M16N8K16_F16;
+    /// let same = SparseMmaAtom::new(atom.mma, false, [4, 1], atom.metadata, atom.providers);
+    /// assert_eq!(same, Ok(atom));
+    /// let chunks_of_3 = SparseMmaAtom::new(atom.mma, false, [3, 1], atom.metadata, atom.providers);
+    /// assert!(chunks_of_3.is_err());
+    /// ```
+    ///
     /// # Errors
     ///
     /// A chunk that does not divide K or is not twice a multiple of the unit; a compressed A that does not hold each stored
-    /// element; metadata that has not exactly one field for each chunk; providers that are not as many, or not lanes of the
-    /// atom; and what [`MmaAtom::checked`] refuses of B, C and D.
+    /// element; metadata that does not have exactly one field for each chunk; another number of providers, or providers that are not
+    /// lanes of the atom; the errors of [`MmaAtom::checked`] for B, C and D.
     pub const fn new(
         mma: MmaAtom,
         ordered: bool,
@@ -91,6 +107,14 @@ impl SparseMmaAtom {
     }
 
     /// The atom, if its parts fit each other.
+    ///
+    /// ```
+    /// use layout_core::atoms::MMA_SP_M16N8K16_F16;
+    /// let mut atom = MMA_SP_M16N8K16_F16;
+    /// assert!(atom.checked().is_ok());
+    /// atom.chunk = 3;
+    /// assert!(atom.checked().is_err());
+    /// ```
     ///
     /// # Errors
     ///
@@ -151,6 +175,12 @@ impl SparseMmaAtom {
     }
 
     /// Selectors that the instruction takes: 0 up to this, exclusive.
+    ///
+    /// ```
+    /// use layout_core::atoms::{MMA_SP_M16N8K16_F16, MMA_SP_M16N8K32_F16, MMA_SP_M16N8K64_S8};
+    /// let atoms = [MMA_SP_M16N8K16_F16, MMA_SP_M16N8K32_F16, MMA_SP_M16N8K64_S8];
+    /// assert_eq!(atoms.map(|atom| atom.selectors()), [4, 2, 1]);
+    /// ```
     pub const fn selectors(&self) -> i64 {
         match self.providers.get(0) {
             Ok(mode) => mode.size(),
@@ -158,16 +188,28 @@ impl SparseMmaAtom {
         }
     }
 
-    /// Elements of a chunk that are stored.
+    /// Stored elements of a chunk.
+    ///
+    /// ```
+    /// use layout_core::atoms::{MMA_SP_M16N8K16_F16, MMA_SP_M16N8K8_TF32};
+    /// assert_eq!((MMA_SP_M16N8K16_F16.stored(), MMA_SP_M16N8K8_TF32.stored()), (2, 1));
+    /// ```
     pub const fn stored(&self) -> i64 {
         self.chunk / 2
     }
 
     /// The lane and the field (4 bits, the lowest being field 0) that say which elements of a chunk of A are stored.
     ///
+    /// ```
+    /// use layout_core::atoms::MMA_SP_M16N8K16_F16;
+    /// // Chunk 1 of row 11 with selector 2: lane 4·3 + 2, field 4 + 1.
+    /// assert_eq!(MMA_SP_M16N8K16_F16.metadata_of(11, 1, 2), Ok((14, 5)));
+    /// assert!(MMA_SP_M16N8K16_F16.metadata_of(16, 0, 0).is_err());
+    /// ```
+    ///
     /// # Errors
     ///
-    /// A row, chunk or selector that the atom has not.
+    /// A row, chunk or selector out of range.
     pub const fn metadata_of(
         &self,
         row: i64,
@@ -279,6 +321,13 @@ macro_rules! atoms {
         )*
 
         /// Every `mma.sp` atom whose types have no `.kind`.
+        ///
+        /// ```
+        /// use layout_core::atoms::SPARSE_MMA_ATOMS;
+        /// // Each instruction with plain and with ordered metadata.
+        /// let ordered = SPARSE_MMA_ATOMS.iter().filter(|atom| atom.ordered);
+        /// assert_eq!(2 * ordered.count(), SPARSE_MMA_ATOMS.len());
+        /// ```
         pub const SPARSE_MMA_ATOMS: &[&SparseMmaAtom] = &[$(&$plain, &$ordered),*];
     };
 }
@@ -370,6 +419,12 @@ const NAMES: [[[&str; 5]; 5]; 2] = [f8f6f4_table!(into_f32), f8f6f4_table!(into_
 
 /// `mma.sp::ordered_metadata.m16n8k64` of `kind::f8f6f4`: 8-bit slots, chunks of four elements.
 ///
+/// ```
+/// use layout_core::atoms::{Scalar, mma_sp_f8f6f4};
+/// let atom = mma_sp_f8f6f4(Scalar::E4m3, Scalar::E2m1, Scalar::F32).unwrap();
+/// assert_eq!((atom.mma.k, atom.chunk, atom.ordered), (64, 4, true));
+/// ```
+///
 /// # Errors
 ///
 /// A type that is not one of the five of `kind::f8f6f4`, or an accumulator that is neither `f32` nor `f16`.
@@ -398,6 +453,11 @@ pub const fn mma_sp_f8f6f4(
 }
 
 /// Every `kind::f8f6f4` atom: 25 pairs of types into `f32`, then into `f16`.
+///
+/// ```
+/// use layout_core::atoms::mma_sp_f8f6f4_atoms;
+/// assert_eq!(mma_sp_f8f6f4_atoms().count(), 50);
+/// ```
 pub fn mma_sp_f8f6f4_atoms() -> impl Iterator<Item = SparseMmaAtom> {
     [Scalar::F32, Scalar::F16]
         .into_iter()
@@ -424,15 +484,30 @@ const fn e2m1(name: &'static str) -> SparseMmaAtom {
 }
 
 /// `e2m1` with two `ue8m0` scales along k.
+///
+/// ```
+/// use layout_core::atoms::MMA_SP_ORDERED_M16N8K128_MXF4;
+/// assert_eq!((MMA_SP_ORDERED_M16N8K128_MXF4.chunk, MMA_SP_ORDERED_M16N8K128_MXF4.unit), (8, 2));
+/// ```
 pub const MMA_SP_ORDERED_M16N8K128_MXF4: SparseMmaAtom = e2m1(
     "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
 );
 /// `e2m1` with four `ue4m3` scales along k.
+///
+/// ```
+/// use layout_core::atoms::MMA_SP_ORDERED_M16N8K128_NVF4;
+/// assert_eq!(MMA_SP_ORDERED_M16N8K128_NVF4.mma.k, 128);
+/// ```
 pub const MMA_SP_ORDERED_M16N8K128_NVF4: SparseMmaAtom = e2m1(
     "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
 );
 
 /// The sparse atoms of packed `e2m1`. Their scales' registers are not described here.
+///
+/// ```
+/// use layout_core::atoms::SPARSE_E2M1_ATOMS;
+/// assert!(SPARSE_E2M1_ATOMS.iter().all(|atom| atom.ordered && atom.mma.k == 128));
+/// ```
 pub const SPARSE_E2M1_ATOMS: &[&SparseMmaAtom] = &[
     &MMA_SP_ORDERED_M16N8K128_MXF4,
     &MMA_SP_ORDERED_M16N8K128_NVF4,

@@ -11,6 +11,14 @@ use crate::layout::Layout;
 
 /// D (and C) of `wgmma` m64nN: `(thread, value) -> row + 64·col`, `N / 2` values a thread.
 ///
+/// ```
+/// use layout_core::atoms::wgmma_d;
+/// // Lane 5 of warp 1: row 16 + 1, columns 2 and 3.
+/// let d = wgmma_d(64).unwrap();
+/// assert_eq!([0, 1].map(|value| d.at(&[32 + 5, value])), [17 + 64 * 2, 17 + 64 * 3]);
+/// assert!(wgmma_d(12).is_err());
+/// ```
+///
 /// # Errors
 ///
 /// `n` that is not a multiple of 8 from 8 to 256.
@@ -29,6 +37,13 @@ pub const fn wgmma_d(n: i64) -> Result<Layout, LayoutError> {
 }
 
 /// A of `wgmma` in registers: `(thread, value) -> row + 64·k`, over 32 bytes of k.
+///
+/// ```
+/// use layout_core::atoms::{Scalar, wgmma_a};
+/// // 64 rows of 16 halves.
+/// let a = wgmma_a(Scalar::F16);
+/// assert_eq!((a.size(), a.at(&[32 + 5, 0])), (64 * 16, 17 + 64 * 2));
+/// ```
 pub const fn wgmma_a(scalar: Scalar) -> Layout {
     match scalar.bits() {
         // Four neighbours along k: row g + 8((i>>2)&1), column 4t + (i&3) + 16(i>>3), k = 32.
@@ -41,6 +56,13 @@ pub const fn wgmma_a(scalar: Scalar) -> Layout {
 }
 
 /// The `wgmma.mma_async` instruction `m64nNkK` (K is 32 bytes), A in registers or in shared memory.
+///
+/// ```
+/// use layout_core::atoms::{Scalar, wgmma};
+/// let atom = wgmma(128, Scalar::Bf16, Scalar::F32).unwrap();
+/// assert_eq!([atom.m, atom.n, atom.k, atom.threads], [64, 128, 16, 128]);
+/// assert_eq!(atom.registers(), [4, 0, 64]);
+/// ```
 ///
 /// # Errors
 ///

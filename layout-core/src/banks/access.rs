@@ -2,12 +2,18 @@
 //!
 //! What matters to a bank model is how many bytes a lane touches, in which direction, and whether the lanes are cut by
 //! width or by 8x8 matrix. `ldmatrix.x2` is two matrices: lanes 0..8 give the rows of the first, lanes 8..16 those of the
-//! second, and nobody reads the addresses of the others (PTX ISA, section on `ldmatrix`).
+//! second, and the addresses of the other lanes are ignored (PTX ISA, section on `ldmatrix`).
 
 use core::fmt;
 use core::str::FromStr;
 
 /// How many 8x8 matrices of 16-byte rows an `ldmatrix` or `stmatrix` moves.
+///
+/// ```
+/// use layout_core::banks::{Access, Matrices};
+/// let access: Access = "ldmatrix.x2".parse().unwrap();
+/// assert_eq!(access, Access::LdMatrix { matrices: Matrices::X2, trans: false });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Matrices {
     /// One matrix; lanes 0..8 give addresses.
@@ -20,6 +26,11 @@ pub enum Matrices {
 
 impl Matrices {
     /// The number of matrices.
+    ///
+    /// ```
+    /// use layout_core::banks::Matrices;
+    /// assert_eq!(Matrices::X4.count(), 4);
+    /// ```
     pub const fn count(self) -> u32 {
         match self {
             Self::X1 => 1,
@@ -30,6 +41,12 @@ impl Matrices {
 }
 
 /// A kind of warp-wide access.
+///
+/// ```
+/// use layout_core::banks::Access;
+/// assert_eq!("cp.async.16".parse(), Ok(Access::CpAsync16));
+/// assert_eq!(Access::Ld128.to_string(), "ld.128");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Access {
     /// A load of 1 byte a lane.
@@ -180,11 +197,22 @@ const NAMES: [(&str, Access); 26] = [
 
 impl Access {
     /// Every access, for listings and tests.
+    ///
+    /// ```
+    /// use layout_core::banks::Access;
+    /// assert!(Access::all().all(|access| access.name().parse() == Ok(access)));
+    /// ```
     pub fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|&(_, access)| access)
     }
 
     /// Bytes that one lane touches (one matrix row for `ldmatrix` and `stmatrix`; 1 register for `ffma`).
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, Matrices};
+    /// assert_eq!(Access::Ld64.bytes(), 8);
+    /// assert_eq!(Access::LdMatrix { matrices: Matrices::X4, trans: true }.bytes(), 16);
+    /// ```
     pub const fn bytes(self) -> u32 {
         match self {
             Self::Ld8 | Self::St8 | Self::Ffma => 1,
@@ -200,6 +228,11 @@ impl Access {
     }
 
     /// Whether the access reads (`ld.*`, `ldmatrix`, `ffma`), rather than writes.
+    ///
+    /// ```
+    /// use layout_core::banks::Access;
+    /// assert!(Access::Ld32.is_load() && !Access::CpAsync16.is_load());
+    /// ```
     pub const fn is_load(self) -> bool {
         matches!(
             self,
@@ -214,6 +247,12 @@ impl Access {
     }
 
     /// The number of matrices, for `ldmatrix` and `stmatrix`.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, Matrices};
+    /// let access: Access = "stmatrix.x2.trans".parse().unwrap();
+    /// assert_eq!((access.matrices(), Access::Ld32.matrices()), (Some(Matrices::X2), None));
+    /// ```
     pub const fn matrices(self) -> Option<Matrices> {
         match self {
             Self::LdMatrix { matrices, .. } | Self::StMatrix { matrices, .. } => Some(matrices),
@@ -222,6 +261,12 @@ impl Access {
     }
 
     /// How many lanes give an address: 8 for each matrix, 3 operand slots for `ffma`, else 32.
+    ///
+    /// ```
+    /// use layout_core::banks::Access;
+    /// let access: Access = "ldmatrix.x2".parse().unwrap();
+    /// assert_eq!([access, Access::Ld32, Access::Ffma].map(Access::lanes), [16, 32, 3]);
+    /// ```
     pub const fn lanes(self) -> u32 {
         match self {
             Self::LdMatrix { matrices, .. } | Self::StMatrix { matrices, .. } => {
@@ -233,11 +278,22 @@ impl Access {
     }
 
     /// Whether the pair rule applies: plain loads of 8 and 16 bytes.
+    ///
+    /// ```
+    /// use layout_core::banks::Access;
+    /// assert!(Access::Ld128.has_pair_rule());
+    /// assert!(!Access::Ld32.has_pair_rule() && !Access::St128.has_pair_rule());
+    /// ```
     pub const fn has_pair_rule(self) -> bool {
         matches!(self, Self::Ld64 | Self::Ld128)
     }
 
     /// The name in traces and on the command line.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, Matrices};
+    /// assert_eq!(Access::LdMatrix { matrices: Matrices::X4, trans: true }.name(), "ldmatrix.x4.trans");
+    /// ```
     pub fn name(self) -> &'static str {
         NAMES
             .iter()
@@ -252,12 +308,22 @@ impl fmt::Display for Access {
     }
 }
 
-/// A name that is no access.
+/// A name that is not an access.
+///
+/// ```
+/// use layout_core::banks::{Access, UnknownAccess};
+/// assert_eq!("ld.256".parse::<Access>(), Err(UnknownAccess));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct UnknownAccess;
 
 impl UnknownAccess {
     /// A stable `snake_case` name for the kind of error.
+    ///
+    /// ```
+    /// use layout_core::banks::UnknownAccess;
+    /// assert_eq!(UnknownAccess.code(), "unknown_access");
+    /// ```
     pub const fn code(&self) -> &'static str {
         "unknown_access"
     }

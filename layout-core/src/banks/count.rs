@@ -8,6 +8,15 @@ use super::{Access, BankModel, LANES};
 const MAX_PHASES: usize = 8;
 
 /// What one phase of an access costs.
+///
+/// ```
+/// use layout_core::banks::{Access, NVIDIA, wavefronts};
+/// // Lanes 0 to 15 read words 0, 2, …, 30; lanes 16 to 31 meet the same banks again.
+/// let every_second: [i64; 32] = core::array::from_fn(|lane| 8 * lane as i64);
+/// let phase = wavefronts(&NVIDIA, Access::Ld32, &every_second).unwrap().phases()[0];
+/// assert_eq!((phase.wavefronts, phase.ideal), (2, 1));
+/// assert_eq!((phase.bank, phase.offenders), (0, 1 << 16 | 1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Phase {
     /// The active lanes of the phase, as a mask.
@@ -18,7 +27,7 @@ pub struct Phase {
     pub ideal: u32,
     /// The busiest bank (the lowest, if several are as busy).
     pub bank: u32,
-    /// The lanes that ask that bank for something, as a mask: the offenders, where `wavefronts > ideal`.
+    /// The lanes that access this bank, as a mask. They conflict where `wavefronts > ideal`.
     pub offenders: u32,
 }
 
@@ -33,11 +42,18 @@ impl Phase {
 }
 
 /// What an access costs.
+///
+/// ```
+/// use layout_core::banks::{Access, NVIDIA, wavefronts};
+/// let row: [i64; 32] = core::array::from_fn(|lane| 16 * lane as i64);
+/// let count = wavefronts(&NVIDIA, Access::Ld128, &row).unwrap();
+/// assert_eq!((count.wavefronts, count.ideal), (4, 4));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Wavefronts {
-    /// Cycles of the whole access: the sum over its phases.
+    /// Cycles of the access: the sum over its phases.
     pub wavefronts: u32,
-    /// What the same lanes asking for the same number of words cost in the best layout: the sum of the phases' ideals.
+    /// Cycles of the access without bank conflicts: the sum of the phases' ideals.
     pub ideal: u32,
     phases: [Phase; MAX_PHASES],
     len: u32,
@@ -45,16 +61,40 @@ pub struct Wavefronts {
 
 impl Wavefronts {
     /// The phases in lane order (after merging by the pair rule), empty ones included.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, NVIDIA, wavefronts};
+    /// let row: [i64; 32] = core::array::from_fn(|lane| 16 * lane as i64);
+    /// let count = wavefronts(&NVIDIA, Access::Ld128, &row).unwrap();
+    /// assert_eq!(count.phases().len(), 4); // eight lanes each
+    /// assert_eq!(count.phases()[1].lanes, 0xff00);
+    /// ```
     pub const fn phases(&self) -> &[Phase] {
         self.phases.split_at(self.len as usize).0
     }
 
-    /// Whether no phase takes longer than it must.
+    /// Whether the access is conflict-free: no phase exceeds its ideal.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, NVIDIA, wavefronts};
+    /// let stride = |bytes| core::array::from_fn(|lane| bytes * lane as i64);
+    /// assert!(wavefronts(&NVIDIA, Access::Ld32, &stride(132)).unwrap().is_conflict_free());
+    /// assert!(!wavefronts(&NVIDIA, Access::Ld32, &stride(128)).unwrap().is_conflict_free());
+    /// ```
     pub const fn is_conflict_free(&self) -> bool {
         self.wavefronts == self.ideal
     }
 
-    /// The first phase that takes longer than it must, and its number.
+    /// The first phase that exceeds its ideal, and its number.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, NVIDIA, wavefronts};
+    /// let mut addresses = core::array::from_fn(|lane| 16 * lane as i64);
+    /// addresses[9] = addresses[8] + 128; // the banks of lane 8
+    /// let count = wavefronts(&NVIDIA, Access::Ld128, &addresses).unwrap();
+    /// let (number, phase) = count.worst().unwrap();
+    /// assert_eq!((number, phase.wavefronts, phase.offenders), (1, 2, 1 << 8 | 1 << 9));
+    /// ```
     pub const fn worst(&self) -> Option<(usize, Phase)> {
         let mut worst: Option<(usize, Phase)> = None;
         let mut p = 0;
@@ -74,7 +114,13 @@ impl Wavefronts {
     }
 }
 
-/// Why an access has no wavefront count.
+/// The errors of a wavefront count.
+///
+/// ```
+/// use layout_core::banks::{Access, BankError, NVIDIA, wavefronts};
+/// let error = wavefronts(&NVIDIA, Access::Ld64, &[4; 32]).unwrap_err();
+/// assert_eq!(error, BankError::Misaligned { lane: 0, address: 4, bytes: 8 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum BankError {
     /// The model has no such access.
@@ -84,7 +130,7 @@ pub enum BankError {
         /// The model's name.
         model: &'static str,
     },
-    /// An address is no multiple of the access width: the hardware faults.
+    /// An address is not a multiple of the access width: the hardware faults.
     Misaligned {
         /// The lane.
         lane: u32,
@@ -104,6 +150,11 @@ pub enum BankError {
 
 impl BankError {
     /// A stable `snake_case` name for the kind of error.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, NVIDIA, wavefronts};
+    /// assert_eq!(wavefronts(&NVIDIA, Access::Ld64, &[4; 32]).unwrap_err().code(), "misaligned");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unsupported { .. } => "unsupported_access",
@@ -166,7 +217,16 @@ const fn neighbours_agree(addresses: &[i64; LANES], distance: usize) -> bool {
     true
 }
 
-/// Lanes of one phase of this access, once the pair rule has merged phases.
+/// Lanes of one phase of this access, after the pair rule has merged phases.
+///
+/// ```
+/// use layout_core::banks::{Access, NVIDIA, effective_phase_lanes};
+/// let row = core::array::from_fn(|lane| 8 * lane as i64);
+/// assert_eq!(effective_phase_lanes(&NVIDIA, Access::Ld64, &row), 16);
+/// // Neighbours read the same 8 bytes: two phases become one.
+/// let pairs = core::array::from_fn(|lane| 8 * (lane as i64 / 2));
+/// assert_eq!(effective_phase_lanes(&NVIDIA, Access::Ld64, &pairs), 32);
+/// ```
 pub const fn effective_phase_lanes(
     model: &BankModel,
     access: Access,
@@ -187,6 +247,13 @@ pub const fn effective_phase_lanes(
 
 /// What the access costs on this model. `addresses[l]` is the byte offset of lane `l`, -1 where it is inactive; `ldmatrix.x1`
 /// and `.x2` ignore the lanes that give no address. Register models take register numbers in slots 0..3 instead.
+///
+/// ```
+/// use layout_core::banks::{AMD_GCN, Access, NVIDIA, wavefronts};
+/// let column = core::array::from_fn(|lane| 64 * lane as i64);
+/// assert_eq!(wavefronts(&NVIDIA, Access::Ld32, &column).unwrap().wavefronts, 16);
+/// assert_eq!(wavefronts(&AMD_GCN, Access::Ld32, &column).unwrap().wavefronts, 16);
+/// ```
 ///
 /// # Errors
 /// [`BankError`]: an access the model lacks, a misaligned or negative address.

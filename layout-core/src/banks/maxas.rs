@@ -18,22 +18,43 @@ use super::MAXWELL_REGISTERS;
 use super::registers::{Ffma, ReuseCache, flag_reuse};
 
 /// The register of C(i, j), `i` and `j` below 8: `32(i>>2) + [3,7,1,5][i&3] + 8(j>>1) - (j&1)`.
+///
+/// ```
+/// use layout_core::banks::maxas::c_register;
+/// assert_eq!((c_register(0, 0), c_register(1, 0), c_register(0, 1)), (3, 7, 2));
+/// ```
 pub const fn c_register(i: u8, j: u8) -> u16 {
     let low = [3_u16, 7, 1, 5][(i & 3) as usize];
     32 * (i as u16 >> 2 & 1) + low + 8 * (j as u16 >> 1 & 3) - (j as u16 & 1)
 }
 
 /// The register of A(i): `64 + i`.
+///
+/// ```
+/// use layout_core::banks::maxas::a_register;
+/// assert_eq!(a_register(3), 67);
+/// ```
 pub const fn a_register(i: u8) -> u16 {
     64 + i as u16
 }
 
 /// The register of B(j): `72 + j`.
+///
+/// ```
+/// use layout_core::banks::maxas::b_register;
+/// assert_eq!(b_register(3), 75);
+/// ```
 pub const fn b_register(j: u8) -> u16 {
     72 + j as u16
 }
 
-/// The pair (i, j) whose C register this is, or nothing for a register above 63.
+/// The pair (i, j) with this C register, or `None` for a register above 63.
+///
+/// ```
+/// use layout_core::banks::maxas::{c_register, pair_of};
+/// assert_eq!(pair_of(c_register(5, 2)), Some((5, 2)));
+/// assert_eq!(pair_of(64), None);
+/// ```
 pub const fn pair_of(register: u16) -> Option<(u8, u8)> {
     let mut i = 0;
     while i < 8 {
@@ -50,6 +71,11 @@ pub const fn pair_of(register: u16) -> Option<(u8, u8)> {
 }
 
 /// The FFMA of a pair, without flags.
+///
+/// ```
+/// use layout_core::banks::maxas::ffma;
+/// assert_eq!(ffma((1, 0)).sources, [65, 72, 7]); // A(1), B(0), C(1, 0)
+/// ```
 pub const fn ffma(pair: (u8, u8)) -> Ffma {
     Ffma::new([
         a_register(pair.0),
@@ -58,7 +84,14 @@ pub const fn ffma(pair: (u8, u8)) -> Ffma {
     ])
 }
 
-/// The FFMAs of the pairs in this order, with every reuse flag that pays, or none.
+/// The FFMAs of the pairs in this order, with all reuse flags that save a read, or without flags.
+///
+/// ```
+/// use layout_core::banks::{MAXWELL_REGISTERS, maxas, registers::stalls};
+/// let order = maxas::row_major_order();
+/// assert_eq!(stalls(&MAXWELL_REGISTERS, &maxas::sequence(&order, false)), 16);
+/// assert_eq!(stalls(&MAXWELL_REGISTERS, &maxas::sequence(&order, true)), 2);
+/// ```
 pub const fn sequence(order: &[(u8, u8); 64], reuse: bool) -> [Ffma; 64] {
     let mut sequence = [Ffma::new([0; 3]); 64];
     let mut n = 0;
@@ -73,6 +106,11 @@ pub const fn sequence(order: &[(u8, u8); 64], reuse: bool) -> [Ffma; 64] {
 }
 
 /// The plain order: `j` fastest.
+///
+/// ```
+/// use layout_core::banks::maxas::row_major_order;
+/// assert_eq!(row_major_order()[..9].last(), Some(&(1, 0)));
+/// ```
 pub const fn row_major_order() -> [(u8, u8); 64] {
     let mut order = [(0, 0); 64];
     let mut n = 0;
@@ -84,8 +122,15 @@ pub const fn row_major_order() -> [(u8, u8); 64] {
 }
 
 /// Searches an order without stalls, each step keeping A or B: depth first over the neighbours in the same row or column,
-/// fewest ways out first (Warnsdorff's rule), backing out of dead ends. Every step but the first then reads two registers
+/// fewest continuations first (Warnsdorff's rule), with backtracking. Every step but the first then reads two registers
 /// instead of three, which no order of 64 different C registers can better.
+///
+/// ```
+/// use layout_core::banks::maxas::find_order;
+/// let order = find_order();
+/// // Each step keeps A (the first of the pair) or B.
+/// assert!(order.windows(2).all(|w| w[0].0 == w[1].0 || w[0].1 == w[1].1));
+/// ```
 pub const fn find_order() -> [(u8, u8); 64] {
     let mut start = 0;
     let mut order = [(0, 0); 64];

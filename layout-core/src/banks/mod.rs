@@ -1,15 +1,15 @@
-//! Bank models: what one warp-wide access costs, on which hardware, and who is to blame.
+//! Bank models: what one warp-wide access costs on which hardware, and which lanes conflict.
 //!
 //! **What.** On-chip memory is split into banks that each serve one word a cycle. An access of 32 lanes is cut into phases
-//! of consecutive lanes; in a phase, a bank asked for `n` *different* words needs `n` cycles (wavefronts), while lanes that ask
-//! for the same word share one. The access costs the sum over its phases.
+//! of consecutive lanes; in a phase, a bank that serves `n` *different* words needs `n` cycles (wavefronts), while lanes that access
+//! the same word share one. The access costs the sum over its phases.
 //!
 //! **Why data.** NVIDIA's shared memory, two generations of AMD's local data share and the register files of Maxwell and
 //! Volta differ in numbers only: [`BankModel`] holds them, and one function, [`wavefronts`], reads them. The one rule
 //! that is not a number, the pair rule of 8- and 16-byte loads, is a flag.
 //!
 //! **Worked example.** A warp loads one `f32` per lane down a column of a row-major tile with rows of 128 bytes. Every
-//! address is a multiple of 128, so all lanes ask bank 0 for 32 different words:
+//! address is a multiple of 128, so the lanes access 32 different words of bank 0:
 //!
 //! ```
 //! use layout_core::banks::{wavefronts, Access, NVIDIA};
@@ -19,7 +19,7 @@
 //! assert_eq!(count.phases()[0].bank, 0);
 //! ```
 //!
-//! The NVIDIA model agrees with what an H200's counters say on every row of `tests/golden/bank_wavefronts_h200.csv`
+//! The NVIDIA model agrees with the counters of an H200 on every row of `tests/golden/bank_wavefronts_h200.csv`
 //! (3,520 patterns, measured on H200).
 
 mod access;
@@ -36,4 +36,9 @@ pub use model::{
 };
 
 /// Lanes of a warp: the length of every address array.
+///
+/// ```
+/// use layout_core::banks::{Access, LANES};
+/// assert_eq!(Access::Ld32.lanes() as usize, LANES);
+/// ```
 pub const LANES: usize = 32;

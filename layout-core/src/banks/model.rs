@@ -1,6 +1,13 @@
 //! The models themselves: tables of numbers with their sources.
 
-/// The numbers that tell one banked memory from another.
+/// The parameters of a banked memory.
+///
+/// ```
+/// use layout_core::banks::{BankModel, NVIDIA};
+/// /// NVIDIA's memory with half of the banks.
+/// const HALF: BankModel = BankModel { name: "half", banks: 16, ..NVIDIA };
+/// assert_eq!(HALF.word_bytes, 4);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 pub struct BankModel {
@@ -25,6 +32,12 @@ pub struct BankModel {
 /// NVIDIA shared memory, `sm_75` to `sm_90`: 32 banks of 4 bytes; phases of 32, 16 and 8 lanes for 4-, 8- and 16-byte
 /// accesses, one phase for each matrix of `ldmatrix` and `stmatrix`; loads of 8 and 16 bytes follow the pair rule (measured
 /// on H200). Accesses narrower than 4 bytes are taken to have one phase, like those of 4 (not measured).
+///
+/// ```
+/// use layout_core::banks::{Access, NVIDIA, wavefronts};
+/// let row = core::array::from_fn(|lane| 16 * lane as i64);
+/// assert_eq!(wavefronts(&NVIDIA, Access::Ld128, &row).unwrap().wavefronts, 4);
+/// ```
 pub const NVIDIA: BankModel = BankModel {
     name: "nvidia",
     banks: 32,
@@ -36,8 +49,14 @@ pub const NVIDIA: BankModel = BankModel {
     registers: false,
 };
 
-/// AMD GCN local data share: 32 banks of 4 bytes, checked per half-wavefront of 32 lanes whatever the width, so that 8
+/// AMD GCN local data share: 32 banks of 4 bytes, checked per half-wavefront of 32 lanes at every width, so that 8
 /// bytes a lane cost at least 2 wavefronts. A 64-lane wavefront is two address arrays.
+///
+/// ```
+/// use layout_core::banks::{AMD_GCN, Access, wavefronts};
+/// let row = core::array::from_fn(|lane| 8 * lane as i64);
+/// assert_eq!(wavefronts(&AMD_GCN, Access::Ld64, &row).unwrap().wavefronts, 2);
+/// ```
 pub const AMD_GCN: BankModel = BankModel {
     name: "amd-gcn",
     banks: 32,
@@ -51,6 +70,12 @@ pub const AMD_GCN: BankModel = BankModel {
 
 /// AMD R700 local data share: 4 banks of 256 entries of 16 bytes (R700 ISA manual, section 2.6.2); four lanes a phase, one
 /// for each bank. [`super::r700`] has the write map that never conflicts.
+///
+/// ```
+/// use layout_core::banks::{AMD_R700, Access, wavefronts};
+/// let row = core::array::from_fn(|lane| 16 * lane as i64);
+/// assert_eq!(wavefronts(&AMD_R700, Access::St128, &row).unwrap().phases().len(), 8);
+/// ```
 pub const AMD_R700: BankModel = BankModel {
     name: "amd-r700",
     banks: 4,
@@ -64,6 +89,12 @@ pub const AMD_R700: BankModel = BankModel {
 
 /// Maxwell's register file: bank = register mod 4, one register a bank and cycle (maxas). The operand reuse cache needs
 /// the instruction before: [`super::registers`].
+///
+/// ```
+/// use layout_core::banks::{MAXWELL_REGISTERS, registers::{Ffma, stalls}};
+/// // R64 and R72 share bank 0.
+/// assert_eq!(stalls(&MAXWELL_REGISTERS, &[Ffma::new([64, 72, 1])]), 1);
+/// ```
 pub const MAXWELL_REGISTERS: BankModel = BankModel {
     name: "maxwell-registers",
     banks: 4,
@@ -77,6 +108,12 @@ pub const MAXWELL_REGISTERS: BankModel = BankModel {
 
 /// The register file of Volta and later: two 64-bit banks (bank = register mod 2), so that an FFMA waits only if all three
 /// sources share a bank.
+///
+/// ```
+/// use layout_core::banks::{VOLTA_REGISTERS, registers::{Ffma, stalls}};
+/// assert_eq!(stalls(&VOLTA_REGISTERS, &[Ffma::new([64, 72, 1])]), 0);
+/// assert_eq!(stalls(&VOLTA_REGISTERS, &[Ffma::new([64, 72, 2])]), 1);
+/// ```
 pub const VOLTA_REGISTERS: BankModel = BankModel {
     name: "volta-registers",
     banks: 2,
@@ -85,6 +122,11 @@ pub const VOLTA_REGISTERS: BankModel = BankModel {
 };
 
 /// Every model.
+///
+/// ```
+/// use layout_core::banks::MODELS;
+/// assert!(MODELS.iter().map(|model| model.name).any(|name| name == "amd-gcn"));
+/// ```
 pub const MODELS: [&BankModel; 5] = [
     &NVIDIA,
     &AMD_GCN,
@@ -94,6 +136,12 @@ pub const MODELS: [&BankModel; 5] = [
 ];
 
 /// The model of that name.
+///
+/// ```
+/// use layout_core::banks::{NVIDIA, model_named};
+/// assert_eq!(model_named("nvidia"), Some(&NVIDIA));
+/// assert_eq!(model_named("unknown"), None);
+/// ```
 pub fn model_named(name: &str) -> Option<&'static BankModel> {
     MODELS.into_iter().find(|model| model.name == name)
 }

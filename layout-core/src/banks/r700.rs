@@ -1,4 +1,4 @@
-//! The write map of AMD's R700 local data share: no two threads of a group in each other's way, for every legal stride.
+//! The write map of AMD's R700 local data share: conflict-free for every legal stride.
 //!
 //! The memory has 4 banks of 256 entries of 16 bytes. A thread writes 4 dwords at a time, to
 //!
@@ -28,9 +28,21 @@ use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 
 /// Threads of the largest group.
+///
+/// ```
+/// use layout_core::banks::r700::{MAX_GROUP, owned_dwords};
+/// assert_eq!(owned_dwords(MAX_GROUP), Ok(4));
+/// assert!(owned_dwords(MAX_GROUP + 1).is_err());
+/// ```
 pub const MAX_GROUP: i64 = 1024;
 
-/// Why a write is illegal.
+/// The errors of an R700 write.
+///
+/// ```
+/// use layout_core::banks::r700::{R700Error, write_map};
+/// let error = write_map(128, 64).unwrap_err();
+/// assert_eq!(error, R700Error::BeyondOwned { dwords: 64, owned: 32, threads: 128 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum R700Error {
     /// A group of 0 or of more than 1024 threads.
@@ -38,7 +50,7 @@ pub enum R700Error {
         /// Its threads.
         threads: i64,
     },
-    /// A stride that is no multiple of 4 from 4 to 64 dwords.
+    /// A stride that is not a multiple of 4 from 4 to 64 dwords.
     Stride {
         /// The stride in dwords.
         dwords: i64,
@@ -52,7 +64,7 @@ pub enum R700Error {
         /// Threads of the group.
         threads: i64,
     },
-    /// An index that is no multiple of 4, or not below the stride: it would fall on another thread's dwords.
+    /// An index that is not a multiple of 4, or not below the stride: the write would reach another thread's dwords.
     Index {
         /// The index in dwords.
         dwords: i64,
@@ -111,6 +123,11 @@ impl core::error::Error for R700Error {}
 
 /// Dwords that each thread owns: 64 up to 64 threads, 32 up to 128, down to 4 at 1024.
 ///
+/// ```
+/// use layout_core::banks::r700::owned_dwords;
+/// assert_eq!([64, 65, 1024].map(|threads| owned_dwords(threads).unwrap()), [64, 32, 4]);
+/// ```
+///
 /// # Errors
 /// [`R700Error::Group`].
 pub const fn owned_dwords(threads: i64) -> Result<i64, R700Error> {
@@ -130,6 +147,12 @@ const fn allotted(threads: i64) -> i64 {
 }
 
 /// Where a write goes: (bank, entry).
+///
+/// ```
+/// use layout_core::banks::r700::write_place;
+/// // Thread 5 of 64, stride 16 dwords, dst_index 8: bank 1, entry 6.
+/// assert_eq!(write_place(64, 16, 8, 5), Ok((1, 6)));
+/// ```
 ///
 /// # Errors
 /// An illegal group, stride, index or thread.
@@ -174,6 +197,14 @@ const fn check(threads: i64, dst_stride: i64) -> Result<(), R700Error> {
 
 /// The write map as a composed layout: (thread, `dst_index` / 4) to the byte address (16 for the next bank, 64 for the next entry),
 /// over all threads that the group takes up.
+///
+/// ```
+/// use layout_core::banks::r700::{write_map, write_place};
+/// let map = write_map(64, 16).unwrap();
+/// assert_eq!(map.to_string(), "((4,16),4):((16,256),64)");
+/// let (bank, entry) = write_place(64, 16, 8, 5).unwrap();
+/// assert_eq!(map.at(&[5, 8 / 4]), 16 * bank + 64 * entry);
+/// ```
 ///
 /// # Errors
 /// An illegal group or stride.

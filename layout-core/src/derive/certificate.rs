@@ -1,4 +1,4 @@
-//! The argument that comes with a derived layout: what was examined, what bounds it, and where it hurts.
+//! The certificate of a derived layout: the families examined, the lower bound, and the worst conflict.
 //!
 //! A certificate is data; its `Display` is the sentence that reports print. For example:
 //! `conflict-free: 8 wavefronts are the least that 8 phases take; swizzle: 19 examined, best 8; the counts hold for every translation
@@ -13,7 +13,16 @@ use super::{Family, Pattern, Tile};
 /// Units of the largest witness: one more than the banks.
 pub(super) const MAX_WITNESS: usize = 33;
 
-/// What was looked at in one family.
+/// The search of one family.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let derived = derive(tile, &[column], Family::Padded).unwrap();
+/// let examined = derived.certificate.examined().next().unwrap();
+/// assert_eq!((examined.family, examined.best), (Family::Padded, Some(1)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Examined {
     /// The family.
@@ -24,11 +33,28 @@ pub struct Examined {
     pub best: Option<u32>,
     /// Whether all of the family was covered, or its ideal reached.
     pub finished: bool,
-    /// Whether `count` is nodes of a search.
+    /// Whether `count` counts nodes of a search.
     pub nodes: bool,
 }
 
-/// Elements that some access asks for pairwise, more than there are bank groups.
+/// A clique: elements of which any two are read in one phase of some access, more than there are bank groups.
+///
+/// ```
+/// use layout_core::{Layout, derive::{Family, Pattern, Tile, derive}};
+/// // 32 chunks of 16 bytes. Each access reads, in one phase, 8 chunks that differ in three of the five index bits.
+/// let patterns: Vec<Pattern> = (0..32u32)
+///     .filter(|chosen| chosen.count_ones() == 3)
+///     .map(|chosen| {
+///         let bits = |of: u32| (0..5).filter(move |i| of >> i & 1 == 1).map(|i| 8i64 << i);
+///         let strides: Vec<i64> = bits(chosen).chain(bits(!chosen)).collect();
+///         let lanes = Layout::flat(&[2; 5], &strides).unwrap();
+///         Pattern::from_layout("ldmatrix.x4".parse().unwrap(), &lanes).unwrap()
+///     })
+///     .collect();
+/// let tile = Tile { rows: 4, cols: 64, elem_bytes: 2 };
+/// let witness = derive(tile, &patterns, Family::Any).unwrap().certificate.witness.unwrap();
+/// assert_eq!((witness.elements().len(), witness.groups), (9, 8));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Witness {
     pub(super) elements: [(u32, u32); MAX_WITNESS],
@@ -41,12 +67,41 @@ pub struct Witness {
 
 impl Witness {
     /// (row, column) of the first element of each unit.
+    ///
+    /// ```
+    /// // `witness` as in the example of `Witness`.
+    /// # use layout_core::{Layout, derive::{Family, Pattern, Tile, derive}};
+    /// # let patterns: Vec<Pattern> = (0..32u32)
+    /// #     .filter(|chosen| chosen.count_ones() == 3)
+    /// #     .map(|chosen| {
+    /// #         let bits = |of: u32| (0..5).filter(move |i| of >> i & 1 == 1).map(|i| 8i64 << i);
+    /// #         let strides: Vec<i64> = bits(chosen).chain(bits(!chosen)).collect();
+    /// #         let lanes = Layout::flat(&[2; 5], &strides).unwrap();
+    /// #         Pattern::from_layout("ldmatrix.x4".parse().unwrap(), &lanes).unwrap()
+    /// #     })
+    /// #     .collect();
+    /// # let tile = Tile { rows: 4, cols: 64, elem_bytes: 2 };
+    /// # let witness = derive(tile, &patterns, Family::Any).unwrap().certificate.witness.unwrap();
+    /// let elements = witness.elements();
+    /// assert!(elements.iter().all(|(row, column)| *row < 4 && column % 8 == 0));
+    /// assert_eq!(elements.len(), 9);
+    /// ```
     pub fn elements(&self) -> &[(u32, u32)] {
         &self.elements[..self.len]
     }
 }
 
 /// The worst phase of the derived layout.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// // TMA's widest swizzle moves chunks of 16 bytes: a column of f32 keeps conflicts.
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let derived = derive(tile, &[column], Family::Tma).unwrap();
+/// let conflict = derived.certificate.conflict.unwrap();
+/// assert_eq!((conflict.access, conflict.lanes), (Access::Ld32, (0, 8)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// Which pattern.
@@ -92,7 +147,16 @@ impl Conflict {
     }
 }
 
-/// Why the layout is the best.
+/// The argument that the layout is the best.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let certificate = derive(tile, &[column], Family::Any).unwrap().certificate;
+/// assert_eq!(certificate.ideal, 1);
+/// assert!(certificate.to_string().starts_with("conflict-free"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Certificate {
     tile: Tile,
@@ -128,12 +192,29 @@ impl Certificate {
         }
     }
 
-    /// What was examined, in order.
+    /// The families examined, in order.
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+    /// let certificate = derive(tile, &[column], Family::Any).unwrap().certificate;
+    /// // The first family is conflict-free, so that no other was searched.
+    /// assert!(certificate.examined().map(|e| e.family).eq([Family::Swizzle]));
+    /// ```
     pub fn examined(&self) -> impl Iterator<Item = Examined> + '_ {
         self.examined.iter().flatten().copied()
     }
 
     /// The least total found in any family.
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+    /// let best = |family| derive(tile, &[column], family).unwrap().certificate.best();
+    /// assert_eq!((best(Family::Swizzle), best(Family::Tma)), (Some(1), Some(4)));
+    /// ```
     pub fn best(&self) -> Option<u32> {
         self.examined().filter_map(|e| e.best).min()
     }

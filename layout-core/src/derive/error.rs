@@ -1,4 +1,4 @@
-//! Why a derivation has no answer: every error names the access, the lane and the value that stand in the way.
+//! Errors of the derivation. Every error names the access, the lane and the value that stand in the way.
 
 use core::fmt;
 
@@ -6,7 +6,13 @@ use crate::banks::Access;
 
 use super::{MAX_EXTENT, MAX_PATTERNS};
 
-/// Why no layout was derived.
+/// The errors of a derivation.
+///
+/// ```
+/// use layout_core::derive::{DeriveError, Family, Tile, derive};
+/// let error = derive(Tile { rows: 8, cols: 8, elem_bytes: 2 }, &[], Family::Any).unwrap_err();
+/// assert_eq!(error, DeriveError::BadPatternCount { count: 0 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DeriveError {
     /// An extent of the tile is 0, or above [`MAX_EXTENT`].
@@ -16,9 +22,9 @@ pub enum DeriveError {
         /// Columns of the tile.
         cols: i64,
     },
-    /// An element is not 1 to 16 bytes.
+    /// An element width outside 1 to 16 bytes.
     BadElement {
-        /// Bytes asked for.
+        /// The bytes given.
         bytes: i64,
     },
     /// No pattern, or more than [`MAX_PATTERNS`].
@@ -26,14 +32,14 @@ pub enum DeriveError {
         /// How many.
         count: usize,
     },
-    /// The access is none of shared memory's.
+    /// The access is not a shared-memory access.
     UnsupportedAccess {
         /// Which pattern.
         pattern: usize,
         /// Its access.
         access: Access,
     },
-    /// A row of the tile is no multiple of the access width, so that some vector would straddle two rows.
+    /// A row of the tile is not a multiple of the access width, so that some vector would straddle two rows.
     TileNotDivisible {
         /// Which pattern.
         pattern: usize,
@@ -53,7 +59,7 @@ pub enum DeriveError {
         /// Elements in the tile; 0 where the tile is not known, and `index` is negative.
         size: i64,
     },
-    /// A lane's first byte is no multiple of the access width.
+    /// A lane's first byte is not a multiple of the access width.
     Misaligned {
         /// Which pattern.
         pattern: usize,
@@ -116,6 +122,12 @@ pub enum DeriveError {
 
 impl DeriveError {
     /// A stable `snake_case` name for the kind of error.
+    ///
+    /// ```
+    /// use layout_core::derive::{Family, Tile, derive};
+    /// let error = derive(Tile { rows: 0, cols: 8, elem_bytes: 2 }, &[], Family::Any).unwrap_err();
+    /// assert_eq!(error.code(), "bad_tile");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::BadTile { .. } => "bad_tile",
@@ -133,7 +145,13 @@ impl DeriveError {
         }
     }
 
-    /// The pattern at fault, if one is.
+    /// The pattern that the error is about, if it is about one.
+    ///
+    /// ```
+    /// use layout_core::derive::DeriveError;
+    /// assert_eq!(DeriveError::NoActiveLane { pattern: 1 }.pattern(), Some(1));
+    /// assert_eq!(DeriveError::BadElement { bytes: 32 }.pattern(), None);
+    /// ```
     pub const fn pattern(&self) -> Option<usize> {
         match *self {
             Self::UnsupportedAccess { pattern, .. }

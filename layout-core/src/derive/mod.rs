@@ -1,4 +1,4 @@
-//! Derivation: the shared-memory layout that all accesses to a tile like best, with a certificate.
+//! Derivation: the shared-memory layout with the fewest total wavefronts over all accesses to a tile, with a certificate.
 //!
 //! **What.** Given a tile of elements and the warp accesses made to it ([`Pattern`]: which element each lane touches first), find the
 //! layout (row, column) -> element offset that minimises the total wavefronts of one access of each kind. The counts are of whole warp
@@ -8,7 +8,7 @@
 //! **How.** Five families in order of preference: a swizzle of the row-major (or column-major) tile, bit-permuted strides under a
 //! swizzle, padded rows, a general F2 matrix, and (on request) what TMA can write. The first that is conflict-free wins. Small
 //! families are enumerated; the F2 search is exhaustive with symmetry broken and hopeless branches cut, so that the end of the search is a
-//! proof. If nothing is conflict-free, a clique of elements that some access asks for pairwise, larger than the number of banks,
+//! proof. If nothing is conflict-free, a clique (elements of which any two are read in one phase of some access), larger than the number of banks,
 //! rules out *every* layout and is reported as witness.
 //!
 //! **Worked example.** bf16, rows of 128 bytes, written by rows of 16 bytes a lane and read by `ldmatrix`:
@@ -45,15 +45,29 @@ use problem::{Problem, pose};
 use search::{Images, search};
 
 /// The most patterns of one derivation.
+///
+/// ```
+/// assert_eq!(layout_core::derive::MAX_PATTERNS, 16);
+/// ```
 pub const MAX_PATTERNS: usize = 16;
 
 /// The largest extent of a tile.
+///
+/// ```
+/// assert_eq!(layout_core::derive::MAX_EXTENT, 4096);
+/// ```
 pub const MAX_EXTENT: i64 = 4096;
 
 /// Work that one search does at most: candidates times phases, about 5 ns each.
 const WORK_LIMIT: u64 = 4_000_000;
 
 /// A tile of shared memory: `rows` x `cols` elements, indexed row-major (`row * cols + col`).
+///
+/// ```
+/// use layout_core::derive::Tile;
+/// let tile = Tile { rows: 64, cols: 32, elem_bytes: 2 };
+/// assert_eq!(tile.cols * tile.elem_bytes, 64); // bytes of a row
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Tile {
     /// Rows.
@@ -65,6 +79,13 @@ pub struct Tile {
 }
 
 /// One kind of warp access to the tile.
+///
+/// ```
+/// use layout_core::{banks::Access, derive::Pattern};
+/// // Each lane loads one element of a column of 64-element rows.
+/// let column = Pattern { access: Access::Ld16, elements: core::array::from_fn(|lane| 64 * lane as i64) };
+/// assert_eq!(column.elements[3], 192);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Pattern {
     /// The access.
@@ -76,6 +97,12 @@ pub struct Pattern {
 impl Pattern {
     /// The pattern of a layout lane -> element index. A layout of fewer than 32 lanes leaves the others inactive.
     ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::Pattern};
+    /// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("16:64").unwrap()).unwrap();
+    /// assert_eq!((column.elements[15], column.elements[16]), (960, -1));
+    /// ```
+    ///
     /// # Errors
     /// [`DeriveError::WrongLaneCount`] for more than 32 lanes, or fewer than `ldmatrix` and `stmatrix` need.
     pub const fn from_layout(access: Access, layout: &Layout) -> Result<Self, DeriveError> {
@@ -83,6 +110,12 @@ impl Pattern {
     }
 
     /// The same for a swizzled layout or one with an offset.
+    ///
+    /// ```
+    /// use layout_core::{Swizzled, banks::Access, derive::Pattern};
+    /// let row = Pattern::new(Access::Ld32, &Swizzled::parse("64 o 32:1").unwrap()).unwrap();
+    /// assert_eq!(row.elements[31], 95);
+    /// ```
     ///
     /// # Errors
     /// As [`Pattern::from_layout`]; [`DeriveError::OutsideTile`] for negative indices.
@@ -116,6 +149,14 @@ impl Pattern {
 }
 
 /// A family of layouts.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let padded = derive(tile, &[column], Family::Padded).unwrap();
+/// assert_eq!(padded.layout.unwrap().to_string(), "(32,32):(33,1)");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Family {
     /// `Swizzle<B,M,S>` on the row-major tile, or on the column-major one if no access is wider than an element.
@@ -134,6 +175,11 @@ pub enum Family {
 
 impl Family {
     /// Every family, by preference.
+    ///
+    /// ```
+    /// use layout_core::derive::Family;
+    /// assert!(Family::ALL.iter().all(|family| Family::named(family.name()) == Some(*family)));
+    /// ```
     pub const ALL: [Self; 6] = [
         Self::Swizzle,
         Self::Permuted,
@@ -144,6 +190,11 @@ impl Family {
     ];
 
     /// The name on the command line.
+    ///
+    /// ```
+    /// use layout_core::derive::Family;
+    /// assert_eq!(Family::Padded.name(), "padded");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Swizzle => "swizzle",
@@ -156,17 +207,30 @@ impl Family {
     }
 
     /// The family of that name.
+    ///
+    /// ```
+    /// use layout_core::derive::Family;
+    /// assert_eq!((Family::named("f2"), Family::named("other")), (Some(Family::F2), None));
+    /// ```
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|family| family.name() == name)
     }
 }
 
-/// Whether the layout is as good as can be.
+/// Whether the layout is optimal.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Status, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let status = |family| derive(tile, &[column], family).unwrap().status;
+/// assert_eq!((status(Family::Swizzle), status(Family::Tma)), (Status::Optimal, Status::Impossible));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Status {
     /// Every access is conflict-free.
     Optimal,
-    /// No layout (of the family asked for) is conflict-free: proven by exhaustion, or for every layout by a clique.
+    /// No layout (of the given family) is conflict-free: proven by exhaustion, or for every layout by a clique.
     Impossible,
     /// No conflict-free layout was found before the search hit its limit; none is ruled out.
     Unproven,
@@ -174,6 +238,11 @@ pub enum Status {
 
 impl Status {
     /// The name in reports.
+    ///
+    /// ```
+    /// use layout_core::derive::Status;
+    /// assert_eq!(Status::Unproven.name(), "unproven");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Optimal => "optimal",
@@ -183,33 +252,49 @@ impl Status {
     }
 }
 
-/// What one access costs in the derived layout.
+/// The cost of one access in the derived layout.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let count = derive(tile, &[column], Family::Tma).unwrap().accesses()[0];
+/// assert_eq!((count.wavefronts, count.ideal), (4, 1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct AccessCount {
     /// The access.
     pub access: Access,
     /// Wavefronts of the whole access.
     pub wavefronts: u32,
-    /// What it costs without conflicts.
+    /// Wavefronts without bank conflicts.
     pub ideal: u32,
 }
 
-/// The best layout and why it is.
+/// The best layout, with its certificate.
+///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Status, Tile, derive}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let padded = derive(tile, &[column], Family::Padded).unwrap();
+/// assert_eq!((padded.status, padded.bijective, padded.cosize), (Status::Optimal, false, 1055));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Derivation {
-    /// Whether it is conflict-free, and if not, whether anything is.
+    /// Whether the layout is conflict-free, and if not, whether another one can be.
     pub status: Status,
-    /// The family it is from.
+    /// The family of the layout.
     pub family: Family,
     /// (row, column) -> element offset, where the family writes layouts.
     pub layout: Option<Swizzled>,
     /// Row-major element index bits -> element offset bits, for [`Family::F2`].
     pub matrix: Option<LinearMap>,
-    /// Elements of memory it needs (more than the tile, if padded).
+    /// Elements of memory that the layout needs (more than the tile, if padded).
     pub cosize: i64,
-    /// Whether it is a bijection onto `0..rows * cols` (padding leaves holes).
+    /// Whether the layout is a bijection onto `0..rows * cols` (padded ones are not).
     pub bijective: bool,
-    /// Least total wavefronts that any layout of what was searched can have.
+    /// A lower bound on the total wavefronts of the layouts searched.
     pub lower_bound: u32,
     /// The argument.
     pub certificate: Certificate,
@@ -218,17 +303,41 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// What each access costs, in the order given.
+    /// The cost of each access, in the order given.
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let read = |text| Pattern::from_layout(Access::Ld32, &Layout::parse(text).unwrap()).unwrap();
+    /// let derived = derive(tile, &[read("32:1"), read("32:32")], Family::Any).unwrap();
+    /// assert!(derived.accesses().iter().map(|a| a.wavefronts).eq([1, 1]));
+    /// ```
     pub fn accesses(&self) -> &[AccessCount] {
         &self.accesses[..self.count]
     }
 
     /// Total wavefronts of one access of each kind.
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let read = |text| Pattern::from_layout(Access::Ld32, &Layout::parse(text).unwrap()).unwrap();
+    /// let derived = derive(tile, &[read("32:1"), read("32:32")], Family::Any).unwrap();
+    /// assert_eq!(derived.wavefronts(), 2);
+    /// ```
     pub fn wavefronts(&self) -> u32 {
         self.accesses().iter().map(|a| a.wavefronts).sum()
     }
 
     /// The element offset of (row, column).
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+    /// let padded = derive(tile, &[column], Family::Padded).unwrap();
+    /// assert_eq!(padded.at(tile, 2, 5), 2 * 33 + 5);
+    /// ```
     pub const fn at(&self, tile: Tile, row: i64, col: i64) -> i64 {
         match (&self.layout, &self.matrix) {
             (Some(layout), _) => layout.at(&[row, col]),
@@ -238,7 +347,15 @@ impl Derivation {
     }
 }
 
-/// Counts one pattern in a layout (row, column) -> element offset, at its own place: what re-verifies a winner in `const`.
+/// Counts one pattern in a layout (row, column) -> element offset, without translation: a `const` check of a derived layout.
+///
+/// ```
+/// use layout_core::{Layout, Swizzled, banks::Access, derive::{Pattern, Tile, recount}};
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let count = |text| recount(tile, &column, &Swizzled::parse(text).unwrap()).unwrap().wavefronts;
+/// assert_eq!((count("(32,32):(32,1)"), count("(32,32):(33,1)")), (32, 1));
+/// ```
 ///
 /// # Errors
 /// Misaligned or negative addresses.
@@ -262,8 +379,18 @@ pub const fn recount(
 
 /// The best layout of the family for all patterns.
 ///
+/// ```
+/// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+/// // A transpose of f32: rows written, columns read.
+/// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+/// let row = Pattern::from_layout(Access::St32, &Layout::parse("32:1").unwrap()).unwrap();
+/// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+/// let derived = derive(tile, &[row, column], Family::Any).unwrap();
+/// assert_eq!(derived.layout.unwrap().to_string(), "Sw<5,0,5> o (32,32):(32,1)");
+/// ```
+///
 /// # Errors
-/// A tile, element or pattern that makes no sense, with the access, lane and value at fault; a family that has no member for the
+/// An invalid tile, element or pattern, with the access, lane and value; a family that has no member for the
 /// tile.
 pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Derivation, DeriveError> {
     let problem = pose(tile, patterns)?;

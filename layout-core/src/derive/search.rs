@@ -9,8 +9,9 @@
 //! ones (a rank lost, the cost doubled) or not. Sets of images are masks of 32 bits, so a step is a few words of arithmetic.
 //! Points that form no subspace are counted: those that agree on all unassigned bits already differ by a known amount.
 //!
-//! A few hundred random greedy descents come first, since a good bound is worth more than a clever order. Costs only grow along a branch, so that a branch is cut when it reaches the best cost known. When the search finishes, the best
-//! it found is the optimum over every xor-linear layout (that keeps words whole): this is the certificate.
+//! A few hundred random greedy descents come first, since a good bound is worth more than a clever order. Costs only grow along
+//! a branch, so that a branch is cut when it reaches the best cost known. When the search finishes, the best cost is the
+//! optimum over every xor-linear layout (that keeps words whole): this is the certificate.
 //!
 //! Example: rows of 128 bytes read by `ldmatrix`: three row bits with A = their span, three dimensions (16-byte groups). The
 //! images fresh, fresh, fresh cost 1.

@@ -22,7 +22,7 @@ impl LinearMap {
     /// bits.
     ///
     /// # Errors
-    /// An extent that is no power of two, a negative stride, or modes that carry into each other ([`F2Error::NotLinear`]).
+    /// An extent that is not a power of two, a negative stride, or modes that carry into each other ([`F2Error::NotLinear`]).
     pub(crate) const fn of_plain(layout: &Layout) -> Result<Self, F2Error> {
         let mut map = Self {
             columns: [0; MAX_BITS as usize],
@@ -151,6 +151,12 @@ impl LinearMap {
     /// The matrix as `Sw o L` with `L` a flat layout of the index, where there is one. With strides that are powers of two every
     /// column has one bit, the offset under `L`, or two at the swizzle's distance; other strides are searched for up to 32
     /// rows.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let map = LinearMap::from_columns(&[1, 2, 5, 10], 4).unwrap();
+    /// assert_eq!(map.to_layout().unwrap().to_string(), "Sw<2,0,2> o (16):(1)");
+    /// ```
     ///
     /// # Errors
     /// [`F2Error::NotASwizzledLayout`] with the column that fits no swizzle; [`F2Error::TooManyBits`] if the layout would need more modes

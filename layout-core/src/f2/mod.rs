@@ -4,9 +4,9 @@
 //! layout sends the *bits* of its index to bits of its offset, and a swizzle xors some of those bits into others. Both
 //! are then the same thing: a matrix over the field with two elements, applied to the bit vector of the index.
 //!
-//! **Why.** What takes an enumeration of every lane of every warp on the integer side is one Gaussian elimination here:
-//! the rank of the lanes' part of the matrix says how many bank conflicts an access has, for *all* values of everything
-//! else ([`crate::proof`]); an inverse exists exactly when the layout is a bijection; the kernel names the
+//! **Why.** An enumeration of every lane of every warp on the integer side is one Gaussian elimination here:
+//! the rank of the lanes' part of the matrix gives the bank conflicts of an access, for *all* values of the other
+//! coordinates ([`crate::proof`]); an inverse exists exactly when the layout is a bijection; the kernel names the
 //! coordinates that alias.
 //!
 //! **Worked example.** `Swizzle<1,0,1>` on two bits sends `x` to `x ^ ((x >> 1) & 1)`. Column `j` of its matrix is the image
@@ -34,9 +34,22 @@ mod span;
 pub use span::Span;
 
 /// The most input or output bits that a [`LinearMap`] holds.
+///
+/// ```
+/// use layout_core::f2::{LinearMap, MAX_BITS};
+/// assert!(LinearMap::identity(MAX_BITS).is_ok());
+/// assert!(LinearMap::identity(MAX_BITS + 1).is_err());
+/// ```
 pub const MAX_BITS: u32 = 64;
 
 /// A matrix over F2 with `out_bits` rows and `in_bits` columns; column `j` is the image of the index `1 << j`.
+///
+/// ```
+/// use layout_core::f2::LinearMap;
+/// let map = LinearMap::from_columns(&[0b01, 0b11], 2).unwrap();
+/// assert_eq!(map.apply(0b11), 0b01 ^ 0b11);
+/// assert_eq!(map.to_string(), "[1, 3]");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 pub struct LinearMap {
@@ -45,13 +58,18 @@ pub struct LinearMap {
     out_bits: u32,
 }
 
-/// Why there is no such linear map.
+/// The errors of linear maps.
+///
+/// ```
+/// use layout_core::f2::{F2Error, LinearMap};
+/// assert_eq!(LinearMap::identity(65), Err(F2Error::TooManyBits { bits: 65 }));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum F2Error {
     /// More than [`MAX_BITS`] bits.
     TooManyBits {
-        /// The bits asked for.
+        /// The bits given.
         bits: u32,
     },
     /// A column has a bit set above the number of rows.
@@ -79,7 +97,7 @@ pub enum F2Error {
         /// Its number of rows.
         out_bits: u32,
     },
-    /// The swizzle's bits do not fit the map, or its parameters make it no bijection.
+    /// The swizzle's bits do not fit the map, or its parameters do not give a bijection.
     SwizzleDoesNotFit {
         /// Bits moved.
         b: u32,
@@ -90,14 +108,14 @@ pub enum F2Error {
         /// Bits of the map.
         bits: u32,
     },
-    /// An extent is no power of two, so that the index has no bits of its own for this mode.
+    /// An extent is not a power of two, so that this mode does not occupy whole bits of the index.
     ExtentNotPowerOfTwo {
         /// Which leaf.
         leaf: usize,
         /// Its extent.
         extent: i64,
     },
-    /// The integer map is not linear over xor: this index goes elsewhere than the matrix says.
+    /// The integer map is not linear over xor: at this index the layout and the matrix differ.
     NotLinear {
         /// The index bit or index at which it shows.
         index: u64,
@@ -122,6 +140,11 @@ pub enum F2Error {
 
 impl F2Error {
     /// A stable `snake_case` name for the kind of error.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::zero(2, 2).unwrap().inverse().unwrap_err().code(), "singular");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooManyBits { .. } => "too_many_bits",
@@ -214,6 +237,11 @@ pub(crate) const fn low_mask(bits: u32) -> u64 {
 impl LinearMap {
     /// The map that sends everything to 0.
     ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::zero(3, 2).unwrap().apply(0b101), 0);
+    /// ```
+    ///
     /// # Errors
     /// [`F2Error::TooManyBits`].
     pub const fn zero(in_bits: u32, out_bits: u32) -> Result<Self, F2Error> {
@@ -234,6 +262,11 @@ impl LinearMap {
 
     /// The identity on `bits` bits.
     ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::identity(3).unwrap().apply(0b101), 0b101);
+    /// ```
+    ///
     /// # Errors
     /// [`F2Error::TooManyBits`].
     pub const fn identity(bits: u32) -> Result<Self, F2Error> {
@@ -250,6 +283,12 @@ impl LinearMap {
     }
 
     /// The map whose column `j` is `columns[j]`.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let reversal = LinearMap::from_columns(&[0b100, 0b010, 0b001], 3).unwrap();
+    /// assert_eq!(reversal.apply(0b110), 0b011);
+    /// ```
     ///
     /// # Errors
     /// [`F2Error::TooManyBits`], or [`F2Error::ColumnTooLarge`] if a column does not fit `out_bits` rows.
@@ -281,8 +320,14 @@ impl LinearMap {
     /// `Swizzle<b, m, s>` on `bits` bits, `s` relative as in `CuTe`: for `s > 0` the bits `m+s .. m+s+b` are xored into
     /// `m .. m+b`, for `s < 0` the bits `m .. m+b` into `m-s .. m-s+b`.
     ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// // Bits 2 and 3 are xored into bits 0 and 1.
+    /// assert_eq!(LinearMap::swizzle(2, 0, 2, 4).unwrap().to_string(), "[1, 2, 5, 10]");
+    /// ```
+    ///
     /// # Errors
-    /// [`F2Error::SwizzleDoesNotFit`] if a source bit lies above `bits`, or if `s` is 0 with `b > 0` (no bijection).
+    /// [`F2Error::SwizzleDoesNotFit`] if a source bit lies above `bits`, or if `s` is 0 with `b > 0` (not a bijection).
     pub const fn swizzle(b: u32, m: u32, s: i32, bits: u32) -> Result<Self, F2Error> {
         let mut map = match Self::identity(bits) {
             Ok(map) => map,
@@ -309,16 +354,31 @@ impl LinearMap {
     }
 
     /// Number of columns: bits of the index.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::zero(3, 2).unwrap().in_bits(), 3);
+    /// ```
     pub const fn in_bits(&self) -> u32 {
         self.in_bits
     }
 
     /// Number of rows: bits of the offset.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::zero(3, 2).unwrap().out_bits(), 2);
+    /// ```
     pub const fn out_bits(&self) -> u32 {
         self.out_bits
     }
 
     /// The image of index bit `j`; 0 beyond the columns.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::swizzle(1, 0, 1, 2).unwrap().column(1), 0b11);
+    /// ```
     pub const fn column(&self, j: u32) -> u64 {
         if j < self.in_bits {
             self.columns[j as usize]
@@ -328,11 +388,22 @@ impl LinearMap {
     }
 
     /// The columns, as the images of the index bits from the lowest.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::swizzle(1, 0, 1, 2).unwrap().columns(), [0b01, 0b11]);
+    /// ```
     pub const fn columns(&self) -> &[u64] {
         self.columns.split_at(self.in_bits as usize).0
     }
 
     /// The index bits that reach offset bit `i`, as a mask.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// // Offset bit 0 is the xor of index bits 0 and 1.
+    /// assert_eq!(LinearMap::swizzle(1, 0, 1, 2).unwrap().row(0), 0b11);
+    /// ```
     pub const fn row(&self, i: u32) -> u64 {
         let mut row = 0;
         let mut j = 0;
@@ -346,6 +417,11 @@ impl LinearMap {
     }
 
     /// The image of `x`: the xor of the columns of its set bits. Bits above the columns are ignored.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::swizzle(1, 0, 1, 2).unwrap().apply(3), 2);
+    /// ```
     pub const fn apply(&self, x: u64) -> u64 {
         let mut rest = x & low_mask(self.in_bits);
         let mut y = 0;
@@ -357,6 +433,13 @@ impl LinearMap {
     }
 
     /// `self ∘ inner`: first `inner`, then `self`.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let swizzle = LinearMap::swizzle(1, 0, 1, 2).unwrap();
+    /// let swap = LinearMap::from_columns(&[0b10, 0b01], 2).unwrap();
+    /// assert_eq!(swizzle.compose(&swap).unwrap().apply(1), swizzle.apply(2));
+    /// ```
     ///
     /// # Errors
     /// [`F2Error::DimensionMismatch`] unless `inner` has as many rows as `self` has columns.
@@ -378,6 +461,12 @@ impl LinearMap {
     }
 
     /// The sum `x -> self(x) ^ other(x)`.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let identity = LinearMap::identity(2).unwrap();
+    /// assert_eq!(identity.xor(&identity).unwrap(), LinearMap::zero(2, 2).unwrap());
+    /// ```
     ///
     /// # Errors
     /// [`F2Error::DimensionMismatch`] unless both have the same rows and columns.
@@ -405,6 +494,13 @@ impl LinearMap {
 
     /// The block-diagonal map: `self` on the low bits, `high` on the bits above.
     ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let one = LinearMap::identity(1).unwrap();
+    /// let swap = LinearMap::from_columns(&[0b10, 0b01], 2).unwrap();
+    /// assert_eq!(one.direct_sum(&swap).unwrap().columns(), [0b001, 0b100, 0b010]);
+    /// ```
+    ///
     /// # Errors
     /// [`F2Error::TooManyBits`].
     pub const fn direct_sum(&self, high: &Self) -> Result<Self, F2Error> {
@@ -427,6 +523,12 @@ impl LinearMap {
     }
 
     /// Rows become columns.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let swizzle = LinearMap::swizzle(1, 0, 1, 2).unwrap();
+    /// assert_eq!(swizzle.transpose().columns(), [0b11, 0b10]);
+    /// ```
     pub const fn transpose(&self) -> Self {
         let mut map = Self {
             columns: [0; MAX_BITS as usize],
@@ -442,6 +544,13 @@ impl LinearMap {
     }
 
     /// The map followed by a projection onto the offset bits `low .. low + count`.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// // Of byte offsets, bits 2 to 6 are the bank.
+    /// let stride_8 = LinearMap::from_columns(&[8, 16, 32, 64, 128], 8).unwrap();
+    /// assert_eq!(stride_8.rows(2, 5).columns(), [2, 4, 8, 16, 0]);
+    /// ```
     pub const fn rows(&self, low: u32, count: u32) -> Self {
         let count = if low >= self.out_bits {
             0
@@ -466,6 +575,12 @@ impl LinearMap {
     }
 
     /// The map restricted to the index bits `low .. low + count`.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let map = LinearMap::from_columns(&[1, 2, 4], 3).unwrap();
+    /// assert_eq!(map.columns_range(1, 2).columns(), [2, 4]);
+    /// ```
     pub const fn columns_range(&self, low: u32, count: u32) -> Self {
         let count = if low >= self.in_bits {
             0
@@ -488,11 +603,22 @@ impl LinearMap {
     }
 
     /// The dimension of the image.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert_eq!(LinearMap::from_columns(&[1, 2, 3], 2).unwrap().rank(), 2);
+    /// ```
     pub const fn rank(&self) -> u32 {
         self.image().dimension()
     }
 
     /// The span of the columns.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let image = LinearMap::from_columns(&[0b01, 0b01], 2).unwrap().image();
+    /// assert!(image.contains(0b01) && !image.contains(0b10));
+    /// ```
     pub const fn image(&self) -> Span {
         let mut span = Span::new();
         let mut j = 0;
@@ -503,7 +629,14 @@ impl LinearMap {
         span
     }
 
-    /// A basis of the indices that go to 0: what aliases with index 0, and with everything else by translation.
+    /// A basis of the indices that go to 0. Two indices alias exactly if their xor is in it.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// // Indices 0b01 and 0b10 have one image, so their xor is in the kernel.
+    /// let kernel = LinearMap::from_columns(&[0b01, 0b01], 2).unwrap().kernel();
+    /// assert!(kernel.iter().eq([0b11]));
+    /// ```
     pub const fn kernel(&self) -> Span {
         // Columns reduced among themselves, each with the combination of index bits that made it.
         let mut leads = [0_u64; MAX_BITS as usize];
@@ -532,14 +665,27 @@ impl LinearMap {
     }
 
     /// Whether the map is a bijection.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// assert!(LinearMap::swizzle(2, 0, 2, 4).unwrap().is_invertible());
+    /// assert!(!LinearMap::from_columns(&[1, 1], 2).unwrap().is_invertible());
+    /// ```
     pub const fn is_invertible(&self) -> bool {
         self.in_bits == self.out_bits && self.rank() == self.in_bits
     }
 
     /// The inverse map.
     ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let map = LinearMap::from_columns(&[0b010, 0b100, 0b001], 3).unwrap();
+    /// let inverse = map.inverse().unwrap();
+    /// assert!((0..8).all(|x| inverse.apply(map.apply(x)) == x));
+    /// ```
+    ///
     /// # Errors
-    /// [`F2Error::Singular`] if the map is no bijection.
+    /// [`F2Error::Singular`] if the map is not a bijection.
     pub const fn inverse(&self) -> Result<Self, F2Error> {
         let n = self.in_bits;
         if !self.is_invertible() {

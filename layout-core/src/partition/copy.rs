@@ -1,7 +1,7 @@
 //! `TiledCopy`: a copy instruction repeated over threads and over a larger tile.
 //!
-//! A tiled copy is a thread-value layout of *registers*: `(thread, value) ->` coordinate of the tile, value counting what the
-//! thread has in registers, in order. The atom says how its two sides number the block that one instruction moves; the side
+//! A tiled copy is a thread-value layout of *registers*: `(thread, value) ->` coordinate of the tile, where values are numbered in
+//! the order of the thread's registers. The atom says how its two sides number the block that one instruction moves; the side
 //! in registers is the reference, so the other side is `register numbering⁻¹ ∘ that side`.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! For `cp.async` and vectors, one thread and both sides alike, this is the thread-value layout itself. For `ldmatrix` the
-//! source side has in `SideThr` who points where, and in `SideVal` the eight elements of the row pointed at.
+//! source side has in `SideThr` the lane that gives an address, and in `SideVal` the eight elements of the row at that address.
 
 use super::mma::compose_first;
 use super::{Operand, TiledMma};
@@ -27,6 +27,17 @@ use crate::strided::Strided;
 use crate::swizzled::Swizzled;
 
 /// A copy atom laid over a tile by many threads.
+///
+/// ```
+/// use layout_core::{Layout, Swizzled, TiledCopy, atoms};
+/// // 8 threads copy an 8x8 tile of halves, a row of 16 bytes each.
+/// let atom = atoms::CP_ASYNC_16.recast(16).unwrap();
+/// let threads = Layout::parse("(8,1):(1,0)").unwrap();
+/// let copy = TiledCopy::new(atom, &threads, &Layout::parse("(1,8):(0,1)").unwrap()).unwrap();
+/// let tensor = Swizzled::parse("(8,8):(8,1)").unwrap();
+/// let row = copy.get_slice(3).unwrap().partition_s(&tensor).unwrap();
+/// assert_eq!((0..8).map(|i| row.index(i)).collect::<Vec<_>>(), [24, 25, 26, 27, 28, 29, 30, 31]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 pub struct TiledCopy {
@@ -87,6 +98,15 @@ impl TiledCopy {
 
     /// The copy with the thread-value layout `tv` over a tile of extents `tile` (flat).
     ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, TiledCopy, atoms};
+    /// let atom = atoms::CP_ASYNC_16.recast(16).unwrap();
+    /// // Thread t holds row t of the 8x8 tile.
+    /// let tv = Layout::parse("(8,8):(1,8)").unwrap();
+    /// let copy = TiledCopy::from_tv(atom, tv, IntTuple::parse("(8,8)").unwrap()).unwrap();
+    /// assert_eq!(copy.threads(), 8);
+    /// ```
+    ///
     /// # Errors
     ///
     /// A thread-value layout that the atom's threads and values do not divide.
@@ -104,7 +124,14 @@ impl TiledCopy {
         }
     }
 
-    /// The copy that fills (or empties) what `mma` has in registers of an operand, tile by tile.
+    /// The copy that loads (or stores) the registers of an operand of `mma`, tile by tile.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, TiledCopy, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,1,1):(1,0,0)").unwrap()).unwrap();
+    /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A).unwrap();
+    /// assert_eq!((copy.threads(), copy.tile().to_string().as_str()), (64, "(32,16)"));
+    /// ```
     ///
     /// # Errors
     ///
@@ -132,21 +159,52 @@ impl TiledCopy {
     }
 
     /// The instruction.
+    ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, TiledCopy, atoms};
+    /// let (tv, tile) = (Layout::parse("(8,16):(16,1)").unwrap(), IntTuple::int(128));
+    /// let copy = TiledCopy::from_tv(atoms::CP_ASYNC_16, tv, tile).unwrap();
+    /// assert_eq!(copy.atom(), atoms::CP_ASYNC_16);
+    /// ```
     pub const fn atom(&self) -> CopyAtom {
         self.atom
     }
 
     /// `(thread, value) ->` colexicographic coordinate of the tile, values as in registers.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledCopy, atoms};
+    /// let atom = atoms::CP_ASYNC_16.recast(16).unwrap();
+    /// let threads = Layout::parse("(8,1):(1,0)").unwrap();
+    /// let copy = TiledCopy::new(atom, &threads, &Layout::parse("(1,8):(0,1)").unwrap()).unwrap();
+    /// assert_eq!(copy.layout_tv().at(&[3, 2]), 3 + 8 * 2); // row 3, column 2
+    /// ```
     pub const fn layout_tv(&self) -> Layout {
         self.tv
     }
 
     /// Extents of the tile.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledCopy, atoms};
+    /// let atom = atoms::CP_ASYNC_16.recast(16).unwrap();
+    /// let threads = Layout::parse("(8,1):(1,0)").unwrap();
+    /// let copy = TiledCopy::new(atom, &threads, &Layout::parse("(1,8):(0,1)").unwrap()).unwrap();
+    /// assert_eq!(copy.tile().to_string(), "(8,8)");
+    /// ```
     pub const fn tile(&self) -> IntTuple {
         self.tile
     }
 
     /// Number of threads.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledCopy, atoms};
+    /// let atom = atoms::CP_ASYNC_16.recast(16).unwrap();
+    /// let threads = Layout::parse("(8,1):(1,0)").unwrap();
+    /// let copy = TiledCopy::new(atom, &threads, &Layout::parse("(1,8):(0,1)").unwrap()).unwrap();
+    /// assert_eq!(copy.threads(), 8);
+    /// ```
     pub const fn threads(&self) -> i64 {
         match self.tv.get(0) {
             Ok(threads) => threads.size(),
@@ -183,6 +241,16 @@ impl TiledCopy {
 
     /// The source side over a tensor: `((SideThr,RestThr),(SideVal,RestVal),(Rest0,Rest1,…))`.
     ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, TiledCopy, atoms};
+    /// let atom = atoms::CP_ASYNC_16.recast(16).unwrap();
+    /// let tv = Layout::parse("(8,8):(1,8)").unwrap();
+    /// let copy = TiledCopy::from_tv(atom, tv, IntTuple::parse("(8,8)").unwrap()).unwrap();
+    /// let tensor = Layout::parse("(8,16):(16,1)").unwrap();
+    /// let parts = copy.tidfrg_s(&tensor).unwrap();
+    /// assert_eq!(parts.at(&[3, 2, 1]), 3 * 16 + 2 + 8); // thread 3, value 2, second tile
+    /// ```
+    ///
     /// # Errors
     ///
     /// A tile that does not divide the tensor; strides that do not compose.
@@ -194,6 +262,16 @@ impl TiledCopy {
     }
 
     /// The destination side over a tensor; see [`tidfrg_s`](Self::tidfrg_s).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, TiledCopy, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A).unwrap();
+    /// let tensor = Layout::parse("(16,16):(16,1)").unwrap();
+    /// // Lane 5 points at row 5, and gets columns 2 and 3 of row 1 first.
+    /// assert_eq!(copy.tidfrg_s(&tensor).unwrap().at(&[5, 0, 0]), 5 * 16);
+    /// assert_eq!(copy.tidfrg_d(&tensor).unwrap().at(&[5, 0, 0]), 16 + 2);
+    /// ```
     ///
     /// # Errors
     ///
@@ -221,6 +299,14 @@ impl TiledCopy {
 
     /// The part of `thread`.
     ///
+    /// ```
+    /// use layout_core::{IntTuple, Layout, TiledCopy, atoms};
+    /// let (tv, tile) = (Layout::parse("(8,16):(16,1)").unwrap(), IntTuple::int(128));
+    /// let copy = TiledCopy::from_tv(atoms::CP_ASYNC_16, tv, tile).unwrap();
+    /// assert!(copy.get_slice(7).is_ok());
+    /// assert_eq!(copy.get_slice(8).unwrap_err().code(), "coordinate_out_of_range");
+    /// ```
+    ///
     /// # Errors
     ///
     /// A thread that does not exist.
@@ -236,9 +322,20 @@ impl TiledCopy {
     /// [made for](Self::for_operand), seen as the copy sees it: `((AtomVal,RestVal), Tiles0, Tiles1)`. Both name the same
     /// registers, so a copy of mode 0 fills what the mma reads.
     ///
+    /// ```
+    /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A).unwrap();
+    /// let tensor = Swizzled::parse("(16,32):(32,1)").unwrap();
+    /// let fragment = mma.get_slice(0).unwrap().fragment(Operand::A, &tensor).unwrap();
+    /// // Eight registers for each of two tiles along K.
+    /// let retiled = copy.retile(&fragment).unwrap();
+    /// assert_eq!((retiled.rank(), retiled.get(0).unwrap().size(), retiled.get(2).unwrap().size()), (3, 8, 2));
+    /// ```
+    ///
     /// # Errors
     ///
-    /// A fragment that has not as many modes, or that the copy's tile does not divide.
+    /// A fragment of another number of modes, or one that the copy's tile does not divide.
     pub const fn retile(&self, fragment: &Layout) -> Result<Layout, LayoutError> {
         let atom_values = attempt!(self.atom.registers().get(1)).size();
         if self.values.is_int() {
@@ -260,6 +357,15 @@ impl TiledCopy {
 }
 
 /// One thread of a [`TiledCopy`].
+///
+/// ```
+/// use layout_core::{IntTuple, Layout, Swizzled, TiledCopy, atoms};
+/// let (tv, tile) = (Layout::parse("(8,16):(16,1)").unwrap(), IntTuple::int(128));
+/// let copy = TiledCopy::from_tv(atoms::CP_ASYNC_16, tv, tile).unwrap();
+/// let thread = copy.get_slice(2).unwrap();
+/// let bytes = thread.partition_s(&Swizzled::parse("128:1").unwrap()).unwrap();
+/// assert_eq!((bytes.index(0), bytes.size()), (32, 16));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 pub struct ThreadCopy {
@@ -268,7 +374,17 @@ pub struct ThreadCopy {
 }
 
 impl ThreadCopy {
-    /// What the thread's source operands stand for in a tensor: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    /// The elements of a tensor that the thread's source operands address: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A).unwrap();
+    /// let tensor = Swizzled::parse("Sw<1,3,3> o (16,16):(16,1)").unwrap();
+    /// // Lane 5 points at row 5, whose two chunks the swizzle exchanges.
+    /// let part = copy.get_slice(5).unwrap().partition_s(&tensor).unwrap();
+    /// assert_eq!(part.index(0), tensor.at(&[5, 0]));
+    /// ```
     ///
     /// # Errors
     ///
@@ -280,7 +396,17 @@ impl ThreadCopy {
         self.partition(&self.copy.atom.src, tensor)
     }
 
-    /// What the thread's destination operands stand for in a tensor: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    /// The elements of a tensor that the thread's destination operands address: `((SideVal,RestVal), Rest0, Rest1, …)`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A).unwrap();
+    /// let tensor = Swizzled::parse("(16,16):(16,1)").unwrap();
+    /// // Lane 5 gets columns 2 and 3 of row 1 in its first register.
+    /// let part = copy.get_slice(5).unwrap().partition_d(&tensor).unwrap();
+    /// assert_eq!((part.index(0), part.index(1)), (18, 19));
+    /// ```
     ///
     /// # Errors
     ///
@@ -305,6 +431,15 @@ impl ThreadCopy {
     }
 
     /// [`TiledCopy::retile`].
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A).unwrap();
+    /// let tensor = Swizzled::parse("(16,32):(32,1)").unwrap();
+    /// let fragment = mma.get_slice(0).unwrap().fragment(Operand::A, &tensor).unwrap();
+    /// assert_eq!(copy.get_slice(0).unwrap().retile(&fragment), copy.retile(&fragment));
+    /// ```
     ///
     /// # Errors
     ///

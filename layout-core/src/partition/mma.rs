@@ -10,7 +10,7 @@
 //!          by the atoms       ((ThrV,(ThrM,ThrN)),(FrgV,(restM,restN)))      = thrfrg_c
 //! ```
 //!
-//! The first mode of the result is the thread, the second is what it holds. A [`ThreadMma`] fixes the thread:
+//! The first mode of the result is the thread, the second is its elements. A [`ThreadMma`] fixes the thread:
 //! `partition_c` gives `(FrgV, restM, restN)`.
 
 use super::{beside, in_range};
@@ -23,6 +23,13 @@ use crate::strided::Strided;
 use crate::swizzled::Swizzled;
 
 /// An operand of a matrix instruction, with the axes that it runs over.
+///
+/// ```
+/// use layout_core::{Layout, Operand, TiledMma, atoms};
+/// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+/// let shapes = [Operand::A, Operand::B, Operand::C].map(|operand| mma.operand_shape(operand));
+/// assert_eq!(shapes, [(32, 16), (16, 16), (32, 16)]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Operand {
     /// A, over (M, K).
@@ -45,6 +52,15 @@ impl Operand {
 }
 
 /// An atom, the layout of the atoms, and the tile that they make together.
+///
+/// ```
+/// use layout_core::{Layout, Swizzled, TiledMma, atoms};
+/// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+/// let c = Swizzled::parse("(64,32):(32,1)").unwrap();
+/// // Thread 0 holds four elements in each of 2x2 tiles.
+/// let part = mma.get_slice(0).unwrap().partition_c(&c).unwrap();
+/// assert_eq!(part.to_string(), "((2,2),2,2):((1,256),1024,16)");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 pub struct TiledMma {
@@ -53,7 +69,7 @@ pub struct TiledMma {
     threads: Layout,
     /// Atoms along M, N, K.
     counts: [i64; 3],
-    /// What the tile takes of M, N, K, in this order.
+    /// The coordinates of M, N and K that the tile takes, in order.
     tile: [Layout; 3],
 }
 
@@ -70,7 +86,7 @@ impl TiledMma {
     ///
     /// # Errors
     ///
-    /// A layout of atoms that has not three modes, or more threads than fit.
+    /// A layout of atoms that does not have three modes; a number of threads that overflows.
     pub const fn new(atom: MmaAtom, atoms: &Layout) -> Result<Self, LayoutError> {
         let mut tile = [Layout::UNIT; 3];
         let mut axis = 0;
@@ -86,6 +102,15 @@ impl TiledMma {
     /// The same with a larger or permuted tile: `tile[axis]` says which coordinates of M, N and K the tile takes, in which
     /// order (CuTe's permutation). `32:1` along N makes two n8 atoms side by side belong to one tile; `(8,2,2):(1,16,8)`
     /// lets a thread's values of two atoms be neighbours.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms, expect};
+    /// let one = Layout::parse("(1,1,1):(0,0,0)").unwrap();
+    /// // Two n8 atoms of one warp: B is 16 columns wide, which is one `ldmatrix.x4`.
+    /// let tile = [16, 16, 16].map(|extent| expect(Layout::mode(extent, 1)));
+    /// let mma = TiledMma::with_tile(atoms::MMA_M16N8K16_F16, &one, &tile).unwrap();
+    /// assert_eq!((mma.threads(), mma.tile_shape()), (32, [16, 16, 16]));
+    /// ```
     ///
     /// # Errors
     ///
@@ -139,21 +164,45 @@ impl TiledMma {
     }
 
     /// The instruction.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+    /// assert_eq!(mma.atom(), atoms::MMA_M16N8K16_F16);
+    /// ```
     pub const fn atom(&self) -> MmaAtom {
         self.atom
     }
 
     /// `(lane, m, n, k) -> thread`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+    /// assert_eq!(mma.thread_layout().to_string(), "(32,2,2,1):(1,32,64,0)");
+    /// ```
     pub const fn thread_layout(&self) -> Layout {
         self.threads
     }
 
     /// Number of threads.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+    /// assert_eq!(mma.threads(), 128);
+    /// ```
     pub const fn threads(&self) -> i64 {
         self.threads.cosize()
     }
 
     /// Extents of the tile along M, N and K.
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+    /// assert_eq!(mma.tile_shape(), [32, 16, 16]);
+    /// ```
     pub const fn tile_shape(&self) -> [i64; 3] {
         [
             self.tile[0].size(),
@@ -163,6 +212,12 @@ impl TiledMma {
     }
 
     /// Extents of the tile along an operand's axes.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+    /// assert_eq!(mma.operand_shape(Operand::B), (16, 16)); // N and K
+    /// ```
     pub const fn operand_shape(&self, operand: Operand) -> (i64, i64) {
         let (i, j) = operand.axes();
         (self.tile[i].size(), self.tile[j].size())
@@ -178,6 +233,15 @@ impl TiledMma {
 
     /// `((ThrV,(Thr0,Thr1)),(FrgV,(Rest0,Rest1,…)))` of a tensor over the operand's axes; further modes of the tensor stay at
     /// the end.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let c = Layout::parse("(16,8):(8,1)").unwrap();
+    /// // Thread 5 holds columns 2 and 3 of rows 1 and 9.
+    /// let parts = mma.thrfrg(Operand::C, &c).unwrap();
+    /// assert_eq!([0, 1, 2, 3].map(|value| parts.at(&[5, value])), [10, 11, 74, 75]);
+    /// ```
     ///
     /// # Errors
     ///
@@ -225,6 +289,13 @@ impl TiledMma {
 
     /// [`thrfrg`](Self::thrfrg) of A, over (M, K): `((ThrV,(ThrM,ThrK)),(FrgV,(RestM,RestK,…)))`.
     ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let parts = mma.thrfrg_a(&Layout::parse("(16,16):(16,1)").unwrap()).unwrap();
+    /// assert_eq!([0, 1, 2].map(|value| parts.at(&[5, value])), [18, 19, 8 * 16 + 18]);
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`thrfrg`](Self::thrfrg).
@@ -237,6 +308,13 @@ impl TiledMma {
 
     /// [`thrfrg`](Self::thrfrg) of B, over (N, K).
     ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let parts = mma.thrfrg_b(&Layout::parse("(8,16):(16,1)").unwrap()).unwrap();
+    /// assert_eq!([0, 1, 2].map(|value| parts.at(&[5, value])), [18, 19, 26]);
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`thrfrg`](Self::thrfrg).
@@ -248,6 +326,13 @@ impl TiledMma {
     }
 
     /// [`thrfrg`](Self::thrfrg) of C, over (M, N).
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let parts = mma.thrfrg_c(&Layout::parse("(16,8):(8,1)").unwrap()).unwrap();
+    /// assert_eq!([0, 1, 2].map(|value| parts.at(&[5, value])), [10, 11, 74]);
+    /// ```
     ///
     /// # Errors
     ///
@@ -262,9 +347,17 @@ impl TiledMma {
     /// The thread-value layout of one tile: `(thread, (FrgV,(Rest0,Rest1))) ->` colexicographic coordinate of the operand's
     /// tile. Threads that differ only along the axis the operand lacks hold the same elements.
     ///
+    /// ```
+    /// use layout_core::{Layout, Operand, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,2,1):(0,1,0)").unwrap()).unwrap();
+    /// let a = mma.layout_tv(Operand::A).unwrap();
+    /// // The second warp computes other columns with the same A.
+    /// assert_eq!(a.at(&[5, 3]), a.at(&[32 + 5, 3]));
+    /// ```
+    ///
     /// # Errors
     ///
-    /// A layout of the atoms that is no bijection onto atom numbers.
+    /// A layout of the atoms that is not a bijection onto atom numbers.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, LayoutError> {
         let (i, j) = operand.axes();
         let tile = attempt!(Layout::col_major(&[
@@ -295,9 +388,15 @@ impl TiledMma {
 
     /// The part of `thread`.
     ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+    /// assert!(mma.get_slice(127).is_ok() && mma.get_slice(128).is_err());
+    /// ```
+    ///
     /// # Errors
     ///
-    /// A thread that has no part.
+    /// A thread outside the tiled instruction.
     pub const fn get_slice(&self, thread: i64) -> Result<ThreadMma, LayoutError> {
         attempt!(in_range(thread, self.threads()));
         let mut place = attempt!(self.threads.preimage(thread));
@@ -327,6 +426,14 @@ const fn extent_of(atom: &MmaAtom, axis: usize) -> i64 {
 }
 
 /// One thread of a [`TiledMma`].
+///
+/// ```
+/// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
+/// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
+/// let thread = mma.get_slice(37).unwrap(); // lane 5 of the warp below the first
+/// let c = Swizzled::parse("(32,16):(16,1)").unwrap();
+/// assert_eq!(thread.partition_c(&c).unwrap().index(0), (16 + 1) * 16 + 2);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 pub struct ThreadMma {
@@ -336,7 +443,15 @@ pub struct ThreadMma {
 }
 
 impl ThreadMma {
-    /// What the thread holds of a tensor over the operand's axes: `(FrgV, Rest0, Rest1, …)`.
+    /// The thread's elements of a tensor over the operand's axes: `(FrgV, Rest0, Rest1, …)`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let a = Swizzled::parse("(16,32):(32,1)").unwrap();
+    /// let part = mma.get_slice(5).unwrap().partition(Operand::A, &a).unwrap();
+    /// assert_eq!(part.to_string(), "34 o ((2,2,2),1,2):((1,256,8),0,16)");
+    /// ```
     ///
     /// # Errors
     ///
@@ -357,7 +472,14 @@ impl ThreadMma {
         tensor.moved(&offset, layout)
     }
 
-    /// What the thread holds of A, a tensor over (M, K).
+    /// The thread's elements of A, a tensor over (M, K).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let part = mma.get_slice(5).unwrap().partition_a(&Swizzled::parse("(16,16):(16,1)").unwrap()).unwrap();
+    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (18, 19, 8 * 16 + 18));
+    /// ```
     ///
     /// # Errors
     ///
@@ -369,7 +491,14 @@ impl ThreadMma {
         self.partition(Operand::A, tensor)
     }
 
-    /// What the thread holds of B, a tensor over (N, K).
+    /// The thread's elements of B, a tensor over (N, K).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let part = mma.get_slice(5).unwrap().partition_b(&Swizzled::parse("(8,16):(16,1)").unwrap()).unwrap();
+    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (18, 19, 26));
+    /// ```
     ///
     /// # Errors
     ///
@@ -381,7 +510,14 @@ impl ThreadMma {
         self.partition(Operand::B, tensor)
     }
 
-    /// What the thread holds of C, a tensor over (M, N).
+    /// The thread's elements of C, a tensor over (M, N).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let part = mma.get_slice(5).unwrap().partition_c(&Swizzled::parse("(16,8):(8,1)").unwrap()).unwrap();
+    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (10, 11, 74));
+    /// ```
     ///
     /// # Errors
     ///
@@ -394,6 +530,14 @@ impl ThreadMma {
     }
 
     /// The compact layout of the registers that hold such a part: `(FrgV, Rest0, Rest1)`, first mode fastest.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
+    /// let a = Swizzled::parse("(16,32):(32,1)").unwrap();
+    /// let registers = mma.get_slice(5).unwrap().fragment(Operand::A, &a).unwrap();
+    /// assert_eq!(registers.to_string(), "((2,2,2),1,2):((1,2,4),0,8)");
+    /// ```
     ///
     /// # Errors
     ///

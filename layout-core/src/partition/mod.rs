@@ -1,4 +1,4 @@
-//! Partitioning: which part of a tensor belongs to a block, a thread, a value.
+//! Partitioning: the part of a tensor that belongs to a block, a thread or a value.
 //!
 //! **What.** A tensor is a layout from coordinates to offsets. Partitioning it is always the same two steps: divide it by a
 //! tile, so that the coordinates split into "inside the tile" and "which tile", then fix one of the two.
@@ -12,7 +12,7 @@
 //!
 //! [`TiledMma`] and [`TiledCopy`] are thread partitions whose thread-value layout is made of an instruction's
 //! ([`crate::atoms`]). All of them work on composed layouts `Sw o offset o L`: dividing rearranges `L`, fixing moves an offset
-//! inside the swizzle, so the results are exact whatever the swizzle does.
+//! inside the swizzle, so the results are exact for every swizzle.
 //!
 //! **Overhang.** A tile that does not divide reaches beyond the tensor. The result is a [`Partitioned`], which gives its layout only
 //! if nothing hangs over, or by the name [`Partitioned::rounded_up`]; [`Partitioned::contains`] is the predicate.
@@ -46,6 +46,17 @@ use crate::strided::{LayoutBuilder, Strided};
 use crate::swizzled::Swizzled;
 
 /// A part of a tensor that may reach beyond it.
+///
+/// ```
+/// use layout_core::{Slicer, Swizzled, Tiler};
+/// // Rows 4 to 7 of six: two of them hang over.
+/// let tensor = Swizzled::parse("(6,3):(1,6)").unwrap();
+/// let tiler = Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]);
+/// let tile = tensor.local_tile(&tiler, &Slicer::parse("(1,0)").unwrap()).unwrap();
+/// assert_eq!(tile.exact().unwrap_err().code(), "overhang");
+/// assert_eq!(tile.rounded_up().to_string(), "4 o (4,3):(1,6)");
+/// assert_eq!([0, 1, 2, 3].map(|row| tile.contains(row)), [true, true, false, false]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Partitioned<const K: usize = 1> {
     layout: Swizzled<K>,
@@ -57,6 +68,16 @@ pub struct Partitioned<const K: usize = 1> {
 
 impl<const K: usize> Partitioned<K> {
     /// The part, if all of it lies inside the tensor.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let part = |text| {
+    ///     let threads = Layout::parse("4:1").unwrap();
+    ///     Swizzled::parse(text).unwrap().local_partition(&threads, 3).unwrap().exact()
+    /// };
+    /// assert_eq!(part("8:1").unwrap().to_string(), "3 o (2):(4)");
+    /// assert_eq!(part("6:1").unwrap_err().code(), "overhang");
+    /// ```
     ///
     /// # Errors
     ///
@@ -92,12 +113,26 @@ impl<const K: usize> Partitioned<K> {
         }
     }
 
-    /// The part, whether or not it hangs over: whoever walks it must ask [`contains`](Self::contains).
+    /// The part, including positions beyond the tensor: check each with the predicate [`contains`](Self::contains).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let threads = Layout::parse("4:1").unwrap();
+    /// let part = Swizzled::parse("6:1").unwrap().local_partition(&threads, 3).unwrap();
+    /// assert_eq!(part.rounded_up().to_string(), "3 o (2):(4)"); // elements 3 and 7
+    /// ```
     pub const fn rounded_up(&self) -> Swizzled<K> {
         self.layout
     }
 
     /// Whether linear coordinate `i` of the part is an element of the tensor.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let threads = Layout::parse("4:1").unwrap();
+    /// let part = Swizzled::parse("6:1").unwrap().local_partition(&threads, 3).unwrap();
+    /// assert!(part.contains(0) && !part.contains(1)); // element 7 of 6
+    /// ```
     pub const fn contains(&self, i: i64) -> bool {
         let mut rest = self.guard_offset + self.guard.index(i);
         let mut k = 0;
@@ -116,6 +151,15 @@ impl<const K: usize> Partitioned<K> {
     /// [`covered`](Self::covered), first fastest. An element exists if each coordinate there is below
     /// [`extents`](Self::extents).
     ///
+    /// ```
+    /// use layout_core::{Layout, Swizzled};
+    /// let threads = Layout::parse("4:1").unwrap();
+    /// let part = Swizzled::parse("6:10").unwrap().local_partition(&threads, 3).unwrap();
+    /// // The positions 3 and 7, independent of the tensor's strides; 7 is not below the extent 6.
+    /// assert_eq!(part.guard().unwrap().to_string(), "3 o (2):(4)");
+    /// assert_eq!(part.extents().to_string(), "(6)");
+    /// ```
+    ///
     /// # Errors
     ///
     /// Offsets that do not fit.
@@ -124,11 +168,27 @@ impl<const K: usize> Partitioned<K> {
     }
 
     /// Size of each mode of the tensor.
+    ///
+    /// ```
+    /// use layout_core::{Slicer, Swizzled, Tiler};
+    /// let tensor = Swizzled::parse("(6,3):(1,6)").unwrap();
+    /// let tiler = Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]);
+    /// let tile = tensor.local_tile(&tiler, &Slicer::parse("(1,0)").unwrap()).unwrap();
+    /// assert_eq!(tile.extents().to_string(), "(6,3)");
+    /// ```
     pub const fn extents(&self) -> IntTuple {
         self.extents
     }
 
-    /// What the tiles cover in each mode: at least the extent.
+    /// The extent that the tiles cover in each mode: at least the mode's extent.
+    ///
+    /// ```
+    /// use layout_core::{Slicer, Swizzled, Tiler};
+    /// let tensor = Swizzled::parse("(6,3):(1,6)").unwrap();
+    /// let tiler = Tiler::Modes(&[Tiler::Int(4), Tiler::Int(3)]);
+    /// let tile = tensor.local_tile(&tiler, &Slicer::parse("(1,0)").unwrap()).unwrap();
+    /// assert_eq!(tile.covered().to_string(), "(8,3)");
+    /// ```
     pub const fn covered(&self) -> IntTuple {
         self.covered
     }
@@ -200,7 +260,7 @@ impl<const K: usize> Swizzled<K> {
         self.divide_and_slice(tiler, &attempt!(slicer_pair(&open, coordinate)))
     }
 
-    /// What `thread` has of the tensor if the threads are laid over it in tiles of the shape of `threads` (CuTe's
+    /// The part of `thread` if the threads are laid over the tensor in tiles of the shape of `threads` (CuTe's
     /// `local_partition` or outer partition). `threads` maps a coordinate in the tile to the thread there; the result has one
     /// mode for each mode of the tensor, counting tiles.
     ///
@@ -231,7 +291,7 @@ impl<const K: usize> Swizzled<K> {
         self.divide_and_slice(&Tiler::Tuple(&tile), &attempt!(slicer_pair(&fixed, &open)))
     }
 
-    /// What `thread` has of the tensor under a thread-value layout: `(value, rest)`, where `tv` maps `(thread, value)` to the
+    /// The part of `thread` of the tensor under a thread-value layout: `(value, rest)`, where `tv` maps `(thread, value)` to the
     /// colexicographic index of a coordinate of the tile `tile`, and `rest` counts tiles.
     ///
     /// ```

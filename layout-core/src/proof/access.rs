@@ -1,4 +1,4 @@
-//! What an access costs, for every value of everything that is not the lane.
+//! The cost of an access, for every value of all modes except the lane.
 
 use crate::banks::{self, Access, LANES, NVIDIA, Phase, Wavefronts};
 use crate::f2::LinearMap;
@@ -10,11 +10,18 @@ use super::{ProofError, wavefronts_by_rank};
 const CASE_LIMIT: i64 = 1 << 20;
 
 /// How a count was proven.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::{Method, prove_access}};
+/// // Rows padded to 36 words: not linear over F2.
+/// let padded = Swizzled::parse("(32,4):(144,4)").unwrap();
+/// assert_eq!(prove_access(Access::Ld32, &padded).unwrap().method, Method::Translation);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Method {
-    /// By rank over F2: everything else is an xor with a constant.
+    /// By rank over F2: the other modes are an xor with a constant.
     Rank,
-    /// Everything else adds whole words above what the swizzle sees, which rotates the banks: the lanes were counted once.
+    /// The other modes add whole words above the bits of the swizzle, which rotates the banks: the lanes were counted once.
     Translation,
     /// All remaining cases were counted.
     Enumeration {
@@ -24,13 +31,20 @@ pub enum Method {
 }
 
 /// A proven wavefront count.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::prove_access};
+/// let column = Swizzled::parse("(32,8):(128,4)").unwrap();
+/// let proof = prove_access(Access::Ld32, &column).unwrap();
+/// assert_eq!((proof.wavefronts, proof.least, proof.ideal), (32, 32, 1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Proof {
-    /// Wavefronts of the access, at worst.
+    /// Wavefronts of the access in the worst case.
     pub wavefronts: u32,
-    /// Wavefronts of the access, at best: the same wherever the count does not depend on the rest.
+    /// Wavefronts of the access in the best case: equal to `wavefronts` where the count does not depend on the rest.
     pub least: u32,
-    /// What the same lanes cost in the best layout.
+    /// Wavefronts without bank conflicts.
     pub ideal: u32,
     /// How it was proven.
     pub method: Method,
@@ -39,7 +53,15 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether the access never takes longer than it must.
+    /// Whether the access is conflict-free for every value of the rest.
+    ///
+    /// ```
+    /// use layout_core::{Swizzled, banks::Access, proof::prove_access};
+    /// let free = |text| {
+    ///     prove_access(Access::Ld32, &Swizzled::parse(text).unwrap()).unwrap().is_conflict_free()
+    /// };
+    /// assert!(free("(32,8):(132,4)") && !free("(32,8):(128,4)"));
+    /// ```
     pub const fn is_conflict_free(&self) -> bool {
         self.wavefronts == self.ideal
     }
@@ -69,8 +91,14 @@ const fn addresses(map: &Swizzled, lanes: i64, shift: i64) -> Result<[i64; LANES
 /// Wavefronts of one access on NVIDIA shared memory; `map` sends the lane to its byte offset. A map of fewer than 32 lanes leaves
 /// the others inactive; of a larger one the first 32 indices count.
 ///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::wavefronts};
+/// let column = Swizzled::parse("32:128").unwrap();
+/// assert_eq!(wavefronts(Access::Ld32, &column).unwrap().wavefronts, 32);
+/// ```
+///
 /// # Errors
-/// Misaligned or negative offsets, an access that is none of shared memory's.
+/// Misaligned or negative offsets; an access that is not a shared-memory access.
 pub const fn wavefronts(access: Access, map: &Swizzled) -> Result<Wavefronts, ProofError> {
     let addresses = match addresses(map, map.size(), 0) {
         Ok(addresses) => addresses,
@@ -169,9 +197,17 @@ const fn rest_offset(map: &Swizzled, rest: i64) -> i64 {
     offset
 }
 
-/// Proves what an access costs on NVIDIA shared memory for every value of everything else. `map` sends (lane, rest) to a byte offset: its
-/// first mode is the lane (as many as the access has: 32, or 8 and 16 for `ldmatrix.x1` and `.x2`, where 32 will do too), all other modes
-/// are warps, registers, loop steps, stages.
+/// Proves the cost of an access on NVIDIA shared memory for every value of all other modes. `map` sends (lane, rest) to a byte
+/// offset. Its first mode is the lane (its size is the lanes of the access: 32, or for `ldmatrix.x1` and `.x2` also 8 and 16);
+/// all other modes are warps, registers, loop steps, stages.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::{Method, prove_access}};
+/// // 8 rows of 128 bytes, 4 chunks of 16 bytes each; the second mode is the other 4 chunks.
+/// let map = Swizzled::parse("Sw<3,4,3> o ((8,4),2):((128,16),64)").unwrap();
+/// let proof = prove_access(Access::Ld128, &map).unwrap();
+/// assert_eq!((proof.wavefronts, proof.ideal, proof.method), (4, 4, Method::Rank));
+/// ```
 ///
 /// # Errors
 /// A first mode of another size; offsets that are negative or misaligned for some value; more than 2^20 cases that neither the rank

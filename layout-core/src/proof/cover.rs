@@ -15,6 +15,12 @@ use super::ProofError;
 const LIMIT: i64 = 1 << 17;
 
 /// A range of bytes of shared memory.
+///
+/// ```
+/// use layout_core::proof::{Region, disjoint};
+/// let (a, b) = (Region { base: 0, bytes: 1024 }, Region { base: 1024, bytes: 512 });
+/// assert!(disjoint(a, b).is_ok());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Region {
     /// The first byte.
@@ -68,7 +74,14 @@ const fn is_spread(layout: &Layout) -> bool {
     true
 }
 
-/// Every index its own offset, and the offsets exactly `0..size`.
+/// Proves that the map is a bijection onto `0..size`.
+///
+/// ```
+/// use layout_core::{Swizzled, proof::{ProofError, bijective}};
+/// assert!(bijective(&Swizzled::parse("Sw<2,0,2> o (4,4):(4,1)").unwrap()).is_ok());
+/// let padded = bijective(&Swizzled::parse("(4,4):(1,5)").unwrap()).unwrap_err();
+/// assert!(matches!(padded, ProofError::OutOfRange { size: 16, .. }));
+/// ```
 ///
 /// # Errors
 /// [`ProofError::Collision`] or [`ProofError::OutOfRange`] with the indices that show it; [`ProofError::TooManyCases`] for more than
@@ -81,7 +94,14 @@ pub const fn bijective(map: &Swizzled) -> Result<(), ProofError> {
     distinct(map, size)
 }
 
-/// Every index its own offset, anywhere in `0..`.
+/// Proves that the map is injective, with offsets anywhere in `0..`.
+///
+/// ```
+/// use layout_core::{Swizzled, proof::{ProofError, injective}};
+/// assert!(injective(&Swizzled::parse("(4,4):(1,5)").unwrap()).is_ok());
+/// let error = injective(&Swizzled::parse("(4,4):(1,3)").unwrap()).unwrap_err();
+/// assert_eq!(error, ProofError::Collision { first: 3, second: 4, offset: 3 });
+/// ```
 ///
 /// # Errors
 /// [`ProofError::Collision`], [`ProofError::NegativeOffset`]; offsets from 2^17 on that no closed form covers are
@@ -158,8 +178,18 @@ const fn distinct(map: &Swizzled, bound: i64) -> Result<(), ProofError> {
     Ok(())
 }
 
-/// The threads' values cover the tile's elements `0..tile` exactly once. `map` sends (thread, value) to the element; the indices in a
-/// refusal are linear in (thread, value).
+/// Proves that the threads' values cover the tile's elements `0..tile` exactly once. `map` sends (thread, value) to the
+/// element; the indices in a refusal are linear in (thread, value).
+///
+/// ```
+/// use layout_core::{Layout, proof::covers_exactly_once};
+/// // 32 threads with two neighbours each.
+/// assert!(covers_exactly_once(64, &Layout::parse("(32,2):(2,1)").unwrap()).is_ok());
+/// assert_eq!(
+///     covers_exactly_once(128, &Layout::parse("(32,2):(2,1)").unwrap()).unwrap_err().code(),
+///     "size_mismatch",
+/// );
+/// ```
 ///
 /// # Errors
 /// [`ProofError::SizeMismatch`], or as [`bijective`].
@@ -173,7 +203,14 @@ pub const fn covers_exactly_once(tile: i64, map: &Layout) -> Result<(), ProofErr
     bijective(&Swizzled::plain(*map))
 }
 
-/// The two regions share no byte.
+/// Proves that the two regions are disjoint.
+///
+/// ```
+/// use layout_core::proof::{ProofError, Region, disjoint};
+/// let region = |base, bytes| Region { base, bytes };
+/// assert!(disjoint(region(0, 64), region(64, 64)).is_ok());
+/// assert_eq!(disjoint(region(0, 64), region(48, 64)), Err(ProofError::Overlap { byte: 48 }));
+/// ```
 ///
 /// # Errors
 /// [`ProofError::Overlap`] with the first shared byte.
@@ -188,7 +225,13 @@ pub const fn disjoint(a: Region, b: Region) -> Result<(), ProofError> {
     }
 }
 
-/// `value` is a multiple of `of`.
+/// Proves that `value` is a multiple of `of`.
+///
+/// ```
+/// use layout_core::proof::{ProofError, multiple_of};
+/// assert!(multiple_of(3072, 1024).is_ok());
+/// assert_eq!(multiple_of(1000, 16), Err(ProofError::NotMultiple { value: 1000, of: 16 }));
+/// ```
 ///
 /// # Errors
 /// [`ProofError::NotMultiple`].
@@ -200,13 +243,26 @@ pub const fn multiple_of(value: i64, of: i64) -> Result<(), ProofError> {
     }
 }
 
-/// What bases, stages and sub-tiles must be multiples of, so that they commute with the swizzle: 2^(highest xor bit + 1), in
-/// the swizzle's unit.
+/// The period of a swizzle, 2^(highest xor bit + 1) in the swizzle's unit. Bases, stages and sub-tiles that are multiples of it
+/// commute with the swizzle.
+///
+/// ```
+/// use layout_core::{Swizzle, proof::swizzle_period};
+/// // The 128-byte swizzle repeats after 8 rows of 128 bytes.
+/// assert_eq!(swizzle_period(Swizzle::new(3, 4, 3).unwrap()), 1024);
+/// ```
 pub const fn swizzle_period(swizzle: Swizzle) -> i64 {
     1 << swizzle.width()
 }
 
-/// Every byte offset of `map` is a multiple of the access width.
+/// Proves that every byte offset of `map` is a multiple of the access width.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::aligned};
+/// let rows = Swizzled::parse("(8,4):(72,16)").unwrap();
+/// assert!(aligned(Access::Ld64, &rows).is_ok());
+/// assert_eq!(aligned(Access::Ld128, &rows).unwrap_err().code(), "not_multiple");
+/// ```
 ///
 /// # Errors
 /// [`ProofError::NotMultiple`] with the offset or stride at fault; [`ProofError::TooManyCases`] for more than 2^17 offsets under
@@ -254,8 +310,14 @@ pub const fn aligned(access: Access, map: &Swizzled) -> Result<(), ProofError> {
     Ok(())
 }
 
-/// No mode of the layout carries into another, nor into `base`: their offsets may be combined by `or` and `xor` as well as by
-/// addition.
+/// Proves that no mode of the layout carries into another, nor into `base`: their offsets may be combined by `or` and `xor` as
+/// well as by addition.
+///
+/// ```
+/// use layout_core::{Layout, proof::carry_free};
+/// assert!(carry_free(1024, &Layout::parse("(8,8):(128,16)").unwrap()).is_ok());
+/// assert_eq!(carry_free(64, &Layout::parse("(8,8):(128,16)").unwrap()).unwrap_err().code(), "carry");
+/// ```
 ///
 /// # Errors
 /// [`ProofError::Carry`] with the mode and the bit, [`ProofError::NegativeOffset`] with the mode for negative strides.

@@ -1,10 +1,16 @@
-//! Refusals: what does not hold, and the lanes, banks and values that show it.
+//! Refusals: the claim that does not hold, with the lanes, banks and values that refute it.
 
 use core::fmt;
 
 use crate::banks::{Access, BankError};
 
-/// Why a claim is refused.
+/// The refutation of a claim.
+///
+/// ```
+/// use layout_core::{Swizzled, proof::{ProofError, injective}};
+/// let error = injective(&Swizzled::parse("(2,2):(1,1)").unwrap()).unwrap_err();
+/// assert_eq!(error, ProofError::Collision { first: 1, second: 2, offset: 1 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ProofError {
     /// The bank model has no count for these addresses.
@@ -36,7 +42,7 @@ pub enum ProofError {
         first: i64,
         /// The other.
         second: i64,
-        /// Where both go.
+        /// The offset of both.
         offset: i64,
     },
     /// An offset outside `0..size`.
@@ -48,16 +54,16 @@ pub enum ProofError {
         /// The size.
         size: i64,
     },
-    /// Threads and values are not as many as the tile's elements.
+    /// The number of threads times values is not the number of the tile's elements.
     SizeMismatch {
-        /// What the map has.
+        /// Size of the map.
         size: i64,
-        /// What the tile has.
+        /// Elements of the tile.
         tile: i64,
     },
     /// Two regions share bytes.
     Overlap {
-        /// The first byte that both have.
+        /// The first shared byte.
         byte: i64,
     },
     /// A value that must be a multiple of another is not.
@@ -78,7 +84,7 @@ pub enum ProofError {
     TooManyWavefronts {
         /// The access.
         access: Access,
-        /// What it costs at worst.
+        /// The worst case of its wavefronts.
         wavefronts: u32,
         /// What was claimed.
         claimed: u32,
@@ -88,13 +94,18 @@ pub enum ProofError {
         lanes: (u32, u32),
         /// ...with different words in this bank.
         bank: u32,
-        /// The linear coordinate of everything that is not the lane.
+        /// The linear coordinate over all modes except the lane.
         rest: i64,
     },
 }
 
 impl ProofError {
     /// A stable `snake_case` name for the kind of refusal.
+    ///
+    /// ```
+    /// use layout_core::proof::multiple_of;
+    /// assert_eq!(multiple_of(1000, 16).unwrap_err().code(), "not_multiple");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Bank(error) => error.code(),

@@ -1,10 +1,10 @@
-//! Proofs about layouts: what holds for every lane, warp, stage and tile, without running anything.
+//! Proofs about layouts: claims for every lane, warp, stage and tile, proven without running a kernel.
 //!
-//! **What.** A kernel's plan maps (lane, everything else) to byte offsets and makes claims: this access takes 4 wavefronts, these
+//! **What.** A kernel's plan maps (lane, rest) to byte offsets and makes claims: this access takes 4 wavefronts, these
 //! threads cover the tile exactly once, those buffers do not overlap. Each claim is an [`Obligation`], a value that is *discharged*
 //! or *refused* with the lanes, banks and numbers that refute it.
 //!
-//! **Why this way.** Wavefront counts survive translation. If adding "everything else" to a lane's offset never carries into the
+//! **Why this way.** Wavefront counts survive translation. If adding the rest to a lane's offset never carries into the
 //! lane's bits, it is an xor with a constant: banks are permuted, words that were equal stay equal. So one phase of one warp decides
 //! for all of them, and that one is a rank over F2:
 //!

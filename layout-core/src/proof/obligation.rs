@@ -1,6 +1,6 @@
 //! Obligations as data: what a plan must prove before it is emitted.
 //!
-//! A plan lists its obligations next to the layouts they are about; whoever emits the plan discharges the list. For example two
+//! A plan lists its obligations next to the layouts they are about; the list is discharged before code is emitted. For example two
 //! stages of a buffer owe `Disjoint`, their distance owes `Multiple` of the swizzle's period, and each access to them owes
 //! `Wavefronts`.
 
@@ -15,6 +15,12 @@ use super::{
 };
 
 /// A claim that must be proven.
+///
+/// ```
+/// use layout_core::proof::Obligation;
+/// // The distance of two stages and the period of the swizzle.
+/// assert!(Obligation::Multiple { value: 8192, of: 1024 }.discharge().is_ok());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Obligation {
     /// `map`, (thread, value) to element, covers `0..tile` exactly once.
@@ -62,7 +68,7 @@ pub enum Obligation {
         /// The parts, one mode each.
         parts: Layout,
     },
-    /// An access costs at most `claimed` wavefronts, whatever the rest.
+    /// An access costs at most `claimed` wavefronts, for every value of the rest.
     Wavefronts {
         /// The access.
         access: Access,
@@ -74,6 +80,13 @@ pub enum Obligation {
 }
 
 /// A claim that has been proven.
+///
+/// ```
+/// use layout_core::{Swizzled, banks::Access, proof::Obligation};
+/// let map = Swizzled::parse("32:4").unwrap();
+/// let claim = Obligation::Wavefronts { access: Access::Ld32, map, claimed: 1 };
+/// assert_eq!(claim.discharge().unwrap().proof.unwrap().wavefronts, 1);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Discharged {
     /// The wavefront count and how it was proven, where the claim was about one.
@@ -82,6 +95,11 @@ pub struct Discharged {
 
 impl Obligation {
     /// A short name: `coverage`, `bijective`, …
+    ///
+    /// ```
+    /// use layout_core::proof::Obligation;
+    /// assert_eq!(Obligation::Multiple { value: 8, of: 4 }.name(), "multiple");
+    /// ```
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Coverage { .. } => "coverage",
@@ -96,6 +114,16 @@ impl Obligation {
     }
 
     /// Proves the claim.
+    ///
+    /// ```
+    /// use layout_core::{Swizzled, banks::Access, proof::{Obligation, ProofError}};
+    /// let map = Swizzled::parse("32:128").unwrap();
+    /// let claim = Obligation::Wavefronts { access: Access::Ld32, map, claimed: 1 };
+    /// assert!(matches!(
+    ///     claim.discharge(),
+    ///     Err(ProofError::TooManyWavefronts { wavefronts: 32, lanes: (0, 1), bank: 0, .. })
+    /// ));
+    /// ```
     ///
     /// # Errors
     /// The refutation: lanes, banks, values.

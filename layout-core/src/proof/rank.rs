@@ -8,6 +8,13 @@ use crate::f2::{LinearMap, Span};
 
 /// Wavefronts (NVIDIA shared memory) and their ideal, where `lanes` maps the lane's bits to byte-offset bits. The lanes of a phase span a
 /// subspace, and so do its words and its banks: each bank that is used at all serves `2^(rank of words - rank of banks)` words.
+///
+/// ```
+/// use layout_core::{banks::Access, f2::LinearMap, proof::wavefronts_by_rank};
+/// // A column: lane bit j goes to offset bit 7 + j.
+/// let column = LinearMap::from_columns(&[1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11], 12).unwrap();
+/// assert_eq!(wavefronts_by_rank(Access::Ld32, &column), (32, 1));
+/// ```
 pub const fn wavefronts_by_rank(access: Access, lanes: &LinearMap) -> (u32, u32) {
     let lane_bits = lanes.in_bits();
     let mut phase_bits = if access.matrices().is_some() {

@@ -11,15 +11,31 @@ use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
 /// A place in space `S`.
+///
+/// ```
+/// use layout_core::space::{At, Lane};
+/// let lane: At<Lane> = At::new(5);
+/// assert_eq!(format!("{lane:?}"), "lane 5");
+/// ```
 pub struct At<S>(i64, PhantomData<fn() -> S>);
 
 impl<S: Space> At<S> {
     /// Place number `i`.
+    ///
+    /// ```
+    /// use layout_core::space::{At, Byte};
+    /// assert_eq!(At::<Byte>::new(64), At::new(64));
+    /// ```
     pub const fn new(i: i64) -> Self {
         Self(i, PhantomData)
     }
 
     /// The number.
+    ///
+    /// ```
+    /// use layout_core::space::{At, Byte};
+    /// assert_eq!(At::<Byte>::new(64).get(), 64);
+    /// ```
     pub const fn get(self) -> i64 {
         self.0
     }
@@ -49,6 +65,13 @@ impl<S: Space> fmt::Debug for At<S> {
 
 /// A swizzle of offsets in unit `U`: [`Byte`], or [`Element<T>`]. `UnitSwizzle<Byte>` and `UnitSwizzle<Element<F16>>` are different
 /// types; the first's `Sw<3,4,3>` is the second's `Sw<3,3,3>`.
+///
+/// ```
+/// use layout_core::space::{Byte, Element, F16, UnitSwizzle};
+/// let bytes = UnitSwizzle::<Byte>::new(3, 4, 3).unwrap();
+/// let halves: UnitSwizzle<Element<F16>> = bytes.to_elements().unwrap();
+/// assert_eq!(halves.swizzle().to_string(), "Sw<3,3,3>");
+/// ```
 pub struct UnitSwizzle<U>(Swizzle, PhantomData<fn() -> U>);
 
 impl<U> Clone for UnitSwizzle<U> {
@@ -62,6 +85,11 @@ impl<U> Copy for UnitSwizzle<U> {}
 impl<U: Space> UnitSwizzle<U> {
     /// `Sw<b,m,s>` on offsets in unit `U`.
     ///
+    /// ```
+    /// use layout_core::space::{Byte, UnitSwizzle};
+    /// assert_eq!(UnitSwizzle::<Byte>::new(2, 4, 3).unwrap().swizzle().b(), 2);
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Swizzle::new`].
@@ -70,6 +98,12 @@ impl<U: Space> UnitSwizzle<U> {
     }
 
     /// The swizzle without its unit.
+    ///
+    /// ```
+    /// use layout_core::{Swizzle, space::{Byte, UnitSwizzle}};
+    /// let bytes = UnitSwizzle::<Byte>::new(2, 4, 3).unwrap();
+    /// assert_eq!(bytes.swizzle(), Swizzle::new(2, 4, 3).unwrap());
+    /// ```
     pub const fn swizzle(&self) -> Swizzle {
         self.0
     }
@@ -77,6 +111,12 @@ impl<U: Space> UnitSwizzle<U> {
 
 impl<T: ElementType> UnitSwizzle<Element<T>> {
     /// The same swizzle on byte offsets.
+    ///
+    /// ```
+    /// use layout_core::space::{Element, F32, UnitSwizzle};
+    /// let floats = UnitSwizzle::<Element<F32>>::new(3, 2, 3).unwrap();
+    /// assert_eq!(floats.to_bytes().unwrap().swizzle().to_string(), "Sw<3,4,3>");
+    /// ```
     ///
     /// # Errors
     ///
@@ -91,6 +131,14 @@ impl<T: ElementType> UnitSwizzle<Element<T>> {
 
 impl UnitSwizzle<Byte> {
     /// The same swizzle on offsets of elements.
+    ///
+    /// ```
+    /// use layout_core::space::{B128, Byte, F32, UnitSwizzle};
+    /// let bytes = UnitSwizzle::<Byte>::new(3, 4, 3).unwrap();
+    /// assert_eq!(bytes.to_elements::<B128>().unwrap().swizzle().to_string(), "Sw<3,0,3>");
+    /// let within = UnitSwizzle::<Byte>::new(3, 1, 3).unwrap();
+    /// assert!(within.to_elements::<F32>().is_err());
+    /// ```
     ///
     /// # Errors
     ///
@@ -121,7 +169,14 @@ const fn in_elements(swizzle: &Swizzle, bytes: i64) -> Result<Swizzle, LayoutErr
     }
 }
 
-/// A layout that knows its spaces: a function from `From` to `To`.
+/// A layout with its spaces: a function from `From` to `To`.
+///
+/// ```
+/// use layout_core::{Layout, space::{At, Byte, Lane, Map}};
+/// let rows: Map<Lane, Byte> = Map::plain(Layout::parse("32:128").unwrap());
+/// assert_eq!(rows.apply(At::new(3)), At::new(384));
+/// assert_eq!(format!("{rows:?}"), "lane -> byte: 32:128");
+/// ```
 pub struct Map<From, To> {
     layout: Swizzled,
     spaces: PhantomData<fn(From) -> To>,
@@ -151,6 +206,12 @@ impl<From: Space, To: Space> fmt::Debug for Map<From, To> {
 
 impl<From: Space, To: Space> Map<From, To> {
     /// The layout as a map from `From` to `To`.
+    ///
+    /// ```
+    /// use layout_core::{Swizzled, space::{Byte, Lane, Map}};
+    /// let map: Map<Lane, Byte> = Map::new(Swizzled::parse("Sw<3,4,3> o 32:128").unwrap());
+    /// assert_eq!(map.layout().swizzle().b(), 3);
+    /// ```
     pub const fn new(layout: Swizzled) -> Self {
         Self {
             layout,
@@ -159,16 +220,34 @@ impl<From: Space, To: Space> Map<From, To> {
     }
 
     /// The plain layout as a map from `From` to `To`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, space::{Byte, Lane, Map}};
+    /// let map: Map<Lane, Byte> = Map::plain(Layout::parse("32:128").unwrap());
+    /// assert_eq!(map.layout().to_string(), "32:128");
+    /// ```
     pub const fn plain(layout: Layout) -> Self {
         Self::new(Swizzled::plain(layout))
     }
 
     /// The layout without its spaces.
+    ///
+    /// ```
+    /// use layout_core::{Layout, space::{Byte, Lane, Map}};
+    /// let map: Map<Lane, Byte> = Map::plain(Layout::parse("32:4").unwrap());
+    /// assert_eq!(map.layout().size(), 32);
+    /// ```
     pub const fn layout(&self) -> Swizzled {
         self.layout
     }
 
-    /// Where `at` goes.
+    /// The image of `at`.
+    ///
+    /// ```
+    /// use layout_core::{Layout, space::{At, Byte, Lane, Map}};
+    /// let map: Map<Lane, Byte> = Map::plain(Layout::parse("32:4").unwrap());
+    /// assert_eq!(map.apply(At::new(5)).get(), 20);
+    /// ```
     pub const fn apply(&self, at: At<From>) -> At<To> {
         At::new(self.layout.index(at.0))
     }
@@ -225,6 +304,12 @@ pub(crate) const fn single(composed: &Function) -> Result<Swizzled, LayoutError>
 impl<From: Space, T: ElementType> Map<From, Element<T>> {
     /// The same places in bytes: each offset times the element's width (its first byte), the swizzle's `M` moved up.
     ///
+    /// ```
+    /// use layout_core::{Swizzled, space::{Element, F16, Lane, Map}};
+    /// let halves: Map<Lane, Element<F16>> = Map::new(Swizzled::parse("Sw<3,3,3> o 32:64").unwrap());
+    /// assert_eq!(halves.to_bytes().unwrap().layout().to_string(), "Sw<3,4,3> o 32:128");
+    /// ```
+    ///
     /// # Errors
     ///
     /// Offsets that do not fit; a swizzle with an element whose width is not a power of two.
@@ -241,6 +326,13 @@ impl<From: Space, T: ElementType> Map<From, Element<T>> {
 
 impl<From: Space> Map<From, Byte> {
     /// The same places in elements.
+    ///
+    /// ```
+    /// use layout_core::{Layout, space::{Byte, F16, F32, Lane, Map}};
+    /// let bytes: Map<Lane, Byte> = Map::plain(Layout::parse("32:6").unwrap());
+    /// assert_eq!(bytes.to_elements::<F16>().unwrap().layout().to_string(), "32:3");
+    /// assert_eq!(bytes.to_elements::<F32>().unwrap_err().code(), "not_divisible");
+    /// ```
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! Spaces: what a map maps between, as types.
+//! Spaces: the domain and codomain of a map, as types.
 //!
-//! **What.** A layout is a function of integers and does not know whether its offsets are elements or bytes, its
-//! coordinates lanes or rows. A [`Map<From, To>`] does. Composing maps whose spaces do not meet, or swizzling element
+//! **What.** A layout is a function of integers. It does not say whether its offsets are elements or bytes, and its
+//! coordinates lanes or rows; a [`Map<From, To>`] does. Composing maps whose spaces do not meet, or swizzling element
 //! offsets with a swizzle of bytes, does not compile.
 //!
 //! **Why.** The field's libraries disagree on units: CuTe's shared-memory swizzles act on elements (`Sw<3,3,3>` for halves), TMA's
@@ -29,10 +29,27 @@ pub use static_map::{Static, StaticMap, SwizzleOf, Then};
 
 use core::marker::PhantomData;
 
-/// A space of integers that maps go between. Implement it for a marker type to have spaces of your own (a stage, a
-/// cluster's block).
+/// A space of integers that maps go between. Implement it for a marker type to add a space (a stage, a block of
+/// a cluster).
+///
+/// ```
+/// use layout_core::Layout;
+/// use layout_core::space::{At, Map, Space, Thread};
+/// /// The stages of a pipeline.
+/// enum Stage {}
+/// impl Space for Stage {
+///     const NAME: &'static str = "stage";
+/// }
+/// let stage_of: Map<Thread, Stage> = Map::plain(Layout::parse("(32,4):(0,1)").unwrap());
+/// assert_eq!(format!("{:?}", stage_of.apply(At::new(70))), "stage 2");
+/// ```
 pub trait Space {
     /// The space's name in messages.
+    ///
+    /// ```
+    /// use layout_core::space::{Lane, Space};
+    /// assert_eq!(Lane::NAME, "lane");
+    /// ```
     const NAME: &'static str;
 }
 
@@ -41,6 +58,8 @@ macro_rules! spaces {
     ($($(#[$doc:meta])* $name:ident, $text:literal;)*) => {
         $(
             $(#[$doc])*
+            #[doc = concat!("\n```\nuse layout_core::space::{", stringify!($name), ", Space};")]
+            #[doc = concat!("assert_eq!(", stringify!($name), "::NAME, \"", $text, "\");\n```")]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum $name {}
             impl Space for $name {
@@ -68,6 +87,12 @@ spaces! {
 }
 
 /// Elements of type `T` of one memory: offsets count whole elements.
+///
+/// ```
+/// use layout_core::space::{At, Element, F16};
+/// let third: At<Element<F16>> = At::new(3);
+/// assert_eq!(format!("{third:?}"), "f16 element 3");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element<T>(PhantomData<T>);
 
@@ -83,15 +108,37 @@ impl<A: Space, B: Space, D: Space> Space for (A, B, D) {
     const NAME: &'static str = "triple";
 }
 
-/// What memory holds elements of.
+/// The element type of a memory.
+///
+/// ```
+/// use layout_core::{Layout, space::{Element, ElementType, Lane, Map}};
+/// /// Complex numbers of two `f32`.
+/// enum C64 {}
+/// impl ElementType for C64 {
+///     const NAME: &'static str = "c64 element";
+///     const BYTES: i64 = 8;
+/// }
+/// let elements: Map<Lane, Element<C64>> = Map::plain(Layout::parse("32:1").unwrap());
+/// assert_eq!(elements.to_bytes().unwrap().layout().to_string(), "32:8");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type",
     note = "use `space::F16`, `Bf16`, `F32`, `F64`, `B8`, …, or implement `ElementType` for a marker of your own"
 )]
 pub trait ElementType {
     /// The type's name in messages.
+    ///
+    /// ```
+    /// use layout_core::space::{ElementType, F16};
+    /// assert_eq!(F16::NAME, "f16 element");
+    /// ```
     const NAME: &'static str;
     /// Its width in bytes.
+    ///
+    /// ```
+    /// use layout_core::space::{B128, ElementType};
+    /// assert_eq!(B128::BYTES, 16);
+    /// ```
     const BYTES: i64;
 }
 
@@ -100,6 +147,8 @@ macro_rules! element_types {
     ($($(#[$doc:meta])* $name:ident, $text:literal, $bytes:literal;)*) => {
         $(
             $(#[$doc])*
+            #[doc = concat!("\n```\nuse layout_core::space::{", stringify!($name), ", ElementType};")]
+            #[doc = concat!("assert_eq!(", stringify!($name), "::BYTES, ", stringify!($bytes), ");\n```")]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum $name {}
             impl ElementType for $name {
@@ -127,7 +176,13 @@ element_types! {
     B128, "16-byte element", 16;
 }
 
-/// That what ends in `Self` can go on from `Next`: the spaces are the same.
+/// `Self`, the codomain of one map, is `Next`, the domain of the map after it.
+///
+/// ```
+/// use layout_core::space::{Byte, Meets, Space};
+/// fn feeds<A: Meets<B>, B: Space>() {}
+/// feeds::<Byte, Byte>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a map into `{Self}` cannot feed a map from `{Next}`",
     label = "the spaces do not meet",

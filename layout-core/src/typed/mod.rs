@@ -18,7 +18,7 @@
 //! assert_eq!(Tile::at([5, 8]), 5 * 64 + (8 ^ (5 << 3)));
 //! ```
 //!
-//! A swizzle type has no unit of its own: it acts on whatever the layout counts. Where that may be mistaken, use the maps of
+//! A swizzle type has no unit: it acts on the unit of the layout. Where units may be confused, use the maps of
 //! [`crate::space`], whose swizzles name their unit.
 //!
 //! Constants of generic types are evaluated when the code that uses them is generated: `cargo check` does not see a failing
@@ -48,6 +48,13 @@ use crate::message::{Message, fail};
 use crate::swizzled::Swizzled;
 
 /// A layout known to the compiler: `const LAYOUT` and index functions without loops or branches.
+///
+/// ```
+/// use layout_core::typed::{C, Layout, StaticLayout};
+/// type Tile = Layout<(C<4>, C<8>), (C<8>, C<1>)>;
+/// const ELEMENTS: i64 = Tile::SIZE;
+/// assert_eq!((ELEMENTS, Tile::RANK, Tile::index(5)), (32, 2, 9));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a static layout",
     label = "expected a static layout",
@@ -55,18 +62,43 @@ use crate::swizzled::Swizzled;
 )]
 pub trait StaticLayout {
     /// The layout as a value: `Sw o offset o L`, the swizzle being `Sw<0,0,0>` for a plain one.
+    ///
+    /// ```
+    /// use layout_core::typed::{C, Layout, StaticLayout};
+    /// assert_eq!(Layout::<C<4>, C<2>>::LAYOUT.to_string(), "4:2");
+    /// ```
     const LAYOUT: Swizzled;
 
     /// Number of coordinates.
+    ///
+    /// ```
+    /// use layout_core::typed::{C, Layout, StaticLayout};
+    /// assert_eq!(Layout::<C<4>, C<2>>::SIZE, 4);
+    /// ```
     const SIZE: i64 = Self::LAYOUT.size();
 
-    /// Elements that memory for it needs.
+    /// Elements of memory that the layout needs: the greatest offset plus 1.
+    ///
+    /// ```
+    /// use layout_core::typed::{C, Layout, StaticLayout};
+    /// assert_eq!(Layout::<C<4>, C<2>>::COSIZE, 7);
+    /// ```
     const COSIZE: i64 = Self::LAYOUT.cosize();
 
     /// Number of top-level modes.
+    ///
+    /// ```
+    /// use layout_core::typed::{C, Layout, StaticLayout};
+    /// assert_eq!(Layout::<(C<4>, (C<2>, C<2>)), (C<1>, (C<4>, C<8>))>::RANK, 2);
+    /// ```
     const RANK: usize = Self::LAYOUT.rank();
 
     /// The offset at linear coordinate `i`, unrolled. The same as `LAYOUT.index(i)` for every `i`.
+    ///
+    /// ```
+    /// use layout_core::typed::{C, Layout, StaticLayout};
+    /// assert_eq!(Layout::<(C<4>, C<8>), (C<8>, C<1>)>::index(5), 9);
+    /// ```
     #[inline(always)]
     #[must_use]
     fn index(i: i64) -> i64
@@ -78,6 +110,11 @@ pub trait StaticLayout {
 
     /// The offset at one linear coordinate for each top-level mode, unrolled. The same as `LAYOUT.at(&coordinates)`; a wrong
     /// number of coordinates does not compile.
+    ///
+    /// ```
+    /// use layout_core::typed::{C, Layout, StaticLayout};
+    /// assert_eq!(Layout::<(C<4>, C<8>), (C<8>, C<1>)>::at([1, 2]), 10);
+    /// ```
     #[inline(always)]
     #[must_use]
     fn at<const R: usize>(coordinates: [i64; R]) -> i64
@@ -90,6 +127,17 @@ pub trait StaticLayout {
 
 /// Forces the evaluation of a static layout: `const _: () = check::<MyLayout>();` makes `cargo check` report what does not
 /// compose.
+///
+/// ```
+/// use layout_core::typed::{C, Layout, LogicalDivide, check};
+/// const _: () = check::<LogicalDivide<Layout<C<32>, C<1>>, C<4>>>();
+/// ```
+///
+/// ```compile_fail
+/// # use layout_core::typed::{C, Layout, LogicalDivide, check};
+/// // 5 does not divide 32.
+/// const _: () = check::<LogicalDivide<Layout<C<32>, C<1>>, C<5>>>();
+/// ```
 pub const fn check<L: StaticLayout>() {
     let _ = L::LAYOUT;
 }

@@ -4,10 +4,20 @@ use crate::error::expect;
 use crate::int_tuple::IntTuple;
 
 /// The integer `N` as a type: a shape or stride of one mode.
+///
+/// ```
+/// use layout_core::typed::{C, StaticTuple};
+/// assert_eq!(C::<4>::TUPLE.to_string(), "4");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct C<const N: i64>;
 
 /// A nested tuple of integers as a type: `C<N>`, or a tuple of up to eight of these.
+///
+/// ```
+/// use layout_core::typed::{C, StaticTuple};
+/// assert_eq!(<(C<4>, (C<2>, C<2>))>::TUPLE.to_string(), "(4,(2,2))");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a static integer tuple",
     label = "expected `C<N>` or a tuple of such",
@@ -15,9 +25,14 @@ pub struct C<const N: i64>;
 )]
 pub trait StaticTuple {
     /// The tuple as a value.
+    ///
+    /// ```
+    /// use layout_core::typed::{C, StaticTuple};
+    /// assert_eq!(<(C<4>, C<8>)>::TUPLE.size(), Ok(32));
+    /// ```
     const TUPLE: IntTuple;
 
-    /// The integer, of one that is no tuple. (Cheaper to evaluate than the whole tuple.)
+    /// The value of a bare integer. (Cheaper to evaluate than the whole tuple.)
     #[doc(hidden)]
     const LEAF: Option<i64> = None;
 }

@@ -33,7 +33,12 @@ impl Form {
 
     /// The basis vector of an axis, whose path is given from the inside out.
     pub(crate) fn axis(path: &[i64]) -> Self {
-        Self::name(&path.iter().map(|i| format!("@{i}")).collect::<String>())
+        let mut name = String::new();
+        for index in path {
+            name.push('@');
+            name.push_str(&index.to_string());
+        }
+        Self::name(&name)
     }
 
     /// Whether an axis is among the symbols.

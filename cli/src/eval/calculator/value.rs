@@ -244,16 +244,13 @@ impl Value {
 
     /// The layout as one of coordinates; of integers only one that does not move.
     pub(crate) fn plain_coords(&self) -> Option<CoordLayout> {
-        match self {
-            Self::Coords(layout) => layout.as_plain(),
-            _ => {
-                let layout = self.plain()?;
-                let text = layout.to_string();
-                (layout.cosize() == 1)
-                    .then(|| CoordLayout::parse(&text).ok())
-                    .flatten()
-            }
+        if let Self::Coords(layout) = self {
+            return layout.as_plain();
         }
+        let layout = self.plain()?;
+        (layout.cosize() == 1)
+            .then(|| CoordLayout::parse(&layout.to_string()).ok())
+            .flatten()
     }
 
     /// How many values a tuple holds in all, and how deep it nests.

@@ -5,16 +5,27 @@ use crate::layout::Layout;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
 
-/// Along which axis neighbours of an operand are contiguous.
+/// The contiguous axis of an operand.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::{Major, SmemSwizzle, smem_operand};
+/// let a = smem_operand(Major::Mn, SmemSwizzle::B128, 16, 128, 16).unwrap();
+/// assert_eq!(a.layout.at(&[1, 0]), 1); // neighbours along M are contiguous
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Major {
-    /// k: A row-major, B column-major.
+    /// K: A is row-major, B is column-major.
     K,
-    /// m of A, n of B: the transposed ones.
+    /// M of A, N of B: the transposed operands.
     Mn,
 }
 
 /// How 16-byte units are permuted within a repeating pattern.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::SmemSwizzle;
+/// assert_eq!(SmemSwizzle::B128.bytes().to_string(), "Sw<3,4,3>");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum SmemSwizzle {
@@ -32,6 +43,11 @@ pub enum SmemSwizzle {
 
 impl SmemSwizzle {
     /// All modes.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::SmemSwizzle;
+    /// assert_eq!(SmemSwizzle::ALL.map(SmemSwizzle::name), ["none", "32B", "64B", "128B", "128B_32B"]);
+    /// ```
     pub const ALL: [Self; 5] = [
         Self::None,
         Self::B32,
@@ -41,6 +57,11 @@ impl SmemSwizzle {
     ];
 
     /// The mode's name here: `none`, `32B`, `64B`, `128B`, `128B_32B`.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::SmemSwizzle;
+    /// assert_eq!(SmemSwizzle::B64.name(), "64B");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -52,6 +73,11 @@ impl SmemSwizzle {
     }
 
     /// Bits 61 to 63 of the shared-memory descriptor.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::SmemSwizzle;
+    /// assert_eq!(SmemSwizzle::ALL.map(SmemSwizzle::descriptor_bits), [0, 6, 4, 2, 1]);
+    /// ```
     pub const fn descriptor_bits(self) -> u64 {
         match self {
             Self::None => 0,
@@ -63,6 +89,11 @@ impl SmemSwizzle {
     }
 
     /// 16-byte units in a row of the pattern: 1, 2, 4 or 8.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::SmemSwizzle;
+    /// assert_eq!(SmemSwizzle::B64.units(), 4);
+    /// ```
     pub const fn units(self) -> i64 {
         match self {
             Self::None => 1,
@@ -81,6 +112,11 @@ impl SmemSwizzle {
     }
 
     /// The swizzle of byte addresses.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::SmemSwizzle;
+    /// assert_eq!(SmemSwizzle::B128Atom32.bytes().to_string(), "Sw<2,5,2>");
+    /// ```
     pub const fn bytes(self) -> Swizzle {
         crate::expect(match self {
             Self::None => Swizzle::new(0, 4, 3),
@@ -92,14 +128,20 @@ impl SmemSwizzle {
     }
 }
 
-/// An operand in shared memory, and what its descriptor says.
+/// An operand in shared memory, with the fields of its descriptor.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::{Major, SmemSwizzle, smem_operand};
+/// let b = smem_operand(Major::K, SmemSwizzle::B64, 16, 64, 32).unwrap();
+/// assert_eq!((b.leading_bytes, b.stride_bytes), (16, 512)); // 8 rows of 64 bytes
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 #[non_exhaustive]
 pub struct SmemOperand {
     /// `(mn, k) -> element`, with the swizzle.
     pub layout: Swizzled,
-    /// Along which axis neighbours are contiguous.
+    /// The contiguous axis.
     pub major: Major,
     /// The swizzle mode.
     pub swizzle: SmemSwizzle,
@@ -114,7 +156,7 @@ pub struct SmemOperand {
 const OPERATION: &str = "a tcgen05 operand in shared memory";
 
 /// The canonical layout of an operand of `mn` rows (of A; columns of B) and `k` columns, its patterns packed one after the other:
-/// along the contiguous axis first where that is not fixed by the swizzle.
+/// along the contiguous axis first, unless the swizzle fixes the order.
 ///
 /// ```
 /// use layout_core::atoms::tcgen05::{Major, SmemSwizzle, smem_operand};
@@ -166,11 +208,18 @@ pub const fn smem_operand(
 /// | MN | 32, 64, 128 bytes | `((T,W,m),(8,k)):((1,T,LBO),(W·T,SBO))` |
 /// | MN | 128 bytes in units of 32 | `((T,8,m),(4,k)):((1,T,LBO),(8·T,SBO))` |
 ///
+/// ```
+/// use layout_core::atoms::tcgen05::{Major, SmemSwizzle, smem_operand_strided};
+/// // Patterns of 8 rows, 2048 bytes apart: every second one belongs to another operand.
+/// let a = smem_operand_strided(Major::K, SmemSwizzle::B128, 16, 64, 64, 16, 2048).unwrap();
+/// assert_eq!(a.layout.at(&[8, 0]), 1024); // in elements
+/// ```
+///
 /// # Errors
 ///
-/// Elements that are not of 4, 8, 16 or 32 bits (those of 6 bits lie in 8); a mode that the operand has not: 32-bit MN-major
+/// Elements that are not of 4, 8, 16 or 32 bits (those of 6 bits lie in 8); a mode that the operand does not support: 32-bit MN-major
 /// operands take only the 128-byte swizzle in units of 32 bytes, all others do not take that one, and 4-bit ones must be
-/// K-major; extents that are no multiple of the pattern, or, for swizzled K-major operands, k wider than the swizzle; offsets
+/// K-major; extents that are not a multiple of the pattern, or, for swizzled K-major operands, k wider than the swizzle; offsets
 /// that are not multiples of 16 bytes from 0 to 262128.
 pub const fn smem_operand_strided(
     major: Major,

@@ -1,16 +1,29 @@
-//! Tensor memory: where accumulators lie, and what `tcgen05.ld` and `tcgen05.st` move.
+//! Tensor memory: the places of accumulators, and the copies of `tcgen05.ld` and `tcgen05.st`.
 
 use crate::error::{LayoutError, attempt};
 use crate::layout::Layout;
 
 /// Lanes of tensor memory.
+///
+/// ```
+/// assert_eq!(layout_core::atoms::tcgen05::TMEM_LANES, 128);
+/// ```
 pub const TMEM_LANES: i64 = 128;
 /// Columns of 32 bits of tensor memory.
+///
+/// ```
+/// assert_eq!(layout_core::atoms::tcgen05::TMEM_COLUMNS, 512);
+/// ```
 pub const TMEM_COLUMNS: i64 = 512;
 /// Number of the first place of the second block of a pair.
 const BLOCK: i64 = TMEM_LANES * TMEM_COLUMNS;
 
 /// A place in tensor memory.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::{TmemPlace, tmem_place};
+/// assert_eq!(tmem_place(65536 + 128 * 5 + 3), TmemPlace { cta: 1, lane: 3, column: 5 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct TmemPlace {
     /// The block of the pair: 0 or 1.
@@ -21,7 +34,13 @@ pub struct TmemPlace {
     pub column: i64,
 }
 
-/// The place with that number, `lane + 128·column + 65536·cta`.
+/// The place numbered `lane + 128·column + 65536·cta`.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::tmem_place;
+/// let place = tmem_place(128 * 7 + 40);
+/// assert_eq!((place.cta, place.lane, place.column), (0, 40, 7));
+/// ```
 pub const fn tmem_place(number: i64) -> TmemPlace {
     TmemPlace {
         cta: number.div_euclid(BLOCK),
@@ -30,7 +49,13 @@ pub const fn tmem_place(number: i64) -> TmemPlace {
     }
 }
 
-/// How many blocks work on one product.
+/// The number of blocks that compute one product.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::{CtaGroup, accumulator};
+/// let letter = |group, m| accumulator(group, m, 128).unwrap().letter;
+/// assert_eq!([letter(CtaGroup::One, 128), letter(CtaGroup::Two, 128)], ['D', 'B']);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum CtaGroup {
     /// `cta_group::1`.
@@ -43,7 +68,14 @@ pub enum CtaGroup {
     TwoSparse,
 }
 
-/// Where the accumulator of an instruction lies.
+/// The place of an instruction's accumulator in tensor memory.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::{CtaGroup, accumulator};
+/// // N is split in two halves of 64 lanes each.
+/// let d = accumulator(CtaGroup::OneWs, 64, 128).unwrap();
+/// assert_eq!((d.letter, d.columns), ('E', 64));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 #[non_exhaustive]
@@ -56,8 +88,8 @@ pub struct Accumulator {
     pub m: i64,
     /// Columns of D.
     pub n: i64,
-    /// Columns of tensor memory that it takes in each block. An accumulator of 16 bits takes as many as one of 32: each value lies in
-    /// the lower half of its word.
+    /// Columns of tensor memory that it takes in each block. A 16-bit accumulator takes as many columns as a 32-bit one: each value
+    /// is in the lower half of its word.
     pub columns: i64,
 }
 
@@ -85,7 +117,7 @@ pub struct Accumulator {
 ///
 /// # Errors
 ///
-/// An M that the group has not; an N that is not a multiple of 8 (of 16 for two blocks) up to 256, or, with `.ws`, not 64, 128
+/// An M that the group does not support; an N that is not a multiple of 8 (of 16 for two blocks) up to 256, or, with `.ws`, not 64, 128
 /// or 256.
 pub const fn accumulator(group: CtaGroup, m: i64, n: i64) -> Result<Accumulator, LayoutError> {
     const OPERATION: &str = "the accumulator of tcgen05.mma";
@@ -147,6 +179,14 @@ pub const fn accumulator(group: CtaGroup, m: i64, n: i64) -> Result<Accumulator,
 }
 
 /// The shapes of `tcgen05.ld` and `tcgen05.st`: lanes × bits of each, which `.num` repeats along columns.
+///
+/// ```
+/// use layout_core::atoms::{MMA_M16N8K16_F16, tcgen05::{TmemShape, tmem_copy, tmem_place}};
+/// // The upper 8 rows of `.16x256b` are those of C of m16n8.
+/// let copy = tmem_copy(TmemShape::L16x256b, 1, 0).unwrap();
+/// let place = tmem_place(copy.layout.at(&[5, 1]));
+/// assert_eq!(MMA_M16N8K16_F16.c.at(&[5, 1]), place.lane + 16 * place.column);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum TmemShape {
@@ -164,6 +204,11 @@ pub enum TmemShape {
 
 impl TmemShape {
     /// All shapes.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::TmemShape;
+    /// assert!(TmemShape::ALL.iter().all(|shape| shape.lanes() >= 16));
+    /// ```
     pub const ALL: [Self; 5] = [
         Self::L32x32b,
         Self::L16x64b,
@@ -173,6 +218,11 @@ impl TmemShape {
     ];
 
     /// The qualifier without its dot.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::TmemShape;
+    /// assert_eq!(TmemShape::L16x32bx2.name(), "16x32bx2");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::L32x32b => "32x32b",
@@ -184,6 +234,11 @@ impl TmemShape {
     }
 
     /// Lanes that a warp reaches.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::TmemShape;
+    /// assert_eq!((TmemShape::L32x32b.lanes(), TmemShape::L16x64b.lanes()), (32, 16));
+    /// ```
     pub const fn lanes(self) -> i64 {
         match self {
             Self::L32x32b => 32,
@@ -192,6 +247,11 @@ impl TmemShape {
     }
 
     /// Registers of a thread for `.x1`.
+    ///
+    /// ```
+    /// use layout_core::atoms::tcgen05::TmemShape;
+    /// assert_eq!((TmemShape::L32x32b.registers(), TmemShape::L16x256b.registers()), (1, 4));
+    /// ```
     pub const fn registers(self) -> i64 {
         match self {
             Self::L32x32b | Self::L16x64b | Self::L16x32bx2 => 1,
@@ -201,7 +261,13 @@ impl TmemShape {
     }
 }
 
-/// What one warp's `tcgen05.ld` or `tcgen05.st` moves.
+/// The copy by one warp's `tcgen05.ld` or `tcgen05.st`.
+///
+/// ```
+/// use layout_core::atoms::tcgen05::{TmemShape, tmem_copy};
+/// let copy = tmem_copy(TmemShape::L16x256b, 4, 0).unwrap();
+/// assert_eq!((copy.registers, copy.columns), (16, 32));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 #[non_exhaustive]
@@ -231,10 +297,19 @@ pub struct TmemCopy {
 ///
 /// `half_split` is the immediate of `.16x32bx2`, in columns, and 0 for the other shapes.
 ///
+/// ```
+/// use layout_core::atoms::tcgen05::{TmemShape, tmem_copy, tmem_place};
+/// let copy = tmem_copy(TmemShape::L16x64b, 2, 0).unwrap();
+/// // Thread 7: t = 3, g = 1. Register 1 is lane 8·1 + 1, column 1 + 2·1.
+/// let place = tmem_place(copy.layout.at(&[7, 1]));
+/// assert_eq!((place.lane, place.column), (9, 3));
+/// assert!(tmem_copy(TmemShape::L16x64b, 3, 0).is_err());
+/// ```
+///
 /// # Errors
 ///
-/// A repeat that is not a power of 2, or makes more than 128 registers; a half split of a shape that has none, one outside tensor
-/// memory, or one by which the halves would overlap.
+/// A repeat that is not a power of 2, or takes more than 128 registers; a half split of another shape than `.16x32bx2`, one
+/// outside tensor memory, or one with overlapping halves.
 pub const fn tmem_copy(
     shape: TmemShape,
     repeat: i64,

@@ -30,18 +30,20 @@ pub(super) fn about(args: &Args<'_>) -> Answer {
                     let item = items.get(mode).cloned();
                     args.done(item.ok_or(LayoutError::ModeOutOfRange { mode, rank }))?
                 }
-                other => match other.as_tuple() {
-                    Some(tuple) => Value::tuple(args.done(tuple.get(mode))?),
-                    None => return Err(args.wrong(0, "a layout or a tuple")),
-                },
+                other => {
+                    let tuple = other.as_tuple();
+                    let tuple = tuple.ok_or_else(|| args.wrong(0, "a layout or a tuple"))?;
+                    Value::tuple(args.done(tuple.get(mode))?)
+                }
             };
         }
         return Ok(value);
     }
     if args.name == "flatten" {
-        return match args.items[0].0.as_tuple() {
-            Some(tuple) => Ok(Value::tuple(tuple.flatten())),
-            None => on_argument!(args, 0, layout => Ok(layout.flatten())),
+        return if let Some(tuple) = args.items[0].0.as_tuple() {
+            Ok(Value::tuple(tuple.flatten()))
+        } else {
+            on_argument!(args, 0, layout => Ok(layout.flatten()))
         };
     }
     let shape = args.shape(0)?;
@@ -55,9 +57,9 @@ pub(super) fn about(args: &Args<'_>) -> Answer {
 
 /// Two layouts as one kind: coordinates if one of them is, else named strides if one has any.
 enum Pair {
-    Layouts(Swizzled, Layout),
-    Affine(tw::SwizzledAffine, Affine),
-    Coords(tw::MovedCoords, CoordLayout),
+    Layouts(Box<Swizzled>, Box<Layout>),
+    Affine(Box<tw::SwizzledAffine>, Box<Affine>),
+    Coords(Box<tw::MovedCoords>, Box<CoordLayout>),
 }
 
 fn pair(args: &Args<'_>, first: usize, second: usize) -> Result<Pair, EvalError> {
@@ -66,24 +68,24 @@ fn pair(args: &Args<'_>, first: usize, second: usize) -> Result<Pair, EvalError>
     match (&a, &b) {
         (Value::Coords(a), _) => {
             let b = b.plain_coords().ok_or_else(|| args.wrong(second, needed))?;
-            Ok(Pair::Coords(**a, b))
+            Ok(Pair::Coords(a.clone(), Box::new(b)))
         }
         (_, Value::Coords(_)) => {
             let a = a.plain_coords().ok_or_else(|| args.wrong(first, needed))?;
             let b = b.plain_coords().ok_or_else(|| args.wrong(second, needed))?;
-            Ok(Pair::Coords(a.into(), b))
+            Ok(Pair::Coords(Box::new(a.into()), Box::new(b)))
         }
         (Value::Affine(a), _) => {
             let b = b.plain_affine().ok_or_else(|| args.wrong(second, needed))?;
-            Ok(Pair::Affine(**a, b))
+            Ok(Pair::Affine(a.clone(), Box::new(b)))
         }
         (Value::Layout(a), Value::Affine(_)) => {
             let b = b.plain_affine().ok_or_else(|| args.wrong(second, needed))?;
-            Ok(Pair::Affine((**a).into(), b))
+            Ok(Pair::Affine(Box::new((**a).into()), Box::new(b)))
         }
         (Value::Layout(a), _) => {
             let b = b.plain().ok_or_else(|| args.wrong(second, needed))?;
-            Ok(Pair::Layouts(**a, b))
+            Ok(Pair::Layouts(a.clone(), Box::new(b)))
         }
         _ => Err(args.wrong(first, "a layout")),
     }
@@ -93,9 +95,18 @@ fn pair(args: &Args<'_>, first: usize, second: usize) -> Result<Pair, EvalError>
 macro_rules! on_pair {
     ($args:expr, $pair:expr, $a:ident, $b:ident => $body:expr) => {
         match $pair {
-            Pair::Layouts($a, $b) => $args.done($body).map(Value::swizzled),
-            Pair::Affine($a, $b) => $args.done($body).map(Value::affine),
-            Pair::Coords($a, $b) => $args.done($body).map(Value::coords),
+            Pair::Layouts(boxed, $b) => {
+                let $a = *boxed;
+                $args.done($body).map(Value::swizzled)
+            }
+            Pair::Affine(boxed, $b) => {
+                let $a = *boxed;
+                $args.done($body).map(Value::affine)
+            }
+            Pair::Coords(boxed, $b) => {
+                let $a = *boxed;
+                $args.done($body).map(Value::coords)
+            }
         }
     };
 }
@@ -137,20 +148,25 @@ pub(super) fn modes(args: &Args<'_>) -> Answer {
                     .map(|i| mode(args, i))
                     .collect::<Result<_, _>>()?
             };
-            match tuple {
-                Some(t) => Ok(Value::tuple(args.done(t.select(&numbers))?)),
-                None => on_argument!(args, 0, layout => layout.select(&numbers)),
+            if let Some(t) = tuple {
+                Ok(Value::tuple(args.done(t.select(&numbers))?))
+            } else {
+                on_argument!(args, 0, layout => layout.select(&numbers))
             }
         }
-        "reverse" => match tuple {
-            Some(t) => Ok(Value::tuple(args.done(t.reverse())?)),
-            None => on_argument!(args, 0, layout => layout.reverse()),
-        },
+        "reverse" => {
+            if let Some(t) = tuple {
+                Ok(Value::tuple(args.done(t.reverse())?))
+            } else {
+                on_argument!(args, 0, layout => layout.reverse())
+            }
+        }
         "unflatten" => {
             let profile = args.shape(1)?;
-            match tuple {
-                Some(t) => Ok(Value::tuple(args.done(t.unflatten(&profile))?)),
-                None => on_argument!(args, 0, layout => layout.unflatten(&profile)),
+            if let Some(t) = tuple {
+                Ok(Value::tuple(args.done(t.unflatten(&profile))?))
+            } else {
+                on_argument!(args, 0, layout => layout.unflatten(&profile))
             }
         }
         "zip" => match (tuple, args.items[1].0.as_tuple()) {
@@ -486,12 +502,18 @@ pub(super) fn inverse(args: &Args<'_>) -> Answer {
             "the offsets are not exactly 0..size, each once; use left_inverse or right_inverse";
         return Err(EvalError::new("not_invertible", message, args.span));
     }
-    let inverse = if left {
+    // Of a bijection both are the inverse, but the one on the right begins at the offset of coordinate 0.
+    let inside = layout.layout();
+    let from_left = match args.name {
+        "inverse" => args.done(inside.right_inverse())?.size() != layout.size(),
+        _ => left,
+    };
+    let inverse = args.done(if from_left {
         layout.left_inverse()
     } else {
         layout.right_inverse()
-    };
-    Ok(Value::function(tw::Function::Chain(args.done(inverse)?)))
+    })?;
+    Ok(Value::function(tw::Function::Chain(inverse)))
 }
 
 pub(super) fn bits(args: &Args<'_>) -> Answer {
