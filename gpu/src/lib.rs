@@ -25,7 +25,7 @@
 //! ```
 //!
 //! All memory operations and launches of one [`Gpu`] are in order, on one stream; a further [`Stream`] is in order with
-//! itself and with the plain copies. This crate is the only one of Tilewright's with `unsafe` code.
+//! itself and with the plain copies. The `unsafe` code of Tilewright is here, except for one block in the emulator's inner loop.
 
 mod buffer;
 pub mod cublas;
