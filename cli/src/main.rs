@@ -13,11 +13,8 @@ mod gemm;
 mod index;
 mod memory;
 mod plans;
-// `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
-#[allow(dead_code)]
 mod error;
 mod eval;
-#[allow(dead_code)]
 mod output;
 mod run;
 mod show;
