@@ -14,7 +14,9 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | layouts, their operations and properties | here: [`Layout`], [`Swizzled`], [`composition`], [`complement`], [`logical_divide`], … |
+//! | layouts, their operations and properties | here: [`Layout`], [`Swizzled`]; methods [`Layout::compose`], [`Layout::complement`], [`Layout::logical_divide`], … |
+//! | named strides, coordinates as offsets | [`Affine`], [`CoordLayout`], with the same methods |
+//! | compositions of any operands | [`Function`], of several steps [`Chain`] |
 //! | the same as types | [`typed`], [`space`] |
 //! | instructions as layouts: `ldmatrix`, `mma`, `wgmma`, … | [`atoms`], [`partition`] |
 //! | bank models and the cost of an access | [`banks`], proofs of it in [`proof`] and over F2 in [`f2`] |
@@ -42,6 +44,16 @@ pub use layout_macros::*;
 pub use ptx_emulator as emulator;
 #[cfg(feature = "gpu")]
 pub use tilewright_gpu as gpu;
+
+/// The snippets of `docs/algebra.md`, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/algebra.md")]
+struct AlgebraPage;
+
+/// The snippets of `docs/checked.md`, as tests.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../docs/checked.md")]
+struct CheckedPage;
 
 /// The snippets of `docs/proofs.md`, as tests.
 #[cfg(doctest)]

@@ -9,16 +9,13 @@ mod banks;
 mod bench;
 mod derive;
 mod doctor;
+mod error;
+mod eval;
 mod gemm;
 mod index;
 mod memory;
-mod plans;
-// `at`, `finish` and `write_atomically` get their first callers with the first subcommand that takes input.
-#[allow(dead_code)]
-mod error;
-mod eval;
-#[allow(dead_code)]
 mod output;
+mod plans;
 mod run;
 mod show;
 mod tune;

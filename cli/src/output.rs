@@ -1,10 +1,10 @@
 //! What the command writes: standard output and files.
 //!
-//! Standard output may be closed early (`tilewright plans | head -1`): that is no error of ours, so nothing here panics on
-//! it as `println!` would. Any other failure, such as a full disk, is kept, and [`verdict`] turns the exit code to it when the
-//! command is done: no subcommand has to look. A file appears whole or not at all: it is written under a temporary name in the folder it will
-//! live in (a rename across file systems is no rename) and renamed when it is complete, so that a failure half-way leaves
-//! whatever was there before.
+//! Standard output may be closed early (`tilewright plans | head -1`). That is not an error of the command, and nothing here
+//! panics on it as `println!` would. Any other failure, such as a full disk, is kept, and [`verdict`] applies it to the exit
+//! code when the command is done, so that subcommands need not check. A file appears whole or not at all: it is written under
+//! a temporary name in its own folder (a rename across file systems is a copy) and renamed when it is complete. After a
+//! failure the old content is still there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Every result is checked against float64 before its time counts: a kernel that is fast and wrong is reported and not kept. The file
-//! is read before anything is measured, so that one that is no file of findings is found at once and left alone; what was measured goes
+//! is read before anything is measured, so that a file of another format is found at once and left alone; what was measured goes
 //! into what it holds by then, and the whole is written at once.
 
 use std::fmt::Write as _;

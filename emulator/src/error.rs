@@ -1,6 +1,6 @@
 //! What can go wrong before a kernel runs: errors of the text ([`ParseError`]) and of the launch ([`RunError`]).
 //!
-//! What goes wrong *while* it runs is no error of the emulator but a finding about the kernel, see [`crate::report`].
+//! What goes wrong *while* it runs is a finding about the kernel and not an error of the emulator, see [`crate::report`].
 
 use std::error::Error;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct ParseError {
 pub enum ParseErrorKind {
     /// A character that starts no token.
     BadCharacter(char),
-    /// A literal that is no number of PTX, or out of range.
+    /// A literal that is not a number of PTX, or out of range.
     BadLiteral(String),
     /// A string or a comment that never ends.
     Unterminated(&'static str),

@@ -1,18 +1,18 @@
 //! Runs PTX text on the CPU: an emulator with a sanitizer, a race detector and bank-conflict counters.
 //!
-//! [`Module::parse`] reads the text with a lexer and parser of its own and decodes each kernel once into compact operations;
+//! [`Module::parse`] reads the text and decodes each kernel once into compact operations;
 //! [`run`] executes a grid on [`GlobalMemory`], blocks in parallel, all 32 lanes of a warp together. The [`Report`] says what the kernel did wrong ([`Finding`])
 //! and what it cost ([`Counters`]): instructions by line of the text, and shared-memory wavefronts by the bank model measured on an H200.
 //!
 //! # What it models
 //!
-//! - Divergence: lanes that part meet again at the immediate post-dominator; parted groups of lanes take turns, so that lanes may
+//! - Divergence: lanes that diverge reconverge at the immediate post-dominator; divergent groups of lanes take turns, so that lanes may
 //!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
 //! - Races between lanes of one warp are seen only within one instruction (different values stored to one place) and for `cp.async`;
 //!   otherwise the lanes of a warp count as ordered by the order of instructions.
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences are no-ops, which is
 //!   enough for kernels whose blocks do not communicate. A block that waits for one that has not started waits for ever (step limit).
-//! - Clusters: geometry and special registers only; each block runs alone. No `mbarrier`, bulk copies or `wgmma` yet.
+//! - Clusters: geometry and special registers only; each block runs alone. `mbarrier`, bulk copies and `wgmma` are not supported.
 //! - `cp.async`: data lands at the wait, so that a read before it sees old bytes and is reported.
 //! - Matrix multiplication: exact products; sums and their rounding as documented in `exec/mma.rs`. The hardware does not document its own.
 //! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.

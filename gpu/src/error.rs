@@ -18,7 +18,7 @@ pub enum GpuError {
     },
     /// The driver works and sees no GPU.
     NoDevice,
-    /// There is no GPU of that number.
+    /// No GPU has that number.
     NoSuchDevice {
         /// The number asked for.
         ordinal: usize,

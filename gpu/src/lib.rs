@@ -1,11 +1,11 @@
 //! CUDA at run time, on machines that may have none.
 //!
 //! Nothing here is linked: the driver (`libcuda`) and cuBLAS are opened when they are first asked for, so that a program
-//! using this crate builds and starts on any machine, and [`Gpu::open`] says in one sentence why there is no GPU to be had.
-//! What lies between is the little that running a generated kernel needs: [`Buffer`]s of device memory, [`Module`]s
-//! compiled from PTX text by the driver, [`Kernel`]s launched with arguments that are checked against the kernel's own
-//! parameter list, [`TensorMap`]s, times from events, cuBLAS as the yardstick ([`cublas`], [`cublaslt`]), and NVIDIA's
-//! assembler as an independent judge of the PTX ([`ptxas`]).
+//! using this crate builds and starts on any machine, and [`Gpu::open`] says in one sentence why no GPU is available.
+//! It provides what running a generated kernel needs: [`Buffer`]s of device memory, [`Module`]s compiled from PTX text by
+//! the driver, [`Kernel`]s launched with arguments that are checked against the kernel's own parameter list,
+//! [`TensorMap`]s, times from events, cuBLAS for comparison ([`cublas`], [`cublaslt`]), and NVIDIA's assembler as an
+//! independent check of the PTX ([`ptxas`]).
 //!
 //! Function declarations come from `cudarc`. Its safe layer is not used: it compiles PTX without the log that explains a
 //! refusal, and it trusts the caller to pass the arguments that the kernel expects. Here the driver is asked for the size
@@ -25,7 +25,7 @@
 //! ```
 //!
 //! All memory operations and launches of one [`Gpu`] are in order, on one stream; a further [`Stream`] is in order with
-//! itself and with the plain copies. This crate is the only one of Tilewright's with `unsafe` code.
+//! itself and with the plain copies. The `unsafe` code of Tilewright is here, except for one block in the emulator's inner loop.
 
 mod buffer;
 pub mod cublas;

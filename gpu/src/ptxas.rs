@@ -78,7 +78,7 @@ pub enum PtxasError {
         /// Where it was looked for.
         tried: Vec<String>,
     },
-    /// The file that `PTXAS` names is no assembler.
+    /// The file that `PTXAS` names is not an assembler.
     Unusable {
         /// The file.
         path: PathBuf,

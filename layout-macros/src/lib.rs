@@ -1,8 +1,8 @@
 //! Procedural macros of Tilewright: they read the notation, have `layout-core` compute and check, and write constants.
 //!
-//! The way of a call is always the same: tokens → [`ast`](self) (what is written, with spans) → model (what it means, checked by
-//! the algebra) → expansion. All errors of a call are reported together, each at the token that is at fault. The macros own
-//! no algebra.
+//! Every call takes the same way: tokens → [`ast`](self) (what is written, with spans) → model (what it means, checked by
+//! the algebra) → expansion. All errors of a call are reported together, each at the token at fault. The macros
+//! contain no algebra.
 //!
 //! Expansions name `::tilewright`, the facade; depend on it rather than on this crate.
 
@@ -77,9 +77,9 @@ pub fn shape(input: TokenStream) -> TokenStream {
     finish(errors, shape.map(|shape| expand::shape(&shape)))
 }
 
-/// The shared-memory layout of a tile that all its accesses like best, derived while compiling.
+/// The shared-memory layout of a tile with the fewest total wavefronts of its accesses, derived while compiling.
 ///
-/// On a unit struct. The search runs in the macro; the winner is counted again in a constant, from the addresses, and the
+/// Goes on a unit struct. The search runs in the macro. A constant counts the wavefronts of the result again, from the addresses, and the
 /// struct implements `typed::StaticLayout`. The documentation of that implementation shows the layout, the wavefronts and
 /// the certificate. If nothing is conflict-free, that is a compile error at the access that suffers, unless
 /// `allow(wavefronts = n)` says how many wavefronts the worst access may take.

@@ -144,7 +144,7 @@ fn library<'s>(
 ///
 /// # Errors
 ///
-/// The plan's refusal of the problem, or a failure of the driver. A product that cuBLAS refuses is no error.
+/// The plan's refusal of the problem, or a failure of the driver. A product that cuBLAS refuses is not an error.
 pub fn compare(
     gpu: &Gpu,
     cublas: Option<&Cublas>,
@@ -201,7 +201,7 @@ pub fn compare(
         };
         left -= turn.repeats;
         ours_times = ours_times.and(&gpu.time(turn, run)?);
-        // A product that the library refuses is no error.
+        // A product that the library refuses is not an error.
         match theirs.as_mut().map(|call| gpu.time(turn, call)) {
             Some(Ok(times)) => their_times = their_times.and(&times),
             Some(Err(_)) => theirs = None,

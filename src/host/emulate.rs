@@ -104,7 +104,7 @@ impl From<MemoryError> for EmulateError {
 /// # Errors
 ///
 /// The plan's refusal of the problem, a matrix that is not what the problem says, or the emulator's of the text or the launch. What the
-/// kernel does wrong while it runs is no error but a finding of the report.
+/// kernel does wrong while it runs is a finding of the report, not an error.
 pub fn emulate(
     plan: &dyn Plan,
     kernel: &Emitted,

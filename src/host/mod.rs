@@ -1,8 +1,8 @@
 //! Plans at work: matrices in memory, a run on the emulator or the GPU, and the check against a double-precision reference.
 //!
-//! What makes a kernel never checks it: the reference shares nothing with the plans but the problem's definition. Matrices
-//! are random, and what lies between their rows is NaN, so that a kernel that reads where it must not gives NaN, and one that
-//! writes there is seen.
+//! The check is independent of the kernel: the reference shares only the problem's definition with the plans. Matrices are
+//! random, and the memory between their rows is NaN, so that a kernel that reads there gives NaN, and one that writes there
+//! is found.
 
 #[cfg(feature = "gpu")]
 mod bench;

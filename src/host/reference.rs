@@ -210,7 +210,7 @@ pub fn check(
     Ok(judged(problem, data_type, &errors, gaps_untouched))
 }
 
-/// Matrix `i` of A or B, which nobody looks at if α = 0.
+/// Matrix `i` of A or B, which is not read if α = 0.
 fn factor(problem: &Gemm, all: &Matrix, i: usize) -> Matrix {
     if problem.alpha == 0.0 {
         all.clone()

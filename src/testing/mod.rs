@@ -82,7 +82,7 @@ impl AsAccess for &str {
     }
 }
 
-/// Why a layout is no bijection onto `0..size`, with the coordinates that show it; `Ok` if it is one.
+/// Why a layout is not a bijection onto `0..size`, with the coordinates that show it; `Ok` if it is one.
 ///
 /// # Errors
 ///

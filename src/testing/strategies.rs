@@ -38,7 +38,7 @@ pub fn bijective_layouts() -> impl Strategy<Value = Layout> + Clone {
     injective(1)
 }
 
-/// Nested layouts that tell their coordinates apart, with gaps of up to `gap − 1` between the modes.
+/// Nested injective layouts, with gaps of up to `gap − 1` between the modes.
 pub fn injective_layouts() -> impl Strategy<Value = Layout> + Clone {
     injective(4)
 }

@@ -1,7 +1,7 @@
 //! Development tasks, run as `cargo xtask TASK`.
 //!
 //! `cargo xtask test` is the one test command: CI runs it, and so does a developer before a change is handed in. It does
-//! its own set-up (the only tool that is no crate is NVIDIA's assembler, see [`ptxas`]), runs every step even when an
+//! its own set-up (the only tool that is not a crate is NVIDIA's assembler, see [`ptxas`]), runs every step even when an
 //! earlier one failed, and ends with one line that says what passed. There is no second script to keep in step with it.
 
 mod ptxas;

@@ -33,7 +33,7 @@ pub fn upward() -> impl Strategy<Value = Layout> {
     })
 }
 
-/// A nested layout that tells its coordinates apart: compact in a random order, with gaps.
+/// A nested injective layout: compact in a random order, with gaps.
 pub fn chained() -> impl Strategy<Value = Layout> {
     spread(layouts())
 }

@@ -12,7 +12,7 @@ use super::{FORMAT, MOST_PARTS, VERSION};
 pub enum FindingsError {
     /// The file can't be read.
     Io(std::io::Error),
-    /// It is no JSON.
+    /// It is not JSON.
     NotJson {
         /// Where it stops being JSON, from 1.
         line: usize,
@@ -67,7 +67,7 @@ pub enum EntryError {
         /// Which.
         key: &'static str,
     },
-    /// A width that is none of 1, 2, 4, 8, 16.
+    /// A width other than 1, 2, 4, 8 and 16.
     Width(u32),
     /// No candidates.
     Empty,
