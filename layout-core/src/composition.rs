@@ -23,7 +23,7 @@
 //! Operands of other kinds (a swizzle, an offset, a swizzled layout on the right, several steps) compose as
 //! [`Function`](crate::Function)s, whose `compose` takes them all.
 
-use crate::error::{LayoutError, attempt};
+use crate::error::{LayoutError, at_least_one, attempt};
 use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::modes::Composite;
@@ -124,7 +124,10 @@ impl<'a> Tiler<'a> {
     pub(crate) const fn ask(&self) -> Result<Ask<'a>, LayoutError> {
         match self {
             Self::Keep => Ok(Ask::Keep),
-            Self::Int(n) => Ok(Ask::Compose(attempt!(Layout::mode(*n, 1)))),
+            Self::Int(n) => {
+                attempt!(at_least_one("a tiler", "a tile", *n));
+                Ok(Ask::Compose(attempt!(Layout::mode(*n, 1))))
+            }
             Self::Layout(layout) => Ok(Ask::Compose(**layout)),
             Self::Tuple(tuple) => ask_tuple(tuple, tuple.root()),
             Self::Modes(modes) => Ok(Ask::Enter(Parts::Modes(modes))),

@@ -375,7 +375,7 @@ impl Scanner<'_> {
                 break;
             }
             if !self.take(b',') {
-                return Err(self.error(ParseErrorKind::Expected(')')));
+                return Err(self.error(ParseErrorKind::ExpectedCommaOrClose));
             }
         }
         let made = match profile.finish() {
@@ -445,7 +445,7 @@ impl Scanner<'_> {
                 }
             }
             if length == 0 {
-                return Err(self.error_since(start, LayoutError::InvalidAxis));
+                return Err(self.error_since(start, LayoutError::MissingAxis));
             }
             let factor = if negative {
                 factor.wrapping_neg()
@@ -469,8 +469,12 @@ impl Scanner<'_> {
             Ok(index) => index,
             Err(error) => return Err(error),
         };
-        if index < 0 || index >= MAX_AXES as i64 || *length == MAX_PATH {
-            return Err(self.error_since(start, LayoutError::InvalidAxis));
+        if index < 0 || index >= MAX_AXES as i64 {
+            let (axis, limit) = (index, MAX_AXES);
+            return Err(self.error_since(start, LayoutError::InvalidAxis { axis, limit }));
+        }
+        if *length == MAX_PATH {
+            return Err(self.error_since(start, LayoutError::DeepAxis { limit: MAX_PATH }));
         }
         path[*length] = index as u8;
         *length += 1;
@@ -503,7 +507,9 @@ impl Terms {
     ) -> Result<(), LayoutError> {
         let at = self.paths.len;
         if at == MAX_MODES * 2 {
-            return Err(LayoutError::TooManyModes);
+            return Err(LayoutError::TooManyTerms {
+                limit: MAX_MODES * 2,
+            });
         }
         self.paths.path[at] = path;
         self.paths.depth[at] = length as u8;

@@ -128,9 +128,10 @@ impl IntTuple {
     pub const fn get(&self, i: usize) -> Result<Self, LayoutError> {
         match self.profile.child(self.root(), i) {
             Some(node) => self.extract(node),
-            None => Err(LayoutError::ModeOutOfRange {
-                mode: i,
-                rank: self.rank(),
+            None => Err(LayoutError::OutOfRange {
+                what: "element",
+                index: i,
+                count: self.rank(),
             }),
         }
     }

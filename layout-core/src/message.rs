@@ -62,6 +62,31 @@ impl Message {
         self
     }
 
+    /// Appends a count and its noun: `1 mode`, `2 modes`.
+    #[must_use]
+    pub const fn count(self, value: usize, one: &str, many: &str) -> Self {
+        self.index(value)
+            .text(" ")
+            .text(if value == 1 { one } else { many })
+    }
+
+    /// Appends an integer in hexadecimal: `0x1f`.
+    #[must_use]
+    pub const fn hex(mut self, value: u64) -> Self {
+        self = self.text("0x");
+        let mut digits = if value == 0 {
+            1
+        } else {
+            (64 - value.leading_zeros()).div_ceil(4)
+        };
+        while digits > 0 {
+            digits -= 1;
+            let digit = (value >> (4 * digits) & 15) as usize;
+            self = self.text("0123456789abcdef".split_at(digit).1.split_at(1).0);
+        }
+        self
+    }
+
     /// Appends a count or a position.
     #[must_use]
     pub const fn index(self, value: usize) -> Self {

@@ -29,6 +29,19 @@ pub enum ParseErrorKind {
     IntegerTooLarge,
     /// This character was expected.
     Expected(char),
+    /// `,` or `)` was expected.
+    ExpectedCommaOrClose,
+    /// A swizzle was expected.
+    ExpectedSwizzle,
+    /// An integer or a stride name was expected.
+    ExpectedStride,
+    /// `-1` was expected, the only power of a swizzle.
+    ExpectedInverse,
+    /// More operands in one composition than there is room for.
+    TooManyOperands {
+        /// How many there are at most.
+        limit: usize,
+    },
     /// The text goes on after the end of the value.
     TrailingText,
     /// The value is well written but not allowed.
@@ -50,7 +63,12 @@ impl ParseError {
         match &self.kind {
             ParseErrorKind::ExpectedTuple
             | ParseErrorKind::ExpectedInteger
-            | ParseErrorKind::Expected(_) => "syntax",
+            | ParseErrorKind::Expected(_)
+            | ParseErrorKind::ExpectedCommaOrClose
+            | ParseErrorKind::ExpectedSwizzle
+            | ParseErrorKind::ExpectedStride
+            | ParseErrorKind::ExpectedInverse => "syntax",
+            ParseErrorKind::TooManyOperands { .. } => "too_many_operands",
             ParseErrorKind::IntegerTooLarge => "integer_too_large",
             ParseErrorKind::TrailingText => "trailing_text",
             ParseErrorKind::Layout(error) => error.code(),
@@ -72,6 +90,18 @@ impl ParseError {
                     .text(c.encode_utf8(&mut bytes))
                     .text("'")
             }
+            ParseErrorKind::ExpectedCommaOrClose => m.text("expected ',' or ')'"),
+            ParseErrorKind::ExpectedSwizzle => m.text("expected a swizzle such as Sw<3,4,3>"),
+            ParseErrorKind::ExpectedStride => {
+                m.text("expected an integer or a stride name such as ld or 2*ld")
+            }
+            ParseErrorKind::ExpectedInverse => {
+                m.text("expected -1: Sw<B,M,S>^-1, the inverse, is the only power")
+            }
+            ParseErrorKind::TooManyOperands { limit } => m
+                .text("more than ")
+                .index(*limit)
+                .text(" operands in one composition; compose some of them first"),
             ParseErrorKind::TrailingText => m.text("the text goes on after the end of the value"),
             ParseErrorKind::Layout(error) => error.message(),
         }
@@ -331,7 +361,7 @@ impl<'a> Scanner<'a> {
                 break;
             }
             if !self.take(b',') {
-                return Err(self.error(ParseErrorKind::Expected(')')));
+                return Err(self.error(ParseErrorKind::ExpectedCommaOrClose));
             }
         }
         match builder.finish() {

@@ -76,6 +76,7 @@ impl Wavefronts {
 
 /// Why an access has no wavefront count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum BankError {
     /// The model has no such access.
     Unsupported {
@@ -117,7 +118,7 @@ impl fmt::Display for BankError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Unsupported { access, model } => {
-                write!(f, "the {model} model has no access {access}")
+                write!(f, "the {model} model has no {access} access")
             }
             Self::Misaligned {
                 lane,
@@ -126,7 +127,7 @@ impl fmt::Display for BankError {
             } => {
                 write!(
                     f,
-                    "lane {lane} asks for byte {address}, which is no multiple of the access width {bytes}"
+                    "lane {lane} asks for byte {address}, which is not a multiple of the access width {bytes}"
                 )
             }
             Self::NegativeAddress { lane, address } => {

@@ -8,6 +8,7 @@ use super::{MAX_EXTENT, MAX_PATTERNS};
 
 /// Why no layout was derived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum DeriveError {
     /// An extent of the tile is 0, or above [`MAX_EXTENT`].
     BadTile {
@@ -26,14 +27,14 @@ pub enum DeriveError {
         /// How many.
         count: usize,
     },
-    /// The access is none of shared memory's.
+    /// The access is not one of shared memory's.
     UnsupportedAccess {
         /// Which pattern.
         pattern: usize,
         /// Its access.
         access: Access,
     },
-    /// A row of the tile is no multiple of the access width, so that some vector would straddle two rows.
+    /// A row of the tile is not a multiple of the access width, so that some vector would straddle two rows.
     TileNotDivisible {
         /// Which pattern.
         pattern: usize,
@@ -53,7 +54,7 @@ pub enum DeriveError {
         /// Elements in the tile; 0 where the tile is not known, and `index` is negative.
         size: i64,
     },
-    /// A lane's first byte is no multiple of the access width.
+    /// A lane's first byte is not a multiple of the access width.
     Misaligned {
         /// Which pattern.
         pattern: usize,
@@ -161,28 +162,31 @@ impl fmt::Display for DeriveError {
             Self::BadTile { rows, cols } => {
                 write!(
                     f,
-                    "a tile of {rows}x{cols} elements: extents go from 1 to {MAX_EXTENT}"
+                    "a tile of {rows}x{cols} elements; extents are 1 to {MAX_EXTENT}"
                 )
             }
             Self::BadElement { bytes } => {
-                write!(f, "an element of {bytes} bytes: widths go from 1 to 16")
+                write!(f, "an element of {bytes} bytes; widths are 1 to 16 bytes")
             }
             Self::BadPatternCount { count } => {
-                write!(f, "{count} accesses: give 1 to {MAX_PATTERNS}")
+                write!(f, "{count} accesses; give 1 to {MAX_PATTERNS}")
             }
             Self::UnsupportedAccess { access, .. } => {
-                write!(f, "{access} is no access to shared memory")
+                write!(
+                    f,
+                    "{access} does not access shared memory; use a load, a store, cp.async, ldmatrix or stmatrix"
+                )
             }
             Self::TileNotDivisible {
                 access, row_bytes, ..
             } => write!(
                 f,
-                "{access} moves {} bytes a lane, which do not divide a row of {row_bytes} bytes: widen the row or narrow the access",
+                "{access} moves {} bytes a lane, which do not divide a row of {row_bytes} bytes; widen the row or narrow the access",
                 access.bytes()
             ),
             Self::OutsideTile { lane, index, .. } if index < 0 => write!(
                 f,
-                "lane {lane} touches element {index}: the elements of the tile are numbered from 0"
+                "lane {lane} touches element {index}; the elements of the tile are numbered from 0"
             ),
             Self::OutsideTile {
                 lane, index, size, ..
@@ -211,8 +215,11 @@ impl fmt::Display for DeriveError {
             } => {
                 write!(
                     f,
-                    "lanes {first} and {second} both write element {index} by {access}: a race"
+                    "lanes {first} and {second} both write element {index} by {access}, which is a race"
                 )
+            }
+            Self::WrongLaneCount { access, given, .. } if given > 32 => {
+                write!(f, "the layout gives {access} {given} lanes; a warp has 32")
             }
             Self::WrongLaneCount {
                 access,
@@ -222,15 +229,17 @@ impl fmt::Display for DeriveError {
             } => {
                 write!(
                     f,
-                    "{access} takes {expected} lanes, the layout gives {given}"
+                    "{access} needs the addresses of {expected} lanes; the layout gives {given}"
                 )
             }
-            Self::NoActiveLane { .. } => f.write_str("no lane is active"),
+            Self::NoActiveLane { .. } => {
+                f.write_str("no lane is active; give at least one lane an element")
+            }
             Self::NarrowOnOddElement {
                 access, elem_bytes, ..
             } => write!(
                 f,
-                "{access} is narrower than a 4-byte word and elements of {elem_bytes} bytes straddle words: no count holds for every translation"
+                "{access} is narrower than a 4-byte word and elements of {elem_bytes} bytes straddle words, so that no count holds for every translation; use an access of at least 4 bytes"
             ),
             Self::FamilyDoesNotApply { family, needs } => {
                 write!(f, "the {family} family needs {needs}")

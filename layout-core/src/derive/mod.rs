@@ -64,6 +64,23 @@ pub struct Tile {
     pub elem_bytes: i64,
 }
 
+impl Tile {
+    /// A tile of `rows` x `cols` elements of `elem_bytes` bytes.
+    ///
+    /// ```
+    /// use layout_core::derive::Tile;
+    /// const TILE: Tile = Tile::new(64, 32, 2);
+    /// assert_eq!(TILE.rows * TILE.cols * TILE.elem_bytes, 4096);
+    /// ```
+    pub const fn new(rows: i64, cols: i64, elem_bytes: i64) -> Self {
+        Self {
+            rows,
+            cols,
+            elem_bytes,
+        }
+    }
+}
+
 /// One kind of warp access to the tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Pattern {
@@ -117,6 +134,7 @@ impl Pattern {
 
 /// A family of layouts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum Family {
     /// `Swizzle<B,M,S>` on the row-major tile, or on the column-major one if no access is wider than an element.
     Swizzle,
@@ -163,6 +181,7 @@ impl Family {
 
 /// Whether the layout is as good as can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum Status {
     /// Every access is conflict-free.
     Optimal,
