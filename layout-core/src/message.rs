@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-const CAPACITY: usize = 320;
+const CAPACITY: usize = Message::CAPACITY;
 
 /// A short ASCII text: the message of an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,6 +16,9 @@ pub struct Message {
 }
 
 impl Message {
+    /// Bytes that fit.
+    pub const CAPACITY: usize = 384;
+
     /// The empty text.
     pub const fn new() -> Self {
         Self {
@@ -63,6 +66,11 @@ impl Message {
     }
 
     /// Appends a count and its noun: `1 mode`, `2 modes`.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().count(2, "mode", "modes").as_str(), "2 modes");
+    /// ```
     #[must_use]
     pub const fn count(self, value: usize, one: &str, many: &str) -> Self {
         self.index(value)
@@ -71,6 +79,11 @@ impl Message {
     }
 
     /// Appends an integer in hexadecimal: `0x1f`.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().hex(31).as_str(), "0x1f");
+    /// ```
     #[must_use]
     pub const fn hex(mut self, value: u64) -> Self {
         self = self.text("0x");

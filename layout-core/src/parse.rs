@@ -58,6 +58,17 @@ pub struct ParseError {
 }
 
 impl ParseError {
+    /// The error about the bytes `span.0..span.1`.
+    ///
+    /// ```
+    /// use layout_core::{ParseError, ParseErrorKind};
+    /// const ERROR: ParseError = ParseError::new((1, 4), ParseErrorKind::TrailingText);
+    /// assert_eq!(ERROR.to_string(), "bytes 1..4: the text goes on after the end of the value");
+    /// ```
+    pub const fn new(span: (usize, usize), kind: ParseErrorKind) -> Self {
+        Self { span, kind }
+    }
+
     /// A stable name for programs, in `snake_case`.
     pub const fn code(&self) -> &'static str {
         match &self.kind {

@@ -91,6 +91,19 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// The pattern of these elements: for each lane the row-major index of the first element it touches, -1 if it is
+    /// inactive.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, LANES};
+    /// use layout_core::derive::Pattern;
+    /// const BROADCAST: Pattern = Pattern::from_elements(Access::Ld32, [0; LANES]);
+    /// assert_eq!(BROADCAST.elements[31], 0);
+    /// ```
+    pub const fn from_elements(access: Access, elements: [i64; LANES]) -> Self {
+        Self { access, elements }
+    }
+
     /// The pattern of a layout lane -> element index. A layout of fewer than 32 lanes leaves the others inactive.
     ///
     /// # Errors

@@ -207,7 +207,7 @@ fn evaluation(table: &mut Table) {
             "named_strides", "index: the answer depends on the named strides; bind them first";
         f("4:1@0+1@1").index(1) =>
             "coordinate_strides", "index: the offsets are coordinates; take one axis, or compose a layout with the coordinates";
-        s("Sw<1,0,1> o (2097152,2):(1,1)").is_surjective_onto(2097153) =>
+        s("Sw<1,0,1> o (2097152,2):(1,1)").is_surjective_onto(2_097_153) =>
             "too_large", "is_surjective_onto would look at 2097153 elements, more than the limit of 1048576; use a smaller layout";
         s("Sw<1,21,1> o 4194304:1").equal_as_functions(&s("Sw<1,20,1> o 4194304:1")) =>
             "too_large", "equal_as_functions would look at 4194304 elements, more than the limit of 1048576; use a smaller layout";

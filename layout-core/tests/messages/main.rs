@@ -24,6 +24,8 @@ mod tiles;
 
 use std::collections::BTreeSet;
 
+use layout_core::f2::F2Error;
+use layout_core::{LayoutError, Message};
 use table::Table;
 
 /// The variants of `pub enum name` in a source text.
@@ -76,4 +78,75 @@ fn every_refusal_says_what_stands_in_the_way() {
         }
     }
     assert!(missing.is_empty(), "variants without a case: {missing:?}");
+}
+
+#[test]
+fn the_longest_messages_fit_with_the_longest_numbers() {
+    let (mode, lhs_mode) = (31, 31);
+    let (extent, stride, lhs_extent) = (i64::MAX, i64::MIN, i64::MAX);
+    let operation =
+        "mma.sp.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.f32.e2m1.e2m1.f32";
+    let errors = [
+        LayoutError::NotComposable {
+            mode,
+            extent,
+            stride,
+            lhs_mode,
+            lhs_extent,
+            run: i64::MAX,
+        },
+        LayoutError::ModesCarry {
+            mode,
+            extent,
+            stride,
+            lhs_mode,
+            lhs_extent,
+        },
+        LayoutError::NegativeCoordinates {
+            mode,
+            extent,
+            stride,
+        },
+        LayoutError::RepetitionsNotComposable {
+            mode,
+            extent,
+            stride,
+        },
+        LayoutError::StraddlesUnit {
+            operation: "upcast",
+            mode,
+            extent,
+            stride: i64::MAX,
+            n: i64::MAX - 1,
+        },
+        LayoutError::NumberOutOfRange {
+            operation,
+            argument: "the number of threads of the destination",
+            value: i64::MIN,
+            least: i64::MIN,
+            most: i64::MIN,
+        },
+        LayoutError::NotBijective {
+            operation: "the threads of a tiled mma",
+            size: i64::MAX,
+            cosize: i64::MAX,
+        },
+        LayoutError::NotLinear {
+            operation: "composition with a matrix on the right",
+            cause: F2Error::NotLinear {
+                index: 1 << 62,
+                offset: i64::MIN,
+            },
+        },
+        LayoutError::ShapeNotDivisible {
+            mode,
+            value: i64::MAX,
+            divisor: i64::MAX,
+            rest: i64::MAX - 1,
+        },
+    ];
+    for error in errors {
+        let message = error.message();
+        assert!(message.as_str().len() < Message::CAPACITY, "{message}");
+    }
 }

@@ -150,7 +150,7 @@ fn coordinates(table: &mut Table) {
 
 fn compositions(table: &mut Table) {
     let many = vec!["1"; 17].join(" o ");
-    let steps = vec!["Sw<1,0,1> o 1"; 5].join(" o ");
+    let steps = ["Sw<1,0,1> o 1"; 5].join(" o ");
     cases! { table;
         Function::parse(&many) =>
             "too_many_operands", "bytes 64..65: more than 16 operands in one composition; compose some of them first";

@@ -8,7 +8,7 @@ use layout_core::derive::DeriveError;
 use layout_core::f2::F2Error;
 use layout_core::proof::ProofError;
 use layout_core::{
-    Affine, Chain, CoordLayout, Function, IntTuple, Layout, LayoutError, ParseError,
+    Affine, Chain, CoordLayout, Function, IntTuple, Layout, LayoutError, Message, ParseError,
     ParseErrorKind, Slicer, Swizzled,
 };
 
@@ -101,7 +101,11 @@ impl Table {
             Err(error) => error,
         };
         let text = error.to_string();
-        assert_ne!(text.len(), 320, "{call}: cut off at the capacity: {text}");
+        assert_ne!(
+            text.len(),
+            Message::CAPACITY,
+            "{call}: cut off at the capacity: {text}"
+        );
         self.seen.extend(error.variants());
         if (error.code(), text.as_str()) != (code, message) {
             self.wrong

@@ -28,7 +28,7 @@ fn divides(table: &mut Table) {
             "not_composable", "divide: the tiles of 3 after the first do not repeat evenly in a mode of 24 elements; choose a tile that divides the parts of the mode";
         l("8:1").logical_divide(&Tiler::Layout(&l("2:-1"))) =>
             "negative_stride", "divide: mode 0 has the negative stride -1; reverse that mode first";
-        huge.logical_divide(&Tiler::Modes(&[Tiler::Int(3000000), Tiler::Int(800000000000)])) =>
+        huge.logical_divide(&Tiler::Modes(&[Tiler::Int(3_000_000), Tiler::Int(800_000_000_000)])) =>
             "overflow", "divide: the result does not fit in 64 bits; use smaller numbers";
         l("(4,8):(1,4)").compose_by_mode(&Tiler::Tuple(&t("(2,2,2)"))) =>
             "rank_mismatch", "composition by mode: 3 elements for 2 modes; give at most 2";
