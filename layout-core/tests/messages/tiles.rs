@@ -17,7 +17,9 @@ fn divides(table: &mut Table) {
         l("10:1").logical_divide(&Tiler::Int(4)).unwrap().exact() =>
             "overhang", "the tiles cover 12 elements of 10; choose a tile that divides, or round up and predicate";
         l("10:1").logical_divide(&Tiler::Int(0)) =>
-            "invalid_argument", "a tiler: a tile is 0; use at least 1";
+            "invalid_argument", "a tiler: the size of a tile is 0; use at least 1";
+        l("(4,8):(1,4)").logical_divide(&Tiler::Tuple(&t("(2,-1)"))) =>
+            "invalid_argument", "a tiler: the size of a tile is -1; use at least 1";
         l("4:1").logical_divide(&Tiler::Tuple(&pair)) =>
             "rank_mismatch", "divide by mode: 2 elements for 1 mode; give at most 1";
         l("(4,8):(1,4)").logical_divide(&Tiler::Modes(&[])) =>
