@@ -401,6 +401,7 @@ impl Scanner<'_> {
             match profile.leaf() {
                 Some(at) if at < shape.leaves() => layout.stride[at] = sum,
                 Some(_) => {}
+                // The parentheses were in range, so the leaf was one too many.
                 None => return Err(self.error_since(stride_start, LayoutError::TooManyModes)),
             }
             while depth > 0 && self.take(b')') {
@@ -411,7 +412,7 @@ impl Scanner<'_> {
                 break;
             }
             if !self.take(b',') {
-                return Err(self.error(ParseErrorKind::Expected(')')));
+                return Err(self.error(ParseErrorKind::ExpectedCommaOrClose));
             }
         }
         let profile = match profile.finish() {
@@ -493,7 +494,7 @@ impl Scanner<'_> {
         let start = self.at;
         let name = self.identifier();
         if name.is_empty() {
-            return Err(self.error(ParseErrorKind::ExpectedTuple));
+            return Err(self.error(ParseErrorKind::ExpectedStride));
         }
         let name = match Parameter::from_bytes(name) {
             Ok(name) => name,

@@ -126,7 +126,13 @@ const fn scale_node(
         return Ok(());
     }
     let (left, right) = (a.profile.rank(at), b.profile.rank(bt));
-    if b.profile.is_leaf(bt) || left != right {
+    if b.profile.is_leaf(bt) {
+        return Err(LayoutError::IntegerForTuple {
+            operation,
+            elements: left,
+        });
+    }
+    if left != right {
         return Err(LayoutError::RankMismatch {
             operation,
             left,
@@ -181,7 +187,14 @@ const fn round_node(
         return Ok(());
     }
     let (left, right) = (a.profile.rank(at), b.profile.rank(bt));
-    if leaves.0 || right > left {
+    if leaves.0 {
+        return Err(LayoutError::TupleForInteger {
+            operation: OPERATION,
+            mode: at.start,
+            elements: right,
+        });
+    }
+    if right > left {
         return Err(LayoutError::TilerRank {
             operation: OPERATION,
             modes: left,

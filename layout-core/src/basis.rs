@@ -216,7 +216,7 @@ impl Paths {
         let mut p = 0;
         while p < self.len {
             if leaf[p] == usize::MAX {
-                return Err(LayoutError::InvalidAxis);
+                return Err(LayoutError::TupleAxis);
             }
             p += 1;
         }
@@ -237,15 +237,11 @@ impl Paths {
             0
         };
         if rank == 0 {
-            let Some(at) = builder.leaf() else {
-                return Err(LayoutError::TooManyModes);
+            let axes = builder.leaves() + 1;
+            let at = match builder.leaf() {
+                Some(at) if axes <= limit => at,
+                _ => return Err(LayoutError::TooManyAxes { axes, limit }),
             };
-            if at >= limit {
-                return Err(LayoutError::TooManyAxes {
-                    axes: at + 1,
-                    limit,
-                });
-            }
             let mut p = 0;
             while p < self.len {
                 if self.depth[p] as usize == depth && self.follows(p, prefix, depth) {
@@ -258,12 +254,6 @@ impl Paths {
         builder.open();
         let mut i = 0;
         while i < rank {
-            if builder.leaves() >= limit {
-                return Err(LayoutError::TooManyAxes {
-                    axes: builder.leaves() + 1,
-                    limit,
-                });
-            }
             let mut inner = prefix;
             inner[depth] = i as u8;
             attempt!(self.node(builder, leaf, inner, depth + 1, limit));

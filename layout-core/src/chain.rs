@@ -319,10 +319,8 @@ impl Chain {
             Some(inner) => attempt!(inner.at_coord(coordinate)),
             None if coordinate.is_int() => coordinate.leaf(0),
             None => {
-                return Err(LayoutError::CoordinateMismatch {
-                    mode: 0,
-                    expected: 1,
-                    found: coordinate.rank(),
+                return Err(LayoutError::NoShape {
+                    operation: "evaluation at a tuple",
                 });
             }
         };

@@ -70,13 +70,16 @@ impl<const K: usize> Strided<K> {
             builder.append(&merged, merged.root());
             return Ok(());
         }
-        let modes = if self.profile.is_leaf(node) {
-            1
-        } else {
-            self.profile.rank(node)
-        };
+        let modes = self.profile.rank(node);
         let tiles = profile.profile.rank(at);
-        if self.profile.is_leaf(node) || tiles > modes {
+        if self.profile.is_leaf(node) {
+            return Err(LayoutError::TupleForInteger {
+                operation: "coalesce by profile",
+                mode: node.start,
+                elements: tiles,
+            });
+        }
+        if tiles > modes {
             return Err(LayoutError::TilerRank {
                 operation: "coalesce by profile",
                 modes,

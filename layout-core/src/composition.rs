@@ -23,7 +23,7 @@
 //! Operands of other kinds (a swizzle, an offset, a swizzled layout on the right, several steps) compose as
 //! [`Function`](crate::Function)s, whose `compose` takes them all.
 
-use crate::error::{LayoutError, attempt};
+use crate::error::{LayoutError, at_least_one, attempt};
 use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::modes::Composite;
@@ -120,20 +120,23 @@ impl<'a> Parts<'a> {
 
 const fn ask_tuple(tuple: &IntTuple, node: Node) -> Result<Ask<'_>, LayoutError> {
     if tuple.profile.is_leaf(node) {
-        Ok(Ask::Compose(attempt!(Layout::mode(
-            tuple.values[node.start],
-            1
-        ))))
+        first_elements(tuple.values[node.start])
     } else {
         Ok(Ask::Enter(Parts::Tuple(tuple, node)))
     }
+}
+
+/// A tile of the first `n` elements.
+const fn first_elements<'a>(n: i64) -> Result<Ask<'a>, LayoutError> {
+    attempt!(at_least_one("a tiler", "the size of a tile", n));
+    Ok(Ask::Compose(attempt!(Layout::mode(n, 1))))
 }
 
 impl<'a> Tiler<'a> {
     pub(crate) const fn ask(&self) -> Result<Ask<'a>, LayoutError> {
         match self {
             Self::Keep => Ok(Ask::Keep),
-            Self::Int(n) => Ok(Ask::Compose(attempt!(Layout::mode(*n, 1)))),
+            Self::Int(n) => first_elements(*n),
             Self::Layout(layout) => Ok(Ask::Compose(**layout)),
             Self::Tuple(tuple) => ask_tuple(tuple, tuple.root()),
             Self::Modes(modes) => Ok(Ask::Enter(Parts::Modes(modes))),

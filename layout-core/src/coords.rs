@@ -299,9 +299,10 @@ impl Swizzled<MAX_AXES> {
         let Some(leaf) = own.difference(codomain) else {
             return Ok(*self);
         };
-        let (left, right) = (own.leaves(), codomain.leaves());
+        // As written: the coordinate or the layout that the coordinates go into comes first.
+        let (left, right) = (codomain.leaves(), own.leaves());
         let refused = Err(LayoutError::NotCongruent { leaf, left, right });
-        if right > MAX_AXES {
+        if left > MAX_AXES {
             return refused;
         }
         let mut moved = *self;
@@ -309,7 +310,7 @@ impl Swizzled<MAX_AXES> {
         moved.layout.stride = [[0; MAX_AXES]; crate::MAX_MODES];
         moved.offset = [0; MAX_AXES];
         let mut axis = 0;
-        while axis < left {
+        while axis < right {
             let place = same_path(&own, axis, codomain);
             let mut used = false;
             let mut i = 0;
@@ -447,7 +448,7 @@ impl Scanner<'_> {
                 break;
             }
             if !self.take(b',') {
-                return Err(self.error(ParseErrorKind::Expected(')')));
+                return Err(self.error(ParseErrorKind::ExpectedCommaOrClose));
             }
         }
         let made = match profile.finish() {
@@ -517,7 +518,7 @@ impl Scanner<'_> {
                 }
             }
             if length == 0 {
-                return Err(self.error_since(start, LayoutError::InvalidAxis));
+                return Err(self.error_since(start, LayoutError::MissingAxis));
             }
             let factor = if negative {
                 factor.wrapping_neg()
@@ -541,8 +542,12 @@ impl Scanner<'_> {
             Ok(index) => index,
             Err(error) => return Err(error),
         };
-        if index < 0 || index >= MAX_AXES as i64 || *length == MAX_PATH {
-            return Err(self.error_since(start, LayoutError::InvalidAxis));
+        if index < 0 || index >= MAX_AXES as i64 {
+            let (axis, limit) = (index, MAX_AXES);
+            return Err(self.error_since(start, LayoutError::InvalidAxis { axis, limit }));
+        }
+        if *length == MAX_PATH {
+            return Err(self.error_since(start, LayoutError::DeepAxis { limit: MAX_PATH }));
         }
         path[*length] = index as u8;
         *length += 1;
@@ -575,7 +580,9 @@ impl Terms {
     ) -> Result<(), LayoutError> {
         let at = self.paths.len;
         if at == MAX_MODES * 2 {
-            return Err(LayoutError::TooManyModes);
+            return Err(LayoutError::TooManyTerms {
+                limit: MAX_MODES * 2,
+            });
         }
         self.paths.path[at] = path;
         self.paths.depth[at] = length as u8;

@@ -286,7 +286,10 @@ impl<const K: usize> Divider<K> {
     /// The mode by one tile.
     const fn cut(&mut self, mode: &Strided<K>, tile: &Layout) -> Result<(), LayoutError> {
         let size = mode.size();
-        let rest = attempt!(tile.complement(size));
+        let rest = match tile.complement(size) {
+            Ok(rest) => rest,
+            Err(error) => return Err(error.of(OPERATION)),
+        };
         let both = attempt!(Layout::tuple(&[*tile, rest]));
         let value = match mode.compose_within(&both) {
             Err(LayoutError::NotComposable { mode, .. } | LayoutError::ModesCarry { mode, .. })

@@ -15,6 +15,7 @@
 
 use core::fmt;
 
+use crate::f2::F2Error;
 use crate::message::Message;
 use crate::parameter::Parameter;
 
@@ -31,6 +32,11 @@ use crate::parameter::Parameter;
 pub enum LayoutError {
     /// More leaves than [`MAX_MODES`](crate::MAX_MODES).
     TooManyModes,
+    /// More basis strides in one layout than there is room for.
+    TooManyTerms {
+        /// How many there are at most.
+        limit: usize,
+    },
     /// More nested parentheses than [`MAX_DEPTH`](crate::MAX_DEPTH).
     TooDeep,
     /// `()` where a tuple needs at least one element.
@@ -61,6 +67,30 @@ pub enum LayoutError {
         value: i64,
         /// The values that are accepted.
         accepted: &'static str,
+    },
+    /// A number that an operation takes besides the layout lies outside a range.
+    NumberOutOfRange {
+        /// What was being computed.
+        operation: &'static str,
+        /// The argument's name.
+        argument: &'static str,
+        /// Its value.
+        value: i64,
+        /// The least value that is accepted.
+        least: i64,
+        /// The greatest.
+        most: i64,
+    },
+    /// A number that another one determines is not that number.
+    NumberMismatch {
+        /// What was being computed.
+        operation: &'static str,
+        /// The argument's name.
+        argument: &'static str,
+        /// Its value.
+        value: i64,
+        /// The value that is accepted.
+        expected: i64,
     },
     /// A choice that an operation does not offer, such as a pair of types.
     Unsupported {
@@ -101,6 +131,40 @@ pub enum LayoutError {
         /// How many there are.
         count: usize,
     },
+    /// A layout of another rank than an operation needs.
+    WrongRank {
+        /// What has the rank.
+        what: &'static str,
+        /// The rank it needs.
+        expected: usize,
+        /// The rank it has.
+        found: usize,
+    },
+    /// A profile that has not one element for each mode.
+    WrongProfile {
+        /// What was being computed.
+        operation: &'static str,
+        /// Modes there are.
+        modes: usize,
+        /// Elements of the profile.
+        elements: usize,
+    },
+    /// A tuple where the other operand has an integer.
+    TupleForInteger {
+        /// What was being computed.
+        operation: &'static str,
+        /// The leaf of the other operand.
+        mode: usize,
+        /// Elements of the tuple.
+        elements: usize,
+    },
+    /// An integer where the other operand has a tuple.
+    IntegerForTuple {
+        /// What was being computed.
+        operation: &'static str,
+        /// Elements of the tuple.
+        elements: usize,
+    },
     /// Two ranks that must agree do not.
     RankMismatch {
         /// What was being computed.
@@ -130,7 +194,7 @@ pub enum LayoutError {
     CoordinateMismatch {
         /// First leaf of the shape that the coordinate does not fit.
         mode: usize,
-        /// Elements that the shape has there (1 for an integer).
+        /// Elements that the shape has there; 0 for an integer.
         expected: usize,
         /// Elements that the coordinate has there.
         found: usize,
@@ -140,21 +204,17 @@ pub enum LayoutError {
         /// The coordinate.
         index: i64,
     },
-    /// A coordinate outside the shape.
-    CoordinateOutOfRange {
-        /// Leaf.
-        mode: usize,
-        /// The coordinate.
-        coordinate: i64,
-        /// Coordinates run from 0 to this, exclusive.
-        extent: i64,
-    },
     /// A thread that takes no part.
     NoSuchThread {
         /// The thread given.
         thread: i64,
         /// How many there are.
         threads: i64,
+    },
+    /// A thread without a coordinate in the layout of threads.
+    ThreadWithoutPlace {
+        /// The thread asked for.
+        thread: i64,
     },
     /// `A ∘ s:d` has no layout: a multiple of `d` carries out of a mode of `A` before `s` is used up evenly.
     NotComposable {
@@ -185,6 +245,15 @@ pub enum LayoutError {
         /// The offset.
         offset: i64,
     },
+    /// In a product the repetitions do not fit the gaps of the block.
+    RepetitionsNotComposable {
+        /// Leaf of the second operand.
+        mode: usize,
+        /// Its extent.
+        extent: i64,
+        /// Its stride.
+        stride: i64,
+    },
     /// In a divide the tile composes, but where the other tiles are does not.
     TilesNotComposable {
         /// Elements of the tile.
@@ -214,16 +283,62 @@ pub enum LayoutError {
         /// Size of the left-hand layout.
         size: i64,
     },
-    /// One number must divide another and does not.
+    /// An extent that must be a multiple of something is not.
     NotDivisible {
         /// What was being computed.
         operation: &'static str,
-        /// Leaf, or element of the tuple.
+        /// The mode.
         mode: usize,
-        /// The number to divide.
+        /// Its extent.
         value: i64,
         /// What should divide it.
         divisor: i64,
+    },
+    /// A stride that must be a multiple of something is not.
+    StrideNotDivisible {
+        /// What was being computed.
+        operation: &'static str,
+        /// The leaf.
+        mode: usize,
+        /// Its stride.
+        stride: i64,
+        /// What should divide it.
+        divisor: i64,
+    },
+    /// A number that an operation takes must be a multiple of something and is not.
+    NotMultiple {
+        /// What was being computed.
+        operation: &'static str,
+        /// The argument's name.
+        argument: &'static str,
+        /// Its value.
+        value: i64,
+        /// What should divide it.
+        divisor: i64,
+    },
+    /// In `shape_div` neither the element nor what is left of the divisor divides the other.
+    ShapeNotDivisible {
+        /// Leaf of the shape.
+        mode: usize,
+        /// The integer there.
+        value: i64,
+        /// The divisor.
+        divisor: i64,
+        /// What the elements before leave of it.
+        rest: i64,
+    },
+    /// A mode that does not fill whole units of a wider element.
+    StraddlesUnit {
+        /// What was being computed.
+        operation: &'static str,
+        /// The leaf.
+        mode: usize,
+        /// Its extent.
+        extent: i64,
+        /// Its stride.
+        stride: i64,
+        /// Elements in a unit.
+        n: i64,
     },
     /// A number must divide a size and does not.
     SizeNotDivisible {
@@ -391,6 +506,8 @@ pub enum LayoutError {
     NotLinear {
         /// What was being computed.
         operation: &'static str,
+        /// Why there is no matrix.
+        cause: F2Error,
     },
     /// Order numbers that do not name an order of the modes.
     InvalidOrder {
@@ -429,8 +546,22 @@ pub enum LayoutError {
         /// The leaf.
         mode: usize,
     },
-    /// A basis stride whose axis is missing, too large or a whole tuple.
-    InvalidAxis,
+    /// A basis stride of an axis that coordinates can't have.
+    InvalidAxis {
+        /// The axis.
+        axis: i64,
+        /// Axes there are at most.
+        limit: usize,
+    },
+    /// A stride without an axis among basis strides.
+    MissingAxis,
+    /// A basis stride of a tuple of axes.
+    TupleAxis,
+    /// A basis stride whose axis lies too deep.
+    DeepAxis {
+        /// How many levels there are at most.
+        limit: usize,
+    },
     /// More axes than coordinates can have.
     TooManyAxes {
         /// Axes needed.
@@ -458,6 +589,7 @@ impl LayoutError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooManyModes => "too_many_modes",
+            Self::TooManyTerms { .. } => "too_many_terms",
             Self::TooDeep => "too_deep",
             Self::EmptyTuple => "empty_tuple",
             Self::NotCongruent { .. } => "not_congruent",
@@ -466,20 +598,30 @@ impl LayoutError {
             Self::ModeOutOfRange { .. } => "mode_out_of_range",
             Self::InvalidRange { .. } => "invalid_range",
             Self::OutOfRange { .. } => "out_of_range",
-            Self::RankMismatch { .. } | Self::TilerRank { .. } => "rank_mismatch",
+            Self::RankMismatch { .. }
+            | Self::WrongRank { .. }
+            | Self::WrongProfile { .. }
+            | Self::TupleForInteger { .. }
+            | Self::IntegerForTuple { .. }
+            | Self::TilerRank { .. } => "rank_mismatch",
             Self::NothingLeft { .. } => "nothing_left",
             Self::NegativeIndex { .. } => "negative_index",
             Self::CoordinateMismatch { .. } => "coordinate_mismatch",
-            Self::CoordinateOutOfRange { .. } | Self::NoSuchThread { .. } => {
+            Self::NoSuchThread { .. } | Self::ThreadWithoutPlace { .. } => {
                 "coordinate_out_of_range"
             }
             Self::NotComposable { .. }
             | Self::ModesCarry { .. }
             | Self::NegativeCoordinates { .. }
             | Self::OffsetCarries { .. }
+            | Self::RepetitionsNotComposable { .. }
             | Self::TilesNotComposable { .. } => "not_composable",
             Self::OutOfDomain { .. } => "out_of_domain",
             Self::NotDivisible { .. }
+            | Self::StrideNotDivisible { .. }
+            | Self::NotMultiple { .. }
+            | Self::ShapeNotDivisible { .. }
+            | Self::StraddlesUnit { .. }
             | Self::SizeNotDivisible { .. }
             | Self::UnitOverlap { .. }
             | Self::OffsetNotDivisible { .. } => "not_divisible",
@@ -496,9 +638,11 @@ impl LayoutError {
             Self::InvalidSwizzle { .. } => "invalid_swizzle",
             Self::SwizzleUnit { .. } => "swizzle_unit",
             Self::InvalidOrder { .. } => "invalid_order",
-            Self::InvalidNumber { .. } | Self::InvalidName { .. } | Self::TooManyNames { .. } => {
-                "invalid_parameter"
-            }
+            Self::InvalidNumber { .. }
+            | Self::NumberOutOfRange { .. }
+            | Self::NumberMismatch { .. }
+            | Self::InvalidName { .. }
+            | Self::TooManyNames { .. } => "invalid_parameter",
             Self::Unsupported { .. } => "unsupported",
             Self::TooManySteps { .. } => "too_many_steps",
             Self::SeveralSteps => "several_steps",
@@ -511,7 +655,10 @@ impl LayoutError {
             Self::NamedStrides { .. } => "named_strides",
             Self::CoordinateStrides { .. } => "coordinate_strides",
             Self::DiagonalStride { .. } => "diagonal_stride",
-            Self::InvalidAxis => "invalid_axis",
+            Self::InvalidAxis { .. }
+            | Self::MissingAxis
+            | Self::TupleAxis
+            | Self::DeepAxis { .. } => "invalid_axis",
             Self::TooManyAxes { .. } => "too_many_axes",
             Self::DifferentAxes { .. } => "different_axes",
         }
@@ -528,16 +675,20 @@ impl LayoutError {
         let m = Message::new();
         match *self {
             Self::TooManyModes => m.text("more than 32 modes; coalesce the layout or split it into several"),
+            Self::TooManyTerms { limit } => m
+                .text("more than ")
+                .index(limit)
+                .text(" basis strides in one layout; write fewer modes or fewer axes in each"),
             Self::TooDeep => m.text("more than 32 nested parentheses; flatten the tuple"),
             Self::EmptyTuple => m.text("an empty tuple; a tuple needs at least one element"),
             Self::NotCongruent { leaf, left, right } => m
                 .text("the parentheses differ from element ")
                 .index(leaf)
                 .text(" on (")
-                .index(left)
-                .text(" and ")
+                .count(left, "element", "elements")
+                .text(" in the first tuple and ")
                 .index(right)
-                .text(" elements in all); write both with the same nesting"),
+                .text(" in the second); write both with the same nesting"),
             Self::InvalidExtent { mode, extent } => m
                 .text("mode ")
                 .index(mode)
@@ -552,6 +703,24 @@ impl LayoutError {
                 .int(value)
                 .text("; use ")
                 .text(accepted),
+            Self::NumberOutOfRange { operation, argument, value, least, most } => m
+                .text(operation)
+                .text(": ")
+                .text(argument)
+                .text(" is ")
+                .int(value)
+                .text("; use ")
+                .int(least)
+                .text(" to ")
+                .int(most),
+            Self::NumberMismatch { operation, argument, value, expected } => m
+                .text(operation)
+                .text(": ")
+                .text(argument)
+                .text(" is ")
+                .int(value)
+                .text("; use ")
+                .int(expected),
             Self::Unsupported { operation, given, accepted } => m
                 .text(operation)
                 .text(": ")
@@ -559,65 +728,98 @@ impl LayoutError {
                 .text(" is not supported; use ")
                 .text(accepted),
             Self::Overflow { operation } => {
-                m.text("overflow of 64 bits in ").text(operation).text("; use smaller extents or strides")
+                m.text(operation).text(": the result does not fit in 64 bits; use smaller numbers")
             }
             Self::ModeOutOfRange { mode, rank } => {
-                m.text("there is no mode ").index(mode).text(": the rank is ").index(rank)
+                let m = m.text("there is no mode ").index(mode).text(": the rank is ").index(rank);
+                if rank == 1 { m.text("; use 0") } else { m.text("; use 0 to ").index(rank.saturating_sub(1)) }
             }
             Self::InvalidRange { begin, end, rank } => {
                 let m = m.text("modes ").index(begin).text("..").index(end);
                 if begin < end {
-                    m.text(" end beyond the rank, ").index(rank)
+                    m.text(" end beyond the rank; use an end of at most ").index(rank)
                 } else {
-                    m.text(" are none; the end must be greater than the beginning")
+                    m.text(": the range is empty; the end must be greater than the beginning")
                 }
             }
             Self::OutOfRange { what, index, count } => {
-                m.text("there is no ").text(what).text(" ").index(index).text(": there are ").index(count)
+                let m = m.text("there is no ").text(what).text(" ").index(index);
+                match count {
+                    0 => m.text(": there are none"),
+                    1 => m.text(": there is one, number 0"),
+                    _ => m.text(": use 0 to ").index(count - 1),
+                }
             }
             Self::RankMismatch { operation, left, right } => m
                 .text(operation)
-                .text(": the first operand has ")
+                .text(": the first operand has rank ")
                 .index(left)
-                .text(if left == 1 { " mode" } else { " modes" })
-                .text(" and the second ")
+                .text(" and the second has rank ")
                 .index(right)
-                .text("; give both as many"),
+                .text("; give both the same rank"),
+            Self::WrongRank { what, expected, found } => m
+                .text(what)
+                .text(" has rank ")
+                .index(found)
+                .text("; give it ")
+                .count(expected, "mode", "modes"),
+            Self::WrongProfile { operation, modes, elements } => m
+                .text(operation)
+                .text(": the profile has ")
+                .count(elements, "element", "elements")
+                .text(" and the layout has ")
+                .count(modes, "mode", "modes")
+                .text("; give one element for each mode"),
+            Self::TupleForInteger { operation, mode, elements } => m
+                .text(operation)
+                .text(": a tuple of ")
+                .count(elements, "element", "elements")
+                .text(" stands where element ")
+                .index(mode)
+                .text(" of the first operand is an integer; give an integer there"),
+            Self::IntegerForTuple { operation, elements } => m
+                .text(operation)
+                .text(": an integer stands where the other operand has a tuple of ")
+                .count(elements, "element", "elements")
+                .text("; give both the same parentheses"),
             Self::TilerRank { operation, modes, tiles } => m
                 .text(operation)
                 .text(": ")
-                .index(tiles)
-                .text(if tiles == 1 { " element for " } else { " elements for " })
-                .index(modes)
-                .text(if modes == 1 { " mode; give at most " } else { " modes; give at most " })
+                .count(tiles, "element", "elements")
+                .text(" for ")
+                .count(modes, "mode", "modes")
+                .text("; give at most ")
                 .index(modes),
             Self::NothingLeft { operation, accepted } => m
                 .text(operation)
                 .text(": nothing is left, and there is no empty tuple; ")
                 .text(accepted),
-            Self::CoordinateMismatch { mode, expected, found } => m
-                .text("the coordinate has ")
-                .index(found)
-                .text(" elements where the shape has ")
-                .index(expected)
-                .text(" (from mode ")
-                .index(mode)
-                .text(" on); an integer may stand for a whole mode, a tuple never for an integer"),
+            Self::CoordinateMismatch { mode, expected, found } => {
+                let m = m
+                    .text("the coordinate has ")
+                    .count(found, "element", "elements")
+                    .text(" where the shape has ");
+                if expected == 0 {
+                    m.text("an integer, mode ").index(mode).text("; give an integer there")
+                } else {
+                    m.index(expected)
+                        .text(", from mode ")
+                        .index(mode)
+                        .text(" on; give as many elements, or one integer for all of them")
+                }
+            }
             Self::NegativeIndex { index } => {
                 m.text("the linear coordinate ").int(index).text(" is negative; coordinates count from 0")
             }
-            Self::CoordinateOutOfRange { mode, coordinate, extent } => m
-                .text("coordinate ")
-                .int(coordinate)
-                .text(" of mode ")
-                .index(mode)
-                .text(" is outside 0..")
-                .int(extent),
             Self::NoSuchThread { thread, threads } => m
                 .text("thread ")
                 .int(thread)
-                .text(" does not exist: there are ")
-                .int(threads),
+                .text(" does not exist; use 0 to ")
+                .int(threads.saturating_sub(1)),
+            Self::ThreadWithoutPlace { thread } => m
+                .text("thread ")
+                .int(thread)
+                .text(" has no coordinate in the layout of threads; use a thread that occurs in it"),
             Self::NotComposable { mode, extent, stride, lhs_mode, lhs_extent, run } => m
                 .text("mode ")
                 .index(mode)
@@ -646,6 +848,14 @@ impl LayoutError {
                 .text("the offset ")
                 .int(offset)
                 .text(" of the right-hand layout and its strides carry over a mode of the left-hand layout; no layout is the composition"),
+            Self::RepetitionsNotComposable { mode, extent, stride } => m
+                .text("product: mode ")
+                .index(mode)
+                .text(" of the second operand, ")
+                .int(extent)
+                .text(":")
+                .int(stride)
+                .text(", does not fit the gaps of the first; choose extents and strides that divide the gaps"),
             Self::TilesNotComposable { tile, size } => m
                 .text("divide: the tiles of ")
                 .int(tile)
@@ -673,36 +883,86 @@ impl LayoutError {
                 .int(min)
                 .text(" to ")
                 .int(max)
-                .text(", outside the left-hand layout's 0..")
-                .int(size),
+                .text(", outside the domain 0..")
+                .int(size)
+                .text(" of the left-hand layout; use compose to go beyond it"),
             Self::NotDivisible { operation, mode, value, divisor } => m
                 .text(operation)
                 .text(": ")
                 .int(divisor)
                 .text(" does not divide ")
                 .int(value)
-                .text(" in mode ")
-                .index(mode),
+                .text(", the extent of mode ")
+                .index(mode)
+                .text("; use a multiple of ")
+                .int(divisor),
+            Self::StrideNotDivisible { operation, mode, stride, divisor } => m
+                .text(operation)
+                .text(": ")
+                .int(divisor)
+                .text(" does not divide ")
+                .int(stride)
+                .text(", the stride of mode ")
+                .index(mode)
+                .text("; use a multiple of ")
+                .int(divisor),
+            Self::NotMultiple { operation, argument, value, divisor } => m
+                .text(operation)
+                .text(": ")
+                .text(argument)
+                .text(" is ")
+                .int(value)
+                .text("; use a multiple of ")
+                .int(divisor),
+            Self::ShapeNotDivisible { mode, value, divisor, rest } => {
+                let m = m.text("shape_div: element ").index(mode).text(" of the shape is ").int(value);
+                let m = if rest == divisor {
+                    m.text(" and the divisor ").int(divisor)
+                } else {
+                    m.text(" and the elements before it leave ").int(rest).text(" of the divisor ").int(divisor)
+                };
+                m.text("; one of the two must divide the other")
+            }
+            Self::StraddlesUnit { operation, mode, extent, stride, n } => {
+                let m = m
+                    .text(operation)
+                    .text(": mode ")
+                    .index(mode)
+                    .text(", ")
+                    .int(extent)
+                    .text(":")
+                    .int(stride)
+                    .text(", does not fill whole units of ")
+                    .int(n)
+                    .text(" elements; ");
+                if n % stride != 0 {
+                    m.text("use a stride that divides ").int(n).text(" or is a multiple of it")
+                } else {
+                    m.text("use an extent that is a multiple of ").int(n / stride)
+                }
+            }
             Self::SizeNotDivisible { operation, size, divisor } => m
                 .text(operation)
                 .text(": ")
                 .int(divisor)
-                .text(" does not divide the size ")
+                .text(" does not split over the modes of a domain of ")
                 .int(size)
-                .text(" evenly over the modes"),
+                .text(" elements; use a product of divisors of the extents"),
             Self::UnitOverlap { operation, mode, n } => m
                 .text(operation)
                 .text(": mode ")
                 .index(mode)
                 .text(" overlaps the modes before it within one unit of ")
                 .int(n)
-                .text(" elements"),
+                .text(" elements; use modes with different offsets inside a unit"),
             Self::OffsetNotDivisible { operation, offset, divisor } => m
                 .text(operation)
                 .text(": ")
                 .int(divisor)
                 .text(" does not divide the offset ")
-                .int(offset),
+                .int(offset)
+                .text("; use a multiple of ")
+                .int(divisor),
             Self::TwoUnitModes { operation, first, second } => m
                 .text(operation)
                 .text(": modes ")
@@ -760,10 +1020,11 @@ impl LayoutError {
                 .text(operation)
                 .text(" would look at ")
                 .int(size)
-                .text(" elements, more than ")
-                .int(limit),
+                .text(" elements, more than the limit of ")
+                .int(limit)
+                .text("; use a smaller layout"),
             Self::SearchLimit { operation } => {
-                m.text(operation).text(": the search for an answer was given up; use a smaller layout")
+                m.text(operation).text(": the search stopped before it had an answer; use a smaller layout")
             }
             Self::InvalidSwizzle { b, m: bit, s } => {
                 let m = m.text("Sw<").int(b as i64).text(",").int(bit as i64).text(",").int(s as i64);
@@ -785,7 +1046,7 @@ impl LayoutError {
                 .int(s as i64)
                 .text("> has no exact form in that unit; use a power of two that leaves the swizzle's bits whole"),
             Self::TooManySteps { limit } => {
-                m.text("a composition of more than ").index(limit).text(" steps that no layout replaces")
+                m.text("a composition of more than ").index(limit).text(" steps that no single layout replaces; use fewer steps")
             }
             Self::SeveralSteps => {
                 m.text("the composition takes several steps and is not one swizzled layout; use Function::compose, which keeps them")
@@ -802,24 +1063,39 @@ impl LayoutError {
                 .text(" columns does not compose with one of ")
                 .int(rows as i64)
                 .text(" rows; give as many columns as rows"),
+            Self::OutsideMatrix { index, bits } if bits < 63 => m
+                .text("index ")
+                .int(index)
+                .text(" is outside the matrix, which has ")
+                .count(bits as usize, "index bit", "index bits")
+                .text("; use 0 to ")
+                .int((1 << bits) - 1),
             Self::OutsideMatrix { index, bits } => m
                 .text("index ")
                 .int(index)
                 .text(" is outside the matrix, which has ")
                 .int(bits as i64)
                 .text(" index bits"),
-            Self::NotLinear { operation } => m
-                .text(operation)
-                .text(": the layout is not linear over F2; extents must be powers of two and modes must not carry into each other"),
+            Self::NotLinear { operation, cause } => cause.append_to(m.text(operation).text(": ")),
             Self::InvalidOrder { mode } => {
                 m.text("element ").index(mode).text(" of the order does not fit the shape; give one number for each mode")
             }
             Self::InvalidName { length } => {
                 let m = m.text("a stride name has 1 to 15 letters, digits or _ and does not begin with a digit");
-                if length > 15 { m.text("; this one has ").index(length) } else { m }
+                match length {
+                    0 => m.text("; this one is empty"),
+                    1..=15 => m,
+                    _ => m.text("; this one has ").index(length).text(" characters"),
+                }
             }
-            Self::TooManyNames { limit } => m.text("more than ").index(limit).text(" stride names in one layout"),
-            Self::UnboundName { name } => m.text("no value for the stride name ").text(name.as_str()),
+            Self::TooManyNames { limit } => m
+                .text("more than ")
+                .index(limit)
+                .text(" stride names in one layout; use the same names again"),
+            Self::UnboundName { name } => m
+                .text("no value for the stride name ")
+                .text(name.as_str())
+                .text("; give one value for each name"),
             Self::NamedStrides { operation } => {
                 m.text(operation).text(": the answer depends on the named strides; bind them first")
             }
@@ -831,9 +1107,20 @@ impl LayoutError {
                 .text(": mode ")
                 .index(mode)
                 .text(" moves along several axes at once; give each mode one axis"),
-            Self::InvalidAxis => {
-                m.text("a basis stride names one axis from 0 to 7 and no tuple of axes: 2@1, 1@0@1, E<1>")
+            Self::InvalidAxis { axis, limit } => m
+                .text("there is no axis ")
+                .int(axis)
+                .text("; use 0 to ")
+                .index(limit - 1)
+                .text(", as in 2@1 or E<1>"),
+            Self::MissingAxis => m.text("a stride without an axis among basis strides; name its axis, as in 2@1 or E<1>"),
+            Self::TupleAxis => {
+                m.text("a basis stride names a whole tuple of axes; name one axis in it, as 1@0@1 does")
             }
+            Self::DeepAxis { limit } => m
+                .text("an axis more than ")
+                .index(limit)
+                .text(" levels deep; use fewer @ in one basis stride"),
             Self::TooManyAxes { axes, limit } => {
                 m.index(axes).text(" axes; coordinates have at most ").index(limit)
             }
@@ -874,6 +1161,34 @@ pub const fn expect<T: Copy>(result: Result<T, LayoutError>) -> T {
     match result {
         Ok(value) => value,
         Err(error) => panic!("{}", error.message().as_str()),
+    }
+}
+
+impl LayoutError {
+    /// The same refusal under the name of the operation that was asked for, where another one is a step of it.
+    pub(crate) const fn of(self, operation: &'static str) -> Self {
+        match self {
+            Self::NegativeStride { mode, stride, .. } => Self::NegativeStride {
+                operation,
+                mode,
+                stride,
+            },
+            Self::NotChained {
+                mode,
+                stride,
+                covered,
+                ..
+            } => Self::NotChained {
+                operation,
+                mode,
+                stride,
+                covered,
+            },
+            Self::DiagonalStride { mode, .. } => Self::DiagonalStride { operation, mode },
+            Self::NamedStrides { .. } => Self::NamedStrides { operation },
+            Self::Overflow { .. } => Self::Overflow { operation },
+            other => other,
+        }
     }
 }
 

@@ -134,7 +134,7 @@ impl Function {
         loop {
             scanner.peek();
             if len == LIMIT {
-                return Err(scanner.error(ParseErrorKind::TrailingText));
+                return Err(scanner.error(ParseErrorKind::TooManyOperands { limit: LIMIT }));
             }
             start[len] = scanner.at;
             operand[len] = match scanner.operand() {
@@ -375,8 +375,9 @@ impl Function {
                         rows: inner.out_bits(),
                     }),
                 },
-                Err(_) => Err(LayoutError::NotLinear {
+                Err(cause) => Err(LayoutError::NotLinear {
                     operation: "composition of a matrix with a layout",
+                    cause,
                 }),
             },
         }
@@ -403,9 +404,10 @@ impl Function {
             k -= 1;
             map = match map.followed_by(&steps.steps()[k]) {
                 Ok(map) => map,
-                Err(_) => {
+                Err(cause) => {
                     return Err(LayoutError::NotLinear {
                         operation: OPERATION,
+                        cause,
                     });
                 }
             };
@@ -775,10 +777,14 @@ impl Scanner<'_> {
                 Err(error) => return Err(error),
             };
             if self.take(b'^') {
-                return match (self.integer(), Chain::of(None).then(Step::undo(swizzle))) {
-                    (Ok(-1), Ok(chain)) => Ok(Function::Chain(chain)),
-                    _ => Err(self.error(ParseErrorKind::ExpectedInteger)),
-                };
+                self.peek();
+                let power = *self;
+                if let Ok(-1) = self.integer()
+                    && let Ok(chain) = Chain::of(None).then(Step::undo(swizzle))
+                {
+                    return Ok(Function::Chain(chain));
+                }
+                return Err(power.error(ParseErrorKind::ExpectedInverse));
             }
             return Ok(Function::Swizzle(swizzle));
         }

@@ -180,7 +180,7 @@ impl IntTuple {
     /// use layout_core::IntTuple;
     /// let shape = IntTuple::parse("(4,(2,3))").unwrap();
     /// assert_eq!(shape.get(1).unwrap().to_string(), "(2,3)");
-    /// assert_eq!(shape.get(2).unwrap_err().code(), "mode_out_of_range");
+    /// assert_eq!(shape.get(2).unwrap_err().code(), "out_of_range");
     /// ```
     ///
     /// # Errors
@@ -189,9 +189,10 @@ impl IntTuple {
     pub const fn get(&self, i: usize) -> Result<Self, LayoutError> {
         match self.profile.child(self.root(), i) {
             Some(node) => self.extract(node),
-            None => Err(LayoutError::ModeOutOfRange {
-                mode: i,
-                rank: self.rank(),
+            None => Err(LayoutError::OutOfRange {
+                what: "element",
+                index: i,
+                count: self.rank(),
             }),
         }
     }

@@ -173,7 +173,7 @@ impl<const K: usize> Strided<K> {
     /// # Errors
     ///
     /// [`LayoutError::NotInjective`]; [`LayoutError::NoLeftInverse`] where no layout undoes it;
-    /// [`LayoutError::TooLarge`] where the search for one gives up; named strides; a stride along several axes; overflow.
+    /// [`LayoutError::TooLarge`] or [`LayoutError::SearchLimit`] where the search for one stops; named strides; a stride along several axes; overflow.
     pub const fn left_inverse(&self) -> Result<Layout, LayoutError> {
         const OPERATION: &str = "left_inverse";
         match self.basis {
@@ -258,7 +258,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`LayoutError::NotInImage`] where there is none; [`LayoutError::TooLarge`] if the search gives up (only on layouts
+    /// [`LayoutError::NotInImage`] where there is none; [`LayoutError::SearchLimit`] if the search stops (only on layouts
     /// with many overlapping modes).
     pub const fn preimage(&self, offset: i64) -> Result<i64, LayoutError> {
         let steps = leaf_steps(self);
@@ -320,11 +320,7 @@ impl Swizzled {
     }
 
     const fn inverse_by(&self, inner: Layout) -> Result<Chain, LayoutError> {
-        let negated = attempt!(fits(
-            self.offset[0].checked_neg(),
-            "the offset of an inverse"
-        ));
-        Chain::inverse(inner, negated, self.swizzle)
+        Chain::inverse(inner, -self.offset[0], self.swizzle)
     }
 
     /// A linear coordinate whose offset is `y`; see [`Layout::preimage`].

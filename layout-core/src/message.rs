@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-const CAPACITY: usize = 320;
+const CAPACITY: usize = Message::CAPACITY;
 
 /// A short ASCII text: the message of an error.
 ///
@@ -22,6 +22,9 @@ pub struct Message {
 }
 
 impl Message {
+    /// Bytes that fit.
+    pub const CAPACITY: usize = 384;
+
     /// The empty text.
     ///
     /// ```
@@ -79,6 +82,41 @@ impl Message {
             self.bytes[self.len] = digits[at];
             self.len += 1;
             at += 1;
+        }
+        self
+    }
+
+    /// Appends a count and its noun: `1 mode`, `2 modes`.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().count(2, "mode", "modes").as_str(), "2 modes");
+    /// ```
+    #[must_use]
+    pub const fn count(self, value: usize, one: &str, many: &str) -> Self {
+        self.index(value)
+            .text(" ")
+            .text(if value == 1 { one } else { many })
+    }
+
+    /// Appends an integer in hexadecimal: `0x1f`.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert_eq!(Message::new().hex(31).as_str(), "0x1f");
+    /// ```
+    #[must_use]
+    pub const fn hex(mut self, value: u64) -> Self {
+        self = self.text("0x");
+        let mut digits = if value == 0 {
+            1
+        } else {
+            (64 - value.leading_zeros()).div_ceil(4)
+        };
+        while digits > 0 {
+            digits -= 1;
+            let digit = (value >> (4 * digits) & 15) as usize;
+            self = self.text("0123456789abcdef".split_at(digit).1.split_at(1).0);
         }
         self
     }

@@ -9,7 +9,7 @@ use crate::error::LayoutError;
 /// ```
 /// use layout_core::{Affine, MAX_PARAMETERS};
 /// assert_eq!(MAX_PARAMETERS, 4);
-/// assert_eq!(Affine::parse("(2,2,2,2,2):(a,b,c,d,e)").unwrap_err().code(), "too_many_names");
+/// assert_eq!(Affine::parse("(2,2,2,2,2):(a,b,c,d,e)").unwrap_err().code(), "invalid_parameter");
 /// ```
 pub const MAX_PARAMETERS: usize = 4;
 

@@ -34,6 +34,19 @@ pub enum ParseErrorKind {
     IntegerTooLarge,
     /// This character was expected.
     Expected(char),
+    /// `,` or `)` was expected.
+    ExpectedCommaOrClose,
+    /// A swizzle was expected.
+    ExpectedSwizzle,
+    /// An integer or a stride name was expected.
+    ExpectedStride,
+    /// `-1` was expected, the only power of a swizzle.
+    ExpectedInverse,
+    /// More operands in one composition than there is room for.
+    TooManyOperands {
+        /// How many there are at most.
+        limit: usize,
+    },
     /// The text goes on after the end of the value.
     TrailingText,
     /// The syntax is correct but the value is not valid.
@@ -56,6 +69,17 @@ pub struct ParseError {
 }
 
 impl ParseError {
+    /// The error about the bytes `span.0..span.1`.
+    ///
+    /// ```
+    /// use layout_core::{ParseError, ParseErrorKind};
+    /// const ERROR: ParseError = ParseError::new((1, 4), ParseErrorKind::TrailingText);
+    /// assert_eq!(ERROR.to_string(), "bytes 1..4: the text goes on after the end of the value");
+    /// ```
+    pub const fn new(span: (usize, usize), kind: ParseErrorKind) -> Self {
+        Self { span, kind }
+    }
+
     /// A stable name for programs, in `snake_case`.
     ///
     /// ```
@@ -66,7 +90,12 @@ impl ParseError {
         match &self.kind {
             ParseErrorKind::ExpectedTuple
             | ParseErrorKind::ExpectedInteger
-            | ParseErrorKind::Expected(_) => "syntax",
+            | ParseErrorKind::Expected(_)
+            | ParseErrorKind::ExpectedCommaOrClose
+            | ParseErrorKind::ExpectedSwizzle
+            | ParseErrorKind::ExpectedStride
+            | ParseErrorKind::ExpectedInverse => "syntax",
+            ParseErrorKind::TooManyOperands { .. } => "too_many_operands",
             ParseErrorKind::IntegerTooLarge => "integer_too_large",
             ParseErrorKind::TrailingText => "trailing_text",
             ParseErrorKind::Layout(error) => error.code(),
@@ -77,7 +106,7 @@ impl ParseError {
     ///
     /// ```
     /// use layout_core::Layout;
-    /// assert_eq!(Layout::parse("(4").unwrap_err().message().as_str(), "expected ')'");
+    /// assert_eq!(Layout::parse("(4").unwrap_err().message().as_str(), "expected ',' or ')'");
     /// ```
     pub const fn message(&self) -> Message {
         let m = Message::new();
@@ -93,6 +122,18 @@ impl ParseError {
                     .text(c.encode_utf8(&mut bytes))
                     .text("'")
             }
+            ParseErrorKind::ExpectedCommaOrClose => m.text("expected ',' or ')'"),
+            ParseErrorKind::ExpectedSwizzle => m.text("expected a swizzle such as Sw<3,4,3>"),
+            ParseErrorKind::ExpectedStride => {
+                m.text("expected an integer or a stride name such as ld or 2*ld")
+            }
+            ParseErrorKind::ExpectedInverse => {
+                m.text("expected -1: Sw<B,M,S>^-1, the inverse, is the only power")
+            }
+            ParseErrorKind::TooManyOperands { limit } => m
+                .text("more than ")
+                .index(*limit)
+                .text(" operands in one composition; compose some of them first"),
             ParseErrorKind::TrailingText => m.text("the text goes on after the end of the value"),
             ParseErrorKind::Layout(error) => error.message(),
         }
@@ -352,7 +393,7 @@ impl<'a> Scanner<'a> {
                 break;
             }
             if !self.take(b',') {
-                return Err(self.error(ParseErrorKind::Expected(')')));
+                return Err(self.error(ParseErrorKind::ExpectedCommaOrClose));
             }
         }
         match builder.finish() {

@@ -93,17 +93,56 @@ impl<const K: usize> Multiplier<K> {
     }
 }
 
+/// The composition that failed is one with the gaps of the block, which the caller did not write.
+const fn not_repeated(error: LayoutError) -> LayoutError {
+    match error {
+        LayoutError::NotComposable {
+            mode,
+            extent,
+            stride,
+            ..
+        }
+        | LayoutError::ModesCarry {
+            mode,
+            extent,
+            stride,
+            ..
+        }
+        | LayoutError::NegativeCoordinates {
+            mode,
+            extent,
+            stride,
+        } => LayoutError::RepetitionsNotComposable {
+            mode,
+            extent,
+            stride,
+        },
+        other => other,
+    }
+}
+
 impl<const K: usize> Strided<K> {
+    /// Where there is room for repetitions, and whether every gap is filled exactly.
+    const fn gaps(&self, needed: i64, padding: Padding) -> Result<(Self, bool), LayoutError> {
+        match self.complement_with(needed, padding) {
+            Ok(gaps) => Ok(gaps),
+            Err(error) => Err(error.of("product")),
+        }
+    }
+
     /// The repetitions of this block by `tiler`, without the block itself.
     const fn repetitions(&self, tiler: &Layout) -> Result<Self, LayoutError> {
         let needed = attempt!(fits(self.size().checked_mul(tiler.cosize()), "product"));
-        let (copies, exact) = attempt!(self.complement_with(needed, Padding::Fill));
+        let (copies, exact) = attempt!(self.gaps(needed, Padding::Fill));
         match copies.compose(tiler) {
             Ok(tiles) => Ok(tiles),
-            Err(error) if exact => Err(error),
+            Err(error) if exact => Err(not_repeated(error)),
             Err(_) => {
-                let (copies, _) = attempt!(self.complement_with(needed, Padding::Skip));
-                copies.compose(tiler)
+                let (copies, _) = attempt!(self.gaps(needed, Padding::Skip));
+                match copies.compose(tiler) {
+                    Err(error) => Err(not_repeated(error)),
+                    tiles => tiles,
+                }
             }
         }
     }

@@ -269,7 +269,8 @@ impl ProfileBuilder {
         if self.error.is_some() {
             return;
         }
-        if self.pending > 0 || self.profile.len == 0 || self.depth == 0 {
+        debug_assert!(self.depth > 0);
+        if self.pending > 0 || self.profile.len == 0 {
             self.fail(LayoutError::EmptyTuple);
             return;
         }
@@ -363,13 +364,11 @@ impl ProfileBuilder {
         if let Some(error) = self.error {
             return Err(error);
         }
-        if self.profile.len == 0 || self.depth != 0 {
+        if self.profile.len == 0 {
             return Err(LayoutError::EmptyTuple);
         }
-        let root = self.profile.subtree(0, 0);
-        if root.end != self.profile.len as usize {
-            return Err(LayoutError::EmptyTuple);
-        }
+        debug_assert!(self.depth == 0);
+        debug_assert!(self.profile.subtree(0, 0).end == self.profile.len as usize);
         Ok(self.profile)
     }
 }

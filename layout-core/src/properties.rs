@@ -29,7 +29,7 @@ impl<const K: usize> Strided<K> {
     ///
     /// # Errors
     ///
-    /// Named strides; [`LayoutError::TooLarge`] if the search gives up, which takes many overlapping modes.
+    /// Named strides; [`LayoutError::SearchLimit`] if the search stops, which takes many overlapping modes.
     pub const fn is_injective(&self) -> Result<bool, LayoutError> {
         const OPERATION: &str = "is_injective";
         let mut i = 0;
@@ -268,7 +268,7 @@ impl Swizzled {
         while i < size {
             if i == SEARCH_LIMIT {
                 return Err(LayoutError::TooLarge {
-                    operation: "equal",
+                    operation: "equal_as_functions",
                     size,
                     limit: SEARCH_LIMIT,
                 });

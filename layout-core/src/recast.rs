@@ -29,7 +29,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`LayoutError::NotDivisible`] where a mode straddles units or several modes overlap inside one;
+    /// [`LayoutError::StraddlesUnit`] where a mode does not fill whole units, [`LayoutError::UnitOverlap`] where modes overlap in one;
     /// [`LayoutError::NegativeStride`] for a negative stride smaller than the unit.
     pub const fn upcast(&self, n: i64) -> Result<Self, LayoutError> {
         attempt!(at_least_one("upcast", "n", n));
@@ -53,12 +53,12 @@ impl Layout {
                 // Digits of this mode inside one unit.
                 let digits = n / stride;
                 if n % stride != 0 {
-                    return Err(not_divisible(i, stride, n));
+                    return Err(straddles(i, extent, stride, n));
                 }
                 let dropped = if extent <= digits { extent } else { digits };
                 if extent % dropped != 0 || (dropped < digits && !continued(self, extent * stride))
                 {
-                    return Err(not_divisible(i, extent, digits));
+                    return Err(straddles(i, extent, stride, n));
                 }
                 inside += (dropped - 1) * stride;
                 if inside >= n {
@@ -135,12 +135,13 @@ const fn continued(layout: &Layout, stride: i64) -> bool {
     false
 }
 
-const fn not_divisible(mode: usize, value: i64, divisor: i64) -> LayoutError {
-    LayoutError::NotDivisible {
+const fn straddles(mode: usize, extent: i64, stride: i64, n: i64) -> LayoutError {
+    LayoutError::StraddlesUnit {
         operation: "upcast",
         mode,
-        value,
-        divisor,
+        extent,
+        stride,
+        n,
     }
 }
 

@@ -182,7 +182,7 @@ pub const fn ceil_div(a: &IntTuple, b: &IntTuple) -> Result<IntTuple, LayoutErro
 ///
 /// # Errors
 ///
-/// [`LayoutError::NotDivisible`] where neither divides the other (`(12,32)` by `32`: 12 and 32); numbers below 1; `b` of
+/// [`LayoutError::ShapeNotDivisible`] where neither divides the other (`(12,32)` by `32`: 12 and 32); numbers below 1; `b` of
 /// higher rank than `a`.
 pub const fn shape_div(a: &IntTuple, b: &IntTuple) -> Result<IntTuple, LayoutError> {
     divide(a, b, Rounding::Never)
@@ -194,11 +194,17 @@ enum Rounding {
     Never,
 }
 
+impl Rounding {
+    const fn operation(self) -> &'static str {
+        match self {
+            Self::Up => "ceil_div",
+            Self::Never => "shape_div",
+        }
+    }
+}
+
 const fn divide(a: &IntTuple, b: &IntTuple, rounding: Rounding) -> Result<IntTuple, LayoutError> {
-    let operation = match rounding {
-        Rounding::Up => "ceil_div",
-        Rounding::Never => "shape_div",
-    };
+    let operation = rounding.operation();
     let mut i = 0;
     while i < a.leaves() || i < b.leaves() {
         if i < a.leaves() {
@@ -234,12 +240,12 @@ const fn divide_node(
     if a.profile.is_leaf(at) || b.profile.is_leaf(bt) {
         let divisor = attempt!(fits(node_size(b, bt), "the size of a divisor"));
         let mut rest = (divisor as i128, 1);
-        return divide_by_int(builder, a, at, &mut rest, rounding);
+        return divide_by_int(builder, a, at, divisor, &mut rest, rounding);
     }
     let (left, right) = (a.profile.rank(at), b.profile.rank(bt));
     if right > left {
         return Err(LayoutError::TilerRank {
-            operation: "division of tuples",
+            operation: rounding.operation(),
             modes: left,
             tiles: right,
         });
@@ -266,6 +272,7 @@ const fn divide_by_int(
     builder: &mut TupleBuilder,
     a: &IntTuple,
     at: Node,
+    divisor: i64,
     rest: &mut (i128, i128),
     rounding: Rounding,
 ) -> Result<(), LayoutError> {
@@ -273,7 +280,7 @@ const fn divide_by_int(
         builder.open();
         let mut child = Some(a.profile.first(at));
         while let Some(node) = child {
-            attempt!(divide_by_int(builder, a, node, rest, rounding));
+            attempt!(divide_by_int(builder, a, node, divisor, rest, rounding));
             child = a.profile.next(at, node);
         }
         builder.close();
@@ -283,11 +290,11 @@ const fn divide_by_int(
     let value = a.values[mode] as i128;
     let (p, q) = *rest;
     if matches!(rounding, Rounding::Never) && (value % p != 0 && p % value != 0) {
-        return Err(LayoutError::NotDivisible {
-            operation: "shape_div",
+        return Err(LayoutError::ShapeNotDivisible {
             mode,
             value: value as i64,
-            divisor: p as i64,
+            divisor,
+            rest: p as i64,
         });
     }
     // ⌈value / (p/q)⌉, and what is left of p/q after the leaf took its share.

@@ -98,11 +98,7 @@ impl Search {
             }
             branches += 1;
             if branches > BRANCH_LIMIT {
-                return Err(LayoutError::TooLarge {
-                    operation,
-                    size: branches,
-                    limit: BRANCH_LIMIT,
-                });
+                return Err(LayoutError::SearchLimit { operation });
             }
             if digit[k] < floor[k] {
                 digit[k] = 0;

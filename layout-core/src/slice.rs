@@ -119,7 +119,7 @@ impl Slicer {
         let is_leaf = profile.is_leaf(node);
         let rank = profile.rank(node);
         if is_leaf || rank != found {
-            let expected = if is_leaf { 1 } else { rank };
+            let expected = if is_leaf { 0 } else { rank };
             return Err(LayoutError::CoordinateMismatch {
                 mode: node.start,
                 expected,

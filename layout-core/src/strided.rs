@@ -343,7 +343,6 @@ impl<const K: usize> Strided<K> {
         };
         let found = coordinate.profile.rank(at);
         if expected != found {
-            let expected = if expected == 0 { 1 } else { expected };
             return Err(LayoutError::CoordinateMismatch {
                 mode: node.start,
                 expected,

@@ -166,7 +166,13 @@ impl<const K: usize> Strided<K> {
         let (x, y) = (self.root(), other.root());
         let leaf = (self.profile.is_leaf(x), other.profile.is_leaf(y));
         let (left, right) = (self.rank(), other.rank());
-        if leaf.0 != leaf.1 || left != right {
+        if leaf.0 != leaf.1 {
+            return Err(LayoutError::IntegerForTuple {
+                operation: "zip",
+                elements: if leaf.0 { right } else { left },
+            });
+        }
+        if left != right {
             return Err(LayoutError::RankMismatch {
                 operation: "zip",
                 left,
@@ -197,12 +203,12 @@ impl<const K: usize> Strided<K> {
         &self,
         profile: &IntTuple,
     ) -> Result<Self, LayoutError> {
-        let (left, right) = (self.rank(), profile.leaves());
-        if left != right {
-            return Err(LayoutError::RankMismatch {
+        let (modes, elements) = (self.rank(), profile.leaves());
+        if modes != elements {
+            return Err(LayoutError::WrongProfile {
                 operation: "unflatten",
-                left,
-                right,
+                modes,
+                elements,
             });
         }
         if profile.is_int() {

@@ -610,7 +610,7 @@ impl Scanner<'_> {
         self.peek();
         let start = self.at;
         if !(self.word(b"Swizzle") || self.word(b"Sw") || self.word(b"S")) {
-            return Err(self.error(ParseErrorKind::Expected('S')));
+            return Err(self.error(ParseErrorKind::ExpectedSwizzle));
         }
         let mut numbers = [0i64; 3];
         let open = [b'<', b',', b','];

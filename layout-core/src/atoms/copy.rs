@@ -16,7 +16,7 @@
 //! `sm_100a` are described at [`LDMATRIX_M16N16_X1`](super::LDMATRIX_M16N16_X1).
 
 use super::{Scalar, Target, tv};
-use crate::error::{LayoutError, attempt};
+use crate::error::{LayoutError, at_least_one, attempt};
 use crate::layout::Layout;
 
 /// A copy instruction of `threads` threads.
@@ -94,17 +94,17 @@ impl CopyAtom {
         };
         let other = attempt!(dst.get(0)).size();
         if other != threads {
-            return Err(LayoutError::InvalidNumber {
+            return Err(LayoutError::NumberMismatch {
                 operation: OPERATION,
                 argument: "the number of threads of the destination",
                 value: other,
-                accepted: "the threads of the source",
+                expected: threads,
             });
         }
         if element_bits < 1 || element_bits > 128 {
             return Err(LayoutError::InvalidNumber {
                 operation: OPERATION,
-                argument: "the bits of an element",
+                argument: "the width of an element in bits",
                 value: element_bits,
                 accepted: "1 to 128",
             });
@@ -119,7 +119,7 @@ impl CopyAtom {
         {
             return Err(LayoutError::Unsupported {
                 operation: OPERATION,
-                given: "a pair of layouts that do not number the same elements, each held once",
+                given: "a pair of layouts that do not hold the same elements once each",
                 accepted: "layouts (thread, value) -> element of one block",
             });
         }
@@ -132,7 +132,7 @@ impl CopyAtom {
                 operation: OPERATION,
                 argument: "the number of elements",
                 value: elements,
-                accepted: "a multiple of the rows times the columns of a matrix",
+                accepted: "a multiple of the rows times the columns of a matrix, both at least 1",
             });
         }
         Ok(atom)
@@ -203,7 +203,7 @@ impl CopyAtom {
             if lanes[side] != self.threads {
                 return Err(LayoutError::InvalidNumber {
                     operation: "recast of a copy atom",
-                    argument: "the bits of an element",
+                    argument: "the width of an element in bits",
                     value: new,
                     accepted: "a width at which no element is torn apart between threads",
                 });
@@ -330,12 +330,11 @@ pub const fn vector_copy(
     scalar: Scalar,
     stores: bool,
 ) -> Result<CopyAtom, LayoutError> {
-    if values < 1 {
-        return Err(LayoutError::InvalidExtent {
-            mode: 1,
-            extent: values,
-        });
-    }
+    attempt!(at_least_one(
+        "a vector copy",
+        "the number of values",
+        values
+    ));
     let bits = values.saturating_mul(scalar.bits());
     let name = match (bits, stores) {
         (8, false) => "ld.b8",
@@ -351,7 +350,7 @@ pub const fn vector_copy(
         _ => {
             return Err(LayoutError::InvalidNumber {
                 operation: "a vector copy",
-                argument: "the bits of the vector",
+                argument: "the width of the vector in bits",
                 value: bits,
                 accepted: "8, 16, 32, 64 or 128",
             });

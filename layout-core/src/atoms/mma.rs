@@ -209,28 +209,52 @@ impl MmaAtom {
     pub const fn checked(self) -> Result<Self, LayoutError> {
         attempt!(self.check_numbers());
         let matrices = [
-            ("A", self.a, self.m, self.k, self.a_type),
-            ("B", self.b, self.n, self.k, self.b_type),
-            ("C", self.c, self.m, self.n, self.c_type),
-            ("D", self.d, self.m, self.n, self.d_type),
+            (
+                "operand A of an mma atom",
+                self.a,
+                self.m,
+                self.k,
+                self.a_type,
+            ),
+            (
+                "operand B of an mma atom",
+                self.b,
+                self.n,
+                self.k,
+                self.b_type,
+            ),
+            (
+                "operand C of an mma atom",
+                self.c,
+                self.m,
+                self.n,
+                self.c_type,
+            ),
+            (
+                "operand D of an mma atom",
+                self.d,
+                self.m,
+                self.n,
+                self.d_type,
+            ),
         ];
         let mut i = 0;
         while i < matrices.len() {
             let (name, layout, rows, columns, scalar) = matrices[i];
             if layout.rank() != 2 {
-                return Err(LayoutError::RankMismatch {
-                    operation: "an operand of an mma atom (thread, value)",
-                    left: 2,
-                    right: layout.rank(),
+                return Err(LayoutError::WrongRank {
+                    what: "the layout (thread, value) of an mma atom's operand",
+                    expected: 2,
+                    found: layout.rank(),
                 });
             }
             let threads = attempt!(layout.get(0)).size();
             if threads != self.threads {
-                return Err(LayoutError::InvalidNumber {
+                return Err(LayoutError::NumberMismatch {
                     operation: name,
-                    argument: "the number of threads of the operand's layout",
+                    argument: "the number of threads",
                     value: threads,
-                    accepted: "the threads of operand A",
+                    expected: self.threads,
                 });
             }
             let elements = rows * columns * self.blocks;
@@ -252,11 +276,12 @@ impl MmaAtom {
                 });
             }
             if self.slot_bits[i] < scalar.bits() || self.slot_bits[i] > 64 {
-                return Err(LayoutError::InvalidNumber {
-                    operation: OPERATION,
-                    argument: "the bits of a slot",
+                return Err(LayoutError::NumberOutOfRange {
+                    operation: name,
+                    argument: "the width of a slot in bits",
                     value: self.slot_bits[i],
-                    accepted: "the bits of the element type up to 64",
+                    least: scalar.bits(),
+                    most: 64,
                 });
             }
             i += 1;

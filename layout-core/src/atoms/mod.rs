@@ -116,19 +116,20 @@ pub const fn addresses_for(atom: &CopyAtom, fragment: &Layout) -> Result<Layout,
     let values = attempt!(fragment.get(1)).size();
     let atom_values = attempt!(atom.dst.get(1)).size();
     if threads != atom.threads || values != atom_values {
-        return Err(LayoutError::InvalidNumber {
+        let same_threads = threads == atom.threads;
+        return Err(LayoutError::NumberMismatch {
             operation: atom.name,
-            argument: if threads == atom.threads {
-                "the values of the fragment"
+            argument: if same_threads {
+                "the number of values of the fragment"
             } else {
-                "the threads of the fragment"
+                "the number of threads of the fragment"
             },
-            value: if threads == atom.threads {
-                values
+            value: if same_threads { values } else { threads },
+            expected: if same_threads {
+                atom_values
             } else {
-                threads
+                atom.threads
             },
-            accepted: "the number that the copy fills",
         });
     }
     let inverse = attempt!(atom.dst.right_inverse());

@@ -225,11 +225,12 @@ impl SparseMmaAtom {
         while i < bounds.len() {
             let (argument, value, extent) = bounds[i];
             if value < 0 || value >= extent {
-                return Err(LayoutError::InvalidNumber {
+                return Err(LayoutError::NumberOutOfRange {
                     operation: self.mma.name,
                     argument,
                     value,
-                    accepted: "0 to one less than the instruction has",
+                    least: 0,
+                    most: extent - 1,
                 });
             }
             i += 1;
@@ -247,8 +248,10 @@ impl SparseMmaAtom {
             }
             provider += 1;
         }
-        Err(LayoutError::NotInImage {
-            offset: row + self.mma.m * chunk,
+        Err(LayoutError::Unsupported {
+            operation: self.mma.name,
+            given: "metadata without a field for this row and chunk",
+            accepted: "an atom that `checked` accepts",
         })
     }
 }

@@ -122,6 +122,7 @@ impl Wavefronts {
 /// assert_eq!(error, BankError::Misaligned { lane: 0, address: 4, bytes: 8 });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum BankError {
     /// The model has no such access.
     Unsupported {
@@ -168,7 +169,7 @@ impl fmt::Display for BankError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Unsupported { access, model } => {
-                write!(f, "the {model} model has no access {access}")
+                write!(f, "the {model} model has no {access} access")
             }
             Self::Misaligned {
                 lane,
@@ -177,7 +178,7 @@ impl fmt::Display for BankError {
             } => {
                 write!(
                     f,
-                    "lane {lane} asks for byte {address}, which is no multiple of the access width {bytes}"
+                    "lane {lane} asks for byte {address}, which is not a multiple of the access width {bytes}"
                 )
             }
             Self::NegativeAddress { lane, address } => {

@@ -29,6 +29,33 @@ pub struct BankModel {
     pub registers: bool,
 }
 
+impl BankModel {
+    /// A memory of `banks` banks of words of `word_bytes` bytes with one port each, which looks at 32 lanes at once and has
+    /// only plain loads and stores. Set the other fields where the hardware differs.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, BankModel, wavefronts};
+    /// const MODEL: BankModel = BankModel {
+    ///     ports: 2,
+    ///     ..BankModel::new("two ports", 16, 4)
+    /// };
+    /// let rows: [i64; 32] = core::array::from_fn(|lane| 4 * lane as i64);
+    /// assert_eq!(wavefronts(&MODEL, Access::Ld32, &rows).unwrap().wavefronts, 1);
+    /// ```
+    pub const fn new(name: &'static str, banks: u32, word_bytes: u32) -> Self {
+        Self {
+            name,
+            banks,
+            word_bytes,
+            ports: 1,
+            phase_lanes: [32; 5],
+            pair_rule: false,
+            matrices: false,
+            registers: false,
+        }
+    }
+}
+
 /// NVIDIA shared memory, `sm_75` to `sm_90`: 32 banks of 4 bytes; phases of 32, 16 and 8 lanes for 4-, 8- and 16-byte
 /// accesses, one phase for each matrix of `ldmatrix` and `stmatrix`; loads of 8 and 16 bytes follow the pair rule (measured
 /// on H200). Accesses narrower than 4 bytes are taken to have one phase, like those of 4 (not measured).

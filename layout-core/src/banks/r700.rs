@@ -44,6 +44,7 @@ pub const MAX_GROUP: i64 = 1024;
 /// assert_eq!(error, R700Error::BeyondOwned { dwords: 64, owned: 32, threads: 128 });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum R700Error {
     /// A group of 0 or of more than 1024 threads.
     Group {
@@ -82,17 +83,31 @@ pub enum R700Error {
     Layout(LayoutError),
 }
 
+impl R700Error {
+    /// A stable `snake_case` name for the kind of error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Group { .. } => "group",
+            Self::Stride { .. } => "stride",
+            Self::BeyondOwned { .. } => "beyond_owned",
+            Self::Index { .. } => "index",
+            Self::Thread { .. } => "thread",
+            Self::Layout(error) => error.code(),
+        }
+    }
+}
+
 impl fmt::Display for R700Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Group { threads } => write!(
                 f,
-                "a group of {threads} threads: groups have 1 to {MAX_GROUP}"
+                "a group of {threads} threads; groups have 1 to {MAX_GROUP}"
             ),
             Self::Stride { dwords } => {
                 write!(
                     f,
-                    "dst_stride {dwords}: strides are multiples of 4 dwords from 4 to 64"
+                    "dst_stride is {dwords}; strides are multiples of 4 dwords from 4 to 64"
                 )
             }
             Self::BeyondOwned {
@@ -102,17 +117,21 @@ impl fmt::Display for R700Error {
             } => {
                 write!(
                     f,
-                    "dst_stride {dwords}: a thread of a group of {threads} owns {owned} dwords"
+                    "dst_stride is {dwords}; a thread of a group of {threads} owns {owned} dwords, so use at most {owned}"
                 )
             }
             Self::Index { dwords, stride } => {
                 write!(
                     f,
-                    "dst_index {dwords}: indices are multiples of 4 dwords below the stride of {stride}"
+                    "dst_index is {dwords}; indices are multiples of 4 dwords from 0, below the stride of {stride}"
                 )
             }
             Self::Thread { thread, threads } => {
-                write!(f, "thread {thread} of a group of {threads}")
+                write!(
+                    f,
+                    "thread {thread} is not in a group of {threads}; use 0 to {}",
+                    threads - 1
+                )
             }
             Self::Layout(ref error) => error.fmt(f),
         }

@@ -14,6 +14,7 @@ use super::{MAX_EXTENT, MAX_PATTERNS};
 /// assert_eq!(error, DeriveError::BadPatternCount { count: 0 });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum DeriveError {
     /// An extent of the tile is 0, or above [`MAX_EXTENT`].
     BadTile {
@@ -179,28 +180,31 @@ impl fmt::Display for DeriveError {
             Self::BadTile { rows, cols } => {
                 write!(
                     f,
-                    "a tile of {rows}x{cols} elements: extents go from 1 to {MAX_EXTENT}"
+                    "a tile of {rows}x{cols} elements; extents are 1 to {MAX_EXTENT}"
                 )
             }
             Self::BadElement { bytes } => {
-                write!(f, "an element of {bytes} bytes: widths go from 1 to 16")
+                write!(f, "an element of {bytes} bytes; widths are 1 to 16 bytes")
             }
             Self::BadPatternCount { count } => {
-                write!(f, "{count} accesses: give 1 to {MAX_PATTERNS}")
+                write!(f, "{count} accesses; give 1 to {MAX_PATTERNS}")
             }
             Self::UnsupportedAccess { access, .. } => {
-                write!(f, "{access} is no access to shared memory")
+                write!(
+                    f,
+                    "{access} does not access shared memory; use a load, a store, cp.async, ldmatrix or stmatrix"
+                )
             }
             Self::TileNotDivisible {
                 access, row_bytes, ..
             } => write!(
                 f,
-                "{access} moves {} bytes a lane, which do not divide a row of {row_bytes} bytes: widen the row or narrow the access",
+                "{access} moves {} bytes a lane, which do not divide a row of {row_bytes} bytes; widen the row or narrow the access",
                 access.bytes()
             ),
             Self::OutsideTile { lane, index, .. } if index < 0 => write!(
                 f,
-                "lane {lane} touches element {index}: the elements of the tile are numbered from 0"
+                "lane {lane} touches element {index}; the elements of the tile are numbered from 0"
             ),
             Self::OutsideTile {
                 lane, index, size, ..
@@ -229,8 +233,11 @@ impl fmt::Display for DeriveError {
             } => {
                 write!(
                     f,
-                    "lanes {first} and {second} both write element {index} by {access}: a race"
+                    "lanes {first} and {second} both write element {index} by {access}, which is a race"
                 )
+            }
+            Self::WrongLaneCount { access, given, .. } if given > 32 => {
+                write!(f, "the layout gives {access} {given} lanes; a warp has 32")
             }
             Self::WrongLaneCount {
                 access,
@@ -240,15 +247,17 @@ impl fmt::Display for DeriveError {
             } => {
                 write!(
                     f,
-                    "{access} takes {expected} lanes, the layout gives {given}"
+                    "{access} needs the addresses of {expected} lanes; the layout gives {given}"
                 )
             }
-            Self::NoActiveLane { .. } => f.write_str("no lane is active"),
+            Self::NoActiveLane { .. } => {
+                f.write_str("no lane is active; give at least one lane an element")
+            }
             Self::NarrowOnOddElement {
                 access, elem_bytes, ..
             } => write!(
                 f,
-                "{access} is narrower than a 4-byte word and elements of {elem_bytes} bytes straddle words: no count holds for every translation"
+                "{access} is narrower than a 4-byte word and elements of {elem_bytes} bytes straddle words, so that no count holds for every translation; use an access of at least 4 bytes"
             ),
             Self::FamilyDoesNotApply { family, needs } => {
                 write!(f, "the {family} family needs {needs}")

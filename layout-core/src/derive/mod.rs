@@ -78,6 +78,23 @@ pub struct Tile {
     pub elem_bytes: i64,
 }
 
+impl Tile {
+    /// A tile of `rows` x `cols` elements of `elem_bytes` bytes.
+    ///
+    /// ```
+    /// use layout_core::derive::Tile;
+    /// const TILE: Tile = Tile::new(64, 32, 2);
+    /// assert_eq!(TILE.rows * TILE.cols * TILE.elem_bytes, 4096);
+    /// ```
+    pub const fn new(rows: i64, cols: i64, elem_bytes: i64) -> Self {
+        Self {
+            rows,
+            cols,
+            elem_bytes,
+        }
+    }
+}
+
 /// One kind of warp access to the tile.
 ///
 /// ```
@@ -95,6 +112,19 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// The pattern of these elements: for each lane the row-major index of the first element it touches, -1 if it is
+    /// inactive.
+    ///
+    /// ```
+    /// use layout_core::banks::{Access, LANES};
+    /// use layout_core::derive::Pattern;
+    /// const BROADCAST: Pattern = Pattern::from_elements(Access::Ld32, [0; LANES]);
+    /// assert_eq!(BROADCAST.elements[31], 0);
+    /// ```
+    pub const fn from_elements(access: Access, elements: [i64; LANES]) -> Self {
+        Self { access, elements }
+    }
+
     /// The pattern of a layout lane -> element index. A layout of fewer than 32 lanes leaves the others inactive.
     ///
     /// ```
@@ -158,6 +188,7 @@ impl Pattern {
 /// assert_eq!(padded.layout.unwrap().to_string(), "(32,32):(33,1)");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum Family {
     /// `Swizzle<B,M,S>` on the row-major tile, or on the column-major one if no access is wider than an element.
     Swizzle,
@@ -227,6 +258,7 @@ impl Family {
 /// assert_eq!((status(Family::Swizzle), status(Family::Tma)), (Status::Optimal, Status::Impossible));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum Status {
     /// Every access is conflict-free.
     Optimal,

@@ -159,9 +159,12 @@ impl LinearMap {
     /// ```
     ///
     /// # Errors
-    /// [`F2Error::NotASwizzledLayout`] with the column that fits no swizzle; [`F2Error::TooManyBits`] if the layout would need more modes
-    /// than a layout holds.
+    /// [`F2Error::NotASwizzledLayout`] with the column that fits no swizzle; [`F2Error::TooManyModes`] if the layout would need more modes
+    /// than a layout holds, [`F2Error::LayoutTooLarge`] if its size or offsets would not fit in 64 bits.
     pub const fn to_layout(&self) -> Result<Swizzled, F2Error> {
+        if self.in_bits > 62 {
+            return Err(F2Error::LayoutTooLarge { bits: self.in_bits });
+        }
         let mut distance = 0;
         let mut j = 0;
         while j < self.in_bits {
@@ -256,6 +259,7 @@ impl LinearMap {
         // Source positions of two-bit columns; positions of one-bit columns, which no source field may cover.
         let mut sources = 0_u64;
         let mut plain = 0_u64;
+        let mut taken = 0_i64;
         let mut strides = [0_i64; MAX_BITS as usize];
         let mut j = 0;
         while j < self.in_bits {
@@ -276,7 +280,13 @@ impl LinearMap {
                 }
                 _ => return Err(F2Error::NotASwizzledLayout { column: j, image }),
             }
-            strides[j as usize] = if image == 0 { 0 } else { 1 << source };
+            let stride = if image == 0 { 0 } else { 1 << source };
+            // Equal columns cancel in the map and add in a layout.
+            if taken & stride != 0 {
+                return Err(F2Error::NotASwizzledLayout { column: j, image });
+            }
+            taken |= stride;
+            strides[j as usize] = stride;
             j += 1;
         }
         let swizzle = if sources == 0 {
@@ -321,7 +331,7 @@ impl LinearMap {
                 shape[modes - 1] *= 2;
             } else {
                 if modes == crate::MAX_MODES {
-                    return Err(F2Error::TooManyBits { bits: self.in_bits });
+                    return Err(F2Error::TooManyModes { bits: self.in_bits });
                 }
                 shape[modes] = 2;
                 stride[modes] = strides[j];
@@ -335,11 +345,9 @@ impl LinearMap {
         match Layout::flat(shape.split_at(modes).0, stride.split_at(modes).0) {
             Ok(layout) => match Swizzled::new(swizzle, 0, layout) {
                 Ok(layout) => Ok(layout),
-                Err(_) => Err(F2Error::TooManyBits {
-                    bits: self.out_bits,
-                }),
+                Err(_) => Err(F2Error::LayoutTooLarge { bits: self.in_bits }),
             },
-            Err(_) => Err(F2Error::TooManyBits { bits: self.in_bits }),
+            Err(_) => Err(F2Error::LayoutTooLarge { bits: self.in_bits }),
         }
     }
 }

@@ -31,6 +31,8 @@
 mod convert;
 mod span;
 
+use crate::message::Message;
+
 pub use span::Span;
 
 /// The most input or output bits that a [`LinearMap`] holds.
@@ -72,6 +74,16 @@ pub enum F2Error {
         /// The bits given.
         bits: u32,
     },
+    /// As a layout the map has a size or offsets that do not fit in 64 bits.
+    LayoutTooLarge {
+        /// The index bits of the map.
+        bits: u32,
+    },
+    /// As a layout the map needs more modes than [`MAX_MODES`](crate::MAX_MODES).
+    TooManyModes {
+        /// The index bits of the map.
+        bits: u32,
+    },
     /// A column has a bit set above the number of rows.
     ColumnTooLarge {
         /// Which column.
@@ -81,12 +93,19 @@ pub enum F2Error {
         /// The number of rows.
         out_bits: u32,
     },
-    /// A product's inner dimensions, or a sum's dimensions, differ.
+    /// A product's inner dimensions differ.
     DimensionMismatch {
-        /// The bits on the left.
+        /// Columns of the matrix on the left.
         left: u32,
-        /// The bits on the right.
+        /// Rows of the matrix on the right.
         right: u32,
+    },
+    /// The dimensions of a sum differ.
+    SumMismatch {
+        /// Rows and columns on the left.
+        left: (u32, u32),
+        /// Rows and columns on the right.
+        right: (u32, u32),
     },
     /// An inverse of a map that has none.
     Singular {
@@ -122,9 +141,9 @@ pub enum F2Error {
         /// Where the layout sends it.
         offset: i64,
     },
-    /// An offset is negative: it has no bit vector.
+    /// A stride is negative: it has no bit vector.
     NegativeOffset {
-        /// The offset.
+        /// The stride.
         offset: i64,
     },
     /// The map is not a swizzle of a layout with power-of-two strides.
@@ -149,7 +168,9 @@ impl F2Error {
         match self {
             Self::TooManyBits { .. } => "too_many_bits",
             Self::ColumnTooLarge { .. } => "column_too_large",
-            Self::DimensionMismatch { .. } => "dimension_mismatch",
+            Self::DimensionMismatch { .. } | Self::SumMismatch { .. } => "dimension_mismatch",
+            Self::LayoutTooLarge { .. } => "layout_too_large",
+            Self::TooManyModes { .. } => "too_many_modes",
             Self::Singular { .. } => "singular",
             Self::SwizzleDoesNotFit { .. } => "swizzle_does_not_fit",
             Self::ExtentNotPowerOfTwo { .. } => "extent_not_power_of_two",
@@ -161,65 +182,105 @@ impl F2Error {
     }
 }
 
+impl F2Error {
+    /// The message for people, written without allocation so that it also works in `const`.
+    pub const fn message(&self) -> Message {
+        self.append_to(Message::new())
+    }
+
+    pub(crate) const fn append_to(&self, m: Message) -> Message {
+        match *self {
+            Self::TooManyBits { bits } => m
+                .int(bits as i64)
+                .text(" bits are more than the ")
+                .int(MAX_BITS as i64)
+                .text(" a linear map holds"),
+            Self::LayoutTooLarge { bits } => m
+                .text("a layout of ")
+                .int(bits as i64)
+                .text(" index bits has a size or offsets beyond 64 bits; use at most 62 index bits"),
+            Self::TooManyModes { bits } => m
+                .text("the ")
+                .int(bits as i64)
+                .text(" index bits of the map need more than 32 modes as a layout; keep it as a map"),
+            Self::ColumnTooLarge { column, image, out_bits } => m
+                .text("column ")
+                .int(column as i64)
+                .text(" is ")
+                .hex(image)
+                .text(", which does not fit in ")
+                .count(out_bits as usize, "row", "rows")
+                .text("; add rows or clear its high bits"),
+            Self::DimensionMismatch { left, right } => m
+                .text("the left matrix has ")
+                .count(left as usize, "column", "columns")
+                .text(" and the right matrix has ")
+                .count(right as usize, "row", "rows")
+                .text("; a product needs as many columns as rows"),
+            Self::SumMismatch { left, right } => m
+                .text("the left matrix is ")
+                .int(left.0 as i64)
+                .text("x")
+                .int(left.1 as i64)
+                .text(" and the right matrix is ")
+                .int(right.0 as i64)
+                .text("x")
+                .int(right.1 as i64)
+                .text("; a sum needs equal dimensions"),
+            Self::Singular { rank, in_bits, out_bits } => m
+                .text("no inverse: a ")
+                .int(out_bits as i64)
+                .text("x")
+                .int(in_bits as i64)
+                .text(" matrix of rank ")
+                .int(rank as i64)
+                .text(" is not a bijection; use a square matrix of full rank"),
+            Self::SwizzleDoesNotFit { b, m: bit, s, bits } => {
+                let m = m.text("Swizzle<").int(b as i64).text(",").int(bit as i64).text(",").int(s as i64);
+                if s == 0 {
+                    m.text("> is not injective: S must not be 0")
+                } else {
+                    m.text("> needs ")
+                        .int(b as i64 + bit as i64 + s.unsigned_abs() as i64)
+                        .text(" bits and the map has ")
+                        .int(bits as i64)
+                }
+            }
+            Self::ExtentNotPowerOfTwo { leaf, extent } => m
+                .text("the extent ")
+                .int(extent)
+                .text(" of mode ")
+                .index(leaf)
+                .text(" is not a power of two, so its index has no bits to map"),
+            Self::NotLinear { index, offset } => m
+                .text("index ")
+                .int(index as i64)
+                .text(" goes to ")
+                .int(offset)
+                .text(if index == 0 {
+                    ", but a linear map sends 0 to 0; leave out the offset"
+                } else {
+                    ", which is not the xor of its bits' images: the modes carry into each other"
+                }),
+            Self::NegativeOffset { offset } => {
+                m.text("the stride ").int(offset).text(" is negative and has no bit vector; use strides of at least 0")
+            }
+            Self::NotASwizzledLayout { column, image } => m
+                .text("column ")
+                .int(column as i64)
+                .text(" (")
+                .hex(image)
+                .text(") fits no Swizzle<B,M,S> of a layout with power-of-two strides; keep it as a map"),
+            Self::NoShape => {
+                m.text("a function on all integers has no matrix; compose it with a layout first")
+            }
+        }
+    }
+}
+
 impl core::fmt::Display for F2Error {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match *self {
-            Self::TooManyBits { bits } => write!(
-                f,
-                "{bits} bits are more than the {MAX_BITS} a linear map holds"
-            ),
-            Self::ColumnTooLarge {
-                column,
-                image,
-                out_bits,
-            } => {
-                write!(
-                    f,
-                    "column {column} is {image:#x}, which does not fit {out_bits} rows: add rows or clear its high bits"
-                )
-            }
-            Self::DimensionMismatch { left, right } => {
-                write!(
-                    f,
-                    "dimensions do not meet: {left} bits on the left, {right} bits on the right"
-                )
-            }
-            Self::Singular {
-                rank,
-                in_bits,
-                out_bits,
-            } => {
-                write!(
-                    f,
-                    "no inverse: a {out_bits}x{in_bits} map of rank {rank} is no bijection"
-                )
-            }
-            Self::SwizzleDoesNotFit { b, m, s, bits } => write!(
-                f,
-                "Swizzle<{b},{m},{s}> needs bits up to {} and a nonzero shift, the map has {bits} bits",
-                u64::from(b) + u64::from(m) + u64::from(s.unsigned_abs())
-            ),
-            Self::ExtentNotPowerOfTwo { leaf, extent } => {
-                write!(
-                    f,
-                    "extent {extent} of mode {leaf} is no power of two: its index has no bits to map"
-                )
-            }
-            Self::NotLinear { index, offset } => write!(
-                f,
-                "index {index} goes to {offset}, which is not the xor of its bits' images: the modes carry into each other"
-            ),
-            Self::NegativeOffset { offset } => {
-                write!(f, "offset {offset} is negative and has no bit vector")
-            }
-            Self::NotASwizzledLayout { column, image } => write!(
-                f,
-                "column {column} ({image:#x}) fits no Swizzle<B,M,S> of a layout with power-of-two strides"
-            ),
-            Self::NoShape => f.write_str(
-                "a function on all integers has no matrix; compose it with a layout first",
-            ),
-        }
+        f.write_str(self.message().as_str())
     }
 }
 
@@ -469,18 +530,12 @@ impl LinearMap {
     /// ```
     ///
     /// # Errors
-    /// [`F2Error::DimensionMismatch`] unless both have the same rows and columns.
+    /// [`F2Error::SumMismatch`] unless both have the same rows and columns.
     pub const fn xor(&self, other: &Self) -> Result<Self, F2Error> {
-        if self.in_bits != other.in_bits {
-            return Err(F2Error::DimensionMismatch {
-                left: self.in_bits,
-                right: other.in_bits,
-            });
-        }
-        if self.out_bits != other.out_bits {
-            return Err(F2Error::DimensionMismatch {
-                left: self.out_bits,
-                right: other.out_bits,
+        if self.in_bits != other.in_bits || self.out_bits != other.out_bits {
+            return Err(F2Error::SumMismatch {
+                left: (self.out_bits, self.in_bits),
+                right: (other.out_bits, other.in_bits),
             });
         }
         let mut map = *self;

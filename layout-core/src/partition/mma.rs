@@ -73,6 +73,14 @@ pub struct TiledMma {
     tile: [Layout; 3],
 }
 
+const fn wrong_rank(atoms: &Layout) -> LayoutError {
+    LayoutError::WrongRank {
+        what: "the layout of a tiled mma's atoms (M, N, K)",
+        expected: 3,
+        found: atoms.rank(),
+    }
+}
+
 impl TiledMma {
     /// The atoms of `atoms` (a layout of three modes, `(m,n,k) -> atom number`), each once: the tile is as large as they are.
     ///
@@ -88,11 +96,17 @@ impl TiledMma {
     ///
     /// A layout of atoms that does not have three modes; a number of threads that overflows.
     pub const fn new(atom: MmaAtom, atoms: &Layout) -> Result<Self, LayoutError> {
+        if atoms.rank() != 3 {
+            return Err(wrong_rank(atoms));
+        }
         let mut tile = [Layout::UNIT; 3];
         let mut axis = 0;
         while axis < 3 {
             let size = attempt!(atoms.get(axis)).size();
-            let extent = attempt!(fits(size.checked_mul(extent_of(&atom, axis)), "a tile"));
+            let extent = attempt!(fits(
+                size.checked_mul(extent_of(&atom, axis)),
+                "the tile of a tiled mma"
+            ));
             tile[axis] = attempt!(Layout::mode(extent, 1));
             axis += 1;
         }
@@ -128,11 +142,7 @@ impl TiledMma {
             });
         }
         if atoms.rank() != 3 {
-            return Err(LayoutError::RankMismatch {
-                operation: "the layout of a tiled mma's atoms (M, N, K)",
-                left: 3,
-                right: atoms.rank(),
-            });
+            return Err(wrong_rank(atoms));
         }
         let mut counts = [1; 3];
         let mut axis = 0;
@@ -140,13 +150,13 @@ impl TiledMma {
             counts[axis] = attempt!(atoms.get(axis)).size();
             let unit = attempt!(fits(
                 counts[axis].checked_mul(extent_of(&atom, axis)),
-                "a tile"
+                "the tile of a tiled mma"
             ));
             let size = tile[axis].size();
             if size % unit != 0 {
-                return Err(LayoutError::NotDivisible {
+                return Err(LayoutError::NotMultiple {
                     operation: "the tile of a tiled mma",
-                    mode: axis,
+                    argument: ["the size in M", "the size in N", "the size in K"][axis],
                     value: size,
                     divisor: unit,
                 });

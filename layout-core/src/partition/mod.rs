@@ -274,7 +274,7 @@ impl<const K: usize> Swizzled<K> {
     ///
     /// # Errors
     ///
-    /// [`LayoutError::NotInImage`] for a thread that `threads` has no place for, and those of
+    /// [`LayoutError::ThreadWithoutPlace`] for a thread that `threads` has no place for, and those of
     /// [`local_tile`](Self::local_tile).
     pub const fn local_partition(
         &self,
@@ -282,7 +282,12 @@ impl<const K: usize> Swizzled<K> {
         thread: i64,
     ) -> Result<Partitioned<K>, LayoutError> {
         let tile = attempt!(product_each(&threads.shape()));
-        let place = attempt!(threads.preimage(thread));
+        let place = match threads.preimage(thread) {
+            Err(LayoutError::NotInImage { .. }) => {
+                return Err(LayoutError::ThreadWithoutPlace { thread });
+            }
+            other => attempt!(other),
+        };
         let coordinate = attempt!(crate::idx2crd(place, &tile));
         let divided = attempt!(self.layout.zipped_divide(&Tiler::Tuple(&tile))).rounded_up();
         let rest = attempt!(divided.get(1));

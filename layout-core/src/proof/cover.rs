@@ -29,6 +29,18 @@ pub struct Region {
     pub bytes: i64,
 }
 
+impl Region {
+    /// The range of `bytes` bytes from `base` on.
+    ///
+    /// ```
+    /// use layout_core::proof::{Region, disjoint};
+    /// assert!(disjoint(Region::new(0, 1024), Region::new(1024, 512)).is_ok());
+    /// ```
+    pub const fn new(base: i64, bytes: i64) -> Self {
+        Self { base, bytes }
+    }
+}
+
 /// The leaf with the least stride that is not done yet; extents of 1 are left out.
 const fn next_by_stride(layout: &Layout, done: &[bool; crate::MAX_MODES]) -> Option<usize> {
     let mut least: Option<usize> = None;
@@ -320,13 +332,10 @@ pub const fn aligned(access: Access, map: &Swizzled) -> Result<(), ProofError> {
 /// ```
 ///
 /// # Errors
-/// [`ProofError::Carry`] with the mode and the bit, [`ProofError::NegativeOffset`] with the mode for negative strides.
+/// [`ProofError::Carry`] with the mode and the bit, [`ProofError::NegativeStride`], [`ProofError::NegativeBase`].
 pub const fn carry_free(base: i64, layout: &Layout) -> Result<(), ProofError> {
     if base < 0 {
-        return Err(ProofError::NegativeOffset {
-            index: 0,
-            offset: base,
-        });
+        return Err(ProofError::NegativeBase { base });
     }
     let mut taken = base;
     let mut leaf = 0;
@@ -334,10 +343,7 @@ pub const fn carry_free(base: i64, layout: &Layout) -> Result<(), ProofError> {
         let (extent, stride) = layout.leaf(leaf);
         if extent > 1 && stride != 0 {
             if stride < 0 {
-                return Err(ProofError::NegativeOffset {
-                    index: leaf as i64,
-                    offset: stride,
-                });
+                return Err(ProofError::NegativeStride { leaf, stride });
             }
             let mask = reachable_bits(extent, stride);
             if taken & mask != 0 {

@@ -12,6 +12,7 @@ use crate::banks::{Access, BankError};
 /// assert_eq!(error, ProofError::Collision { first: 1, second: 2, offset: 1 });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum ProofError {
     /// The bank model has no count for these addresses.
     Bank(BankError),
@@ -35,6 +36,18 @@ pub enum ProofError {
         index: i64,
         /// The offset.
         offset: i64,
+    },
+    /// A stride below 0 where parts are combined bit by bit.
+    NegativeStride {
+        /// The leaf.
+        leaf: usize,
+        /// Its stride.
+        stride: i64,
+    },
+    /// A base below 0 where parts are combined bit by bit.
+    NegativeBase {
+        /// The base.
+        base: i64,
     },
     /// Two indices go to the same offset.
     Collision {
@@ -111,7 +124,9 @@ impl ProofError {
             Self::Bank(error) => error.code(),
             Self::LaneMode { .. } => "lane_mode",
             Self::TooManyCases { .. } => "too_many_cases",
-            Self::NegativeOffset { .. } => "negative_offset",
+            Self::NegativeOffset { .. }
+            | Self::NegativeStride { .. }
+            | Self::NegativeBase { .. } => "negative_offset",
             Self::Collision { .. } => "collision",
             Self::OutOfRange { .. } => "out_of_range",
             Self::SizeMismatch { .. } => "size_mismatch",
@@ -129,18 +144,25 @@ impl fmt::Display for ProofError {
             Self::Bank(error) => error.fmt(f),
             Self::LaneMode { access, size } => write!(
                 f,
-                "the first mode must be the lanes of {access}, {} of them; it has {size}",
+                "the first mode must be the {} lanes of {access}; it has extent {size}",
                 access.lanes()
             ),
             Self::TooManyCases { cases, limit } => {
                 write!(
                     f,
-                    "{cases} cases to enumerate, at most {limit} are: use power-of-two strides"
+                    "{cases} cases are more than the {limit} that are enumerated; use power-of-two strides"
                 )
             }
             Self::NegativeOffset { index, offset } => {
                 write!(f, "index {index} goes to offset {offset}, below 0")
             }
+            Self::NegativeStride { leaf, stride } => {
+                write!(
+                    f,
+                    "mode {leaf} has the negative stride {stride}; reverse that mode first"
+                )
+            }
+            Self::NegativeBase { base } => write!(f, "the base {base} is below 0"),
             Self::Collision {
                 first,
                 second,
@@ -165,11 +187,11 @@ impl fmt::Display for ProofError {
                 )
             }
             Self::Overlap { byte } => write!(f, "both regions hold byte {byte}"),
-            Self::NotMultiple { value, of } => write!(f, "{value} is no multiple of {of}"),
+            Self::NotMultiple { value, of } => write!(f, "{value} is not a multiple of {of}"),
             Self::Carry { leaf, bit } => {
                 write!(
                     f,
-                    "mode {leaf} and an earlier part both reach offset bit {bit}: they carry into each other"
+                    "mode {leaf} and an earlier part both reach offset bit {bit}, so they carry into each other"
                 )
             }
             Self::TooManyWavefronts {

@@ -160,7 +160,7 @@ const fn in_elements(swizzle: &Swizzle, bytes: i64) -> Result<Swizzle, LayoutErr
         Ok(upcast)
     } else {
         Err(LayoutError::SwizzleUnit {
-            operation: "a swizzle of bytes in elements",
+            operation: "bytes to elements",
             b: swizzle.b(),
             m: swizzle.m(),
             s: swizzle.s(),
@@ -336,7 +336,7 @@ impl<From: Space> Map<From, Byte> {
     ///
     /// # Errors
     ///
-    /// [`LayoutError::NotDivisible`] for a stride or offset inside an element, [`LayoutError::SwizzleUnit`] for a swizzle
+    /// [`LayoutError::StrideNotDivisible`] for a stride inside an element, [`LayoutError::OffsetNotDivisible`] for an offset, [`LayoutError::SwizzleUnit`] for a swizzle
     /// inside one.
     pub const fn to_elements<T: ElementType>(&self) -> Result<Map<From, Element<T>>, LayoutError> {
         let mut layout = self.layout.layout();
@@ -349,7 +349,7 @@ impl<From: Space> Map<From, Byte> {
         let offset = self.layout.offset();
         if offset % T::BYTES != 0 {
             return Err(LayoutError::OffsetNotDivisible {
-                operation: "bytes in elements",
+                operation: "bytes to elements",
                 offset,
                 divisor: T::BYTES,
             });
@@ -360,14 +360,14 @@ impl<From: Space> Map<From, Byte> {
     }
 }
 
-const fn divides(mode: usize, value: i64, divisor: i64) -> Result<(), LayoutError> {
-    if value % divisor == 0 {
+const fn divides(mode: usize, stride: i64, divisor: i64) -> Result<(), LayoutError> {
+    if stride % divisor == 0 {
         Ok(())
     } else {
-        Err(LayoutError::NotDivisible {
-            operation: "bytes in elements",
+        Err(LayoutError::StrideNotDivisible {
+            operation: "bytes to elements",
             mode,
-            value,
+            stride,
             divisor,
         })
     }

@@ -261,7 +261,7 @@ fn copies_refuse_other_widths() {
     let message = |result: Result<CopyAtom, LayoutError>| result.unwrap_err().to_string();
     assert_eq!(
         message(atoms::vector_copy(3, Scalar::F16, false)),
-        "a vector copy: the bits of the vector is 48; use 8, 16, 32, 64 or 128"
+        "a vector copy: the width of the vector in bits is 48; use 8, 16, 32, 64 or 128"
     );
     assert_eq!(
         message(atoms::LDMATRIX_M8N16_X1_B4.recast(16)),
@@ -272,6 +272,6 @@ fn copies_refuse_other_widths() {
         atoms::addresses_for(&atoms::LDMATRIX_X2, &atoms::MMA_M16N8K16_F16.a)
             .unwrap_err()
             .to_string(),
-        "ldmatrix.sync.aligned.m8n8.x2.shared.b16: the values of the fragment is 8; use the number that the copy fills"
+        "ldmatrix.sync.aligned.m8n8.x2.shared.b16: the number of values of the fragment is 8; use 4"
     );
 }

@@ -11,6 +11,7 @@ use crate::verdict::{Case, brief, check_values, exactly, judged, must_be};
 
 pub(crate) fn cases(random: &mut Random, cases: &mut Vec<Case>) {
     times(150, random, cases, written);
+    times(100, random, cases, moved);
     times(250, random, cases, compose);
     times(200, random, cases, divide);
     times(150, random, cases, coalesce);
@@ -38,6 +39,24 @@ fn layout(random: &mut Random) -> (Layout, String) {
     let layout = Layout::new(shape.clone(), shape.with_leaves(&mut strides.into_iter()));
     let text = format!("{shape}:({})", texts.join(","));
     (layout, text)
+}
+
+/// A mode along one axis, moved by a coordinate of more axes: what a slice prints.
+fn moved(random: &mut Random) -> Case {
+    let axes = random.range(1, 4);
+    let along = random.range(0, axes - 1);
+    let (size, n) = (random.range(2, 12), random.range(1, 3));
+    let by: Vec<i64> = (0..axes).map(|_| random.range(0, 9)).collect();
+    let origin: i64 = by.iter().zip(0..).map(|(b, k)| b * axis(k)).sum();
+    let values: Vec<i64> = (0..size)
+        .map(|i| origin + i * n * axis(along as usize))
+        .collect();
+    let by: Vec<String> = by.iter().map(ToString::to_string).collect();
+    let comma = if axes == 1 { "," } else { "" };
+    let text = format!("({}{comma}) o {size}:{n}@{along}", by.join(","));
+    Case::new("basis strides", "coordinates moved", text, move |answer| {
+        must_be(answer, &values, &Tree::Int(size), &[])
+    })
 }
 
 /// An identity, as `make_identity_layout` writes it.

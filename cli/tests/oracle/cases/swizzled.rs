@@ -19,6 +19,7 @@ pub(crate) fn cases(random: &mut Random, cases: &mut Vec<Case>) {
     });
     times(400, random, cases, swizzle_of_swizzled);
     times(200, random, cases, offset_of_swizzled);
+    times(300, random, cases, steps_in_a_row);
     times(300, random, cases, matrices);
     times(300, random, cases, back_from_matrix);
     for text in FIXED {
@@ -212,6 +213,38 @@ fn back_from_matrix(random: &mut Random) -> Case {
         move |answer| {
             judged(answer, !xor_linear(&values), &brief(&values), || {
                 let profile = crate::model::Tree::Int(values.len() as i64);
+                check_values(&answer.function(&[])?, &values, &profile)
+            })
+        },
+    )
+}
+
+/// Up to three steps of any kind left of a swizzled layout, swizzles that are undone among them. Two layouts that meet must
+/// compose to a layout.
+fn steps_in_a_row(random: &mut Random) -> Case {
+    let mut f = random.composed(24);
+    for _ in 0..random.range(1, 3) {
+        let step = match random.range(0, 4) {
+            0 => Step::Swizzle(random.swizzle()),
+            1 | 2 => Step::Unswizzle(random.swizzle()),
+            3 => Step::Add(random.range(1, 9)),
+            _ => Step::Layout(random.chain_layout(24)),
+        };
+        f.0.insert(0, step);
+    }
+    let values = f.values();
+    let meet =
+        f.0.iter()
+            .filter(|step| matches!(step, Step::Layout(_)))
+            .count()
+            > 1;
+    let profile = f.domain().expect("a layout").shape.clone();
+    Case::new(
+        "composition",
+        "steps in a row",
+        f.to_string(),
+        move |answer| {
+            judged(answer, meet, &brief(&values), || {
                 check_values(&answer.function(&[])?, &values, &profile)
             })
         },

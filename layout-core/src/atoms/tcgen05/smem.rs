@@ -1,6 +1,6 @@
 //! Operands in shared memory: the canonical layouts of each swizzle mode.
 
-use crate::error::{LayoutError, attempt, fits};
+use crate::error::{LayoutError, at_least_one, attempt, fits};
 use crate::layout::Layout;
 use crate::swizzle::Swizzle;
 use crate::swizzled::Swizzled;
@@ -246,36 +246,32 @@ pub const fn smem_operand_strided(
     let rows = swizzle.rows();
     let layout = match (major, swizzle) {
         (Major::K, SmemSwizzle::None) => {
-            let m = attempt!(count("rows", mn, 8, "a multiple of 8"));
-            let units = attempt!(count("k", k, t, "a multiple of 16 bytes"));
+            let m = attempt!(count("the number of rows", mn, 8));
+            let units = attempt!(count("k", k, t));
             attempt!(modes(&[8, m], &[t, sbo], &[t, units], &[1, lbo]))
         }
         (Major::K, _) => {
-            let m = attempt!(count("rows", mn, 8, "a multiple of 8"));
-            let units = attempt!(count("k", k, t, "a multiple of 16 bytes"));
+            let m = attempt!(count("the number of rows", mn, 8));
+            let units = attempt!(count("k", k, t));
             if units > w {
-                return Err(LayoutError::InvalidNumber {
+                return Err(LayoutError::NumberOutOfRange {
                     operation: OPERATION,
-                    argument: "k",
+                    argument: "k in one descriptor of this swizzle",
                     value: k,
-                    accepted: "at most the width of the swizzle, with a descriptor for each",
+                    least: t,
+                    most: w * t,
                 });
             }
             attempt!(modes(&[8, m], &[w * t, sbo], &[t, units], &[1, t]))
         }
         (Major::Mn, SmemSwizzle::None) => {
-            let m = attempt!(count("rows", mn, t, "a multiple of 16 bytes"));
-            let units = attempt!(count("k", k, 8, "a multiple of 8"));
+            let m = attempt!(count("the number of rows", mn, t));
+            let units = attempt!(count("k", k, 8));
             attempt!(modes(&[t, m], &[1, sbo], &[8, units], &[t, lbo]))
         }
         (Major::Mn, _) => {
-            let m = attempt!(count(
-                "rows",
-                mn,
-                w * t,
-                "a multiple of the width of the swizzle"
-            ));
-            let units = attempt!(count("k", k, rows, "a multiple of the rows of the pattern"));
+            let m = attempt!(count("the number of rows", mn, w * t));
+            let units = attempt!(count("k", k, rows));
             attempt!(modes(
                 &[t, w, m],
                 &[1, t, lbo],
@@ -309,7 +305,7 @@ const fn unit_elements(element_bits: i64) -> Result<i64, LayoutError> {
         4 | 8 | 16 | 32 => Ok(128 / element_bits),
         _ => Err(LayoutError::InvalidNumber {
             operation: OPERATION,
-            argument: "the bits of an element",
+            argument: "the width of an element in bits",
             value: element_bits,
             accepted: "4, 8, 16 or 32 (elements of 6 bits lie in 8)",
         }),
@@ -362,18 +358,14 @@ const fn check_offset(argument: &'static str, value: i64) -> Result<(), LayoutEr
 }
 
 /// How many patterns an extent has.
-const fn count(
-    argument: &'static str,
-    extent: i64,
-    pattern: i64,
-    accepted: &'static str,
-) -> Result<i64, LayoutError> {
-    if extent < 1 || extent % pattern != 0 {
-        return Err(LayoutError::InvalidNumber {
+const fn count(argument: &'static str, extent: i64, pattern: i64) -> Result<i64, LayoutError> {
+    attempt!(at_least_one(OPERATION, argument, extent));
+    if extent % pattern != 0 {
+        return Err(LayoutError::NotMultiple {
             operation: OPERATION,
             argument,
             value: extent,
-            accepted,
+            divisor: pattern,
         });
     }
     Ok(extent / pattern)

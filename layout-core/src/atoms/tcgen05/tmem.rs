@@ -333,11 +333,12 @@ pub const fn tmem_copy(
     }
     let split = matches!(shape, TmemShape::L16x32bx2);
     if split && (half_split < repeat || half_split > TMEM_COLUMNS - repeat) {
-        return Err(LayoutError::InvalidNumber {
+        return Err(LayoutError::NumberOutOfRange {
             operation: OPERATION,
             argument: "the half split in columns",
             value: half_split,
-            accepted: "the columns of a half or more, with both halves in 512 columns",
+            least: repeat,
+            most: TMEM_COLUMNS - repeat,
         });
     }
     if !split && half_split != 0 {
