@@ -23,6 +23,11 @@ pub struct Message {
 
 impl Message {
     /// Bytes that fit.
+    ///
+    /// ```
+    /// use layout_core::Message;
+    /// assert!(Message::new().text("an overflow").as_str().len() <= Message::CAPACITY);
+    /// ```
     pub const CAPACITY: usize = 384;
 
     /// The empty text.

@@ -85,6 +85,11 @@ pub enum R700Error {
 
 impl R700Error {
     /// A stable `snake_case` name for the kind of error.
+    ///
+    /// ```
+    /// use layout_core::banks::r700::write_map;
+    /// assert_eq!(write_map(64, 0).unwrap_err().code(), "stride");
+    /// ```
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Group { .. } => "group",

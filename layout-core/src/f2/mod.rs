@@ -184,6 +184,12 @@ impl F2Error {
 
 impl F2Error {
     /// The message for people, written without allocation so that it also works in `const`.
+    ///
+    /// ```
+    /// use layout_core::f2::LinearMap;
+    /// let error = LinearMap::identity(65).unwrap_err();
+    /// assert_eq!(error.message().as_str(), error.to_string());
+    /// ```
     pub const fn message(&self) -> Message {
         self.append_to(Message::new())
     }

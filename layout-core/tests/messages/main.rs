@@ -57,7 +57,7 @@ fn every_refusal_says_what_stands_in_the_way() {
     table.report();
 
     let sources = [
-        ("LayoutError", include_str!("../../src/error.rs")),
+        ("LayoutError", include_str!("../../src/error/mod.rs")),
         ("ParseErrorKind", include_str!("../../src/parse.rs")),
         ("F2Error", include_str!("../../src/f2/mod.rs")),
         ("BankError", include_str!("../../src/banks/count.rs")),

@@ -25,7 +25,8 @@ impl Args<'_> {
         if (least..=most).contains(&n) {
             return Ok(());
         }
-        let message = format!("{n} arguments for {}", usage(self.name));
+        let plural = if n == 1 { "" } else { "s" };
+        let message = format!("{n} argument{plural} for {}", usage(self.name));
         Err(EvalError::new("wrong_arguments", message, self.span))
     }
 
@@ -38,6 +39,28 @@ impl Args<'_> {
             value.kind()
         );
         EvalError::kind(message, *span)
+    }
+
+    /// Where integers alone are computed with.
+    pub(super) fn overflow(&self) -> EvalError {
+        let message = format!(
+            "{}: the result does not fit in 64 bits; use smaller numbers",
+            self.name
+        );
+        EvalError::new("overflow", message, self.span)
+    }
+
+    /// A mode number.
+    pub(super) fn mode(&self, i: usize) -> Result<usize, EvalError> {
+        let number = self.int(i)?;
+        usize::try_from(number).map_err(|_| {
+            let message = format!(
+                "argument {} of {} is {number}; mode numbers begin at 0",
+                i + 1,
+                self.name
+            );
+            EvalError::new("mode_out_of_range", message, self.items[i].1)
+        })
     }
 
     pub(super) fn int(&self, i: usize) -> Result<i64, EvalError> {
@@ -146,8 +169,7 @@ impl Args<'_> {
         self.count(1, usize::MAX)?;
         let mut result = self.int(0)?;
         for i in 1..self.items.len() {
-            result = f(result, self.int(i)?)
-                .ok_or_else(|| EvalError::new("overflow", "the result does not fit", self.span))?;
+            result = f(result, self.int(i)?).ok_or_else(|| self.overflow())?;
         }
         Ok(Value::Int(result))
     }

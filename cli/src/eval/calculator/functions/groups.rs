@@ -20,7 +20,7 @@ pub(super) fn about(args: &Args<'_>) -> Answer {
     if args.name == "get" {
         let mut value = value.clone();
         for i in 1..args.items.len() {
-            let mode = usize::try_from(args.int(i)?).map_err(|_| args.wrong(i, "a mode number"))?;
+            let mode = args.mode(i)?;
             value = match &value {
                 Value::Layout(_) | Value::Affine(_) | Value::Coords(_) | Value::Chain(_) => {
                     args.done(on_any!(&value, layout => layout.get(mode)))?
@@ -111,11 +111,6 @@ macro_rules! on_pair {
     };
 }
 
-/// A mode number.
-fn mode(args: &Args<'_>, i: usize) -> Result<usize, EvalError> {
-    usize::try_from(args.int(i)?).map_err(|_| args.wrong(i, "a mode number"))
-}
-
 /// Rearranging the modes of a tuple or of a layout of any kind.
 pub(super) fn modes(args: &Args<'_>) -> Answer {
     let (least, most) = match args.name {
@@ -129,7 +124,7 @@ pub(super) fn modes(args: &Args<'_>) -> Answer {
     let tuple = args.items[0].0.as_tuple();
     match args.name {
         "group" | "take" => {
-            let (begin, end) = (mode(args, 1)?, mode(args, 2)?);
+            let (begin, end) = (args.mode(1)?, args.mode(2)?);
             match (tuple, args.name) {
                 (Some(t), "group") => Ok(Value::tuple(args.done(t.group(begin, end))?)),
                 (Some(t), _) => Ok(Value::tuple(args.done(t.take(begin, end))?)),
@@ -145,7 +140,7 @@ pub(super) fn modes(args: &Args<'_>) -> Answer {
                     .map_err(|_| args.wrong(1, "a mode number or a tuple of them"))?
             } else {
                 (1..args.items.len())
-                    .map(|i| mode(args, i))
+                    .map(|i| args.mode(i))
                     .collect::<Result<_, _>>()?
             };
             if let Some(t) = tuple {
@@ -174,7 +169,7 @@ pub(super) fn modes(args: &Args<'_>) -> Answer {
             _ => on_pair!(args, pair(args, 0, 1)?, a, b => a.zip(&b)),
         },
         "replace" => {
-            let i = mode(args, 1)?;
+            let i = args.mode(1)?;
             match (tuple, args.items[2].0.as_tuple()) {
                 (Some(a), Some(b)) => Ok(Value::tuple(args.done(a.replace(i, &b))?)),
                 _ => on_pair!(args, pair(args, 0, 2)?, a, b => a.replace(i, &b)),
@@ -190,7 +185,7 @@ fn joined(args: &Args<'_>) -> Answer {
     let (a, b) = (args.items[0].0.as_tuple(), args.items[1].0.as_tuple());
     let rank = args.shape(0)?.rank();
     let times = if args.items.len() == 3 {
-        let wanted = mode(args, 2)?;
+        let wanted = args.mode(2)?;
         wanted.checked_sub(rank).ok_or_else(|| {
             let message = format!("{rank} modes already, more than {wanted}");
             EvalError::new("rank_mismatch", message, args.span)

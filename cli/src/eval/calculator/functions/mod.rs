@@ -643,7 +643,7 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
             args.int(0)?
                 .checked_abs()
                 .map(Value::Int)
-                .ok_or_else(|| EvalError::new("overflow", "the result does not fit", span))
+                .ok_or_else(|| args.overflow())
         }
         "crd2idx" | "idx2crd" | "crd2crd" | "coordinates" => coordinates(&args),
         "make_layout"
