@@ -59,7 +59,7 @@ fn every_refusal_says_what_stands_in_the_way() {
     let sources = [
         ("LayoutError", include_str!("../../src/error/mod.rs")),
         ("ParseErrorKind", include_str!("../../src/parse.rs")),
-        ("F2Error", include_str!("../../src/f2/mod.rs")),
+        ("F2Error", include_str!("../../src/f2/error.rs")),
         ("BankError", include_str!("../../src/banks/count.rs")),
         ("R700Error", include_str!("../../src/banks/r700.rs")),
         ("DeriveError", include_str!("../../src/derive/error.rs")),
