@@ -158,15 +158,16 @@ fn layout(text: &str) -> Result<IndexLayout, CliError> {
             return Err(CliError::usage(written.code(), message.as_str()).at(written.span, text));
         }
     };
-    let function = value.as_function().ok_or_else(|| {
-        let message = format!(
-            "index code is written for a layout, not for {}",
-            value.kind()
-        );
-        CliError::usage("type_mismatch", message).at(whole, text)
-    })?;
-    function
-        .and_then(|function| IndexLayout::from_function(&function))
+    let spec = value
+        .with_function(IndexLayout::from_function)
+        .ok_or_else(|| {
+            let message = format!(
+                "index code is written for a layout, not for {}",
+                value.kind()
+            );
+            CliError::usage("type_mismatch", message).at(whole, text)
+        })?;
+    spec.flatten()
         .map_err(|error| CliError::usage(error.code(), error.to_string()).at(whole, text))
 }
 

@@ -78,7 +78,7 @@ fn lines(json: bool) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         // Nothing more to answer at once: whoever sent the last line may wait for its answer.
-        if input.buffer().is_empty()
+        if !input.buffer().contains(&b'\n')
             && let Err(error) = out.flush()
         {
             output::written(Err(error));

@@ -37,17 +37,25 @@ pub(crate) fn compose(left: &Spanned, right: &Spanned) -> Result<Spanned, EvalEr
             by_mode(&outer, &tiler(&right.0, right.1)?, span)?
         }
         _ => {
-            let outer = operand(left, || kinds(left, right, span))?;
-            let inner = operand(right, || kinds(left, right, span))?;
-            Value::function(outer.compose(&inner).map_err(refuse)?)
+            let none = || kinds(left, right, span);
+            operand(left, none, |outer| {
+                operand(right, none, |inner| {
+                    outer.compose(inner).map(Value::function).map_err(refuse)
+                })
+            })?
         }
     };
     Ok((value, span))
 }
 
-fn operand(value: &Spanned, none: impl FnOnce() -> EvalError) -> Result<Function, EvalError> {
-    match value.0.as_function() {
-        Some(Ok(function)) => Ok(function),
+/// What `then` makes of the operand of a composition.
+fn operand(
+    value: &Spanned,
+    none: impl FnOnce() -> EvalError,
+    then: impl FnOnce(&Function) -> Result<Value, EvalError>,
+) -> Result<Value, EvalError> {
+    match value.0.with_function(then) {
+        Some(Ok(result)) => result,
         Some(Err(error)) => Err(EvalError::layout(error, value.1)),
         None => Err(none()),
     }
@@ -144,11 +152,11 @@ pub(crate) fn apply(callee: &Spanned, args: &[Spanned], span: Span) -> Result<Va
             chain.at_coord(&tuple).map(Value::Int).map_err(refuse)
         }
         Value::Swizzle(_) | Value::Matrix(_) if slicer.is_closed() && tuple.is_int() => {
-            let function = operand(callee, || kinds(callee, callee, span))?;
-            function
-                .index(tuple.leaf(0))
-                .map(Value::Int)
-                .map_err(refuse)
+            let at = |function: &Function| {
+                let index = function.index(tuple.leaf(0));
+                index.map(Value::Int).map_err(refuse)
+            };
+            operand(callee, || kinds(callee, callee, span), at)
         }
         other => {
             let message = format!("{} cannot be applied to this", other.kind());
@@ -280,23 +288,26 @@ pub(crate) fn compare(operator: &str, left: &Spanned, right: &Spanned) -> Result
 /// Element by element, where both have a shape.
 fn equal_values(chain: &tilewright::Chain, other: &Value, span: Span) -> Result<bool, EvalError> {
     let refuse = |error| EvalError::layout(error, span);
-    let Some(Ok(other)) = other.as_function() else {
-        return Ok(false);
+    let equal = |other: &Function| {
+        let size = chain.size().map_err(refuse)?;
+        let other_size = match other {
+            Function::Layout(layout) => layout.size(),
+            Function::Chain(chain) => chain.size().map_err(refuse)?,
+            _ => return Ok(false),
+        };
+        if size > tilewright::SEARCH_LIMIT {
+            return Err(refuse(LayoutError::TooLarge {
+                operation: "equal",
+                size,
+                limit: tilewright::SEARCH_LIMIT,
+            }));
+        }
+        Ok(size == other_size && (0..size).all(|i| other.index(i) == chain.checked_index(i)))
     };
-    let size = chain.size().map_err(refuse)?;
-    let other_size = match &other {
-        Function::Layout(layout) => layout.size(),
-        Function::Chain(chain) => chain.size().map_err(refuse)?,
-        _ => return Ok(false),
-    };
-    if size > tilewright::SEARCH_LIMIT {
-        return Err(refuse(LayoutError::TooLarge {
-            operation: "equal",
-            size,
-            limit: tilewright::SEARCH_LIMIT,
-        }));
+    match other.with_function(equal) {
+        Some(Ok(result)) => result,
+        _ => Ok(false),
     }
-    Ok(size == other_size && (0..size).all(|i| other.index(i) == chain.checked_index(i)))
 }
 
 /// Layouts are equal as functions of the linear coordinate; everything else as it is written.

@@ -1,5 +1,6 @@
 //! What an expression can be: integers, tuples, layouts and their kin.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use tilewright::f2::LinearMap;
@@ -93,18 +94,27 @@ impl Value {
         }
     }
 
-    /// The operand of a composition that this is; an integer is an offset, a tuple of layouts the layout with these modes.
-    pub(crate) fn as_function(&self) -> Option<Result<Function, LayoutError>> {
+    /// Hands over the operand of a composition that this is; an integer is an offset, a tuple of layouts the layout with these
+    /// modes. A [`Function`] is some KiB: it is made in place and never moved.
+    pub(crate) fn with_function<R>(
+        &self,
+        then: impl FnOnce(&Function) -> R,
+    ) -> Option<Result<R, LayoutError>> {
         Some(Ok(match self {
-            Self::Int(offset) => Function::Offset(*offset),
-            Self::Swizzle(swizzle) => Function::Swizzle(*swizzle),
-            Self::Chain(chain) => Function::Chain(**chain),
-            Self::Matrix(matrix) => Function::Matrix(**matrix),
-            Self::Affine(layout) => Function::Affine(**layout),
-            Self::Coords(layout) => Function::Coords(**layout),
+            Self::Int(offset) => then(&Function::Offset(*offset)),
+            Self::Swizzle(swizzle) => then(&Function::Swizzle(*swizzle)),
+            Self::Layout(layout) => then(&Function::Layout(**layout)),
+            Self::Chain(chain) => then(&Function::Chain(**chain)),
+            Self::Matrix(matrix) => then(&Function::Matrix(**matrix)),
+            Self::Affine(layout) => then(&Function::Affine(**layout)),
+            Self::Coords(layout) => then(&Function::Coords(**layout)),
             _ => match self.as_any()? {
-                Ok(Self::Layout(layout)) => Function::Layout(*layout),
-                Ok(other) => return other.as_function(),
+                Ok(layout) => match *layout {
+                    Self::Layout(ref layout) => then(&Function::Layout(**layout)),
+                    Self::Affine(ref layout) => then(&Function::Affine(**layout)),
+                    Self::Coords(ref layout) => then(&Function::Coords(**layout)),
+                    _ => return None,
+                },
                 Err(error) => return Some(Err(error)),
             },
         }))
@@ -182,31 +192,34 @@ impl Value {
     /// the one with these modes. Nothing for other kinds.
     pub(crate) fn as_layout(&self) -> Option<Result<Swizzled, LayoutError>> {
         match self.as_any()? {
-            Ok(Self::Layout(layout)) => Some(Ok(*layout)),
-            Ok(_) => None,
+            Ok(layout) => match *layout {
+                Self::Layout(ref layout) => Some(Ok(**layout)),
+                _ => None,
+            },
             Err(error) => Some(Err(error)),
         }
     }
 
     /// The layout of any kind that this is or stands for.
-    pub(crate) fn as_any(&self) -> Option<Result<Self, LayoutError>> {
+    pub(crate) fn as_any(&self) -> Option<Result<Cow<'_, Self>, LayoutError>> {
+        let made = |layout: Layout| Cow::Owned(Self::layout(layout));
         match self {
             Self::Layout(_) | Self::Affine(_) | Self::Coords(_) | Self::Chain(_) => {
-                Some(Ok(self.clone()))
+                Some(Ok(Cow::Borrowed(self)))
             }
-            Self::Int(n) => Some(Layout::mode(*n, 1).map(Self::layout)),
+            Self::Int(n) => Some(Layout::mode(*n, 1).map(made)),
             Self::Tuple(slicer) if slicer.is_closed() => {
-                Some(Layout::compact(slicer.tuple()).map(Self::layout))
+                Some(Layout::compact(slicer.tuple()).map(made))
             }
             Self::List(items) => {
                 let mut modes = Vec::with_capacity(items.len());
                 for item in items {
                     match item.as_any()? {
-                        Ok(mode) => modes.push(mode),
+                        Ok(mode) => modes.push(mode.into_owned()),
                         Err(error) => return Some(Err(error)),
                     }
                 }
-                Self::tuple_of(&modes)
+                Self::tuple_of(&modes).map(|layout| layout.map(Cow::Owned))
             }
             _ => None,
         }

@@ -1,5 +1,6 @@
 //! The arguments of a call, asked for by kind: each question answers or says which argument is wrong and why.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use tilewright as tw;
@@ -87,7 +88,7 @@ impl Args<'_> {
                 Some(inner) => Ok(inner.shape()),
                 None => self.done(Err(LayoutError::NoShape { operation: "shape" })),
             },
-            Value::List(_) => match self.any(i)? {
+            Value::List(_) => match self.any(i)?.into_owned() {
                 Value::List(_) => self.tuple(i),
                 layout => {
                     let items = [(layout, self.items[i].1)];
@@ -111,7 +112,7 @@ impl Args<'_> {
     }
 
     /// A layout of any kind.
-    pub(super) fn any(&self, i: usize) -> Result<Value, EvalError> {
+    pub(super) fn any(&self, i: usize) -> Result<Cow<'_, Value>, EvalError> {
         match self.items[i].0.as_any() {
             Some(Ok(layout)) => Ok(layout),
             Some(Err(error)) => Err(EvalError::layout(error, self.items[i].1)),
@@ -178,7 +179,7 @@ impl Args<'_> {
     pub(super) fn overhang(&self) -> Answer {
         self.count(2, 2)?;
         let tiler = tiler(&self.items[1].0, self.items[1].1)?;
-        let overhang = match self.any(0)? {
+        let overhang = match &*self.any(0)? {
             Value::Layout(l) => tiler.with(|t| l.logical_divide(t).map(|d| d.overhang())),
             Value::Affine(l) => tiler.with(|t| l.logical_divide(t).map(|d| d.overhang())),
             Value::Coords(l) => tiler.with(|t| l.logical_divide(t).map(|d| d.overhang())),
@@ -191,8 +192,7 @@ impl Args<'_> {
 /// The same operation on a layout of any kind, argument `$i` of a call; `$body` gives the same kind.
 macro_rules! on_argument {
     ($args:expr, $i:expr, $layout:ident => $body:expr) => {{
-        let value = $args.any($i)?;
-        let value = &value;
+        let value = &*$args.any($i)?;
         $args.done(on_any!(value, $layout => $body))
     }};
 }

@@ -65,7 +65,7 @@ enum Pair {
 fn pair(args: &Args<'_>, first: usize, second: usize) -> Result<Pair, EvalError> {
     let (a, b) = (args.any(first)?, args.any(second)?);
     let needed = "a layout of the same kind without swizzle and offset";
-    match (&a, &b) {
+    match (&*a, &*b) {
         (Value::Coords(a), _) => {
             let b = b.plain_coords().ok_or_else(|| args.wrong(second, needed))?;
             Ok(Pair::Coords(a.clone(), Box::new(b)))
@@ -268,7 +268,7 @@ pub(super) fn complement(args: &Args<'_>) -> Answer {
     } else {
         1
     };
-    match args.any(0)? {
+    match &*args.any(0)? {
         Value::Layout(l) => Ok(Value::swizzled(args.done(l.complement(n))?)),
         Value::Affine(l) => args
             .done(l.layout().complement(n))
@@ -360,15 +360,15 @@ pub(super) fn construct(args: &Args<'_>) -> Answer {
             if args.items.iter().any(|item| layout_like(&item.0)) {
                 // One tuple of layouts is the layout with these modes, several arguments are its modes.
                 let modes = match args.items {
-                    [(Value::List(_), _)] => return args.any(0),
+                    [(Value::List(_), _)] => return Ok(args.any(0)?.into_owned()),
                     items => Value::List(items.iter().map(|item| item.0.clone()).collect()),
                 };
                 let items = [(modes, args.span)];
-                return Args {
+                let args = Args {
                     items: &items,
                     ..*args
-                }
-                .any(0);
+                };
+                return Ok(args.any(0)?.into_owned());
             }
             args.count(1, 2)?;
             match args.items {
@@ -415,7 +415,7 @@ pub(super) fn construct(args: &Args<'_>) -> Answer {
 
 pub(super) fn parts(args: &Args<'_>) -> Answer {
     args.count(1, 1)?;
-    match (args.name, &args.any(0)?) {
+    match (args.name, &*args.any(0)?) {
         ("shape", _) => Ok(Value::tuple(args.shape(0)?)),
         ("coshape", Value::Coords(l)) => Ok(Value::tuple(args.done(l.layout().coshape())?)),
         ("cosize", Value::Coords(l)) => Ok(Value::Int(args.done(l.layout().cosize())?)),
@@ -470,7 +470,7 @@ pub(super) fn inverse(args: &Args<'_>) -> Answer {
         return Ok(Value::Matrix(Box::new(inverse)));
     }
     let left = args.name == "left_inverse";
-    let layout = match &args.any(0)? {
+    let layout = match &*args.any(0)? {
         Value::Layout(layout) => **layout,
         Value::Affine(l) if l.as_plain().is_some() && args.name != "inverse" => {
             let l = l.layout();

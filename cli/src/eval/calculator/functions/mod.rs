@@ -167,7 +167,7 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         "right_inverse" | "left_inverse" | "inverse" | "preimage" => inverse(&args),
         "nullspace" => {
             args.count(1, 1)?;
-            Ok(Value::layout(match args.any(0)? {
+            Ok(Value::layout(match &*args.any(0)? {
                 Value::Affine(l) => l.layout().nullspace(),
                 Value::Coords(l) => l.layout().nullspace(),
                 _ => args.swizzled(0)?.nullspace(),
@@ -264,7 +264,7 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         }
         "is_injective" => {
             args.count(1, 1)?;
-            if let Value::Coords(layout) = args.any(0)? {
+            if let Value::Coords(layout) = &*args.any(0)? {
                 return Ok(Value::Bool(args.done(layout.layout().is_injective())?));
             }
             args.ask(Swizzled::is_injective)
