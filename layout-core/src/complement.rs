@@ -258,7 +258,7 @@ impl Swizzled {
 
 impl<const K: usize> Strided<K> {
     /// The coordinates along which the layout does not move: `N` with `L(N(i)) = 0`, made of the modes of stride 0. `1:0` if
-    /// there are none.
+    /// the layout has no such mode.
     ///
     /// ```
     /// use layout_core::Layout;

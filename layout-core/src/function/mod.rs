@@ -450,7 +450,7 @@ impl Chain {
     }
 }
 
-/// The step as a function of its own; there is none that undoes a swizzle.
+/// The step as a function of its own. [`Function`] has no variant for an undone swizzle.
 const fn as_function(step: &Step) -> Option<Function> {
     match step {
         Step::Swizzle(swizzle) => Some(Function::Swizzle(*swizzle)),

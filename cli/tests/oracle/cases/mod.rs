@@ -96,7 +96,7 @@ fn complement(leaves: &[(i64, i64)], n: i64) -> Option<Vec<(i64, i64)>> {
     Some(rest)
 }
 
-/// Modes that continue each other are one; modes of extent 1 are none.
+/// Adjacent modes that continue each other are merged, and modes of extent 1 are dropped.
 fn coalesced(leaves: &[(i64, i64)]) -> Vec<(i64, i64)> {
     let mut merged: Vec<(i64, i64)> = Vec::new();
     for (s, d) in leaves.iter().copied().filter(|leaf| leaf.0 != 1) {

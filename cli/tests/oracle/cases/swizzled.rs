@@ -76,7 +76,7 @@ fn left(random: &mut Random) -> Case {
 
 /// A function with a swizzle, an offset perhaps, and any layout whose values are not below zero.
 fn with_swizzle(random: &mut Random, layout: Layout) -> Function {
-    // A swizzle of no bits is none: what stands left of it is a plain composition, which may be refused.
+    // The identity swizzle leaves a plain composition, which may be refused.
     let mut swizzle = random.swizzle();
     while swizzle.b == 0 {
         swizzle = random.swizzle();
