@@ -26,7 +26,7 @@
 //! | GEMM kernels | [`codegen::plan`], as constants [`kernel!`]; which one to take: [`codegen::select`] |
 //! | PTX on the CPU, with a sanitizer | `emulator` (feature `emulator`) |
 //! | PTX on a GPU, cuBLAS, ptxas | `gpu` (feature `gpu`) |
-//! | kernels run on matrices and checked | `host` (feature `host`, with `emulator` or `gpu`) |
+//! | any kernel run on the emulator or a GPU, and checked | `host` (feature `host`, with `emulator` or `gpu`) |
 //! | assertions and strategies for your own tests | `testing` (feature `testing`) |
 //!
 //! Without features there are the algebra, the macros and the code generator.

@@ -1,16 +1,28 @@
 //! The plans on a GPU, against the double-precision reference. Without a GPU this says so and runs nothing.
+//!
+//! What takes time is compiling a thousand kernels. The driver compiles one at a time in each process, so that they are assembled by ptxas
+//! where there is one, as many at a time as there are cores: the problems of every test go to one pool of threads. The fifty random problems
+//! of the SGEMM plans are compiled by the driver, as a program without ptxas would do it. Each test says how long it took, and for what.
 
 mod common;
 
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
 use common::mma::{Case, adapted, cases, plans_of};
+use rayon::prelude::*;
 use tilewright::codegen::plan::{Arch, DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::codegen::sgemm::SgemmPlan;
-use tilewright::gpu::Gpu;
+use tilewright::gpu::ptxas::{self, PtxasError};
+use tilewright::gpu::{Gpu, GpuError};
 use tilewright::host::{Inputs, Matrix, check, launch_on};
 
-/// The first GPU; none on a machine without one. Anything else that keeps it from being opened is a failure.
-fn gpu() -> Option<Gpu> {
-    match Gpu::open(0) {
+/// The first GPU, opened once for all tests; none on a machine without one. Anything else that keeps it from being opened is a failure.
+fn first_gpu() -> Option<&'static Gpu> {
+    static GPU: OnceLock<Result<Gpu, GpuError>> = OnceLock::new();
+    match GPU.get_or_init(|| Gpu::open(0)) {
         Ok(gpu) => {
             common::say(&format!("on {}", gpu.info().name));
             Some(gpu)
@@ -23,6 +35,86 @@ fn gpu() -> Option<Gpu> {
     }
 }
 
+/// The GPU with kernels assembled by ptxas, if there is one, each text once.
+fn assembled() -> Option<&'static Gpu> {
+    static GPU: OnceLock<Gpu> = OnceLock::new();
+    let first = first_gpu()?;
+    Some(GPU.get_or_init(|| {
+        let ptxas = match ptxas::for_tests() {
+            Ok(ptxas) => ptxas,
+            Err(PtxasError::NotFound { .. }) => None,
+            Err(error) => panic!("{error}"),
+        };
+        common::say(&match &ptxas {
+            Some(ptxas) => format!("{} assembles", ptxas.path().display()),
+            None => "no ptxas: the driver compiles, one kernel at a time".to_owned(),
+        });
+        first.clone().keeping_modules(ptxas)
+    }))
+}
+
+/// The GPU with kernels compiled by its driver, each text once.
+fn compiled() -> Option<&'static Gpu> {
+    static GPU: OnceLock<Gpu> = OnceLock::new();
+    let first = first_gpu()?;
+    Some(GPU.get_or_init(|| first.clone().keeping_modules(None)))
+}
+
+/// What a problem's time goes to.
+#[derive(Clone, Copy)]
+enum Phase {
+    /// Proofs and text.
+    Emit,
+    /// ptxas or the driver's compiler; waiting for a core or the driver's lock is in it.
+    Compile,
+    /// Operands, memory, launches.
+    Run,
+    /// The reference.
+    Check,
+}
+
+/// Where the time of a test went.
+struct Spent {
+    since: Instant,
+    /// Nanoseconds of each phase, summed over the threads.
+    phases: [AtomicU64; 4],
+}
+
+impl Spent {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            phases: [const { AtomicU64::new(0) }; 4],
+        }
+    }
+
+    fn on<T>(&self, phase: Phase, work: impl FnOnce() -> T) -> T {
+        let since = Instant::now();
+        let result = work();
+        let nanoseconds = since.elapsed().as_nanos() as u64;
+        self.phases[phase as usize].fetch_add(nanoseconds, Relaxed);
+        result
+    }
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = |phase: Phase| {
+            let nanoseconds = self.phases[phase as usize].load(Relaxed);
+            Duration::from_nanos(nanoseconds).as_secs_f64()
+        };
+        write!(
+            f,
+            "in {:.1} s (summed over threads: emit {:.1} s, compile {:.1} s, run {:.1} s, check {:.1} s)",
+            self.since.elapsed().as_secs_f64(),
+            phase(Phase::Emit),
+            phase(Phase::Compile),
+            phase(Phase::Run),
+            phase(Phase::Check),
+        )
+    }
+}
+
 /// The newest architecture that kernels are generated for and this GPU runs.
 fn arch(gpu: &Gpu) -> Arch {
     let (major, minor) = gpu.info().compute_capability;
@@ -31,38 +123,41 @@ fn arch(gpu: &Gpu) -> Arch {
     newest.expect("sm_75 or later")
 }
 
-/// C after a plan ran; what lies beside the operands is as it was.
-fn launched(
-    gpu: &Gpu,
+/// Runs a plan, and compares C with the reference; what lies beside the operands is as it was.
+fn assert_runs_right(
+    (gpu, spent): (&Gpu, &Spent),
     plan: &dyn Plan,
     kernel: &Emitted,
     problem: &Gemm,
     inputs: &Inputs,
-) -> Matrix {
-    let what = format!("{}, {problem:?}", plan.name());
-    let run = launch_on(gpu, plan, kernel, problem, inputs, 0);
+    what: &str,
+) {
+    let loaded = spent.on(Phase::Compile, || gpu.load_ptx(&kernel.ptx));
+    loaded.unwrap_or_else(|e| panic!("{what}: {e}"));
+    let run = spent.on(Phase::Run, || {
+        launch_on(gpu, plan, kernel, problem, inputs, 0)
+    });
     let run = run.unwrap_or_else(|e| panic!("{what}: {e}"));
     assert!(run.guards_untouched, "{what}: wrote beside an operand");
-    run.c
+    let c: &Matrix = &run.c;
+    let check = spent.on(Phase::Check, || check(problem, plan.data_type(), inputs, c));
+    let check = check.expect("shapes agree");
+    assert!(check.passed, "{what}: {check:?}");
 }
 
 fn fifty_problems(plan: SgemmPlan) {
-    let Some(gpu) = gpu() else { return };
-    let kernels = Operands::ALL.map(|o| plan.emit(o, arch(&gpu)).expect("the plan proves"));
+    let Some(gpu) = compiled() else { return };
+    let spent = Spent::new();
+    let emit = |o| plan.emit(o, arch(gpu)).expect("the plan proves");
+    let kernels = spent.on(Phase::Emit, || Operands::ALL.map(emit));
     for (seed, problem) in (0..).zip(common::problems(50, 3)) {
         let at = Operands::ALL.iter().position(|&o| o == problem.operands);
         let inputs = Inputs::random(&problem, DataType::F32, seed);
-        let c = launched(
-            &gpu,
-            &plan,
-            &kernels[at.expect("one of four")],
-            &problem,
-            &inputs,
-        );
-        let check = check(&problem, DataType::F32, &inputs, &c).expect("shapes agree");
-        assert!(check.passed, "{plan}, {problem:?}: {check:?}");
+        let kernel = &kernels[at.expect("one of four")];
+        let what = format!("{plan}, {problem:?}");
+        assert_runs_right((gpu, &spent), &plan, kernel, &problem, &inputs, &what);
     }
-    common::say(&format!("{plan}: 50 problems passed"));
+    common::say(&format!("{plan}: 50 problems passed {spent}"));
 }
 
 #[test]
@@ -78,10 +173,12 @@ fn fifty_random_problems_128() {
 /// What BLAS promises: β = 0 does not read C, α = 0 does not read A or B, no terms give β·C.
 #[test]
 fn edge_cases() {
-    let Some(gpu) = gpu() else { return };
+    let Some(gpu) = assembled() else { return };
+    let spent = Spent::new();
     for plan in SgemmPlan::ALL {
         for operands in Operands::ALL {
-            let kernel = plan.emit(operands, arch(&gpu)).expect("the plan proves");
+            let emitted = spent.on(Phase::Emit, || plan.emit(operands, arch(gpu)));
+            let kernel = emitted.expect("the plan proves");
             for (alpha, beta, k) in [
                 (1.5, 0.0, 40),
                 (0.0, -0.5, 40),
@@ -98,35 +195,34 @@ fn edge_cases() {
                 if beta == 0.0 {
                     inputs.c = inputs.c.filled(f64::NAN);
                 }
-                let c = launched(&gpu, &plan, &kernel, &problem, &inputs);
-                let check = check(&problem, DataType::F32, &inputs, &c).expect("shapes agree");
-                assert!(check.passed, "{plan}, {problem:?}: {check:?}");
+                let what = format!("{plan}, {problem:?}");
+                assert_runs_right((gpu, &spent), &plan, &kernel, &problem, &inputs, &what);
             }
         }
     }
+    common::say(&format!("sgemm: the edge cases passed {spent}"));
 }
 
-/// Tests that the one hundred problems of a type are shared out between: what takes time is the driver's compiler, which takes
-/// one module at a time from each process.
+/// Tests that the one hundred problems of a type are shared out between.
 const SHARES: usize = 4;
 
 /// One hundred random problems of each mma type, by every plan that this GPU runs in turn: one of the shares of them.
 fn one_hundred_problems(data_type: DataType, share: usize) {
-    let Some(gpu) = gpu() else { return };
-    let arch = arch(&gpu);
-    let Some(plans) = plans_on(data_type, arch) else {
+    let Some(gpu) = assembled() else { return };
+    let Some(plans) = plans_on(data_type, arch(gpu)) else {
         return;
     };
+    let spent = Spent::new();
     let cases = cases(data_type, 100, 9);
-    let mine = cases.iter().enumerate().skip(share).step_by(SHARES);
-    let count = mine.clone().count();
-    for (i, case) in mine {
+    let mine: Vec<_> = (share..cases.len()).step_by(SHARES).collect();
+    mine.par_iter().for_each(|&i| {
         let turn = plans.iter().cycle().skip(i % plans.len());
-        let (_, plan) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
-        assert_right(&gpu, plan.as_ref(), case, false);
-    }
+        let (_, plan) = adapted(turn.take(plans.len()).map(AsRef::as_ref), &cases[i]);
+        assert_right((gpu, &spent), plan.as_ref(), &cases[i], false);
+    });
     common::say(&format!(
-        "{data_type}: {count} of {} problems passed",
+        "{data_type}: {} of {} problems passed {spent}",
+        mine.len(),
         cases.len()
     ));
 }
@@ -144,12 +240,11 @@ fn plans_on(data_type: DataType, arch: Arch) -> Option<Vec<Box<dyn Plan>>> {
 }
 
 /// Numbers, gaps and what lies beside the operands. With `poisoned`, what BLAS promises not to read is NaN.
-fn assert_right(gpu: &Gpu, plan: &dyn Plan, case: &Case, poisoned: bool) {
+fn assert_right((gpu, spent): (&Gpu, &Spent), plan: &dyn Plan, case: &Case, poisoned: bool) {
     let (problem, data_type) = (&case.problem, plan.data_type());
     let what = format!("{}, {case:?}", plan.name());
-    let kernel = plan
-        .emit(problem.operands, arch(gpu))
-        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    let emitted = spent.on(Phase::Emit, || plan.emit(problem.operands, arch(gpu)));
+    let kernel = emitted.unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut inputs = Inputs::random(problem, data_type, case.seed);
     if poisoned && problem.alpha == 0.0 {
         inputs.a = inputs.a.filled(f64::NAN);
@@ -158,33 +253,34 @@ fn assert_right(gpu: &Gpu, plan: &dyn Plan, case: &Case, poisoned: bool) {
     if poisoned && problem.beta == 0.0 {
         inputs.c = inputs.c.filled(f64::NAN);
     }
-    let c = launched(gpu, plan, &kernel, problem, &inputs);
-    let check = check(problem, data_type, &inputs, &c).expect("shapes agree");
-    assert!(check.passed, "{what}: {check:?}");
+    assert_runs_right((gpu, spent), plan, &kernel, problem, &inputs, &what);
 }
 
 /// α = 0 reads neither A nor B, β = 0 does not read C, no terms leave C and the bias, and an empty C is nothing to do: by the smallest
 /// plan.
 fn edge_cases_of(data_type: DataType) {
-    let Some(gpu) = gpu() else { return };
-    let Some(mut plans) = plans_on(data_type, arch(&gpu)) else {
+    let Some(gpu) = assembled() else { return };
+    let Some(mut plans) = plans_on(data_type, arch(gpu)) else {
         return;
     };
+    let spent = Spent::new();
     plans.sort_by_key(|plan| {
         let (m, n, k) = plan.tile();
         m * n * k
     });
-    for mut case in cases(data_type, 16, 10) {
-        match case.seed % 4 {
-            0 => case.problem.alpha = 0.0,
-            1 => case.problem.beta = 0.0,
-            2 => case.problem.k = 0,
-            _ => (case.problem.alpha, case.problem.beta) = (0.0, 0.0),
-        }
-        let (_, plan) = adapted(plans.iter().map(AsRef::as_ref), &case);
-        assert_right(&gpu, plan.as_ref(), &case, true);
-    }
-    common::say(&format!("{data_type}: the edge cases passed"));
+    cases(data_type, 16, 10)
+        .into_par_iter()
+        .for_each(|mut case| {
+            match case.seed % 4 {
+                0 => case.problem.alpha = 0.0,
+                1 => case.problem.beta = 0.0,
+                2 => case.problem.k = 0,
+                _ => (case.problem.alpha, case.problem.beta) = (0.0, 0.0),
+            }
+            let (_, plan) = adapted(plans.iter().map(AsRef::as_ref), &case);
+            assert_right((gpu, &spent), plan.as_ref(), &case, true);
+        });
+    common::say(&format!("{data_type}: the edge cases passed {spent}"));
 }
 
 macro_rules! mma {

@@ -130,6 +130,37 @@ impl GlobalMemory {
         Ok(())
     }
 
+    /// Sets `len` bytes at `address` to 0xff: NaN in every floating-point type, -1 in every integer. They still count as never written, so
+    /// that a read of them can be reported, and one that is not shows in the result.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::OutOfBounds`] unless all of them lie in one allocation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut memory = ptx_emulator::GlobalMemory::new();
+    /// let pointer = memory.alloc(7, 256)?;
+    /// memory.poison(pointer + 1, 6)?;
+    /// assert_eq!(memory.read(pointer, 7)?, [0, 255, 255, 255, 255, 255, 255]);
+    /// # Ok::<(), ptx_emulator::MemoryError>(())
+    /// ```
+    pub fn poison(&mut self, address: u64, len: u64) -> Result<(), MemoryError> {
+        let (a, mut offset) = self.range(address, len)?;
+        let end = offset + len;
+        while offset < end {
+            if offset % 4 == 0 && end - offset >= 4 {
+                a.set_word(offset, u32::MAX);
+                offset += 4;
+            } else {
+                a.store(offset, 1, 0xff);
+                offset += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// The `len` bytes at `address`.
     ///
     /// # Errors

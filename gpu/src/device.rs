@@ -12,7 +12,9 @@ use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute as Attri
 use crate::buffer::{Buffer, Element};
 use crate::driver::{check, ensure};
 use crate::error::GpuError;
+use crate::kept::Kept;
 use crate::module::Module;
+use crate::ptxas::Ptxas;
 use crate::timing::Stream;
 
 /// An opened GPU. Clones are the same GPU.
@@ -21,6 +23,7 @@ pub struct Gpu {
     pub(crate) context: Arc<Context>,
     pub(crate) stream: Arc<Stream>,
     info: Arc<DeviceInfo>,
+    kept: Option<Arc<Kept>>,
 }
 
 /// What the driver says about a GPU.
@@ -142,6 +145,7 @@ impl Gpu {
             context,
             stream,
             info,
+            kept: None,
         })
     }
 
@@ -216,7 +220,49 @@ impl Gpu {
     ///
     /// [`GpuError::Jit`] with the compiler's log, or a failure of the driver.
     pub fn load_ptx(&self, ptx: &str) -> Result<Module, GpuError> {
-        Module::load_ptx(self, ptx)
+        match &self.kept {
+            Some(kept) => kept.load(self, ptx),
+            None => Module::load_ptx(self, ptx),
+        }
+    }
+
+    /// Loads machine code, as [`Ptxas::assemble`] makes it for this GPU's architecture.
+    ///
+    /// ```no_run
+    /// use tilewright_gpu::{Gpu, ptxas};
+    ///
+    /// # fn load(ptx: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let gpu = Gpu::open(0)?;
+    /// let assembly = ptxas::assemble(ptx, &gpu.info().arch())?;
+    /// let module = gpu.load_cubin(&assembly.cubin)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Invalid`] for bytes that are not a complete cubin, [`GpuError::Jit`] for one of another architecture, or a failure of the
+    /// driver.
+    pub fn load_cubin(&self, cubin: &[u8]) -> Result<Module, GpuError> {
+        Module::load_cubin(self, cubin)
+    }
+
+    /// The same GPU, whose [`Gpu::load_ptx`] compiles each text once and keeps the module while this `Gpu` or a clone of it lives. With
+    /// `ptxas` it assembles there: any number of texts at a time, where the driver's compiler takes one after the other. What ptxas does not
+    /// take is left to the driver.
+    ///
+    /// ```no_run
+    /// use tilewright_gpu::{Gpu, ptxas};
+    ///
+    /// let gpu = Gpu::open(0)?.keeping_modules(ptxas::find().ok());
+    /// # Ok::<(), tilewright_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn keeping_modules(self, ptxas: Option<Ptxas>) -> Self {
+        Self {
+            kept: Some(Arc::new(Kept::new(ptxas))),
+            ..self
+        }
     }
 }
 

@@ -28,11 +28,13 @@
 //! itself and with the plain copies. The `unsafe` code of Tilewright is here, except for one block in the emulator's inner loop.
 
 mod buffer;
+mod cubin;
 pub mod cublas;
 pub mod cublaslt;
 mod device;
 mod driver;
 mod error;
+mod kept;
 mod launch;
 mod library;
 mod module;

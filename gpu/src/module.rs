@@ -11,6 +11,7 @@ use cudarc::driver::sys::{
     self, CUfunction, CUfunction_attribute as Attribute, CUjit_option, CUmodule, CUresult,
 };
 
+use crate::cubin;
 use crate::device::{Context, Gpu};
 use crate::driver::{check, describe};
 use crate::error::GpuError;
@@ -90,6 +91,24 @@ impl Module {
     pub(crate) fn load_ptx(gpu: &Gpu, ptx: &str) -> Result<Self, GpuError> {
         let text =
             CString::new(ptx).map_err(|_| GpuError::invalid("the PTX contains a NUL character"))?;
+        // SAFETY: the text ends in NUL.
+        unsafe { Self::load(gpu, text.as_bytes_with_nul()) }
+    }
+
+    pub(crate) fn load_cubin(gpu: &Gpu, cubin: &[u8]) -> Result<Self, GpuError> {
+        if let Some(what) = cubin::refusal(cubin) {
+            return Err(GpuError::invalid(what));
+        }
+        // SAFETY: a file that is as long as its own headers say.
+        unsafe { Self::load(gpu, cubin) }
+    }
+
+    /// Loads PTX text or a cubin.
+    ///
+    /// # Safety
+    ///
+    /// The driver is told no length: text must end in NUL, and a cubin must hold everything that its headers tell of.
+    unsafe fn load(gpu: &Gpu, image: &[u8]) -> Result<Self, GpuError> {
         gpu.context.bind()?;
         let (mut info, mut error) = (vec![0_u8; LOG_BYTES], vec![0_u8; LOG_BYTES]);
         let mut options = [
@@ -108,12 +127,12 @@ impl Module {
             std::ptr::without_provenance_mut(1),
         ];
         let mut raw = std::ptr::null_mut();
-        // SAFETY: a context is current; `text` ends in NUL; both option arrays have the length given and each value is
+        // SAFETY: a context is current; the driver finds the end of the image (the caller's promise); both option arrays have the length given and each value is
         // what its option asks for; the logs live until the call returns and are no longer than said.
         let result = unsafe {
             sys::cuModuleLoadDataEx(
                 &raw mut raw,
-                text.as_ptr().cast(),
+                image.as_ptr().cast(),
                 options.len() as u32,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),

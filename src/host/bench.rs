@@ -11,9 +11,9 @@ use tilewright_gpu::cublas::{
 use tilewright_gpu::cublaslt::CublasLt;
 use tilewright_gpu::{Gpu, GpuError, TimeOptions, Timing};
 
-use super::device::{Loaded, Placed};
-use super::placement::operands;
-use super::{DeviceError, Inputs, Matrix, check_rows};
+use super::run::bind::bind;
+use super::run::on_gpu::{Loaded, Placed};
+use super::{DeviceError, GemmKernel, Inputs, Matrix, Runnable, check_rows};
 
 /// Bytes of operands that rotate: several times the level 2 cache of any GPU there is.
 const ROTATING_BYTES: usize = 512 << 20;
@@ -45,13 +45,13 @@ impl Comparison {
     }
 }
 
-/// Operands on the device: A, B, C and the bias.
-struct Set([Placed; 4]);
+/// Operands on the device: A, B, C and, if there is one, the bias.
+struct Set(Vec<Placed>);
 
 /// The problem as the libraries take it.
 fn product<'s>(problem: &Gemm, types: GemmTypes, set: &'s Set) -> CublasGemm<'s> {
     let size = [problem.m, problem.n, problem.k].map(|v| v as usize);
-    let [a, b, c, _] = &set.0;
+    let [a, b, c] = std::array::from_fn(|i| &set.0[i]);
     let matrix = |placed: &'s Placed, scalar: Scalar, ld: u64, stride: u64| CublasMatrix {
         offset: placed.offset / scalar.bytes(),
         batch_stride: stride as usize,
@@ -155,31 +155,31 @@ pub fn compare(
     seed: u64,
 ) -> Result<Comparison, DeviceError> {
     let data_type = plan.data_type();
-    let launch = plan.launch(problem)?.ok_or(GpuError::Invalid {
-        what: "an empty product has no time".to_owned(),
-    })?;
-    let loaded = Loaded::new(gpu, kernel, &launch)?;
-
+    let kernel = GemmKernel::emitted(plan, kernel, problem)?;
     let first = Inputs::random(problem, data_type, seed);
-    let operands = operands(problem, &first);
-    let bytes: usize = operands.iter().map(|(bytes, _)| bytes.len()).sum();
+    let operands = bind(&kernel, kernel.args(&first))?;
+    if operands.steps.is_empty() {
+        let what = "an empty product has no time".to_owned();
+        return Err(GpuError::Invalid { what }.into());
+    }
+    let loaded = Loaded::new(gpu, kernel.ptx(), kernel.entry(), &operands)?;
+    let bytes: usize = operands.buffers.iter().map(|(_, b)| b.len).sum();
     let count = (ROTATING_BYTES / bytes.max(1)).clamp(2, MAX_SETS);
     let mut sets = Vec::new();
     for _ in 0..count {
         // Different data in each set costs host time; rotating the same random data over other addresses is what matters.
-        let [a, b, c, bias] = operands;
-        let place = |(bytes, alignment): (&[u8], u64)| Placed::new(gpu, bytes, alignment);
-        sets.push(Set([place(a)?, place(b)?, place(c)?, place(bias)?]));
+        let placed = operands.buffers.iter().map(|(_, b)| Placed::new(gpu, b));
+        sets.push(Set(placed.collect::<Result<_, _>>()?));
     }
     let bound: Vec<_> = sets
         .iter()
-        .map(|set| loaded.bind(set.0.each_ref().map(Placed::address)))
+        .map(|set| loaded.bind(set.0.iter().map(Placed::address).collect()))
         .collect();
     let run = |call: usize| loaded.run(&bound[call % count]);
     run(0)?;
     gpu.synchronize()?;
     let c = Matrix {
-        bytes: sets[0].0[2].read()?,
+        bytes: sets[0].0[GemmKernel::C].read()?,
         ..first.c.clone()
     };
     let check = check_rows(problem, data_type, &first, &c, 24).map_err(|e| GpuError::Invalid {

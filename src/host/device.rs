@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use layout_codegen::plan::{ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError};
-use layout_codegen::ptx::ParamKind;
-use tilewright_gpu::{Arg, Buffer, Gpu, GpuError, Kernel, LaunchConfig, TimeOptions};
+use layout_codegen::plan::{Emitted, Gemm, Plan, PlanError};
+use tilewright_gpu::{Gpu, GpuError};
 
-use super::placement::{Addresses, WORKSPACE_ALIGNMENT, operands};
-use super::{Inputs, Matrix, OperandError};
+use super::run::bind::bind;
+use super::run::on_gpu;
+use super::{ArgError, GemmKernel, Inputs, Matrix, OperandError, RunError, Runnable};
 
 /// A run on a GPU.
 #[derive(Debug)]
@@ -32,6 +32,10 @@ pub enum DeviceError {
     Operand(OperandError),
     /// The driver refused something.
     Gpu(GpuError),
+    /// An operand that the kernel's launches do not take.
+    Arg(ArgError),
+    /// The launches of the plan do not go together.
+    Refused(String),
 }
 
 impl fmt::Display for DeviceError {
@@ -40,6 +44,8 @@ impl fmt::Display for DeviceError {
             Self::Plan(e) => e.fmt(f),
             Self::Operand(e) => e.fmt(f),
             Self::Gpu(e) => e.fmt(f),
+            Self::Arg(e) => e.fmt(f),
+            Self::Refused(reason) => f.write_str(reason),
         }
     }
 }
@@ -64,108 +70,20 @@ impl From<GpuError> for DeviceError {
     }
 }
 
-/// The launches of a plan with their kernels loaded and their workspace allocated.
-pub(crate) struct Loaded {
-    steps: Vec<(Kernel, Launch)>,
-    workspace: Buffer,
-    /// Registers of a thread of the main kernel.
-    pub(crate) registers: u32,
-}
-
-impl Loaded {
-    pub(crate) fn new(gpu: &Gpu, kernel: &Emitted, launch: &Launch) -> Result<Self, GpuError> {
-        let module = gpu.load_ptx(&kernel.ptx)?;
-        let steps = launch
-            .sequence()
-            .map(|step| Ok((module.kernel(&step.kernel)?, step.clone())))
-            .collect::<Result<Vec<_>, GpuError>>()?;
-        let workspace = gpu.alloc((launch.workspace_bytes + WORKSPACE_ALIGNMENT) as usize)?;
-        // What a kernel reads before another wrote it is NaN.
-        workspace.poison()?;
-        let registers = module.kernel(&launch.kernel)?.attributes().registers;
-        Ok(Self {
-            steps,
-            workspace,
-            registers,
-        })
-    }
-
-    /// The arguments of every launch for operands at these addresses: A, B, C, bias.
-    pub(crate) fn bind(&self, [a, b, c, bias]: [u64; 4]) -> Vec<Vec<Arg>> {
-        let workspace = self
-            .workspace
-            .address()
-            .next_multiple_of(WORKSPACE_ALIGNMENT);
-        let addresses = Addresses {
-            a,
-            b,
-            c,
-            bias,
-            workspace,
-        };
-        let arguments = |(_, step): &(Kernel, Launch)| device_arguments(step, &addresses);
-        self.steps.iter().map(arguments).collect()
-    }
-
-    /// Launches everything in order; returns before it has run.
-    pub(crate) fn run(&self, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
-        for ((kernel, step), arguments) in self.steps.iter().zip(arguments) {
-            let config = LaunchConfig::new(step.grid, step.block)
-                .cluster(step.cluster)
-                .shared_bytes(step.shared_bytes);
-            kernel.launch(&config, arguments)?;
+impl From<RunError> for DeviceError {
+    fn from(e: RunError) -> Self {
+        match e {
+            RunError::Plan(e) => Self::Plan(e),
+            RunError::Gpu(e) => Self::Gpu(e),
+            RunError::Arg(e) => Self::Arg(e),
+            other => Self::Refused(other.to_string()),
         }
-        Ok(())
-    }
-}
-
-/// Bytes of NaN on either side of an operand.
-const GUARD: usize = 256;
-
-/// An operand in device memory, at a multiple of its alignment, between NaN.
-pub(crate) struct Placed {
-    pub(crate) buffer: Buffer,
-    /// Bytes from the start of the buffer.
-    pub(crate) offset: usize,
-    len: usize,
-}
-
-impl Placed {
-    /// Below 16, at an odd multiple of `alignment`; from 16 on at a multiple of 256 or of the alignment, as allocations are.
-    pub(crate) fn new(gpu: &Gpu, bytes: &[u8], alignment: u64) -> Result<Self, GpuError> {
-        let boundary = alignment.max(GUARD as u64);
-        let buffer = gpu.alloc(bytes.len() + 2 * GUARD + 2 * boundary as usize)?;
-        buffer.poison()?;
-        let odd = if alignment < 16 { alignment } else { 0 };
-        let base = (buffer.address() + GUARD as u64).next_multiple_of(boundary) + odd;
-        let offset = (base - buffer.address()) as usize;
-        buffer.write(offset, bytes)?;
-        Ok(Self {
-            buffer,
-            offset,
-            len: bytes.len(),
-        })
-    }
-
-    pub(crate) fn address(&self) -> u64 {
-        self.buffer.address() + self.offset as u64
-    }
-
-    pub(crate) fn read(&self) -> Result<Vec<u8>, GpuError> {
-        self.buffer.read(self.offset, self.len)
-    }
-
-    /// The bytes on both sides are still those that were put there.
-    pub(crate) fn guards_untouched(&self) -> Result<bool, GpuError> {
-        let end = self.offset + self.len;
-        let before = self.buffer.read::<u8>(0, self.offset)?;
-        let after = self.buffer.read::<u8>(end, self.buffer.len_bytes() - end)?;
-        Ok(before.iter().chain(&after).all(|&byte| byte == 0xff))
     }
 }
 
 /// Runs all launches of `kernel`, emitted by `plan`, once on `inputs`, and then times them together if `repeats` is not 0 (on the C
-/// that they left, once its bytes have been read: the result is that of one product).
+/// that they left, once its bytes have been read: the result is that of one product). [`run`](super::run()) with a [`GemmKernel`] is the
+/// same on any device.
 ///
 /// The matrices lie at addresses that are multiples of exactly what the problem promises (where that is below 16 bytes), between bytes
 /// of NaN.
@@ -182,62 +100,24 @@ pub fn launch_on(
     repeats: usize,
 ) -> Result<DeviceRun, DeviceError> {
     inputs.fit(problem, plan.data_type())?;
-    let Some(launch) = plan.launch(problem)? else {
+    let kernel = GemmKernel::emitted(plan, kernel, problem)?;
+    let bound = bind(&kernel, kernel.args(inputs))?;
+    if bound.steps.is_empty() {
         return Ok(DeviceRun {
             c: inputs.c.clone(),
             time_ms: None,
             registers: None,
             guards_untouched: true,
         });
-    };
-    let loaded = Loaded::new(gpu, kernel, &launch)?;
-    let placed = operands(problem, inputs)
-        .into_iter()
-        .map(|(bytes, alignment)| Placed::new(gpu, bytes, alignment))
-        .collect::<Result<Vec<_>, GpuError>>()?;
-    let at = |i: usize| placed[i].address();
-    let arguments = loaded.bind([at(0), at(1), at(2), at(3)]);
-    loaded.run(&arguments)?;
-    gpu.synchronize()?;
-    let bytes = placed[2].read()?;
-    let untouched = placed.iter().map(Placed::guards_untouched);
-    let guards_untouched = untouched
-        .collect::<Result<Vec<_>, _>>()?
-        .into_iter()
-        .all(|untouched| untouched);
-    let time_ms = if repeats == 0 {
-        None
-    } else {
-        let options = TimeOptions {
-            repeats,
-            ..TimeOptions::default()
-        };
-        let timing = gpu.time(options, |_| loaded.run(&arguments))?;
-        Some(timing.median())
-    };
+    }
+    let mut run = on_gpu::launch(gpu, (kernel.ptx(), kernel.entry()), &bound, repeats)?;
     Ok(DeviceRun {
         c: Matrix {
-            bytes,
+            bytes: run.buffers.swap_remove(GemmKernel::C),
             ..inputs.c.clone()
         },
-        time_ms,
-        registers: Some(loaded.registers),
-        guards_untouched,
+        time_ms: run.median_ms,
+        registers: Some(run.registers),
+        guards_untouched: run.guards_untouched.into_iter().all(|untouched| untouched),
     })
-}
-
-/// The arguments of a launch, with the addresses that they point at.
-fn device_arguments(launch: &Launch, addresses: &Addresses) -> Vec<Arg> {
-    launch
-        .arguments
-        .iter()
-        .map(|argument| match (argument.value, argument.kind) {
-            (ArgumentValue::Int(v), ParamKind::U64) => Arg::U64(v),
-            (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
-            (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
-            (ArgumentValue::Float(v), ParamKind::S32) => Arg::I32(v as i32),
-            (ArgumentValue::Float(v), _) => Arg::F32(v as f32),
-            (pointer, _) => Arg::Ptr(addresses.of(pointer).unwrap_or_default()),
-        })
-        .collect()
 }

@@ -1,18 +1,13 @@
 //! A plan on the emulator: the emitted text, its launches in order, and what the emulator counted.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::time::Duration;
 
-use layout_codegen::plan::{ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError};
-use layout_codegen::ptx::ParamKind;
-use ptx_emulator::{
-    Arg, Counters, GlobalMemory, InstructionCounter, MemoryError, Module, Options, ParseError,
-    Report, RunError, run,
-};
+use layout_codegen::plan::{Emitted, Gemm, Plan, PlanError};
+use ptx_emulator::{MemoryError, Options, ParseError, Report};
 
-use super::placement::{Addresses, WORKSPACE_ALIGNMENT, operands};
-use super::{Inputs, Matrix, OperandError};
+use super::run::bind::bind;
+use super::run::on_emulator;
+use super::{ArgError, GemmKernel, Inputs, Matrix, OperandError, RunError, Runnable};
 
 /// A run on the emulator.
 #[derive(Debug)]
@@ -45,9 +40,13 @@ pub enum EmulateError {
     /// The emulator could not read the text.
     Parse(ParseError),
     /// The emulator refused the launch.
-    Run(RunError),
+    Run(ptx_emulator::RunError),
     /// The operands do not fit the emulator's memory.
     Memory(MemoryError),
+    /// An operand that the kernel's launches do not take.
+    Arg(ArgError),
+    /// The launches of the plan do not go together.
+    Refused(String),
 }
 
 impl fmt::Display for EmulateError {
@@ -58,6 +57,8 @@ impl fmt::Display for EmulateError {
             Self::Parse(e) => write!(f, "the emulator can't read the kernel: {e}"),
             Self::Run(e) => write!(f, "the emulator can't run the kernel: {e}"),
             Self::Memory(e) => write!(f, "the emulator's memory: {e}"),
+            Self::Arg(e) => e.fmt(f),
+            Self::Refused(reason) => f.write_str(reason),
         }
     }
 }
@@ -76,26 +77,21 @@ impl From<OperandError> for EmulateError {
     }
 }
 
-impl From<ParseError> for EmulateError {
-    fn from(e: ParseError) -> Self {
-        Self::Parse(e)
-    }
-}
-
 impl From<RunError> for EmulateError {
     fn from(e: RunError) -> Self {
-        Self::Run(e)
-    }
-}
-
-impl From<MemoryError> for EmulateError {
-    fn from(e: MemoryError) -> Self {
-        Self::Memory(e)
+        match e {
+            RunError::Plan(e) => Self::Plan(e),
+            RunError::Parse(e) => Self::Parse(e),
+            RunError::Emulator(e) => Self::Run(e),
+            RunError::Memory(e) => Self::Memory(e),
+            RunError::Arg(e) => Self::Arg(e),
+            other => Self::Refused(other.to_string()),
+        }
     }
 }
 
 /// Runs all launches of `kernel`, emitted by `plan`, on `inputs`. The report is of all of them: findings in order, counters by the lines
-/// of the one text, times and blocks summed.
+/// of the one text, times and blocks summed. [`run`](super::run()) with a [`GemmKernel`] is the same on any device.
 ///
 /// The matrices lie at addresses that are multiples of exactly what the problem promises, each in an allocation of its own that begins
 /// and ends with it. The workspace is never written before the kernels run: reading it then is a finding with
@@ -113,147 +109,27 @@ pub fn emulate(
     options: &Options,
 ) -> Result<EmulatedRun, EmulateError> {
     inputs.fit(problem, plan.data_type())?;
-    let Some(launch) = plan.launch(problem)? else {
+    let kernel = GemmKernel::emitted(plan, kernel, problem)?;
+    let bound = bind(&kernel, kernel.args(inputs))?;
+    if bound.steps.is_empty() {
         return Ok(EmulatedRun {
             c: inputs.c.clone(),
             report: None,
             accesses: Vec::new(),
         });
-    };
-    let module = Module::parse(&kernel.ptx)?;
-    let mut memory = GlobalMemory::new();
-    let addresses = place(&mut memory, &launch, problem, inputs, options)?;
-    let mut runs: Vec<(&str, Report)> = Vec::new();
-    for step in launch.sequence() {
-        let config = ptx_emulator::Launch {
-            grid: step.grid,
-            block: step.block,
-            cluster: step.cluster,
-            dynamic_shared: step.shared_bytes,
-            args: arguments(step, &addresses),
-        };
-        let report = run(&module, &step.kernel, &config, &mut memory, options)?;
-        runs.push((&step.kernel, report));
     }
-    let report = merged(runs);
-    let bytes = memory.read(addresses.c, inputs.c.bytes.len())?;
-    let accesses = kernel
-        .proof
-        .accesses
-        .iter()
-        .map(|access| {
-            let lines = kernel.lines_of(&access.access);
-            let counted = report.counters.instructions.iter();
-            let counted = counted.filter(|i| lines.contains(&(i.line as usize)) && i.warps > 0);
-            let wavefronts = counted.fold(None, |range: Option<(u32, u32)>, i| {
-                let (lo, hi) = range.unwrap_or((u32::MAX, 0));
-                Some((lo.min(i.min_wavefronts), hi.max(i.max_wavefronts)))
-            });
-            EmulatedAccess {
-                access: access.access.clone(),
-                wavefronts,
-            }
-        })
-        .collect();
+    let mut run = on_emulator::emulate(kernel.ptx(), &bound, options)?;
+    let (accesses, _) = on_emulator::accesses(&kernel, &run.report);
+    let accesses = accesses.into_iter().map(|counted| EmulatedAccess {
+        access: counted.proof.access,
+        wavefronts: counted.wavefronts,
+    });
     Ok(EmulatedRun {
         c: Matrix {
-            bytes,
+            bytes: run.buffers.swap_remove(GemmKernel::C),
             ..inputs.c.clone()
         },
-        report: Some(report),
-        accesses,
+        report: Some(run.report),
+        accesses: accesses.collect(),
     })
-}
-
-/// Allocates the matrices, the bias and the workspace. The emulator's allocations are aligned to what is asked for and no more.
-fn place(
-    memory: &mut GlobalMemory,
-    launch: &Launch,
-    problem: &Gemm,
-    inputs: &Inputs,
-    options: &Options,
-) -> Result<Addresses, MemoryError> {
-    let mut placed = [0; 4];
-    for (slot, (bytes, alignment)) in placed.iter_mut().zip(operands(problem, inputs)) {
-        *slot = memory.alloc(bytes.len() as u64, alignment)?;
-        memory.write(*slot, bytes)?;
-    }
-    let workspace = memory.alloc(launch.workspace_bytes, WORKSPACE_ALIGNMENT)?;
-    if !options.undefined_global {
-        memory.write(workspace, &vec![0xff; launch.workspace_bytes as usize])?;
-    }
-    let [a, b, c, bias] = placed;
-    Ok(Addresses {
-        a,
-        b,
-        c,
-        bias,
-        workspace,
-    })
-}
-
-/// One report of several launches, each with the name of its kernel: an entry of the text that is launched twice counts twice.
-fn merged(runs: Vec<(&str, Report)>) -> Report {
-    let mut all = Report {
-        findings: Vec::new(),
-        total_findings: 0,
-        counters: Counters::default(),
-        blocks: 0,
-        wall: Duration::ZERO,
-    };
-    // Where the instructions of each kernel begin.
-    let mut starts: HashMap<&str, usize> = HashMap::new();
-    for (kernel, report) in runs {
-        all.findings.extend(report.findings);
-        all.total_findings += report.total_findings;
-        all.blocks += report.blocks;
-        all.wall += report.wall;
-        let (sum, one) = (&mut all.counters, report.counters);
-        sum.warp_instructions += one.warp_instructions;
-        sum.lane_instructions += one.lane_instructions;
-        sum.wavefronts += one.wavefronts;
-        sum.ideal_wavefronts += one.ideal_wavefronts;
-        let Some(&start) = starts.get(kernel) else {
-            starts.insert(kernel, sum.instructions.len());
-            sum.instructions.extend(one.instructions);
-            continue;
-        };
-        for (sum, one) in sum.instructions[start..].iter_mut().zip(one.instructions) {
-            add(sum, &one);
-        }
-    }
-    all
-}
-
-/// Adds the counts of an instruction in another launch.
-fn add(sum: &mut InstructionCounter, one: &InstructionCounter) {
-    if one.warps > 0 {
-        (sum.min_wavefronts, sum.max_wavefronts) = if sum.warps > 0 {
-            (
-                sum.min_wavefronts.min(one.min_wavefronts),
-                sum.max_wavefronts.max(one.max_wavefronts),
-            )
-        } else {
-            (one.min_wavefronts, one.max_wavefronts)
-        };
-    }
-    sum.warps += one.warps;
-    sum.lanes += one.lanes;
-    sum.wavefronts += one.wavefronts;
-    sum.ideal_wavefronts += one.ideal_wavefronts;
-}
-
-fn arguments(launch: &Launch, addresses: &Addresses) -> Vec<Arg> {
-    launch
-        .arguments
-        .iter()
-        .map(|argument| match (argument.value, argument.kind) {
-            (ArgumentValue::Int(v), ParamKind::U64) => Arg::U64(v),
-            (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
-            (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
-            (ArgumentValue::Float(v), ParamKind::S32) => Arg::S32(v as i32),
-            (ArgumentValue::Float(v), _) => Arg::F32(v as f32),
-            (pointer, _) => Arg::Ptr(addresses.of(pointer).unwrap_or_default()),
-        })
-        .collect()
 }

@@ -113,6 +113,42 @@ fn fits(name: &'static str, matrix: &Matrix, expected: Shape) -> Result<(), Oper
     }
 }
 
+/// Bytes from the first element that a product reads or writes to the last, of A, B, C and the bias: as many as there can be if no memory
+/// has so many; none for a bias that is not there.
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+pub(crate) fn operand_bytes(problem: &Gemm, data_type: DataType) -> [Option<u64>; 4] {
+    let result = problem.result(data_type);
+    let [stride_a, stride_b, stride_c] = problem.batch.strides;
+    let bytes = |element, (rows, cols), ld, stride| {
+        let count = problem.batch.count;
+        let shape = Shape {
+            element,
+            rows,
+            cols,
+            ld,
+            count,
+            stride,
+        };
+        Some(shape.bytes().unwrap_or(u64::MAX))
+    };
+    let factor = |shape, ld, stride| match problem.alpha {
+        // Nobody reads it.
+        0.0 => Some(0),
+        _ => bytes(data_type.operand(), shape, ld, stride),
+    };
+    let elements = match problem.epilogue.bias {
+        Bias::None => None,
+        Bias::Row => Some(problem.m),
+        Bias::Column => Some(problem.n),
+    };
+    [
+        factor(problem.stored_a(), problem.lda, stride_a),
+        factor(problem.stored_b(), problem.ldb, stride_b),
+        bytes(result, (problem.m, problem.n), problem.ldc, stride_c),
+        elements.map(|n| n.saturating_mul(result.bytes().into())),
+    ]
+}
+
 /// C is what the problem says.
 pub(crate) fn result_fits(
     c: &Matrix,

@@ -1,4 +1,5 @@
-//! Plans at work: matrices in memory, a run on the emulator or the GPU, and the check against a double-precision reference.
+//! Kernels at work: [`run()`] runs any kernel on the emulator or the GPU; [`emulate`] and [`launch_on`] run a plan on matrices in memory, and
+//! [`check`] compares the result with a double-precision reference.
 //!
 //! The check is independent of the kernel: the reference shares only the problem's definition with the plans. Matrices are
 //! random, and the memory between their rows is NaN, so that a kernel that reads there gives NaN, and one that writes there
@@ -15,9 +16,9 @@ mod fit;
 #[cfg(feature = "gpu")]
 mod machine;
 mod matrix;
-#[cfg(any(feature = "emulator", feature = "gpu"))]
-mod placement;
 mod reference;
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+mod run;
 
 #[cfg(feature = "gpu")]
 pub use bench::{Comparison, compare};
@@ -33,3 +34,9 @@ pub use fit::OperandError;
 pub use machine::machine;
 pub use matrix::Matrix;
 pub use reference::{Check, Inputs, check, check_rows, tolerance};
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+pub use run::{
+    Arg, ArgError, Buffer, BufferElement, BufferType, CountedAccess, GemmKernel, Launches, On,
+    Outcome, OutcomeError, Param, ParamType, PtxKernel, Ran, Role, RunError, RunOptions, Runnable,
+    Scalar, Scalars, Step, StepArg, run, run_with,
+};

@@ -1,0 +1,96 @@
+//! Modules that are loaded once, assembled by ptxas where there is one.
+//!
+//! The driver compiles one PTX text at a time in each process, however many threads ask. ptxas is a process of its own, so that a program
+//! with many texts (a test suite) assembles as many at a time as there are cores.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::device::Gpu;
+use crate::error::GpuError;
+use crate::module::Module;
+use crate::ptxas::Ptxas;
+
+type Loading = Arc<OnceLock<Result<Module, GpuError>>>;
+
+/// The modules of one GPU by their texts.
+pub(crate) struct Kept {
+    ptxas: Option<Ptxas>,
+    modules: Mutex<HashMap<String, Loading>>,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept")
+            .field("ptxas", &self.ptxas)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Kept {
+    pub(crate) fn new(ptxas: Option<Ptxas>) -> Self {
+        Self {
+            ptxas,
+            modules: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// The module of a text. Threads that ask for the same text wait for the first; others do not.
+    pub(crate) fn load(&self, gpu: &Gpu, ptx: &str) -> Result<Module, GpuError> {
+        let loading = {
+            let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+            match modules.get(ptx) {
+                Some(loading) => loading.clone(),
+                None => modules.entry(ptx.to_owned()).or_default().clone(),
+            }
+        };
+        loading.get_or_init(|| self.compile(gpu, ptx)).clone()
+    }
+
+    /// By ptxas, if it is there and takes the text; else by the driver, whose refusal is the one that counts.
+    fn compile(&self, gpu: &Gpu, ptx: &str) -> Result<Module, GpuError> {
+        if let Some(ptxas) = &self.ptxas
+            && let Ok(assembly) = ptxas.assemble(ptx, &target(ptx, &gpu.info().arch()))
+            && let Ok(module) = gpu.load_cubin(&assembly.cubin)
+        {
+            return Ok(module);
+        }
+        Module::load_ptx(gpu, ptx)
+    }
+}
+
+/// What to assemble a text for: this GPU's architecture, or the text's own target if it has features of that one alone (`sm_90a`).
+fn target(ptx: &str, gpu: &str) -> String {
+    let targets = ptx
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix(".target"));
+    let own = targets
+        .filter_map(|rest| {
+            rest.split([',', ' ', '\t', '/'])
+                .find(|word| !word.is_empty())
+        })
+        .find(|word| word.ends_with(['a', 'f']));
+    own.unwrap_or(gpu).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target;
+
+    #[test]
+    fn a_text_is_assembled_for_the_gpu_unless_it_names_features() {
+        for (text, expected) in [
+            (".version 8.0\n.target sm_80\n", "sm_90"),
+            (".version 8.0\n.target sm_90a\n", "sm_90a"),
+            (
+                ".version 8.0\n  .target\tsm_100f, texmode_independent // x",
+                "sm_100f",
+            ),
+            ("// .target sm_90a\n.target sm_75, debug\n", "sm_90"),
+            ("", "sm_90"),
+        ] {
+            assert_eq!(target(text, "sm_90"), expected, "{text}");
+        }
+    }
+}

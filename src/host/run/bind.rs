@@ -1,0 +1,175 @@
+//! Arguments matched with parameters by name and type: what both devices then launch.
+
+use super::arg::{Arg, Buffer, Scalar};
+use super::contract::{Param, Runnable, Scalars, Step, StepArg};
+use super::error::{ArgError, RunError};
+
+/// What the launches of a run pass data through lies at a multiple of this many bytes.
+pub(crate) const WORKSPACE_ALIGNMENT: u64 = 256;
+
+/// The largest alignment of a buffer.
+const MAX_ALIGNMENT: u64 = 1 << 20;
+
+/// A run that can be launched: buffers to place, and launches whose arguments are known but for the addresses.
+#[derive(Debug)]
+pub(crate) struct Bound<'a> {
+    /// By the order of the parameters, each with its parameter's name.
+    pub(crate) buffers: Vec<(String, Buffer<'a>)>,
+    pub(crate) steps: Vec<BoundStep>,
+    pub(crate) workspace_bytes: u64,
+}
+
+/// A launch and the value of each of its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundStep {
+    pub(crate) step: Step,
+    pub(crate) values: Vec<Value>,
+}
+
+/// A value that a launched entry gets.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// The address of a buffer, by its number.
+    Buffer(usize),
+    /// The address of the workspace plus so many bytes.
+    Workspace(u64),
+    Scalar(Scalar),
+}
+
+/// Where the buffers and the workspace lie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) buffers: Vec<u64>,
+    pub(crate) workspace: u64,
+}
+
+impl Addresses {
+    /// The address that a value stands for, or its number.
+    pub(crate) fn of<'v>(&self, value: &'v Value) -> Result<u64, &'v Scalar> {
+        match value {
+            Value::Buffer(i) => Ok(self.buffers.get(*i).copied().unwrap_or_default()),
+            Value::Workspace(offset) => Ok(self.workspace + offset),
+            Value::Scalar(scalar) => Err(scalar),
+        }
+    }
+}
+
+/// Matches arguments with the parameters of a kernel, and asks it for its launches.
+pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
+    kernel: &K,
+    args: impl IntoIterator<Item = (&'n str, Arg<'a>)>,
+) -> Result<Bound<'a>, RunError> {
+    let params = kernel.params();
+    let mut given: Vec<Option<Arg<'a>>> = params.iter().map(|_| None).collect();
+    for (name, arg) in args {
+        let Some(i) = params.iter().position(|param| param.name == name) else {
+            let known = params.iter().map(|p| format!("`{}` ({})", p.name, p.ty));
+            let (name, known) = (name.to_owned(), known.collect());
+            return Err(ArgError::Unknown { name, known }.into());
+        };
+        if given[i].replace(arg).is_some() {
+            let name = name.to_owned();
+            return Err(ArgError::Twice { name }.into());
+        }
+    }
+    let mut buffers = Vec::new();
+    let mut values: Vec<(&str, Value)> = Vec::new();
+    for (param, arg) in params.iter().zip(given) {
+        let arg = arg.ok_or_else(|| ArgError::Missing {
+            name: param.name.clone(),
+            expected: param.ty.to_string(),
+        })?;
+        fits(param, &arg)?;
+        let value = match arg {
+            Arg::Buffer(buffer) => {
+                buffers.push((param.name.clone(), buffer));
+                Value::Buffer(buffers.len() - 1)
+            }
+            Arg::Scalar(scalar) => Value::Scalar(scalar),
+        };
+        values.push((&param.name, value));
+    }
+    let scalars: Vec<(&str, &Scalar)> = values
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::Scalar(scalar) => Some((*name, scalar)),
+            _ => None,
+        })
+        .collect();
+    let launches = kernel.launches(&Scalars(&scalars))?;
+    for (name, needed) in &launches.least_bytes {
+        let buffer = buffers.iter().find(|(known, _)| known == name);
+        if let Some((_, buffer)) = buffer
+            && (buffer.len as u64) < *needed
+        {
+            return Err(RunError::Arg(ArgError::TooShort {
+                name: name.clone(),
+                needed: *needed,
+                found: buffer.len as u64,
+                element: buffer.element.bytes() as u64,
+            }));
+        }
+    }
+    let value = |arg: &StepArg| match arg {
+        StepArg::Workspace(offset) => Ok(Value::Workspace(*offset)),
+        StepArg::Value(scalar) => Ok(Value::Scalar(scalar.clone())),
+        StepArg::Argument(name) => {
+            let found = values.iter().find(|(known, _)| known == name);
+            let reason = || format!("its launch names an argument `{name}` that it does not take");
+            found
+                .map(|(_, value)| value.clone())
+                .ok_or_else(|| RunError::Refused { reason: reason() })
+        }
+    };
+    let steps = launches.steps.into_iter().map(|step| {
+        let values = step.args.iter().map(value).collect::<Result<_, _>>()?;
+        Ok::<_, RunError>(BoundStep { step, values })
+    });
+    Ok(Bound {
+        steps: steps.collect::<Result<_, _>>()?,
+        buffers,
+        workspace_bytes: launches.workspace_bytes,
+    })
+}
+
+/// Whether a parameter takes an argument: its type, its range, its alignment.
+fn fits(param: &Param, arg: &Arg<'_>) -> Result<(), ArgError> {
+    let name = || param.name.clone();
+    if !param.ty.takes(arg) {
+        return Err(ArgError::WrongType {
+            name: name(),
+            expected: param.ty.to_string(),
+            found: arg.to_string(),
+        });
+    }
+    match arg {
+        Arg::Buffer(buffer) => {
+            let found = buffer.alignment;
+            if !found.is_power_of_two() || found > MAX_ALIGNMENT {
+                return Err(ArgError::Alignment {
+                    name: name(),
+                    found,
+                });
+            }
+            if !found.is_multiple_of(param.alignment.max(1)) {
+                return Err(ArgError::Misaligned {
+                    name: name(),
+                    needed: param.alignment,
+                    found,
+                });
+            }
+        }
+        Arg::Scalar(scalar) => {
+            if let (Some(value), Some(range)) = (scalar.integer(), param.range)
+                && !(range.0..=range.1).contains(&value)
+            {
+                return Err(ArgError::OutOfRange {
+                    name: name(),
+                    value,
+                    range,
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Constants of `kernel!` as kernels that can be run: the grid from m and n, all other parameters by name.
+
+use layout_codegen::plan::{AccessProof, CompiledKernel, Operands, Trans, plan_named};
+use layout_codegen::ptx::ParamKind;
+
+use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
+use super::element::BufferType;
+use super::error::RunError;
+
+/// The elements of A and B, and those of C, by the plan that the kernel comes from; none if there is no such plan.
+fn elements(kernel: &CompiledKernel) -> Option<(BufferType, BufferType)> {
+    let data_type = plan_named(kernel.plan).ok()?.data_type();
+    Some((data_type.operand().into(), data_type.result().into()))
+}
+
+/// The bytes of a row-major matrix; as many as there can be if that overflows.
+fn matrix_bytes((rows, cols): (u64, u64), ld: u64, element: BufferType) -> u64 {
+    if rows == 0 || cols == 0 {
+        return 0;
+    }
+    let elements = (rows - 1).checked_mul(ld).and_then(|n| n.checked_add(cols));
+    elements
+        .and_then(|n| n.checked_mul(element.bytes() as u64))
+        .unwrap_or(u64::MAX)
+}
+
+/// C ← α·op(A)·op(B) + β·C with row-major matrices of the plan's types: the buffers `A`, `B` and `C`, the sizes `m`, `n`, `k`, the leading
+/// dimensions `lda`, `ldb`, `ldc`, and the factors `alpha` and `beta`.
+///
+/// ```
+/// use tilewright::codegen::plan::CompiledKernel;
+/// use tilewright::host::{Arg, On, run};
+/// use tilewright::kernel;
+///
+/// const GEMM: CompiledKernel = kernel!(plan = "sgemm-maxas-64", trans = nn, arch = sm_80);
+///
+/// let (a, b) = (vec![1.0_f32; 8 * 4], vec![2.0_f32; 4 * 8]);
+/// let size = |n: u32| Arg::from(n);
+/// let outcome = run(&GEMM, On::Emulator, [
+///     ("A", Arg::input(&a)), ("B", Arg::input(&b)), ("C", Arg::output::<f32>(64)),
+///     ("m", size(8)), ("n", size(8)), ("k", size(4)), ("lda", size(4)), ("ldb", size(8)), ("ldc", size(8)),
+///     ("alpha", Arg::from(0.5_f32)), ("beta", Arg::from(0.0_f32)),
+/// ])?;
+/// outcome.assert_clean();
+/// outcome.assert_counted_as_proven();
+/// assert_eq!(outcome.get::<f32>("C")?, [4.0; 64]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl Runnable for CompiledKernel {
+    fn ptx(&self) -> &str {
+        self.ptx
+    }
+
+    fn entry(&self) -> &str {
+        self.entry
+    }
+
+    fn params(&self) -> Vec<Param> {
+        let elements = elements(self);
+        let param = |param: &layout_codegen::plan::CompiledParam| {
+            let limit = match param.name {
+                "m" => Some(self.limits[0]),
+                "n" => Some(self.limits[1]),
+                _ => None,
+            };
+            match (param.kind, elements, limit) {
+                (ParamKind::Pointer, Some((operand, result)), _) => {
+                    let element = if param.name == "C" { result } else { operand };
+                    // More than one element: what copies take at once.
+                    let alignment = if self.ld_multiple > 1 {
+                        self.ld_multiple as usize * operand.bytes()
+                    } else {
+                        element.bytes()
+                    };
+                    Param::pointer(param.name, element).aligned_to(alignment as u64)
+                }
+                (kind, _, Some(limit)) => {
+                    Param::new(param.name, ParamType::from(kind)).in_range(0..=limit.into())
+                }
+                (kind, _, None) => Param::new(param.name, kind.into()),
+            }
+        };
+        self.params.iter().map(param).collect()
+    }
+
+    fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError> {
+        let refused = |reason: String| RunError::Refused { reason };
+        let [m, n, k] = ["m", "n", "k"].map(|name| scalars.size(name));
+        let (m, n, k) = (m?, n?, k?);
+        let Some(grid) = self.grid(m, n) else {
+            return Ok(Launches::default());
+        };
+        let operands: Operands = self
+            .trans
+            .parse()
+            .map_err(|_| refused(format!("its transposes are `{}`", self.trans)))?;
+        let stored = |rows, cols, trans| match trans {
+            Trans::N => (rows, cols),
+            Trans::T => (cols, rows),
+        };
+        let shapes = [
+            ("A", "lda", stored(m, k, operands.a)),
+            ("B", "ldb", stored(k, n, operands.b)),
+            ("C", "ldc", (m, n)),
+        ];
+        let mut least_bytes = Vec::new();
+        for (matrix, ld, shape) in shapes {
+            let value = scalars.size(ld)?;
+            if value < shape.1 {
+                return Err(refused(format!(
+                    "{ld} is {value}, and a row of {matrix} has {} elements",
+                    shape.1
+                )));
+            }
+            if !value.is_multiple_of(self.ld_multiple.into()) {
+                return Err(refused(format!(
+                    "{ld} is {value}, and leading dimensions must be multiples of {}",
+                    self.ld_multiple
+                )));
+            }
+            if let Some((operand, result)) = elements(self) {
+                let element = if matrix == "C" { result } else { operand };
+                least_bytes.push((matrix.to_owned(), matrix_bytes(shape, value, element)));
+            }
+        }
+        // Without α nobody reads A and B.
+        if scalars.get("alpha").and_then(super::Scalar::float) == Some(0.0) {
+            least_bytes.retain(|(matrix, _)| matrix == "C");
+        }
+        let names = self.params.iter().map(|p| p.name.to_owned());
+        let step = Step {
+            entry: self.entry.to_owned(),
+            grid,
+            block: self.block,
+            cluster: self.cluster,
+            shared_bytes: self.shared_bytes,
+            args: names.map(StepArg::Argument).collect(),
+        };
+        Ok(Launches {
+            steps: vec![step],
+            least_bytes,
+            workspace_bytes: 0,
+        })
+    }
+
+    /// The proofs of its plan, made again: the constant holds the text alone.
+    fn accesses(&self) -> Vec<AccessProof> {
+        let (Ok(plan), Ok(operands)) = (plan_named(self.plan), self.trans.parse::<Operands>())
+        else {
+            return Vec::new();
+        };
+        plan.prove(operands)
+            .map_or_else(|_| Vec::new(), |proof| proof.accesses)
+    }
+}

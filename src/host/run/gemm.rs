@@ -1,0 +1,203 @@
+//! A plan with a problem as a kernel that can be run: its launches, those before and after it, and its workspace.
+
+use std::borrow::Cow;
+
+use layout_codegen::plan::{
+    AccessProof, Arch, Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError, Schedule,
+};
+use layout_codegen::ptx::ParamKind;
+
+use super::super::fit::operand_bytes;
+use super::super::{Inputs, Matrix};
+use super::arg::{Arg, Role, Scalar};
+use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
+use super::error::RunError;
+
+/// The kernel of a plan for one problem. Its sizes and factors are the problem's; its parameters are the buffers `A`, `B`, `C` and, if the
+/// epilogue has one, `bias`.
+///
+/// ```
+/// use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, Schedule, plan_named};
+/// use tilewright::host::{GemmKernel, Inputs, On, check, run};
+///
+/// let plan = plan_named("mma-f16-64x64x32")?;
+/// let problem = Gemm::packed(40, 56, 72, Operands::ALL[0]);
+/// let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(80))?;
+/// let inputs = Inputs::random(&problem, DataType::F16, 1);
+/// let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
+/// outcome.assert_clean();
+/// outcome.assert_counted_as_proven();
+/// let c = kernel.result(&inputs, &outcome)?;
+/// assert!(check(&problem, DataType::F16, &inputs, &c)?.passed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GemmKernel<'k> {
+    kernel: Cow<'k, Emitted>,
+    launch: Option<Launch>,
+    problem: Gemm,
+    params: Vec<Param>,
+    least_bytes: Vec<(String, u64)>,
+}
+
+/// The buffers of a product, in the order of the parameters; the bias only where there is one.
+const BUFFERS: [&str; 4] = ["A", "B", "C", "bias"];
+
+impl GemmKernel<'_> {
+    /// The number of C among the buffers.
+    pub(in crate::host) const C: usize = 2;
+}
+
+impl<'k> GemmKernel<'k> {
+    /// Adapts a plan to a problem and emits its kernel.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::adapt`], [`Plan::emit`] and [`Plan::launch`].
+    pub fn new(
+        plan: &dyn Plan,
+        problem: &Gemm,
+        schedule: Schedule,
+        arch: Arch,
+    ) -> Result<Self, PlanError> {
+        let plan = plan.adapt(problem, schedule)?;
+        let kernel = plan.emit(problem.operands, arch)?;
+        Self::of(plan.as_ref(), Cow::Owned(kernel), problem)
+    }
+
+    /// A kernel that was emitted by a plan, for a problem that the plan is adapted to.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::launch`].
+    pub fn emitted(
+        plan: &dyn Plan,
+        kernel: &'k Emitted,
+        problem: &Gemm,
+    ) -> Result<Self, PlanError> {
+        Self::of(plan, Cow::Borrowed(kernel), problem)
+    }
+
+    fn of(plan: &dyn Plan, kernel: Cow<'k, Emitted>, problem: &Gemm) -> Result<Self, PlanError> {
+        let launch = plan.launch(problem)?;
+        let data_type = plan.data_type();
+        let bytes = operand_bytes(problem, data_type);
+        let (operand, result) = (data_type.operand().into(), problem.result(data_type).into());
+        let alignment = problem.alignment;
+        let least = [alignment.a, alignment.b, alignment.c, 1];
+        let all = BUFFERS.iter().zip([operand, operand, result, result]);
+        let (mut params, mut least_bytes) = (Vec::new(), Vec::new());
+        for (((name, element), least), bytes) in all.zip(least).zip(bytes) {
+            let Some(bytes) = bytes else { continue };
+            // What the problem promises: a plan refuses one that promises less than its kernel needs.
+            params.push(Param::pointer(*name, element).aligned_to(least.into()));
+            least_bytes.push(((*name).to_owned(), bytes));
+        }
+        // With α = 0 nobody reads A and B, and they can be anything.
+        if problem.alpha == 0.0 {
+            for param in &mut params[..2] {
+                param.ty = ParamType::Pointer(None);
+            }
+        }
+        Ok(Self {
+            kernel,
+            launch,
+            problem: *problem,
+            params,
+            least_bytes,
+        })
+    }
+
+    /// The arguments for these operands. Each lies at a multiple of what the problem promises and, where that is below 16 bytes, of no more.
+    pub fn args<'a>(&self, inputs: &'a Inputs) -> Vec<(&'static str, Arg<'a>)> {
+        let alignment = self.problem.alignment;
+        let matrix = |matrix: &'a Matrix, role, alignment: u32| {
+            Arg::matrix(matrix, role).aligned_to(alignment.into())
+        };
+        let mut args = vec![
+            ("A", matrix(&inputs.a, Role::Input, alignment.a)),
+            ("B", matrix(&inputs.b, Role::Input, alignment.b)),
+            ("C", matrix(&inputs.c, Role::InOut, alignment.c)),
+        ];
+        if self.params.len() == BUFFERS.len()
+            && let Some(bias) = &inputs.bias
+        {
+            // Of a bias nothing is promised but that its elements are aligned.
+            args.push(("bias", matrix(bias, Role::Input, bias.element.bytes())));
+        }
+        args
+    }
+
+    /// C after a run with these operands.
+    ///
+    /// # Errors
+    ///
+    /// The outcome is that of another kernel.
+    pub fn result(
+        &self,
+        inputs: &Inputs,
+        outcome: &super::Outcome,
+    ) -> Result<Matrix, super::OutcomeError> {
+        Ok(Matrix {
+            bytes: outcome.bytes("C")?.to_vec(),
+            ..inputs.c.clone()
+        })
+    }
+}
+
+impl Runnable for GemmKernel<'_> {
+    fn ptx(&self) -> &str {
+        &self.kernel.ptx
+    }
+
+    fn entry(&self) -> &str {
+        &self.kernel.kernel
+    }
+
+    fn params(&self) -> Vec<Param> {
+        self.params.clone()
+    }
+
+    fn launches(&self, _: &Scalars<'_>) -> Result<Launches, RunError> {
+        let Some(launch) = &self.launch else {
+            return Ok(Launches::default());
+        };
+        let step = |launch: &Launch| Step {
+            entry: launch.kernel.clone(),
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            shared_bytes: launch.shared_bytes,
+            args: launch.arguments.iter().map(step_arg).collect(),
+        };
+        Ok(Launches {
+            steps: launch.sequence().map(step).collect(),
+            workspace_bytes: launch.workspace_bytes,
+            least_bytes: self.least_bytes.clone(),
+        })
+    }
+
+    fn accesses(&self) -> Vec<AccessProof> {
+        self.kernel.proof.accesses.clone()
+    }
+
+    fn lines_of(&self, access: &str) -> Vec<usize> {
+        self.kernel.lines_of(access)
+    }
+}
+
+fn step_arg(argument: &Argument) -> StepArg {
+    let named = |name: &str| StepArg::Argument(name.to_owned());
+    StepArg::Value(match (argument.value, argument.kind) {
+        (ArgumentValue::A, _) => return named("A"),
+        (ArgumentValue::B, _) => return named("B"),
+        (ArgumentValue::C, _) => return named("C"),
+        (ArgumentValue::Bias, _) => return named("bias"),
+        (ArgumentValue::Workspace(offset), _) => return StepArg::Workspace(offset),
+        (ArgumentValue::Int(v), ParamKind::U64) => Scalar::U64(v),
+        (ArgumentValue::Int(v), _) => Scalar::U32(v as u32),
+        (ArgumentValue::Float(v), ParamKind::F64) => Scalar::F64(v),
+        (ArgumentValue::Float(v), ParamKind::S32) => Scalar::I32(v as i32),
+        (ArgumentValue::Float(v), _) => Scalar::F32(v as f32),
+    })
+}

@@ -1,0 +1,170 @@
+//! A bound run on the emulator.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use layout_codegen::plan::AccessProof;
+use ptx_emulator::{
+    Arg, Counters, GlobalMemory, InstructionCounter, Launch, Module, Options, Report, run,
+};
+
+use super::arg::{Role, Scalar};
+use super::bind::{Addresses, Bound, Value, WORKSPACE_ALIGNMENT};
+use super::contract::Runnable;
+use super::error::RunError;
+use super::outcome::CountedAccess;
+
+/// What the emulator saw, and the buffers in the order of the parameters.
+pub(crate) struct Emulated {
+    pub(crate) report: Report,
+    pub(crate) buffers: Vec<Vec<u8>>,
+    /// Where they lay.
+    pub(crate) addresses: Vec<u64>,
+}
+
+/// Places the buffers, each in an allocation of its own, and runs the launches in order.
+///
+/// Outputs and the workspace are NaN, and never written: reading them is a finding with [`Options::undefined_global`].
+pub(crate) fn emulate(
+    ptx: &str,
+    bound: &Bound<'_>,
+    options: &Options,
+) -> Result<Emulated, RunError> {
+    let module = Module::parse(ptx)?;
+    let mut memory = GlobalMemory::new();
+    let mut addresses = Addresses {
+        buffers: Vec::new(),
+        workspace: 0,
+    };
+    for (_, buffer) in &bound.buffers {
+        let address = memory.alloc(buffer.len as u64, buffer.alignment)?;
+        match &buffer.content {
+            Some(content) if buffer.role != Role::Output => memory.write(address, content)?,
+            _ => memory.poison(address, buffer.len as u64)?,
+        }
+        addresses.buffers.push(address);
+    }
+    addresses.workspace = memory.alloc(bound.workspace_bytes, WORKSPACE_ALIGNMENT)?;
+    memory.poison(addresses.workspace, bound.workspace_bytes)?;
+    let mut runs: Vec<(&str, Report)> = Vec::new();
+    for bound in &bound.steps {
+        let step = &bound.step;
+        let launch = Launch {
+            grid: step.grid,
+            block: step.block,
+            cluster: step.cluster,
+            dynamic_shared: step.shared_bytes,
+            args: bound.values.iter().map(|v| arg(v, &addresses)).collect(),
+        };
+        let report = run(&module, &step.entry, &launch, &mut memory, options)?;
+        runs.push((&step.entry, report));
+    }
+    let buffers = bound
+        .buffers
+        .iter()
+        .zip(&addresses.buffers)
+        .map(|((_, buffer), &address)| memory.read(address, buffer.len))
+        .collect::<Result<_, _>>()?;
+    Ok(Emulated {
+        report: merged(runs),
+        buffers,
+        addresses: addresses.buffers,
+    })
+}
+
+fn arg(value: &Value, addresses: &Addresses) -> Arg {
+    match addresses.of(value) {
+        Ok(address) => Arg::Ptr(address),
+        Err(Scalar::U32(v)) => Arg::U32(*v),
+        Err(Scalar::I32(v)) => Arg::S32(*v),
+        Err(Scalar::U64(v)) => Arg::U64(*v),
+        Err(Scalar::I64(v)) => Arg::U64(*v as u64),
+        Err(Scalar::F32(v)) => Arg::F32(*v),
+        Err(Scalar::F64(v)) => Arg::F64(*v),
+        Err(Scalar::Bytes(bytes)) => Arg::Bytes(bytes.clone()),
+    }
+}
+
+/// One report of several launches, each with the name of its kernel: an entry of the text that is launched twice counts twice.
+fn merged(runs: Vec<(&str, Report)>) -> Report {
+    let mut all = Report {
+        findings: Vec::new(),
+        total_findings: 0,
+        counters: Counters::default(),
+        blocks: 0,
+        wall: Duration::ZERO,
+    };
+    // Where the instructions of each kernel begin.
+    let mut starts: HashMap<&str, usize> = HashMap::new();
+    for (kernel, report) in runs {
+        all.findings.extend(report.findings);
+        all.total_findings += report.total_findings;
+        all.blocks += report.blocks;
+        all.wall += report.wall;
+        let (sum, one) = (&mut all.counters, report.counters);
+        sum.warp_instructions += one.warp_instructions;
+        sum.lane_instructions += one.lane_instructions;
+        sum.wavefronts += one.wavefronts;
+        sum.ideal_wavefronts += one.ideal_wavefronts;
+        let Some(&start) = starts.get(kernel) else {
+            starts.insert(kernel, sum.instructions.len());
+            sum.instructions.extend(one.instructions);
+            continue;
+        };
+        for (sum, one) in sum.instructions[start..].iter_mut().zip(one.instructions) {
+            add(sum, &one);
+        }
+    }
+    all
+}
+
+/// Adds the counts of an instruction in another launch.
+fn add(sum: &mut InstructionCounter, one: &InstructionCounter) {
+    if one.warps > 0 {
+        (sum.min_wavefronts, sum.max_wavefronts) = if sum.warps > 0 {
+            (
+                sum.min_wavefronts.min(one.min_wavefronts),
+                sum.max_wavefronts.max(one.max_wavefronts),
+            )
+        } else {
+            (one.min_wavefronts, one.max_wavefronts)
+        };
+    }
+    sum.warps += one.warps;
+    sum.lanes += one.lanes;
+    sum.wavefronts += one.wavefronts;
+    sum.ideal_wavefronts += one.ideal_wavefronts;
+}
+
+/// What each proven access of a kernel cost, and the executed shared accesses that no proof covers.
+pub(crate) fn accesses<K: Runnable + ?Sized>(
+    kernel: &K,
+    report: &Report,
+) -> (Vec<CountedAccess>, Vec<String>) {
+    let mut covered = Vec::new();
+    let counted = |proof: AccessProof| {
+        let lines = kernel.lines_of(&proof.access);
+        let executed = report.counters.instructions.iter();
+        let executed = executed.filter(|i| lines.contains(&(i.line as usize)) && i.warps > 0);
+        let (mut wavefronts, mut all_lanes) = (None, true);
+        for i in executed {
+            let (least, most) = wavefronts.unwrap_or((u32::MAX, 0));
+            wavefronts = Some((least.min(i.min_wavefronts), most.max(i.max_wavefronts)));
+            all_lanes &= i.lanes == 32 * i.warps;
+        }
+        covered.extend(lines);
+        CountedAccess {
+            proof,
+            wavefronts,
+            all_lanes,
+        }
+    };
+    let counted: Vec<CountedAccess> = kernel.accesses().into_iter().map(counted).collect();
+    let unproven = report
+        .counters
+        .shared()
+        .filter(|i| !covered.contains(&(i.line as usize)))
+        .map(|i| format!("line {}, {}", i.line, i.opcode))
+        .collect();
+    (counted, unproven)
+}

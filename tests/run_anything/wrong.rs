@@ -1,0 +1,131 @@
+//! What the outcome says of kernels that are wrong, and of claims that are.
+
+use std::panic::{UnwindSafe, catch_unwind};
+
+use tilewright::codegen::plan::AccessProof;
+use tilewright::emulator::FindingKind;
+use tilewright::host::{Arg, On, PtxKernel, RunOptions, run_with};
+
+use super::{on_emulator, one_block, racing};
+
+/// The message of an assertion that fails.
+fn failure(assert: impl FnOnce() + UnwindSafe) -> String {
+    let payload = catch_unwind(assert).expect_err("the assertion must fail");
+    payload.downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn a_race_is_not_clean() {
+    let outcome = on_emulator(&racing(), [("out", Arg::output::<u32>(64))]);
+    let error = outcome.clean().expect_err("a race").to_string();
+    assert!(
+        error.contains("shared_race: line 9: ld.shared.u32"),
+        "{error}"
+    );
+    let report = outcome.report.as_ref().expect("it ran");
+    assert_eq!(report.findings[0].kind, FindingKind::SharedRace);
+    let message = failure(move || outcome.assert_clean());
+    assert!(
+        message.starts_with("not clean: `racing` on the emulator: "),
+        "{message}"
+    );
+    assert!(message.contains("shared_race"), "{message}");
+}
+
+#[test]
+fn everything_else_that_is_wrong_is_not_clean() {
+    let out = |count| [("out", Arg::output::<u32>(count))];
+    let not_clean = |kernel: &PtxKernel, arg| {
+        let outcome = on_emulator(kernel, arg);
+        outcome.clean().expect_err("it is wrong").to_string()
+    };
+    // Each lane stores its number.
+    let body = "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;
+        st.global.u32 [%d2], %r0;";
+    let iota = one_block("iota", ".param .u64 out", body);
+    on_emulator(&iota, out(32)).assert_clean();
+    let outside = not_clean(&iota, out(31));
+    assert!(outside.contains("out_of_bounds"), "{outside}");
+    assert!(outside.ends_with("], buffer `out`"), "{outside}");
+    // Two blocks store to the same words.
+    let twice = not_clean(&iota.clone().grid([2, 1, 1]), out(32));
+    assert!(twice.contains("global_race"), "{twice}");
+    let changed = not_clean(&iota, [("out", Arg::input(&[0_u32; 32]))]);
+    assert_eq!(changed, "`iota` on the emulator: changed the input `out`");
+    // A word that nobody wrote.
+    let body = "ld.param.u64 %d0, [out]; ld.global.u32 %r0, [%d0]; st.global.u32 [%d0], %r0;";
+    let reading = one_block("reading", ".param .u64 out", body).block([1, 1, 1]);
+    let undefined = not_clean(&reading, out(1));
+    assert!(undefined.contains("undefined_global"), "{undefined}");
+    let in_out = [("out", Arg::in_out(&[7_u32]))];
+    on_emulator(&reading, in_out).assert_clean();
+    // Not looked for: what is read is all bits set.
+    let mut options = RunOptions::default();
+    options.emulator.undefined_global = false;
+    let outcome = run_with(&reading, On::Emulator, out(1), &options).expect("it runs");
+    outcome.assert_clean();
+    assert_eq!(outcome.get::<u32>("out").expect("u32"), [u32::MAX]);
+    // Several findings are a list.
+    let many = not_clean(&racing(), out(3));
+    assert!(many.contains("4 problems\n  "), "{many}");
+}
+
+fn claim(access: &str, op: &str, wavefronts: u32) -> AccessProof {
+    AccessProof {
+        access: access.to_owned(),
+        op: op.parse().expect("an access"),
+        wavefronts,
+        ideal: 1,
+    }
+}
+
+/// Lanes below `lanes` store words `stride` words apart.
+fn strided(stride: u32, lanes: u32) -> PtxKernel {
+    let body = format!(
+        ".shared .align 16 .b8 tile[4096];
+        mov.u32 %r0, %tid.x; mul.lo.u32 %r1, %r0, {}; mov.u32 %r2, tile; add.s32 %r3, %r2, %r1;
+        setp.lt.u32 %p0, %r0, {lanes};
+        @%p0 st.shared.u32 [%r3], %r0; // write",
+        4 * stride
+    );
+    one_block("strided", "", &body)
+}
+
+#[test]
+fn wavefronts_that_differ_are_not_counted_as_proven() {
+    let counted = |kernel: PtxKernel| on_emulator(&kernel, []).counted_as_proven();
+    for (stride, wavefronts) in [(1, 1), (2, 2), (8, 8), (32, 32), (33, 1)] {
+        let kernel = strided(stride, 32).access(claim("write", "st.32", wavefronts));
+        assert_eq!(counted(kernel), Ok(()), "{stride}");
+    }
+    let differ = |kernel: PtxKernel, reason: &str| {
+        let error = counted(kernel).expect_err(reason);
+        assert_eq!(error.reasons, [reason]);
+    };
+    for claimed in [1, 3] {
+        differ(
+            strided(2, 32).access(claim("write", "st.32", claimed)),
+            &format!("the access `write` took 2 wavefronts, and {claimed} are proven"),
+        );
+    }
+    // Never executed, and never by all lanes.
+    differ(
+        strided(1, 0).access(claim("write", "st.32", 1)),
+        "the access `write` was never executed",
+    );
+    differ(
+        strided(2, 16).access(claim("write", "st.32", 2)),
+        "the access `write` took at most 1 of 2 proven wavefronts, with lanes inactive",
+    );
+    differ(strided(1, 32), "nothing is proven of line 9, st.shared.u32");
+    // An access of another name covers nothing.
+    let other = counted(strided(1, 32).access(claim("read", "ld.32", 1))).expect_err("two");
+    assert_eq!(other.reasons.len(), 2, "{other}");
+    let outcome = on_emulator(&strided(2, 32).access(claim("write", "st.32", 1)), []);
+    outcome.assert_clean();
+    let message = failure(move || outcome.assert_counted_as_proven());
+    assert_eq!(
+        message,
+        "not counted as proven: `strided` on the emulator: the access `write` took 2 wavefronts, and 1 are proven"
+    );
+}
