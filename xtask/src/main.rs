@@ -4,6 +4,7 @@
 //! its own set-up (the only tool that is not a crate is NVIDIA's assembler, see [`ptxas`]), runs every step even when an
 //! earlier one failed, and ends with one line that says what passed. There is no second script to keep in step with it.
 
+mod kernels;
 mod ptxas;
 mod steps;
 
@@ -15,6 +16,7 @@ usage: cargo xtask TASK
 
 tasks:
   test [--no-ptxas]   everything CI runs: formatting, lints, tests, docs, ptxas over the kernels
+  kernels [--write]   compare every kernel with tests/golden/kernels.csv, or write that table anew
   ptxas               fetch NVIDIA's PTX assembler into target/tools and print its path
 
 PTXAS=/path/to/ptxas takes an assembler of your own instead of fetching one.";
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
     match args.as_slice() {
         ["test"] => steps::test(steps::Ptxas::Fetch),
         ["test", "--no-ptxas"] => steps::test(steps::Ptxas::LeaveOut),
+        ["kernels"] => kernels::run("check"),
+        ["kernels", "--write"] => kernels::run("write"),
         ["ptxas"] => match ptxas::provide(&workspace_root()) {
             Ok(path) => {
                 println!("{}", path.display());

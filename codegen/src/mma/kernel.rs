@@ -63,6 +63,7 @@ pub(super) fn emit(
     k.directive(format!(".minnctapersm {}", plan.blocks_per_sm(&maps)));
 
     let mut g = Gemm::new(&mut k, plan, &maps)?;
+    g.one_by_one = plan.multiplies_one_by_one(arch);
     let done = g.k.label("done");
     // The last group of rows may reach beyond C: a block there has nothing to do.
     let outside = g.outside;
@@ -151,6 +152,22 @@ impl MmaPlan {
         by_registers.max(1)
     }
 
+    /// A barrier of the warp stands before each product, so that the assembler does not read fragments far ahead of it.
+    ///
+    /// `sm_90` and `sm_100` have no products of 8-bit floats by `mma.sync`: the assembler widens both factors to f16, and reads so far
+    /// ahead that, with two k steps or more a stage, it spills what narrow copies need; on `sm_100` what a batch or split sums need as well.
+    fn multiplies_one_by_one(&self, arch: Arch) -> bool {
+        let narrow = self.variant.copies.iter().any(|&c| c < 4);
+        let layers = self.variant.depth != Depth::Groups;
+        self.is_widened()
+            && self.depth > 32
+            && match arch.0 {
+                90 => narrow,
+                100 => narrow || layers,
+                _ => false,
+            }
+    }
+
     /// The lowest PTX version that has the instructions: 7.0 for `cp.async` and `mma.sync` of `sm_80`, 7.8 for f64 on `sm_90`, 8.4 for
     /// 8-bit floats.
     fn ptx_version(&self, arch: Arch) -> &'static str {
@@ -209,6 +226,8 @@ struct Gemm<'a> {
     /// How sums become C; none for partial sums.
     finish: Option<Finish>,
     stage_bytes: i64,
+    /// The assembler may not move reads of fragments over products.
+    one_by_one: bool,
 }
 
 /// Fragments of one k step: A by rows of atoms, B by columns.
@@ -285,6 +304,10 @@ impl<'a> Gemm<'a> {
 
         let stage_a = maps.a.stage_bytes();
         let first_k = origin.k;
+        // Of split sums: where k is contiguous in both operands and a thread has this many sums, its operands are moved to the part's
+        // first k once, as those of a batch are. To add it in each copy takes registers that `sm_80` does not have.
+        let moved_once =
+            partial && maps.a.k_major && maps.b.k_major && plan.sums_of_a_thread() >= 128;
         let mut side = |maps: &'a OperandMaps,
                         is_a: bool,
                         ptr,
@@ -305,6 +328,13 @@ impl<'a> Gemm<'a> {
                 base,
             };
             let zero = k.pool.constant(0);
+            let (ptr, first_k) = if moved_once {
+                let first = global(&mut k.pool, maps, ld, zero, first_k)?;
+                let ptr = k.pool.add(ptr, first);
+                (k.pool.pin(ptr), zero)
+            } else {
+                (ptr, first_k)
+            };
             let (row, col) = copy_coordinates(&mut k.pool, maps, tid, zero)?;
             let (row, col) = if maps.k_major {
                 (k.pool.add(origin, row), k.pool.add(first_k, col))
@@ -341,6 +371,7 @@ impl<'a> Gemm<'a> {
             inside,
             finish,
             stage_bytes,
+            one_by_one: false,
         })
     }
 

@@ -66,21 +66,35 @@ impl MmaPlan {
         }
     }
 
-    /// There are registers for the addresses and pieces of copies of `bytes` bytes: without, the assembler spills.
-    fn has_registers_for(&self, bytes: i64) -> bool {
-        let sums = self.tile.0 * self.tile.1 / self.thread_count();
-        // 8-bit floats are widened to f16 on sm_90, which has no products of them by `mma.sync`.
-        let widened = matches!(self.data_type, DataType::E4m3 | DataType::E5m2);
-        sums <= MOST_FOR_NARROW && !(widened && bytes == 1 && self.depth > 32)
+    /// Sums of a thread.
+    pub(super) fn sums_of_a_thread(&self) -> i64 {
+        self.tile.0 * self.tile.1 / self.thread_count()
     }
 
-    /// The listed plans for these products that have registers for copies of `bytes` bytes.
-    fn with_registers_for(&self, bytes: i64) -> Vec<String> {
+    /// Factors are widened to f16 on `sm_90` and `sm_100`, which have no products of 8-bit floats by `mma.sync`.
+    pub(super) fn is_widened(&self) -> bool {
+        matches!(self.data_type, DataType::E4m3 | DataType::E5m2)
+    }
+
+    /// There are registers for the addresses and pieces of copies of A and of B of so many bytes: without, the assembler spills.
+    fn has_registers_for(&self, [a, b]: [i64; 2]) -> bool {
+        if a.min(b) >= 16 {
+            return true;
+        }
+        // Of factors that are widened, two k steps a stage leave no room for single bytes, nor for pieces of 2 bytes beside 2 or 4.
+        let (least, most) = (a.min(b), a.max(b));
+        let crowded =
+            self.is_widened() && self.depth > 32 && (least == 1 || (least == 2 && most < 8));
+        self.sums_of_a_thread() <= MOST_FOR_NARROW && !crowded
+    }
+
+    /// The listed plans for these products that have registers for such copies.
+    fn with_registers_for(&self, copies: [i64; 2]) -> Vec<String> {
         let rivals = PLANS.iter().filter(|plan| {
             plan.data_type == self.data_type
                 && plan.arch <= self.arch
                 && (plan.arch < 80) == (self.arch < 80)
-                && plan.has_registers_for(bytes)
+                && plan.has_registers_for(copies)
         });
         rivals.map(Plan::name).collect()
     }
@@ -185,16 +199,15 @@ impl MmaPlan {
             let whole = variant.copies[i] == 16 && variant.pack[i].is_none();
             variant.cached[i] = self.arch >= 80 && whole && bytes % SECTOR != 0;
         }
-        // The narrowest asks for most.
-        if let Some(narrow) = variant.copies.into_iter().filter(|&c| c < 16).min()
-            && !self.has_registers_for(narrow)
-        {
+        if !self.has_registers_for(variant.copies) {
+            let [a, b] = variant.copies;
+            let narrow = a.min(b);
             let pack = if many {
                 ""
             } else {
                 "pack the operands first (`Schedule::pack`, `--pack`), or "
             };
-            let plans = self.with_registers_for(narrow).join(" or ");
+            let plans = self.with_registers_for(variant.copies).join(" or ");
             return Err(self.unsupported(
                 format!("copies of {narrow} bytes, which this alignment asks for"),
                 &format!("{pack}take {plans}"),

@@ -185,6 +185,9 @@ impl Gemm<'_> {
             for (b, sums) in columns.iter().zip(row) {
                 let c = list(sums);
                 for (a, b) in a.chunks(per_a).zip(b.chunks(per_b)) {
+                    if self.one_by_one {
+                        self.k.ins("bar.warp.sync 0xffffffff");
+                    }
                     self.k.ins(format!(
                         "{} {{{c}}}, {{{}}}, {{{}}}, {{{c}}}",
                         instruction.name,
