@@ -24,6 +24,7 @@
 //! | layouts at compile time, checked where you write them | [`layout!`], [`shape!`] |
 //! | index functions in Rust and PTX | [`index_fn!`], [`ptx_index!`]; the compiler is [`codegen::index`] |
 //! | GEMM kernels | [`codegen::plan`], as constants [`kernel!`]; which one to take: [`codegen::select`] |
+//! | kernels of your own, from views and thread-value layouts, proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
 //! | PTX on the CPU, with a sanitizer | `emulator` (feature `emulator`) |
 //! | PTX on a GPU, cuBLAS, ptxas | `gpu` (feature `gpu`) |
 //! | any kernel run on the emulator or a GPU, and checked | `host` (feature `host`, with `emulator` or `gpu`) |
@@ -74,6 +75,11 @@ struct TuningPage;
 #[cfg(all(doctest, feature = "host", feature = "gpu"))]
 #[doc = include_str!("../docs/kernels.md")]
 struct KernelsPage;
+
+/// The snippets of `docs/own-kernels.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/own-kernels.md")]
+struct OwnKernelsPage;
 
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]

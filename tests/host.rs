@@ -6,12 +6,12 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::Random;
+use tilewright::codegen::ir::{Entry, ParamKind};
 use tilewright::codegen::plan::{
     Activation, Alignment, Arch, Argument, ArgumentValue, Batch, Bias, DataType, Element, Emitted,
     Epilogue, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans,
     plan_named,
 };
-use tilewright::codegen::ptx::ParamKind;
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{EmulatedRun, Inputs, Matrix, check, check_rows, emulate, tolerance};
 
@@ -436,6 +436,12 @@ impl Plan for ByHand {
     }
     fn prove(&self, _: Operands) -> Result<Proof, PlanError> {
         Ok(Proof::default())
+    }
+    fn entry_name(&self, _: Operands) -> String {
+        self.launch.kernel.clone()
+    }
+    fn entries(&self, _: Operands, _: Arch, _: &Proof) -> Result<Vec<Entry>, PlanError> {
+        Ok(Vec::new())
     }
     fn emit(&self, _: Operands, _: Arch) -> Result<Emitted, PlanError> {
         Ok(Emitted {

@@ -3,8 +3,8 @@
 //!
 //! `TRYBUILD=overwrite cargo test --test index_macros` writes the messages anew; read the difference.
 
+use tilewright::codegen::ir::ParamKind;
 use tilewright::codegen::plan::{Arch, CompiledKernel, Gemm, Operands, compile, plan_named, plans};
-use tilewright::codegen::ptx::ParamKind;
 use tilewright::kernel;
 
 #[test]

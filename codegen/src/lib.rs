@@ -3,8 +3,14 @@
 #![forbid(unsafe_code)]
 
 pub mod index;
+pub mod ir;
 pub mod mma;
 pub mod plan;
-pub mod ptx;
+pub mod print;
+pub mod prove;
+mod proven;
 pub mod select;
 pub mod sgemm;
+pub mod view;
+
+pub use proven::{ContractError, Proven};

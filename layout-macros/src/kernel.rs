@@ -1,7 +1,7 @@
 //! `kernel!`: a complete GEMM kernel, compiled into the program.
 
+use layout_codegen::ir::ParamKind;
 use layout_codegen::plan::{Arch, GridRule, KernelParts, Operands, PlanError, compile, plan_named};
-use layout_codegen::ptx::ParamKind;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream};
@@ -126,7 +126,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
         quote! {
             ::tilewright::codegen::plan::CompiledParam {
                 name: #name,
-                kind: ::tilewright::codegen::ptx::ParamKind::#kind,
+                kind: ::tilewright::codegen::ir::ParamKind::#kind,
                 offset: #offset,
             }
         }

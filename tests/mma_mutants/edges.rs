@@ -140,7 +140,8 @@ fn c() {
             edit: |t| {
                 let barrier = t.find(&["bar.warp.sync"], 1);
                 let barrier = t.lines.remove(barrier);
-                let label = t.find(&["stored_", ":"], 1);
+                // The end of the second vector, where whole vectors come together with single elements.
+                let label = t.find(&["stored_", ":"], 2);
                 t.lines.insert(label, barrier);
             },
             caught: Lanes,
@@ -206,7 +207,7 @@ fn edges_of_c() {
         },
         Mutant {
             what: "columns behind the last are stored",
-            edit: |t| t.from("single_").unguard(&["st.global"], 4),
+            edit: |t| t.from("fetchC").unguard(&["st.global"], 4),
             caught: Numbers,
         },
     ]);

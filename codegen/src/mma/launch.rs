@@ -7,11 +7,11 @@
 //! ```
 
 use super::{Depth, GROUP, LIMIT, MmaPlan, PLANS, Variant, kernel, pack, reduce};
+use crate::ir::ParamKind;
 use crate::plan::{
     Activation, Argument, ArgumentValue, DataType, Element, Gemm, Launch, Limit, Plan, PlanError,
     ProblemError, Schedule,
 };
-use crate::ptx::ParamKind;
 
 /// Where a buffer of the workspace may start.
 const WORKSPACE_ALIGNMENT: u64 = 256;

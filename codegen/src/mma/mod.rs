@@ -26,11 +26,11 @@ mod variant;
 use layout_core::Layout;
 use layout_core::atoms::{self, MmaAtom};
 
+use crate::ir::{Entry, ParamKind};
 use crate::plan::{
-    Arch, DataType, Element, Emitted, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof,
-    Schedule, Trans, prove_bijection,
+    Arch, DataType, Element, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule,
+    Trans, prove_bijection,
 };
-use crate::ptx::ParamKind;
 use operand::{Copies, OperandMaps, Read};
 use staging::Staging;
 pub use variant::{Depth, Variant};
@@ -355,25 +355,21 @@ impl Plan for MmaPlan {
         Ok(proof)
     }
 
-    fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError> {
-        arch.known()?;
-        if arch < self.min_arch() {
-            return Err(PlanError::ArchTooOld {
-                plan: self.name(),
-                asked: arch,
-                needs: self.min_arch(),
-            });
-        }
-        let needs = self.shared_bytes(operands)?;
-        if needs > arch.shared_limit() {
-            return Err(PlanError::SharedMemory {
-                plan: self.name(),
-                needs,
-                arch,
-            });
-        }
-        let proof = self.prove(operands)?;
-        kernel::emit(*self, operands, arch, proof)
+    fn entry_name(&self, operands: Operands) -> String {
+        kernel::entry_name(*self, operands)
+    }
+
+    fn entries(
+        &self,
+        operands: Operands,
+        arch: Arch,
+        proof: &Proof,
+    ) -> Result<Vec<Entry>, PlanError> {
+        kernel::entries(*self, operands, arch, proof)
+    }
+
+    fn ptx_version(&self, arch: Arch) -> &'static str {
+        self.version(arch)
     }
 
     fn shared_bytes(&self, operands: Operands) -> Result<u32, PlanError> {

@@ -17,9 +17,10 @@
 use layout_core::atoms::{self, CopyAtom, MmaAtom};
 use layout_core::banks::{Access, Matrices};
 use layout_core::derive::{Family, Pattern, Tile, derive};
-use layout_core::{Layout, LayoutError, Swizzle, Swizzled};
+use layout_core::{Layout, LayoutError, Swizzled};
 
 use crate::plan::{PlanError, Refusal};
+use crate::view::in_bytes;
 
 /// How a thread brings elements from global to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -89,7 +90,7 @@ pub enum Read {
 /// ([`arrangement`](OperandMaps::arrangement)), which a product does not mind if C is dealt out likewise.
 pub mod pairs {
     /// The selectors that put the first and the second neighbour together.
-    pub const SELECTORS: [&str; 2] = ["0x6420", "0x7531"];
+    pub const SELECTORS: [u16; 2] = [0x6420, 0x7531];
 
     /// Which byte of the two registers of half `h` of k becomes byte `i`: 0 to 3 of the first, 4 to 7 of the second.
     pub fn source(neighbour: i64, i: i64) -> i64 {
@@ -294,7 +295,7 @@ impl OperandMaps {
     }
 
     /// (side, k) to (row, column).
-    pub fn place(&self, side: i64, k: i64) -> (i64, i64) {
+    pub fn place<T>(&self, side: T, k: T) -> (T, T) {
         if self.k_major { (side, k) } else { (k, side) }
     }
 
@@ -370,18 +371,4 @@ impl OperandMaps {
         let unit = period.max(128);
         (self.shared.cosize() + unit - 1) / unit * unit
     }
-}
-
-/// A layout of elements as one of bytes: strides and offset scaled, the swizzle's bits moved up.
-pub(crate) fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, LayoutError> {
-    let up = bytes.trailing_zeros();
-    let s = layout.swizzle();
-    let swizzle = if s.is_identity() {
-        s
-    } else {
-        Swizzle::new(s.b(), s.m() + up, s.s())?
-    };
-    let l = layout.layout();
-    let scaled = Layout::mode(l.cosize(), bytes)?.compose(&l)?;
-    Swizzled::new(swizzle, layout.offset() * bytes, scaled)
 }

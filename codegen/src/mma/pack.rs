@@ -15,9 +15,12 @@ use super::kernel::{bits, put_together};
 use super::launch::{LINE, Workspace};
 use super::{LIMIT, MmaPlan};
 use crate::index::Expr;
-use crate::index::layout::{combined_index, index};
+use crate::index::layout::index;
+use crate::ir::{
+    Axis, Cache, Class, Cmp, Extent, Kernel, ParamKind, Pred, Reg, Role, Stride, Type,
+};
 use crate::plan::{Argument, ArgumentValue, Gemm, Launch, Limit, Operands, PlanError, Trans};
-use crate::ptx::{Class, Kernel, ParamKind, Pred, Reg, Space};
+use crate::view::View;
 
 /// Threads of a block.
 const THREADS: i64 = 256;
@@ -123,7 +126,7 @@ pub(super) fn kernels(plan: &MmaPlan, operands: Operands) -> Result<Vec<Kernel>,
         } else {
             "transposed"
         };
-        let mut k = Kernel::new(&entry_name(&product, i));
+        let mut k = Kernel::new(&entry_name(&product, i), THREADS as u32);
         k.describe(format!(
             "{}: {what} ({lies}), to rows of whole lines, {width} bytes at a time",
             entry_name(&product, i)
@@ -137,27 +140,27 @@ pub(super) fn kernels(plan: &MmaPlan, operands: Operands) -> Result<Vec<Kernel>,
 /// Row by row: `to[row·pitch + c] = from[row·ld + c]` for c below `cols`.
 fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), PlanError> {
     let hi = LIMIT as i64;
-    k.directive(format!(".maxntid {THREADS}, 1, 1"));
     let (from, to) = (k.param_pointer("from"), k.param_pointer("to"));
     let [cols, ld, pitch] = ["cols", "ld", "pitch"].map(|p| k.param_u32(p, hi));
-    let row = k.special("%ctaid.x", hi);
-    let part = k.special("%ctaid.y", 65_534);
-    let tid = k.special("%tid.x", THREADS - 1);
+    let row = k.block_index(Axis::X, LIMIT + 1);
+    let part = k.block_index(Axis::Y, 65_535);
+    let tid = k.thread();
     let unit = width.max(4);
     // (thread, part) → this thread's first element, and the distance of its words.
     let each = unit / bytes;
     let first = Layout::flat(&[THREADS, 1], &[each, each * THREADS * WORDS])?;
     let col = index(&mut k.pool, &first, &[tid, part])?;
-    let mut matrix = |base, ld| -> Result<_, PlanError> {
-        let terms = [
-            (None, Layout::flat(&[1, 1], &[0, bytes])?),
-            (Some(ld), Layout::flat(&[1, 1], &[bytes, 0])?),
-        ];
-        let e = combined_index(&mut k.pool, &terms, &[row, col])?;
-        let e = k.pool.add(base, e);
-        Ok(k.pool.pin(e))
+    // A block has a row: there are as many as the grid has blocks along x.
+    k.kept_by_launch(cols, pitch);
+    let mut matrix = |name, base, ld, cols, role| -> Result<View, PlanError> {
+        let extents = vec![Extent::Blocks(Axis::X), Extent::Value(cols)];
+        let strides = vec![Stride::Value(ld), Stride::Fixed(1)];
+        let view = k.global_at(name, base, bytes, extents, strides, role);
+        k.rows_aligned(&view, if role == Role::Input { width } else { unit });
+        Ok(view.moved(k, &[row, col])?.pinned(k))
     };
-    let (source, target) = (matrix(from, ld)?, matrix(to, pitch)?);
+    let source = matrix("from", from, ld, cols, Role::Input)?;
+    let target = matrix("to", to, pitch, pitch, Role::Output)?;
     let left = k.pool.sub(cols, col);
     let room = k.pool.sub(pitch, col);
     let words = Words {
@@ -169,24 +172,22 @@ fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), PlanError> {
         bytes,
     };
     // All of a thread's words are inside, or they are taken one element after the other.
-    let (single, done) = (k.label("single"), k.label("copied"));
     let last = (WORDS - 1) * THREADS * each + each;
-    let whole = k.compare_here("ge", left, last, None);
-    k.branch(Some(Pred::from(whole).not()), &single, false);
-    words.copy(k, width / bytes, false);
-    k.branch(None, &done, false);
-    k.place(&single);
-    words.copy(k, 1, true);
-    k.place(&done);
-    k.ins("ret");
+    let whole = k.compare_here(Cmp::Ge, left, last, None);
+    k.begin_if(whole, false);
+    k.name_branch("single", "copied");
+    words.copy(k, width / bytes, false)?;
+    k.otherwise();
+    words.copy(k, 1, true)?;
+    k.end_if();
     Ok(())
 }
 
 /// A thread's words.
 struct Words {
-    /// Its first element in the operand and in the copy.
-    source: Expr,
-    target: Expr,
+    /// The operand and the copy from its first element on.
+    source: View,
+    target: View,
     /// Elements from there to the end of the row, and of its copy.
     left: Expr,
     room: Expr,
@@ -198,24 +199,23 @@ struct Words {
 
 impl Words {
     /// Loads all words in pieces of `piece` elements, and stores them; where `guarded`, only what is inside.
-    fn copy(&self, k: &mut Kernel, piece: i64, guarded: bool) {
+    fn copy(&self, k: &mut Kernel, piece: i64, guarded: bool) -> Result<(), PlanError> {
         let size = piece * self.bytes;
         let mut words = Vec::new();
         for j in 0..WORDS {
             let mut parts: Vec<Reg> = Vec::new();
             for p in (0..self.each).step_by(piece as usize) {
                 let element = j * THREADS * self.each + p;
-                let offset = k.pool.constant(element * self.bytes);
-                let at = k.pool.add(self.source, offset);
-                let at = k.address(Space::Global, at);
+                let col = k.pool.constant(element);
+                let at = self.source.element(k, &[col])?;
                 let regs = k.regs(Class::B32, (size / 4).max(1) as usize);
                 let guard = guarded.then(|| {
                     for r in &regs {
-                        k.ins(format!("mov.b32 {r}, 0"));
+                        k.set(Type::B32, *r, 0);
                     }
-                    Pred::from(k.compare_here("gt", self.left, element, None))
+                    Pred::from(k.compare_here(Cmp::Gt, self.left, element, None))
                 });
-                k.load(guard, "", bits(size), &regs, at);
+                k.load(guard, Cache::Coherent, bits(size), &regs, at);
                 parts.extend(regs);
             }
             words.push(parts);
@@ -223,11 +223,12 @@ impl Words {
         for (j, parts) in (0..).zip(words) {
             let element = j * THREADS * self.each;
             let regs = put_together(k, &parts, size);
-            let offset = k.pool.constant(element * self.bytes);
-            let at = k.pool.add(self.target, offset);
-            let at = k.address(Space::Global, at);
-            let guard = guarded.then(|| Pred::from(k.compare_here("gt", self.room, element, None)));
-            k.store(guard, "b32", &regs, at);
+            let col = k.pool.constant(element);
+            let at = self.target.element(k, &[col])?;
+            let guard =
+                guarded.then(|| Pred::from(k.compare_here(Cmp::Gt, self.room, element, None)));
+            k.store(guard, Type::B32, &regs, at);
         }
+        Ok(())
     }
 }

@@ -9,12 +9,12 @@
 
 use layout_core::Layout;
 
-use super::finish::{Finish, Place, scalar_text};
+use super::finish::{Finish, Place, arithmetic, scalar_type};
 use super::kernel::Bias;
 use super::{LIMIT, MmaPlan, scalar_kind};
-use crate::index::layout::{combined_index, index};
+use crate::index::layout::index;
+use crate::ir::{Axis, Binary, Cache, Cmp, Extent, Kernel, ParamKind, Pred, Role, Stride};
 use crate::plan::{self, Gemm, Operands, PlanError};
-use crate::ptx::{Kernel, ParamKind, Space};
 
 /// Threads of a block.
 pub(super) const THREADS: u32 = 128;
@@ -62,9 +62,8 @@ pub(super) fn grid(plan: &MmaPlan, problem: &Gemm) -> [u32; 3] {
 pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanError> {
     let hi = LIMIT as i64;
     let name = entry_name(&super::kernel::entry_name(*plan, operands));
-    let mut k = Kernel::new(&name);
+    let mut k = Kernel::new(&name, THREADS);
     k.describe(format!("{name}: partial sums to C"));
-    k.directive(format!(".maxntid {THREADS}, 1, 1"));
     let (partial, c) = (k.param_pointer("partial"), k.param_pointer("C"));
     let bias = (plan.variant.epilogue.bias != plan::Bias::None).then(|| k.param_pointer("bias"));
     let [m, n, parts, pitch, ldc] = [
@@ -77,69 +76,68 @@ pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanE
     .map(|(p, hi)| k.param_u32(p, hi));
     let scalar = plan.data_type.scalar();
     let finish = Finish::new(&mut k, plan);
-    let (class, suffix, zero_text) = scalar_text(scalar);
+    let (class, ty, zero) = scalar_type(scalar);
     let each = vector(plan);
-    let row = k.special("%ctaid.x", hi);
-    let across = k.special("%ctaid.y", 65_534);
-    let tid = k.special("%tid.x", i64::from(THREADS) - 1);
+    let row = k.block_index(Axis::X, LIMIT + 1);
+    let across = k.block_index(Axis::Y, 65_535);
+    let tid = k.thread();
     let columns = Layout::flat(&[i64::from(THREADS), 1], &[each, each * i64::from(THREADS)])?;
     let col = index(&mut k.pool, &columns, &[tid, across])?;
-    let matrix = |k: &mut Kernel, base, ld, bytes: i64| -> Result<_, PlanError> {
-        let terms = [
-            (None, Layout::flat(&[1, 1], &[0, bytes])?),
-            (Some(ld), Layout::flat(&[1, 1], &[bytes, 0])?),
-        ];
-        let e = combined_index(&mut k.pool, &terms, &[row, col])?;
-        Ok(k.pool.add(base, e))
-    };
-    let source = matrix(&mut k, partial, pitch, scalar.bytes().into())?;
-    let target = matrix(&mut k, c, ldc, plan.variant.output.bytes().into())?;
-    let target = k.pool.pin(target);
-    // From one part to the next: a matrix of m rows.
-    let part = {
-        let unit = Layout::mode(1, scalar.bytes().into())?;
-        let rows = combined_index(&mut k.pool, &[(Some(pitch), unit)], &[m])?;
-        k.pool.pin(rows)
-    };
+    // A block has a row: there are as many as m.
+    let rows = Extent::Blocks(Axis::X);
+    let unit = Stride::Fixed(1);
+    let part = k.pool.mul(m, pitch);
+    let partial = k.global_at(
+        "partial",
+        partial,
+        scalar.bytes().into(),
+        vec![Extent::Value(parts), rows, Extent::Value(pitch)],
+        vec![Stride::Value(part), Stride::Value(pitch), unit],
+        Role::Input,
+    );
+    let (bytes, columns) = (plan.variant.output.bytes().into(), Extent::Value(n));
+    let strides = vec![Stride::Value(ldc), unit];
+    let c = k.global_at("C", c, bytes, vec![rows, columns], strides, Role::Output);
+    let bias = bias.map(|at| Bias::declare(&mut k, &plan.variant, at, [rows, columns]));
+    k.kept_by_launch(n, pitch);
+    k.rows_aligned(&partial, 16);
+    if plan.variant.store < 16 {
+        k.rows_aligned(&c, plan.variant.store);
+    }
+    let source = partial.moved(&mut k, &[row, col])?;
+    let target = c.moved(&mut k, &[row, col])?.pinned(&mut k);
 
     let sums = k.regs(class, each as usize);
     for s in &sums {
-        k.ins(format!("mov.{suffix} {s}, {zero_text}"));
+        k.set(ty, *s, zero);
     }
-    let done = k.label("done");
     let left = k.pool.sub(n, col);
-    let inside = k.compare_here("gt", left, 0, None);
-    k.branch(Some(crate::ptx::Pred::from(inside).not()), &done, false);
+    let inside = k.compare_here(Cmp::Gt, left, 0, None);
+    k.exit(Pred::from(inside).not(), false);
     let turn = k.open_loop("part", 0, 1, 65_535);
-    let moved = k.pool.mul(part, turn.counter);
-    let at = k.pool.add(source, moved);
-    let at = k.address(Space::Global, at);
+    let zero = k.pool.constant(0);
+    let at = source.moved(&mut k, &[turn.counter, zero, zero])?;
+    let at = at.element(&mut k, &[])?;
     let terms = k.regs(class, each as usize);
-    k.load(None, "", suffix, &terms, at);
-    let add = match suffix {
-        "b32" => "add.s32".to_owned(),
-        _ => format!("add.{suffix}"),
-    };
+    k.load(None, Cache::Coherent, ty, &terms, at);
     for (s, t) in sums.iter().zip(&terms) {
-        k.ins(format!("{add} {s}, {s}, {t}"));
+        k.binary(Binary::Add, arithmetic(ty), *s, *s, *t);
     }
     k.close_loop(&turn, parts);
 
-    let target = k.address(Space::Global, target);
-    let whole = (each > 1).then(|| k.compare_here("ge", left, each, None));
-    let bias = Bias::new(&plan.variant, bias);
+    let targets = Place::targets(&mut k, &target, (zero, zero), each)?;
+    let whole = (each > 1).then(|| k.compare_here(Cmp::Ge, left, each, None));
+    let bias = bias.unwrap_or_default();
     let values = match bias.by_row(&mut k, &finish, row)? {
         Some(value) => vec![value],
         None => bias.by_column(&mut k, &finish, col, left, each)?,
     };
     let place = Place {
-        target,
+        targets,
         row: inside,
         whole,
         left,
     };
     finish.update(&mut k, &sums, &values, &place);
-    k.place(&done);
-    k.ins("ret");
     Ok(k)
 }

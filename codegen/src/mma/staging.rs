@@ -114,7 +114,7 @@ impl Staging {
             cols,
             bytes,
             derived,
-            shared: super::operand::in_bytes(&derived, bytes)?,
+            shared: crate::view::in_bytes(&derived, bytes)?,
             certificate: best.certificate.to_string(),
             vector,
             write,

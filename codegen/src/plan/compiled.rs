@@ -5,7 +5,7 @@
 //! put the arguments at their offsets.
 
 use super::{Arch, Gemm, Operands, Plan, PlanError};
-use crate::ptx::ParamKind;
+use crate::ir::ParamKind;
 
 /// A parameter of a [`CompiledKernel`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,7 +1,7 @@
 //! The launch contract: what a host program needs besides the PTX file.
 
 use super::problem::Gemm;
-use crate::ptx::ParamKind;
+use crate::ir::ParamKind;
 
 /// Grid, block and parameters of one launch, with the launches that must come before and after it.
 #[derive(Clone, PartialEq, Debug)]

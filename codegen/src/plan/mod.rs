@@ -17,6 +17,10 @@ mod problem;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::ir::Entry;
+use crate::print::{module, register};
+use crate::prove::{ProofError, prove};
+
 pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
 pub use element::{DataType, Element};
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
@@ -48,6 +52,15 @@ pub struct Emitted {
     pub proof: Proof,
     /// For each entry, the registers that hold addresses written by the index compiler.
     pub address_registers: BTreeMap<String, Vec<String>>,
+}
+
+/// The registers of each kernel that hold addresses, as [`Emitted::address_registers`] names them.
+pub(crate) fn address_registers(entries: &[Entry]) -> BTreeMap<String, Vec<String>> {
+    let names = |entry: &Entry| entry.addresses.iter().map(|&r| register(r)).collect();
+    entries
+        .iter()
+        .map(|entry| (entry.name.clone(), names(entry)))
+        .collect()
 }
 
 impl Emitted {
@@ -189,6 +202,13 @@ pub enum PlanError {
     Problem(ProblemError),
     /// An obligation could not be discharged: the plan is not emitted.
     Refused(Refusal),
+    /// Something does not hold of a kernel of the plan, or cannot be decided: it is not printed.
+    Unproven {
+        /// The kernel.
+        kernel: String,
+        /// What.
+        error: ProofError,
+    },
     /// The plan chooses its launch from more than m and n, so that it can't be a constant.
     GridNotConstant {
         /// The plan.
@@ -209,7 +229,7 @@ impl PlanError {
             Self::WrongType { .. } => "wrong_type",
             Self::Unsupported { .. } => "unsupported",
             Self::Problem(e) => e.code(),
-            Self::Refused(_) => "not_proven",
+            Self::Refused(_) | Self::Unproven { .. } => "not_proven",
             Self::GridNotConstant { .. } => "grid_not_constant",
             Self::Layout(e) => e.code(),
         }
@@ -279,6 +299,12 @@ impl fmt::Display for PlanError {
             } => write!(f, "plan {plan} has no kernel for {what}: {instead}"),
             Self::Problem(e) => e.fmt(f),
             Self::Refused(e) => e.fmt(f),
+            Self::Unproven { kernel, error } => {
+                write!(
+                    f,
+                    "kernel {kernel} is not printed, because it does not prove: {error}"
+                )
+            }
             Self::GridNotConstant { plan } => write!(
                 f,
                 "plan {plan} chooses its launch from more than m and n; ask `Plan::launch` for it at run time"
@@ -374,12 +400,70 @@ pub trait Plan: Send + Sync {
     /// The first obligation that does not hold, with the reason.
     fn prove(&self, operands: Operands) -> Result<Proof, PlanError>;
 
-    /// The kernel's text, after its proof.
+    /// The name of the entry that multiplies.
+    fn entry_name(&self, operands: Operands) -> String;
+
+    /// The representations of its kernels, in the order of the module; what was proven of the plan stands in their comments.
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::prove`], an architecture that is too old, and [`PlanError::SharedMemory`] where a block has not enough of it.
-    fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError>;
+    /// An operation of the algebra that refused.
+    fn entries(
+        &self,
+        operands: Operands,
+        arch: Arch,
+        proof: &Proof,
+    ) -> Result<Vec<Entry>, PlanError>;
+
+    /// Whether the prover of the representation follows this kernel of the plan, so that [`Plan::emit`] asks it. What it does not follow yet is
+    /// proven by the plan's maps alone.
+    fn follows(&self, _: &Entry) -> bool {
+        false
+    }
+
+    /// The PTX version that its instructions need on an architecture.
+    fn ptx_version(&self, arch: Arch) -> &'static str {
+        arch.ptx_version()
+    }
+
+    /// The kernel's text, once the plan and every kernel of it are proven.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::prove`], [`PlanError::Unproven`], an architecture that is too old, and [`PlanError::SharedMemory`] where a block has not
+    /// enough of it.
+    fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError> {
+        arch.known()?;
+        if arch < self.min_arch() {
+            return Err(PlanError::ArchTooOld {
+                plan: self.name(),
+                asked: arch,
+                needs: self.min_arch(),
+            });
+        }
+        let needs = self.shared_bytes(operands)?;
+        if needs > arch.shared_limit() {
+            return Err(PlanError::SharedMemory {
+                plan: self.name(),
+                needs,
+                arch,
+            });
+        }
+        let proof = self.prove(operands)?;
+        let entries = self.entries(operands, arch, &proof)?;
+        for entry in entries.iter().filter(|e| self.follows(e)) {
+            prove(entry).map_err(|error| PlanError::Unproven {
+                kernel: entry.name.clone(),
+                error,
+            })?;
+        }
+        Ok(Emitted {
+            ptx: module(&entries, self.ptx_version(arch), &arch.to_string()),
+            kernel: self.entry_name(operands),
+            proof,
+            address_registers: address_registers(&entries),
+        })
+    }
 
     /// How to launch the kernel for a problem; none if there is nothing to do (m or n is 0).
     ///

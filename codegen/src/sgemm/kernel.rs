@@ -14,12 +14,16 @@ mod load;
 
 use layout_core::Layout;
 
-use super::maps::{K_STEP, Maps, Side};
+use super::maps::{BYTES, K_STEP, Maps, Side};
 use super::{GRID_Y, LIMIT, SgemmPlan, sides};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::plan::{Arch, Emitted, Operands, Plan, PlanError, Proof};
-use crate::ptx::{Address, Class, Kernel, LoopHandle, ParamKind, Pred, Reg, Space};
+use crate::ir::Entry;
+use crate::ir::{
+    Address, Axis, Cache, Class, Cmp, Extent, Kernel, Logic, ParamKind, Reg, Role, Stride, Type,
+};
+use crate::plan::{Operands, Plan, PlanError, Proof};
+use crate::view::{Choice, Turn, View};
 
 /// The kernel's parameters, in order.
 pub(super) const PARAMETERS: [(&str, ParamKind); 11] = [
@@ -41,17 +45,16 @@ pub(super) fn entry_name(plan: SgemmPlan, operands: Operands) -> String {
     format!("{}_{operands}", plan.label().replace('-', "_"))
 }
 
-const ZERO: &str = "0f00000000";
+const ZERO: f32 = 0.0;
 
-/// Writes the kernel.
-pub(super) fn emit(
+/// The kernel.
+pub(super) fn entry(
     plan: SgemmPlan,
     operands: Operands,
-    arch: Arch,
-    proof: Proof,
-) -> Result<Emitted, PlanError> {
+    proof: &Proof,
+) -> Result<Entry, PlanError> {
     let maps = plan.maps()?;
-    let mut k = Kernel::new(&entry_name(plan, operands));
+    let mut k = Kernel::new(&entry_name(plan, operands), plan.threads());
     k.describe(format!(
         "{plan}: C = alpha op(A) op(B) + beta C, f32, row-major, {operands}"
     ));
@@ -64,59 +67,52 @@ pub(super) fn emit(
             a.access, a.op, a.wavefronts, a.ideal
         ));
     }
-    k.directive(format!(".maxntid {}, 1, 1", plan.threads()));
     // 16 warps of 128 registers; the smaller tile has more addresses for the same sums: 12 warps of 168.
-    k.directive(format!(
-        ".minnctapersm {}",
-        if plan.threads() == 64 { 6 } else { 2 }
-    ));
+    k.blocks_per_multiprocessor(if plan.threads() == 64 { 6 } else { 2 });
 
     let mut g = Gemm::new(&mut k, &maps, operands)?;
     let (acc, depth) = (g.accumulators(), g.depth);
     let zero = g.k.pool.constant(0);
     // Without a product the sums are empty: the first tile counts as all outside, and A and B are not read.
-    let no_product = g.k.compare_float("eq", g.alpha, ZERO);
-    let product = g.k.compare_float("neu", g.alpha, ZERO);
-    let first_depth = g.k.select("first_depth", no_product, zero, depth);
+    let no_product = g.k.compare_scalar(Cmp::Eq, Type::F32, g.alpha, ZERO);
+    let product = g.k.compare_scalar(Cmp::Neu, Type::F32, g.alpha, ZERO);
+    let first_depth = g.k.select(no_product, zero, depth);
     g.k.comment("tile 0 to stage 0");
     let staged = g.k.regs(Class::F32, g.vectors * 4);
     g.load_tile(zero, first_depth, None, &staged)?;
     g.store_tile(zero, None, &staged)?;
-    g.k.ins("bar.sync 0");
+    g.k.barrier();
 
-    let stage = g.k.pool.var("stage", 0, 1, 1);
+    let handle = g.k.open_loop("k0", K_STEP, K_STEP, LIMIT as i64 + K_STEP);
+    // Turn i multiplies from stage i mod 2 and fills the other; its counter is 8·(i + 1).
     let one = g.k.pool.constant(1);
-    let other = g.k.pool.xor(stage, one);
-    let handle = g.k.open_loop("k0", K_STEP, K_STEP, LIMIT as i64);
-    let more = g.k.compare("lt", handle.counter, depth);
-    let more = g.k.combine("and", more, product, 1);
-    let (loaded, stored) = (g.k.label("no_load"), g.k.label("no_store"));
-    g.k.branch(Some(Pred::from(more).not()), &loaded, true);
+    let turns = g.k.pool.shr(handle.counter, K_STEP.trailing_zeros());
+    let filled = g.k.pool.and(turns, 1);
+    let read = g.k.pool.xor(filled, one);
+    let turn = Turn::new(g.k, "stage", read, &handle);
+    let other = g.k.pool.xor(turn.stage, one);
+    let more = g.k.compare(Cmp::Lt, handle.counter, depth);
+    let more = g.k.combine(Logic::And, more, product, 1);
+    g.k.begin_if(more, true);
+    g.k.name_branch("ends", "no_load");
     g.k.comment("the next tile to registers");
     g.load_tile(handle.counter, depth, Some(&handle), &staged)?;
-    g.k.place(&loaded);
-    let reads = g.read_addresses(stage, &handle)?;
+    g.k.end_if();
+    let reads = g.read_addresses(&turn)?;
     g.multiply(&reads, &acc);
-    g.k.branch(Some(Pred::from(more).not()), &stored, true);
+    g.k.begin_if(more, true);
+    g.k.name_branch("ends", "no_store");
     g.k.comment("the next tile to the other stage");
-    g.store_tile(other, Some(&handle), &staged)?;
-    g.k.place(&stored);
-    g.k.ins("bar.sync 0");
+    g.store_tile(other, Some(&turn), &staged)?;
+    g.k.end_if();
+    g.k.barrier();
     g.k.close_loop_while(&handle, more);
 
     g.k.open_region();
     g.epilogue(&acc)?;
     g.k.close_region();
-    g.k.ins("ret");
 
-    let address_registers = [k.addresses()].into();
-    let ptx = k.finish(arch.ptx_version(), &arch.to_string());
-    Ok(Emitted {
-        ptx,
-        kernel: entry_name(plan, operands),
-        proof,
-        address_registers,
-    })
+    Ok(k.finish())
 }
 
 /// What the parts of the kernel share.
@@ -129,22 +125,24 @@ struct Gemm<'a> {
     t: Expr,
     /// This thread loads the x operand.
     loads_x: Reg,
-    /// The operand that this thread loads: pointer, leading dimension, first row or column of the tile.
-    operand: Expr,
-    ld: Expr,
+    /// B and A: (side, k).
+    operands: [View; 2],
+    /// The first row or column of the tile that this thread loads.
     origin: Expr,
+    /// The halves of the stages for x and y: (side, k, stage).
+    stages: [View; 2],
+    /// The staging rows of C: (x, y quad, pass).
+    staging: View,
     /// The parameter k.
     depth: Expr,
     /// Rows that are all inside and vectors that are aligned: what a load in vectors needs besides 8 whole k.
     fast: Reg,
-    smem: Expr,
     x0: Expr,
     y0: Expr,
     vectors: usize,
-    c: Expr,
+    c: View,
     m: Expr,
     n: Expr,
-    ldc: Expr,
     alpha: Reg,
     beta: Reg,
 }
@@ -161,13 +159,13 @@ impl<'a> Gemm<'a> {
             ["m", "n", "k", "lda", "ldb", "ldc"].map(|p| k.param_u32(p, hi));
         let [alpha, beta] = ["alpha", "beta"].map(|p| k.param_scalar(p, ParamKind::F32));
         let stage_bytes = 2 * maps.half_stage();
-        let smem = k.shared_memory(2 * stage_bytes as u64, 2 * stage_bytes as u32);
+        k.reserve_shared(2 * stage_bytes as u64, 2 * stage_bytes as u32, false);
 
-        let tid = k.special("%tid.x", threads - 1);
-        let bx = k.special("%ctaid.x", hi / w);
+        let tid = k.thread();
+        let bx = k.block_index(Axis::X, (hi / w) as u64 + 1);
         let (by, bz) = (
-            k.special("%ctaid.y", GRID_Y as i64 - 1),
-            k.special("%ctaid.z", hi / w / GRID_Y as i64),
+            k.block_index(Axis::Y, GRID_Y),
+            k.block_index(Axis::Z, (hi / w) as u64 / GRID_Y + 1),
         );
         let grid = Layout::flat(&[GRID_Y as i64, 1], &[1, GRID_Y as i64])?;
         let tile_y = index(&mut k.pool, &grid, &[by, bz])?;
@@ -175,47 +173,85 @@ impl<'a> Gemm<'a> {
         let x0 = index(&mut k.pool, &corner, &[bx])?;
         let y0 = index(&mut k.pool, &corner, &[tile_y])?;
 
+        k.tiling(bx, n, w);
+        k.tiling(tile_y, m, w);
+
         let half = k.pool.constant(threads / 2);
-        let loads_x = k.compare("lt", tid, half);
+        let loads_x = k.compare(Cmp::Lt, tid, half);
         let t = k.pool.rem(tid, threads / 2);
-        let operand = k.select("operand", loads_x, b, a);
-        let ld = k.select("ld", loads_x, ldb, lda);
-        let origin = k.select("origin", loads_x, x0, y0);
-        let extent = k.select("extent", loads_x, n, m);
+        let operand = k.select(loads_x, b, a);
+        let ld = k.select(loads_x, ldb, lda);
+        let origin = k.select(loads_x, x0, y0);
+        let extent = k.select(loads_x, n, m);
 
         let zero = k.pool.constant(0);
         // Vectors serve a tile whose rows are all inside, if they are aligned.
         let width = k.pool.constant(w);
         let end = k.pool.add(origin, width);
-        let inside = k.compare("le", end, extent);
+        let inside = k.compare(Cmp::Le, end, extent);
         let low = k.pool.and(operand, 15);
         let low_ld = k.pool.and(ld, 3);
-        let (aligned, aligned_ld) = (k.compare("eq", low, zero), k.compare("eq", low_ld, zero));
-        let fast = k.combine("and", inside, aligned, 0);
-        let fast = k.combine("and", fast, aligned_ld, 0);
+        let (aligned, aligned_ld) = (
+            k.compare(Cmp::Eq, low, zero),
+            k.compare(Cmp::Eq, low_ld, zero),
+        );
+        let fast = k.combine(Logic::And, inside, aligned, 0);
+        let fast = k.combine(Logic::And, fast, aligned_ld, 0);
         let vectors = (w * K_STEP / (threads / 2) / 4) as usize;
+
+        let sides = sides(operands);
+        let mut matrix = |name, base, (rows, cols), ld, role| {
+            let extents = vec![Extent::Value(rows), Extent::Value(cols)];
+            let strides = vec![Stride::Value(ld), Stride::Fixed(1)];
+            k.global_at(name, base, BYTES, extents, strides, role)
+        };
+        let mut operand = |name, base, along, side, ld| {
+            if along {
+                matrix(name, base, (depth, side), ld, Role::Input).transposed()
+            } else {
+                matrix(name, base, (side, depth), ld, Role::Input)
+            }
+        };
+        let operands = [
+            operand("B", b, sides[0].1, n, ldb),
+            operand("A", a, sides[1].1, m, lda),
+        ];
+        let c = matrix("C", c, (m, n), ldc, Role::Output);
+        let mut half = |name, offset| -> Result<View, PlanError> {
+            let shape = [w, K_STEP, 2].map(Extent::Fixed);
+            let layout = maps.half_of_stage()?.into();
+            let stage = vec![stage_bytes];
+            Ok(k.shared_at(name, BYTES, layout, offset, shape.into(), stage))
+        };
+        let stages = [half("stages.x", 0)?, half("stages.y", maps.half_stage())?];
+        // In the place of the stages.
+        let rows = [w, w / 8].map(Extent::Fixed);
+        let layout = maps.staging()?.into();
+        // The same rows in each pass: a mode without a stride.
+        let mut rows = rows.to_vec();
+        rows.push(Extent::Fixed(8));
+        let staging = k.shared_at("staging", BYTES, layout, 0, rows, vec![0]);
         Ok(Self {
+            k,
             maps,
-            sides: sides(operands),
+            sides,
             tid,
             t,
             loads_x,
-            operand,
-            ld,
+            operands,
             origin,
+            stages,
+            staging,
             depth,
             fast,
-            smem,
             x0,
             y0,
             vectors,
             c,
             m,
             n,
-            ldc,
             alpha,
             beta,
-            k,
         })
     }
 
@@ -224,7 +260,7 @@ impl<'a> Gemm<'a> {
         let acc: Vec<Vec<Reg>> = (0..8).map(|_| self.k.regs(Class::F32, 8)).collect();
         self.k.comment("acc: 8 (y) x 8 (x) f32 a thread");
         for r in acc.iter().flatten() {
-            self.k.ins(format!("mov.f32 {r}, {ZERO}"));
+            self.k.set(Type::F32, *r, ZERO);
         }
         acc
     }
@@ -238,103 +274,61 @@ impl<'a> Gemm<'a> {
     fn store_tile(
         &mut self,
         stage: Expr,
-        of: Option<&LoopHandle>,
+        turn: Option<&Turn<'_>>,
         staged: &[Reg],
     ) -> Result<(), PlanError> {
         let [x, y] = self.sides;
-        let done = self.k.label("stored");
-        if self.alike() {
-            return self.store_side(x, stage, of, staged);
+        let mut first = Vec::new();
+        for (view, (_, along)) in self.stages.clone().iter().zip(self.sides) {
+            let (side, step) = self.coordinates(along, self.t, 0)?;
+            first.push(view.moved(self.k, &[side, step, stage])?);
         }
-        let other = self.k.label("store_y");
-        self.k
-            .branch(Some(Pred::from(self.loads_x).not()), &other, false);
-        self.store_side(x, stage, of, staged)?;
-        self.k.branch(None, &done, false);
-        self.k.place(&other);
-        self.store_side(y, stage, of, staged)?;
-        self.k.place(&done);
+        let first = Choice::new(self.k, self.loads_x, [&first[0], &first[1]])?;
+        if self.alike() {
+            return self.store_side("writeS", x, &first, turn, staged);
+        }
+        let name = |(side, along)| self.maps.load(side, along).store_name;
+        let names = [name(x), name(y)];
+        self.k.begin_if(self.loads_x, false);
+        self.k.name_branch("store_y", "stored");
+        self.store_side(names[0], x, &first.known(true), turn, staged)?;
+        self.k.otherwise();
+        self.store_side(names[1], y, &first.known(false), turn, staged)?;
+        self.k.end_if();
         Ok(())
     }
 
     fn store_side(
         &mut self,
-        (side, along): (Side, bool),
-        stage: Expr,
-        of: Option<&LoopHandle>,
+        name: &str,
+        (_, along): (Side, bool),
+        first: &Choice,
+        turn: Option<&Turn<'_>>,
         staged: &[Reg],
     ) -> Result<(), PlanError> {
-        let load = self.maps.load(side, along);
         let zero = self.k.pool.constant(0);
-        let thread = |g: &mut Self, along: bool| {
-            index(
-                &mut g.k.pool,
-                &g.maps.load(Side::X, along).store,
-                &[g.t, zero],
-            )
-        };
-        let half = self.half_base();
-        let mut first = thread(self, self.sides[0].1)?;
-        if !self.alike() {
-            let second = thread(self, self.sides[1].1)?;
-            first = self.k.select("store", self.loads_x, first, second);
-        }
-        let base = self.k.pool.add(half, first);
-        let name = if self.alike() {
-            "writeS"
-        } else {
-            load.store_name
-        };
         let width = if along { 4 } else { 1 };
-        for (i, regs) in staged.chunks(width).enumerate() {
-            let v = self.k.pool.constant((i * width) as i64);
-            let distance = index(&mut self.k.pool, &load.store, &[zero, v])?;
-            let e = self.k.pool.add(base, distance);
-            let at = self.staged_address(e, stage, of)?;
-            self.k.store(None, "f32", regs, at);
+        for (v, regs) in (0..).step_by(width).zip(staged.chunks(width)) {
+            let (side, step) = self.coordinates(along, zero, v)?;
+            let by = [side, step, zero];
+            let at = first.element(self.k, [&by, &by], turn)?;
+            self.k.store(None, Type::F32, regs, at);
             self.k.tag(name);
         }
         Ok(())
     }
 
-    /// Where the half of the stage begins that this thread fills.
-    fn half_base(&mut self) -> Expr {
-        let (x, y) = (
-            self.k.pool.constant(0),
-            self.k.pool.constant(self.maps.half_stage()),
-        );
-        self.k.select("half_base", self.loads_x, x, y)
-    }
-
-    /// A byte of stage `stage`, as an operand.
-    fn staged_address(
-        &mut self,
-        e: Expr,
-        stage: Expr,
-        of: Option<&LoopHandle>,
-    ) -> Result<Address, PlanError> {
-        let stages = Layout::mode(2, 2 * self.maps.half_stage())?;
-        let at = index(&mut self.k.pool, &stages, &[stage])?;
-        let e = self.k.pool.add(e, at);
-        let e = self.k.pool.add(self.smem, e);
-        let alternating =
-            of.and_then(|handle| self.k.alternating(Space::Shared, e, "stage", handle));
-        Ok(alternating.unwrap_or_else(|| self.k.address(Space::Shared, e)))
-    }
-
-    fn read_addresses(&mut self, stage: Expr, of: &LoopHandle) -> Result<Reads, PlanError> {
+    fn read_addresses(&mut self, turn: &Turn<'_>) -> Result<Reads, PlanError> {
         let mut all = Vec::new();
-        let (fx, _) = self.maps.fragment_read(Side::X)?;
-        let (fy, _) = self.maps.fragment_read(Side::Y)?;
         for step in 0..K_STEP {
             let mut one = Vec::new();
-            for (map, base) in [(&fx, 0), (&fy, self.maps.half_stage())] {
-                for quad in 0..2 {
-                    let v = self.k.pool.constant(4 * (quad + 2 * step));
-                    let e = index(&mut self.k.pool, map, &[self.tid, v])?;
-                    let base = self.k.pool.constant(base);
-                    let e = self.k.pool.add(e, base);
-                    one.push(self.staged_address(e, stage, Some(of))?);
+            for (i, bytes) in [self.maps.read_x, self.maps.read_y].iter().enumerate() {
+                let quad = self.maps.elements(bytes)?;
+                let first = self.stages[i].at_index(self.k, &quad, &[self.tid])?;
+                for half in [0, self.maps.w / 2] {
+                    let by = [half, step].map(|c| self.k.pool.constant(c));
+                    let by = [by[0], by[1], turn.stage];
+                    one.push(first.element_in(self.k, &by, Some(turn))?);
                 }
             }
             all.push([one[0], one[1], one[2], one[3]]);
@@ -354,8 +348,7 @@ impl<'a> Gemm<'a> {
             let (x, y) = fragments[step % 2].split_at(8);
             for (j, row) in acc.iter().enumerate() {
                 for (i, sum) in row.iter().enumerate() {
-                    self.k
-                        .ins(format!("fma.rn.f32 {sum}, {}, {}, {sum}", x[i], y[j]));
+                    self.k.mul_add(Type::F32, *sum, x[i], y[j], *sum);
                 }
             }
         }
@@ -363,7 +356,7 @@ impl<'a> Gemm<'a> {
 
     fn fetch(&mut self, at: &[Address; 4], into: &[Reg]) {
         for (i, (a, regs)) in at.iter().zip(into.chunks(4)).enumerate() {
-            self.k.load(None, "", "f32", regs, *a);
+            self.k.load(None, Cache::Coherent, Type::F32, regs, *a);
             self.k.tag(if i < 2 { "readAs" } else { "readBs" });
         }
     }

@@ -21,7 +21,7 @@ use crate::plan::{Obligation, Refusal};
 pub const K_STEP: i64 = 8;
 
 /// Bytes of an f32.
-const BYTES: i64 = 4;
+pub(super) const BYTES: i64 = 4;
 
 /// One of the two operands, named by the axis of C that it runs along.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,6 +175,33 @@ impl Maps {
     /// Bytes of one operand's half of a stage.
     pub fn half_stage(&self) -> i64 {
         self.w * K_STEP * BYTES
+    }
+
+    /// (side, k) → byte in one operand's half of a stage.
+    ///
+    /// # Errors
+    ///
+    /// None for the sizes there are.
+    pub fn half_of_stage(&self) -> Result<Layout, LayoutError> {
+        Layout::flat(&[self.w, K_STEP], &[BYTES, self.w * BYTES])
+    }
+
+    /// (x, y quad) → byte in the staging rows.
+    ///
+    /// # Errors
+    ///
+    /// None for the sizes there are.
+    pub fn staging(&self) -> Result<Layout, LayoutError> {
+        Layout::flat(&[self.w, self.w / 8], &[BYTES, self.w * BYTES])
+    }
+
+    /// The elements that a map to bytes means.
+    ///
+    /// # Errors
+    ///
+    /// None for the maps there are.
+    pub fn elements(&self, bytes: &Layout) -> Result<Layout, LayoutError> {
+        Layout::flat(&[BYTES, bytes.cosize().max(1)], &[0, 1])?.compose(bytes)
     }
 
     /// Element `x + W·k` → byte in the stage, for a side.

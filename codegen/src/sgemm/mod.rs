@@ -16,10 +16,11 @@ use std::fmt;
 use layout_core::Swizzled;
 use layout_core::banks::Access;
 
+use crate::ir::Entry;
 use crate::plan::{
-    Arch, Argument, DataType, Element, Emitted, Epilogue, Gemm, Launch, NamedLayout, Obligation,
-    Operands, Plan, PlanError, ProblemError, Proof, Refusal, Schedule, Trans, prove_access,
-    prove_bijection, prove_equal,
+    Arch, Argument, DataType, Element, Epilogue, Gemm, Launch, NamedLayout, Obligation, Operands,
+    Plan, PlanError, ProblemError, Proof, Refusal, Schedule, Trans, prove_access, prove_bijection,
+    prove_equal,
 };
 use maps::{Maps, Side};
 
@@ -255,17 +256,16 @@ impl Plan for SgemmPlan {
         Ok(proof)
     }
 
-    fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError> {
-        arch.known()?;
-        if arch < self.min_arch() {
-            return Err(PlanError::ArchTooOld {
-                plan: self.name(),
-                asked: arch,
-                needs: self.min_arch(),
-            });
-        }
-        let proof = self.prove(operands)?;
-        kernel::emit(*self, operands, arch, proof)
+    fn entry_name(&self, operands: Operands) -> String {
+        kernel::entry_name(*self, operands)
+    }
+
+    fn follows(&self, _: &Entry) -> bool {
+        true
+    }
+
+    fn entries(&self, operands: Operands, _: Arch, proof: &Proof) -> Result<Vec<Entry>, PlanError> {
+        Ok(vec![kernel::entry(*self, operands, proof)?])
     }
 
     /// None: its stages are declared in the kernel.

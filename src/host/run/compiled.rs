@@ -1,7 +1,7 @@
 //! Constants of `kernel!` as kernels that can be run: the grid from m and n, all other parameters by name.
 
+use layout_codegen::ir::ParamKind;
 use layout_codegen::plan::{AccessProof, CompiledKernel, Operands, Trans, plan_named};
-use layout_codegen::ptx::ParamKind;
 
 use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::element::BufferType;

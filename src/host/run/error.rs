@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use layout_codegen::ContractError;
 use layout_codegen::plan::PlanError;
 #[cfg(feature = "emulator")]
 use ptx_emulator::{MemoryError, ParseError};
@@ -180,6 +181,8 @@ pub enum RunError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The sizes are not what the kernel was proven for.
+    Contract(ContractError),
     /// The plan refused the problem.
     Plan(PlanError),
     /// This build lacks what was asked for.
@@ -216,6 +219,7 @@ impl RunError {
             Self::Arg(e) => e.code(),
             Self::Refused { .. } => "refused",
             Self::Text { .. } => "invalid_text",
+            Self::Contract(e) => e.code(),
             Self::Plan(e) => e.code(),
             Self::NotBuilt { .. } => "not_built",
             #[cfg(feature = "emulator")]
@@ -236,6 +240,7 @@ impl fmt::Display for RunError {
             Self::Arg(e) => e.fmt(f),
             Self::Refused { reason } => write!(f, "the kernel cannot be launched: {reason}"),
             Self::Text { reason } => f.write_str(reason),
+            Self::Contract(e) => e.fmt(f),
             Self::Plan(e) => e.fmt(f),
             Self::NotBuilt { feature } => {
                 write!(f, "this needs the feature `{feature}` of tilewright")
@@ -257,6 +262,12 @@ impl std::error::Error for RunError {}
 impl From<ArgError> for RunError {
     fn from(e: ArgError) -> Self {
         Self::Arg(e)
+    }
+}
+
+impl From<ContractError> for RunError {
+    fn from(e: ContractError) -> Self {
+        Self::Contract(e)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use layout_codegen::ir::ParamKind;
 use layout_codegen::plan::{
     AccessProof, Arch, Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError, Schedule,
 };
-use layout_codegen::ptx::ParamKind;
 
 use super::super::fit::operand_bytes;
 use super::super::{Inputs, Matrix};

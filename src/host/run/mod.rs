@@ -22,6 +22,7 @@ pub(super) mod on_emulator;
 #[cfg(feature = "gpu")]
 pub(super) mod on_gpu;
 mod outcome;
+mod proven;
 mod ptx_kernel;
 
 #[cfg(feature = "gpu")]

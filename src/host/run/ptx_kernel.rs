@@ -279,6 +279,10 @@ fn read_param(text: &str) -> Result<Param, String> {
     let (Some(&".param"), Some(&name)) = (words.first(), words.last()) else {
         return Err(unreadable());
     };
+    // A type, and no name behind it.
+    if name.starts_with('.') {
+        return Err(unreadable());
+    }
     let kind = words.iter().find_map(|word| {
         let (class, bits) = word.strip_prefix('.')?.split_at_checked(1)?;
         let bits: u32 = bits.parse().ok()?;

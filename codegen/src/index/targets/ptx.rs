@@ -14,7 +14,8 @@ use std::fmt::Write as _;
 use super::program::{Argument, Program};
 use crate::index::code::Ty;
 use crate::index::spec::IndexError;
-use crate::ptx::{class_of, mnemonic};
+use crate::ir::class_of;
+use crate::print::{class_type, mnemonic};
 
 /// Names of special registers (PTX ISA 9.0, Special Registers) and of the predefined constant.
 const SPECIAL: [&str; 25] = [
@@ -61,7 +62,7 @@ pub(super) fn text(program: &Program) -> Result<String, IndexError> {
         check(&p.name)?;
     }
     check(&program.name)?;
-    let kind = |ty: Ty| class_of(ty).type_name();
+    let kind = |ty: Ty| class_type(class_of(ty));
     let prefix = program.temporary_prefix();
     let first = program.parameters.len();
     let last = first + program.statements.len();

@@ -6,11 +6,12 @@
 use layout_core::Layout;
 
 use super::Gemm;
-use crate::index::layout::{combined_index, index, swizzled_index};
+use crate::index::layout::index;
 use crate::index::{Expr, Pool};
+use crate::ir::{Address, Cache, Class, Cmp, Kernel, Logic, Pred, Reg, Type};
 use crate::mma::operand::OperandMaps;
 use crate::plan::PlanError;
-use crate::ptx::{Address, Class, Kernel, Pred, Reg, Space};
+use crate::view::View;
 
 /// Pieces that a thread has in flight at most.
 const IN_FLIGHT: i64 = 32;
@@ -36,19 +37,20 @@ impl Gemm<'_> {
         may_be_absent: bool,
     ) -> Result<(), PlanError> {
         let at = self.k.pool.add(k0, offset);
-        let (edge, done) = (self.k.label("edge"), self.k.label("copied"));
         if may_be_absent {
-            let absent = self.k.compare("ge", at, self.depth);
-            self.k.branch(Some(absent.into()), &done, true);
+            let absent = self.k.compare(Cmp::Ge, at, self.depth);
+            self.k.begin_if(Pred::from(absent).not(), true);
+            self.k.name_branch("absent", "copied");
         }
         let tile = self.k.pool.constant(self.plan.depth);
         let end = self.k.pool.add(at, tile);
-        let whole = self.k.compare("le", end, self.depth);
-        let fast = self.k.combine("and", whole, self.inside, level);
-        self.k.branch(Some(Pred::from(fast).not()), &edge, true);
-        for (edge_here, skip) in [(false, true), (true, false)] {
+        let whole = self.k.compare(Cmp::Le, end, self.depth);
+        let fast = self.k.combine(Logic::And, whole, self.inside, level);
+        self.k.begin_if(fast, true);
+        self.k.name_branch("edge", "copied");
+        for edge_here in [false, true] {
             if edge_here {
-                self.k.place(&edge);
+                self.k.otherwise();
             }
             // A few at a time, so that registers suffice.
             let parts = self.parts();
@@ -56,11 +58,11 @@ impl Gemm<'_> {
                 let flying = self.copy_part(k0, offset, stage, edge_here, (part, parts))?;
                 self.land(flying);
             }
-            if skip {
-                self.k.branch(None, &done, true);
-            }
         }
-        self.k.place(&done);
+        self.k.end_if();
+        if may_be_absent {
+            self.k.end_if();
+        }
         self.commit();
         Ok(())
     }
@@ -86,7 +88,7 @@ impl Gemm<'_> {
     pub(super) fn land(&mut self, all: InFlight) {
         for (pieces, size, target, tag) in all.stores {
             let words = put_together(self.k, &pieces, size);
-            self.k.store(None, "b32", &words, target);
+            self.k.store(None, Type::B32, &words, target);
             self.k.tag(tag);
         }
     }
@@ -107,14 +109,14 @@ impl Gemm<'_> {
     /// Closes a group of asynchronous copies.
     pub(super) fn commit(&mut self) {
         if self.plan.arch >= 80 {
-            self.k.ins("cp.async.commit_group");
+            self.k.commit_group();
         }
     }
 
     /// Waits until all groups of asynchronous copies but the youngest `pending` have arrived.
     pub(super) fn wait(&mut self, pending: i64) {
         if self.plan.arch >= 80 {
-            self.k.ins(format!("cp.async.wait_group {pending}"));
+            self.k.wait_group(pending as u32);
         }
     }
 
@@ -129,25 +131,12 @@ impl Gemm<'_> {
     ) -> Result<Vec<Store>, PlanError> {
         // Nothing of this is needed elsewhere.
         self.k.open_region();
-        let (o, ld, corner, tag) = (
-            self.sides[i].maps,
-            self.sides[i].ld,
-            self.sides[i].corner,
-            self.sides[i].tag,
-        );
-        let (origin, extent, base) = (
-            self.sides[i].origin,
-            self.sides[i].extent,
-            self.sides[i].base,
-        );
+        let side = &self.sides[i];
+        let (o, tag, origin, extent) = (side.maps, side.tag, side.origin, side.extent);
+        let (corner, stages) = (side.corner.clone(), side.stages.clone());
         let zero = self.k.pool.constant(0);
-        let moved = if o.k_major {
-            global(&mut self.k.pool, o, ld, zero, k0)?
-        } else {
-            global(&mut self.k.pool, o, ld, k0, zero)?
-        };
-        let pointer = self.k.pool.add(corner, moved);
-        let pointer = self.k.pool.pin(pointer);
+        let (down, across) = o.place(zero, k0);
+        let tile = corner.moved(self.k, &[down, across])?.pinned(self.k);
         let (row, col) = copy_coordinates(&mut self.k.pool, o, self.tid, zero)?;
         // Elements left from this thread's first one to either edge.
         let k_at = self.k.pool.add(k0, offset);
@@ -155,11 +144,7 @@ impl Gemm<'_> {
             let pool = &mut self.k.pool;
             let left_side = pool.sub(extent, origin);
             let left_k = pool.sub(self.depth, k_at);
-            let (r, c) = if o.k_major {
-                (left_side, left_k)
-            } else {
-                (left_k, left_side)
-            };
+            let (r, c) = o.place(left_side, left_k);
             (pool.sub(r, row), pool.sub(c, col))
         };
         let vectors = o.copy.size() / self.plan.thread_count() / o.vector;
@@ -167,28 +152,21 @@ impl Gemm<'_> {
         for v in vectors * part.0 / part.1..vectors * (part.0 + 1) / part.1 {
             let value = self.k.pool.constant(v * o.vector);
             let (dr, dc) = copy_coordinates(&mut self.k.pool, o, zero, value)?;
-            let (gr, gc) = if o.k_major {
-                (dr, self.k.pool.add(dc, offset))
-            } else {
-                (self.k.pool.add(dr, offset), dc)
-            };
-            let distance = global(&mut self.k.pool, o, ld, gr, gc)?;
-            let source = self.k.pool.add(pointer, distance);
+            let (down, across) = o.place(zero, offset);
+            let from = [self.k.pool.add(dr, down), self.k.pool.add(dc, across)];
             // Swizzled as a whole: row and column of the vector, not of the thread.
             let (r, c) = (self.k.pool.add(row, dr), self.k.pool.add(col, dc));
-            let byte = swizzled_index(&mut self.k.pool, &o.shared, &[r, c])?;
-            let start = self.k.pool.constant(stage * self.stage_bytes + base);
-            let byte = self.k.pool.add(byte, start);
-            let byte = self.k.pool.add(byte, self.smem);
-            let target = self.k.address(Space::Shared, byte);
+            let stage = self.k.pool.constant(stage);
+            let target = stages.element(self.k, &[r, c, stage])?;
             let constant = |pool: &Pool, e: Expr| pool.as_const(e).unwrap_or(0);
             let (dr, dc) = (constant(&self.k.pool, dr), constant(&self.k.pool, dc));
             let left = edge.then_some((left_row, left_col, dr, dc));
             if o.copies.asynchronous {
+                let source = tile.element(self.k, &from)?;
                 self.copy_async(o, source, target, left);
                 self.k.tag(tag);
             } else {
-                let (pieces, size) = self.load_pieces(o, source, left);
+                let (pieces, size) = self.load_pieces(o, &tile, from, left)?;
                 stores.push((pieces, size, target, tag));
             }
         }
@@ -200,20 +178,14 @@ impl Gemm<'_> {
     fn copy_async(
         &mut self,
         o: &OperandMaps,
-        source: Expr,
+        source: Address,
         target: Address,
         left: Option<(Expr, Expr, i64, i64)>,
     ) {
-        let source = self.k.address(Space::Global, source);
-        let bytes = o.copies.bytes;
-        let cache = if o.copies.cached { "ca" } else { "cg" };
-        let mut text = format!("cp.async.{cache}.shared.global {{0}}, {{1}}, {bytes}");
-        if let Some((left_row, left_col, dr, dc)) = left {
-            let size = self.bytes_inside(left_row, left_col, (dr, dc), o);
-            text.push_str(", ");
-            text.push_str(&size.to_string());
-        }
-        self.k.memory_ins(None, &text, &[target, source]);
+        let size = left
+            .map(|(left_row, left_col, dr, dc)| self.bytes_inside(left_row, left_col, (dr, dc), o));
+        let how = (o.copies.bytes as u32, o.copies.cached);
+        self.k.copy_async(target, source, how, size);
     }
 
     /// Loads of one vector in pieces as wide as the rows allow; at an edge element by element, with zeros outside. Returns the pieces
@@ -221,33 +193,34 @@ impl Gemm<'_> {
     fn load_pieces(
         &mut self,
         o: &OperandMaps,
-        source: Expr,
+        tile: &View,
+        [row, col]: [Expr; 2],
         left: Option<(Expr, Expr, i64, i64)>,
-    ) -> (Vec<Reg>, i64) {
+    ) -> Result<(Vec<Reg>, i64), PlanError> {
         let size = if left.is_some() {
             o.bytes
         } else {
             o.copies.bytes
         };
         let row_inside =
-            left.map(|(left_row, _, dr, _)| self.k.compare_here("gt", left_row, dr, None));
+            left.map(|(left_row, _, dr, _)| self.k.compare_here(Cmp::Gt, left_row, dr, None));
         let mut pieces = Vec::new();
         for at in (0..o.copies.unit()).step_by(size as usize) {
-            let offset = self.k.pool.constant(at);
-            let from = self.k.pool.add(source, offset);
-            let from = self.k.address(Space::Global, from);
+            let element = self.k.pool.constant(at / o.bytes);
+            let col = self.k.pool.add(col, element);
+            let from = tile.element(self.k, &[row, col])?;
             let regs = self.k.regs(Class::B32, (size / 4).max(1) as usize);
             let guard = left.map(|(_, left_col, _, dc)| {
                 for r in &regs {
-                    self.k.ins(format!("mov.b32 {r}, 0"));
+                    self.k.set(Type::B32, *r, 0);
                 }
                 let element = dc + at / o.bytes;
-                Pred::from(self.k.compare_here("gt", left_col, element, row_inside))
+                Pred::from(self.k.compare_here(Cmp::Gt, left_col, element, row_inside))
             });
-            self.k.load(guard, "", bits(size), &regs, from);
+            self.k.load(guard, Cache::Coherent, bits(size), &regs, from);
             pieces.extend(regs);
         }
-        (pieces, size)
+        Ok((pieces, size))
     }
 
     /// How many of a vector's bytes are inside the matrix.
@@ -258,52 +231,35 @@ impl Gemm<'_> {
         (dr, dc): (i64, i64),
         o: &OperandMaps,
     ) -> Reg {
-        let row_inside = self.k.compare_here("gt", left_row, dr, None);
-        let left = self.k.value(left_col);
-        let size = self.k.reg(Class::B32);
-        self.k.ins(format!("sub.s32 {size}, {left}, {dc}"));
-        self.k.ins(format!("max.s32 {size}, {size}, 0"));
-        self.k.ins(format!("min.s32 {size}, {size}, {}", o.vector));
-        if o.bytes > 1 {
-            self.k.ins(format!(
-                "shl.b32 {size}, {size}, {}",
-                o.bytes.trailing_zeros()
-            ));
-        }
+        let row_inside = self.k.compare_here(Cmp::Gt, left_row, dr, None);
         self.k
-            .ins(format!("selp.b32 {size}, {size}, 0, {row_inside}"));
-        size
+            .bytes_inside(row_inside, (left_col, dc), (o.vector, o.bytes))
     }
 }
 
 /// The type of a load of `size` bytes into 32-bit registers.
-pub(in crate::mma) fn bits(size: i64) -> &'static str {
+pub(in crate::mma) fn bits(size: i64) -> Type {
     match size {
-        1 => "u8",
-        2 => "u16",
-        _ => "b32",
+        1 => Type::U8,
+        2 => Type::U16,
+        _ => Type::B32,
     }
 }
 
 /// Words from pieces of `size` bytes, each in the low bits of a register.
 pub(in crate::mma) fn put_together(k: &mut Kernel, pieces: &[Reg], size: i64) -> Vec<Reg> {
-    let join = |k: &mut Kernel, low: Reg, high: Reg, selector: &str| {
-        let word = k.reg(Class::B32);
-        k.ins(format!("prmt.b32 {word}, {low}, {high}, {selector}"));
-        word
-    };
     match size {
         1 => pieces
             .chunks(4)
             .map(|b| {
-                let low = join(k, b[0], b[1], "0x0040");
-                let high = join(k, b[2], b[3], "0x0040");
-                join(k, low, high, "0x5410")
+                let low = k.permute(b[0], b[1], 0x0040);
+                let high = k.permute(b[2], b[3], 0x0040);
+                k.permute(low, high, 0x5410)
             })
             .collect(),
         2 => pieces
             .chunks(2)
-            .map(|h| join(k, h[0], h[1], "0x5410"))
+            .map(|h| k.permute(h[0], h[1], 0x5410))
             .collect(),
         _ => pieces.to_vec(),
     }
@@ -322,17 +278,4 @@ pub(super) fn copy_coordinates(
         index(pool, &row, &[thread, value])?,
         index(pool, &col, &[thread, value])?,
     ))
-}
-
-/// Byte distance in the operand's matrix of (row, column): `(row,column):(ld,1)`, times the element's bytes.
-pub(super) fn global(
-    pool: &mut Pool,
-    o: &OperandMaps,
-    ld: Expr,
-    row: Expr,
-    col: Expr,
-) -> Result<Expr, PlanError> {
-    let unit = |r: i64, c: i64| Layout::flat(&[1, 1], &[o.bytes * r, o.bytes * c]);
-    let terms = [(None, unit(0, 1)?), (Some(ld), unit(1, 0)?)];
-    Ok(combined_index(pool, &terms, &[row, col])?)
 }

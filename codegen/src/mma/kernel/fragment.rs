@@ -1,14 +1,16 @@
 //! Shared memory to fragments, and their products.
 
+use std::sync::Arc;
+
 use layout_core::Layout;
 use layout_core::atoms::Scalar;
 
-use super::{Fragments, Gemm};
-use crate::index::layout::{index, swizzled_index};
+use super::{Fragments, Gemm, Side};
+use crate::index::layout::index;
 use crate::index::{Expr, Pool};
+use crate::ir::{Address, Binary, Cache, Class, Reg, Type};
 use crate::mma::operand::{OperandMaps, Read, pairs};
 use crate::plan::{DataType, PlanError};
-use crate::ptx::{Address, Class, Reg, Space};
 
 impl Gemm<'_> {
     /// Elements along k of one step: those of the atom.
@@ -56,7 +58,7 @@ impl Gemm<'_> {
         }
         if self.plan.data_type == DataType::Tf32 {
             for r in into.iter().flatten() {
-                self.k.ins(format!("mul.f32 {r}, {r}, {ROUND_TF32}"));
+                self.k.binary(Binary::Mul, Type::F32, *r, *r, ROUND_TF32);
             }
         }
         Ok(())
@@ -84,16 +86,9 @@ impl Gemm<'_> {
         for (j, regs) in (0..).zip(into.chunks((o.side / atom) as usize)) {
             let (side, k) = coordinates(&mut self.k.pool, o, &o.points, &[self.lane])?;
             let at = self.fragment_address(i, (warp, j * o.side, side), (k, step), stage)?;
-            let trans = match o.read {
-                Read::Ldmatrix { trans: false } => "",
-                _ => ".trans",
-            };
-            let list: Vec<_> = regs.iter().flatten().map(ToString::to_string).collect();
-            let text = format!(
-                "ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {{{}}}, {{0}}",
-                list.join(", ")
-            );
-            self.k.memory_ins(None, &text, &[at]);
+            let trans = o.read != Read::Ldmatrix { trans: false };
+            let to = regs.iter().flatten().copied().collect();
+            self.k.load_matrix(to, trans, at);
             self.k.tag(self.sides[i].read_tag);
         }
         Ok(())
@@ -113,9 +108,7 @@ impl Gemm<'_> {
             for (h, two) in (0..).zip(loaded.chunks(2)) {
                 for (neighbour, selector) in (0..).zip(pairs::SELECTORS) {
                     let (atom, register) = pairs::target(is_a, h, neighbour);
-                    let to = self.k.reg(Class::B32);
-                    self.k
-                        .ins(format!("prmt.b32 {to}, {}, {}, {selector}", two[0], two[1]));
+                    let to = self.k.permute(*two[0], *two[1], selector);
                     apart[atom as usize][register as usize] = to;
                 }
             }
@@ -133,13 +126,13 @@ impl Gemm<'_> {
     ) -> Result<(), PlanError> {
         let o = self.sides[i].maps;
         let (atom, warp) = self.warp_origin(i, into.len());
-        let ty = if o.bytes == 8 { "f64" } else { "b32" };
+        let ty = if o.bytes == 8 { Type::F64 } else { Type::B32 };
         for (j, regs) in (0..).zip(into) {
             for (value, &reg) in (0..).zip(regs) {
                 let value = self.k.pool.constant(value);
                 let (side, k) = coordinates(&mut self.k.pool, o, &o.fragment, &[self.lane, value])?;
                 let at = self.fragment_address(i, (warp, j * atom, side), (k, step), stage)?;
-                self.k.load(None, "", ty, &[reg], at);
+                self.k.load(None, Cache::Coherent, ty, &[reg], at);
                 self.k.tag(self.sides[i].read_tag);
             }
         }
@@ -154,46 +147,30 @@ impl Gemm<'_> {
         (k, step): (Expr, i64),
         stage: i64,
     ) -> Result<Address, PlanError> {
-        let (o, base) = (self.sides[i].maps, self.sides[i].base);
         let step = step * self.k_step();
+        let Side { maps, stages, .. } = &self.sides[i];
         let pool = &mut self.k.pool;
         let atom = pool.constant(atom);
         let side = pool.add(warp, lane);
         let side = pool.add(side, atom);
         let step = pool.constant(step);
-        let k = pool.add(k, step);
-        let (row, col) = if o.k_major { (side, k) } else { (k, side) };
-        let byte = swizzled_index(pool, &o.shared, &[row, col])?;
-        let start = pool.constant(stage * self.stage_bytes + base);
-        let byte = pool.add(byte, start);
-        let byte = pool.add(byte, self.smem);
-        Ok(self.k.address(Space::Shared, byte))
+        let (row, col) = maps.place(side, pool.add(k, step));
+        let stage = pool.constant(stage);
+        Ok(stages.element(self.k, &[row, col, stage])?)
     }
 
     /// Products of all pairs of fragments; an instruction of half the depth takes them in two steps.
     pub(super) fn multiply(&mut self, f: &Fragments, acc: &[Vec<Vec<Reg>>]) {
-        let list = |regs: &[Reg]| {
-            regs.iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
         let (rows, columns) = (self.put_apart(0, &f.a), self.put_apart(1, &f.b));
-        let instruction = self.plan.instruction();
+        let instruction = Arc::new(self.plan.instruction());
         let [per_a, per_b, _] = instruction.registers().map(|n| n as usize);
         for (a, row) in rows.iter().zip(acc) {
             for (b, sums) in columns.iter().zip(row) {
-                let c = list(sums);
                 for (a, b) in a.chunks(per_a).zip(b.chunks(per_b)) {
                     if self.one_by_one {
-                        self.k.ins("bar.warp.sync 0xffffffff");
+                        self.k.warp_barrier();
                     }
-                    self.k.ins(format!(
-                        "{} {{{c}}}, {{{}}}, {{{}}}, {{{c}}}",
-                        instruction.name,
-                        list(a),
-                        list(b)
-                    ));
+                    self.k.multiply_accumulate(&instruction, sums, a, b);
                 }
             }
         }
@@ -204,7 +181,7 @@ impl Gemm<'_> {
 /// relative error of at most 2⁻¹¹ either way, the unit roundoff of tf32: for x in [1, 2), x·(1 + 2⁻¹¹) cut off to a multiple of 2⁻¹⁰ lies
 /// between x − (2⁻¹⁰ − x·2⁻¹¹) and x + x·2⁻¹¹. NaN and infinity stay, as they would not under an integer addition, and `cvt.rna.tf32` runs
 /// at a quarter of the rate (measured on H200: 0.34 of cuBLAS with it).
-const ROUND_TF32: &str = "0f3F801000";
+const ROUND_TF32: f32 = 1.0 + 1.0 / 2048.0;
 
 /// Side and k of `map`, whose values are `side + S·k`.
 fn coordinates(

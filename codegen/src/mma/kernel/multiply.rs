@@ -3,9 +3,9 @@
 use super::copy::InFlight;
 use super::{Fragments, Gemm};
 use crate::index::Expr;
+use crate::ir::{Cmp, Logic, LoopHandle, Pred, Reg};
 use crate::mma::LIMIT;
 use crate::plan::PlanError;
-use crate::ptx::{LoopHandle, Pred, Reg};
 
 impl Gemm<'_> {
     /// Copies of the first tiles into all stages but the last.
@@ -25,38 +25,36 @@ impl Gemm<'_> {
         let (stages, depth) = (self.plan.stages, self.plan.depth);
         let buffers = [self.fragments(), self.fragments()];
         self.wait(stages - 2);
-        self.k.ins("bar.sync 0");
+        self.k.barrier();
         self.k.comment("fragments of the first k step");
         self.fetch(&buffers[0], 0, 0)?;
 
         // A turn copies up to 2·stages − 2 tiles ahead.
         let ahead = self.k.pool.constant((2 * stages - 1) * depth);
-        let enough = self.k.compare("ge", self.depth, ahead);
-        let whole = self.k.combine("and", enough, self.inside, 0);
+        let enough = self.k.compare(Cmp::Ge, self.depth, ahead);
+        let whole = self.k.combine(Logic::And, enough, self.inside, 0);
         let beyond = self.k.pool.constant((2 * stages - 1) * depth - 1);
         let limit = self.k.pool.sub(self.depth, beyond);
         let zero = self.k.pool.constant(0);
-        let limit = self.k.select("whole_turns", whole, limit, zero);
+        let limit = self.k.select(whole, limit, zero);
         let steady = self.k.open_loop("k0", 0, stages * depth, LIMIT as i64);
         for s in 0..stages {
             self.steady_tile(&steady, s, &buffers, acc)?;
         }
         self.k.close_loop(&steady, limit);
 
-        let exit = self.k.label("multiplied");
         let rest = self
             .k
             .resume_loop("k1", &steady, stages * depth, LIMIT as i64);
         for s in 0..stages {
-            self.last_tile(&rest, s, &buffers, acc, &exit)?;
+            self.last_tile(&rest, s, &buffers, acc)?;
         }
-        self.k.close_endless_loop(&rest);
-        self.k.place(&exit);
+        self.k.close_endless_loop(&rest, "multiplied");
         if self.plan.arch >= 80 {
             // Groups of tiles that do not exist are empty, so that this waits for nothing; it says that staging may have the stages.
-            self.k.ins("cp.async.wait_all");
+            self.k.wait_all();
         }
-        self.k.ins("bar.sync 0");
+        self.k.barrier();
         Ok(())
     }
 
@@ -121,7 +119,7 @@ impl Gemm<'_> {
     /// arrived, and nobody reads the stage any more that is filled next.
     fn arrive(&mut self, stage: i64, into: &Fragments) -> Result<(), PlanError> {
         self.wait(self.plan.stages - 2);
-        self.k.ins("bar.sync 0");
+        self.k.barrier();
         self.fetch(into, stage, 0)
     }
 
@@ -132,7 +130,6 @@ impl Gemm<'_> {
         s: i64,
         buffers: &[Fragments; 2],
         acc: &[Vec<Vec<Reg>>],
-        exit: &str,
     ) -> Result<(), PlanError> {
         let (stages, depth) = (self.plan.stages, self.plan.depth);
         let steps = depth / self.k_step();
@@ -140,7 +137,7 @@ impl Gemm<'_> {
         let offset = self.k.pool.constant((s + stages - 1) * depth);
         let end = self.k.pool.constant((s + 1) * depth);
         let end = self.k.pool.add(of.counter, end);
-        let more = self.k.compare("lt", end, self.depth);
+        let more = self.k.compare(Cmp::Lt, end, self.depth);
         for step in 0..steps {
             let now = ((s * steps + step) % 2) as usize;
             if step == 0 {
@@ -151,14 +148,14 @@ impl Gemm<'_> {
             if step + 1 < steps {
                 self.fetch(&buffers[1 - now], s, step + 1)?;
             } else {
-                let last = self.k.label("last");
-                self.k.branch(Some(Pred::from(more).not()), &last, true);
+                self.k.begin_if(more, true);
+                self.k.name_branch("ends", "last");
                 self.arrive((s + 1) % stages, &buffers[1 - now])?;
-                self.k.place(&last);
+                self.k.end_if();
             }
             self.multiply(&buffers[now], acc);
         }
-        self.k.branch(Some(Pred::from(more).not()), exit, true);
+        self.k.leave_loop(Pred::from(more).not(), true);
         Ok(())
     }
 }

@@ -4,42 +4,35 @@ use layout_core::Layout;
 
 use super::Gemm;
 use crate::index::Expr;
-use crate::index::layout::{combined_index, index, swizzled_index};
+use crate::index::layout::index;
+use crate::ir::{Cache, Cmp, Extent, Kernel, Logic, Pred, Reg, Role, Stride};
 use crate::mma::Variant;
-use crate::mma::finish::{Finish, Place, scalar_text, widen_pair};
+use crate::mma::finish::{Finish, Place, scalar_type, widen_pair};
 use crate::plan::{self, Element, PlanError};
-use crate::ptx::{Kernel, Pred, Reg, Space};
+use crate::view::View;
 
-/// The vector that is added to C.
-#[derive(Clone, Copy)]
-pub(in crate::mma) struct Bias {
-    /// Its address, if there is one, with the direction that it goes.
-    at: Option<(Expr, plan::Bias)>,
-    bytes: i64,
-}
+/// The vector that is added to C, if there is one, with the direction that it goes.
+#[derive(Default)]
+pub(in crate::mma) struct Bias(Option<(View, plan::Bias)>);
 
 impl Bias {
-    pub(in crate::mma) fn new(variant: &Variant, at: Option<Expr>) -> Self {
-        Self {
-            at: at.map(|at| (at, variant.epilogue.bias)),
-            bytes: variant.output.bytes().into(),
-        }
-    }
-
-    fn element(
-        self,
+    /// The vector at an address, with as many elements as C has rows or columns.
+    pub(in crate::mma) fn declare(
         k: &mut Kernel,
-        base: Expr,
+        variant: &Variant,
         at: Expr,
-    ) -> Result<crate::ptx::Address, PlanError> {
-        let distance = index(&mut k.pool, &Layout::mode(1, self.bytes)?, &[at])?;
-        let at = k.pool.add(base, distance);
-        Ok(k.address(Space::Global, at))
+        [rows, cols]: [Extent; 2],
+    ) -> Self {
+        let by = variant.epilogue.bias;
+        let extent = if by == plan::Bias::Row { rows } else { cols };
+        let (bytes, unit) = (variant.output.bytes().into(), vec![Stride::Fixed(1)]);
+        let view = k.global_at("bias", at, bytes, vec![extent], unit, Role::Input);
+        Self(Some((view, by)))
     }
 
     /// The element of a row that is inside, for a bias by rows.
     pub(in crate::mma) fn by_row(
-        self,
+        &self,
         k: &mut Kernel,
         finish: &Finish,
         row: Expr,
@@ -48,37 +41,37 @@ impl Bias {
     }
 
     fn by_row_if(
-        self,
+        &self,
         k: &mut Kernel,
         finish: &Finish,
         row: Expr,
         inside: Option<Reg>,
     ) -> Result<Option<Reg>, PlanError> {
-        let Some((base, plan::Bias::Row)) = self.at else {
+        let Some((view, plan::Bias::Row)) = &self.0 else {
             return Ok(None);
         };
-        let at = self.element(k, base, row)?;
+        let at = view.element(k, &[row])?;
         Ok(Some(finish.load_one(k, inside.map(Pred::from), at)))
     }
 
     /// The elements of `count` columns from `col` on, for a bias by columns; `left` of them are inside.
     pub(in crate::mma) fn by_column(
-        self,
+        &self,
         k: &mut Kernel,
         finish: &Finish,
         col: Expr,
         left: Expr,
         count: i64,
     ) -> Result<Vec<Reg>, PlanError> {
-        let Some((base, plan::Bias::Column)) = self.at else {
+        let Some((view, plan::Bias::Column)) = &self.0 else {
             return Ok(Vec::new());
         };
         (0..count)
             .map(|j| {
-                let inside = k.compare_here("gt", left, j, None);
+                let inside = k.compare_here(Cmp::Gt, left, j, None);
                 let step = k.pool.constant(j);
                 let col = k.pool.add(col, step);
-                let at = self.element(k, base, col)?;
+                let at = view.element(k, &[col])?;
                 Ok(finish.load_one(k, Some(inside.into()), at))
             })
             .collect()
@@ -87,8 +80,8 @@ impl Bias {
 
 /// What all vectors of a lane have in common.
 struct Lane {
-    /// The first element of the warp's strip in shared memory.
-    strip: Expr,
+    /// The warp's strip in shared memory.
+    strip: View,
     /// (lane, value) → row and column in the strip of what is read.
     read: (Layout, Layout),
     /// The first row of the tile that is not another block's.
@@ -96,10 +89,8 @@ struct Lane {
     /// This lane's first row and column of C.
     row: Expr,
     col: Expr,
-    /// The address of its first element of C.
-    corner: Expr,
-    /// Distances in C.
-    terms: [(Option<Expr>, Layout); 2],
+    /// C from there on.
+    corner: View,
     /// For each part of a row: its columns are this block's own.
     own: Vec<Reg>,
     /// C is aligned for stores as wide as the vectors, if that is found at run time.
@@ -111,28 +102,28 @@ impl Gemm<'_> {
     pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
         let st = &self.maps.staging;
         let lane = self.lane_of_c()?;
+        let zero = self.k.pool.constant(0);
         let (write_row, write_col) = st.split(&st.write)?;
         // Vectors of one row, rows one after the other.
         let (again, down) = {
             let values = st.read.get(1)?.get(0)?;
             (values.get(0)?.size(), values.get(1)?.size())
         };
-        let (_, suffix, _) = scalar_text(self.plan.data_type.scalar());
+        let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
         let halves = st.write.get(1)?.get(0)?.size();
         let mut columns: Vec<Vec<Reg>> = Vec::new();
         if let Some(finish) = self.finish {
             for part in 0..again {
                 let (col, left) = self.columns(&lane, part)?;
-                let bias = self.bias;
-                let k = &mut *self.k;
-                columns.push(bias.by_column(k, &finish, col, left, st.vector)?);
+                let bias = (self.bias).by_column(self.k, &finish, col, left, st.vector)?;
+                columns.push(bias);
             }
         }
         for (i, strip_acc) in acc.iter().enumerate() {
             self.k.open_region();
             self.k.comment(format!("strip {i}: {} rows", st.rows));
             if i > 0 {
-                self.k.ins("bar.warp.sync 0xffffffff");
+                self.k.warp_barrier();
             }
             for (j, atoms) in (0..).zip(strip_acc.chunks(st.together as usize / 2)) {
                 let atoms: Vec<_> = atoms.iter().map(|regs| self.scalars(regs)).collect();
@@ -143,14 +134,12 @@ impl Gemm<'_> {
                     let value = self.k.pool.constant(h + halves * j);
                     let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
                     let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
-                    let byte = swizzled_index(&mut self.k.pool, &st.shared, &[r, c])?;
-                    let byte = self.k.pool.add(byte, lane.strip);
-                    let at = self.k.address(Space::Shared, byte);
-                    self.k.store(None, suffix, &neighbours, at);
+                    let at = lane.strip.element(self.k, &[r, c, zero])?;
+                    self.k.store(None, ty, &neighbours, at);
                     self.k.tag("stageC");
                 }
             }
-            self.k.ins("bar.warp.sync 0xffffffff");
+            self.k.warp_barrier();
             for pass in 0..again * down {
                 self.k.open_region();
                 let strip_row = self.k.pool.constant(i as i64 * st.rows);
@@ -167,14 +156,14 @@ impl Gemm<'_> {
     fn lane_of_c(&mut self) -> Result<Lane, PlanError> {
         let st = &self.maps.staging;
         let (tm, tn) = self.plan.tile;
-        let [row0, col0] = [0, 1].map(|i: usize| self.extents[i].moved_back(self.k, "_end").0);
+        let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         let (own_row, own_col) = (self.first_own(row0, tm), self.first_own(col0, tn));
         let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
-        let own = pool.scale(warp, st.bytes());
-        let strip = pool.add(self.smem, own);
         let zero = pool.constant(0);
+        let strip = self.staging.moved(self.k, &[zero, zero, warp])?;
+        let pool = &mut self.k.pool;
         let read = st.split(&st.read)?;
         let (r, c) = (
             index(pool, &read.0, &[self.lane, zero])?,
@@ -184,26 +173,18 @@ impl Gemm<'_> {
         let across = pool.scale(self.warp.1, wn);
         let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
         let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));
-        let bytes = if self.finish.is_some() {
-            self.maps.c_bytes
-        } else {
-            st.bytes
-        };
-        let unit = |r: i64, c: i64| Layout::flat(&[1, 1], &[bytes * r, bytes * c]);
-        let terms = [(None, unit(0, 1)?), (Some(self.ldc), unit(1, 0)?)];
-        let corner = combined_index(pool, &terms, &[row, col])?;
-        let corner = pool.add(self.c, corner);
-        let corner = pool.pin(corner);
+        let corner = self.c.moved(self.k, &[row, col])?.pinned(self.k);
         // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
         let aligned = (self.finish.is_some() && st.vector > 1 && self.plan.variant.store == 16)
             .then(|| {
-                let pool = &mut self.k.pool;
-                let low = pool.and(self.c, 15);
-                let low_ld = pool.and(self.ldc, (st.vector - 1) as u64);
-                let aligned = self.k.compare("eq", low, zero);
-                let aligned_ld = self.k.compare("eq", low_ld, zero);
-                self.k.combine("and", aligned, aligned_ld, 0)
-            });
+                let c = self.c.base(self.k)?;
+                let low = self.k.pool.and(c, 15);
+                let low_ld = self.k.pool.and(self.ldc, (st.vector - 1) as u64);
+                let aligned = self.k.compare(Cmp::Eq, low, zero);
+                let aligned_ld = self.k.compare(Cmp::Eq, low_ld, zero);
+                Ok::<_, PlanError>(self.k.combine(Logic::And, aligned, aligned_ld, 0))
+            })
+            .transpose()?;
         let mut lane = Lane {
             strip,
             read,
@@ -211,13 +192,12 @@ impl Gemm<'_> {
             row,
             col,
             corner,
-            terms,
             own: Vec::new(),
             aligned,
         };
         for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() {
             let (col, _) = self.columns(&lane, part)?;
-            lane.own.push(self.k.compare("ge", col, own_col));
+            lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
         }
         Ok(lane)
     }
@@ -249,31 +229,29 @@ impl Gemm<'_> {
         column_bias: &[Reg],
     ) -> Result<(), PlanError> {
         let st = &self.maps.staging;
-        let (class, suffix, _) = scalar_text(self.plan.data_type.scalar());
+        let (class, ty, _) = scalar_type(self.plan.data_type.scalar());
         let values = st.read.get(1)?;
         let (passes, parts) = (values.get(0)?.size(), values.get(1)?.size());
         let each = st.vector.min(16 / st.bytes);
+        let zero = self.k.pool.constant(0);
         let mut sums = Vec::new();
         for part in 0..parts {
             let value = self.k.pool.constant(pass + passes * part);
             let r = index(&mut self.k.pool, &lane.read.0, &[self.lane, value])?;
             let c = index(&mut self.k.pool, &lane.read.1, &[self.lane, value])?;
-            let byte = swizzled_index(&mut self.k.pool, &st.shared, &[r, c])?;
-            let byte = self.k.pool.add(byte, lane.strip);
-            let at = self.k.address(Space::Shared, byte);
+            let at = lane.strip.element(self.k, &[r, c, zero])?;
             let regs = self.k.regs(class, each as usize);
-            self.k.load(None, "", suffix, &regs, at);
+            self.k.load(None, Cache::Coherent, ty, &regs, at);
             self.k.tag("fetchC");
             sums.extend(regs);
         }
         let pool = &mut self.k.pool;
-        let (zero, value) = (pool.constant(0), pool.constant(pass));
+        let value = pool.constant(pass);
         let dr = index(pool, &lane.read.0, &[zero, value])?;
         let dc = index(pool, &lane.read.1, &[zero, value])?;
         let dr = pool.add(dr, strip_row);
-        let distance = combined_index(pool, &lane.terms, &[dr, dc])?;
-        let target = pool.add(lane.corner, distance);
-        let target = self.k.address(Space::Global, target);
+        let count = if self.finish.is_some() { st.vector } else { 1 };
+        let targets = Place::targets(self.k, &lane.corner, (dr, dc), count)?;
         let pool = &mut self.k.pool;
         let to_own = pool.sub(lane.own_row, lane.row);
         let row = pool.add(lane.row, dr);
@@ -282,21 +260,21 @@ impl Gemm<'_> {
         let left = pool.sub(self.n, col);
         let dr = pool.as_const(dr).unwrap_or(0);
         let own = lane.own[pass as usize % lane.own.len()];
-        let inside = self.k.compare_here("gt", left_row, dr, Some(own));
-        let inside = self.k.compare_here("le", to_own, dr, Some(inside));
+        let inside = self.k.compare_here(Cmp::Gt, left_row, dr, Some(own));
+        let inside = self.k.compare_here(Cmp::Le, to_own, dr, Some(inside));
         let Some(finish) = self.finish else {
             // Rows of partial sums are as long as vectors need.
-            let both = self.k.compare_here("gt", left, 0, Some(inside));
-            self.k.store(Some(both.into()), suffix, &sums, target);
+            let both = self.k.compare_here(Cmp::Gt, left, 0, Some(inside));
+            self.k.store(Some(both.into()), ty, &sums, targets[0]);
             return Ok(());
         };
         let whole = if st.vector == 1 {
             None
         } else {
             let width = self.k.pool.constant(st.vector);
-            let whole = self.k.compare("ge", left, width);
+            let whole = self.k.compare(Cmp::Ge, left, width);
             Some(match lane.aligned {
-                Some(aligned) => self.k.combine("and", aligned, whole, 0),
+                Some(aligned) => self.k.combine(Logic::And, aligned, whole, 0),
                 None => whole,
             })
         };
@@ -304,7 +282,7 @@ impl Gemm<'_> {
         let bias = row_bias.as_slice();
         let bias = if bias.is_empty() { column_bias } else { bias };
         let place = Place {
-            target,
+            targets,
             row: inside,
             whole,
             left,

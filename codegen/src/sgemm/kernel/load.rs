@@ -8,13 +8,19 @@ use layout_core::Layout;
 
 use super::{Gemm, K_STEP, Side, ZERO};
 use crate::index::Expr;
-use crate::index::layout::{combined_index, index};
+use crate::index::layout::index;
+use crate::ir::{Cache, Cmp, Kernel, Logic, LoopHandle, Pred, Reg, Type};
 use crate::plan::PlanError;
-use crate::ptx::{Address, Kernel, LoopHandle, Pred, Reg, Space};
+use crate::view::Choice;
 
 impl Gemm<'_> {
     /// The side and the k index of value `v` of this thread, apart from the tile's own corner.
-    fn coordinates(&mut self, along: bool, t: Expr, v: i64) -> Result<(Expr, Expr), PlanError> {
+    pub(super) fn coordinates(
+        &mut self,
+        along: bool,
+        t: Expr,
+        v: i64,
+    ) -> Result<(Expr, Expr), PlanError> {
         let tv = self.maps.load(Side::X, along).tv;
         let w = self.maps.w;
         let v = self.k.pool.constant(v);
@@ -25,98 +31,33 @@ impl Gemm<'_> {
         Ok((side, step))
     }
 
-    /// Byte distance, from the operand's pointer, of the element (side, k) of the matrix: `(side,k):(1,ld)` or `(ld,1)`.
-    fn global(&mut self, along: bool, side: Expr, step: Expr) -> Result<Expr, PlanError> {
-        let unit = |s: i64, d: i64| Layout::flat(&[1, 1], &[4 * s, 4 * d]);
-        let terms = if along {
-            [(None, unit(1, 0)?), (Some(self.ld), unit(0, 1)?)]
-        } else {
-            [(None, unit(0, 1)?), (Some(self.ld), unit(1, 0)?)]
-        };
-        Ok(combined_index(&mut self.k.pool, &terms, &[side, step])?)
-    }
-
-    /// Elements from one k to the next.
-    fn k_stride(&mut self, along: bool) -> Expr {
-        if along {
-            self.ld
-        } else {
-            self.k.pool.constant(1)
+    /// This thread's first value in the first tile along k, for whichever side it loads.
+    fn corner(&mut self) -> Result<Choice, PlanError> {
+        let mut by = Vec::new();
+        for (_, along) in self.sides {
+            let (side, step) = self.coordinates(along, self.t, 0)?;
+            by.push([self.k.pool.add(self.origin, side), step]);
         }
+        let [b, a] = &self.operands;
+        Ok(Choice::at(self.k, self.loads_x, [b, a], [&by[0], &by[1]])?)
     }
 
-    /// The byte address of this thread's first value in the first tile along k.
-    fn corner(&mut self, along: bool) -> Result<Expr, PlanError> {
-        let (side, step) = self.coordinates(along, self.t, 0)?;
-        let side = self.k.pool.add(self.origin, side);
-        let corner = self.global(along, side, step)?;
-        let corner = self.k.pool.add(self.operand, corner);
-        Ok(self.k.pool.pin(corner))
-    }
-
-    /// Bytes from this thread's first value to vector `v`.
-    fn distance(&mut self, along: bool, v: usize) -> Result<Expr, PlanError> {
+    /// The places of this thread's vectors in the tile that begins at `k0`.
+    fn vectors(&mut self, k0: Expr, of: Option<&LoopHandle>) -> Result<Vec<Choice>, PlanError> {
         let zero = self.k.pool.constant(0);
-        let (side, step) = self.coordinates(along, zero, 4 * v as i64)?;
-        self.global(along, side, step)
-    }
-
-    /// The addresses of this thread's vectors in the tile that begins at `k0`, for whichever side it loads.
-    fn vector_addresses(
-        &mut self,
-        k0: Expr,
-        of: Option<&LoopHandle>,
-    ) -> Result<Vec<Address>, PlanError> {
-        let [x, y] = self.sides.map(|(_, along)| along);
-        let (mut first, mut stride) = (self.corner(x)?, self.k_stride(x));
-        if !self.alike() {
-            let (other, other_stride) = (self.corner(y)?, self.k_stride(y));
-            first = self.k.select("corner", self.loads_x, first, other);
-            stride = self
-                .k
-                .select("k_stride", self.loads_x, stride, other_stride);
-        }
-        let moved = self.k.pool.mul(k0, stride);
-        let moved = self.k.pool.scale(moved, 4);
-        let mut pointer = self.k.pool.add(first, moved);
+        let tile = [zero, k0];
+        let mut first = self.corner()?.moved(self.k, [&tile, &tile])?;
         if let Some(handle) = of {
-            pointer = self.k.induction_value("pointer", pointer, handle);
+            first = first.carried(self.k, "pointer", handle);
         }
-        let mut addresses = Vec::new();
-        for v in 0..self.vectors {
-            let mut distance = self.distance(x, v)?;
-            if !self.alike() {
-                let other = self.distance(y, v)?;
-                // A step along k is one stride on either side; anything else is chosen by side.
-                let (ours, theirs) = (self.in_strides(x, distance), self.in_strides(y, other));
-                distance = match (ours, theirs) {
-                    (Some(a), Some(b)) if a == b => self.k.pool.scale(stride, a),
-                    _ => self
-                        .k
-                        .select(&format!("distance{v}"), self.loads_x, distance, other),
-                };
-            }
-            let e = self.k.pool.add(pointer, distance);
-            addresses.push(self.k.address(Space::Global, e));
-        }
-        Ok(addresses)
-    }
-
-    /// `bytes` as a multiple of the stride along k, if it is one.
-    fn in_strides(&self, along: bool, bytes: Expr) -> Option<i64> {
-        match (
-            along,
-            self.k.pool.as_const(bytes),
-            &self.k.pool.terms(bytes),
-        ) {
-            (false, Some(c), _) => Some(c),
-            (true, _, (terms, 0)) => match terms[..] {
-                [] => Some(0),
-                [(c, ld)] if ld == self.ld => Some(c),
-                _ => None,
-            },
-            _ => None,
-        }
+        let [x, y] = self.sides.map(|(_, along)| along);
+        (0..self.vectors as i64)
+            .map(|v| {
+                let (xs, xk) = self.coordinates(x, zero, 4 * v)?;
+                let (ys, yk) = self.coordinates(y, zero, 4 * v)?;
+                Ok(first.moved(self.k, [&[xs, xk], &[ys, yk]])?)
+            })
+            .collect()
     }
 
     /// Brings this thread's part of the tile that begins at `k0` to registers: `vectors` × 4 floats.
@@ -127,35 +68,38 @@ impl Gemm<'_> {
         of: Option<&LoopHandle>,
         staged: &[Reg],
     ) -> Result<(), PlanError> {
-        let addresses = self.vector_addresses(k0, of)?;
-        let (vectors, done) = (self.k.label("vectors"), self.k.label("loaded"));
+        let vectors = self.vectors(k0, of)?;
+        let mut addresses = Vec::new();
+        for v in &vectors {
+            addresses.push(v.element(self.k, [&[], &[]], None)?);
+        }
         let whole = self.k.pool.constant(K_STEP);
         let end = self.k.pool.add(k0, whole);
-        let is_whole = self.k.compare("le", end, depth);
-        let fast = self
-            .k
-            .combine("and", is_whole, self.fast, of.map_or(0, |_| 1));
-        self.k.branch(Some(fast.into()), &vectors, false);
+        let is_whole = self.k.compare(Cmp::Le, end, depth);
+        let level = of.map_or(0, |_| 1);
+        let fast = self.k.combine(Logic::And, is_whole, self.fast, level);
+        self.k.begin_if(Pred::from(fast).not(), false);
+        self.k.name_branch("vectors", "loaded");
         let [(_, along_x), (_, along_y)] = self.sides;
         let (edge_x, edge_y) = ((self.x0, self.n), (self.y0, self.m));
         if self.alike() {
-            self.load_elements(along_x, [edge_x, edge_y], (k0, depth), &addresses, staged)?;
+            self.load_elements(along_x, [edge_x, edge_y], (k0, depth), &vectors, staged)?;
         } else {
-            let other = self.k.label("elements_y");
-            self.k
-                .branch(Some(Pred::from(self.loads_x).not()), &other, false);
-            self.load_elements(along_x, [edge_x, edge_x], (k0, depth), &addresses, staged)?;
-            self.k.branch(None, &done, false);
-            self.k.place(&other);
-            self.load_elements(along_y, [edge_y, edge_y], (k0, depth), &addresses, staged)?;
+            let [xs, ys] =
+                [true, false].map(|x| vectors.iter().map(|v| v.known(x)).collect::<Vec<_>>());
+            self.k.begin_if(self.loads_x, false);
+            self.k.name_branch("elements_y", "elements");
+            self.load_elements(along_x, [edge_x, edge_x], (k0, depth), &xs, staged)?;
+            self.k.otherwise();
+            self.load_elements(along_y, [edge_y, edge_y], (k0, depth), &ys, staged)?;
+            self.k.end_if();
         }
-        self.k.branch(None, &done, false);
-        self.k.place(&vectors);
+        self.k.otherwise();
         for (v, at) in addresses.iter().enumerate() {
-            self.k
-                .load(None, ".nc", "f32", &staged[4 * v..4 * v + 4], *at);
+            let regs = &staged[4 * v..4 * v + 4];
+            self.k.load(None, Cache::ReadOnly, Type::F32, regs, *at);
         }
-        self.k.place(&done);
+        self.k.end_if();
         Ok(())
     }
 
@@ -167,7 +111,7 @@ impl Gemm<'_> {
         along: bool,
         edges: [(Expr, Expr); 2],
         (k0, depth): (Expr, Expr),
-        addresses: &[Address],
+        vectors: &[Choice],
         staged: &[Reg],
     ) -> Result<(), PlanError> {
         // What only this path needs does not occupy registers elsewhere.
@@ -179,22 +123,24 @@ impl Gemm<'_> {
             let left = self.k.pool.sub(extent, origin);
             self.k.pool.sub(left, side)
         });
-        let name = self.k.label("left");
-        let left_side = self.k.select(&name, self.loads_x, left[0], left[1]);
+        let left_side = self.k.select(self.loads_x, left[0], left[1]);
         let left_k = self.k.pool.sub(depth, k0);
         let left_k = self.k.pool.sub(left_k, step);
-        for (v, at) in addresses.iter().enumerate() {
+        for (v, first) in vectors.iter().enumerate() {
             for j in 0..4 {
                 let r = staged[4 * v + j];
                 let (side, step) = self.coordinates(along, zero, (4 * v + j) as i64)?;
                 let distance = |k: &Kernel, e: Expr| k.pool.as_const(e).unwrap_or(0);
                 let (side, step) = (distance(self.k, side), distance(self.k, step));
-                let inside = self.k.compare_here("gt", left_side, side, None);
-                let inside = self.k.compare_here("gt", left_k, step, Some(inside));
-                self.k.ins(format!("mov.f32 {r}, {ZERO}"));
-                let bytes = self.k.pool.constant(4 * j as i64);
-                let at = self.k.offset(*at, bytes).unwrap_or(*at);
-                self.k.load(Some(inside.into()), ".nc", "f32", &[r], at);
+                let inside = self.k.compare_here(Cmp::Gt, left_side, side, None);
+                let inside = self.k.compare_here(Cmp::Gt, left_k, step, Some(inside));
+                self.k.set(Type::F32, r, ZERO);
+                // A vector's values are neighbours in memory.
+                let j = self.k.pool.constant(j as i64);
+                let by = if along { [j, zero] } else { [zero, j] };
+                let at = first.element(self.k, [&by, &by], None)?;
+                self.k
+                    .load(Some(inside.into()), Cache::ReadOnly, Type::F32, &[r], at);
             }
         }
         self.k.close_region();

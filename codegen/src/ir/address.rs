@@ -1,10 +1,8 @@
 //! Memory operands. The fields are private and the constructors take index expressions: no emitter can write an address
 //! of its own.
 
-use core::fmt;
-
 use super::kernel::{Kernel, LoopHandle};
-use super::text::Reg;
+use super::value::Reg;
 use crate::index::Expr;
 
 /// A state space that kernels address.
@@ -16,22 +14,14 @@ pub enum Space {
     Shared,
 }
 
-impl Space {
-    /// How PTX writes it in an instruction.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Space::Global => "global",
-            Space::Shared => "shared",
-        }
-    }
-}
-
 /// `[base + immediate]`, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
     space: Space,
     base: Reg,
     immediate: i64,
+    /// What it means, by its number in the kernel.
+    place: u32,
 }
 
 impl Address {
@@ -44,14 +34,24 @@ impl Address {
     pub fn base(&self) -> Reg {
         self.base
     }
-}
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.immediate {
-            0 => write!(f, "[{}]", self.base),
-            k => write!(f, "[{}+{k}]", self.base),
+    /// What it means: a place of [`Entry::places`](super::Entry::places).
+    pub fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// The address moved by bytes: a mistake on purpose.
+    #[cfg(test)]
+    pub(crate) fn moved(self, bytes: i64) -> Self {
+        Self {
+            immediate: self.immediate + bytes,
+            ..self
         }
+    }
+
+    /// The constant that is added to it, in bytes.
+    pub fn immediate(&self) -> i64 {
+        self.immediate
     }
 }
 
@@ -72,7 +72,7 @@ impl Kernel {
     }
 
     /// The operand for the byte address `e` (which includes the base of its buffer), hoisted as far as its variables allow.
-    pub fn address(&mut self, space: Space, e: Expr) -> Address {
+    pub(crate) fn address(&mut self, space: Space, e: Expr, place: u32) -> Address {
         let (base, immediate) = self.split(e);
         let base = self.address_register(space, base);
         self.record_address(base);
@@ -80,35 +80,25 @@ impl Kernel {
             space,
             base,
             immediate,
-        }
-    }
-
-    /// The operand for the byte address `e`, which moves by the same step with each turn of the loop: one addition a turn.
-    pub fn induction(&mut self, space: Space, e: Expr, of: &LoopHandle) -> Address {
-        let (base, immediate) = self.split(e);
-        let base = self.induction_register(space, base, of);
-        self.record_address(base);
-        Address {
-            space,
-            base,
-            immediate,
+            place,
         }
     }
 
     /// `e` as a variable of the loop, which moves by the same step with each turn: what several addresses are measured from.
-    pub fn induction_value(&mut self, name: &str, e: Expr, of: &LoopHandle) -> Expr {
+    pub(crate) fn induction_value(&mut self, name: &str, e: Expr, of: &LoopHandle) -> Expr {
         let reg = self.induction_register(Space::Global, e, of);
         self.bind_level(name, reg, e, of)
     }
 
     /// The operand for the byte address `e` of a buffer with two stages, where `stage` (0 or 1) alternates with each turn
     /// of the loop: one exclusive or a turn. Returns none if the two stages do not differ by one constant xor.
-    pub fn alternating(
+    pub(crate) fn alternating(
         &mut self,
         space: Space,
         e: Expr,
         stage: &str,
         of: &LoopHandle,
+        place: u32,
     ) -> Option<Address> {
         let (base, immediate) = self.split(e);
         let base = self.alternating_register(base, stage, of)?;
@@ -117,15 +107,7 @@ impl Kernel {
             space,
             base,
             immediate,
-        })
-    }
-
-    /// An address at a constant distance from another, if the sum still is an immediate.
-    pub fn offset(&mut self, a: Address, bytes: Expr) -> Option<Address> {
-        let k = self.pool.as_const(bytes)?;
-        is_immediate(a.immediate + k).then_some(Address {
-            immediate: a.immediate + k,
-            ..a
+            place,
         })
     }
 }

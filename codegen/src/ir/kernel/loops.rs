@@ -1,14 +1,31 @@
 //! Loops, and what they carry from turn to turn: a counter, addresses that advance by one addition, buffers that alternate by one
 //! exclusive or.
 //!
-//! The text of a loop is its scope: initial values before the label, what is computed in each turn, and at the end the
-//! advances. `stage0 = base; L: … ; stage0 ^= 4096; k += 8; @p bra L`.
+//! A loop is its scope: initial values before it, what is computed in each turn, and at the end of a turn the advances.
+//! `stage0 = base; loop { … ; stage0 ^= 4096; k += 8 }`.
 
-use super::{Kernel, LoopHandle, Scope, spell};
-use crate::index::Expr;
-use crate::index::code::{Operand, Ty, type_of};
-use crate::ptx::Space;
-use crate::ptx::text::{Class, Reg, class_of};
+use super::{Kernel, Scope};
+use crate::index::code::{Op, Operand, Ty, type_of};
+use crate::index::{Expr, Level};
+use crate::ir::Space;
+use crate::ir::inst::{Inst, class_of, source};
+use crate::ir::node::{Loop, LoopEnd, Node};
+use crate::ir::value::{Class, Reg, Src, Type};
+
+/// An open loop.
+#[derive(Debug)]
+pub struct LoopHandle {
+    /// The counter: `start`, `start + step`, …
+    pub counter: Expr,
+    from: Src,
+    start: i64,
+    step: i64,
+    most: i64,
+    name: String,
+    stem: String,
+    register: Reg,
+    level: Level,
+}
 
 impl Kernel {
     /// Opens a loop that goes on where another ended: its counter starts with the other's last value.
@@ -19,33 +36,33 @@ impl Kernel {
         step: i64,
         limit_hi: i64,
     ) -> LoopHandle {
-        let handle = self.open_loop(name, 0, step, limit_hi);
-        self.scope().before = vec![format!("mov.u32 {}, {};", handle.register, after.register)];
-        handle
+        LoopHandle {
+            from: after.register.into(),
+            ..self.open_loop(name, 0, step, limit_hi)
+        }
     }
 
     /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Kernel::close_loop`] gets, which
     /// is at most `limit_hi`.
-    pub fn open_loop(&mut self, name: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {
+    pub fn open_loop(&mut self, stem: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {
         let register = self.reg(Class::B32);
-        let label = self.label(name);
+        let name = self.unique(stem);
         self.scopes.push(Scope::default());
         let level = self.level();
         let align = start.trailing_zeros().min(step.trailing_zeros());
         let counter = self
             .pool
-            .var_aligned(name, limit_hi.max(start), align, level);
-        self.bind(name, register, Ty::U32);
-        self.scope()
-            .before
-            .push(format!("mov.u32 {register}, {start};"));
+            .var_aligned(&name, limit_hi.max(start), align, level);
+        self.bind(&name, register, Ty::U32);
         LoopHandle {
             counter,
+            from: start.into(),
             start,
             step,
-            name: name.to_owned(),
+            most: limit_hi.max(start),
+            name,
+            stem: stem.to_owned(),
             register,
-            label,
             level,
         }
     }
@@ -59,27 +76,7 @@ impl Kernel {
     pub fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
         let limit = self.operand(limit);
         let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
-        let end = format!("{}_end", handle.label);
-        let inner = self.scopes.pop().expect("a loop's scope is open");
-        let outer = &mut self.scope().body;
-        outer.extend(inner.before);
-        outer.push(format!("setp.ge.u32 {none}, {}, {limit};", handle.register));
-        outer.push(format!("@{none} bra.uni {end};"));
-        outer.push(format!("{}:", handle.label));
-        outer.extend(inner.top);
-        outer.extend(inner.body);
-        outer.extend(inner.advance);
-        outer.push(format!(
-            "add.s32 {0}, {0}, {1};",
-            handle.register, handle.step
-        ));
-        outer.push(format!(
-            "setp.lt.u32 {again}, {}, {limit};",
-            handle.register
-        ));
-        outer.push(format!("@{again} bra.uni {};", handle.label));
-        outer.push(format!("{end}:"));
-        self.variables.remove(&handle.name);
+        self.end_loop(handle, LoopEnd::Below { limit, none, again });
     }
 
     /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.
@@ -88,40 +85,50 @@ impl Kernel {
     ///
     /// Without an open loop: a mistake of the emitter, not of its input.
     pub fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
-        let inner = self.scopes.pop().expect("a loop's scope is open");
-        let outer = &mut self.scope().body;
-        outer.extend(inner.before);
-        outer.push(format!("{}:", handle.label));
-        outer.extend(inner.top);
-        outer.extend(inner.body);
-        outer.extend(inner.advance);
-        outer.push(format!(
-            "add.s32 {0}, {0}, {1};",
-            handle.register, handle.step
-        ));
-        outer.push(format!("@{again} bra.uni {};", handle.label));
-        self.variables.remove(&handle.name);
+        self.end_loop(handle, LoopEnd::While { again });
     }
 
-    /// Closes a loop that is left by a branch from its body.
+    /// Closes a loop that only [`Kernel::leave_loop`] leaves; the text calls the place behind it so.
     ///
     /// # Panics
     ///
     /// Without an open loop: a mistake of the emitter, not of its input.
-    pub fn close_endless_loop(&mut self, handle: &LoopHandle) {
-        let inner = self.scopes.pop().expect("a loop's scope is open");
-        let outer = &mut self.scope().body;
-        outer.extend(inner.before);
-        outer.push(format!("{}:", handle.label));
-        outer.extend(inner.top);
-        outer.extend(inner.body);
-        outer.extend(inner.advance);
-        outer.push(format!(
-            "add.s32 {0}, {0}, {1};",
-            handle.register, handle.step
-        ));
-        outer.push(format!("bra.uni {};", handle.label));
-        self.variables.remove(&handle.name);
+    pub fn close_endless_loop(&mut self, handle: &LoopHandle, behind: &'static str) {
+        self.end_loop(handle, LoopEnd::Left);
+        if let Some(Node::Loop(l)) = self.scope().body.last_mut() {
+            l.behind = Some(behind);
+        }
+    }
+
+    fn end_loop(&mut self, handle: &LoopHandle, end: LoopEnd) {
+        let inner = self.pop_scope();
+        let mut body = inner.top;
+        body.extend(inner.body);
+        body.extend(inner.advance);
+        self.scope().body.push(Node::Loop(Box::new(Loop {
+            name: handle.stem.clone(),
+            behind: None,
+            counter: handle.register,
+            start: handle.from,
+            step: handle.step,
+            most: handle.most,
+            entry: inner.before,
+            body,
+            end,
+        })));
+    }
+
+    fn advance(&mut self, level: Level, op: Op, ty: Ty, to: Reg, args: &[Operand]) {
+        let inst = Inst::Index {
+            op,
+            ty,
+            from: ty,
+            to,
+            args: args.to_vec(),
+        };
+        self.scopes[usize::from(level)]
+            .advance
+            .push(Node::Inst(inst.into()));
     }
 
     fn initial(&mut self, e: Expr, of: &LoopHandle) -> Reg {
@@ -132,29 +139,42 @@ impl Kernel {
             Operand::Imm(_) => class_of(ty),
         };
         let reg = self.reg(class);
-        let suffix = if class == Class::B64 { "u64" } else { "u32" };
+        let ty = if class == Class::B64 {
+            Type::U64
+        } else {
+            Type::U32
+        };
+        let inst = Inst::Move {
+            ty,
+            to: reg,
+            from: source(start),
+        };
         self.scopes[usize::from(of.level)]
             .before
-            .push(format!("mov.{suffix} {reg}, {};", spell(start)));
+            .push(Node::Inst(inst.into()));
         reg
     }
 
-    pub(in crate::ptx) fn address_register(&mut self, space: Space, e: Expr) -> Reg {
+    pub(in crate::ir) fn address_register(&mut self, space: Space, e: Expr) -> Reg {
         let reg = self.value(e);
         match (space, reg.class) {
             (Space::Global, Class::B32) => {
-                let level = self.home(self.pool.facts(e).level);
                 let wide = self.reg(Class::B64);
-                self.scopes[level]
-                    .top
-                    .push(format!("cvt.u64.u32 {wide}, {reg};"));
+                let inst = Inst::Convert {
+                    to_ty: Type::U64,
+                    from_ty: Type::U32,
+                    to: wide,
+                    from: reg,
+                };
+                let level = self.pool.facts(e).level;
+                self.at_top(level, inst);
                 wide
             }
             _ => reg,
         }
     }
 
-    pub(in crate::ptx) fn induction_register(
+    pub(in crate::ir) fn induction_register(
         &mut self,
         space: Space,
         e: Expr,
@@ -182,22 +202,29 @@ impl Kernel {
         if let ([(c @ 1..=0x7fff_ffff, x)], 0, true) = (&terms[..], k, wide)
             && type_of(&self.pool, *x) == Ty::U32
         {
-            let x = self.value(*x);
-            self.scopes[usize::from(of.level)]
-                .advance
-                .push(format!("mad.wide.u32 {reg}, {x}, {c}, {reg};"));
+            let x = Operand::Reg(self.value(*x).id, Ty::U32);
+            let args = [x, Operand::Imm(*c), Operand::Reg(reg.id, Ty::U64)];
+            self.advance(of.level, Op::MadWide, Ty::U32, reg, &args);
             return reg;
         }
-        let step = self.widened(step, wide);
-        let suffix = if wide { "s64" } else { "s32" };
-        self.scopes[usize::from(of.level)]
-            .advance
-            .push(format!("add.{suffix} {reg}, {reg}, {step};"));
+        let ty = if wide { Ty::S64 } else { Ty::S32 };
+        let step = match self.widened(step, wide) {
+            Src::Reg(r) => Operand::Reg(r.id, ty),
+            Src::Int(k) => Operand::Imm(k),
+            Src::F32(_) | Src::F64(_) => unreachable!("an index is an integer"),
+        };
+        self.advance(
+            of.level,
+            Op::Add,
+            ty,
+            reg,
+            &[Operand::Reg(reg.id, ty), step],
+        );
         reg
     }
 
     /// A variable of the loop that is held by `reg` and has the range of `e`.
-    pub(in crate::ptx) fn bind_level(
+    pub(in crate::ir) fn bind_level(
         &mut self,
         name: &str,
         reg: Reg,
@@ -210,7 +237,7 @@ impl Kernel {
             .var(name, 0, i64::try_from(hi).unwrap_or(i64::MAX / 2), of.level)
     }
 
-    pub(in crate::ptx) fn alternating_register(
+    pub(in crate::ir) fn alternating_register(
         &mut self,
         e: Expr,
         stage: &str,
@@ -227,14 +254,13 @@ impl Kernel {
         }
         let reg = self.initial(first, of);
         self.scopes[usize::from(of.level)].carried.insert(key, reg);
-        let suffix = if reg.class == Class::B64 {
-            "b64"
+        let ty = if reg.class == Class::B64 {
+            Ty::U64
         } else {
-            "b32"
+            Ty::U32
         };
-        self.scopes[usize::from(of.level)]
-            .advance
-            .push(format!("xor.{suffix} {reg}, {reg}, {difference};"));
+        let args = [Operand::Reg(reg.id, ty), Operand::Imm(difference)];
+        self.advance(of.level, Op::Xor, ty, reg, &args);
         Some(reg)
     }
 }

@@ -1,0 +1,484 @@
+//! Instructions: what a kernel does, as an enum over typed values. Text exists only in [`print`](crate::print).
+
+use std::sync::Arc;
+
+use layout_core::atoms::MmaAtom;
+
+use super::address::Address;
+use super::param::ParamKind;
+use super::value::{Class, Cmp, Logic, Pred, Reg, Src, Type};
+use crate::index::code::{Op, Operand, Ty};
+
+/// A special register: the identity of a thread, or of its block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Special {
+    /// The thread within its block, along an axis.
+    Thread(Axis),
+    /// The block within the grid, along an axis.
+    Block(Axis),
+}
+
+/// An axis of a block or a grid.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Axis {
+    /// The fastest.
+    X,
+    /// The second.
+    Y,
+    /// The slowest.
+    Z,
+}
+
+impl Axis {
+    /// The axes in order.
+    pub const ALL: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
+}
+
+/// Arithmetic of two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Binary {
+    /// a + b; floats round to nearest even.
+    Add,
+    /// a − b
+    Sub,
+    /// a·b; the low half for integers.
+    Mul,
+    /// The smaller; for floats the one that is no NaN.
+    Min,
+    /// The larger; for floats the one that is no NaN.
+    Max,
+    /// Bits shifted left.
+    Shl,
+    /// Bits shifted right, with zeros for an unsigned type.
+    Shr,
+    /// Bits of both.
+    And,
+    /// Bits of either.
+    Or,
+}
+
+/// A function of one operand, as the hardware approximates it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Unary {
+    /// 2 to the power a, with subnormal results flushed to 0.
+    Exp2,
+    /// 1/a, with subnormal results flushed to 0.
+    Reciprocal,
+    /// 1/√a, with subnormal results flushed to 0.
+    ReciprocalSqrt,
+    /// −a
+    Neg,
+}
+
+/// How the lanes of a warp exchange a register.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shuffle {
+    /// Lane `l` gets the value of lane `l ^ operand`.
+    Butterfly,
+    /// Lane `l` gets the value of lane `operand`.
+    Index,
+    /// Lane `l` gets the value of lane `l − operand`, its own if there is none.
+    Up,
+    /// Lane `l` gets the value of lane `l + operand`, its own if there is none.
+    Down,
+}
+
+/// Which caches a load of global memory passes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cache {
+    /// All of them, coherently.
+    Coherent,
+    /// The path for data that no thread of the kernel writes.
+    ReadOnly,
+}
+
+/// An instruction.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Inst {
+    /// Integer arithmetic of an index expression: `to = op(args)`; the first argument is of type `from`.
+    Index {
+        /// The operation.
+        op: Op,
+        /// The type that it is done in.
+        ty: Ty,
+        /// The type of the first argument.
+        from: Ty,
+        /// The result.
+        to: Reg,
+        /// One to three arguments.
+        args: Vec<Operand>,
+    },
+    /// `to = register`
+    Special {
+        /// The result, 32 bits.
+        to: Reg,
+        /// The special register.
+        register: Special,
+    },
+    /// `to = parameter`
+    Param {
+        /// The result.
+        to: Reg,
+        /// The parameter's type.
+        kind: ParamKind,
+        /// Its name.
+        name: String,
+    },
+    /// A generic address as one of global memory.
+    ToGlobal {
+        /// The result, 64 bits.
+        to: Reg,
+        /// The generic address.
+        from: Reg,
+    },
+    /// The address of the kernel's shared memory.
+    SharedBase {
+        /// The result, 32 bits.
+        to: Reg,
+    },
+    /// `to = from`
+    Move {
+        /// The type.
+        ty: Type,
+        /// The result.
+        to: Reg,
+        /// A register or a literal.
+        from: Src,
+    },
+    /// `to = a cmp b`, and `and` if given.
+    Compare {
+        /// The comparison.
+        cmp: Cmp,
+        /// The type of `a` and `b`.
+        ty: Type,
+        /// The result, a predicate.
+        to: Reg,
+        /// The left side.
+        a: Src,
+        /// The right side.
+        b: Src,
+        /// A predicate that must hold as well.
+        and: Option<Reg>,
+    },
+    /// `to = a op b` of predicates.
+    Logic {
+        /// The operation.
+        op: Logic,
+        /// The result.
+        to: Reg,
+        /// The left side.
+        a: Reg,
+        /// The right side.
+        b: Reg,
+    },
+    /// `to = a` where `p` holds, else `b`.
+    Select {
+        /// The type of the values.
+        ty: Type,
+        /// The result.
+        to: Reg,
+        /// The value where `p` holds.
+        a: Src,
+        /// The value where it does not.
+        b: Src,
+        /// The predicate.
+        p: Reg,
+    },
+    /// `to = a op b`
+    Binary {
+        /// The operation.
+        op: Binary,
+        /// The type.
+        ty: Type,
+        /// The result.
+        to: Reg,
+        /// The left side.
+        a: Src,
+        /// The right side.
+        b: Src,
+    },
+    /// `to = a·b + c`: fused for floats, the low half for integers.
+    MulAdd {
+        /// The type.
+        ty: Type,
+        /// The result.
+        to: Reg,
+        /// A factor.
+        a: Src,
+        /// A factor.
+        b: Src,
+        /// What is added.
+        c: Src,
+    },
+    /// `to = op(a)`
+    Unary {
+        /// The operation.
+        op: Unary,
+        /// The type: `f32` for the approximations.
+        ty: Type,
+        /// The result.
+        to: Reg,
+        /// The argument.
+        a: Src,
+    },
+    /// `to` = what `from` holds, converted: exact, or rounded to nearest even.
+    Convert {
+        /// The type of the result.
+        to_ty: Type,
+        /// The type of the argument.
+        from_ty: Type,
+        /// The result.
+        to: Reg,
+        /// The argument.
+        from: Reg,
+    },
+    /// Two `f32` rounded to 16-bit floats in one register.
+    ConvertPair {
+        /// The type of the result: [`Type::F16x2`] or [`Type::Bf16x2`].
+        to_ty: Type,
+        /// The result.
+        to: Reg,
+        /// What goes to the high half.
+        high: Reg,
+        /// What goes to the low half.
+        low: Reg,
+    },
+    /// Registers side by side in a wider one, the first in the lowest bits.
+    Pack {
+        /// The result.
+        to: Reg,
+        /// The parts.
+        parts: Vec<Reg>,
+    },
+    /// A register taken apart, the lowest bits first.
+    Unpack {
+        /// The parts.
+        to: Vec<Reg>,
+        /// The register.
+        from: Reg,
+    },
+    /// Four bytes chosen out of the eight of `a` (0 to 3) and `b` (4 to 7), a hexadecimal digit each, the lowest byte last.
+    Permute {
+        /// The result.
+        to: Reg,
+        /// Bytes 0 to 3.
+        a: Reg,
+        /// Bytes 4 to 7.
+        b: Reg,
+        /// The digits.
+        selector: u16,
+    },
+    /// Exchange of a 32-bit register between the lanes of a warp; all 32 take part.
+    Shuffle {
+        /// The pattern.
+        mode: Shuffle,
+        /// The result.
+        to: Reg,
+        /// What each lane gives.
+        from: Reg,
+        /// The pattern's operand.
+        lane: Src,
+    },
+    /// `to = memory`: 1, 2 or 4 registers.
+    Load {
+        /// Where from.
+        at: Address,
+        /// Which caches.
+        cache: Cache,
+        /// The type of each register.
+        ty: Type,
+        /// The results.
+        to: Vec<Reg>,
+    },
+    /// `memory = registers`: 1, 2 or 4 of them.
+    Store {
+        /// Where to.
+        at: Address,
+        /// The type of each register.
+        ty: Type,
+        /// The values.
+        from: Vec<Reg>,
+    },
+    /// An asynchronous copy from global to shared memory: `bytes` bytes are written, of which `size` come from `from` and the rest are 0.
+    CopyAsync {
+        /// Where to, in shared memory.
+        to: Address,
+        /// Where from, in global memory.
+        from: Address,
+        /// 4, 8 or 16.
+        bytes: u32,
+        /// Whether the lines stay in the first-level cache.
+        cached: bool,
+        /// Bytes that are read, at most `bytes`; none for all.
+        size: Option<Reg>,
+    },
+    /// Closes a group of asynchronous copies.
+    CommitGroup,
+    /// Waits until all groups but the youngest `pending` have arrived.
+    WaitGroup {
+        /// How many may be in flight.
+        pending: u32,
+    },
+    /// Waits until every asynchronous copy has arrived.
+    WaitAll,
+    /// Four 8×8 matrices of 16-bit elements from shared memory to the fragments of a warp.
+    LoadMatrix {
+        /// The row that this lane points at.
+        at: Address,
+        /// Four registers.
+        to: Vec<Reg>,
+        /// Each matrix transposed.
+        trans: bool,
+    },
+    /// `d = a·b + c` by a warp.
+    Mma {
+        /// The atom.
+        atom: Arc<MmaAtom>,
+        /// The registers of the result.
+        d: Vec<Reg>,
+        /// The registers of A.
+        a: Vec<Reg>,
+        /// The registers of B.
+        b: Vec<Reg>,
+        /// The registers of C.
+        c: Vec<Reg>,
+    },
+    /// All threads of the block arrive before any goes on.
+    Barrier,
+    /// All lanes of the warp arrive before any goes on.
+    WarpBarrier,
+}
+
+/// An instruction in its place: with the guard under which it is executed, and a name that reports call it by.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Statement {
+    /// The instruction.
+    pub inst: Inst,
+    /// Threads where this does not hold leave it out.
+    pub guard: Option<Pred>,
+    /// The access's name in proofs and counters.
+    pub tag: Option<String>,
+}
+
+impl From<Inst> for Statement {
+    fn from(inst: Inst) -> Self {
+        Self {
+            inst,
+            guard: None,
+            tag: None,
+        }
+    }
+}
+
+impl Inst {
+    /// The registers that it reads, those of its addresses too.
+    pub fn sources(&self) -> Vec<Reg> {
+        let reg = |s: &Src| match s {
+            Src::Reg(r) => Some(*r),
+            _ => None,
+        };
+        match self {
+            Inst::Index { args, .. } => args
+                .iter()
+                .filter_map(|a| match a {
+                    Operand::Reg(id, ty) => Some(Reg {
+                        class: class_of(*ty),
+                        id: *id,
+                    }),
+                    Operand::Imm(_) => None,
+                })
+                .collect(),
+            Inst::ToGlobal { from, .. }
+            | Inst::Convert { from, .. }
+            | Inst::Unpack { from, .. } => vec![*from],
+            Inst::Move { from, .. } => reg(from).into_iter().collect(),
+            Inst::Compare { a, b, and, .. } => {
+                [reg(a), reg(b), *and].into_iter().flatten().collect()
+            }
+            Inst::Logic { a, b, .. } | Inst::Permute { a, b, .. } => vec![*a, *b],
+            Inst::Select { a, b, p, .. } => {
+                [reg(a), reg(b), Some(*p)].into_iter().flatten().collect()
+            }
+            Inst::Binary { a, b, .. } => [reg(a), reg(b)].into_iter().flatten().collect(),
+            Inst::MulAdd { a, b, c, .. } => {
+                [reg(a), reg(b), reg(c)].into_iter().flatten().collect()
+            }
+            Inst::Unary { a, .. } => reg(a).into_iter().collect(),
+            Inst::ConvertPair { high, low, .. } => vec![*high, *low],
+            Inst::Pack { parts, .. } => parts.clone(),
+            Inst::Shuffle { from, lane, .. } => {
+                [Some(*from), reg(lane)].into_iter().flatten().collect()
+            }
+            Inst::Load { at, .. } | Inst::LoadMatrix { at, .. } => vec![at.base()],
+            Inst::Store { at, from, .. } => {
+                let mut all = from.clone();
+                all.push(at.base());
+                all
+            }
+            Inst::CopyAsync { to, from, size, .. } => {
+                let mut all = vec![to.base(), from.base()];
+                all.extend(size);
+                all
+            }
+            Inst::Mma { a, b, c, .. } => [&a[..], &b[..], &c[..]].concat(),
+            Inst::Special { .. }
+            | Inst::Param { .. }
+            | Inst::SharedBase { .. }
+            | Inst::CommitGroup
+            | Inst::WaitGroup { .. }
+            | Inst::WaitAll
+            | Inst::Barrier
+            | Inst::WarpBarrier => Vec::new(),
+        }
+    }
+
+    /// The registers that it writes.
+    pub fn results(&self) -> Vec<Reg> {
+        match self {
+            Inst::Index { to, .. }
+            | Inst::Special { to, .. }
+            | Inst::Param { to, .. }
+            | Inst::ToGlobal { to, .. }
+            | Inst::SharedBase { to }
+            | Inst::Move { to, .. }
+            | Inst::Compare { to, .. }
+            | Inst::Logic { to, .. }
+            | Inst::Select { to, .. }
+            | Inst::Binary { to, .. }
+            | Inst::MulAdd { to, .. }
+            | Inst::Unary { to, .. }
+            | Inst::Convert { to, .. }
+            | Inst::ConvertPair { to, .. }
+            | Inst::Pack { to, .. }
+            | Inst::Permute { to, .. }
+            | Inst::Shuffle { to, .. } => vec![*to],
+            Inst::Unpack { to, .. } | Inst::Load { to, .. } | Inst::LoadMatrix { to, .. } => {
+                to.clone()
+            }
+            Inst::Mma { d, .. } => d.clone(),
+            Inst::Store { .. }
+            | Inst::CopyAsync { .. }
+            | Inst::CommitGroup
+            | Inst::WaitGroup { .. }
+            | Inst::WaitAll
+            | Inst::Barrier
+            | Inst::WarpBarrier => Vec::new(),
+        }
+    }
+}
+
+/// The class of registers that hold values of an index type.
+pub(crate) fn class_of(ty: Ty) -> Class {
+    if ty.wide() { Class::B64 } else { Class::B32 }
+}
+
+/// An index operand as a source.
+pub(crate) fn source(v: Operand) -> Src {
+    match v {
+        Operand::Imm(k) => Src::Int(k),
+        Operand::Reg(id, ty) => Src::Reg(Reg {
+            class: class_of(ty),
+            id,
+        }),
+    }
+}

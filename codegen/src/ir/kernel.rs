@@ -1,0 +1,698 @@
+//! The kernel under construction: scopes, variables, and values placed as far out as they allow.
+
+mod branches;
+mod instructions;
+mod loops;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::Address;
+use super::entry::{Entry, Shared, TileAxis, Tiling};
+use super::inst::{Axis, Inst, Special, class_of, source};
+use super::meaning::Meaning;
+use super::node::Node;
+use super::param::{Param, ParamKind};
+use super::place::{Buffer, Place};
+use super::value::{Class, Cmp, Logic, Reg, Src, Type};
+use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit, type_of};
+use crate::index::{Expr, Level, Pool};
+use crate::plan::Element;
+pub use loops::LoopHandle;
+
+/// One scope: the kernel's, a loop body's, or that of a region.
+#[derive(Default, Debug)]
+struct Scope {
+    /// What must stand before the scope: the initial values of what its loop carries.
+    before: Vec<Node>,
+    /// Values that depend on nothing inside the scope.
+    top: Vec<Node>,
+    /// The scope's own instructions, up to the innermost open branch.
+    body: Vec<Node>,
+    /// Branches that are open in it.
+    branches: Vec<branches::Open>,
+    /// What a loop does at the end of each turn.
+    advance: Vec<Node>,
+    memo: Memo,
+    compared: HashMap<(Expr, Expr, Cmp), Reg>,
+    selected: HashMap<(Reg, Expr, Expr), Expr>,
+    bounded: HashMap<(Expr, i64), Expr>,
+    carried: HashMap<(Expr, String), Reg>,
+    /// A region without a loop: values of outer levels that are first asked for in it stay in it.
+    region: bool,
+    /// A region that computes what it needs anew, even where an outer scope has it.
+    fresh: bool,
+}
+
+/// A kernel being written.
+#[derive(Debug)]
+pub struct Kernel {
+    /// The index expressions of this kernel.
+    pub pool: Pool,
+    name: String,
+    comments: Vec<String>,
+    block: [u32; 3],
+    grid_limit: [u64; 3],
+    min_blocks: Option<u32>,
+    params: Vec<Param>,
+    shared: Option<Shared>,
+    scopes: Vec<Scope>,
+    variables: HashMap<String, Operand>,
+    names: u32,
+    registers: BTreeMap<Class, u32>,
+    addresses: BTreeSet<Reg>,
+    tile_axes: Vec<TileAxis>,
+    tilings: Vec<Tiling>,
+    buffers: Vec<Buffer>,
+    places: Vec<Place>,
+    widths: Vec<u32>,
+    meanings: HashMap<Reg, Meaning>,
+    promises: Vec<(Expr, Expr)>,
+}
+
+/// The sink that places instructions in the scope of their level.
+struct Placer<'a> {
+    scopes: &'a mut Vec<Scope>,
+    floor: usize,
+    registers: &'a mut BTreeMap<Class, u32>,
+    variables: &'a HashMap<String, Operand>,
+}
+
+fn fresh(registers: &mut BTreeMap<Class, u32>, class: Class) -> Reg {
+    let next = registers.entry(class).or_insert(0);
+    *next += 1;
+    Reg {
+        class,
+        id: *next - 1,
+    }
+}
+
+impl Sink for Placer<'_> {
+    fn op(&mut self, level: Level, ty: Ty, op: Op, args: &[Operand]) -> Operand {
+        let result = match op {
+            Op::MulWide | Op::MadWide if ty.signed() => Ty::S64,
+            Op::MulWide | Op::MadWide => Ty::U64,
+            _ => ty,
+        };
+        let to = fresh(self.registers, class_of(result));
+        let from = match args {
+            [Operand::Reg(_, from), ..] => *from,
+            _ => ty,
+        };
+        let inst = Inst::Index {
+            op,
+            ty,
+            from,
+            to,
+            args: args.to_vec(),
+        };
+        self.scopes[usize::from(level).max(self.floor)]
+            .top
+            .push(Node::Inst(inst.into()));
+        Operand::Reg(to.id, result)
+    }
+
+    fn var(&mut self, name: &str, _: Ty) -> Operand {
+        self.variables[name]
+    }
+}
+
+impl Kernel {
+    /// An empty kernel for blocks of `threads` threads along x.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let entry = Kernel::new("nothing", 64).finish();
+    /// assert_eq!((entry.name.as_str(), entry.block), ("nothing", [64, 1, 1]));
+    /// ```
+    pub fn new(name: &str, threads: u32) -> Self {
+        Self {
+            pool: Pool::new(),
+            name: name.to_owned(),
+            comments: Vec::new(),
+            block: [threads, 1, 1],
+            grid_limit: [1; 3],
+            min_blocks: None,
+            params: Vec::new(),
+            shared: None,
+            scopes: vec![Scope::default()],
+            variables: HashMap::new(),
+            names: 0,
+            registers: BTreeMap::new(),
+            addresses: BTreeSet::new(),
+            tile_axes: Vec::new(),
+            tilings: Vec::new(),
+            buffers: Vec::new(),
+            places: Vec::new(),
+            widths: Vec::new(),
+            meanings: HashMap::new(),
+            promises: Vec::new(),
+        }
+    }
+
+    /// A line of the comment above the kernel.
+    pub fn describe(&mut self, line: impl Into<String>) {
+        self.comments.push(line.into());
+    }
+
+    /// Asks for registers so few that `blocks` blocks share a multiprocessor.
+    pub fn blocks_per_multiprocessor(&mut self, blocks: u32) {
+        self.min_blocks = Some(blocks);
+    }
+
+    /// The parameters so far.
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    pub(super) fn record_address(&mut self, reg: Reg) {
+        self.addresses.insert(reg);
+    }
+
+    /// A name that no variable has.
+    fn unique(&mut self, stem: &str) -> String {
+        self.names += 1;
+        format!("{stem}.{}", self.names)
+    }
+
+    /// A new register.
+    pub fn reg(&mut self, class: Class) -> Reg {
+        fresh(&mut self.registers, class)
+    }
+
+    /// `n` new registers.
+    pub fn regs(&mut self, class: Class, n: usize) -> Vec<Reg> {
+        (0..n).map(|_| self.reg(class)).collect()
+    }
+
+    fn bind(&mut self, name: &str, reg: Reg, ty: Ty) {
+        self.variables
+            .insert(name.to_owned(), Operand::Reg(reg.id, ty));
+    }
+
+    /// Adds to the kernel's entry.
+    fn at_entry(&mut self, inst: Inst) {
+        self.scopes[0].top.push(Node::Inst(inst.into()));
+    }
+
+    /// Adds to the top of the scope that values of `level` have now.
+    fn at_top(&mut self, level: Level, inst: Inst) {
+        let home = self.home(level);
+        self.scopes[home].top.push(Node::Inst(inst.into()));
+    }
+
+    /// Adds here.
+    pub(crate) fn push(&mut self, inst: Inst) {
+        self.scope().body.push(Node::Inst(inst.into()));
+    }
+
+    fn special(&mut self, name: &str, register: Special, most: i64) -> Expr {
+        if !self.variables.contains_key(name) {
+            let to = self.reg(Class::B32);
+            self.at_entry(Inst::Special { to, register });
+            self.bind(name, to, Ty::U32);
+        }
+        self.pool.var(name, 0, most, 0)
+    }
+
+    /// The thread's index within its block, along x: in `0..threads`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("k", 96);
+    /// let thread = k.thread();
+    /// assert_eq!(k.pool.facts(thread).hi, 95);
+    /// ```
+    pub fn thread(&mut self) -> Expr {
+        let most = i64::from(self.block[0]) - 1;
+        self.special("tid.x", Special::Thread(Axis::X), most)
+    }
+
+    /// The block's index within the grid along an axis: in `0..count`, which the launch contract keeps.
+    pub fn block_index(&mut self, axis: Axis, count: u64) -> Expr {
+        let name = ["ctaid.x", "ctaid.y", "ctaid.z"][axis as usize];
+        let limit = &mut self.grid_limit[axis as usize];
+        if !self.variables.contains_key(name) {
+            *limit = count;
+        }
+        let most = i64::try_from(*limit).unwrap_or(i64::MAX) - 1;
+        self.special(name, Special::Block(axis), most)
+    }
+
+    /// An unsigned 32-bit parameter in `0..=most`, as a variable; the launch contract refuses more.
+    pub fn param_u32(&mut self, name: &str, most: i64) -> Expr {
+        let reg = self.param_reg(name, ParamKind::U32, Class::B32, u64::try_from(most).ok());
+        self.bind(name, reg, Ty::U32);
+        self.pool.var(name, 0, most, 0)
+    }
+
+    /// A pointer parameter, as the variable of its address in the global state space.
+    pub(crate) fn param_pointer(&mut self, name: &str) -> Expr {
+        let from = self.param_reg(name, ParamKind::Pointer, Class::B64, None);
+        let to = self.reg(Class::B64);
+        self.at_entry(Inst::ToGlobal { to, from });
+        self.bind(name, to, Ty::U64);
+        self.pool.var(name, 0, i64::MAX / 4, 0)
+    }
+
+    /// A parameter that takes no part in addresses, such as α.
+    pub fn param_scalar(&mut self, name: &str, kind: ParamKind) -> Reg {
+        let class = match kind {
+            ParamKind::F32 => Class::F32,
+            ParamKind::F64 => Class::F64,
+            ParamKind::U32 | ParamKind::S32 => Class::B32,
+            ParamKind::Pointer | ParamKind::U64 => Class::B64,
+        };
+        self.param_reg(name, kind, class, None)
+    }
+
+    /// Says that a parameter is a multiple of a number, in bytes for an address; the launch contract refuses others.
+    pub(crate) fn param_multiple(&mut self, name: &str, multiple: u64) {
+        if let Some(param) = self.params.iter_mut().find(|p| p.name == name) {
+            param.multiple = param.multiple.max(multiple);
+        }
+    }
+
+    fn param_reg(&mut self, name: &str, kind: ParamKind, class: Class, most: Option<u64>) -> Reg {
+        self.params.push(Param {
+            name: name.to_owned(),
+            kind,
+            most,
+            multiple: 1,
+        });
+        let to = self.reg(class);
+        let name = name.to_owned();
+        self.at_entry(Inst::Param { to, kind, name });
+        to
+    }
+
+    /// Sets the kernel's shared memory to `bytes` bytes at a multiple of `align`; `dynamic` if the launch gives its size.
+    pub(crate) fn reserve_shared(&mut self, bytes: u64, align: u32, dynamic: bool) {
+        if self.shared.is_none() {
+            let to = self.reg(Class::B32);
+            self.at_entry(Inst::SharedBase { to });
+            self.bind("smem", to, Ty::U32);
+        }
+        self.shared = Some(Shared {
+            bytes,
+            align,
+            dynamic,
+        });
+        // Its address is older than what is added to it, so that sums begin with the same term wherever they are written.
+        self.shared_base();
+    }
+
+    /// Bytes of shared memory that are reserved.
+    pub(crate) fn shared_bytes(&self) -> u64 {
+        self.shared.map_or(0, |s| s.bytes)
+    }
+
+    /// The variable of the address of the kernel's shared memory.
+    pub(crate) fn shared_base(&mut self) -> Expr {
+        let align = self.shared.map_or(1, |s| s.align);
+        self.pool
+            .var_aligned("smem", 232_448, align.trailing_zeros(), 0)
+    }
+
+    /// A new buffer; returns its number.
+    pub(crate) fn add_buffer(&mut self, buffer: Buffer) -> usize {
+        self.buffers.push(buffer);
+        self.buffers.len() - 1
+    }
+
+    /// The buffer of a number.
+    pub(crate) fn buffer(&self, number: usize) -> &Buffer {
+        &self.buffers[number]
+    }
+
+    /// Says what the elements of a buffer are.
+    pub(crate) fn set_element(&mut self, buffer: usize, element: Element) {
+        self.buffers[buffer].element = Some(element);
+    }
+
+    /// A new place; returns its number.
+    pub(crate) fn place(&mut self, place: Place) -> u32 {
+        self.places.push(place);
+        self.widths.push(0);
+        (self.places.len() - 1) as u32
+    }
+
+    /// Notes how many bytes an access at an address moves.
+    fn note_width(&mut self, at: Address, bytes: u32) {
+        if let Some(width) = self.widths.get_mut(at.place() as usize) {
+            *width |= bytes;
+        }
+    }
+
+    /// Notes that an axis of the grid counts tiles; false if it counts something else already.
+    pub(crate) fn tile_axis(&mut self, axis: Axis, extent: Expr, tile: i64) -> bool {
+        let new = TileAxis { axis, extent, tile };
+        if let Some(old) = self.tile_axes.iter().find(|t| t.axis == axis) {
+            return *old == new;
+        }
+        self.tile_axes.push(new);
+        true
+    }
+
+    fn level(&self) -> Level {
+        (self.scopes.len() - 1) as Level
+    }
+
+    /// Whether every loop, region and branch is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.scopes.len() == 1 && self.scopes.iter().all(|s| s.branches.is_empty())
+    }
+
+    /// Whether a loop is open.
+    pub(crate) fn in_loop(&self) -> bool {
+        self.scopes.iter().skip(1).any(|s| !s.region)
+    }
+
+    fn scope(&mut self) -> &mut Scope {
+        self.scopes
+            .last_mut()
+            .expect("the kernel's own scope is never closed")
+    }
+
+    /// The innermost open region: nothing is placed outside it any more.
+    fn floor(&self) -> usize {
+        self.scopes.iter().rposition(|s| s.region).unwrap_or(0)
+    }
+
+    /// The outermost scope whose values serve here.
+    fn horizon(&self) -> usize {
+        self.scopes.iter().rposition(|s| s.fresh).unwrap_or(0)
+    }
+
+    /// The scope in which a value of `level` is placed now.
+    fn home(&self, level: Level) -> usize {
+        usize::from(level).max(self.floor())
+    }
+
+    fn placer(&mut self) -> Placer<'_> {
+        let floor = self.floor();
+        Placer {
+            scopes: &mut self.scopes,
+            floor,
+            registers: &mut self.registers,
+            variables: &self.variables,
+        }
+    }
+
+    fn emit_expr(&mut self, e: Expr) -> Operand {
+        let floor = self.floor();
+        let seen = &self.scopes[self.horizon()..];
+        if let Some(&v) = seen.iter().rev().find_map(|s| s.memo.get(&e)) {
+            return v;
+        }
+        // Each scope remembers what was computed in it or around it.
+        let mut memo = Memo::new();
+        for scope in seen {
+            memo.extend(scope.memo.iter().map(|(&e, &v)| (e, v)));
+        }
+        let before: Vec<Expr> = memo.keys().copied().collect();
+        let mut placer = Placer {
+            scopes: &mut self.scopes,
+            floor,
+            registers: &mut self.registers,
+            variables: &self.variables,
+        };
+        let v = emit(&mut self.pool, e, &mut memo, &mut placer);
+        for e in before {
+            memo.remove(&e);
+        }
+        for (e, v) in memo {
+            let at = usize::from(self.pool.facts(e).level).max(floor);
+            self.scopes[at].memo.insert(e, v);
+        }
+        v
+    }
+
+    /// Opens a region: from here on, new values are computed at its top and not at the kernel's entry, so that what only the end
+    /// of a kernel needs does not occupy registers through its main loop.
+    pub fn open_region(&mut self) {
+        self.scopes.push(Scope {
+            region: true,
+            ..Scope::default()
+        });
+    }
+
+    /// Opens a region that computes all it needs anew: nothing but parameters and the identity of the thread has to be kept for it.
+    pub fn open_fresh_region(&mut self) {
+        self.open_region();
+        self.scope().fresh = true;
+    }
+
+    /// Closes the innermost region.
+    ///
+    /// # Panics
+    ///
+    /// Without an open region, or with an open branch in it: a mistake of the emitter, not of its input.
+    pub fn close_region(&mut self) {
+        let inner = self.pop_scope();
+        let outer = &mut self.scope().body;
+        outer.extend(inner.before);
+        outer.extend(inner.top);
+        outer.extend(inner.body);
+    }
+
+    fn pop_scope(&mut self) -> Scope {
+        let inner = self.scopes.pop().expect("a scope is open");
+        assert!(inner.branches.is_empty(), "a branch is still open");
+        inner
+    }
+
+    /// The register that holds `e`, computed as far out as its variables allow.
+    pub fn value(&mut self, e: Expr) -> Reg {
+        match self.emit_expr(e) {
+            Operand::Reg(id, ty) => Reg {
+                class: class_of(ty),
+                id,
+            },
+            Operand::Imm(k) => {
+                let class = class_of(type_of(&self.pool, e));
+                let to = self.reg(class);
+                let ty = if class == Class::B64 {
+                    Type::U64
+                } else {
+                    Type::U32
+                };
+                let from = Src::Int(k);
+                let level = self.pool.facts(e).level;
+                self.at_top(level, Inst::Move { ty, to, from });
+                to
+            }
+        }
+    }
+
+    /// `e` as a register or an immediate.
+    pub fn operand(&mut self, e: Expr) -> Src {
+        source(self.emit_expr(e))
+    }
+
+    /// The predicate `a cmp b`, computed as far out as possible.
+    pub fn compare(&mut self, cmp: Cmp, a: Expr, b: Expr) -> Reg {
+        let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
+        let seen = self.horizon().min(level)..=level;
+        if let Some(&p) = self.scopes[seen]
+            .iter()
+            .find_map(|s| s.compared.get(&(a, b, cmp)))
+        {
+            return p;
+        }
+        let (ta, tb) = (type_of(&self.pool, a), type_of(&self.pool, b));
+        let wide = ta.wide() || tb.wide();
+        let signed = ta.signed() || tb.signed();
+        let (mut x, mut y) = (self.emit_expr(a), self.emit_expr(b));
+        for v in [&mut x, &mut y] {
+            if let Operand::Reg(_, from) = *v
+                && wide
+                && !from.wide()
+            {
+                let ty = if signed { Ty::S64 } else { Ty::U64 };
+                *v = self.placer().op(level as Level, ty, Op::Widen, &[*v]);
+            }
+        }
+        let to = self.reg(Class::Pred);
+        let ty = match (signed, wide) {
+            (false, false) => Type::U32,
+            (true, false) => Type::S32,
+            (false, true) => Type::U64,
+            (true, true) => Type::S64,
+        };
+        let inst = Inst::Compare {
+            cmp,
+            ty,
+            to,
+            a: source(x),
+            b: source(y),
+            and: None,
+        };
+        self.scopes[level].top.push(Node::Inst(inst.into()));
+        self.scopes[level].compared.insert((a, b, cmp), to);
+        let and = None;
+        self.meanings
+            .insert(to, Meaning::Compare { cmp, a, b, and });
+        to
+    }
+
+    /// The predicate `a cmp b` of a register that takes no part in addresses, at the kernel's entry.
+    pub fn compare_scalar(&mut self, cmp: Cmp, ty: Type, a: Reg, b: impl Into<Src>) -> Reg {
+        let to = self.reg(Class::Pred);
+        let inst = Inst::Compare {
+            cmp,
+            ty,
+            to,
+            a: a.into(),
+            b: b.into(),
+            and: None,
+        };
+        self.at_top(0, inst);
+        to
+    }
+
+    /// A predicate computed at `level` from two others.
+    pub fn combine(&mut self, op: Logic, a: Reg, b: Reg, level: Level) -> Reg {
+        let to = self.reg(Class::Pred);
+        self.at_top(level, Inst::Logic { op, to, a, b });
+        self.meanings.insert(to, Meaning::Logic { op, a, b });
+        to
+    }
+
+    /// The variable that equals `a` where `p` holds and `b` elsewhere, at the kernel's entry.
+    pub fn select(&mut self, p: Reg, a: Expr, b: Expr) -> Expr {
+        if a == b {
+            return a;
+        }
+        let seen = &self.scopes[self.horizon()..];
+        if let Some(&e) = seen.iter().find_map(|s| s.selected.get(&(p, a, b))) {
+            return e;
+        }
+        let (fa, fb) = (self.pool.facts(a), self.pool.facts(b));
+        let wide = type_of(&self.pool, a).wide() || type_of(&self.pool, b).wide();
+        let (x, y) = (self.widened(a, wide), self.widened(b, wide));
+        let (class, ty) = if wide {
+            (Class::B64, Type::B64)
+        } else {
+            (Class::B32, Type::B32)
+        };
+        let to = self.reg(class);
+        let inst = Inst::Select {
+            ty,
+            to,
+            a: x,
+            b: y,
+            p,
+        };
+        self.at_top(0, inst);
+        self.meanings.insert(to, Meaning::Select { p, a, b });
+        let (lo, hi) = (
+            fa.lo.min(fb.lo),
+            i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4),
+        );
+        let name = self.unique("select");
+        let e = match i64::try_from(lo) {
+            Ok(lo) if lo < 0 => self.pool.var(&name, lo, hi, 0),
+            _ => {
+                let zeros = (fa.bits | fb.bits).trailing_zeros().min(32);
+                self.pool.var_aligned(&name, hi, zeros, 0)
+            }
+        };
+        self.bind(&name, to, type_of(&self.pool, e));
+        let home = self.home(0);
+        self.scopes[home].selected.insert((p, a, b), e);
+        e
+    }
+
+    fn widened(&mut self, e: Expr, wide: bool) -> Src {
+        let v = self.emit_expr(e);
+        source(match v {
+            Operand::Reg(_, from) if wide && !from.wide() => {
+                self.placer().op(0, Ty::U64, Op::Widen, &[v])
+            }
+            _ => v,
+        })
+    }
+
+    /// The variable that equals `e`, which what is launched keeps in `0..=hi` where the expression alone does not show it.
+    pub fn bounded(&mut self, e: Expr, hi: i64) -> Expr {
+        let seen = &self.scopes[self.horizon()..];
+        if let Some(&e) = seen.iter().find_map(|s| s.bounded.get(&(e, hi))) {
+            return e;
+        }
+        let reg = self.value(e);
+        let wide = hi > i64::from(u32::MAX);
+        let reg = if reg.class == Class::B64 && !wide {
+            let to = self.reg(Class::B32);
+            let inst = Inst::Convert {
+                to_ty: Type::U32,
+                from_ty: Type::U64,
+                to,
+                from: reg,
+            };
+            self.at_top(0, inst);
+            to
+        } else {
+            reg
+        };
+        let ty = if reg.class == Class::B64 {
+            Ty::U64
+        } else {
+            Ty::U32
+        };
+        let name = self.unique("bounded");
+        self.bind(&name, reg, ty);
+        let variable = self.pool.var(&name, 0, hi, 0);
+        let home = self.home(0);
+        self.scopes[home].bounded.insert((e, hi), variable);
+        variable
+    }
+
+    /// Says that the blocks of a launch count tiles of `tile` elements along an extent by a value of their indices: each tile is one block's.
+    pub(crate) fn tiling(&mut self, index: Expr, extent: Expr, tile: i64) {
+        self.tilings.push(Tiling {
+            index,
+            extent,
+            tile,
+        });
+    }
+
+    /// What every launch keeps to: `e` is at most `most`, in every block.
+    pub(crate) fn kept_by_launch(&mut self, e: Expr, most: Expr) {
+        self.promises.push((e, most));
+    }
+
+    /// The finished kernel.
+    ///
+    /// # Panics
+    ///
+    /// With an open loop, region or branch: a mistake of the emitter, not of its input.
+    pub fn finish(mut self) -> Entry {
+        let scope = self.pop_scope();
+        assert!(self.scopes.is_empty(), "a loop or a region is still open");
+        let mut nodes = scope.top;
+        nodes.extend(scope.body);
+        Entry {
+            name: self.name,
+            comments: self.comments,
+            block: self.block,
+            grid_limit: self.grid_limit,
+            min_blocks: self.min_blocks,
+            params: self.params,
+            shared: self.shared,
+            registers: self.registers,
+            addresses: self.addresses,
+            tile_axes: self.tile_axes,
+            tilings: self.tilings,
+            buffers: self.buffers,
+            places: self.places,
+            widths: self.widths,
+            meanings: self.meanings,
+            promises: self.promises,
+            pool: self.pool,
+            variables: self.variables,
+            nodes,
+        }
+    }
+}

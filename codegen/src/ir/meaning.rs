@@ -1,0 +1,49 @@
+//! What a predicate or a chosen value means: the expressions that it was made from. The prover holds the instruction against it.
+
+use super::value::{Cmp, Logic, Reg};
+use crate::index::Expr;
+
+/// What a register is to hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meaning {
+    /// `a cmp b`, and another predicate if given.
+    Compare {
+        /// The comparison.
+        cmp: Cmp,
+        /// The left side.
+        a: Expr,
+        /// The right side.
+        b: Expr,
+        /// The other predicate.
+        and: Option<Reg>,
+    },
+    /// Two predicates to one.
+    Logic {
+        /// The operation.
+        op: Logic,
+        /// The left side.
+        a: Reg,
+        /// The right side.
+        b: Reg,
+    },
+    /// `a` where `p` holds, else `b`.
+    Select {
+        /// The predicate.
+        p: Reg,
+        /// The value where it holds.
+        a: Expr,
+        /// The value where it does not.
+        b: Expr,
+    },
+    /// Bytes of the elements of a vector that are inside: `left` of them, at least 0 and at most `most`; none where `p` does not hold.
+    Inside {
+        /// The row is inside.
+        p: Reg,
+        /// Elements from the vector's first to the end of the row.
+        left: Expr,
+        /// Elements of the vector.
+        most: i64,
+        /// Bytes of an element.
+        bytes: i64,
+    },
+}

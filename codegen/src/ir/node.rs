@@ -1,0 +1,94 @@
+//! Structure: instructions, and the regions that they stand in.
+//!
+//! Control flow is nested, never a jump: a branch is an [`If`], a loop has one entry and is left at its end or by [`Node::Leave`], and a
+//! kernel ends at its last instruction or by [`Node::Exit`]. So a reader of the representation, the prover first, follows it from top to
+//! bottom.
+
+use super::inst::Statement;
+use super::value::{Pred, Reg, Src};
+
+/// What a region consists of.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Node {
+    /// An instruction.
+    Inst(Statement),
+    /// A line for the reader of the text.
+    Comment(String),
+    /// A branch.
+    If(Box<If>),
+    /// A loop.
+    Loop(Box<Loop>),
+    /// Leaves the innermost loop where the guard holds.
+    Leave {
+        /// The guard.
+        when: Pred,
+        /// All threads of the block agree.
+        uniform: bool,
+    },
+    /// Ends the kernel for threads where the guard holds.
+    Exit {
+        /// The guard.
+        when: Pred,
+        /// All threads of the block agree.
+        uniform: bool,
+    },
+}
+
+/// A branch: threads where `when` holds execute `then`, the others `otherwise`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct If {
+    /// The guard.
+    pub when: Pred,
+    /// All threads of the block agree.
+    pub uniform: bool,
+    /// Where the guard holds.
+    pub then: Vec<Node>,
+    /// Where it does not.
+    pub otherwise: Vec<Node>,
+    /// What the text calls the other side, and the end.
+    pub names: [&'static str; 2],
+}
+
+/// A loop. Its counter is set to `start`, and grows by `step` at the end of each turn.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Loop {
+    /// Its name, for the reader of the text.
+    pub name: String,
+    /// What the text calls the place behind it; none for its name with `_end`.
+    pub behind: Option<&'static str>,
+    /// The counter.
+    pub counter: Reg,
+    /// Its first value.
+    pub start: Src,
+    /// What it grows by.
+    pub step: i64,
+    /// Its greatest value in a turn: the prover shows that it is.
+    pub most: i64,
+    /// Once, before the first turn: the initial values of what the loop carries.
+    pub entry: Vec<Node>,
+    /// Each turn.
+    pub body: Vec<Node>,
+    /// How it ends.
+    pub end: LoopEnd,
+}
+
+/// How a loop ends.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum LoopEnd {
+    /// It turns while the counter is below the limit; not at all if it is not at first.
+    Below {
+        /// The limit.
+        limit: Src,
+        /// The predicate that there is no first turn.
+        none: Reg,
+        /// The predicate of another turn.
+        again: Reg,
+    },
+    /// It turns at least once, and again while a predicate that the body computes holds.
+    While {
+        /// The predicate.
+        again: Reg,
+    },
+    /// Only [`Node::Leave`] ends it.
+    Left,
+}

@@ -1,0 +1,53 @@
+//! Parameters of a kernel.
+
+/// The type of a kernel parameter, as the launch contract names it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ParamKind {
+    /// A pointer to global memory, 64 bits.
+    Pointer,
+    /// An unsigned 32-bit integer.
+    U32,
+    /// An unsigned 64-bit integer.
+    U64,
+    /// A signed 32-bit integer.
+    S32,
+    /// A 32-bit float.
+    F32,
+    /// A 64-bit float.
+    F64,
+}
+
+impl ParamKind {
+    /// Its size, which is also its alignment in the parameter buffer.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            ParamKind::Pointer | ParamKind::U64 | ParamKind::F64 => 8,
+            ParamKind::U32 | ParamKind::S32 | ParamKind::F32 => 4,
+        }
+    }
+
+    /// Its name in the launch contract.
+    pub fn name(self) -> &'static str {
+        match self {
+            ParamKind::Pointer => "ptr",
+            ParamKind::U64 => "u64",
+            ParamKind::U32 => "u32",
+            ParamKind::S32 => "s32",
+            ParamKind::F32 => "f32",
+            ParamKind::F64 => "f64",
+        }
+    }
+}
+
+/// A parameter of the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: ParamKind,
+    /// The greatest value of an unsigned integer that the kernel is made for: the launch contract refuses more.
+    pub most: Option<u64>,
+    /// What an address or a size is a multiple of: the launch contract refuses others.
+    pub multiple: u64,
+}

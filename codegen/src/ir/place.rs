@@ -1,0 +1,105 @@
+//! What an address means: which buffer, and which element of it. The prover holds the printed address against it.
+
+use layout_core::Swizzled;
+
+use super::address::Space;
+use super::inst::Axis;
+use super::value::Reg;
+use crate::index::Expr;
+use crate::plan::Element;
+
+/// How many elements a buffer has along a mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// So many.
+    Fixed(i64),
+    /// A value of the kernel, such as a parameter.
+    Value(Expr),
+    /// As many as the grid has blocks along an axis.
+    Blocks(Axis),
+}
+
+/// From one element to the next along a mode, in elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stride {
+    /// A constant.
+    Fixed(i64),
+    /// A value of the kernel, such as a leading dimension.
+    Value(Expr),
+}
+
+/// What a kernel does with a buffer of global memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    /// It only reads it.
+    Input,
+    /// It writes every element exactly once, and may read an element before that.
+    Output,
+    /// It writes some of it.
+    Partial,
+}
+
+/// A buffer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Buffer {
+    /// Its name: that of its parameter in global memory.
+    pub name: String,
+    /// Where it is.
+    pub space: Space,
+    /// Bytes of an element.
+    pub bytes: i64,
+    /// The type of an element; none where a family moves bits.
+    pub element: Option<Element>,
+    /// Its extents, mode by mode.
+    pub extents: Vec<Extent>,
+    /// How coordinates become addresses.
+    pub arrangement: Arrangement,
+    /// What the kernel does with it.
+    pub role: Role,
+}
+
+/// How coordinates become addresses.
+#[derive(Clone, PartialEq, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a kernel has few buffers, and most of shared memory"
+)]
+pub enum Arrangement {
+    /// Global memory: a stride for each mode, from the address in a variable.
+    Global {
+        /// The address of the first element.
+        base: Expr,
+        /// The strides.
+        strides: Vec<Stride>,
+    },
+    /// Shared memory: the first modes by a layout to bytes, each further mode by a stride in bytes.
+    Shared {
+        /// (coordinates of the first modes) → byte.
+        layout: Swizzled,
+        /// Bytes from one coordinate of each further mode to the next.
+        outer: Vec<i64>,
+        /// The buffer's first byte in the kernel's shared memory.
+        offset: i64,
+    },
+}
+
+/// What one address means.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Place {
+    /// An element of a buffer.
+    Element {
+        /// The buffer, by its number in the kernel.
+        buffer: usize,
+        /// Its coordinates.
+        coordinates: Vec<Expr>,
+    },
+    /// One place where a predicate holds, and another where it does not.
+    Either {
+        /// The predicate.
+        when: Reg,
+        /// The place where it holds, by its number in the kernel.
+        then: u32,
+        /// The place where it does not.
+        otherwise: u32,
+    },
+}

@@ -1,0 +1,202 @@
+//! Registers, guards, literals and the types that instructions take.
+
+/// A register class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Class {
+    /// 16 bits.
+    B16,
+    /// 32 bits.
+    B32,
+    /// 64 bits.
+    B64,
+    /// `f32`.
+    F32,
+    /// `f64`.
+    F64,
+    /// A predicate.
+    Pred,
+}
+
+impl Class {
+    /// Every class, in the order of declaration.
+    pub const ALL: [Class; 6] = [
+        Class::B16,
+        Class::B32,
+        Class::B64,
+        Class::F32,
+        Class::F64,
+        Class::Pred,
+    ];
+}
+
+/// A virtual register: it exists in the representation and in the printed text, and the assembler gives it a machine register.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Reg {
+    /// Its class.
+    pub class: Class,
+    /// Its number within the class.
+    pub id: u32,
+}
+
+/// A guard: a predicate register, or its negation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pred {
+    /// The register, of class [`Class::Pred`].
+    pub reg: Reg,
+    /// True where the guard holds if the register does not.
+    pub negated: bool,
+}
+
+impl Pred {
+    /// The opposite guard.
+    #[must_use]
+    #[allow(clippy::should_implement_trait)] // A guard is negated where it is used: `p.not()` reads in the order of `@!p`.
+    pub fn not(self) -> Self {
+        Self {
+            negated: !self.negated,
+            ..self
+        }
+    }
+}
+
+impl From<Reg> for Pred {
+    fn from(reg: Reg) -> Self {
+        Self {
+            reg,
+            negated: false,
+        }
+    }
+}
+
+/// A source operand: a register or a literal. Floats are kept by their bits, so that operands compare exactly.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Src {
+    /// A register.
+    Reg(Reg),
+    /// An integer literal.
+    Int(i64),
+    /// The bits of a binary32 literal.
+    F32(u32),
+    /// The bits of a binary64 literal.
+    F64(u64),
+}
+
+impl From<Reg> for Src {
+    fn from(reg: Reg) -> Self {
+        Src::Reg(reg)
+    }
+}
+
+impl From<i64> for Src {
+    fn from(value: i64) -> Self {
+        Src::Int(value)
+    }
+}
+
+impl From<f32> for Src {
+    fn from(value: f32) -> Self {
+        Src::F32(value.to_bits())
+    }
+}
+
+impl From<f64> for Src {
+    fn from(value: f64) -> Self {
+        Src::F64(value.to_bits())
+    }
+}
+
+/// The type of an instruction's operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Type {
+    /// Predicates.
+    Pred,
+    /// 16 bits without a meaning.
+    B16,
+    /// 32 bits without a meaning.
+    B32,
+    /// 64 bits without a meaning.
+    B64,
+    /// Unsigned 8-bit integers.
+    U8,
+    /// Unsigned 16-bit integers.
+    U16,
+    /// Unsigned 32-bit integers.
+    U32,
+    /// Unsigned 64-bit integers.
+    U64,
+    /// Signed 32-bit integers.
+    S32,
+    /// Signed 64-bit integers.
+    S64,
+    /// IEEE binary16.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// Two IEEE binary16 in a 32-bit register.
+    F16x2,
+    /// Two bfloat16 in a 32-bit register.
+    Bf16x2,
+    /// IEEE binary32.
+    F32,
+    /// IEEE binary64.
+    F64,
+}
+
+impl Type {
+    /// Bytes of one operand in memory; 0 for predicates, which have no place there.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Type::Pred => 0,
+            Type::U8 => 1,
+            Type::B16 | Type::U16 | Type::F16 | Type::Bf16 => 2,
+            Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::F16x2 | Type::Bf16x2 => 4,
+            Type::B64 | Type::U64 | Type::S64 | Type::F64 => 8,
+        }
+    }
+}
+
+/// A comparison. Ordered comparisons of floats are false where an operand is NaN.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cmp {
+    /// a = b
+    Eq,
+    /// a ≠ b
+    Ne,
+    /// a < b
+    Lt,
+    /// a ≤ b
+    Le,
+    /// a > b
+    Gt,
+    /// a ≥ b
+    Ge,
+    /// a ≠ b, or one of them is NaN
+    Neu,
+}
+
+impl Cmp {
+    /// The comparison that holds where this one does not; none for ordered comparisons of floats, whose opposite is not ordered.
+    #[must_use]
+    pub const fn opposite(self) -> Option<Self> {
+        Some(match self {
+            Cmp::Eq => Cmp::Ne,
+            Cmp::Ne => Cmp::Eq,
+            Cmp::Lt => Cmp::Ge,
+            Cmp::Le => Cmp::Gt,
+            Cmp::Gt => Cmp::Le,
+            Cmp::Ge => Cmp::Lt,
+            Cmp::Neu => return None,
+        })
+    }
+}
+
+/// Two predicates to one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Logic {
+    /// Both.
+    And,
+    /// At least one.
+    Or,
+    /// One of them.
+    Xor,
+}

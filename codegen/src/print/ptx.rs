@@ -1,0 +1,601 @@
+//! PTX text of a kernel.
+//!
+//! ```text
+//! If                 @!p bra end; then; end:                       with another side: @!p bra else; then; bra end; else: …; end:
+//! Loop, Below        counter = start; skip if none; L: body; counter += step; @p bra L
+//! Leave, Exit        @p bra to the label behind the loop, or at the end of the kernel
+//! ```
+
+use std::fmt::Write as _;
+
+use crate::index::code::{Op, Operand, Ty};
+use crate::ir::{
+    Address, Axis, Binary, Cache, Class, Cmp, Entry, If, Inst, Logic, Loop, LoopEnd, Node,
+    ParamKind, Pred, Reg, Shuffle, Space, Special, Src, Statement, Type, Unary, class_of,
+};
+
+/// The text of a module of several kernels for `target` (such as `sm_80`), at PTX version `version`.
+pub fn module(kernels: &[Entry], version: &str, target: &str) -> String {
+    let mut out = String::new();
+    for line in kernels.iter().flat_map(|k| &k.comments) {
+        let _ = writeln!(out, "// {line}");
+    }
+    let _ = write!(
+        out,
+        ".version {version}\n.target {target}\n.address_size 64\n"
+    );
+    let dynamic = kernels
+        .iter()
+        .filter_map(|k| k.shared)
+        .filter(|s| s.dynamic);
+    if let Some(align) = dynamic.map(|s| s.align).max() {
+        let _ = writeln!(out, "\n.extern .shared .align {align} .b8 smem[];");
+    }
+    for kernel in kernels {
+        out.push('\n');
+        entry(&mut out, kernel);
+    }
+    out
+}
+
+/// The text of one entry, from its parameters to its last brace.
+fn entry(out: &mut String, k: &Entry) {
+    let _ = writeln!(out, ".visible .entry {}(", k.name);
+    let params: Vec<_> = k
+        .params
+        .iter()
+        .map(|p| format!("    .param {} {}", param_type(p.kind), p.name))
+        .collect();
+    let _ = writeln!(out, "{}\n)", params.join(",\n"));
+    let [x, y, z] = k.block;
+    let _ = writeln!(out, ".reqntid {x}, {y}, {z}");
+    if let Some(blocks) = k.min_blocks {
+        let _ = writeln!(out, ".minnctapersm {blocks}");
+    }
+    out.push_str("{\n");
+    for (class, n) in &k.registers {
+        let (ty, prefix) = (class_type(*class), prefix(*class));
+        let _ = writeln!(out, "    .reg {ty} {prefix}<{n}>;");
+    }
+    if let Some(s) = k.shared.filter(|s| !s.dynamic) {
+        let _ = writeln!(out, "    .shared .align {} .b8 smem[{}];", s.align, s.bytes);
+    }
+    let mut printer = Printer {
+        out,
+        labels: 0,
+        loops: Vec::new(),
+        exits: false,
+    };
+    printer.nodes(&k.nodes);
+    if printer.exits {
+        printer.label(EXIT);
+    }
+    printer.line("ret;");
+    out.push_str("}\n");
+}
+
+/// The label at the end of a kernel.
+const EXIT: &str = "done_0";
+
+struct Printer<'a> {
+    out: &'a mut String,
+    labels: u32,
+    /// Labels behind the open loops.
+    loops: Vec<String>,
+    exits: bool,
+}
+
+impl Printer<'_> {
+    fn line(&mut self, text: impl std::fmt::Display) {
+        let _ = writeln!(self.out, "    {text}");
+    }
+
+    fn label(&mut self, label: &str) {
+        let _ = writeln!(self.out, "{label}:");
+    }
+
+    fn new_label(&mut self, stem: &str) -> String {
+        self.labels += 1;
+        format!("{stem}_{}", self.labels)
+    }
+
+    fn branch(&mut self, when: Option<Pred>, uniform: bool, to: &str) {
+        let guard = when.map_or(String::new(), guard);
+        let uni = if uniform { ".uni" } else { "" };
+        self.line(format_args!("{guard}bra{uni} {to};"));
+    }
+
+    fn nodes(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            match node {
+                Node::Inst(s) => self.statement(s),
+                Node::Comment(text) => self.line(format_args!("// {text}")),
+                Node::If(branch) => self.branches(branch),
+                Node::Loop(turn) => self.turns(turn),
+                Node::Leave { when, uniform } => {
+                    if let Some(end) = self.loops.last().cloned() {
+                        self.branch(Some(*when), *uniform, &end);
+                    }
+                }
+                Node::Exit { when, uniform } => {
+                    self.exits = true;
+                    self.branch(Some(*when), *uniform, EXIT);
+                }
+            }
+        }
+    }
+
+    fn branches(&mut self, b: &If) {
+        let [other, end] = b.names;
+        let end = self.new_label(end);
+        if b.otherwise.is_empty() {
+            self.branch(Some(b.when.not()), b.uniform, &end);
+            self.nodes(&b.then);
+        } else {
+            let other = self.new_label(other);
+            self.branch(Some(b.when.not()), b.uniform, &other);
+            self.nodes(&b.then);
+            self.branch(None, b.uniform, &end);
+            self.label(&other);
+            self.nodes(&b.otherwise);
+        }
+        self.label(&end);
+    }
+
+    fn turns(&mut self, l: &Loop) {
+        let label = self.new_label(&l.name);
+        let end = match l.behind {
+            Some(stem) => self.new_label(stem),
+            None => format!("{label}_end"),
+        };
+        let counter = register(l.counter);
+        self.line(format_args!("mov.u32 {counter}, {};", source(l.start)));
+        self.nodes(&l.entry);
+        if let LoopEnd::Below { limit, none, .. } = l.end {
+            let (p, limit) = (register(none), source(limit));
+            self.line(format_args!("setp.ge.u32 {p}, {counter}, {limit};"));
+            self.branch(Some(none.into()), true, &end);
+        }
+        self.label(&label);
+        self.loops.push(end.clone());
+        self.nodes(&l.body);
+        self.loops.pop();
+        self.line(format_args!("add.s32 {counter}, {counter}, {};", l.step));
+        match l.end {
+            LoopEnd::Below { limit, again, .. } => {
+                let (p, limit) = (register(again), source(limit));
+                self.line(format_args!("setp.lt.u32 {p}, {counter}, {limit};"));
+                self.branch(Some(again.into()), true, &label);
+            }
+            LoopEnd::While { again } => self.branch(Some(again.into()), true, &label),
+            LoopEnd::Left => self.branch(None, true, &label),
+        }
+        self.label(&end);
+    }
+
+    fn statement(&mut self, s: &Statement) {
+        let guard = s.guard.map_or(String::new(), guard);
+        let text = instruction(&s.inst);
+        match &s.tag {
+            Some(tag) => self.line(format_args!("{guard}{text}; // {tag}")),
+            None => self.line(format_args!("{guard}{text};")),
+        }
+    }
+}
+
+fn instruction(inst: &Inst) -> String {
+    match inst {
+        Inst::Index {
+            op,
+            ty,
+            from,
+            to,
+            args,
+        } => {
+            let args: Vec<_> = args.iter().map(|&a| operand(a)).collect();
+            let (mnemonic, to) = (mnemonic(*op, *ty, *from), register(*to));
+            format!("{mnemonic} {to}, {}", args.join(", "))
+        }
+        Inst::Special { to, register: r } => {
+            format!("mov.u32 {}, {}", register(*to), special(*r))
+        }
+        Inst::Param { to, kind, name } => {
+            format!("ld.param{} {}, [{name}]", param_type(*kind), register(*to))
+        }
+        Inst::ToGlobal { to, from } => {
+            format!("cvta.to.global.u64 {}, {}", register(*to), register(*from))
+        }
+        Inst::SharedBase { to } => format!("mov.u32 {}, smem", register(*to)),
+        Inst::Move { ty, to, from } => {
+            format!(
+                "mov.{} {}, {}",
+                type_name(*ty),
+                register(*to),
+                source(*from)
+            )
+        }
+        Inst::Compare {
+            cmp,
+            ty,
+            to,
+            a,
+            b,
+            and,
+        } => {
+            let (name, to) = (comparison(*cmp), register(*to));
+            let (ty, a, b) = (type_name(*ty), source(*a), source(*b));
+            match and {
+                None => format!("setp.{name}.{ty} {to}, {a}, {b}"),
+                Some(q) => format!("setp.{name}.and.{ty} {to}, {a}, {b}, {}", register(*q)),
+            }
+        }
+        Inst::Logic { op, to, a, b } => {
+            let op = match op {
+                Logic::And => "and",
+                Logic::Or => "or",
+                Logic::Xor => "xor",
+            };
+            format!(
+                "{op}.pred {}, {}, {}",
+                register(*to),
+                register(*a),
+                register(*b)
+            )
+        }
+        Inst::Select { ty, to, a, b, p } => format!(
+            "selp.{} {}, {}, {}, {}",
+            type_name(*ty),
+            register(*to),
+            source(*a),
+            source(*b),
+            register(*p)
+        ),
+        Inst::Binary { op, ty, to, a, b } => format!(
+            "{} {}, {}, {}",
+            binary(*op, *ty),
+            register(*to),
+            source(*a),
+            source(*b)
+        ),
+        Inst::MulAdd { ty, to, a, b, c } => {
+            let op = if is_float(*ty) { "fma.rn" } else { "mad.lo" };
+            format!(
+                "{op}.{} {}, {}, {}, {}",
+                type_name(*ty),
+                register(*to),
+                source(*a),
+                source(*b),
+                source(*c)
+            )
+        }
+        Inst::Unary { op, ty, to, a } => {
+            let op = match op {
+                Unary::Exp2 => "ex2.approx.ftz",
+                Unary::Reciprocal => "rcp.approx.ftz",
+                Unary::ReciprocalSqrt => "rsqrt.approx.ftz",
+                Unary::Neg => "neg",
+            };
+            format!("{op}.{} {}, {}", type_name(*ty), register(*to), source(*a))
+        }
+        Inst::Convert {
+            to_ty,
+            from_ty,
+            to,
+            from,
+        } => {
+            let rounds = match (is_float(*to_ty), is_float(*from_ty)) {
+                (true, true) if to_ty.bytes() < from_ty.bytes() => ".rn",
+                (true, false) => ".rn",
+                (false, true) => ".rni",
+                _ => "",
+            };
+            format!(
+                "cvt{rounds}.{}.{} {}, {}",
+                type_name(*to_ty),
+                type_name(*from_ty),
+                register(*to),
+                register(*from)
+            )
+        }
+        Inst::ConvertPair {
+            to_ty,
+            to,
+            high,
+            low,
+        } => format!(
+            "cvt.rn.{}.f32 {}, {}, {}",
+            type_name(*to_ty),
+            register(*to),
+            register(*high),
+            register(*low)
+        ),
+        Inst::Pack { to, parts } => format!("mov.b32 {}, {}", register(*to), group(parts)),
+        Inst::Unpack { to, from } => format!("mov.b32 {}, {}", group(to), register(*from)),
+        Inst::Permute { to, a, b, selector } => format!(
+            "prmt.b32 {}, {}, {}, 0x{selector:04x}",
+            register(*to),
+            register(*a),
+            register(*b)
+        ),
+        Inst::Shuffle {
+            mode,
+            to,
+            from,
+            lane,
+        } => {
+            let (mode, clamp) = match mode {
+                Shuffle::Butterfly => ("bfly", 31),
+                Shuffle::Index => ("idx", 31),
+                Shuffle::Up => ("up", 0),
+                Shuffle::Down => ("down", 31),
+            };
+            format!(
+                "shfl.sync.{mode}.b32 {}, {}, {}, {clamp}, 0xffffffff",
+                register(*to),
+                register(*from),
+                source(*lane)
+            )
+        }
+        Inst::Load { at, cache, ty, to } => {
+            let cache = match cache {
+                Cache::Coherent => "",
+                Cache::ReadOnly => ".nc",
+            };
+            format!(
+                "ld.{}{cache}{}.{} {}, {}",
+                space(at.space()),
+                width(to),
+                type_name(*ty),
+                vector(to),
+                address(*at)
+            )
+        }
+        Inst::Store { at, ty, from } => format!(
+            "st.{}{}.{} {}, {}",
+            space(at.space()),
+            width(from),
+            type_name(*ty),
+            address(*at),
+            vector(from)
+        ),
+        Inst::CopyAsync {
+            to,
+            from,
+            bytes,
+            cached,
+            size,
+        } => {
+            let cache = if *cached { "ca" } else { "cg" };
+            let size = size.map_or(String::new(), |r| format!(", {}", register(r)));
+            format!(
+                "cp.async.{cache}.shared.global {}, {}, {bytes}{size}",
+                address(*to),
+                address(*from)
+            )
+        }
+        Inst::CommitGroup => "cp.async.commit_group".to_owned(),
+        Inst::WaitGroup { pending } => format!("cp.async.wait_group {pending}"),
+        Inst::WaitAll => "cp.async.wait_all".to_owned(),
+        Inst::LoadMatrix { at, to, trans } => {
+            let trans = if *trans { ".trans" } else { "" };
+            format!(
+                "ldmatrix.sync.aligned.m8n8.x{}{trans}.shared.b16 {}, {}",
+                to.len(),
+                group(to),
+                address(*at)
+            )
+        }
+        Inst::Mma { atom, d, a, b, c } => format!(
+            "{} {}, {}, {}, {}",
+            atom.name,
+            group(d),
+            group(a),
+            group(b),
+            group(c)
+        ),
+        Inst::Barrier => "bar.sync 0".to_owned(),
+        Inst::WarpBarrier => "bar.warp.sync 0xffffffff".to_owned(),
+    }
+}
+
+fn guard(p: Pred) -> String {
+    format!("@{}{} ", if p.negated { "!" } else { "" }, register(p.reg))
+}
+
+fn prefix(class: Class) -> &'static str {
+    match class {
+        Class::B16 => "%h",
+        Class::B32 => "%r",
+        Class::B64 => "%rd",
+        Class::F32 => "%f",
+        Class::F64 => "%fd",
+        Class::Pred => "%p",
+    }
+}
+
+/// The type of a register class in declarations.
+pub(crate) fn class_type(class: Class) -> &'static str {
+    match class {
+        Class::B16 => ".b16",
+        Class::B32 => ".b32",
+        Class::B64 => ".b64",
+        Class::F32 => ".f32",
+        Class::F64 => ".f64",
+        Class::Pred => ".pred",
+    }
+}
+
+/// A register's name in the text.
+pub(crate) fn register(reg: Reg) -> String {
+    format!("{}{}", prefix(reg.class), reg.id)
+}
+
+fn source(src: Src) -> String {
+    match src {
+        Src::Reg(r) => register(r),
+        Src::Int(k) => k.to_string(),
+        Src::F32(bits) => format!("0f{bits:08X}"),
+        Src::F64(bits) => format!("0d{bits:016X}"),
+    }
+}
+
+fn operand(v: Operand) -> String {
+    match v {
+        Operand::Imm(k) => k.to_string(),
+        Operand::Reg(id, ty) => register(Reg {
+            class: class_of(ty),
+            id,
+        }),
+    }
+}
+
+fn address(at: Address) -> String {
+    match at.immediate() {
+        0 => format!("[{}]", register(at.base())),
+        k => format!("[{}+{k}]", register(at.base())),
+    }
+}
+
+/// `{a, b, c, d}`
+fn group(regs: &[Reg]) -> String {
+    let list: Vec<_> = regs.iter().map(|&r| register(r)).collect();
+    format!("{{{}}}", list.join(", "))
+}
+
+/// `{a, b, c, d}`, or the register alone.
+fn vector(regs: &[Reg]) -> String {
+    match regs {
+        [one] => register(*one),
+        _ => group(regs),
+    }
+}
+
+fn width(regs: &[Reg]) -> String {
+    match regs {
+        [_] => String::new(),
+        _ => format!(".v{}", regs.len()),
+    }
+}
+
+fn space(space: Space) -> &'static str {
+    match space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+    }
+}
+
+fn special(register: Special) -> &'static str {
+    match register {
+        Special::Thread(Axis::X) => "%tid.x",
+        Special::Thread(Axis::Y) => "%tid.y",
+        Special::Thread(Axis::Z) => "%tid.z",
+        Special::Block(Axis::X) => "%ctaid.x",
+        Special::Block(Axis::Y) => "%ctaid.y",
+        Special::Block(Axis::Z) => "%ctaid.z",
+    }
+}
+
+fn param_type(kind: ParamKind) -> &'static str {
+    match kind {
+        ParamKind::Pointer | ParamKind::U64 => ".u64",
+        ParamKind::U32 => ".u32",
+        ParamKind::S32 => ".s32",
+        ParamKind::F32 => ".f32",
+        ParamKind::F64 => ".f64",
+    }
+}
+
+fn comparison(cmp: Cmp) -> &'static str {
+    match cmp {
+        Cmp::Eq => "eq",
+        Cmp::Ne => "ne",
+        Cmp::Lt => "lt",
+        Cmp::Le => "le",
+        Cmp::Gt => "gt",
+        Cmp::Ge => "ge",
+        Cmp::Neu => "neu",
+    }
+}
+
+fn is_float(ty: Type) -> bool {
+    matches!(
+        ty,
+        Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 | Type::F32 | Type::F64
+    )
+}
+
+fn binary(op: Binary, ty: Type) -> String {
+    let name = match op {
+        Binary::Add => "add",
+        Binary::Sub => "sub",
+        Binary::Mul if is_float(ty) => "mul",
+        Binary::Mul => "mul.lo",
+        Binary::Min => "min",
+        Binary::Max => "max",
+        Binary::Shl => "shl",
+        Binary::Shr => "shr",
+        Binary::And => "and",
+        Binary::Or => "or",
+    };
+    format!("{name}.{}", type_name(ty))
+}
+
+fn type_name(ty: Type) -> &'static str {
+    match ty {
+        Type::Pred => "pred",
+        Type::B16 => "b16",
+        Type::B32 => "b32",
+        Type::B64 => "b64",
+        Type::U8 => "u8",
+        Type::U16 => "u16",
+        Type::U32 => "u32",
+        Type::U64 => "u64",
+        Type::S32 => "s32",
+        Type::S64 => "s64",
+        Type::F16 => "f16",
+        Type::Bf16 => "bf16",
+        Type::F16x2 => "f16x2",
+        Type::Bf16x2 => "bf16x2",
+        Type::F32 => "f32",
+        Type::F64 => "f64",
+    }
+}
+
+/// The mnemonic of `op` on `ty`, where the first argument is of type `from`.
+pub(crate) fn mnemonic(op: Op, ty: Ty, from: Ty) -> &'static str {
+    match (op, ty) {
+        (Op::Add, Ty::U32 | Ty::S32) => "add.s32",
+        (Op::Add, _) => "add.s64",
+        (Op::Sub, Ty::U32 | Ty::S32) => "sub.s32",
+        (Op::Sub, _) => "sub.s64",
+        (Op::Mul, Ty::U32 | Ty::S32) => "mul.lo.s32",
+        (Op::Mul, _) => "mul.lo.s64",
+        (Op::Mad, Ty::U32 | Ty::S32) => "mad.lo.s32",
+        (Op::Mad, _) => "mad.lo.s64",
+        (Op::MulWide, Ty::S32) => "mul.wide.s32",
+        (Op::MulWide, _) => "mul.wide.u32",
+        (Op::MadWide, Ty::S32) => "mad.wide.s32",
+        (Op::MadWide, _) => "mad.wide.u32",
+        (Op::MulHi, Ty::U32) => "mul.hi.u32",
+        (Op::MulHi, Ty::S32) => "mul.hi.s32",
+        (Op::MulHi, Ty::U64) => "mul.hi.u64",
+        (Op::MulHi, Ty::S64) => "mul.hi.s64",
+        (Op::Shl, Ty::U32 | Ty::S32) => "shl.b32",
+        (Op::Shl, _) => "shl.b64",
+        (Op::Shr, Ty::U32) => "shr.u32",
+        (Op::Shr, Ty::S32) => "shr.s32",
+        (Op::Shr, Ty::U64) => "shr.u64",
+        (Op::Shr, Ty::S64) => "shr.s64",
+        (Op::And, Ty::U32 | Ty::S32) => "and.b32",
+        (Op::And, _) => "and.b64",
+        (Op::Xor, Ty::U32 | Ty::S32) => "xor.b32",
+        (Op::Xor, _) => "xor.b64",
+        (Op::Div, Ty::U32) => "div.u32",
+        (Op::Div, Ty::S32) => "div.s32",
+        (Op::Div, Ty::U64) => "div.u64",
+        (Op::Div, Ty::S64) => "div.s64",
+        (Op::Widen, _) if from.signed() => "cvt.s64.s32",
+        (Op::Widen, _) => "cvt.u64.u32",
+        (Op::Narrow, _) => "cvt.u32.u64",
+    }
+}

@@ -1,0 +1,203 @@
+//! Bounds, alignment and sectors of accesses of global memory.
+
+use std::rc::Rc;
+
+use super::ProofError;
+use super::execute::Machine;
+use super::formula::Formula;
+use super::solve::Facts;
+use super::symbols::Definition;
+use super::value::{Lin, Num};
+use crate::ir::Extent;
+
+impl Machine<'_> {
+    /// `0 ≤ c` and `c + n ≤ extent`.
+    pub(super) fn within(
+        &mut self,
+        name: &str,
+        (buffer, mode): (usize, usize),
+        c: &Lin,
+        n: &Lin,
+        facts: &Facts,
+    ) -> Result<(), ProofError> {
+        let below = if let Some(extent) = self.extent(buffer, mode) {
+            let room = extent.sub(c).sub(n);
+            self.symbols.at_least_zero(&room, facts)
+        } else {
+            // As many as there are blocks: the block's own index.
+            match self.entry.buffers[buffer].extents[mode] {
+                Extent::Blocks(axis) => *c == self.block(axis),
+                _ => true,
+            }
+        };
+        if below && self.symbols.at_least_zero(c, facts) {
+            return Ok(());
+        }
+        let thread = facts.active.iter().position(|&a| a).unwrap_or(0);
+        Err(ProofError::Bounds {
+            access: name.to_owned(),
+            thread,
+            mode,
+        })
+    }
+
+    /// An asynchronous copy reads nothing that is outside, case by case of its size.
+    pub(super) fn partial_bounds(
+        &mut self,
+        name: &str,
+        (buffer, elem): (usize, i64),
+        coordinates: &[Lin],
+        size: &Lin,
+        facts: &Facts,
+    ) -> Result<(), ProofError> {
+        let threads = self.threads;
+        // The first symbol with cases, if there is one.
+        let sym = size.symbols().find(|&s| {
+            matches!(
+                self.symbols.info(s).definition,
+                Definition::Ite(..) | Definition::Max(..) | Definition::Min(..)
+            )
+        });
+        if let Some(sym) = sym {
+            let (p, a, b) = match self.symbols.info(sym).definition.clone() {
+                Definition::Ite(p, a, b) => (p, a, b),
+                Definition::Max(a, b) => (Rc::new(Formula::ge(a.sub(&b))), a, b),
+                Definition::Min(a, b) => (Rc::new(Formula::ge(b.sub(&a))), a, b),
+                _ => return Ok(()),
+            };
+            for (when, value) in [(Rc::clone(&p), a), (p.not(), b)] {
+                let Some(size) = size.substitute(sym, &value) else {
+                    continue;
+                };
+                let mut case = facts.with(&when);
+                let active: Vec<bool> = (0..threads)
+                    .map(|t| facts.active[t] && when.for_thread(t) != Some(false))
+                    .collect();
+                case.active = active.into();
+                if *when == Formula::False || self.symbols.contradicts(&case) {
+                    continue;
+                }
+                self.partial_bounds(name, (buffer, elem), coordinates, &size, &case)?;
+            }
+            return Ok(());
+        }
+        let last = coordinates.len() - 1;
+        if size.is_zero() {
+            return Ok(());
+        }
+        // Elements that are read.
+        let n = self.symbols.shr(size, elem.trailing_zeros(), threads);
+        for (mode, c) in coordinates.iter().enumerate() {
+            let one = Lin::constant(1);
+            self.within(
+                name,
+                (buffer, mode),
+                c,
+                if mode == last { &n } else { &one },
+                facts,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The address is a multiple of the bytes that are moved at once.
+    pub(super) fn aligned(
+        &mut self,
+        name: &str,
+        address: &Lin,
+        bytes: u32,
+        facts: &Facts,
+    ) -> Result<(), ProofError> {
+        let bits = bytes.trailing_zeros();
+        let low: Vec<(Lin, u32)> = facts
+            .all
+            .iter()
+            .filter_map(|f| self.symbols.low_bits_of(f))
+            .collect();
+        if self.multiple_of(address, bits, &low, &facts.active) {
+            return Ok(());
+        }
+        let rest = self.symbols.low(address, bits, self.threads);
+        if self.symbols.is_zero(&rest, facts) {
+            return Ok(());
+        }
+        Err(ProofError::Alignment {
+            access: name.to_owned(),
+            bytes,
+        })
+    }
+
+    /// The low bits of `x` are 0 for every thread of a mask, where those of the given values are.
+    pub(super) fn multiple_of(
+        &mut self,
+        x: &Lin,
+        bits: u32,
+        low: &[(Lin, u32)],
+        mask: &[bool],
+    ) -> bool {
+        // Threads that have the same numbers in what is known are looked at together.
+        let mut classes: Vec<(Vec<i64>, Vec<bool>)> = Vec::new();
+        for t in (0..self.threads).filter(|&t| mask[t]) {
+            let key: Vec<i64> = low
+                .iter()
+                .flat_map(|(of, _)| of.terms.iter().map(move |(_, c)| c.at(t)))
+                .collect();
+            if let Some((_, class)) = classes.iter_mut().find(|(k, _)| *k == key) {
+                class[t] = true;
+            } else {
+                let mut class = vec![false; self.threads];
+                class[t] = true;
+                classes.push((key, class));
+            }
+        }
+        classes.iter().all(|(_, class)| {
+            let mut y = x.restricted(class);
+            let known: Vec<_> = low
+                .iter()
+                .map(|(of, n)| (of.restricted(class), *n))
+                .collect();
+            for (of, n) in &known {
+                if let Some(s) = of.single() {
+                    let by = self.symbols.multiple(s, *n);
+                    if let Some(z) = self.symbols.replace(&y, s, &by, self.threads) {
+                        y = z;
+                    }
+                }
+            }
+            let zero = |m: &mut Self, y: &Lin| {
+                let low = m.symbols.low(y, bits, m.threads);
+                let ok = |k: &Num| (0..m.threads).all(|t| !class[t] || k.at(t) == 0);
+                low.as_number().is_some_and(ok)
+            };
+            zero(self, &y)
+                || known
+                    .iter()
+                    .any(|(of, n)| *n >= bits && zero(self, &y.sub(of)))
+        })
+    }
+
+    /// The most sectors of a warp, where lanes differ by numbers alone.
+    pub(super) fn sectors(&self, address: &Lin, bytes: u32, facts: &Facts) -> Option<(u32, u32)> {
+        if address.terms.iter().any(|(_, c)| c.one().is_none()) {
+            return None;
+        }
+        let mut most = 0;
+        let mut ideal = 0;
+        for warp in 0..self.threads.div_ceil(32) {
+            let lanes = 32 * warp..(32 * warp + 32).min(self.threads);
+            let mut sectors: Vec<i64> = Vec::new();
+            let mut n = 0;
+            for t in lanes.filter(|&t| facts.active[t]) {
+                let first = address.k.at(t);
+                n += bytes;
+                sectors
+                    .extend(first.div_euclid(32)..=(first + i64::from(bytes) - 1).div_euclid(32));
+            }
+            sectors.sort_unstable();
+            sectors.dedup();
+            most = most.max(sectors.len() as u32);
+            ideal = ideal.max(n.div_ceil(32));
+        }
+        Some((most, ideal))
+    }
+}

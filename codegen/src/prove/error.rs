@@ -1,0 +1,193 @@
+//! Why a kernel is refused.
+
+use std::fmt;
+
+/// Why a kernel is refused: the statement that does not hold, or cannot be decided.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// An address is not where its buffer keeps the element that it is meant for.
+    Address {
+        /// The access.
+        access: String,
+        /// A thread of it.
+        thread: usize,
+    },
+    /// An access may touch what is outside its buffer.
+    Bounds {
+        /// The access.
+        access: String,
+        /// A thread of it.
+        thread: usize,
+        /// The mode of the buffer.
+        mode: usize,
+    },
+    /// An access is not aligned to its width.
+    Alignment {
+        /// The access.
+        access: String,
+        /// Bytes that it moves at once.
+        bytes: u32,
+    },
+    /// An access moves more or fewer bytes than its place is meant for.
+    Width {
+        /// The access.
+        access: String,
+        /// Bytes that it moves.
+        bytes: u32,
+    },
+    /// A predicate or a chosen value is not what it was made from.
+    Meaning {
+        /// Its register in the text.
+        register: String,
+    },
+    /// A guard leaves out what is inside the buffer.
+    Guard {
+        /// The access.
+        access: String,
+        /// A thread of it.
+        thread: usize,
+    },
+    /// A register is read that has no value on some path.
+    Register {
+        /// Its name in the text.
+        register: String,
+    },
+    /// Shared memory is read where no write is ordered before it.
+    Undefined {
+        /// The access.
+        access: String,
+        /// The thread that reads.
+        thread: usize,
+        /// The byte.
+        byte: i64,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// Two threads touch a byte of shared memory, one of them writing, and nothing orders them.
+    Race {
+        /// The two accesses, the earlier first.
+        accesses: [String; 2],
+        /// Their threads.
+        threads: [usize; 2],
+        /// The byte.
+        byte: i64,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// A barrier, or a branch that all threads are said to agree on, is not met by all of them.
+    Divergent {
+        /// What.
+        what: String,
+    },
+    /// An output is not written exactly once.
+    Coverage {
+        /// The output.
+        output: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The paths through the kernel do not come to an end.
+    Paths {
+        /// States that were visited.
+        states: usize,
+    },
+    /// Something that the prover does not follow.
+    Undecided {
+        /// What.
+        what: String,
+    },
+}
+
+impl ProofError {
+    /// A stable name of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Address { .. } => "address",
+            Self::Bounds { .. } => "bounds",
+            Self::Alignment { .. } => "alignment",
+            Self::Guard { .. } => "guard",
+            Self::Meaning { .. } => "meaning",
+            Self::Width { .. } => "width",
+            Self::Register { .. } => "register",
+            Self::Undefined { .. } => "undefined",
+            Self::Race { .. } => "race",
+            Self::Divergent { .. } => "divergent",
+            Self::Coverage { .. } => "coverage",
+            Self::Paths { .. } => "paths",
+            Self::Undecided { .. } => "undecided",
+        }
+    }
+}
+
+impl fmt::Display for ProofError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address { access, thread } => write!(
+                f,
+                "{access}: the address of thread {thread} is not where the buffer keeps the element that it is meant for"
+            ),
+            Self::Bounds {
+                access,
+                thread,
+                mode,
+            } => write!(
+                f,
+                "{access}: thread {thread} may be outside the buffer along mode {mode}: its guard does not keep it inside"
+            ),
+            Self::Alignment { access, bytes } => write!(
+                f,
+                "{access}: {bytes} bytes at once need an address that is a multiple of {bytes}"
+            ),
+            Self::Width { access, bytes } => write!(
+                f,
+                "{access} moves {bytes} bytes at once, and its place is meant for another number"
+            ),
+            Self::Meaning { register } => {
+                write!(f, "register {register} does not hold what it was made from")
+            }
+            Self::Guard { access, thread } => write!(
+                f,
+                "{access}: the guard of thread {thread} leaves out an element that is inside the buffer"
+            ),
+            Self::Register { register } => {
+                write!(
+                    f,
+                    "register {register} is read, and on some path it has no value"
+                )
+            }
+            Self::Undefined {
+                access,
+                thread,
+                byte,
+                missing,
+            } => write!(
+                f,
+                "{access}: thread {thread} reads byte {byte} of shared memory, and {missing}"
+            ),
+            Self::Race {
+                accesses: [a, b],
+                threads: [x, y],
+                byte,
+                missing,
+            } => write!(
+                f,
+                "{a} by thread {x} and {b} by thread {y} touch byte {byte} of shared memory, and {missing}"
+            ),
+            Self::Divergent { what } => write!(
+                f,
+                "{what}: not all threads of the block agree, and those that wait would wait forever"
+            ),
+            Self::Coverage { output, reason } => {
+                write!(f, "output `{output}` is not written exactly once: {reason}")
+            }
+            Self::Paths { states } => write!(
+                f,
+                "the paths through the kernel do not repeat after {states} states of shared memory"
+            ),
+            Self::Undecided { what } => write!(f, "the prover does not follow {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ProofError {}

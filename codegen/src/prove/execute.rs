@@ -1,0 +1,397 @@
+//! The instructions, followed once with exact values for every thread.
+//!
+//! A loop is followed for as many turns as what it carries needs to come back (one, or two where an address alternates), with the number of
+//! turns before as a symbol: `turn = period·u + i`. What a turn changes is either carried in a known way (it grows by the same step each turn, or
+//! alternates by an exclusive or) or unknown at the top of the loop.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::ProofError;
+use super::formula::Formula;
+use super::memory::Access;
+use super::solve::Facts;
+use super::symbols::Symbols;
+use super::value::{Lin, Sym};
+use crate::index::Expr;
+use crate::index::code::Operand;
+use crate::ir::{Axis, Cmp, Entry, If, Inst, Node, Pred, Reg, Src, Statement, class_of};
+
+/// What a register holds.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Val {
+    Int(Lin),
+    Pred(Rc<Formula>),
+    /// Something that takes no part in addresses; true if all threads have the same.
+    Data(bool),
+}
+
+/// What happens in shared memory.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Access(Rc<Access>),
+    Barrier,
+    WarpBarrier,
+    Commit,
+    Wait(u32),
+    /// A branch on which all threads agree.
+    If(Rc<Formula>, Vec<Event>, Vec<Event>),
+    Loop(Rc<Turns>),
+    Leave(Rc<Formula>),
+    Exit(Rc<Formula>),
+}
+
+/// A loop.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// The turns before, in periods.
+    pub(super) turn: Sym,
+    /// Turns in all, once it is left.
+    pub(super) trips: Sym,
+    /// Each turn of a period: the statement without which it is not begun, what happens, and the statement with which it goes on.
+    pub(super) period: Vec<Turn>,
+}
+
+/// One turn of a period.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) begins: Rc<Formula>,
+    pub(super) events: Vec<Event>,
+    pub(super) again: Rc<Formula>,
+}
+
+/// What was found.
+pub(super) struct Trace {
+    pub(super) threads: usize,
+    pub(super) events: Vec<Event>,
+    pub(super) accesses: Vec<Rc<Access>>,
+    pub(super) global: Vec<super::memory::GlobalAccess>,
+    pub(super) addresses: usize,
+    pub(super) blocks: [Sym; 3],
+    pub(super) extents: HashMap<(usize, usize), Lin>,
+    /// What counts tiles, what they cover, and elements of a tile.
+    pub(super) tilings: Vec<(Lin, Lin, i64)>,
+}
+
+pub(super) struct Machine<'a> {
+    pub(super) entry: &'a Entry,
+    pub(super) threads: usize,
+    pub(super) symbols: Symbols,
+    pub(super) registers: HashMap<Reg, Val>,
+    pub(super) expressions: HashMap<Expr, Lin>,
+    pub(super) facts: Facts,
+    pub(super) events: Vec<Event>,
+    pub(super) accesses: Vec<Rc<Access>>,
+    pub(super) global: Vec<super::memory::GlobalAccess>,
+    pub(super) addresses: usize,
+    /// The address of shared memory, in units of its alignment.
+    pub(super) shared: Sym,
+    pub(super) blocks: [Sym; 3],
+    pub(super) extents: HashMap<(usize, usize), Lin>,
+    /// Statements about data, by what they compare.
+    pub(super) opaque: HashMap<(Cmp, Src, Src), u32>,
+    /// Some threads may have left the kernel.
+    pub(super) left: bool,
+    /// Branches on which threads differ, inside of each other.
+    divergent: u32,
+    /// What has happened on the way, so that paths can be told apart.
+    pub(super) turns: Vec<Sym>,
+}
+
+/// Follows a kernel.
+pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
+    let threads = entry.block.iter().product::<u32>() as usize;
+    let mut symbols = Symbols::default();
+    let blocks = [0, 1, 2].map(|i: usize| {
+        let most = i128::from(entry.grid_limit[i].saturating_sub(1));
+        symbols.free(0, most, false)
+    });
+    let align = entry.shared.map_or(1, |s| i128::from(s.align));
+    let shared = symbols.free(0, 232_448 / align, false);
+    let mut machine = Machine {
+        entry,
+        threads,
+        symbols,
+        registers: HashMap::new(),
+        expressions: HashMap::new(),
+        facts: Facts {
+            all: Vec::new(),
+            active: vec![true; threads].into(),
+        },
+        events: Vec::new(),
+        accesses: Vec::new(),
+        global: Vec::new(),
+        addresses: 0,
+        shared,
+        blocks,
+        extents: HashMap::new(),
+        opaque: HashMap::new(),
+        left: false,
+        divergent: 0,
+        turns: Vec::new(),
+    };
+    machine.nodes(&entry.nodes)?;
+    machine.forget();
+    let tilings = entry.tilings.iter();
+    let tilings = tilings
+        .map(|t| {
+            let (index, extent) = (machine.evaluate(t.index), machine.evaluate(t.extent));
+            (index, extent, t.tile)
+        })
+        .collect();
+    Ok(Trace {
+        threads,
+        events: machine.events,
+        accesses: machine.accesses,
+        global: machine.global,
+        addresses: machine.addresses,
+        blocks,
+        extents: machine.extents,
+        tilings,
+    })
+}
+
+impl Machine<'_> {
+    /// The index of this block along an axis.
+    pub(super) fn block(&self, axis: Axis) -> Lin {
+        Lin::symbol(self.blocks[axis as usize])
+    }
+
+    /// The address of the kernel's shared memory.
+    pub(super) fn shared_base(&self) -> Lin {
+        let align = self.entry.shared.map_or(1, |s| s.align);
+        Lin::symbol(self.shared).scale(align.into())
+    }
+
+    pub(super) fn nodes(&mut self, nodes: &[Node]) -> Result<(), ProofError> {
+        for node in nodes {
+            match node {
+                Node::Comment(_) => {}
+                Node::Inst(statement) => self.statement(statement)?,
+                Node::If(branch) => self.branch(branch)?,
+                Node::Loop(turns) => self.turns(turns)?,
+                Node::Leave { when, uniform } => {
+                    let f = self.guard(*when);
+                    self.agreed(&f, *uniform, "leaving a loop")?;
+                    if !f.is_uniform(&self.symbols) {
+                        return Err(ProofError::Undecided {
+                            what: "a loop that threads leave at different turns".to_owned(),
+                        });
+                    }
+                    self.events.push(Event::Leave(Rc::clone(&f)));
+                    self.learn(&f.not());
+                }
+                Node::Exit { when, uniform } => {
+                    let f = self.guard(*when);
+                    self.agreed(&f, *uniform, "an exit")?;
+                    if f.is_uniform(&self.symbols) {
+                        self.events.push(Event::Exit(Rc::clone(&f)));
+                    } else {
+                        self.left = true;
+                    }
+                    self.learn(&f.not());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// From here on, the statement holds.
+    pub(super) fn learn(&mut self, f: &Rc<Formula>) {
+        self.facts = self.facts.with(f);
+        let active: Vec<bool> = (0..self.threads)
+            .map(|t| self.facts.active[t] && f.for_thread(t) != Some(false))
+            .collect();
+        self.facts.active = active.into();
+    }
+
+    pub(super) fn agreed(&self, f: &Formula, uniform: bool, what: &str) -> Result<(), ProofError> {
+        if uniform && !f.is_uniform(&self.symbols) {
+            return Err(ProofError::Divergent {
+                what: what.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn guard(&mut self, p: Pred) -> Rc<Formula> {
+        let f = self.predicate(p.reg);
+        if p.negated { f.not() } else { f }
+    }
+
+    pub(super) fn predicate(&mut self, reg: Reg) -> Rc<Formula> {
+        if let Some(Val::Pred(f)) = self.registers.get(&reg) {
+            return Rc::clone(f);
+        }
+        let f = Rc::new(Formula::Opaque(self.symbols.opaque(), true));
+        self.registers.insert(reg, Val::Pred(Rc::clone(&f)));
+        f
+    }
+
+    fn branch(&mut self, b: &If) -> Result<(), ProofError> {
+        let when = self.guard(b.when);
+        self.agreed(&when, b.uniform, "a branch")?;
+        let uniform = when.is_uniform(&self.symbols);
+        let (facts, registers) = (self.facts.clone(), self.registers.clone());
+        let outer = std::mem::take(&mut self.events);
+        let mut sides = Vec::new();
+        let left = self.left;
+        let mut any_left = left;
+        self.divergent += u32::from(!uniform);
+        for (f, nodes) in [(Rc::clone(&when), &b.then), (when.not(), &b.otherwise)] {
+            self.facts = facts.clone();
+            self.registers.clone_from(&registers);
+            let memo = self.expressions.clone();
+            self.left = left;
+            self.learn(&f);
+            if *f != Formula::False {
+                self.nodes(nodes)?;
+            }
+            any_left |= self.left;
+            self.expressions = memo;
+            sides.push((
+                std::mem::take(&mut self.events),
+                std::mem::take(&mut self.registers),
+            ));
+        }
+        self.divergent -= u32::from(!uniform);
+        self.left = any_left;
+        self.facts = facts;
+        let (other, mut after_other) = sides.pop().unwrap_or_default();
+        let (then, after) = sides.pop().unwrap_or_default();
+        self.registers.clear();
+        // What the two sides made of the registers.
+        for (reg, a) in after {
+            let b = after_other.remove(&reg);
+            let value = match (a, b) {
+                (a, Some(b)) if a == b => a,
+                (Val::Int(a), Some(Val::Int(b))) => {
+                    Val::Int(self.symbols.ite(&when, &a, &b, self.threads))
+                }
+                (Val::Pred(a), Some(Val::Pred(b))) => {
+                    let (a, b) = (Formula::and(&when, &a), Formula::and(&when.not(), &b));
+                    Val::Pred(Formula::or(&a, &b))
+                }
+                // Not on every path: it has no value behind the branch.
+                (_, None) => continue,
+                _ => Val::Data(false),
+            };
+            self.registers.insert(reg, value);
+        }
+        self.events = outer;
+        if uniform && *when != Formula::True && *when != Formula::False {
+            if same(&then, &other) {
+                self.events.extend(then);
+            } else {
+                self.events.push(Event::If(when, then, other));
+            }
+        } else {
+            // Each thread's part of both sides, one after the other.
+            self.events.extend(then);
+            self.events.extend(other);
+        }
+        Ok(())
+    }
+
+    pub(super) fn source(&mut self, src: Src) -> Lin {
+        match src {
+            Src::Reg(r) => self.integer(r),
+            Src::Int(k) => Lin::constant(k),
+            Src::F32(_) | Src::F64(_) => self.unknown(),
+        }
+    }
+
+    pub(super) fn operand(&mut self, v: Operand) -> Lin {
+        match v {
+            Operand::Imm(k) => Lin::constant(k),
+            Operand::Reg(id, ty) => {
+                let reg = Reg {
+                    class: class_of(ty),
+                    id,
+                };
+                self.integer(reg)
+            }
+        }
+    }
+
+    fn statement(&mut self, s: &Statement) -> Result<(), ProofError> {
+        let guard = s.guard.map(|p| p.reg);
+        for reg in s.inst.sources().into_iter().chain(guard) {
+            if !self.registers.contains_key(&reg) {
+                return Err(ProofError::Register {
+                    register: crate::print::register(reg),
+                });
+            }
+        }
+        match &s.inst {
+            Inst::Barrier | Inst::WarpBarrier if s.guard.is_some() => Err(ProofError::Divergent {
+                what: "a barrier under a guard".to_owned(),
+            }),
+            Inst::Barrier => {
+                let all = self.facts.active.iter().all(|&a| a);
+                if self.divergent > 0 || self.left || !all {
+                    return Err(ProofError::Divergent {
+                        what: "a barrier".to_owned(),
+                    });
+                }
+                self.events.push(Event::Barrier);
+                Ok(())
+            }
+            Inst::WarpBarrier => {
+                if self.divergent > 0 || self.left {
+                    return Err(ProofError::Divergent {
+                        what: "a barrier of the warp".to_owned(),
+                    });
+                }
+                self.events.push(Event::WarpBarrier);
+                Ok(())
+            }
+            Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll if self.divergent > 0 => {
+                Err(ProofError::Divergent {
+                    what: "a group of asynchronous copies".to_owned(),
+                })
+            }
+            Inst::CommitGroup => {
+                self.events.push(Event::Commit);
+                Ok(())
+            }
+            Inst::WaitGroup { pending } => {
+                self.events.push(Event::Wait(*pending));
+                Ok(())
+            }
+            Inst::WaitAll => {
+                self.events.push(Event::Commit);
+                self.events.push(Event::Wait(0));
+                Ok(())
+            }
+            Inst::Load { .. }
+            | Inst::Store { .. }
+            | Inst::CopyAsync { .. }
+            | Inst::LoadMatrix { .. } => self.touch(s),
+            inst => {
+                self.compute(inst);
+                self.as_meant(inst)?;
+                if s.guard.is_some() {
+                    // Some threads keep what they had.
+                    for to in inst.results() {
+                        self.registers.insert(to, Val::Data(false));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether two sides of a branch do the same in shared memory.
+fn same(a: &[Event], b: &[Event]) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| match (a, b) {
+            (Event::Access(a), Event::Access(b)) => a.same_effect(b),
+            (Event::Barrier, Event::Barrier)
+            | (Event::WarpBarrier, Event::WarpBarrier)
+            | (Event::Commit, Event::Commit) => true,
+            (Event::Wait(a), Event::Wait(b)) => a == b,
+            _ => false,
+        })
+}

@@ -1,0 +1,108 @@
+//! Statements about values: what guards and branches say, thread by thread.
+
+use std::rc::Rc;
+
+use super::symbols::Symbols;
+use super::value::Lin;
+
+/// A statement about values, for each thread.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Formula {
+    True,
+    False,
+    /// The value is at least 0.
+    Ge(Rc<Lin>),
+    And(Rc<Formula>, Rc<Formula>),
+    Or(Rc<Formula>, Rc<Formula>),
+    /// Nothing is known of it but that it is the same wherever its number is; `true` if threads may differ.
+    Opaque(u32, bool),
+    Not(u32, bool),
+}
+
+impl Formula {
+    pub(super) fn ge(x: Lin) -> Self {
+        match x.as_number() {
+            Some(k) if k.all(|k| k >= 0) => Formula::True,
+            Some(k) if k.all(|k| k < 0) => Formula::False,
+            _ => Formula::Ge(Rc::new(x)),
+        }
+    }
+
+    pub(super) fn and(a: &Rc<Self>, b: &Rc<Self>) -> Rc<Self> {
+        match (&**a, &**b) {
+            (Formula::True, _) | (_, Formula::False) => Rc::clone(b),
+            (_, Formula::True) | (Formula::False, _) => Rc::clone(a),
+            _ if a == b => Rc::clone(a),
+            _ => Rc::new(Formula::And(Rc::clone(a), Rc::clone(b))),
+        }
+    }
+
+    pub(super) fn or(a: &Rc<Self>, b: &Rc<Self>) -> Rc<Self> {
+        match (&**a, &**b) {
+            (Formula::False, _) | (_, Formula::True) => Rc::clone(b),
+            (_, Formula::False) | (Formula::True, _) => Rc::clone(a),
+            _ if a == b => Rc::clone(a),
+            _ => Rc::new(Formula::Or(Rc::clone(a), Rc::clone(b))),
+        }
+    }
+
+    pub(super) fn not(&self) -> Rc<Self> {
+        Rc::new(match self {
+            Formula::True => Formula::False,
+            Formula::False => Formula::True,
+            // Not x ≥ 0 is −x − 1 ≥ 0.
+            Formula::Ge(x) => Formula::ge(x.scale(-1).plus(-1)),
+            Formula::And(a, b) => return Formula::or(&a.not(), &b.not()),
+            Formula::Or(a, b) => return Formula::and(&a.not(), &b.not()),
+            Formula::Opaque(id, each) => Formula::Not(*id, *each),
+            Formula::Not(id, each) => Formula::Opaque(*id, *each),
+        })
+    }
+
+    /// Whether all threads of the block agree.
+    pub(super) fn is_uniform(&self, symbols: &Symbols) -> bool {
+        match self {
+            Formula::True | Formula::False => true,
+            Formula::Ge(x) => symbols.is_uniform(x),
+            Formula::And(a, b) | Formula::Or(a, b) => {
+                a.is_uniform(symbols) && b.is_uniform(symbols)
+            }
+            Formula::Opaque(_, each) | Formula::Not(_, each) => !each,
+        }
+    }
+
+    /// Whether it holds for a thread, where that is a matter of numbers; none where symbols are in it.
+    pub(super) fn for_thread(&self, thread: usize) -> Option<bool> {
+        match self {
+            Formula::True => Some(true),
+            Formula::False => Some(false),
+            Formula::Ge(x) => x.as_number().map(|k| k.at(thread) >= 0),
+            Formula::And(a, b) => match (a.for_thread(thread), b.for_thread(thread)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), b) => b,
+                (a, Some(true)) => a,
+                _ => None,
+            },
+            Formula::Or(a, b) => match (a.for_thread(thread), b.for_thread(thread)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), b) => b,
+                (a, Some(false)) => a,
+                _ => None,
+            },
+            Formula::Opaque(..) | Formula::Not(..) => None,
+        }
+    }
+
+    /// The statements of a conjunction.
+    pub(super) fn conjuncts(self: &Rc<Self>) -> Vec<Rc<Self>> {
+        match &**self {
+            Formula::And(a, b) => {
+                let mut all = a.conjuncts();
+                all.extend(b.conjuncts());
+                all
+            }
+            Formula::True => Vec::new(),
+            _ => vec![Rc::clone(self)],
+        }
+    }
+}

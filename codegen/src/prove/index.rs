@@ -1,0 +1,100 @@
+//! Index expressions as values: what a place says, evaluated with the registers as they stand.
+
+use std::collections::HashMap;
+
+use super::execute::{Machine, Val};
+use super::value::Lin;
+use crate::index::code::Operand;
+use crate::index::{Expr, Node as Index};
+use crate::ir::{Class, Reg, class_of};
+
+impl Machine<'_> {
+    /// The value of an index expression now.
+    pub(super) fn evaluate(&mut self, e: Expr) -> Lin {
+        if let Some(known) = self.expressions.get(&e) {
+            return known.clone();
+        }
+        let threads = self.threads;
+        let value = match self.entry.pool.node(e).clone() {
+            Index::Const(c) => Lin::constant(c),
+            Index::Var { name } => self.variable(&name),
+            Index::Sum(terms, k) => {
+                let mut sum = Lin::constant(k);
+                for (c, x) in terms {
+                    let x = self.evaluate(x);
+                    sum = sum.add(&x.scale(c));
+                }
+                sum
+            }
+            Index::Field { x, shift, mask } => {
+                let x = self.evaluate(x);
+                let moved = if shift >= 0 {
+                    x.scale(1i64.wrapping_shl(shift as u32))
+                } else {
+                    self.symbols.shr(&x, (-shift) as u32, threads)
+                };
+                self.symbols.and(&moved, mask, threads)
+            }
+            Index::Xor(items) => {
+                let mut all = Lin::constant(0);
+                for x in items {
+                    let x = self.evaluate(x);
+                    all = self.symbols.xor(&all, &x, threads);
+                }
+                all
+            }
+            Index::Mul(a, b) => {
+                let (a, b) = (self.evaluate(a), self.evaluate(b));
+                match a.mul(&b) {
+                    Some(product) => product,
+                    None => self.unknown(),
+                }
+            }
+            Index::Div(x, d) => {
+                let x = self.evaluate(x);
+                self.symbols.div(&x, d, threads)
+            }
+            Index::DivFast { .. } => self.unknown(),
+            Index::Pin(x) => self.evaluate(x),
+        };
+        self.expressions.insert(e, value.clone());
+        value
+    }
+
+    fn variable(&mut self, name: &str) -> Lin {
+        match self.entry.variables.get(name) {
+            Some(Operand::Imm(k)) => Lin::constant(*k),
+            Some(&Operand::Reg(id, ty)) => {
+                let reg = Reg {
+                    class: class_of(ty),
+                    id,
+                };
+                self.integer(reg)
+            }
+            None => self.unknown(),
+        }
+    }
+
+    /// The integer that a register holds.
+    pub(super) fn integer(&mut self, reg: Reg) -> Lin {
+        if let Some(Val::Int(x)) = self.registers.get(&reg) {
+            return x.clone();
+        }
+        let x = self.unknown();
+        if reg.class != Class::Pred {
+            self.registers.insert(reg, Val::Int(x.clone()));
+        }
+        x
+    }
+
+    /// Any value.
+    pub(super) fn unknown(&mut self) -> Lin {
+        let most = i128::from(i64::MAX);
+        Lin::symbol(self.symbols.free(-most, most, true))
+    }
+
+    /// What index expressions were, before registers change.
+    pub(super) fn forget(&mut self) -> HashMap<Expr, Lin> {
+        std::mem::take(&mut self.expressions)
+    }
+}

@@ -1,0 +1,226 @@
+//! Loops: what a turn carries to the next.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::ProofError;
+use super::execute::{Event, Machine, Turn, Turns, Val};
+use super::formula::Formula;
+use super::value::Lin;
+use crate::index::code::{Op, Operand};
+use crate::ir::{Cmp, Inst, Loop, LoopEnd, Node, Reg, Src, Type, class_of};
+
+/// What a loop does to a register that it carries.
+enum Step {
+    /// It grows by this each turn.
+    Grows(Lin),
+    /// Its bits change back and forth.
+    Alternates(i64),
+}
+
+/// How a loop's body assigns a register.
+struct Assigned {
+    times: u32,
+    inst: Inst,
+}
+
+impl Machine<'_> {
+    pub(super) fn turns(&mut self, l: &Loop) -> Result<(), ProofError> {
+        let start = self.source(l.start);
+        self.registers.insert(l.counter, Val::Int(start.clone()));
+        self.nodes(&l.entry)?;
+        let mut assigned = HashMap::new();
+        assignments(&l.body, &mut assigned);
+        // What is carried from turn to turn in a way that is known.
+        let mut steps: Vec<(Reg, Lin, Step)> =
+            vec![(l.counter, start.clone(), Step::Grows(Lin::constant(l.step)))];
+        let mut period = 1;
+        for (&reg, count) in &assigned {
+            if reg == l.counter || count.times != 1 {
+                continue;
+            }
+            let Some(Val::Int(first)) = self.registers.get(&reg).cloned() else {
+                continue;
+            };
+            if let Some(step) = self.step(reg, &count.inst, &assigned) {
+                if let Step::Alternates(_) = step {
+                    period = 2;
+                }
+                steps.push((reg, first, step));
+            }
+        }
+        // Turns before this one: as many as the counter has room for.
+        let room = (l.most / (l.step.max(1) * period)).into();
+        let turn = self.symbols.free(0, room, false);
+        let trips = self
+            .symbols
+            .free(0, i128::from(l.most / l.step.max(1)) + 1, false);
+        let outer = std::mem::take(&mut self.events);
+        let facts = self.facts.clone();
+        self.turns.push(turn);
+        let mut turns = Vec::new();
+        let entered = self.registers.clone();
+        for i in 0..period {
+            self.forget();
+            self.registers.clone_from(&entered);
+            self.facts = facts.clone();
+            let before = Lin::symbol(turn).scale(period).plus(i);
+            self.carry(&assigned, &steps, &before, i, false);
+            let begins = match l.end {
+                LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
+                _ => Rc::new(Formula::True),
+            };
+            self.learn(&begins);
+            let counter = self.integer(l.counter);
+            let room = Lin::constant(l.most).sub(&counter);
+            self.learn(&Rc::new(Formula::ge(room)));
+            self.nodes(&l.body)?;
+            // The counter as it is after this turn.
+            let counter = self.integer(l.counter).plus(l.step);
+            self.registers.insert(l.counter, Val::Int(counter));
+            let again = match l.end {
+                LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
+                LoopEnd::While { again } => {
+                    let f = self.predicate(again);
+                    self.agreed(&f, true, "the end of a loop")?;
+                    f
+                }
+                LoopEnd::Left => Rc::new(Formula::True),
+            };
+            // The next turn's counter is within its bounds, too.
+            let facts = self.facts.with(&again);
+            let counter = self.integer(l.counter);
+            let room = Lin::constant(l.most).sub(&counter);
+            if !self.symbols.at_least_zero(&room, &facts) {
+                return Err(ProofError::Undecided {
+                    what: format!("loop {}: its counter may go beyond {}", l.name, l.most),
+                });
+            }
+            turns.push(Turn {
+                begins,
+                events: std::mem::take(&mut self.events),
+                again,
+            });
+        }
+        self.turns.pop();
+        self.events = outer;
+        self.events.push(Event::Loop(Rc::new(Turns {
+            turn,
+            trips,
+            period: turns,
+        })));
+        // Behind the loop: after so many turns.
+        self.forget();
+        self.registers = entered;
+        self.facts = facts;
+        let all = Lin::symbol(trips);
+        let parity = if period == 1 { 0 } else { -1 };
+        let turned = !matches!(l.end, LoopEnd::Below { .. });
+        self.carry(&assigned, &steps, &all, parity, turned);
+        Ok(())
+    }
+
+    /// Sets the registers that a loop changes to what they are after `before` turns, of which there was at least one if `turned`. `parity` is that of `before`; negative where it is not known.
+    fn carry(
+        &mut self,
+        assigned: &HashMap<Reg, Assigned>,
+        steps: &[(Reg, Lin, Step)],
+        before: &Lin,
+        parity: i64,
+        turned: bool,
+    ) {
+        for reg in assigned.keys() {
+            // What has had no value before the loop has none at its top, and none behind it unless there was a turn.
+            if turned || self.registers.contains_key(reg) {
+                self.registers.insert(*reg, Val::Data(false));
+            }
+        }
+        for (reg, first, step) in steps {
+            let value = match step {
+                Step::Grows(by) => by.mul(before).map(|grown| first.add(&grown)),
+                Step::Alternates(_) if parity == 0 => Some(first.clone()),
+                Step::Alternates(by) if parity == 1 => {
+                    let by = Lin::constant(*by);
+                    Some(self.symbols.xor(first, &by, self.threads))
+                }
+                Step::Alternates(_) => None,
+            };
+            if let Some(value) = value {
+                self.registers.insert(*reg, Val::Int(value));
+            }
+        }
+    }
+
+    /// The one assignment of a register in a loop, if it is a step from turn to turn.
+    fn step(&mut self, reg: Reg, inst: &Inst, assigned: &HashMap<Reg, Assigned>) -> Option<Step> {
+        let Inst::Index { op, ty, args, .. } = inst else {
+            return None;
+        };
+        let own = |a: &Operand| matches!(a, Operand::Reg(id, ty) if *id == reg.id && class_of(*ty) == reg.class);
+        let fixed = |a: &Operand| match a {
+            Operand::Imm(_) => true,
+            Operand::Reg(id, ty) => !assigned.contains_key(&Reg {
+                class: class_of(*ty),
+                id: *id,
+            }),
+        };
+        match (op, &args[..]) {
+            (Op::Add, [a, by]) if own(a) && fixed(by) => Some(Step::Grows(self.operand(*by))),
+            (Op::MadWide, [a, b, c]) if own(c) && fixed(a) && fixed(b) && !ty.signed() => {
+                let product = self.operand(*a).mul(&self.operand(*b))?;
+                Some(Step::Grows(product))
+            }
+            (Op::Xor, [a, Operand::Imm(by)]) if own(a) => Some(Step::Alternates(*by)),
+            _ => None,
+        }
+    }
+
+    fn below(&mut self, counter: Reg, limit: Src) -> Result<Rc<Formula>, ProofError> {
+        let f = self.comparison(Cmp::Lt, Type::U32, counter.into(), limit);
+        self.agreed(&f, true, "the end of a loop")?;
+        Ok(f)
+    }
+}
+
+fn assignments(nodes: &[Node], all: &mut HashMap<Reg, Assigned>) {
+    for node in nodes {
+        match node {
+            Node::Inst(s) => {
+                for reg in s.inst.results() {
+                    all.entry(reg)
+                        .and_modify(|a| a.times += 1)
+                        .or_insert_with(|| Assigned {
+                            times: 1 + u32::from(s.guard.is_some()),
+                            inst: s.inst.clone(),
+                        });
+                }
+            }
+            Node::If(b) => {
+                for side in [&b.then, &b.otherwise] {
+                    let mut inner = HashMap::new();
+                    assignments(side, &mut inner);
+                    for (reg, mut a) in inner {
+                        // Not in every turn.
+                        a.times += 1;
+                        all.entry(reg).and_modify(|b| b.times += 2).or_insert(a);
+                    }
+                }
+            }
+            Node::Loop(l) => {
+                let mut inner = HashMap::new();
+                assignments(&l.entry, &mut inner);
+                assignments(&l.body, &mut inner);
+                let counter = Assigned {
+                    times: 2,
+                    inst: Inst::Barrier,
+                };
+                inner.insert(l.counter, counter);
+                for (reg, mut a) in inner {
+                    a.times += 1;
+                    all.insert(reg, a);
+                }
+            }
+            Node::Comment(_) | Node::Leave { .. } | Node::Exit { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The prover: what holds of a kernel, for all threads, all trip counts and all sizes in the declared ranges.
+//!
+//! It reads the representation that the printer prints, register by register, in two steps.
+//!
+//! * `execute` follows the instructions once with exact values for every thread of a block (`value`). Each address must be what its place says
+//!   (the buffer's layout at its coordinates) and inside the buffer under its guard; each guard must leave out nothing that is inside; barriers
+//!   must be met by all threads. What is left is a tree of events in shared memory, with one address for each thread.
+//! * `order` follows that tree along every path, turn by turn until the state of shared memory repeats: a byte is read only after a write
+//!   that a barrier or a wait orders before it, and no two threads touch a byte, one of them writing, unordered.
+//!
+//! A byte of shared memory belongs to the view that wrote it last: what one view wrote, another does not read.
+
+// Loops over threads and modes index several lists by the same number.
+#![allow(clippy::needless_range_loop)]
+
+mod arithmetic;
+mod bounds;
+mod cover;
+mod error;
+mod execute;
+mod formula;
+mod index;
+mod loops;
+mod memory;
+#[cfg(test)]
+mod mutants;
+mod order;
+mod solve;
+mod symbols;
+mod value;
+
+pub use error::ProofError;
+pub use memory::{GlobalCost, SharedCost};
+
+use crate::ir::Entry;
+
+/// What was proven of a kernel.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct KernelProof {
+    /// The wavefronts of each access of shared memory.
+    pub shared: Vec<SharedCost>,
+    /// The sectors of each access of global memory.
+    pub global: Vec<GlobalCost>,
+    /// Addresses that were held against the layouts of their buffers.
+    pub addresses: usize,
+    /// States of shared memory that were visited.
+    pub states: usize,
+    /// Outputs of which every element is written exactly once.
+    pub covered: Vec<String>,
+}
+
+/// Proves a kernel.
+///
+/// # Errors
+///
+/// The first statement that does not hold or cannot be decided, with the access, the threads and what is missing.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::plan::Element;
+/// use layout_codegen::prove::prove;
+/// use layout_core::Layout;
+///
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1 << 30);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let block = k.tiles(Axis::X, n, 512)?;
+/// let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+/// let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+/// let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+/// k.copy(&x, &y)?;
+/// let proof = prove(&k.finish())?;
+/// assert_eq!(proof.covered, ["y"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
+    let trace = execute::execute(entry)?;
+    let states = order::ordered(&trace)?;
+    let covered = cover::covered(entry, &trace)?;
+    Ok(KernelProof {
+        shared: trace.shared_costs(),
+        global: trace.global_costs(),
+        addresses: trace.addresses,
+        states,
+        covered,
+    })
+}

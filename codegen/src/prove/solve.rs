@@ -1,0 +1,292 @@
+//! Whether statements follow from others: linear arithmetic, and the cases of what is not linear.
+//!
+//! A goal `g ≥ 0` holds if its least value is not negative, or if `g − f` is not negative for one fact `f ≥ 0`, or for the sum of two. Where a symbol
+//! stands for one of two values, or a fact is a disjunction, both cases are tried. A case whose facts contradict each other is closed.
+
+use std::rc::Rc;
+
+use super::formula::Formula;
+use super::symbols::{Definition, Symbols};
+use super::value::{Lin, Sym};
+
+/// Cases within cases.
+const DEPTH: u32 = 7;
+
+/// What is known, for which threads.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) all: Vec<Rc<Formula>>,
+    pub(super) active: Rc<[bool]>,
+}
+
+impl Facts {
+    /// These facts and one more.
+    pub(super) fn with(&self, f: &Rc<Formula>) -> Self {
+        let mut all = self.all.clone();
+        all.extend(f.conjuncts());
+        Self {
+            all,
+            active: Rc::clone(&self.active),
+        }
+    }
+}
+
+impl Symbols {
+    /// `x ≥ 0` for every active thread where the facts hold.
+    pub(super) fn at_least_zero(&mut self, x: &Lin, facts: &Facts) -> bool {
+        let open: Vec<bool> = facts.active.to_vec();
+        self.holds(x, &facts.all, open, DEPTH)
+    }
+
+    /// `x = 0` for every active thread where the facts hold.
+    pub(super) fn is_zero(&mut self, x: &Lin, facts: &Facts) -> bool {
+        x.is_zero() || { self.at_least_zero(x, facts) && self.at_least_zero(&x.scale(-1), facts) }
+    }
+
+    /// No active thread can satisfy the facts.
+    pub(super) fn contradicts(&mut self, facts: &Facts) -> bool {
+        self.at_least_zero(&Lin::constant(-1), facts)
+    }
+
+    /// The goal and the facts with symbols whose low bits are 0 in units of that, and facts as tight as integers allow.
+    fn normal(
+        &mut self,
+        goal: &Lin,
+        facts: &[Rc<Formula>],
+        threads: usize,
+    ) -> (Lin, Vec<Rc<Formula>>) {
+        let (mut goal, mut all) = (goal.clone(), facts.to_vec());
+        let aligned: Vec<_> = all.iter().filter_map(|f| self.low_bits_zero(f)).collect();
+        for (sym, bits) in aligned {
+            let by = self.multiple(sym, bits);
+            if let Some(x) = self.replace(&goal, sym, &by, threads) {
+                goal = x;
+            }
+            for f in &mut all {
+                if let Some(g) = self.replace_in(f, sym, &by, threads) {
+                    *f = g;
+                }
+            }
+        }
+        for f in &mut all {
+            if let Formula::Ge(x) = &**f {
+                let tight = x.tightened();
+                if tight != **x {
+                    *f = Rc::new(Formula::ge(tight));
+                }
+            }
+        }
+        (goal, all)
+    }
+
+    fn holds(
+        &mut self,
+        goal: &Lin,
+        facts: &[Rc<Formula>],
+        mut open: Vec<bool>,
+        depth: u32,
+    ) -> bool {
+        let (goal, facts) = &self.normal(goal, facts, open.len());
+        let facts = &facts[..];
+        // Threads for which a fact is false are out of the question.
+        for f in facts {
+            match &**f {
+                Formula::False => return true,
+                Formula::Opaque(id, each)
+                    if facts.iter().any(|g| **g == Formula::Not(*id, *each)) =>
+                {
+                    return true;
+                }
+                Formula::Ge(x) if x.terms.is_empty() => {
+                    for (t, open) in open.iter_mut().enumerate() {
+                        *open &= x.k.at(t) >= 0;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let linear: Vec<&Rc<Lin>> = facts
+            .iter()
+            .filter_map(|f| match &**f {
+                Formula::Ge(x) => Some(x),
+                _ => None,
+            })
+            .collect();
+        if self.close(goal, &mut open) {
+            return true;
+        }
+        for x in &linear {
+            for times in multiples(goal, x) {
+                if self.close(&goal.sub(&x.scale(times)), &mut open) {
+                    return true;
+                }
+            }
+            // A fact that cannot hold closes the case.
+            if self.close(&x.scale(-1).plus(-1), &mut open) {
+                return true;
+            }
+        }
+        for (i, x) in linear.iter().enumerate() {
+            for y in &linear[i + 1..] {
+                let sum = x.add(y).tightened();
+                if self.close(&goal.sub(&sum), &mut open)
+                    || self.close(&sum.scale(-1).plus(-1), &mut open)
+                {
+                    return true;
+                }
+            }
+        }
+        if depth == 0 {
+            return false;
+        }
+        // Cases: a symbol with a definition by cases, or a disjunction among the facts.
+        let Some(sym) = self.splittable(goal, &linear) else {
+            let Some(i) = facts.iter().position(|f| matches!(**f, Formula::Or(..))) else {
+                return false;
+            };
+            let Formula::Or(a, b) = &*facts[i] else {
+                return false;
+            };
+            return [a, b].into_iter().all(|side| {
+                let mut case = facts.to_vec();
+                case.swap_remove(i);
+                case.extend(side.conjuncts());
+                self.holds(goal, &case, open.clone(), depth - 1)
+            });
+        };
+        let (p, a, b) = match self.info(sym).definition.clone() {
+            Definition::Ite(p, a, b) => (p, a, b),
+            Definition::Max(a, b) => (Rc::new(Formula::ge(a.sub(&b))), a, b),
+            Definition::Min(a, b) => (Rc::new(Formula::ge(b.sub(&a))), a, b),
+            Definition::Low(a, bits) => {
+                return self.round_down(goal, facts, &open, (sym, a, bits), depth);
+            }
+            _ => return false,
+        };
+        [(Rc::clone(&p), a), (p.not(), b)]
+            .into_iter()
+            .all(|(when, value)| {
+                let threads = open.len();
+                let Some(goal) = self.replace(goal, sym, &value, threads) else {
+                    return false;
+                };
+                let mut case = when.conjuncts();
+                for f in facts {
+                    match self.replace_in(f, sym, &value, threads) {
+                        Some(f) => case.extend(f.conjuncts()),
+                        None => return false,
+                    }
+                }
+                if *when == Formula::False {
+                    return true;
+                }
+                self.holds(&goal, &case, open.clone(), depth - 1)
+            })
+    }
+
+    /// Threads for which `x` cannot be negative are closed; true once none is open.
+    fn close(&self, x: &Lin, open: &mut [bool]) -> bool {
+        self.for_least(x, open.len(), |thread, least| match thread {
+            None if least >= 0 => open.fill(false),
+            Some(t) if least >= 0 => open[t] = false,
+            _ => {}
+        });
+        open.iter().all(|o| !o)
+    }
+
+    /// The latest symbol of the goal, or of a fact, that is defined by cases.
+    fn splittable(&self, goal: &Lin, facts: &[&Rc<Lin>]) -> Option<Sym> {
+        let by_cases = |s: &Sym| {
+            matches!(
+                self.info(*s).definition,
+                Definition::Ite(..) | Definition::Max(..) | Definition::Min(..)
+            )
+        };
+        let low = |s: &Sym| matches!(self.info(*s).definition, Definition::Low(..));
+        let inner = |s: Sym| match &self.info(s).definition {
+            Definition::Low(x, _) | Definition::Shr(x, _) | Definition::Div(x, _) => {
+                x.symbols().filter(by_cases).max()
+            }
+            _ => None,
+        };
+        goal.symbols()
+            .filter(by_cases)
+            .max()
+            .or_else(|| goal.symbols().filter_map(inner).max())
+            .or_else(|| {
+                facts
+                    .iter()
+                    .flat_map(|x| x.symbols())
+                    .filter(by_cases)
+                    .max()
+            })
+            .or_else(|| goal.symbols().filter(low).max())
+    }
+
+    /// The low bits of `x` are `x − u` where `u ≤ x < u + 2ⁿ` for a multiple u of 2ⁿ: the candidates are the aligned parts of x and of values that
+    /// the facts compare it with.
+    fn round_down(
+        &mut self,
+        goal: &Lin,
+        facts: &[Rc<Formula>],
+        open: &[bool],
+        (sym, x, bits): (Sym, Lin, u32),
+        depth: u32,
+    ) -> bool {
+        let threads = open.len();
+        let mut candidates = Vec::new();
+        for f in facts {
+            if let Formula::Ge(y) = &**f {
+                for base in [y.add(&x), x.sub(y), y.sub(&x).scale(-1)] {
+                    let aligned = aligned_part(&base, bits);
+                    if !candidates.contains(&aligned) {
+                        candidates.push(aligned);
+                    }
+                }
+            }
+        }
+        for u in candidates {
+            let rest = x.sub(&u);
+            let end = rest.scale(-1).plus((1i64 << bits) - 1);
+            if self.holds(&rest, facts, open.to_vec(), 0)
+                && self.holds(&end, facts, open.to_vec(), 0)
+                && let Some(goal) = self.replace(goal, sym, &rest, threads)
+            {
+                return self.holds(&goal, facts, open.to_vec(), depth - 1);
+            }
+        }
+        false
+    }
+}
+
+/// How often a fact may be taken from a goal: once, or as often as takes one of its symbols away.
+fn multiples(goal: &Lin, fact: &Lin) -> Vec<i64> {
+    let mut all = vec![1];
+    for (m, c) in &fact.terms {
+        let Some((_, d)) = goal.terms.iter().find(|(n, _)| n == m) else {
+            continue;
+        };
+        if let (Some(c), Some(d)) = (c.one(), d.one())
+            && d % c == 0
+            && d / c > 1
+            && !all.contains(&(d / c))
+        {
+            all.push(d / c);
+        }
+    }
+    all
+}
+
+/// The terms of a value whose coefficients are multiples of 2ⁿ.
+fn aligned_part(x: &Lin, bits: u32) -> Lin {
+    let multiple = |c: i64| c.trailing_zeros() >= bits || c == 0;
+    Lin {
+        terms: x
+            .terms
+            .iter()
+            .filter(|(_, c)| c.all(multiple))
+            .cloned()
+            .collect(),
+        k: x.k.map(|k| k & !((1i64 << bits) - 1)),
+    }
+}

@@ -1,0 +1,480 @@
+//! Symbols: what values are linear in, each with its range, and with its definition if it has one.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::formula::Formula;
+use super::value::{Lin, Mono, Num, Sym};
+
+/// How a symbol is defined.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Definition {
+    /// By its range alone.
+    Free(u32),
+    /// One of two values, by a predicate.
+    Ite(Rc<Formula>, Lin, Lin),
+    /// The low bits of a value.
+    Low(Lin, u32),
+    /// A value shifted right.
+    Shr(Lin, u32),
+    /// A value divided by a constant, rounded down.
+    Div(Lin, i64),
+    /// The larger of two.
+    Max(Lin, Lin),
+    /// The smaller of two.
+    Min(Lin, Lin),
+    /// Exclusive or.
+    Xor(Lin, Lin),
+}
+
+/// What is known of a symbol.
+#[derive(Clone, Debug)]
+pub(super) struct Info {
+    pub(super) definition: Definition,
+    pub(super) lo: i128,
+    pub(super) hi: i128,
+    /// Threads may have different values.
+    pub(super) each: bool,
+}
+
+/// The symbols of a proof. Equal definitions are one symbol.
+#[derive(Default, Debug)]
+pub(super) struct Symbols {
+    all: Vec<Info>,
+    known: HashMap<Definition, Sym>,
+    /// Symbols whose low bits are 0, in units of that.
+    units: HashMap<(Sym, u32), Sym>,
+    free: u32,
+}
+
+impl Symbols {
+    pub(super) fn info(&self, sym: Sym) -> &Info {
+        &self.all[sym as usize - 1]
+    }
+
+    /// A new symbol with values in `lo..=hi`.
+    pub(super) fn free(&mut self, lo: i128, hi: i128, each: bool) -> Sym {
+        self.free += 1;
+        let definition = Definition::Free(self.free);
+        self.add(definition, lo, hi, each)
+    }
+
+    /// A symbol whose `bits` low bits are 0, as a multiple of 2^bits.
+    pub(super) fn multiple(&mut self, sym: Sym, bits: u32) -> Lin {
+        let known = self.units.get(&(sym, bits)).copied();
+        let unit = known.unwrap_or_else(|| {
+            let &Info { lo, hi, each, .. } = self.info(sym);
+            self.free(lo >> bits, hi >> bits, each)
+        });
+        self.units.insert((sym, bits), unit);
+        Lin::symbol(unit).scale(1 << bits)
+    }
+
+    /// The symbol and the number of its low bits, if the statement says that they are 0.
+    pub(super) fn low_bits_zero(&self, f: &Formula) -> Option<(Sym, u32)> {
+        let (of, bits) = self.low_bits_of(f)?;
+        Some((of.single()?, bits))
+    }
+
+    /// The value and the number of its low bits, if the statement says that they are 0.
+    pub(super) fn low_bits_of(&self, f: &Formula) -> Option<(Lin, u32)> {
+        let Formula::Ge(x) = f else { return None };
+        match &self.info(x.scale(-1).single()?).definition {
+            Definition::Low(of, bits) => Some((of.clone(), *bits)),
+            _ => None,
+        }
+    }
+
+    /// The number of a new opaque statement.
+    pub(super) fn opaque(&mut self) -> u32 {
+        self.free += 1;
+        self.free
+    }
+
+    fn add(&mut self, definition: Definition, lo: i128, hi: i128, each: bool) -> Sym {
+        self.all.push(Info {
+            definition,
+            lo,
+            hi,
+            each,
+        });
+        self.all.len() as Sym
+    }
+
+    fn defined(&mut self, definition: Definition, lo: i128, hi: i128, each: bool) -> Lin {
+        if let Some(&sym) = self.known.get(&definition) {
+            return Lin::symbol(sym);
+        }
+        let sym = self.add(definition.clone(), lo, hi, each);
+        self.known.insert(definition, sym);
+        Lin::symbol(sym)
+    }
+
+    pub(super) fn is_uniform(&self, x: &Lin) -> bool {
+        x.k.one().is_some()
+            && x.terms
+                .iter()
+                .all(|(m, c)| c.one().is_some() && m.symbols().all(|s| !self.info(s).each))
+    }
+
+    /// The range of a monomial.
+    fn range_of(&self, m: &Mono) -> (i128, i128) {
+        let mut range = (1i128, 1i128);
+        for s in m.symbols() {
+            let i = self.info(s);
+            let corners = [
+                range.0.saturating_mul(i.lo),
+                range.0.saturating_mul(i.hi),
+                range.1.saturating_mul(i.lo),
+                range.1.saturating_mul(i.hi),
+            ];
+            range = (
+                corners.into_iter().min().unwrap_or(0),
+                corners.into_iter().max().unwrap_or(0),
+            );
+        }
+        range
+    }
+
+    /// What the symbols of `x` add at least: the same for all threads, and more for each where their coefficients differ.
+    fn least_of_symbols(&self, x: &Lin, threads: usize, sign: i128) -> (i128, Option<Vec<i128>>) {
+        let mut same = 0i128;
+        let mut each: Option<Vec<i128>> = None;
+        for (m, c) in &x.terms {
+            let (lo, hi) = self.range_of(m);
+            let part = |c: i64| {
+                let c = sign * i128::from(c);
+                c.saturating_mul(if c >= 0 { lo } else { hi })
+            };
+            match c {
+                Num::One(c) => same = same.saturating_add(part(*c)),
+                Num::Each(all) => {
+                    let sums = each.get_or_insert_with(|| vec![0; threads]);
+                    for (sum, &c) in sums.iter_mut().zip(all.iter()) {
+                        *sum = sum.saturating_add(part(c));
+                    }
+                }
+            }
+        }
+        (same, each)
+    }
+
+    /// Does something with the least value of `x` for each thread, or once if all have the same.
+    pub(super) fn for_least(
+        &self,
+        x: &Lin,
+        threads: usize,
+        mut f: impl FnMut(Option<usize>, i128),
+    ) {
+        let (same, each) = self.least_of_symbols(x, threads, 1);
+        match (&x.k, each) {
+            (Num::One(k), None) => f(None, same.saturating_add((*k).into())),
+            (k, each) => {
+                for t in 0..threads {
+                    let more = each.as_ref().map_or(0, |e| e[t]);
+                    f(
+                        Some(t),
+                        same.saturating_add(more).saturating_add(k.at(t).into()),
+                    );
+                }
+            }
+        }
+    }
+
+    /// The least and the greatest value of `x` over all threads.
+    pub(super) fn range(&self, x: &Lin, threads: usize) -> (i128, i128) {
+        let mut range = (i128::MAX, i128::MIN);
+        for sign in [1i128, -1] {
+            let (same, each) = self.least_of_symbols(x, threads, sign);
+            let least = match (&x.k, each) {
+                (Num::One(k), None) => same.saturating_add(sign * i128::from(*k)),
+                (Num::Each(k), None) => {
+                    let k = k.iter().map(|&k| sign * i128::from(k)).min();
+                    same.saturating_add(k.unwrap_or(0))
+                }
+                (k, Some(each)) => {
+                    let all =
+                        (0..threads).map(|t| each[t].saturating_add(sign * i128::from(k.at(t))));
+                    same.saturating_add(all.min().unwrap_or(0))
+                }
+            };
+            if sign == 1 {
+                range.0 = least;
+            } else {
+                range.1 = -least;
+            }
+        }
+        range
+    }
+
+    fn differs(&self, x: &Lin) -> bool {
+        !self.is_uniform(x)
+    }
+
+    /// `x` where `p` holds, else `y`.
+    pub(super) fn ite(&mut self, p: &Rc<Formula>, x: &Lin, y: &Lin, threads: usize) -> Lin {
+        if x == y {
+            return x.clone();
+        }
+        match &**p {
+            Formula::True => return x.clone(),
+            Formula::False => return y.clone(),
+            _ => {}
+        }
+        // A matter of the thread's index: the numbers are chosen now.
+        let chosen: Option<Vec<bool>> = (0..threads).map(|t| p.for_thread(t)).collect();
+        if let Some(chosen) = chosen {
+            let pick = |a: &Num, b: &Num| {
+                Num::each(
+                    (0..threads)
+                        .map(|t| if chosen[t] { a.at(t) } else { b.at(t) })
+                        .collect(),
+                )
+            };
+            let zero = Num::One(0);
+            let mut terms = Vec::new();
+            for (m, c) in &x.terms {
+                let d = y.terms.iter().find(|(n, _)| n == m).map(|(_, d)| d);
+                terms.push((*m, pick(c, d.unwrap_or(&zero))));
+            }
+            for (m, d) in &y.terms {
+                if !x.terms.iter().any(|(n, _)| n == m) {
+                    terms.push((*m, pick(&zero, d)));
+                }
+            }
+            terms.sort_by_key(|(m, _)| *m);
+            terms.retain(|(_, c)| !c.is_zero());
+            return Lin {
+                terms,
+                k: pick(&x.k, &y.k),
+            };
+        }
+        let (a, b) = (self.range(x, threads), self.range(y, threads));
+        let each = self.differs(x) || self.differs(y) || !p.is_uniform(self);
+        let definition = Definition::Ite(Rc::clone(p), x.clone(), y.clone());
+        self.defined(definition, a.0.min(b.0), a.1.max(b.1), each)
+    }
+
+    /// The low `bits` bits of a value.
+    pub(super) fn low(&mut self, x: &Lin, bits: u32, threads: usize) -> Lin {
+        let mask = (1i64 << bits) - 1;
+        if x.symbol_alignment() >= bits {
+            return Lin::number(x.k.map(|k| k & mask));
+        }
+        let (lo, hi) = self.range(x, threads);
+        if lo >= 0 && hi <= i128::from(mask) {
+            return x.clone();
+        }
+        let each = self.differs(x);
+        self.defined(Definition::Low(x.clone(), bits), 0, mask.into(), each)
+    }
+
+    /// A value shifted right, rounding down.
+    pub(super) fn shr(&mut self, x: &Lin, by: u32, threads: usize) -> Lin {
+        if x.symbol_alignment() >= by {
+            let terms = x.terms.iter();
+            return Lin {
+                terms: terms.map(|(m, c)| (*m, c.map(|c| c >> by))).collect(),
+                k: x.k.map(|k| k >> by),
+            };
+        }
+        let (lo, hi) = self.range(x, threads);
+        let each = self.differs(x);
+        self.defined(Definition::Shr(x.clone(), by), lo >> by, hi >> by, each)
+    }
+
+    /// A value that is never negative, divided by a constant.
+    pub(super) fn div(&mut self, x: &Lin, d: i64, threads: usize) -> Lin {
+        if let Some(k) = x.as_number() {
+            return Lin::number(k.map(|k| k.div_euclid(d)));
+        }
+        let (lo, hi) = self.range(x, threads);
+        let each = self.differs(x);
+        let d128 = i128::from(d);
+        self.defined(
+            Definition::Div(x.clone(), d),
+            lo.div_euclid(d128),
+            hi.div_euclid(d128),
+            each,
+        )
+    }
+
+    /// Bits of `x` in a mask that is one run of ones.
+    pub(super) fn and(&mut self, x: &Lin, mask: u64, threads: usize) -> Lin {
+        if let Some(k) = x.as_number() {
+            return Lin::number(k.map(|k| k & mask as i64));
+        }
+        let (start, length) = (mask.trailing_zeros(), mask.count_ones());
+        if mask == 0 {
+            return Lin::constant(0);
+        }
+        if length + start + mask.leading_zeros() != 64 || start + length >= 63 {
+            return Lin::symbol(self.free(0, i128::from(mask), true));
+        }
+        let low = self.low(x, start + length, threads);
+        if start == 0 {
+            return low;
+        }
+        let less = self.low(&low, start, threads);
+        low.sub(&less)
+    }
+
+    /// Exclusive or of values that are never negative.
+    pub(super) fn xor(&mut self, x: &Lin, y: &Lin, threads: usize) -> Lin {
+        let (x, y) = if x.terms.is_empty() { (y, x) } else { (x, y) };
+        if let Some(b) = y.as_number() {
+            // What symbols add is above every bit of the number.
+            let above = x.symbol_alignment().min(62);
+            let fits = b.all(|b| b >= 0 && b < 1i64 << above);
+            let low = x.k.all(|k| k >= 0);
+            if fits && low {
+                return Lin {
+                    terms: x.terms.clone(),
+                    k: x.k.zip(b, |a, b| a ^ b),
+                };
+            }
+        }
+        let (a, b) = (self.range(x, threads), self.range(y, threads));
+        let hi = a.1.max(b.1).max(0) as u128;
+        let cover = hi.checked_next_power_of_two().unwrap_or(1 << 64) * 2;
+        let each = self.differs(x) || self.differs(y);
+        self.defined(
+            Definition::Xor(x.clone(), y.clone()),
+            0,
+            cover as i128,
+            each,
+        )
+    }
+
+    pub(super) fn max(&mut self, x: &Lin, y: &Lin, threads: usize) -> Lin {
+        self.extreme(x, y, true, threads)
+    }
+
+    pub(super) fn min(&mut self, x: &Lin, y: &Lin, threads: usize) -> Lin {
+        self.extreme(x, y, false, threads)
+    }
+
+    fn extreme(&mut self, x: &Lin, y: &Lin, larger: bool, threads: usize) -> Lin {
+        if let (Some(a), Some(b)) = (x.as_number(), y.as_number()) {
+            return Lin::number(a.zip(b, |a, b| if larger { a.max(b) } else { a.min(b) }));
+        }
+        let (a, b) = (self.range(x, threads), self.range(y, threads));
+        let each = self.differs(x) || self.differs(y);
+        if larger {
+            let definition = Definition::Max(x.clone(), y.clone());
+            self.defined(definition, a.0.max(b.0), a.1.max(b.1), each)
+        } else {
+            let definition = Definition::Min(x.clone(), y.clone());
+            self.defined(definition, a.0.min(b.0), a.1.min(b.1), each)
+        }
+    }
+
+    /// A value with a symbol replaced, in the definitions of its other symbols too.
+    pub(super) fn replace(&mut self, x: &Lin, sym: Sym, by: &Lin, threads: usize) -> Option<Lin> {
+        let mut out = x.substitute(sym, by)?;
+        let inner: Vec<Sym> = out.symbols().filter(|&s| s != sym).collect();
+        for s in inner {
+            if !self.depends(s, sym) {
+                continue;
+            }
+            let new = match self.info(s).definition.clone() {
+                Definition::Free(_) => continue,
+                Definition::Ite(p, a, b) => {
+                    let (a, b) = (
+                        self.replace(&a, sym, by, threads)?,
+                        self.replace(&b, sym, by, threads)?,
+                    );
+                    let p = self.replace_in(&p, sym, by, threads)?;
+                    self.ite(&p, &a, &b, threads)
+                }
+                Definition::Low(a, bits) => {
+                    let a = self.replace(&a, sym, by, threads)?;
+                    self.low(&a, bits, threads)
+                }
+                Definition::Shr(a, bits) => {
+                    let a = self.replace(&a, sym, by, threads)?;
+                    self.shr(&a, bits, threads)
+                }
+                Definition::Div(a, d) => {
+                    let a = self.replace(&a, sym, by, threads)?;
+                    self.div(&a, d, threads)
+                }
+                Definition::Max(a, b) => {
+                    let (a, b) = (
+                        self.replace(&a, sym, by, threads)?,
+                        self.replace(&b, sym, by, threads)?,
+                    );
+                    self.max(&a, &b, threads)
+                }
+                Definition::Min(a, b) => {
+                    let (a, b) = (
+                        self.replace(&a, sym, by, threads)?,
+                        self.replace(&b, sym, by, threads)?,
+                    );
+                    self.min(&a, &b, threads)
+                }
+                Definition::Xor(a, b) => {
+                    let (a, b) = (
+                        self.replace(&a, sym, by, threads)?,
+                        self.replace(&b, sym, by, threads)?,
+                    );
+                    self.xor(&a, &b, threads)
+                }
+            };
+            out = out.substitute(s, &new)?;
+        }
+        Some(out)
+    }
+
+    /// A statement with a symbol replaced.
+    pub(super) fn replace_in(
+        &mut self,
+        f: &Rc<Formula>,
+        sym: Sym,
+        by: &Lin,
+        threads: usize,
+    ) -> Option<Rc<Formula>> {
+        Some(match &**f {
+            Formula::Ge(x) => Rc::new(Formula::ge(self.replace(x, sym, by, threads)?)),
+            Formula::And(a, b) => {
+                let (a, b) = (
+                    self.replace_in(a, sym, by, threads)?,
+                    self.replace_in(b, sym, by, threads)?,
+                );
+                Formula::and(&a, &b)
+            }
+            Formula::Or(a, b) => {
+                let (a, b) = (
+                    self.replace_in(a, sym, by, threads)?,
+                    self.replace_in(b, sym, by, threads)?,
+                );
+                Formula::or(&a, &b)
+            }
+            _ => Rc::clone(f),
+        })
+    }
+
+    /// Whether the definition of `s` mentions `sym`, directly or through others.
+    pub(super) fn depends(&self, s: Sym, sym: Sym) -> bool {
+        if s == sym {
+            return true;
+        }
+        let of = |x: &Lin| x.symbols().any(|t| self.depends(t, sym));
+        match &self.info(s).definition {
+            Definition::Free(_) => false,
+            Definition::Ite(p, a, b) => of(a) || of(b) || self.formula_depends(p, sym),
+            Definition::Low(a, _) | Definition::Shr(a, _) | Definition::Div(a, _) => of(a),
+            Definition::Max(a, b) | Definition::Min(a, b) | Definition::Xor(a, b) => of(a) || of(b),
+        }
+    }
+
+    fn formula_depends(&self, f: &Formula, sym: Sym) -> bool {
+        match f {
+            Formula::Ge(x) => x.symbols().any(|t| self.depends(t, sym)),
+            Formula::And(a, b) | Formula::Or(a, b) => {
+                self.formula_depends(a, sym) || self.formula_depends(b, sym)
+            }
+            _ => false,
+        }
+    }
+}

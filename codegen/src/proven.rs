@@ -1,0 +1,346 @@
+//! A kernel of one's own, proven and printed: text, proof and launch contract.
+
+use std::fmt;
+
+use crate::ir::{Arrangement, Entry, Extent, Kernel, Param, ParamKind, Role};
+use crate::plan::{AccessProof, Arch};
+use crate::print::module;
+use crate::prove::{KernelProof, ProofError, prove};
+
+/// A kernel that was proven: its text, and what a launch of it must keep to.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::plan::{Arch, Element};
+/// use layout_core::Layout;
+///
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1 << 30);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let block = k.tiles(Axis::X, n, 512)?;
+/// let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+/// let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+/// let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+/// k.copy(&x, &y)?;
+/// let copy = k.build(Arch(80))?;
+/// assert_eq!(copy.grid(|name| (name == "n").then_some(1000))?, [2, 1, 1]);
+/// assert!(copy.grid(|_| Some(1 << 31)).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Proven {
+    /// The complete PTX module.
+    pub ptx: String,
+    /// What was proven.
+    pub proof: KernelProof,
+    entry: Entry,
+}
+
+/// What a launch does not keep to.
+///
+/// ```
+/// use layout_codegen::ContractError;
+///
+/// let error = ContractError::TooLarge { name: "n".to_owned(), value: 5, most: 4 };
+/// assert_eq!(error.code(), "too_large");
+/// assert_eq!(error.to_string(), "`n` is 5, and the kernel was proven for at most 4");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ContractError {
+    /// A parameter has no value.
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// A parameter is beyond what the kernel is made for.
+    TooLarge {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: u64,
+        /// The largest that works.
+        most: u64,
+    },
+    /// A parameter is no multiple of what the kernel is made for.
+    Multiple {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: u64,
+        /// What it must be a multiple of.
+        of: u64,
+    },
+    /// A grid has no room for so many blocks along an axis.
+    Grid {
+        /// The axis.
+        axis: char,
+        /// Blocks that are needed.
+        blocks: u64,
+        /// Blocks that there can be.
+        most: u64,
+    },
+}
+
+impl ContractError {
+    /// A stable name of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "missing",
+            Self::TooLarge { .. } | Self::Grid { .. } => "too_large",
+            Self::Multiple { .. } => "unaligned",
+        }
+    }
+}
+
+impl fmt::Display for ContractError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { name } => write!(f, "parameter `{name}` has no value: give one"),
+            Self::TooLarge { name, value, most } => write!(
+                f,
+                "`{name}` is {value}, and the kernel was proven for at most {most}"
+            ),
+            Self::Multiple { name, value, of } => write!(
+                f,
+                "`{name}` is {value}, and the kernel was proven for multiples of {of}"
+            ),
+            Self::Grid { axis, blocks, most } => write!(
+                f,
+                "the problem takes {blocks} blocks along {axis}, and a grid has room for {most}: take larger tiles, or let that axis count fewer"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ContractError {}
+
+/// Blocks that a grid can have along x, y, z (CUDA C++ Programming Guide, technical specifications).
+const GRID: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
+
+impl Kernel {
+    /// Proves the kernel and prints it for an architecture.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold of it, or cannot be decided.
+    pub fn build(self, arch: Arch) -> Result<Proven, ProofError> {
+        if !self.is_closed() {
+            let what = "a loop, region or branch that is still open: close it first".to_owned();
+            return Err(ProofError::Undecided { what });
+        }
+        let entry = self.finish();
+        well_formed(&entry)?;
+        let proof = prove(&entry)?;
+        let version = arch.ptx_version().max("7.0");
+        let ptx = module(std::slice::from_ref(&entry), version, &arch.to_string());
+        Ok(Proven { ptx, proof, entry })
+    }
+}
+
+/// What the text needs before anything is proven: names that PTX takes, each once, and a block that exists.
+fn well_formed(entry: &Entry) -> Result<(), ProofError> {
+    let refuse = |what: String| Err(ProofError::Undecided { what });
+    let threads = entry.block[0];
+    if !(1..=1024).contains(&threads) {
+        return refuse(format!(
+            "blocks of {threads} threads: a block has 1 to 1024"
+        ));
+    }
+    let mut seen = vec!["smem", entry.name.as_str()];
+    for name in std::iter::once(&entry.name).chain(entry.params.iter().map(|p| &p.name)) {
+        let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+        if !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return refuse(format!(
+                "the name `{name}`: a name is a letter and then letters, digits and underscores"
+            ));
+        }
+    }
+    for param in &entry.params {
+        if seen.contains(&param.name.as_str()) {
+            return refuse(format!("a second use of the name `{}`", param.name));
+        }
+        seen.push(&param.name);
+    }
+    Ok(())
+}
+
+impl Proven {
+    /// The name of its entry.
+    pub fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// The representation that was proven and printed.
+    pub fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Its parameters, in order.
+    pub fn params(&self) -> &[Param] {
+        &self.entry.params
+    }
+
+    /// Threads of a block along x, y, z.
+    pub fn block(&self) -> [u32; 3] {
+        self.entry.block
+    }
+
+    /// Dynamic shared memory of a block, in bytes; 0 if the kernel declares its own.
+    pub fn shared_bytes(&self) -> u32 {
+        let dynamic = self.entry.shared.filter(|s| s.dynamic);
+        dynamic.map_or(0, |s| s.bytes as u32)
+    }
+
+    /// What each shared access costs.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert!(copy.accesses().is_empty()); // it has no shared memory
+    /// assert_eq!((copy.name(), copy.block(), copy.shared_bytes()), ("copy", [128, 1, 1], 0));
+    /// assert_eq!(copy.params().len(), copy.entry().params.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn accesses(&self) -> Vec<AccessProof> {
+        let shared = self.proof.shared.iter();
+        shared
+            .map(|c| AccessProof {
+                access: c.access.clone(),
+                op: c.op,
+                wavefronts: c.wavefronts,
+                ideal: c.ideal,
+            })
+            .collect()
+    }
+
+    /// Blocks along x, y, z for sizes by their parameters' names; 0 along an axis if there is nothing to do.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.grid(|_| Some(1025))?, [3, 1, 1]);
+    /// assert_eq!(copy.grid(|_| Some(0))?, [0, 1, 1]);
+    /// assert_eq!(copy.grid(|_| None).unwrap_err().code(), "missing");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A size that is missing, or that the kernel is not made for.
+    pub fn grid(&self, size: impl Fn(&str) -> Option<u64>) -> Result<[u32; 3], ContractError> {
+        self.check(&size)?;
+        let mut grid = [1u32; 3];
+        for t in &self.entry.tile_axes {
+            let extent = self.value(t.extent, &size);
+            let axis = t.axis as usize;
+            let blocks = extent.div_ceil(t.tile as u64);
+            let most = GRID[axis].min(self.entry.grid_limit[axis]);
+            if blocks > most {
+                return Err(ContractError::Grid {
+                    axis: ['x', 'y', 'z'][axis],
+                    blocks,
+                    most,
+                });
+            }
+            grid[axis] = blocks as u32;
+        }
+        Ok(grid)
+    }
+
+    /// Bytes that each buffer of global memory must have at least, by its parameter's name, and whether the kernel writes it.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// let buffers = copy.buffers(|_| Some(1025))?;
+    /// assert_eq!((buffers[1].0.as_str(), buffers[1].1), ("y", 4100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Proven::grid`].
+    pub fn buffers(
+        &self,
+        size: impl Fn(&str) -> Option<u64>,
+    ) -> Result<Vec<(String, u64, Role)>, ContractError> {
+        self.check(&size)?;
+        let global = self.entry.buffers.iter().filter_map(|b| {
+            let Arrangement::Global { .. } = &b.arrangement else {
+                return None;
+            };
+            let elements = b.extents.iter().map(|e| match e {
+                Extent::Fixed(n) => *n as u64,
+                Extent::Value(e) => self.value(*e, &size),
+                Extent::Blocks(_) => 1,
+            });
+            let elements = elements.fold(1u64, u64::saturating_mul);
+            Some((
+                b.name.clone(),
+                elements.saturating_mul(b.bytes as u64),
+                b.role,
+            ))
+        });
+        Ok(global.collect())
+    }
+
+    fn check(&self, size: &impl Fn(&str) -> Option<u64>) -> Result<(), ContractError> {
+        for p in &self.entry.params {
+            if p.kind != ParamKind::U32 {
+                continue;
+            }
+            let name = p.name.clone();
+            let Some(value) = size(&p.name) else {
+                return Err(ContractError::Missing { name });
+            };
+            let most = p.most.unwrap_or(u32::MAX.into());
+            if value > most {
+                return Err(ContractError::TooLarge { name, value, most });
+            }
+            if value % p.multiple != 0 {
+                let of = p.multiple;
+                return Err(ContractError::Multiple { name, value, of });
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, e: crate::index::Expr, size: &impl Fn(&str) -> Option<u64>) -> u64 {
+        let of = |name: &str| size(name).map_or(0, |v| i64::try_from(v).unwrap_or(i64::MAX));
+        u64::try_from(self.entry.pool.evaluate(e, &of)).unwrap_or(0)
+    }
+}

@@ -1,0 +1,500 @@
+//! Buffers and the views of them: declared, moved, cut into tiles, transposed.
+
+use layout_core::{Layout, LayoutError, Swizzled};
+
+use super::ViewError;
+use crate::index::{Expr, Node};
+use crate::ir::{Arrangement, Axis, Buffer, Extent, Kernel, Role, Space, Stride};
+use crate::plan::Element;
+
+/// A buffer, seen from a coordinate.
+///
+/// Modes are the buffer's, in its order; [`View::transposed`] reverses them. Coordinates and extents are in elements.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub(super) buffer: usize,
+    /// The element; none where a family moves bits.
+    pub(super) element: Option<Element>,
+    /// Where this view begins in its buffer.
+    pub(super) origin: Vec<Expr>,
+    /// The address of that place: none in shared memory, unless it is asked for ([`View::located`]).
+    pub(super) base: Option<Expr>,
+    /// The tile's shape, where the view is one.
+    pub(super) tile: Option<Vec<i64>>,
+    /// Modes are given in reverse.
+    pub(super) reversed: bool,
+}
+
+/// What the address of a packed buffer is a multiple of: the widest access.
+const VECTOR: u64 = 16;
+
+/// Elements that a tile has at most.
+pub(super) const MAX_TILE: i64 = 1 << 24;
+
+/// An extent of a tile of `of`, checked.
+fn checked(of: impl Into<String>, extent: i64) -> Result<i64, ViewError> {
+    if (1..=MAX_TILE).contains(&extent) {
+        return Ok(extent);
+    }
+    Err(ViewError::Extent {
+        of: of.into(),
+        extent,
+        most: MAX_TILE,
+    })
+}
+
+/// Bytes of shared memory that a block can have on the largest architectures.
+const SHARED_LIMIT: u64 = 232_448;
+
+/// Bytes of shared memory that a kernel can declare; the launch gives more (CUDA C++ Programming Guide, shared memory).
+const STATIC_SHARED_LIMIT: u64 = 49_152;
+
+impl Kernel {
+    /// A size: an unsigned 32-bit parameter in `0..=most`, which the launch contract keeps.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("scale", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// assert_eq!(k.pool.facts(n).hi, 1 << 30);
+    /// ```
+    pub fn size(&mut self, name: &str, most: i64) -> Expr {
+        self.param_u32(name, most)
+    }
+
+    /// A matrix (or a tensor of any rank) in global memory that the kernel only reads: packed, its last mode contiguous.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::plan::Element;
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+    /// k.input("x", Element::F16, &[rows, cols]);
+    /// // A launch passes x at a multiple of 16 bytes.
+    /// assert_eq!((k.params()[2].name.as_str(), k.params()[2].multiple), ("x", 16));
+    /// ```
+    pub fn input(&mut self, name: &str, element: Element, extents: &[Expr]) -> View {
+        self.packed(name, element, extents, Role::Input)
+    }
+
+    /// A matrix (or a tensor of any rank) in global memory of which the kernel writes every element exactly once: packed, its last mode contiguous.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::plan::{Arch, Element};
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// let n = k.size("n", 1 << 20);
+    /// k.output("y", Element::F32, &[n]);
+    /// let error = k.build(Arch(80)).unwrap_err();
+    /// assert_eq!(error.to_string(), "output `y` is not written exactly once: nothing is stored");
+    /// ```
+    pub fn output(&mut self, name: &str, element: Element, extents: &[Expr]) -> View {
+        self.packed(name, element, extents, Role::Output)
+    }
+
+    fn packed(&mut self, name: &str, element: Element, extents: &[Expr], role: Role) -> View {
+        let mut strides = Vec::new();
+        let mut next = Stride::Fixed(1);
+        for &extent in extents.iter().rev() {
+            strides.push(next);
+            next = Stride::Value(match next {
+                Stride::Fixed(_) => extent,
+                Stride::Value(s) => self.pool.mul(s, extent),
+            });
+        }
+        strides.reverse();
+        let extents = extents.iter().map(|&e| Extent::Value(e)).collect();
+        let bytes = element.bytes().into();
+        let mut view = self.global(name, bytes, extents, strides, role);
+        self.param_multiple(name, VECTOR);
+        self.set_element(view.buffer, element);
+        view.element = Some(element);
+        view
+    }
+
+    /// A buffer of global memory by extents and strides.
+    pub(crate) fn global(
+        &mut self,
+        name: &str,
+        bytes: i64,
+        extents: Vec<Extent>,
+        strides: Vec<Stride>,
+        role: Role,
+    ) -> View {
+        let base = self.param_pointer(name);
+        self.global_at(name, base, bytes, extents, strides, role)
+    }
+
+    /// A buffer of global memory whose address is a value that the kernel has already.
+    pub(crate) fn global_at(
+        &mut self,
+        name: &str,
+        base: Expr,
+        bytes: i64,
+        extents: Vec<Extent>,
+        strides: Vec<Stride>,
+        role: Role,
+    ) -> View {
+        // An address is a multiple of the element.
+        if let Node::Var { name } = self.pool.node(base).clone() {
+            self.param_multiple(&name, bytes as u64);
+        }
+        let zero = self.pool.constant(0);
+        let origin = vec![zero; extents.len()];
+        let buffer = self.add_buffer(Buffer {
+            name: name.to_owned(),
+            space: Space::Global,
+            bytes,
+            element: None,
+            extents,
+            arrangement: Arrangement::Global { base, strides },
+            role,
+        });
+        View {
+            buffer,
+            element: None,
+            origin,
+            base: Some(base),
+            tile: None,
+            reversed: false,
+        }
+    }
+
+    /// A tile in shared memory by a layout from its coordinates to elements, such as one that was derived. It overlaps no other.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::plan::Element;
+    /// use layout_core::Swizzled;
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// let tile = Swizzled::parse("Sw<5,0,5> o (32,32):(32,1)")?;
+    /// k.shared("a", Element::F32, &tile)?;
+    /// k.shared("b", Element::F32, &tile)?;
+    /// assert_eq!(k.finish().shared.map(|shared| shared.bytes), Some(8192));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::SharedMemory`], or a layout that does not count bytes.
+    pub fn shared(
+        &mut self,
+        name: &str,
+        element: Element,
+        layout: &Swizzled,
+    ) -> Result<View, ViewError> {
+        let bytes = i64::from(element.bytes());
+        let in_bytes = in_bytes(layout, bytes)?;
+        // Where no bit of the swizzle reaches, so that an offset is an immediate.
+        let align = (1i64 << in_bytes.swizzle().width()).max(128);
+        let offset = (self.shared_bytes() as i64 + align - 1) / align * align;
+        let end = (offset + layout.cosize() * bytes) as u64;
+        if end > SHARED_LIMIT {
+            return Err(ViewError::SharedMemory {
+                bytes: end,
+                limit: SHARED_LIMIT,
+            });
+        }
+        self.reserve_shared(end, 1024, end > STATIC_SHARED_LIMIT);
+        let shape = layout.layout();
+        let extents = (0..shape.rank())
+            .map(|i| Ok(Extent::Fixed(shape.get(i)?.size())))
+            .collect::<Result<Vec<_>, LayoutError>>()?;
+        let tile = extents
+            .iter()
+            .map(|e| match e {
+                Extent::Fixed(n) => *n,
+                _ => 0,
+            })
+            .collect();
+        let mut view = self.shared_at(name, bytes, in_bytes, offset, extents, Vec::new());
+        self.set_element(view.buffer, element);
+        view.element = Some(element);
+        view.tile = Some(tile);
+        Ok(view)
+    }
+
+    /// Says that the address of a buffer and its rows are multiples of `bytes` bytes; the launch contract refuses others.
+    pub(crate) fn rows_aligned(&mut self, view: &View, bytes: i64) {
+        let buffer = self.buffer(view.buffer);
+        let element = buffer.bytes;
+        let Arrangement::Global { base, strides } = buffer.arrangement.clone() else {
+            return;
+        };
+        let strides = strides.iter().filter_map(|s| match s {
+            Stride::Value(e) => Some((*e, (bytes / element).max(1))),
+            Stride::Fixed(_) => None,
+        });
+        for (e, multiple) in strides.chain([(base, bytes)]) {
+            if let Node::Var { name } = self.pool.node(e).clone() {
+                self.param_multiple(&name, multiple as u64);
+            }
+        }
+    }
+
+    /// A buffer of shared memory at a byte of it: the first modes by a layout to bytes, the others by strides in bytes.
+    pub(crate) fn shared_at(
+        &mut self,
+        name: &str,
+        bytes: i64,
+        layout: Swizzled,
+        offset: i64,
+        extents: Vec<Extent>,
+        outer: Vec<i64>,
+    ) -> View {
+        let zero = self.pool.constant(0);
+        let origin = vec![zero; extents.len()];
+        let buffer = self.add_buffer(Buffer {
+            name: name.to_owned(),
+            space: Space::Shared,
+            bytes,
+            element: None,
+            extents,
+            arrangement: Arrangement::Shared {
+                layout,
+                outer,
+                offset,
+            },
+            role: Role::Partial,
+        });
+        View {
+            buffer,
+            element: None,
+            origin,
+            base: None,
+            tile: None,
+            reversed: false,
+        }
+    }
+
+    /// The index of a tile along an axis of the grid, which has as many blocks as tiles of `tile` elements cover `extent`: the launch contract
+    /// computes them.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// let n = k.size("n", 1000);
+    /// let block = k.tiles(Axis::X, n, 64)?;
+    /// assert_eq!(k.pool.facts(block).hi, 15); // of 16 tiles
+    /// assert!(k.tiles(Axis::X, n, 32).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::GridAxis`] if the axis counts something else, [`ViewError::Extent`] for a tile without elements.
+    pub fn tiles(&mut self, axis: Axis, extent: Expr, tile: i64) -> Result<Expr, ViewError> {
+        let tile = checked("the grid", tile)?;
+        let most = self.pool.facts(extent).hi;
+        let count = (most + i128::from(tile) - 1) / i128::from(tile);
+        let name = ['x', 'y', 'z'][axis as usize];
+        if !self.tile_axis(axis, extent, tile) {
+            return Err(ViewError::GridAxis { axis: name });
+        }
+        let index = self.block_index(axis, u64::try_from(count.max(1)).unwrap_or(u64::MAX));
+        self.tiling(index, extent, tile);
+        Ok(index)
+    }
+}
+
+/// A layout of elements as one of bytes: strides and offset scaled, the swizzle's bits moved up.
+pub(crate) fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, LayoutError> {
+    use layout_core::Swizzle;
+    let up = bytes.trailing_zeros();
+    let s = layout.swizzle();
+    let swizzle = if s.is_identity() {
+        s
+    } else {
+        Swizzle::new(s.b(), s.m() + up, s.s())?
+    };
+    let l = layout.layout();
+    let scaled = Layout::mode(l.cosize(), bytes)?.compose(&l)?;
+    Swizzled::new(swizzle, layout.offset() * bytes, scaled)
+}
+
+impl View {
+    /// Coordinates in the buffer's order.
+    pub(super) fn ordered(&self, coordinates: &[Expr]) -> Vec<Expr> {
+        let mut all = coordinates.to_vec();
+        if self.reversed {
+            all.reverse();
+        }
+        all
+    }
+
+    pub(super) fn name<'k>(&self, k: &'k Kernel) -> &'k str {
+        &k.buffer(self.buffer).name
+    }
+
+    fn check_rank(&self, k: &Kernel, given: usize) -> Result<(), ViewError> {
+        let modes = self.origin.len();
+        if modes == given {
+            return Ok(());
+        }
+        Err(ViewError::Rank {
+            buffer: self.name(k).to_owned(),
+            modes,
+            given,
+        })
+    }
+
+    /// The view with its modes in reverse: a matrix transposed.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::plan::Element;
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+    /// let x = k.input("x", Element::F32, &[rows, cols]);
+    /// let (thread, zero) = (k.thread(), k.pool.constant(0));
+    /// let tile = x.tile(&mut k, &[2, 32], &[zero, zero])?;
+    /// // Lane l has elements (0, l) and (1, l) of the tile, which are (l, 0) and (l, 1) of the transposed tile.
+    /// let a = tile.partition(&mut k, &Layout::parse("(32,2):(2,1)")?, thread)?;
+    /// let b = tile.transposed().partition(&mut k, &Layout::parse("(32,2):(1,32)")?, thread)?;
+    /// assert_eq!(a.coordinates(&mut k, 1)?, [k.pool.constant(1), thread]);
+    /// assert_eq!(b.coordinates(&mut k, 1)?, [thread, k.pool.constant(1)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        let mut tile = self.tile.clone();
+        if let Some(shape) = &mut tile {
+            shape.reverse();
+        }
+        Self {
+            tile,
+            reversed: !self.reversed,
+            ..self.clone()
+        }
+    }
+
+    /// The view from a coordinate on.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::plan::Element;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+    /// let x = k.input("x", Element::F32, &[rows, cols]);
+    /// let thread = k.thread();
+    /// let row = x.at(&mut k, &[thread, thread])?;
+    /// assert!(row.at(&mut k, &[thread]).is_err()); // x has two modes
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Rank`].
+    pub fn at(&self, k: &mut Kernel, coordinates: &[Expr]) -> Result<Self, ViewError> {
+        self.check_rank(k, coordinates.len())?;
+        let by = self.ordered(coordinates);
+        Ok(self.moved(k, &by)?)
+    }
+
+    /// The tile of `shape` elements at tile coordinates `at`. Tiles at the end of the buffer may reach beyond it: what is outside is not touched.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::plan::Element;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+    /// let x = k.input("x", Element::F32, &[rows, cols]);
+    /// let (i, j) = (k.pool.constant(3), k.pool.constant(0));
+    /// // Rows 48 to 63, columns 0 to 31.
+    /// x.tile(&mut k, &[16, 32], &[i, j])?;
+    /// let error = x.tile(&mut k, &[16, 0], &[i, j]).unwrap_err();
+    /// assert_eq!(error.to_string(), "`x` cannot be cut into tiles of 0 elements: a tile has 1 to 16777216 along a mode");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Rank`], or [`ViewError::Extent`] for a tile without elements.
+    pub fn tile(&self, k: &mut Kernel, shape: &[i64], at: &[Expr]) -> Result<Self, ViewError> {
+        self.check_rank(k, shape.len())?;
+        self.check_rank(k, at.len())?;
+        for &extent in shape {
+            checked(format!("`{}`", self.name(k)), extent)?;
+        }
+        let by: Vec<_> = at
+            .iter()
+            .zip(shape)
+            .map(|(&at, &n)| k.pool.scale(at, n))
+            .collect();
+        // What is the same for all values of the tile is computed once.
+        let mut tile = self.at(k, &by)?.pinned(k);
+        tile.tile = Some(shape.to_vec());
+        Ok(tile)
+    }
+
+    /// The view moved by coordinates in the buffer's order; leading ones that are left out are 0.
+    pub(crate) fn moved(&self, k: &mut Kernel, by: &[Expr]) -> Result<Self, LayoutError> {
+        let origin = self.coordinates(k, by);
+        let base = match self.base {
+            None => {
+                // What the outer modes add is older than what is added to it, so that sums begin alike wherever they are written.
+                self.outer_bytes(k, &origin);
+                None
+            }
+            Some(base) => {
+                let distance = self.distance(k, by)?;
+                Some(k.pool.add(base, distance))
+            }
+        };
+        Ok(Self {
+            origin,
+            base,
+            ..self.clone()
+        })
+    }
+
+    /// The coordinates of the buffer that are `by` (in its order, leading zeros left out) away from where the view begins.
+    pub(super) fn coordinates(&self, k: &mut Kernel, by: &[Expr]) -> Vec<Expr> {
+        let mut all = self.origin.clone();
+        for (at, &by) in all.iter_mut().rev().zip(by.iter().rev()) {
+            *at = k.pool.add(*at, by);
+        }
+        all
+    }
+
+    /// The view with its address kept as one value, so that what is added to it is computed once.
+    #[must_use]
+    pub(crate) fn pinned(&self, k: &mut Kernel) -> Self {
+        Self {
+            base: self.base.map(|base| k.pool.pin(base)),
+            ..self.clone()
+        }
+    }
+
+    /// The view with its address as a value: moves are additions from there on. In shared memory that is possible without a swizzle.
+    pub(super) fn located(&self, k: &mut Kernel) -> Result<Self, LayoutError> {
+        let base = self.base(k)?;
+        Ok(self.with_base(base))
+    }
+
+    /// The address of this view's first element.
+    pub(crate) fn base(&self, k: &mut Kernel) -> Result<Expr, LayoutError> {
+        match self.base {
+            Some(base) => Ok(base),
+            None => self.shared_byte(k, &self.origin),
+        }
+    }
+
+    /// The same place by an address that equals its own: one that a loop carries, or that was chosen from several.
+    #[must_use]
+    pub(super) fn with_base(&self, base: Expr) -> Self {
+        Self {
+            base: Some(base),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What is wrong with a view, or with a copy between two.
+
+use std::fmt;
+
+use layout_core::LayoutError;
+
+/// What is wrong with a view, or with a copy between two.
+///
+/// ```
+/// use layout_codegen::view::ViewError;
+///
+/// let error = ViewError::GridAxis { axis: 'x' };
+/// assert_eq!(error.to_string(), "axis x of the grid already counts something else: take another axis");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ViewError {
+    /// As many coordinates as a view has modes are needed.
+    Rank {
+        /// The buffer.
+        buffer: String,
+        /// Its modes.
+        modes: usize,
+        /// The coordinates that were given.
+        given: usize,
+    },
+    /// A thread-value layout does not take each element of the tile exactly once.
+    NotAPartition {
+        /// The buffer.
+        buffer: String,
+        /// The layout.
+        layout: String,
+        /// Elements of the tile.
+        elements: i64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A view is shared out before it was cut into tiles.
+    NoTile {
+        /// The buffer.
+        buffer: String,
+    },
+    /// Source and target of a copy have other elements.
+    Elements {
+        /// The source, with its element.
+        from: String,
+        /// The target, with its element.
+        to: String,
+    },
+    /// Source and target of a copy have tiles or shares that do not meet.
+    Shapes {
+        /// The source, with its shape.
+        from: String,
+        /// The target, with its shape.
+        to: String,
+    },
+    /// A vector that registers do not hold, or that does not lie in one piece.
+    Vector {
+        /// The buffer.
+        buffer: String,
+        /// Elements of the vector.
+        elements: i64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A tile without elements, or with too many.
+    Extent {
+        /// What is cut into tiles.
+        of: String,
+        /// The extent that was given.
+        extent: i64,
+        /// The largest that works.
+        most: i64,
+    },
+    /// An axis of the grid was given two meanings.
+    GridAxis {
+        /// The axis.
+        axis: char,
+    },
+    /// Shared memory beyond what a block can have.
+    SharedMemory {
+        /// Bytes that are needed.
+        bytes: u64,
+        /// Bytes that there are.
+        limit: u64,
+    },
+    /// An operation of the algebra refused.
+    Layout(LayoutError),
+}
+
+impl fmt::Display for ViewError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rank {
+                buffer,
+                modes,
+                given,
+            } => write!(
+                f,
+                "`{buffer}` has {modes} modes and {given} coordinates were given: give one for each mode"
+            ),
+            Self::NotAPartition {
+                buffer,
+                layout,
+                elements,
+                reason,
+            } => write!(
+                f,
+                "{layout} does not share out the {elements} elements of the tile of `{buffer}`: {reason}"
+            ),
+            Self::NoTile { buffer } => write!(
+                f,
+                "`{buffer}` is not cut into tiles: take a tile of it (`View::tile`), then share the tile out"
+            ),
+            Self::Elements { from, to } => write!(
+                f,
+                "a copy from {from} to {to} would convert: load, convert the values and store them instead"
+            ),
+            Self::Shapes { from, to } => write!(
+                f,
+                "a copy from {from} to {to}: each thread needs as many values on both sides"
+            ),
+            Self::Vector {
+                buffer,
+                elements,
+                reason,
+            } => write!(f, "vectors of {elements} elements of `{buffer}`: {reason}"),
+            Self::Extent { of, extent, most } => write!(
+                f,
+                "{of} cannot be cut into tiles of {extent} elements: a tile has 1 to {most} along a mode"
+            ),
+            Self::GridAxis { axis } => write!(
+                f,
+                "axis {axis} of the grid already counts something else: take another axis"
+            ),
+            Self::SharedMemory { bytes, limit } => write!(
+                f,
+                "the kernel's buffers take {bytes} bytes of shared memory and a block has {limit}: take smaller tiles or fewer stages"
+            ),
+            Self::Layout(e) => write!(f, "the view's layouts do not compose: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for ViewError {}
+
+impl From<LayoutError> for ViewError {
+    fn from(e: LayoutError) -> Self {
+        Self::Layout(e)
+    }
+}

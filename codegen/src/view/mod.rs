@@ -1,0 +1,43 @@
+//! Views: the only way to memory.
+//!
+//! A [`View`] is a buffer seen from a coordinate: its space, its element, its layout (strides by name in global memory, a swizzled layout in
+//! shared memory) and its extents. A view is moved ([`View::at`]), cut into tiles ([`View::tile`]), transposed ([`View::transposed`]) and shared
+//! out among threads by a thread-value layout ([`View::partition`]); [`load_tile`](crate::ir::Kernel::load_tile), [`store_tile`](crate::ir::Kernel::store_tile) and
+//! [`copy`](crate::ir::Kernel::copy) touch memory through it. The extents of a view of global memory give the predicates and the zeros outside, so that a kernel
+//! takes any size.
+//!
+//! ```
+//! use layout_codegen::ir::{Axis, Kernel};
+//! use layout_codegen::plan::Element;
+//! use layout_core::Layout;
+//!
+//! // y = x for vectors of any length, 4 elements a thread.
+//! let mut k = Kernel::new("copy", 128);
+//! let n = k.size("n", 1 << 30);
+//! let x = k.input("x", Element::F32, &[n]);
+//! let y = k.output("y", Element::F32, &[n]);
+//! let block = k.tiles(Axis::X, n, 512)?;
+//! let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+//! let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+//! let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+//! k.copy(&x, &y)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod buffer;
+mod choice;
+mod element;
+mod error;
+mod partition;
+#[cfg(test)]
+mod tests;
+mod transfer;
+mod words;
+
+pub use buffer::View;
+pub(crate) use buffer::in_bytes;
+pub(crate) use choice::Choice;
+pub(crate) use element::Turn;
+pub use error::ViewError;
+pub use partition::Partition;
+pub use transfer::Values;

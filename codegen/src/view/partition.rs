@@ -1,0 +1,240 @@
+//! A tile shared out among threads by a thread-value layout.
+
+use layout_core::Layout;
+
+use super::buffer::MAX_TILE;
+use super::{View, ViewError};
+use crate::index::Expr;
+use crate::index::layout::index;
+use crate::ir::Kernel;
+
+/// What one thread has of a tile.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    pub(super) view: View,
+    /// For each mode of the tile, (thread, value) → coordinate.
+    modes: Vec<Layout>,
+    thread: Expr,
+    /// Values of a thread.
+    pub(super) values: i64,
+    /// Values that are loaded or stored at once.
+    pub(super) vector: i64,
+}
+
+impl View {
+    /// What `thread` has of the tile: `layout` maps (thread, value) to the element `c₀ + n₀·(c₁ + n₁·…)` of the tile, its first mode fastest
+    /// (as everywhere in the algebra).
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    /// use layout_codegen::plan::Element;
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F32, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let tile = x.tile(&mut k, &[128], &[block])?;
+    /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, thread)?;
+    /// assert_eq!(share.values(), 4);
+    /// let error = tile.partition(&mut k, &Layout::parse("(32,4):(1,1)")?, thread).unwrap_err();
+    /// assert!(error.to_string().ends_with("coordinates 1 and 32 both give 1"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::NoTile`], or [`ViewError::NotAPartition`] if the layout does not take each element of the tile exactly once.
+    pub fn partition(
+        &self,
+        k: &mut Kernel,
+        layout: &Layout,
+        thread: Expr,
+    ) -> Result<Partition, ViewError> {
+        let Some(shape) = &self.tile else {
+            return Err(ViewError::NoTile {
+                buffer: self.name(k).to_owned(),
+            });
+        };
+        // Each extent is at most `MAX_TILE`, so that a few do not overflow.
+        let elements = shape.iter().fold(1i64, |n, &e| n.saturating_mul(e));
+        let refuse = |reason: String| ViewError::NotAPartition {
+            buffer: self.name(k).to_owned(),
+            layout: layout.to_string(),
+            elements,
+            reason,
+        };
+        if layout.rank() != 2 {
+            return Err(refuse("it needs two modes, (thread, value)".to_owned()));
+        }
+        if layout.size() != elements {
+            return Err(refuse(format!("it has {} coordinates", layout.size())));
+        }
+        if elements > MAX_TILE {
+            return Err(refuse(format!("a tile has at most {MAX_TILE}")));
+        }
+        let mut owner = vec![None; elements as usize];
+        for i in 0..elements {
+            let x = layout.index(i);
+            let slot = usize::try_from(x).ok().and_then(|x| owner.get_mut(x));
+            match slot {
+                None => return Err(refuse(format!("coordinate {i} gives {x}"))),
+                Some(Some(other)) => {
+                    return Err(refuse(format!("coordinates {other} and {i} both give {x}")));
+                }
+                Some(slot) => *slot = Some(i),
+            }
+        }
+        let threads = layout.get(0)?.size();
+        let given = k.pool.facts(thread).hi + 1;
+        if given != threads.into() {
+            return Err(refuse(format!(
+                "it is for {threads} threads and is given {given}"
+            )));
+        }
+        let modes = (0..shape.len())
+            .map(|i| {
+                let mut unit = vec![0; shape.len()];
+                unit[i] = 1;
+                Layout::flat(shape, &unit)?.compose(layout)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Partition {
+            view: self.clone(),
+            modes,
+            thread,
+            values: layout.get(1)?.size(),
+            vector: 1,
+        })
+    }
+}
+
+impl Partition {
+    /// The same share, touched `elements` values at a time where the buffer's rows are aligned to that: values of a vector must be neighbours
+    /// along the buffer's contiguous mode.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    /// use layout_codegen::plan::Element;
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F32, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let tile = x.tile(&mut k, &[128], &[block])?;
+    /// let near = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, thread)?;
+    /// assert!(near.vectors(&k, 4).is_ok());
+    /// let far = tile.partition(&mut k, &Layout::parse("(32,4):(1,32)")?, thread)?;
+    /// assert!(far.vectors(&k, 4).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Vector`] if they are not, or if a vector has not 1, 2, 4, 8 or 16 elements in at most 16 bytes.
+    pub fn vectors(&self, k: &Kernel, elements: i64) -> Result<Self, ViewError> {
+        let buffer = k.buffer(self.view.buffer);
+        let refuse = |reason| ViewError::Vector {
+            buffer: buffer.name.clone(),
+            elements,
+            reason,
+        };
+        let fits = (1..=16).contains(&elements) && elements * buffer.bytes <= 16;
+        if !fits || !(elements as u64).is_power_of_two() {
+            return Err(refuse("a vector is a power of two and at most 16 bytes"));
+        }
+        if self.values % elements != 0 {
+            return Err(refuse("they do not divide a thread's values"));
+        }
+        // The contiguous mode is the buffer's last, which is the first of a view that is transposed.
+        let rank = self.modes.len();
+        let contiguous = if self.view.reversed { 0 } else { rank - 1 };
+        for (mode, map) in self.modes.iter().enumerate() {
+            let threads = map.get(0)?.size();
+            for thread in 0..threads {
+                for value in 0..self.values {
+                    let first = value / elements * elements;
+                    let step = map.at(&[thread, value]) - map.at(&[thread, first]);
+                    let wanted = if mode == contiguous { value - first } else { 0 };
+                    let aligned = mode != contiguous || map.at(&[thread, first]) % elements == 0;
+                    if step != wanted || !aligned {
+                        return Err(refuse(
+                            "a thread's values are no neighbours along the contiguous mode",
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(Self {
+            vector: elements,
+            ..self.clone()
+        })
+    }
+
+    /// Values of a thread.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    /// use layout_codegen::plan::Element;
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F32, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let tile = x.tile(&mut k, &[128], &[block])?;
+    /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, thread)?;
+    /// assert_eq!(share.values(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn values(&self) -> i64 {
+        self.values
+    }
+
+    /// Coordinates in the tile of this thread's value `value`, in the tile's order of modes.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    /// use layout_codegen::plan::Element;
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F32, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let tile = x.tile(&mut k, &[128], &[block])?;
+    /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(1,32)")?, thread)?;
+    /// let by = k.pool.constant(64);
+    /// assert_eq!(share.coordinates(&mut k, 2)?, [k.pool.add(thread, by)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// None for values below [`Partition::values`].
+    pub fn coordinates(&self, k: &mut Kernel, value: i64) -> Result<Vec<Expr>, ViewError> {
+        let value = k.pool.constant(value);
+        let modes = self.modes.iter();
+        Ok(modes
+            .map(|map| index(&mut k.pool, map, &[self.thread, value]))
+            .collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// How this share is called in an error.
+    pub(super) fn describe(&self, k: &Kernel) -> String {
+        let shape: Vec<_> = self
+            .view
+            .tile
+            .iter()
+            .flatten()
+            .map(ToString::to_string)
+            .collect();
+        format!(
+            "`{}` (a tile of {}, {} a thread)",
+            self.view.name(k),
+            shape.join("x"),
+            self.values
+        )
+    }
+}

@@ -1,0 +1,347 @@
+//! Loads, stores and copies through shares of tiles.
+
+use super::words::{held, words};
+use super::{Partition, ViewError};
+use crate::index::Expr;
+use crate::ir::{Cache, Class, Cmp, Extent, Kernel, Reg, Role, Space, Type};
+use crate::plan::Element;
+
+/// A thread's values of a tile, one element in each register.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// Their type.
+    pub element: Element,
+    /// A register for each value.
+    pub registers: Vec<Reg>,
+}
+
+impl Kernel {
+    /// This thread's values of a tile: 0 for what is outside the buffer.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    /// use layout_codegen::plan::Element;
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F32, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let tile = x.tile(&mut k, &[128], &[block])?;
+    /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(1,32)")?, thread)?;
+    /// assert_eq!(k.load_tile(&share)?.registers.len(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::NoTile`] for a buffer without an element type.
+    pub fn load_tile(&mut self, from: &Partition) -> Result<Values, ViewError> {
+        let element = self.element_of(from)?;
+        let (class, _) = held(element);
+        let registers = self.regs(class, from.values as usize);
+        self.if_aligned(&[from], |k, whole| {
+            k.load_all(from, element, &registers, whole)
+        })?;
+        Ok(Values { element, registers })
+    }
+
+    /// Stores this thread's values of a tile; what is outside the buffer is left out.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Binary, Kernel, Type};
+    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_core::Layout;
+    ///
+    /// // y = 2·x.
+    /// let mut k = Kernel::new("double", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let shares = Layout::parse("(32,4):(1,32)")?;
+    /// let from = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &shares, thread)?;
+    /// let to = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &shares, thread)?;
+    /// let values = k.load_tile(&from)?;
+    /// for &r in &values.registers {
+    ///     k.binary(Binary::Add, Type::F32, r, r, r);
+    /// }
+    /// k.store_tile(&to, &values)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the values are not those of the tile.
+    pub fn store_tile(&mut self, to: &Partition, values: &Values) -> Result<(), ViewError> {
+        let element = self.element_of(to)?;
+        if values.element != element {
+            return Err(ViewError::Elements {
+                from: format!("values of {}", values.element),
+                to: format!("{} of {element}", to.describe(self)),
+            });
+        }
+        if values.registers.len() != to.values as usize {
+            return Err(ViewError::Shapes {
+                from: format!("{} values", values.registers.len()),
+                to: to.describe(self),
+            });
+        }
+        self.if_aligned(&[to], |k, whole| {
+            k.store_all(to, element, &values.registers, whole)
+        })
+    }
+
+    /// Copies a tile, value by value: all of a thread's loads are in flight before its first store.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("copy", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let (x, y) = (k.input("x", Element::F16, &[n]), k.output("y", Element::F16, &[n]));
+    /// let (block, thread) = (k.tiles(Axis::X, n, 256)?, k.thread());
+    /// let shares = Layout::parse("(32,8):(8,1)")?;
+    /// let from = x.tile(&mut k, &[256], &[block])?.partition(&mut k, &shares, thread)?.vectors(&k, 8)?;
+    /// let to = y.tile(&mut k, &[256], &[block])?.partition(&mut k, &shares, thread)?.vectors(&k, 8)?;
+    /// k.copy(&from, &to)?;
+    /// let copy = k.build(Arch(80))?;
+    /// assert!(copy.ptx.contains("ld.global.nc.v4.b32") && copy.ptx.contains("st.global.v4.b32"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the two sides do not meet.
+    pub fn copy(&mut self, from: &Partition, to: &Partition) -> Result<(), ViewError> {
+        let (a, b) = (self.element_of(from)?, self.element_of(to)?);
+        if a != b {
+            return Err(ViewError::Elements {
+                from: format!("{} of {a}", from.describe(self)),
+                to: format!("{} of {b}", to.describe(self)),
+            });
+        }
+        if from.values != to.values {
+            return Err(ViewError::Shapes {
+                from: from.describe(self),
+                to: to.describe(self),
+            });
+        }
+        self.if_aligned(&[from, to], |k, whole| {
+            let width = k.width(from, whole);
+            if width != k.width(to, whole) {
+                let registers = k.regs(held(a).0, from.values as usize);
+                k.load_all(from, a, &registers, whole)?;
+                return k.store_all(to, a, &registers, whole);
+            }
+            // Words stay whole.
+            let (class, ty, n) = words(a, width);
+            let firsts = (0..from.values).step_by(width as usize);
+            let all: Vec<_> = firsts.map(|first| (first, k.regs(class, n))).collect();
+            for (first, words) in &all {
+                k.load_words(from, *first, words, ty)?;
+            }
+            all.iter()
+                .try_for_each(|(first, words)| k.store_words(to, *first, words, ty))
+        })
+    }
+
+    /// Values that are touched at once: where rows are not known to be `whole` vectors, those of a buffer whose rows are of any length are
+    /// touched one by one.
+    fn width(&self, share: &Partition, whole: bool) -> i64 {
+        if whole || self.row(share).is_none() {
+            share.vector
+        } else {
+            1
+        }
+    }
+
+    /// The extent of the contiguous mode, if it is not a constant.
+    fn row(&self, share: &Partition) -> Option<Expr> {
+        match self.buffer(share.view.buffer).extents.last() {
+            Some(Extent::Value(row)) => Some(*row),
+            _ => None,
+        }
+    }
+
+    fn load_all(
+        &mut self,
+        from: &Partition,
+        element: Element,
+        to: &[Reg],
+        whole: bool,
+    ) -> Result<(), ViewError> {
+        let width = self.width(from, whole);
+        let (class, ty, n) = words(element, width);
+        for (first, to) in (0..).step_by(width as usize).zip(to.chunks(width as usize)) {
+            if n == to.len() {
+                self.load_words(from, first, to, ty)?;
+                continue;
+            }
+            let words = self.regs(class, n);
+            self.load_words(from, first, &words, ty)?;
+            self.take_apart(element, &words, to);
+        }
+        Ok(())
+    }
+
+    fn store_all(
+        &mut self,
+        to: &Partition,
+        element: Element,
+        from: &[Reg],
+        whole: bool,
+    ) -> Result<(), ViewError> {
+        let width = self.width(to, whole);
+        let (class, ty, n) = words(element, width);
+        for (first, from) in (0..)
+            .step_by(width as usize)
+            .zip(from.chunks(width as usize))
+        {
+            if n == from.len() {
+                self.store_words(to, first, from, ty)?;
+                continue;
+            }
+            let words = self.regs(class, n);
+            self.put_together(element, from, &words);
+            self.store_words(to, first, &words, ty)?;
+        }
+        Ok(())
+    }
+
+    fn element_of(&self, share: &Partition) -> Result<Element, ViewError> {
+        share.view.element.ok_or_else(|| ViewError::NoTile {
+            buffer: share.view.name(self).to_owned(),
+        })
+    }
+
+    /// What `body` does with whole vectors where the rows of every share are aligned to them, and element by element elsewhere.
+    fn if_aligned(
+        &mut self,
+        shares: &[&Partition],
+        body: impl Fn(&mut Self, bool) -> Result<(), ViewError>,
+    ) -> Result<(), ViewError> {
+        let mut aligned: Option<Reg> = None;
+        for share in shares.iter().filter(|s| s.vector > 1) {
+            // Packed rows of a multiple of the vector begin and end at multiples of it.
+            let Some(row) = self.row(share) else {
+                continue;
+            };
+            let zero = self.pool.constant(0);
+            let rest = self.pool.and(row, (share.vector - 1) as u64);
+            let p = self.compare(Cmp::Eq, rest, zero);
+            aligned = Some(match aligned {
+                None => p,
+                Some(q) => self.combine(crate::ir::Logic::And, p, q, 0),
+            });
+        }
+        match aligned {
+            None => body(self, true),
+            Some(p) => {
+                // Outside loops each side computes its addresses itself, so that those of the other do not occupy registers.
+                let apart = !self.in_loop();
+                self.begin_if(p, true);
+                for whole in [true, false] {
+                    if !whole {
+                        self.otherwise();
+                    }
+                    if apart {
+                        self.open_region();
+                    }
+                    body(self, whole)?;
+                    if apart {
+                        self.close_region();
+                    }
+                }
+                self.end_if();
+                Ok(())
+            }
+        }
+    }
+
+    /// The place of a value, and the predicate that it is inside the buffer: none in shared memory, whose tiles are whole.
+    fn place_of(
+        &mut self,
+        share: &Partition,
+        value: i64,
+    ) -> Result<(crate::ir::Address, Option<Reg>), ViewError> {
+        let within = share.coordinates(self, value)?;
+        let by = share.view.ordered(&within);
+        let inside = self.inside(share, &by);
+        let at = share.view.element(self, &by)?;
+        Ok((at, inside))
+    }
+
+    fn inside(&mut self, share: &Partition, by: &[Expr]) -> Option<Reg> {
+        let extents = self.buffer(share.view.buffer).extents.clone();
+        let mut inside: Option<Reg> = None;
+        for ((extent, &origin), &by) in extents.iter().zip(&share.view.origin).zip(by) {
+            let Extent::Value(extent) = *extent else {
+                continue;
+            };
+            let at = self.pool.add(origin, by);
+            let left = self.pool.sub(extent, at);
+            // Constants stay in the comparison, so that values at constant distances share a register.
+            let (_, constant) = self.pool.terms(left);
+            let less = self.pool.constant(-constant);
+            let left = self.pool.add(left, less);
+            inside = Some(self.compare_here(Cmp::Gt, left, -constant, inside));
+        }
+        inside
+    }
+
+    fn load_words(
+        &mut self,
+        from: &Partition,
+        value: i64,
+        to: &[Reg],
+        ty: Type,
+    ) -> Result<(), ViewError> {
+        let (at, inside) = self.place_of(from, value)?;
+        let buffer = self.buffer(from.view.buffer);
+        let (name, input) = (buffer.name.clone(), buffer.role == Role::Input);
+        let cache = if at.space() == Space::Global && input {
+            Cache::ReadOnly
+        } else {
+            Cache::Coherent
+        };
+        if inside.is_some() {
+            for &r in to {
+                self.clear(r);
+            }
+        }
+        self.load(inside.map(Into::into), cache, ty, to, at);
+        if at.space() == Space::Shared {
+            self.tag(&format!("read {name}"));
+        }
+        Ok(())
+    }
+
+    fn store_words(
+        &mut self,
+        to: &Partition,
+        value: i64,
+        from: &[Reg],
+        ty: Type,
+    ) -> Result<(), ViewError> {
+        let (at, inside) = self.place_of(to, value)?;
+        let name = self.buffer(to.view.buffer).name.clone();
+        self.store(inside.map(Into::into), ty, from, at);
+        if at.space() == Space::Shared {
+            self.tag(&format!("write {name}"));
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, r: Reg) {
+        match r.class {
+            Class::F32 => self.set(Type::F32, r, 0.0f32),
+            Class::F64 => self.set(Type::F64, r, 0.0f64),
+            Class::B16 => self.set(Type::B16, r, 0),
+            Class::B64 => self.set(Type::B64, r, 0),
+            Class::B32 | Class::Pred => self.set(Type::B32, r, 0),
+        }
+    }
+}

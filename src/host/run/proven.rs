@@ -1,0 +1,102 @@
+//! Kernels of one's own, proven, as kernels that can be run: everything a launch needs is in their contract.
+
+use layout_codegen::Proven;
+use layout_codegen::ir::ParamKind;
+use layout_codegen::plan::AccessProof;
+
+use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
+use super::error::RunError;
+
+/// Ranges of sizes and alignments of pointers are those that the kernel was proven for. The grid covers the sizes; if it has no
+/// blocks along an axis, nothing is launched.
+///
+/// ```
+/// use tilewright::Layout;
+/// use tilewright::codegen::ir::{Axis, Kernel};
+/// use tilewright::codegen::plan::{Arch, Element};
+/// use tilewright::host::{Arg, On, run};
+///
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1 << 30);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let block = k.tiles(Axis::X, n, 512)?;
+/// let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+/// let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+/// let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+/// k.copy(&x, &y)?;
+/// let copy = k.build(Arch(80))?;
+///
+/// let values: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+/// let args = |n: u32| [("n", Arg::from(n)), ("x", Arg::input(&values)), ("y", Arg::output::<f32>(1000))];
+/// let outcome = run(&copy, On::Emulator, args(1000))?;
+/// outcome.assert_clean();
+/// assert_eq!(outcome.get::<f32>("y")?, values);
+///
+/// assert_eq!(run(&copy, On::Emulator, args(0))?.launches, 0);
+/// let error = run(&copy, On::Emulator, args(1001)).unwrap_err();
+/// assert_eq!(error.code(), "buffer_too_short");
+/// let error = run(&copy, On::Emulator, args(1 << 31)).unwrap_err();
+/// assert_eq!(error.to_string(), "`n` is 2147483648, and the kernel takes 0 to 1073741824");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl Runnable for Proven {
+    fn ptx(&self) -> &str {
+        &self.ptx
+    }
+
+    fn entry(&self) -> &str {
+        self.name()
+    }
+
+    fn params(&self) -> Vec<Param> {
+        let buffers = &Proven::entry(self).buffers;
+        let param = |param: &layout_codegen::ir::Param| match param.kind {
+            ParamKind::Pointer => {
+                let buffer = buffers.iter().find(|b| b.name == param.name);
+                let element = buffer.and_then(|b| b.element).map(Into::into);
+                let bytes = buffer.map_or(1, |b| b.bytes as u64);
+                Param::new(&param.name, ParamType::Pointer(element))
+                    .aligned_to(param.multiple.max(bytes))
+            }
+            kind => {
+                let typed = Param::new(&param.name, kind.into());
+                match param.most {
+                    Some(most) => typed.in_range(0..=most.into()),
+                    None => typed,
+                }
+            }
+        };
+        Proven::params(self).iter().map(param).collect()
+    }
+
+    fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError> {
+        let size = |name: &str| scalars.size(name).ok();
+        let grid = self.grid(size)?;
+        let buffers = self.buffers(size)?.into_iter();
+        let least_bytes = buffers.map(|(name, bytes, _)| (name, bytes)).collect();
+        if grid.contains(&0) {
+            return Ok(Launches {
+                least_bytes,
+                ..Launches::default()
+            });
+        }
+        let names = Proven::params(self).iter().map(|p| p.name.clone());
+        let step = Step {
+            entry: self.name().to_owned(),
+            grid,
+            block: self.block(),
+            cluster: [1, 1, 1],
+            shared_bytes: self.shared_bytes(),
+            args: names.map(StepArg::Argument).collect(),
+        };
+        Ok(Launches {
+            steps: vec![step],
+            workspace_bytes: 0,
+            least_bytes,
+        })
+    }
+
+    fn accesses(&self) -> Vec<AccessProof> {
+        Proven::accesses(self)
+    }
+}

@@ -1,0 +1,72 @@
+//! The kernel layer refuses what used to be traps of a builder with hand-written addresses: each trap is an error here, when the kernel is
+//! built, when it is proven or when it is launched.
+
+mod build;
+mod launch;
+mod prove;
+
+use std::error::Error;
+
+use tilewright::codegen::Proven;
+use tilewright::codegen::ir::{Axis, Kernel};
+use tilewright::codegen::plan::{Arch, Element};
+use tilewright::codegen::prove::ProofError;
+use tilewright::codegen::view::View;
+use tilewright::{Layout, Swizzled};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+const ARCH: Arch = Arch(80);
+
+fn layout(text: &str) -> Layout {
+    Layout::parse(text).expect(text)
+}
+
+fn swizzled(text: &str) -> Swizzled {
+    Swizzled::parse(text).expect(text)
+}
+
+/// A kernel of 128 threads over vectors, with this block's 128 elements of x and of y.
+fn vectors(from: Element, to: Element) -> Result<(Kernel, View, View)> {
+    let mut k = Kernel::new("vectors", 128);
+    let n = k.size("n", 1 << 30);
+    let (x, y) = (k.input("x", from, &[n]), k.output("y", to, &[n]));
+    let block = k.tiles(Axis::X, n, 128)?;
+    let x = x.tile(&mut k, &[128], &[block])?;
+    let y = y.tile(&mut k, &[128], &[block])?;
+    Ok((k, x, y))
+}
+
+/// y = x, an element a thread.
+fn copy() -> Result<Proven> {
+    let (mut k, x, y) = vectors(Element::F32, Element::F32)?;
+    let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
+    let x = x.partition(&mut k, &one, thread)?;
+    let y = y.partition(&mut k, &one, thread)?;
+    k.copy(&x, &y)?;
+    Ok(k.build(ARCH)?)
+}
+
+/// y = x reversed in blocks of 128 through shared memory, with `between` between the write and the read.
+fn through_shared(between: impl Fn(&mut Kernel)) -> Result<Kernel> {
+    let (mut k, x, y) = vectors(Element::F32, Element::F32)?;
+    let tile = k.shared("tile", Element::F32, &swizzled("128:1"))?;
+    let (thread, up) = (k.thread(), layout("(128,1):(1,0)"));
+    // Thread t has element 2t, and behind the middle 2t - 127.
+    let across = layout("((64,2),1):((2,1),0)");
+    let x = x.partition(&mut k, &up, thread)?;
+    let put = tile.partition(&mut k, &up, thread)?;
+    let take = tile.partition(&mut k, &across, thread)?;
+    let y = y.partition(&mut k, &up, thread)?;
+    k.copy(&x, &put)?;
+    between(&mut k);
+    k.copy(&take, &y)?;
+    Ok(k)
+}
+
+fn refusal(kernel: Kernel) -> ProofError {
+    match kernel.build(ARCH) {
+        Err(error) => error,
+        Ok(proven) => panic!("proven: {}", proven.ptx),
+    }
+}

@@ -1,0 +1,141 @@
+//! What is refused when a kernel is proven.
+
+use super::{ARCH, Result, layout, refusal, swizzled, through_shared, vectors};
+use tilewright::codegen::ir::{Axis, Cmp, Kernel};
+use tilewright::codegen::plan::Element;
+use tilewright::codegen::prove::ProofError;
+
+#[test]
+fn beyond_a_shared_buffer_nothing_is_touched() -> Result {
+    // A copy of the tile that is moved by one element reaches one element beyond it.
+    let (mut k, x, _) = vectors(Element::F32, Element::F32)?;
+    let tile = k.shared("tile", Element::F32, &swizzled("128:1"))?;
+    let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
+    let x = x.partition(&mut k, &one, thread)?;
+    let by = k.pool.constant(1);
+    let moved = tile.at(&mut k, &[by])?.partition(&mut k, &one, thread)?;
+    k.copy(&x, &moved)?;
+    let error = refusal(k);
+    assert!(
+        matches!(
+            &error,
+            ProofError::Bounds {
+                thread: 127,
+                mode: 0,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert_eq!(
+        error.to_string(),
+        "write tile: thread 127 may be outside the buffer along mode 0: its guard does not keep it inside"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_bound_that_nothing_keeps_proves_nothing() -> Result {
+    let mut k = Kernel::new("k", 32);
+    let n = k.size("n", 1000);
+    let y = k.output("y", Element::F32, &[n]);
+    let tile = k.shared("tile", Element::F32, &swizzled("(4,32):(32,1)"))?;
+    // n is up to 1000, and tile n is inside only for 0.
+    let (said, zero) = (k.bounded(n, 0), k.pool.constant(0));
+    let (thread, one) = (k.thread(), layout("(32,1):(1,0)"));
+    let row = tile
+        .tile(&mut k, &[1, 32], &[said, zero])?
+        .partition(&mut k, &one, thread)?;
+    let block = k.tiles(Axis::X, n, 32)?;
+    let y = y
+        .tile(&mut k, &[32], &[block])?
+        .partition(&mut k, &one, thread)?;
+    let values = k.load_tile(&y)?;
+    k.store_tile(&row, &values)?;
+    let error = refusal(k);
+    let refused = matches!(
+        error,
+        ProofError::Bounds { .. } | ProofError::Undecided { .. }
+    );
+    assert!(refused, "{error:?}");
+    Ok(())
+}
+
+#[test]
+fn a_missing_barrier_is_refused_and_named() -> Result {
+    assert!(through_shared(Kernel::barrier)?.build(ARCH).is_ok());
+    let error = refusal(through_shared(|_| ())?);
+    assert!(
+        matches!(
+            error,
+            ProofError::Undefined { .. } | ProofError::Race { .. }
+        ),
+        "{error:?}"
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains("tile") && text.contains("thread") && text.contains("barrier"),
+        "{text}"
+    );
+    // Of a warp alone is not enough.
+    let error = refusal(through_shared(Kernel::warp_barrier)?);
+    assert!(
+        matches!(
+            error,
+            ProofError::Undefined { .. } | ProofError::Race { .. }
+        ),
+        "{error:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_barrier_that_not_all_threads_meet_is_refused() -> Result {
+    for uniform in [false, true] {
+        let error = refusal(through_shared(|k| {
+            let (thread, half) = (k.thread(), k.pool.constant(64));
+            let p = k.compare(Cmp::Lt, thread, half);
+            k.begin_if(p, uniform);
+            k.barrier();
+            k.end_if();
+        })?);
+        assert!(
+            matches!(error, ProofError::Divergent { .. }),
+            "{uniform}: {error:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn an_output_that_is_not_written_once_is_refused() -> Result {
+    let (k, _, _) = vectors(Element::F32, Element::F32)?;
+    let error = refusal(k);
+    assert_eq!(
+        error.to_string(),
+        "output `y` is not written exactly once: nothing is stored"
+    );
+
+    let (mut k, x, y) = vectors(Element::F32, Element::F32)?;
+    let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
+    let x = x.partition(&mut k, &one, thread)?;
+    let y = y.partition(&mut k, &one, thread)?;
+    k.copy(&x, &y)?;
+    k.copy(&x, &y)?;
+    let error = refusal(k);
+    assert!(matches!(error, ProofError::Coverage { .. }), "{error:?}");
+
+    // Threads of a half only.
+    let (mut k, x, y) = vectors(Element::F32, Element::F32)?;
+    let thread = k.thread();
+    let x = x.partition(&mut k, &one, thread)?;
+    let y = y.partition(&mut k, &one, thread)?;
+    let half = k.pool.constant(64);
+    let p = k.compare(Cmp::Lt, thread, half);
+    k.begin_if(p, false);
+    k.copy(&x, &y)?;
+    k.end_if();
+    let error = refusal(k);
+    assert!(matches!(error, ProofError::Coverage { .. }), "{error:?}");
+    Ok(())
+}
