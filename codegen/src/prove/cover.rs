@@ -4,7 +4,7 @@
 //! threads and stores must take each element of the tile exactly once, and a guard must leave out just what is beyond the output. Then block b writes
 //! what of `[tile·b, tile·(b + 1))` is inside, and the blocks that the launch contract has write all of it.
 
-use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::ProofError;
 use super::execute::Trace;
@@ -32,12 +32,19 @@ pub(super) fn covered(entry: &Entry, trace: &Trace) -> Result<Vec<String>, Proof
         if stores.is_empty() {
             return Err(refuse("nothing is stored".to_owned()));
         }
-        // The sides of a branch write the same; each side must write all.
-        let mut sides: HashMap<String, Vec<&GlobalAccess>> = HashMap::new();
+        // Each path through the branches must write all, and there must be a store on every path.
+        let mut paths: Vec<(Vec<Rc<Formula>>, Vec<&GlobalAccess>)> = Vec::new();
         for s in stores {
-            sides.entry(path(s)).or_default().push(s);
+            match paths.iter_mut().find(|(path, _)| *path == s.path) {
+                Some((_, stores)) => stores.push(s),
+                None => paths.push((s.path.clone(), vec![s])),
+            }
         }
-        for stores in sides.values() {
+        let taken: Vec<&[Rc<Formula>]> = paths.iter().map(|(path, _)| &path[..]).collect();
+        if !every_path(&taken) {
+            return Err(refuse("on some path nothing is stored".to_owned()));
+        }
+        for (_, stores) in &paths {
             tile(entry, trace, number, stores).map_err(&refuse)?;
         }
         all.push(buffer.name.clone());
@@ -45,12 +52,22 @@ pub(super) fn covered(entry: &Entry, trace: &Trace) -> Result<Vec<String>, Proof
     Ok(all)
 }
 
-/// What the path to a store has decided, apart from its guard.
-fn path(s: &GlobalAccess) -> String {
-    let guard = s.guard.conjuncts();
-    let facts = s.facts.all.iter().filter(|f| !guard.contains(f));
-    let texts: Vec<_> = facts.map(|f| format!("{f:?}")).collect();
-    texts.join(";")
+/// Whether one of the paths is taken whatever branches decide.
+fn every_path(paths: &[&[Rc<Formula>]]) -> bool {
+    if paths.iter().any(|path| path.is_empty()) {
+        // Stores outside of all branches; others beside them would be second ones.
+        return paths.len() == 1;
+    }
+    let Some(first) = paths.first().map(|path| Rc::clone(&path[0])) else {
+        return false;
+    };
+    let not = first.not();
+    let side = |f: &Rc<Formula>| -> Vec<&[Rc<Formula>]> {
+        let here = paths.iter().filter(|path| path[0] == *f);
+        here.map(|path| &path[1..]).collect()
+    };
+    let (yes, no) = (side(&first), side(&not));
+    yes.len() + no.len() == paths.len() && every_path(&yes) && every_path(&no)
 }
 
 fn tile(
@@ -104,7 +121,8 @@ fn tile(
             return Err("it is stored in a loop".to_owned());
         }
         // The guard is what is inside, and nothing else.
-        for f in s.guard.conjuncts() {
+        let stays = s.stays.iter().flat_map(Formula::conjuncts);
+        for f in s.guard.conjuncts().into_iter().chain(stays) {
             let Formula::Ge(left) = &*f else {
                 return Err("a store is guarded by more than the output's bounds".to_owned());
             };

@@ -94,6 +94,12 @@ pub(super) struct Machine<'a> {
     pub(super) left: bool,
     /// Branches on which threads differ, inside of each other.
     divergent: u32,
+    /// Those of them that are not a matter of the thread's index: threads may leave out what is in them.
+    pub(super) undecided: u32,
+    /// What branches have decided on the way, but for those by the thread's index.
+    pub(super) path: Vec<Rc<Formula>>,
+    /// What holds since threads have left the kernel.
+    pub(super) stays: Vec<Rc<Formula>>,
     /// What has happened on the way, so that paths can be told apart.
     pub(super) turns: Vec<Sym>,
 }
@@ -128,6 +134,9 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         opaque: HashMap::new(),
         left: false,
         divergent: 0,
+        undecided: 0,
+        path: Vec::new(),
+        stays: Vec::new(),
         turns: Vec::new(),
     };
     machine.nodes(&entry.nodes)?;
@@ -189,6 +198,7 @@ impl Machine<'_> {
                     } else {
                         self.left = true;
                     }
+                    self.stays.push(f.not());
                     self.learn(&f.not());
                 }
             }
@@ -238,15 +248,28 @@ impl Machine<'_> {
         let left = self.left;
         let mut any_left = left;
         self.divergent += u32::from(!uniform);
+        let by_index = (0..self.threads).all(|t| when.for_thread(t).is_some());
+        self.undecided += u32::from(!uniform && !by_index);
+        let stays = self.stays.clone();
+        let mut any_stays = stays.clone();
         for (f, nodes) in [(Rc::clone(&when), &b.then), (when.not(), &b.otherwise)] {
             self.facts = facts.clone();
             self.registers.clone_from(&registers);
             let memo = self.expressions.clone();
             self.left = left;
             self.learn(&f);
+            self.stays.clone_from(&stays);
+            if !by_index {
+                self.path.push(Rc::clone(&f));
+            }
             if *f != Formula::False {
                 self.nodes(nodes)?;
             }
+            if !by_index {
+                self.path.pop();
+            }
+            // Who leaves on one side only leaves under its condition; what follows is then not known to be done by all.
+            any_stays.extend(self.stays.drain(stays.len()..));
             any_left |= self.left;
             self.expressions = memo;
             sides.push((
@@ -255,6 +278,8 @@ impl Machine<'_> {
             ));
         }
         self.divergent -= u32::from(!uniform);
+        self.undecided -= u32::from(!uniform && !by_index);
+        self.stays = any_stays;
         self.left = any_left;
         self.facts = facts;
         let (other, mut after_other) = sides.pop().unwrap_or_default();

@@ -59,8 +59,12 @@ pub(super) struct GlobalAccess {
     /// Elements at once, along the last mode.
     pub(super) width: i64,
     pub(super) facts: Facts,
-    /// Statements of its guard.
+    /// Its guard.
     pub(super) guard: Rc<Formula>,
+    /// What branches have decided before it.
+    pub(super) path: Vec<Rc<Formula>>,
+    /// What holds since threads have left the kernel.
+    pub(super) stays: Vec<Rc<Formula>>,
     pub(super) sectors: Option<(u32, u32)>,
     pub(super) in_loop: bool,
 }
@@ -275,9 +279,11 @@ impl Machine<'_> {
                 buffer: vec![0; self.threads],
                 version: 0,
                 bytes: t.bytes,
-                maybe: guard.conjuncts().iter().any(|f| {
-                    (0..self.threads).any(|i| facts.active[i] && f.for_thread(i).is_none())
-                }),
+                maybe: self.undecided > 0
+                    || self.left
+                    || guard.conjuncts().iter().any(|f| {
+                        (0..self.threads).any(|i| facts.active[i] && f.for_thread(i).is_none())
+                    }),
                 tagged: t.statement.tag.is_some(),
             };
             self.shared(t, t.at.place(), &address, &facts, &mut found)?;
@@ -588,6 +594,8 @@ impl Machine<'_> {
             width,
             facts: facts.clone(),
             guard: Rc::clone(guard),
+            path: self.path.clone(),
+            stays: self.stays.clone(),
             sectors,
             in_loop: !self.turns.is_empty(),
         });

@@ -27,6 +27,8 @@ mod mutants;
 mod order;
 mod solve;
 mod symbols;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use error::ProofError;
