@@ -3,18 +3,19 @@
 mod branches;
 mod instructions;
 mod loops;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Address;
 use super::entry::{Entry, Shared, TileAxis, Tiling};
-use super::inst::{Axis, Inst, Special, class_of, source};
+use super::inst::{Axis, Inst, Special, class_of};
 use super::meaning::Meaning;
 use super::node::Node;
 use super::param::{Param, ParamKind};
 use super::place::{Buffer, Place};
-use super::value::{Class, Cmp, Logic, Reg, Src, Type};
-use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit, type_of};
+use super::value::{Class, Cmp, Reg};
+use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
 use crate::plan::Element;
 pub use loops::LoopHandle;
@@ -151,16 +152,40 @@ impl Kernel {
     }
 
     /// A line of the comment above the kernel.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// k.describe("y = x");
+    /// assert_eq!(k.finish().comments, ["y = x"]);
+    /// ```
     pub fn describe(&mut self, line: impl Into<String>) {
         self.comments.push(line.into());
     }
 
     /// Asks for registers so few that `blocks` blocks share a multiprocessor.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// k.blocks_per_multiprocessor(4);
+    /// assert_eq!(k.finish().min_blocks, Some(4));
+    /// ```
     pub fn blocks_per_multiprocessor(&mut self, blocks: u32) {
         self.min_blocks = Some(blocks);
     }
 
     /// The parameters so far.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// k.size("n", 100);
+    /// assert_eq!(k.params()[0].most, Some(100));
+    /// ```
     pub fn params(&self) -> &[Param] {
         &self.params
     }
@@ -176,11 +201,26 @@ impl Kernel {
     }
 
     /// A new register.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Class, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (a, b) = (k.reg(Class::F32), k.reg(Class::F32));
+    /// assert_ne!(a, b);
+    /// ```
     pub fn reg(&mut self, class: Class) -> Reg {
         fresh(&mut self.registers, class)
     }
 
     /// `n` new registers.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Class, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// assert_eq!(k.regs(Class::B32, 4).len(), 4);
+    /// ```
     pub fn regs(&mut self, class: Class, n: usize) -> Vec<Reg> {
         (0..n).map(|_| self.reg(class)).collect()
     }
@@ -230,6 +270,14 @@ impl Kernel {
     }
 
     /// The block's index within the grid along an axis: in `0..count`, which the launch contract keeps.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let block = k.block_index(Axis::Y, 1000);
+    /// assert_eq!(k.pool.facts(block).hi, 999);
+    /// ```
     pub fn block_index(&mut self, axis: Axis, count: u64) -> Expr {
         let name = ["ctaid.x", "ctaid.y", "ctaid.z"][axis as usize];
         let limit = &mut self.grid_limit[axis as usize];
@@ -241,6 +289,14 @@ impl Kernel {
     }
 
     /// An unsigned 32-bit parameter in `0..=most`, as a variable; the launch contract refuses more.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let n = k.param_u32("n", 100);
+    /// assert_eq!(k.pool.facts(n).hi, 100);
+    /// ```
     pub fn param_u32(&mut self, name: &str, most: i64) -> Expr {
         let reg = self.param_reg(name, ParamKind::U32, Class::B32, u64::try_from(most).ok());
         self.bind(name, reg, Ty::U32);
@@ -257,6 +313,14 @@ impl Kernel {
     }
 
     /// A parameter that takes no part in addresses, such as α.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Class, Kernel, ParamKind};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let alpha = k.param_scalar("alpha", ParamKind::F32);
+    /// assert_eq!(alpha.class, Class::F32);
+    /// ```
     pub fn param_scalar(&mut self, name: &str, kind: ParamKind) -> Reg {
         let class = match kind {
             ParamKind::F32 => Class::F32,
@@ -431,6 +495,15 @@ impl Kernel {
 
     /// Opens a region: from here on, new values are computed at its top and not at the kernel's entry, so that what only the end
     /// of a kernel needs does not occupy registers through its main loop.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// k.open_region();
+    /// k.comment("what only the end needs");
+    /// k.close_region();
+    /// ```
     pub fn open_region(&mut self) {
         self.scopes.push(Scope {
             region: true,
@@ -439,6 +512,19 @@ impl Kernel {
     }
 
     /// Opens a region that computes all it needs anew: nothing but parameters and the identity of the thread has to be kept for it.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let thread = k.thread();
+    /// let before = k.pool.scale(thread, 12);
+    /// let a = k.value(before);
+    /// k.open_fresh_region();
+    /// // Computed once more: nothing is kept for it.
+    /// assert_ne!(k.value(before), a);
+    /// k.close_region();
+    /// ```
     pub fn open_fresh_region(&mut self) {
         self.open_region();
         self.scope().fresh = true;
@@ -449,6 +535,14 @@ impl Kernel {
     /// # Panics
     ///
     /// Without an open region, or with an open branch in it: a mistake of the emitter, not of its input.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// k.open_region();
+    /// k.close_region();
+    /// ```
     pub fn close_region(&mut self) {
         let inner = self.pop_scope();
         let outer = &mut self.scope().body;
@@ -461,192 +555,6 @@ impl Kernel {
         let inner = self.scopes.pop().expect("a scope is open");
         assert!(inner.branches.is_empty(), "a branch is still open");
         inner
-    }
-
-    /// The register that holds `e`, computed as far out as its variables allow.
-    pub fn value(&mut self, e: Expr) -> Reg {
-        match self.emit_expr(e) {
-            Operand::Reg(id, ty) => Reg {
-                class: class_of(ty),
-                id,
-            },
-            Operand::Imm(k) => {
-                let class = class_of(type_of(&self.pool, e));
-                let to = self.reg(class);
-                let ty = if class == Class::B64 {
-                    Type::U64
-                } else {
-                    Type::U32
-                };
-                let from = Src::Int(k);
-                let level = self.pool.facts(e).level;
-                self.at_top(level, Inst::Move { ty, to, from });
-                to
-            }
-        }
-    }
-
-    /// `e` as a register or an immediate.
-    pub fn operand(&mut self, e: Expr) -> Src {
-        source(self.emit_expr(e))
-    }
-
-    /// The predicate `a cmp b`, computed as far out as possible.
-    pub fn compare(&mut self, cmp: Cmp, a: Expr, b: Expr) -> Reg {
-        let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
-        let seen = self.horizon().min(level)..=level;
-        if let Some(&p) = self.scopes[seen]
-            .iter()
-            .find_map(|s| s.compared.get(&(a, b, cmp)))
-        {
-            return p;
-        }
-        let (ta, tb) = (type_of(&self.pool, a), type_of(&self.pool, b));
-        let wide = ta.wide() || tb.wide();
-        let signed = ta.signed() || tb.signed();
-        let (mut x, mut y) = (self.emit_expr(a), self.emit_expr(b));
-        for v in [&mut x, &mut y] {
-            if let Operand::Reg(_, from) = *v
-                && wide
-                && !from.wide()
-            {
-                let ty = if signed { Ty::S64 } else { Ty::U64 };
-                *v = self.placer().op(level as Level, ty, Op::Widen, &[*v]);
-            }
-        }
-        let to = self.reg(Class::Pred);
-        let ty = match (signed, wide) {
-            (false, false) => Type::U32,
-            (true, false) => Type::S32,
-            (false, true) => Type::U64,
-            (true, true) => Type::S64,
-        };
-        let inst = Inst::Compare {
-            cmp,
-            ty,
-            to,
-            a: source(x),
-            b: source(y),
-            and: None,
-        };
-        self.scopes[level].top.push(Node::Inst(inst.into()));
-        self.scopes[level].compared.insert((a, b, cmp), to);
-        let and = None;
-        self.meanings
-            .insert(to, Meaning::Compare { cmp, a, b, and });
-        to
-    }
-
-    /// The predicate `a cmp b` of a register that takes no part in addresses, at the kernel's entry.
-    pub fn compare_scalar(&mut self, cmp: Cmp, ty: Type, a: Reg, b: impl Into<Src>) -> Reg {
-        let to = self.reg(Class::Pred);
-        let inst = Inst::Compare {
-            cmp,
-            ty,
-            to,
-            a: a.into(),
-            b: b.into(),
-            and: None,
-        };
-        self.at_top(0, inst);
-        to
-    }
-
-    /// A predicate computed at `level` from two others.
-    pub fn combine(&mut self, op: Logic, a: Reg, b: Reg, level: Level) -> Reg {
-        let to = self.reg(Class::Pred);
-        self.at_top(level, Inst::Logic { op, to, a, b });
-        self.meanings.insert(to, Meaning::Logic { op, a, b });
-        to
-    }
-
-    /// The variable that equals `a` where `p` holds and `b` elsewhere, at the kernel's entry.
-    pub fn select(&mut self, p: Reg, a: Expr, b: Expr) -> Expr {
-        if a == b {
-            return a;
-        }
-        let seen = &self.scopes[self.horizon()..];
-        if let Some(&e) = seen.iter().find_map(|s| s.selected.get(&(p, a, b))) {
-            return e;
-        }
-        let (fa, fb) = (self.pool.facts(a), self.pool.facts(b));
-        let wide = type_of(&self.pool, a).wide() || type_of(&self.pool, b).wide();
-        let (x, y) = (self.widened(a, wide), self.widened(b, wide));
-        let (class, ty) = if wide {
-            (Class::B64, Type::B64)
-        } else {
-            (Class::B32, Type::B32)
-        };
-        let to = self.reg(class);
-        let inst = Inst::Select {
-            ty,
-            to,
-            a: x,
-            b: y,
-            p,
-        };
-        self.at_top(0, inst);
-        self.meanings.insert(to, Meaning::Select { p, a, b });
-        let (lo, hi) = (
-            fa.lo.min(fb.lo),
-            i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4),
-        );
-        let name = self.unique("select");
-        let e = match i64::try_from(lo) {
-            Ok(lo) if lo < 0 => self.pool.var(&name, lo, hi, 0),
-            _ => {
-                let zeros = (fa.bits | fb.bits).trailing_zeros().min(32);
-                self.pool.var_aligned(&name, hi, zeros, 0)
-            }
-        };
-        self.bind(&name, to, type_of(&self.pool, e));
-        let home = self.home(0);
-        self.scopes[home].selected.insert((p, a, b), e);
-        e
-    }
-
-    fn widened(&mut self, e: Expr, wide: bool) -> Src {
-        let v = self.emit_expr(e);
-        source(match v {
-            Operand::Reg(_, from) if wide && !from.wide() => {
-                self.placer().op(0, Ty::U64, Op::Widen, &[v])
-            }
-            _ => v,
-        })
-    }
-
-    /// The variable that equals `e`, which what is launched keeps in `0..=hi` where the expression alone does not show it.
-    pub fn bounded(&mut self, e: Expr, hi: i64) -> Expr {
-        let seen = &self.scopes[self.horizon()..];
-        if let Some(&e) = seen.iter().find_map(|s| s.bounded.get(&(e, hi))) {
-            return e;
-        }
-        let reg = self.value(e);
-        let wide = hi > i64::from(u32::MAX);
-        let reg = if reg.class == Class::B64 && !wide {
-            let to = self.reg(Class::B32);
-            let inst = Inst::Convert {
-                to_ty: Type::U32,
-                from_ty: Type::U64,
-                to,
-                from: reg,
-            };
-            self.at_top(0, inst);
-            to
-        } else {
-            reg
-        };
-        let ty = if reg.class == Class::B64 {
-            Ty::U64
-        } else {
-            Ty::U32
-        };
-        let name = self.unique("bounded");
-        self.bind(&name, reg, ty);
-        let variable = self.pool.var(&name, 0, hi, 0);
-        let home = self.home(0);
-        self.scopes[home].bounded.insert((e, hi), variable);
-        variable
     }
 
     /// Says that the blocks of a launch count tiles of `tile` elements along an extent by a value of their indices: each tile is one block's.
@@ -668,6 +576,14 @@ impl Kernel {
     /// # Panics
     ///
     /// With an open loop, region or branch: a mistake of the emitter, not of its input.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// k.barrier();
+    /// assert_eq!(k.finish().nodes.len(), 1);
+    /// ```
     pub fn finish(mut self) -> Entry {
         let scope = self.pop_scope();
         assert!(self.scopes.is_empty(), "a loop or a region is still open");

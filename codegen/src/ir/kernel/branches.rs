@@ -46,6 +46,17 @@ impl Kernel {
     }
 
     /// Names the other side and the end of the innermost open branch, for the reader of the text.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let p = k.compare(Cmp::Lt, thread, n);
+    /// k.begin_if(p, false);
+    /// k.name_branch("outside", "stored");
+    /// k.end_if();
+    /// ```
     pub fn name_branch(&mut self, other: &'static str, end: &'static str) {
         if let Some(open) = self.scope().branches.last_mut() {
             open.names = [other, end];
@@ -57,6 +68,19 @@ impl Kernel {
     /// # Panics
     ///
     /// Without an open branch, or with one whose other side is open already: a mistake of the emitter, not of its input.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let p = k.compare(Cmp::Lt, thread, n);
+    /// k.begin_if(p, false);
+    /// k.comment("inside");
+    /// k.otherwise();
+    /// k.comment("outside");
+    /// k.end_if();
+    /// ```
     pub fn otherwise(&mut self) {
         let scope = self.scope();
         let then = std::mem::take(&mut scope.body);
@@ -70,6 +94,16 @@ impl Kernel {
     /// # Panics
     ///
     /// Without an open branch: a mistake of the emitter, not of its input.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let p = k.compare(Cmp::Lt, thread, n);
+    /// k.begin_if(p, false);
+    /// k.end_if();
+    /// ```
     pub fn end_if(&mut self) {
         let scope = self.scope();
         let last = std::mem::take(&mut scope.body);
@@ -89,12 +123,32 @@ impl Kernel {
     }
 
     /// Leaves the innermost loop where `when` holds.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let n = k.size("n", 100);
+    /// let turn = k.open_loop("i", 0, 1, 100);
+    /// let last = k.compare(Cmp::Ge, turn.counter, n);
+    /// k.leave_loop(last, true);
+    /// k.close_endless_loop(&turn, "counted");
+    /// ```
     pub fn leave_loop(&mut self, when: impl Into<Pred>, uniform: bool) {
         let when = when.into();
         self.scope().body.push(Node::Leave { when, uniform });
     }
 
     /// Ends the kernel for threads where `when` holds.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let outside = k.compare(Cmp::Ge, thread, n);
+    /// k.exit(outside, false);
+    /// ```
     pub fn exit(&mut self, when: impl Into<Pred>, uniform: bool) {
         let when = when.into();
         self.scope().body.push(Node::Exit { when, uniform });

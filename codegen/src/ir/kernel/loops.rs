@@ -29,6 +29,17 @@ pub struct LoopHandle {
 
 impl Kernel {
     /// Opens a loop that goes on where another ended: its counter starts with the other's last value.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (m, n) = (k.size("m", 100), k.size("n", 100));
+    /// let first = k.open_loop("i", 0, 4, 100);
+    /// k.close_loop(&first, m);
+    /// let rest = k.resume_loop("j", &first, 1, 200);
+    /// k.close_loop(&rest, n);
+    /// ```
     pub fn resume_loop(
         &mut self,
         name: &str,
@@ -44,6 +55,16 @@ impl Kernel {
 
     /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Kernel::close_loop`] gets, which
     /// is at most `limit_hi`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let n = k.size("n", 100);
+    /// let turn = k.open_loop("i", 0, 4, 100);
+    /// assert_eq!(k.pool.facts(turn.counter).trailing_zeros(), 2);
+    /// k.close_loop(&turn, n);
+    /// ```
     pub fn open_loop(&mut self, stem: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {
         let register = self.reg(Class::B32);
         let name = self.unique(stem);
@@ -73,6 +94,15 @@ impl Kernel {
     /// # Panics
     ///
     /// Without an open loop: a mistake of the emitter, not of its input.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let n = k.size("n", 100);
+    /// let turn = k.open_loop("i", 0, 1, 100);
+    /// k.close_loop(&turn, n);
+    /// ```
     pub fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
         let limit = self.operand(limit);
         let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
@@ -84,6 +114,16 @@ impl Kernel {
     /// # Panics
     ///
     /// Without an open loop: a mistake of the emitter, not of its input.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let n = k.size("n", 100);
+    /// let turn = k.open_loop("i", 0, 1, 101);
+    /// let again = k.compare(Cmp::Lt, turn.counter, n);
+    /// k.close_loop_while(&turn, again);
+    /// ```
     pub fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
         self.end_loop(handle, LoopEnd::While { again });
     }
@@ -93,6 +133,17 @@ impl Kernel {
     /// # Panics
     ///
     /// Without an open loop: a mistake of the emitter, not of its input.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let n = k.size("n", 100);
+    /// let turn = k.open_loop("i", 0, 1, 100);
+    /// let last = k.compare(Cmp::Ge, turn.counter, n);
+    /// k.leave_loop(last, true);
+    /// k.close_endless_loop(&turn, "counted");
+    /// ```
     pub fn close_endless_loop(&mut self, handle: &LoopHandle, behind: &'static str) {
         self.end_loop(handle, LoopEnd::Left);
         if let Some(Node::Loop(l)) = self.scope().body.last_mut() {

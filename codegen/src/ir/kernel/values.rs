@@ -1,0 +1,265 @@
+//! Values and predicates of index expressions, each computed as far out as its variables allow and once where it serves.
+
+use super::Kernel;
+use crate::index::code::{Op, Operand, Sink, Ty, type_of};
+use crate::index::{Expr, Level};
+use crate::ir::inst::{Inst, class_of, source};
+use crate::ir::meaning::Meaning;
+use crate::ir::node::Node;
+use crate::ir::value::{Class, Cmp, Logic, Reg, Src, Type};
+
+impl Kernel {
+    /// The register that holds `e`, computed as far out as its variables allow.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let thread = k.thread();
+    /// let e = k.pool.scale(thread, 12);
+    /// // Equal expressions are one register.
+    /// assert_eq!(k.value(e), k.value(e));
+    /// ```
+    pub fn value(&mut self, e: Expr) -> Reg {
+        match self.emit_expr(e) {
+            Operand::Reg(id, ty) => Reg {
+                class: class_of(ty),
+                id,
+            },
+            Operand::Imm(k) => {
+                let class = class_of(type_of(&self.pool, e));
+                let to = self.reg(class);
+                let ty = if class == Class::B64 {
+                    Type::U64
+                } else {
+                    Type::U32
+                };
+                let from = Src::Int(k);
+                let level = self.pool.facts(e).level;
+                self.at_top(level, Inst::Move { ty, to, from });
+                to
+            }
+        }
+    }
+
+    /// `e` as a register or an immediate.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let seven = k.pool.constant(7);
+    /// assert_eq!(k.operand(seven), 7.into());
+    /// ```
+    pub fn operand(&mut self, e: Expr) -> Src {
+        source(self.emit_expr(e))
+    }
+
+    /// The predicate `a cmp b`, computed as far out as possible.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Class, Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let inside = k.compare(Cmp::Lt, thread, n);
+    /// assert_eq!(inside.class, Class::Pred);
+    /// ```
+    pub fn compare(&mut self, cmp: Cmp, a: Expr, b: Expr) -> Reg {
+        let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
+        let seen = self.horizon().min(level)..=level;
+        if let Some(&p) = self.scopes[seen]
+            .iter()
+            .find_map(|s| s.compared.get(&(a, b, cmp)))
+        {
+            return p;
+        }
+        let (ta, tb) = (type_of(&self.pool, a), type_of(&self.pool, b));
+        let wide = ta.wide() || tb.wide();
+        let signed = ta.signed() || tb.signed();
+        let (mut x, mut y) = (self.emit_expr(a), self.emit_expr(b));
+        for v in [&mut x, &mut y] {
+            if let Operand::Reg(_, from) = *v
+                && wide
+                && !from.wide()
+            {
+                let ty = if signed { Ty::S64 } else { Ty::U64 };
+                *v = self.placer().op(level as Level, ty, Op::Widen, &[*v]);
+            }
+        }
+        let to = self.reg(Class::Pred);
+        let ty = match (signed, wide) {
+            (false, false) => Type::U32,
+            (true, false) => Type::S32,
+            (false, true) => Type::U64,
+            (true, true) => Type::S64,
+        };
+        let inst = Inst::Compare {
+            cmp,
+            ty,
+            to,
+            a: source(x),
+            b: source(y),
+            and: None,
+        };
+        self.scopes[level].top.push(Node::Inst(inst.into()));
+        self.scopes[level].compared.insert((a, b, cmp), to);
+        let and = None;
+        self.meanings
+            .insert(to, Meaning::Compare { cmp, a, b, and });
+        to
+    }
+
+    /// The predicate `a cmp b` of a register that takes no part in addresses, at the kernel's entry.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Class, Cmp, Kernel, ParamKind, Type};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let alpha = k.param_scalar("alpha", ParamKind::F32);
+    /// let none = k.compare_scalar(Cmp::Eq, Type::F32, alpha, 0.0f32);
+    /// assert_eq!(none.class, Class::Pred);
+    /// ```
+    pub fn compare_scalar(&mut self, cmp: Cmp, ty: Type, a: Reg, b: impl Into<Src>) -> Reg {
+        let to = self.reg(Class::Pred);
+        let inst = Inst::Compare {
+            cmp,
+            ty,
+            to,
+            a: a.into(),
+            b: b.into(),
+            and: None,
+        };
+        self.at_top(0, inst);
+        to
+    }
+
+    /// A predicate computed at `level` from two others.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel, Logic};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let (a, b) = (k.compare(Cmp::Lt, thread, n), k.compare(Cmp::Gt, n, thread));
+    /// k.combine(Logic::And, a, b, 0);
+    /// ```
+    pub fn combine(&mut self, op: Logic, a: Reg, b: Reg, level: Level) -> Reg {
+        let to = self.reg(Class::Pred);
+        self.at_top(level, Inst::Logic { op, to, a, b });
+        self.meanings.insert(to, Meaning::Logic { op, a, b });
+        to
+    }
+
+    /// The variable that equals `a` where `p` holds and `b` elsewhere, at the kernel's entry.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let p = k.compare(Cmp::Lt, thread, n);
+    /// let smaller = k.select(p, thread, n);
+    /// assert_eq!(k.pool.facts(smaller).hi, 100);
+    /// // The other way round is another value.
+    /// assert_ne!(k.select(p, n, thread), smaller);
+    /// ```
+    pub fn select(&mut self, p: Reg, a: Expr, b: Expr) -> Expr {
+        if a == b {
+            return a;
+        }
+        let seen = &self.scopes[self.horizon()..];
+        if let Some(&e) = seen.iter().find_map(|s| s.selected.get(&(p, a, b))) {
+            return e;
+        }
+        let (fa, fb) = (self.pool.facts(a), self.pool.facts(b));
+        let wide = type_of(&self.pool, a).wide() || type_of(&self.pool, b).wide();
+        let (x, y) = (self.widened(a, wide), self.widened(b, wide));
+        let (class, ty) = if wide {
+            (Class::B64, Type::B64)
+        } else {
+            (Class::B32, Type::B32)
+        };
+        let to = self.reg(class);
+        let inst = Inst::Select {
+            ty,
+            to,
+            a: x,
+            b: y,
+            p,
+        };
+        self.at_top(0, inst);
+        self.meanings.insert(to, Meaning::Select { p, a, b });
+        let (lo, hi) = (
+            fa.lo.min(fb.lo),
+            i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4),
+        );
+        let name = self.unique("select");
+        let e = match i64::try_from(lo) {
+            Ok(lo) if lo < 0 => self.pool.var(&name, lo, hi, 0),
+            _ => {
+                let zeros = (fa.bits | fb.bits).trailing_zeros().min(32);
+                self.pool.var_aligned(&name, hi, zeros, 0)
+            }
+        };
+        self.bind(&name, to, type_of(&self.pool, e));
+        let home = self.home(0);
+        self.scopes[home].selected.insert((p, a, b), e);
+        e
+    }
+
+    pub(super) fn widened(&mut self, e: Expr, wide: bool) -> Src {
+        let v = self.emit_expr(e);
+        source(match v {
+            Operand::Reg(_, from) if wide && !from.wide() => {
+                self.placer().op(0, Ty::U64, Op::Widen, &[v])
+            }
+            _ => v,
+        })
+    }
+
+    /// The variable that equals `e`, which what is launched keeps in `0..=hi` where the expression alone does not show it.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let n = k.size("n", 100);
+    /// let ten = k.pool.constant(10);
+    /// let rest = k.pool.sub(n, ten);
+    /// let rest = k.bounded(rest, 90);
+    /// assert_eq!(k.pool.facts(rest).lo, 0);
+    /// ```
+    pub fn bounded(&mut self, e: Expr, hi: i64) -> Expr {
+        let seen = &self.scopes[self.horizon()..];
+        if let Some(&e) = seen.iter().find_map(|s| s.bounded.get(&(e, hi))) {
+            return e;
+        }
+        let reg = self.value(e);
+        let wide = hi > i64::from(u32::MAX);
+        let reg = if reg.class == Class::B64 && !wide {
+            let to = self.reg(Class::B32);
+            let inst = Inst::Convert {
+                to_ty: Type::U32,
+                from_ty: Type::U64,
+                to,
+                from: reg,
+            };
+            self.at_top(0, inst);
+            to
+        } else {
+            reg
+        };
+        let ty = if reg.class == Class::B64 {
+            Ty::U64
+        } else {
+            Ty::U32
+        };
+        let name = self.unique("bounded");
+        self.bind(&name, reg, ty);
+        let variable = self.pool.var(&name, 0, hi, 0);
+        let home = self.home(0);
+        self.scopes[home].bounded.insert((e, hi), variable);
+        variable
+    }
+}
