@@ -1,5 +1,5 @@
-//! No kernel is worse than the golden table says: not more instructions of any kind in a main loop, not more registers (but for the choice that a launch bound leaves), no spill, not
-//! more shared memory.
+//! No kernel is worse than the golden table says: not more instructions of any kind in a main loop, not more registers (but for the choice
+//! that a launch bound leaves), no spill, not more shared memory.
 //!
 //! The table has a row for each kernel of the [`product`] of all plans. `cargo xtask kernels` goes through all of them: four minutes on two
 //! processors if no text changed, most of an hour if all did. `cargo xtask kernels --write` writes the table anew, which it does only if

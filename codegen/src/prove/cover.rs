@@ -1,8 +1,9 @@
 //! Outputs: the grid writes every element exactly once.
 //!
-//! Along a mode that the grid cuts into tiles, a coordinate is `tile·index + local`, where the blocks of a launch have each index once; along any other it is local. The local coordinates of all
-//! threads and stores must take each element of the tile exactly once, and a guard must leave out just what is beyond the output. Then block b writes
-//! what of `[tile·b, tile·(b + 1))` is inside, and the blocks that the launch contract has write all of it.
+//! Along a mode that the grid cuts into tiles, a coordinate is `tile·index + local`, where the blocks of a launch have each index once; along
+//! any other it is local. The local coordinates of all threads and stores must take each element of the tile exactly once, and a guard must leave
+//! out just what is beyond the output. Then the block of index b writes what of `[tile·b, tile·(b + 1))` is inside, and the blocks that the
+//! launch contract has write all of it. Where branches decide what is stored, each path must write all.
 
 use std::rc::Rc;
 
