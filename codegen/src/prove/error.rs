@@ -53,6 +53,13 @@ pub enum ProofError {
         /// Its name in the text.
         register: String,
     },
+    /// A register is stored that may hold what it held a turn ago, since a branch around what sets it is not taken.
+    Stale {
+        /// The access.
+        access: String,
+        /// The register's name in the text.
+        register: String,
+    },
     /// Shared memory is read where no write is ordered before it.
     Undefined {
         /// The access.
@@ -110,6 +117,7 @@ impl ProofError {
             Self::Meaning { .. } => "meaning",
             Self::Width { .. } => "width",
             Self::Register { .. } => "register",
+            Self::Stale { .. } => "stale",
             Self::Undefined { .. } => "undefined",
             Self::Race { .. } => "race",
             Self::Divergent { .. } => "divergent",
@@ -156,6 +164,10 @@ impl fmt::Display for ProofError {
                     "register {register} is read, and on some path it has no value"
                 )
             }
+            Self::Stale { access, register } => write!(
+                f,
+                "{access} stores register {register}, which on some path still holds what it held a turn ago"
+            ),
             Self::Undefined {
                 access,
                 thread,

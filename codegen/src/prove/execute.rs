@@ -73,6 +73,9 @@ pub(super) struct Trace {
     pub(super) tilings: Vec<(Lin, Lin, i64)>,
 }
 
+/// Registers that may be of an earlier turn, each with the statement under which it is.
+type Stale = HashMap<Reg, Rc<Formula>>;
+
 pub(super) struct Machine<'a> {
     pub(super) entry: &'a Entry,
     pub(super) threads: usize,
@@ -96,6 +99,8 @@ pub(super) struct Machine<'a> {
     divergent: u32,
     /// Those of them that are not a matter of the thread's index: threads may leave out what is in them.
     pub(super) undecided: u32,
+    /// Registers that may hold what they held a turn ago, with the statement under which they do.
+    pub(super) stale: Stale,
     /// What branches have decided on the way, but for those by the thread's index.
     pub(super) path: Vec<Rc<Formula>>,
     /// What holds since threads have left the kernel.
@@ -135,6 +140,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         left: false,
         divergent: 0,
         undecided: 0,
+        stale: HashMap::new(),
         path: Vec::new(),
         stays: Vec::new(),
         turns: Vec::new(),
@@ -250,6 +256,8 @@ impl Machine<'_> {
         self.divergent += u32::from(!uniform);
         let by_index = (0..self.threads).all(|t| when.for_thread(t).is_some());
         self.undecided += u32::from(!uniform && !by_index);
+        let stale = self.stale.clone();
+        let mut sides_stale = Vec::new();
         let stays = self.stays.clone();
         let mut any_stays = stays.clone();
         for (f, nodes) in [(Rc::clone(&when), &b.then), (when.not(), &b.otherwise)] {
@@ -259,6 +267,7 @@ impl Machine<'_> {
             self.left = left;
             self.learn(&f);
             self.stays.clone_from(&stays);
+            self.stale.clone_from(&stale);
             if !by_index {
                 self.path.push(Rc::clone(&f));
             }
@@ -271,6 +280,7 @@ impl Machine<'_> {
             // Who leaves on one side only leaves under its condition; what follows is then not known to be done by all.
             any_stays.extend(self.stays.drain(stays.len()..));
             any_left |= self.left;
+            sides_stale.push((f, std::mem::take(&mut self.stale)));
             self.expressions = memo;
             sides.push((
                 std::mem::take(&mut self.events),
@@ -278,6 +288,7 @@ impl Machine<'_> {
             ));
         }
         self.divergent -= u32::from(!uniform);
+        self.stale = merged(&sides_stale);
         self.undecided -= u32::from(!uniform && !by_index);
         self.stays = any_stays;
         self.left = any_left;
@@ -340,6 +351,11 @@ impl Machine<'_> {
     }
 
     fn statement(&mut self, s: &Statement) -> Result<(), ProofError> {
+        if s.guard.is_none() {
+            for reg in s.inst.results() {
+                self.stale.remove(&reg);
+            }
+        }
         let guard = s.guard.map(|p| p.reg);
         for reg in s.inst.sources().into_iter().chain(guard) {
             if !self.registers.contains_key(&reg) {
@@ -406,6 +422,26 @@ impl Machine<'_> {
             }
         }
     }
+}
+
+/// Registers that may be of an earlier turn behind a branch: where the side that was taken leaves them so.
+fn merged(sides: &[(Rc<Formula>, Stale)]) -> Stale {
+    let fresh = Rc::new(Formula::False);
+    let mut all = HashMap::new();
+    for reg in sides.iter().flat_map(|(_, stale)| stale.keys()) {
+        if all.contains_key(reg) {
+            continue;
+        }
+        let of = |i: usize| sides.get(i).and_then(|(_, s)| s.get(reg)).unwrap_or(&fresh);
+        let (a, b) = (of(0), of(1));
+        let stale = if a == b {
+            Rc::clone(a)
+        } else {
+            Formula::or(&Formula::and(&sides[0].0, a), &Formula::and(&sides[1].0, b))
+        };
+        all.insert(*reg, stale);
+    }
+    all
 }
 
 /// Whether two sides of a branch do the same in shared memory.

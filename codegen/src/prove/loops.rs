@@ -59,7 +59,7 @@ impl Machine<'_> {
         let facts = self.facts.clone();
         self.turns.push(turn);
         let mut turns = Vec::new();
-        let entered = self.registers.clone();
+        let (entered, stale) = (self.registers.clone(), self.stale.clone());
         for i in 0..period {
             self.forget();
             self.registers.clone_from(&entered);
@@ -117,6 +117,7 @@ impl Machine<'_> {
         let parity = if period == 1 { 0 } else { -1 };
         let turned = !matches!(l.end, LoopEnd::Below { .. });
         self.carry(&assigned, &steps, &all, parity, turned);
+        self.stale = stale;
         Ok(())
     }
 
@@ -133,6 +134,7 @@ impl Machine<'_> {
             // What has had no value before the loop has none at its top, and none behind it unless there was a turn.
             if turned || self.registers.contains_key(reg) {
                 self.registers.insert(*reg, Val::Data(false));
+                self.stale.insert(*reg, Rc::new(Formula::True));
             }
         }
         for (reg, first, step) in steps {

@@ -197,6 +197,7 @@ impl Machine<'_> {
                 }
             }
             Inst::Store { at, ty, from } => {
+                self.of_this_turn(s, at, from)?;
                 self.access(&simple(at, ty, from.len(), Kind::Write))?;
             }
             Inst::LoadMatrix { at, to, trans } => {
@@ -249,6 +250,45 @@ impl Machine<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What is stored was not left over from an earlier turn on the path that is taken. A register that is of an earlier turn on every path is
+    /// one that a pipeline carries, on purpose.
+    fn of_this_turn(
+        &mut self,
+        s: &Statement,
+        at: &Address,
+        from: &[crate::ir::Reg],
+    ) -> Result<(), ProofError> {
+        for reg in from {
+            let Some(stale) = self.stale.get(reg).cloned() else {
+                continue;
+            };
+            if *stale == Formula::True {
+                continue;
+            }
+            let facts = self.facts.with(&stale);
+            if !self.symbols.contradicts(&facts) {
+                return Err(ProofError::Stale {
+                    access: self.name_at(s, at.place()),
+                    register: crate::print::register(*reg),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn name_at(&self, s: &Statement, place: u32) -> String {
+        if let Some(tag) = &s.tag {
+            return tag.clone();
+        }
+        match self.entry.places.get(place as usize) {
+            Some(Place::Element { buffer, .. }) => {
+                format!("write {}", self.entry.buffers[*buffer].name)
+            }
+            Some(Place::Either { then, .. }) => self.name_at(s, *then),
+            None => "write".to_owned(),
+        }
     }
 
     fn access(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {

@@ -115,10 +115,6 @@ fn judge(text: &str, name: &str, operands: Operands, tile: usize) -> Option<Stri
     None
 }
 
-/// A kind that the prover does not refuse everywhere yet: registers that were loaded a turn ago are stored again, since the branch of the next load is
-/// not taken. The prover knows which view wrote a byte, in which pass, and when that is ordered, but not from which turn a register is.
-const STALE: [&str; 1] = ["a branch the other way"];
-
 #[test]
 fn mutants_of_sgemm() {
     let mut all = 0;
@@ -138,18 +134,11 @@ fn mutants_of_sgemm() {
             judge: Box::new(move |text| judge(text, &name, operands, tile)),
         };
         let (made, refuted) = judged(&subject, 9);
-        let (stale, other): (Vec<_>, Vec<_>) = refuted
-            .into_iter()
-            .partition(|what| STALE.iter().any(|kind| what.contains(kind)));
         assert!(
-            other.is_empty(),
+            refuted.is_empty(),
             "accepted, and refuted:\n{}",
-            other.join("\n")
+            refuted.join("\n")
         );
-        for what in &stale {
-            println!("  accepted, and refuted by the numbers: {what}");
-        }
-        assert!(stale.len() <= 1, "{}", stale.join("\n"));
         all += made;
     }
     assert!(all >= 800, "{all} mutants");
