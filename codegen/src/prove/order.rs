@@ -5,7 +5,7 @@
 //! about data, and between which numbers a value lies. A loop is followed turn by turn until state and decisions repeat, which they do since both are
 //! finite; it may be left after any turn.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::ProofError;
@@ -186,9 +186,9 @@ impl Decisions {
         let (lo, hi) = known.map_or((-FAR, FAR), |(_, lo, hi)| (*lo, *hi));
         if opposite {
             // x = −(f + k)
-            (-(hi + k), -(lo + k))
+            (-hi.saturating_add(k), -lo.saturating_add(k))
         } else {
-            (lo + k, hi + k)
+            (lo.saturating_add(k), hi.saturating_add(k))
         }
     }
 
@@ -229,7 +229,11 @@ impl Decisions {
                     return;
                 }
                 // f + k ≥ 0, or −(f + k) ≥ 0.
-                let (lo, hi) = if opposite { (-FAR, -k) } else { (-k, FAR) };
+                let (lo, hi) = if opposite {
+                    (-FAR, k.saturating_neg())
+                } else {
+                    (k.saturating_neg(), FAR)
+                };
                 self.narrow(form, lo, hi);
             }
             _ => {}
@@ -301,7 +305,7 @@ fn shifted(bound: i64, by: i64) -> i64 {
     if bound.abs() >= FAR / 2 {
         bound
     } else {
-        bound + by
+        bound.saturating_add(by)
     }
 }
 
@@ -437,7 +441,6 @@ impl Walk<'_> {
         }
         start.decisions.zero.push(l.turn);
         let mut left = Vec::new();
-        let mut seen: HashSet<u64> = HashSet::new();
         let mut all: Vec<State> = Vec::new();
         let mut open = vec![start];
         let mut first = true;
@@ -445,7 +448,6 @@ impl Walk<'_> {
             if all.contains(&state) {
                 continue;
             }
-            seen.insert(all.len() as u64);
             all.push(state.clone());
             if all.len() > STATES {
                 return Err(ProofError::Paths { states: all.len() });
