@@ -43,9 +43,9 @@ pub enum Binary {
     Sub,
     /// a·b; the low half for integers.
     Mul,
-    /// The smaller; for floats the one that is no NaN.
+    /// The smaller; if one float is NaN, the other.
     Min,
-    /// The larger; for floats the one that is no NaN.
+    /// The larger; if one float is NaN, the other.
     Max,
     /// Bits shifted left.
     Shl,
@@ -77,9 +77,9 @@ pub enum Shuffle {
     Butterfly,
     /// Lane `l` gets the value of lane `operand`.
     Index,
-    /// Lane `l` gets the value of lane `l − operand`, its own if there is none.
+    /// Lane `l` gets the value of lane `l − operand`, or its own where no such lane exists.
     Up,
-    /// Lane `l` gets the value of lane `l + operand`, its own if there is none.
+    /// Lane `l` gets the value of lane `l + operand`, or its own where no such lane exists.
     Down,
 }
 

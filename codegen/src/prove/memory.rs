@@ -82,7 +82,7 @@ pub struct SharedCost {
     pub ideal: u32,
 }
 
-/// What a global access costs: sectors of 32 bytes, where the rows of its buffer do not tell lanes apart.
+/// What a global access costs in sectors of 32 bytes; only accesses whose lanes differ by constants have one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GlobalCost {
     /// The buffer, and whether it is read or written.

@@ -185,7 +185,7 @@ impl Scalars<'_> {
     ///
     /// # Errors
     ///
-    /// [`RunError::Refused`] for a parameter that is no integer, and for a negative one.
+    /// [`RunError::Refused`] for a parameter that is not an integer, or is negative.
     pub fn size(&self, name: &str) -> Result<u64, RunError> {
         let value = self.get(name).and_then(Scalar::integer);
         let size = value.and_then(|value| u64::try_from(value).ok());

@@ -81,7 +81,7 @@ pub enum ArgError {
         /// What was asked for.
         found: u64,
     },
-    /// An alignment that is no power of two, or more than a MiB.
+    /// An alignment that is not a power of two, or that is larger than 1 MiB.
     Alignment {
         /// The parameter.
         name: String,
