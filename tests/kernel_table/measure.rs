@@ -68,7 +68,7 @@ fn limit(entry: &str) -> u32 {
     (65_536 / (threads * blocks) / 8 * 8).min(255)
 }
 
-/// Assembles a kernel: its cell, or why it is none.
+/// Assembles a kernel. Returns its cell, or what is wrong with the kernel.
 pub(crate) fn assemble(
     ptxas: &Ptxas,
     kernel: &Emitted,

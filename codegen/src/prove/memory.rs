@@ -197,7 +197,6 @@ impl Machine<'_> {
                 }
             }
             Inst::Store { at, ty, from } => {
-                self.of_this_turn(s, at, from)?;
                 self.access(&simple(at, ty, from.len(), Kind::Write))?;
             }
             Inst::LoadMatrix { at, to, trans } => {
@@ -254,12 +253,10 @@ impl Machine<'_> {
 
     /// What is stored was not left over from an earlier turn on the path that is taken. A register that is of an earlier turn on every path is
     /// one that a pipeline carries, on purpose.
-    fn of_this_turn(
-        &mut self,
-        s: &Statement,
-        at: &Address,
-        from: &[crate::ir::Reg],
-    ) -> Result<(), ProofError> {
+    fn of_this_turn(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
+        let Inst::Store { from, .. } = &t.statement.inst else {
+            return Ok(());
+        };
         for reg in from {
             let Some(stale) = self.stale.get(reg).cloned() else {
                 continue;
@@ -270,7 +267,7 @@ impl Machine<'_> {
             let facts = self.facts.with(&stale);
             if !self.symbols.contradicts(&facts) {
                 return Err(ProofError::Stale {
-                    access: self.name_at(s, at.place()),
+                    access: self.name_of(t, t.at.place()),
                     register: crate::print::register(*reg),
                 });
             }
@@ -278,20 +275,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn name_at(&self, s: &Statement, place: u32) -> String {
-        if let Some(tag) = &s.tag {
-            return tag.clone();
-        }
-        match self.entry.places.get(place as usize) {
-            Some(Place::Element { buffer, .. }) => {
-                format!("write {}", self.entry.buffers[*buffer].name)
-            }
-            Some(Place::Either { then, .. }) => self.name_at(s, *then),
-            None => "write".to_owned(),
-        }
-    }
-
     fn access(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
+        self.of_this_turn(t)?;
         let guard = match t.statement.guard {
             Some(p) => self.guard(p),
             None => Rc::new(Formula::True),
