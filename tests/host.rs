@@ -6,12 +6,13 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::Random;
-use tilewright::codegen::ir::{Entry, ParamKind};
-use tilewright::codegen::plan::{
-    Activation, Alignment, Arch, Argument, ArgumentValue, Batch, Bias, DataType, Element, Emitted,
-    Epilogue, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans,
-    plan_named,
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{
+    Activation, Alignment, Argument, ArgumentValue, Batch, Bias, DataType, Emitted, Epilogue, Gemm,
+    Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans,
 };
+use tilewright::codegen::ir::{Element, Entry, ParamKind};
+use tilewright::codegen::registry::plan_named;
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{EmulatedRun, Inputs, Matrix, check, check_rows, emulate, tolerance};
 

@@ -3,8 +3,9 @@
 
 mod common;
 
-use tilewright::codegen::plan::{Arch, ArgumentValue, DataType, Emitted, Gemm, Operands, Plan};
-use tilewright::codegen::sgemm::SgemmPlan;
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::simt::SgemmPlan;
+use tilewright::codegen::gemm::{ArgumentValue, DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::emulator::{Arg, GlobalMemory, Launch, Module, Options, Report, run};
 use tilewright::host::{EmulatedRun, Inputs, Matrix, check, emulate};
 

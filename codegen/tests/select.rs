@@ -1,9 +1,10 @@
 //! Selection held against measurements, and against what must hold of any model of time.
 
-use layout_codegen::plan::{
-    Activation, Arch, Batch, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError,
-    Schedule, plan_named, plans,
+use layout_codegen::Arch;
+use layout_codegen::gemm::{
+    Activation, Batch, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError, Schedule,
 };
+use layout_codegen::registry::{plan_named, plans};
 use layout_codegen::select::{
     Bound, Candidate, Finding, Findings, Machine, ProblemClass, Reason, SelectError, Timed, Wanted,
     candidates, choose, estimate,

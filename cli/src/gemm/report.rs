@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{
-    Activation, Arch, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{
+    Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
 };
 use tilewright::gpu::ptxas;
 use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};

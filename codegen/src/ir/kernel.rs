@@ -17,7 +17,7 @@ use super::place::{Buffer, Place};
 use super::value::{Class, Cmp, Reg};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
-use crate::plan::Element;
+use crate::ir::Element;
 pub use loops::LoopHandle;
 
 /// One scope: the kernel's, a loop body's, or that of a region.

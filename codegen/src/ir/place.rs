@@ -6,7 +6,7 @@ use super::address::Space;
 use super::inst::Axis;
 use super::value::Reg;
 use crate::index::Expr;
-use crate::plan::Element;
+use crate::ir::Element;
 
 /// How many elements a buffer has along a mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

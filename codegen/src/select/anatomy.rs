@@ -7,9 +7,8 @@
 //! `mma-f16-128x128x64` that is 128 + 2·32 + 40 = 232, and the assembler takes 246. Copies narrower than 16 bytes keep more addresses, and
 //! 8-bit floats that are widened to f16 their wide fragments; both are counted as the assembler does for the 64×64 tiles.
 
-use crate::mma;
-use crate::plan::{DataType, Plan};
-use crate::sgemm::SgemmPlan;
+use crate::gemm::simt::SgemmPlan;
+use crate::gemm::{DataType, Plan, mma_sync};
 
 /// Registers of a thread beside accumulators and fragments.
 const OTHER_REGISTERS: u32 = 40;
@@ -53,7 +52,7 @@ impl Anatomy {
     /// The anatomy of a plan, adapted or not.
     pub fn of(plan: &dyn Plan) -> Self {
         let name = plan.name();
-        let known = mma::PLANS
+        let known = mma_sync::PLANS
             .iter()
             .find(|p| p.name() == name)
             .map(|p| (p.warps, p.stages));

@@ -11,7 +11,8 @@
 //! [`Findings`] of measurements on the same device speak for the problem: what was measured goes before what was estimated.
 //!
 //! ```
-//! use layout_codegen::plan::{Arch, DataType, Gemm, Operands};
+//! use layout_codegen::Arch;
+//! use layout_codegen::gemm::{DataType, Gemm, Operands};
 //! use layout_codegen::select::{Machine, choose};
 //!
 //! let h200 = Machine::for_arch(Arch(90));
@@ -37,7 +38,9 @@ pub use findings::{Finding, Findings, NEAR, ProblemClass, Timed};
 pub use machine::{Machine, Rates};
 pub use model::{Bound, Demands, Estimate, estimate};
 
-use crate::plan::{Arch, DataType, Gemm, Plan, PlanError, Schedule, plan_named, plans};
+use crate::Arch;
+use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule};
+use crate::registry::{plan_named, plans};
 
 /// Into how many parts sums are split.
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];

@@ -49,7 +49,7 @@
 
 use super::anatomy::{Anatomy, Units};
 use super::machine::Machine;
-use crate::plan::{DataType, Gemm, Plan, Schedule, Trans};
+use crate::gemm::{DataType, Gemm, Plan, Schedule, Trans};
 
 /// The share of other demands that one warp a scheduler leaves uncovered.
 const EXPOSED: f64 = 0.2;

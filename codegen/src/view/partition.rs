@@ -26,8 +26,7 @@ impl View {
     /// (as everywhere in the algebra).
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -114,8 +113,7 @@ impl Partition {
     /// along the buffer's contiguous mode.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -175,8 +173,7 @@ impl Partition {
     /// Values of a thread.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -195,8 +192,7 @@ impl Partition {
     /// Coordinates in the tile of this thread's value `value`, in the tile's order of modes.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);

@@ -3,8 +3,7 @@
 use super::words::{held, words};
 use super::{Partition, ViewError};
 use crate::index::Expr;
-use crate::ir::{Cache, Class, Cmp, Extent, Kernel, Reg, Role, Space, Type};
-use crate::plan::Element;
+use crate::ir::{Cache, Class, Cmp, Element, Extent, Kernel, Reg, Role, Space, Type};
 
 /// A thread's values of a tile, one element in each register.
 #[derive(Clone, Debug)]
@@ -19,8 +18,7 @@ impl Kernel {
     /// This thread's values of a tile: 0 for what is outside the buffer.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -49,8 +47,8 @@ impl Kernel {
     /// Stores this thread's values of a tile; what is outside the buffer is left out.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Binary, Kernel, Type};
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Binary, Element, Kernel, Type};
     /// use layout_core::Layout;
     ///
     /// // y = 2·x.
@@ -95,8 +93,8 @@ impl Kernel {
     /// Copies a tile, value by value: all of a thread's loads are in flight before its first store.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("copy", 32);

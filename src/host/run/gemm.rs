@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use layout_codegen::ir::ParamKind;
-use layout_codegen::plan::{
-    AccessProof, Arch, Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError, Schedule,
+use layout_codegen::Arch;
+use layout_codegen::gemm::{
+    Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError, Schedule,
 };
+use layout_codegen::ir::ParamKind;
+use layout_codegen::prove::AccessProof;
 
 use super::super::fit::operand_bytes;
 use super::super::{Inputs, Matrix};
@@ -17,7 +19,9 @@ use super::error::RunError;
 /// epilogue has one, `bias`.
 ///
 /// ```
-/// use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, Schedule, plan_named};
+/// use tilewright::codegen::Arch;
+/// use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
+/// use tilewright::codegen::registry::plan_named;
 /// use tilewright::host::{GemmKernel, Inputs, On, check, run};
 ///
 /// let plan = plan_named("mma-f16-64x64x32")?;

@@ -1,0 +1,303 @@
+//! Accumulators to C, strip by strip, through the warp's own staging.
+
+use layout_core::Layout;
+
+use super::Gemm;
+use crate::gemm::mma_sync::Variant;
+use crate::gemm::mma_sync::finish::{Finish, Place, scalar_type, widen_pair};
+use crate::gemm::{self, PlanError};
+use crate::index::Expr;
+use crate::index::layout::index;
+use crate::ir::{Cache, Cmp, Element, Extent, Kernel, Logic, Pred, Reg, Role, Stride};
+use crate::view::View;
+
+/// The vector that is added to C, if there is one, with the direction that it goes.
+#[derive(Default)]
+pub(in crate::gemm::mma_sync) struct Bias(Option<(View, gemm::Bias)>);
+
+impl Bias {
+    /// The vector at an address, with as many elements as C has rows or columns.
+    pub(in crate::gemm::mma_sync) fn declare(
+        k: &mut Kernel,
+        variant: &Variant,
+        at: Expr,
+        [rows, cols]: [Extent; 2],
+    ) -> Self {
+        let by = variant.epilogue.bias;
+        let extent = if by == gemm::Bias::Row { rows } else { cols };
+        let (bytes, unit) = (variant.output.bytes().into(), vec![Stride::Fixed(1)]);
+        let view = k.global_at("bias", at, bytes, vec![extent], unit, Role::Input);
+        Self(Some((view, by)))
+    }
+
+    /// The element of a row that is inside, for a bias by rows.
+    pub(in crate::gemm::mma_sync) fn by_row(
+        &self,
+        k: &mut Kernel,
+        finish: &Finish,
+        row: Expr,
+    ) -> Result<Option<Reg>, PlanError> {
+        self.by_row_if(k, finish, row, None)
+    }
+
+    fn by_row_if(
+        &self,
+        k: &mut Kernel,
+        finish: &Finish,
+        row: Expr,
+        inside: Option<Reg>,
+    ) -> Result<Option<Reg>, PlanError> {
+        let Some((view, gemm::Bias::Row)) = &self.0 else {
+            return Ok(None);
+        };
+        let at = view.element(k, &[row])?;
+        Ok(Some(finish.load_one(k, inside.map(Pred::from), at)))
+    }
+
+    /// The elements of `count` columns from `col` on, for a bias by columns; `left` of them are inside.
+    pub(in crate::gemm::mma_sync) fn by_column(
+        &self,
+        k: &mut Kernel,
+        finish: &Finish,
+        col: Expr,
+        left: Expr,
+        count: i64,
+    ) -> Result<Vec<Reg>, PlanError> {
+        let Some((view, gemm::Bias::Column)) = &self.0 else {
+            return Ok(Vec::new());
+        };
+        (0..count)
+            .map(|j| {
+                let inside = k.compare_here(Cmp::Gt, left, j, None);
+                let step = k.pool.constant(j);
+                let col = k.pool.add(col, step);
+                let at = view.element(k, &[col])?;
+                Ok(finish.load_one(k, Some(inside.into()), at))
+            })
+            .collect()
+    }
+}
+
+/// What all vectors of a lane have in common.
+struct Lane {
+    /// The warp's strip in shared memory.
+    strip: View,
+    /// (lane, value) → row and column in the strip of what is read.
+    read: (Layout, Layout),
+    /// The first row of the tile that is not another block's.
+    own_row: Expr,
+    /// This lane's first row and column of C.
+    row: Expr,
+    col: Expr,
+    /// C from there on.
+    corner: View,
+    /// For each part of a row: its columns are this block's own.
+    own: Vec<Reg>,
+    /// C is aligned for stores as wide as the vectors, if that is found at run time.
+    aligned: Option<Reg>,
+}
+
+impl Gemm<'_> {
+    /// Accumulators to C, strip by strip.
+    pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
+        let lane = self.lane_of_c()?;
+        let zero = self.k.pool.constant(0);
+        let (write_row, write_col) = st.split(&st.write)?;
+        // Vectors of one row, rows one after the other.
+        let (again, down) = {
+            let values = st.read.get(1)?.get(0)?;
+            (values.get(0)?.size(), values.get(1)?.size())
+        };
+        let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
+        let halves = st.write.get(1)?.get(0)?.size();
+        let mut columns: Vec<Vec<Reg>> = Vec::new();
+        if let Some(finish) = self.finish {
+            for part in 0..again {
+                let (col, left) = self.columns(&lane, part)?;
+                let bias = (self.bias).by_column(self.k, &finish, col, left, st.vector)?;
+                columns.push(bias);
+            }
+        }
+        for (i, strip_acc) in acc.iter().enumerate() {
+            self.k.open_region();
+            self.k.comment(format!("strip {i}: {} rows", st.rows));
+            if i > 0 {
+                self.k.warp_barrier();
+            }
+            for (j, atoms) in (0..).zip(strip_acc.chunks(st.together as usize / 2)) {
+                let atoms: Vec<_> = atoms.iter().map(|regs| self.scalars(regs)).collect();
+                for h in 0..halves {
+                    // The first of each atom, then the second: neighbours of a row.
+                    let pair = |p: i64| atoms.iter().map(move |a| a[(2 * h + p) as usize]);
+                    let neighbours: Vec<_> = pair(0).chain(pair(1)).collect();
+                    let value = self.k.pool.constant(h + halves * j);
+                    let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
+                    let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
+                    let at = lane.strip.element(self.k, &[r, c, zero])?;
+                    self.k.store(None, ty, &neighbours, at);
+                    self.k.tag("stageC");
+                }
+            }
+            self.k.warp_barrier();
+            for pass in 0..again * down {
+                self.k.open_region();
+                let strip_row = self.k.pool.constant(i as i64 * st.rows);
+                let bias = columns.get((pass % again) as usize);
+                self.vector(&lane, pass, strip_row, bias.map_or(&[], |b| b))?;
+                self.k.close_region();
+            }
+            self.k.close_region();
+        }
+        Ok(())
+    }
+
+    /// What all vectors of a lane have in common.
+    fn lane_of_c(&mut self) -> Result<Lane, PlanError> {
+        let st = &self.maps.staging;
+        let (tm, tn) = self.plan.tile;
+        let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
+        let (own_row, own_col) = (self.first_own(row0, tm), self.first_own(col0, tn));
+        let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
+        let pool = &mut self.k.pool;
+        let warp = pool.shr(self.tid, 5);
+        let zero = pool.constant(0);
+        let strip = self.staging.moved(self.k, &[zero, zero, warp])?;
+        let pool = &mut self.k.pool;
+        let read = st.split(&st.read)?;
+        let (r, c) = (
+            index(pool, &read.0, &[self.lane, zero])?,
+            index(pool, &read.1, &[self.lane, zero])?,
+        );
+        let down = pool.scale(self.warp.0, wm);
+        let across = pool.scale(self.warp.1, wn);
+        let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
+        let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));
+        let corner = self.c.moved(self.k, &[row, col])?.pinned(self.k);
+        // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
+        let aligned = (self.finish.is_some() && st.vector > 1 && self.plan.variant.store == 16)
+            .then(|| {
+                let c = self.c.base(self.k)?;
+                let low = self.k.pool.and(c, 15);
+                let low_ld = self.k.pool.and(self.ldc, (st.vector - 1) as u64);
+                let aligned = self.k.compare(Cmp::Eq, low, zero);
+                let aligned_ld = self.k.compare(Cmp::Eq, low_ld, zero);
+                Ok::<_, PlanError>(self.k.combine(Logic::And, aligned, aligned_ld, 0))
+            })
+            .transpose()?;
+        let mut lane = Lane {
+            strip,
+            read,
+            own_row,
+            row,
+            col,
+            corner,
+            own: Vec::new(),
+            aligned,
+        };
+        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() {
+            let (col, _) = self.columns(&lane, part)?;
+            lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
+        }
+        Ok(lane)
+    }
+
+    /// The first row or column of the tile that is not another block's: tiles that were not moved back begin at multiples of their size.
+    fn first_own(&mut self, origin: Expr, tile: i64) -> Expr {
+        let pool = &mut self.k.pool;
+        let last = pool.constant(tile - 1);
+        let last = pool.add(origin, last);
+        let beyond = pool.rem(last, tile);
+        pool.sub(last, beyond)
+    }
+
+    /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
+    fn columns(&mut self, lane: &Lane, part: i64) -> Result<(Expr, Expr), PlanError> {
+        let pool = &mut self.k.pool;
+        let (zero, value) = (pool.constant(0), pool.constant(part));
+        let across = index(pool, &lane.read.1, &[zero, value])?;
+        let col = pool.add(lane.col, across);
+        Ok((col, pool.sub(self.n, col)))
+    }
+
+    /// One vector of C.
+    fn vector(
+        &mut self,
+        lane: &Lane,
+        pass: i64,
+        strip_row: Expr,
+        column_bias: &[Reg],
+    ) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
+        let (class, ty, _) = scalar_type(self.plan.data_type.scalar());
+        let values = st.read.get(1)?;
+        let (passes, parts) = (values.get(0)?.size(), values.get(1)?.size());
+        let each = st.vector.min(16 / st.bytes);
+        let zero = self.k.pool.constant(0);
+        let mut sums = Vec::new();
+        for part in 0..parts {
+            let value = self.k.pool.constant(pass + passes * part);
+            let r = index(&mut self.k.pool, &lane.read.0, &[self.lane, value])?;
+            let c = index(&mut self.k.pool, &lane.read.1, &[self.lane, value])?;
+            let at = lane.strip.element(self.k, &[r, c, zero])?;
+            let regs = self.k.regs(class, each as usize);
+            self.k.load(None, Cache::Coherent, ty, &regs, at);
+            self.k.tag("fetchC");
+            sums.extend(regs);
+        }
+        let pool = &mut self.k.pool;
+        let value = pool.constant(pass);
+        let dr = index(pool, &lane.read.0, &[zero, value])?;
+        let dc = index(pool, &lane.read.1, &[zero, value])?;
+        let dr = pool.add(dr, strip_row);
+        let count = if self.finish.is_some() { st.vector } else { 1 };
+        let targets = Place::targets(self.k, &lane.corner, (dr, dc), count)?;
+        let pool = &mut self.k.pool;
+        let to_own = pool.sub(lane.own_row, lane.row);
+        let row = pool.add(lane.row, dr);
+        let left_row = pool.sub(self.m, lane.row);
+        let col = pool.add(lane.col, dc);
+        let left = pool.sub(self.n, col);
+        let dr = pool.as_const(dr).unwrap_or(0);
+        let own = lane.own[pass as usize % lane.own.len()];
+        let inside = self.k.compare_here(Cmp::Gt, left_row, dr, Some(own));
+        let inside = self.k.compare_here(Cmp::Le, to_own, dr, Some(inside));
+        let Some(finish) = self.finish else {
+            // Rows of partial sums are as long as vectors need.
+            let both = self.k.compare_here(Cmp::Gt, left, 0, Some(inside));
+            self.k.store(Some(both.into()), ty, &sums, targets[0]);
+            return Ok(());
+        };
+        let whole = if st.vector == 1 {
+            None
+        } else {
+            let width = self.k.pool.constant(st.vector);
+            let whole = self.k.compare(Cmp::Ge, left, width);
+            Some(match lane.aligned {
+                Some(aligned) => self.k.combine(Logic::And, aligned, whole, 0),
+                None => whole,
+            })
+        };
+        let row_bias = self.bias.by_row_if(self.k, &finish, row, Some(inside))?;
+        let bias = row_bias.as_slice();
+        let bias = if bias.is_empty() { column_bias } else { bias };
+        let place = Place {
+            targets,
+            row: inside,
+            whole,
+            left,
+        };
+        finish.update(self.k, &sums, bias, &place);
+        Ok(())
+    }
+
+    /// The sums of one atom as scalars: half-precision sums are widened.
+    fn scalars(&mut self, regs: &[Reg]) -> Vec<Reg> {
+        if self.maps.atom.c_type != layout_core::atoms::Scalar::F16 {
+            return regs.to_vec();
+        }
+        let k = &mut *self.k;
+        let wide = regs.iter().flat_map(|&r| widen_pair(k, Element::F16, r));
+        wide.collect()
+    }
+}

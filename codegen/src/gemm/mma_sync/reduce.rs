@@ -1,0 +1,143 @@
+//! Partial sums to C: the second kernel of split sums.
+//!
+//! The parts are added in their order, so that the result is the same in every run; then comes the epilogue as in any other kernel.
+//!
+//! ```text
+//! partial   (part, row, column) : (m·pitch, pitch, 1)      pitch: n rounded up to 16 bytes
+//! block     (row, c)            : a thread has one vector of columns
+//! ```
+
+use layout_core::Layout;
+
+use super::finish::{Finish, Place, arithmetic, scalar_type};
+use super::kernel::Bias;
+use super::{LIMIT, MmaPlan, scalar_kind};
+use crate::gemm::{self, Gemm, Operands, PlanError};
+use crate::index::layout::index;
+use crate::ir::{Axis, Binary, Cache, Cmp, Extent, Kernel, ParamKind, Pred, Role, Stride};
+
+/// Threads of a block.
+pub(super) const THREADS: u32 = 128;
+
+/// The name of the kernel, from that of the product's.
+pub(super) fn entry_name(product: &str) -> String {
+    format!("{product}_reduce")
+}
+
+/// The parameters, in order.
+pub(super) fn parameters(plan: &MmaPlan) -> Vec<(&'static str, ParamKind)> {
+    let mut all: Vec<_> = ["partial", "C"].map(|p| (p, ParamKind::Pointer)).into();
+    if plan.variant.epilogue.bias != gemm::Bias::None {
+        all.push(("bias", ParamKind::Pointer));
+    }
+    all.extend(["m", "n", "parts", "pitch", "ldc"].map(|p| (p, ParamKind::U32)));
+    let scalar = scalar_kind(plan.data_type.scalar());
+    all.extend(["alpha", "beta"].map(|p| (p, scalar)));
+    all
+}
+
+/// Elements of a row of partial sums.
+pub(super) fn pitch(plan: &MmaPlan, n: u64) -> u64 {
+    n.next_multiple_of(16 / u64::from(plan.data_type.scalar().bytes()))
+}
+
+/// Elements of C that a thread has.
+fn vector(plan: &MmaPlan) -> i64 {
+    let sums = 16 / i64::from(plan.data_type.scalar().bytes());
+    (plan.variant.store / i64::from(plan.variant.output.bytes())).min(sums)
+}
+
+/// Columns of C that a block has.
+pub(super) fn columns_of_a_block(plan: &MmaPlan) -> u64 {
+    u64::from(THREADS) * vector(plan) as u64
+}
+
+/// Blocks: rows along x, columns along y.
+pub(super) fn grid(plan: &MmaPlan, problem: &Gemm) -> [u32; 3] {
+    let across = problem.n.div_ceil(columns_of_a_block(plan));
+    [problem.m as u32, across as u32, 1]
+}
+
+/// The kernel.
+pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanError> {
+    let hi = LIMIT as i64;
+    let name = entry_name(&super::kernel::entry_name(*plan, operands));
+    let mut k = Kernel::new(&name, THREADS);
+    k.describe(format!("{name}: partial sums to C"));
+    let (partial, c) = (k.param_pointer("partial"), k.param_pointer("C"));
+    let bias = (plan.variant.epilogue.bias != gemm::Bias::None).then(|| k.param_pointer("bias"));
+    let [m, n, parts, pitch, ldc] = [
+        ("m", hi),
+        ("n", hi),
+        ("parts", 65_535),
+        ("pitch", hi),
+        ("ldc", hi),
+    ]
+    .map(|(p, hi)| k.param_u32(p, hi));
+    let scalar = plan.data_type.scalar();
+    let finish = Finish::new(&mut k, plan);
+    let (class, ty, zero) = scalar_type(scalar);
+    let each = vector(plan);
+    let row = k.block_index(Axis::X, LIMIT + 1);
+    let across = k.block_index(Axis::Y, 65_535);
+    let tid = k.thread();
+    let columns = Layout::flat(&[i64::from(THREADS), 1], &[each, each * i64::from(THREADS)])?;
+    let col = index(&mut k.pool, &columns, &[tid, across])?;
+    // A block has a row: there are as many as m.
+    let rows = Extent::Blocks(Axis::X);
+    let unit = Stride::Fixed(1);
+    let part = k.pool.mul(m, pitch);
+    let partial = k.global_at(
+        "partial",
+        partial,
+        scalar.bytes().into(),
+        vec![Extent::Value(parts), rows, Extent::Value(pitch)],
+        vec![Stride::Value(part), Stride::Value(pitch), unit],
+        Role::Input,
+    );
+    let (bytes, columns) = (plan.variant.output.bytes().into(), Extent::Value(n));
+    let strides = vec![Stride::Value(ldc), unit];
+    let c = k.global_at("C", c, bytes, vec![rows, columns], strides, Role::Output);
+    let bias = bias.map(|at| Bias::declare(&mut k, &plan.variant, at, [rows, columns]));
+    k.kept_by_launch(n, pitch);
+    k.rows_aligned(&partial, 16);
+    if plan.variant.store < 16 {
+        k.rows_aligned(&c, plan.variant.store);
+    }
+    let source = partial.moved(&mut k, &[row, col])?;
+    let target = c.moved(&mut k, &[row, col])?.pinned(&mut k);
+
+    let sums = k.regs(class, each as usize);
+    for s in &sums {
+        k.set(ty, *s, zero);
+    }
+    let left = k.pool.sub(n, col);
+    let inside = k.compare_here(Cmp::Gt, left, 0, None);
+    k.exit(Pred::from(inside).not(), false);
+    let turn = k.open_loop("part", 0, 1, 65_535);
+    let zero = k.pool.constant(0);
+    let at = source.moved(&mut k, &[turn.counter, zero, zero])?;
+    let at = at.element(&mut k, &[])?;
+    let terms = k.regs(class, each as usize);
+    k.load(None, Cache::Coherent, ty, &terms, at);
+    for (s, t) in sums.iter().zip(&terms) {
+        k.binary(Binary::Add, arithmetic(ty), *s, *s, *t);
+    }
+    k.close_loop(&turn, parts);
+
+    let targets = Place::targets(&mut k, &target, (zero, zero), each)?;
+    let whole = (each > 1).then(|| k.compare_here(Cmp::Ge, left, each, None));
+    let bias = bias.unwrap_or_default();
+    let values = match bias.by_row(&mut k, &finish, row)? {
+        Some(value) => vec![value],
+        None => bias.by_column(&mut k, &finish, col, left, each)?,
+    };
+    let place = Place {
+        targets,
+        row: inside,
+        whole,
+        left,
+    };
+    finish.update(&mut k, &sums, &values, &place);
+    Ok(k)
+}
