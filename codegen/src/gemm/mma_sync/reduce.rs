@@ -100,10 +100,9 @@ pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanE
     let c = k.global_at("C", c, bytes, vec![rows, columns], strides, Role::Output);
     let bias = bias.map(|at| Bias::declare(&mut k, &plan.variant, at, [rows, columns]));
     k.kept_by_launch(n, pitch);
+    k.tiling(across, n, each * i64::from(THREADS));
     k.rows_aligned(&partial, 16);
-    if plan.variant.store < 16 {
-        k.rows_aligned(&c, plan.variant.store);
-    }
+    k.rows_aligned(&c, plan.variant.store);
     let source = partial.moved(&mut k, &[row, col])?;
     let target = c.moved(&mut k, &[row, col])?.pinned(&mut k);
 

@@ -73,12 +73,14 @@ impl Origin {
     pub(super) fn new(
         k: &mut Kernel,
         plan: MmaPlan,
+        [m, n]: [Expr; 2],
         (depth, chunk): (Expr, Option<Expr>),
     ) -> Result<Self, PlanError> {
         let hi = LIMIT as i64;
         let (tm, tn) = plan.tile;
         let zero = k.pool.constant(0);
         let by = k.block_index(Axis::Y, 65_535);
+        k.tiling(by, n, tn);
         let col = index(&mut k.pool, &Layout::mode(1, tn)?, &[by])?;
         let layers = plan.variant.depth;
         if layers == Depth::Groups {
@@ -87,6 +89,9 @@ impl Origin {
             let bz = k.block_index(Axis::Z, (hi / tm / GROUP as i64).min(65_534) as u64 + 1);
             let group = Layout::flat(&[GROUP as i64, 1], &[tm, tm * GROUP as i64])?;
             let row = index(&mut k.pool, &group, &[bx, bz])?;
+            let tiles = Layout::flat(&[GROUP as i64, 1], &[1, GROUP as i64])?;
+            let tiles = index(&mut k.pool, &tiles, &[bx, bz])?;
+            k.tiling(tiles, m, tm);
             return Ok(Self {
                 row,
                 col,
@@ -98,6 +103,7 @@ impl Origin {
         }
         let bx = k.block_index(Axis::X, (hi / tm) as u64 + 1);
         let bz = k.block_index(Axis::Z, 65_535);
+        k.tiling(bx, m, tm);
         let row = index(&mut k.pool, &Layout::mode(1, tm)?, &[bx])?;
         let (first, depth) = match chunk {
             None => (zero, depth),
@@ -105,6 +111,7 @@ impl Origin {
                 // The launch has no part that begins after the last product.
                 let first = k.pool.mul(bz, chunk);
                 k.kept_by_launch(first, depth);
+                k.param_multiple("chunk", plan.depth as u64);
                 let first = k.bounded(first, hi);
                 let left = k.pool.sub(depth, first);
                 let left = k.bounded(left, hi);
@@ -143,14 +150,13 @@ impl Origin {
         } else {
             maps.c_bytes
         };
-        let width = if plan.partial() { all.ld[2] } else { all.n };
         // The rows of an operand that is packed are zeros from their end to their pitch.
-        let operand = |i: usize, o: &super::OperandMaps, side| {
-            let side = match plan.variant.pack[i] {
-                Some(_) if !o.k_major => all.ld[i],
-                _ => side,
-            };
-            o.place(side, all.k)
+        let mut operand = |i: usize, o: &super::OperandMaps, side| match plan.variant.pack[i] {
+            Some(_) if !o.k_major => {
+                k.kept_by_launch(side, all.ld[i]);
+                o.place(all.ld[i], all.k)
+            }
+            _ => o.place(side, all.k),
         };
         let matrices = [
             ("A", maps.a.bytes, operand(0, &maps.a, all.m)),
@@ -158,12 +164,19 @@ impl Origin {
             (
                 if plan.partial() { "partial" } else { "C" },
                 c_bytes,
-                (all.m, width),
+                (all.m, all.n),
             ),
         ];
         let mut views = Vec::new();
         for (i, (name, bytes, (rows, cols))) in matrices.into_iter().enumerate() {
-            let mut extents = vec![Extent::Value(rows), Extent::Value(cols)];
+            let cols = match i {
+                2 if plan.partial() => Extent::Padded {
+                    used: cols,
+                    whole: all.ld[2],
+                },
+                _ => Extent::Value(cols),
+            };
+            let mut extents = vec![Extent::Value(rows), cols];
             let mut strides = vec![Stride::Value(all.ld[i]), Stride::Fixed(1)];
             if let Some(stride) = layers[i] {
                 extents.insert(0, Extent::Blocks(Axis::Z));
@@ -178,7 +191,10 @@ impl Origin {
                 plan.variant.store,
             ];
             match i {
-                2 if plan.partial() => k.rows_aligned(&view, 16),
+                2 if plan.partial() => {
+                    k.kept_by_launch(all.n, all.ld[2]);
+                    k.rows_aligned(&view, 16);
+                }
                 2 if plan.variant.store == 16 => {}
                 _ => k.rows_aligned(&view, widths[i]),
             }
