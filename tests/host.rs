@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use common::Random;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
-    Activation, Alignment, Argument, ArgumentValue, Batch, Bias, DataType, Emitted, Epilogue, Gemm,
-    Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans,
+    Activation, Alignment, Anatomy, Argument, ArgumentValue, Batch, Bias, DataType, Emitted,
+    Epilogue, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans, Units,
 };
 use tilewright::codegen::ir::{Element, Entry, ParamKind};
 use tilewright::codegen::registry::plan_named;
@@ -423,6 +423,18 @@ impl Plan for ByHand {
     }
     fn threads(&self) -> u32 {
         32
+    }
+    fn anatomy(&self) -> Anatomy {
+        Anatomy {
+            data_type: DataType::F32,
+            units: Units::Fma,
+            tile: (1, 1, 1),
+            warps: (1, 1),
+            stages: 2,
+            instruction: (32, 1, 1),
+            asynchronous: false,
+            group: None,
+        }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
         Ok(self.launch.shared_bytes)

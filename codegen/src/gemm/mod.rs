@@ -9,6 +9,7 @@
 //! A [`Plan`] names its layouts, proves what the kernel relies on, and only then writes the kernel: [`Plan::emit`] fails if
 //! [`Plan::prove`] does. The launch contract is complete: any host program can launch the file with it.
 
+mod anatomy;
 mod compiled;
 mod data_type;
 mod epilogue;
@@ -26,6 +27,7 @@ use crate::ir::Entry;
 use crate::print::{module, register};
 use crate::prove::{ProofError, prove};
 
+pub use anatomy::{Anatomy, Units};
 pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
 pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
@@ -302,6 +304,9 @@ pub trait Plan: Send + Sync {
 
     /// Threads of a block.
     fn threads(&self) -> u32;
+
+    /// What its blocks are made of, which is all that [`select`](crate::select) needs to know of it.
+    fn anatomy(&self) -> Anatomy;
 
     /// Dynamic shared memory of a block, in bytes.
     ///

@@ -26,14 +26,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod anatomy;
 mod findings;
 mod machine;
 pub mod model;
 
 use std::fmt;
 
-pub use anatomy::{Anatomy, Units};
 pub use findings::{Finding, Findings, NEAR, ProblemClass, Timed};
 pub use machine::{Machine, Rates};
 pub use model::{Bound, Demands, Estimate, estimate};
@@ -210,9 +208,6 @@ pub fn choose(
     Wanted::default().choose(data_type, problem, arch, machine, findings)
 }
 
-/// The first architecture with `cp.async`.
-const CP_ASYNC: Arch = Arch(80);
-
 impl Wanted<'_> {
     /// As [`candidates`](self::candidates()), of what is wanted.
     ///
@@ -342,8 +337,8 @@ impl Wanted<'_> {
             .collect();
         let mut able: Vec<_> = of_type.iter().filter(|p| p.min_arch() <= arch).collect();
         // What copies through registers gives way to what has `cp.async`: at 4096³ in f16 an H200 takes 0.82 ms instead of 0.30.
-        if able.iter().any(|p| p.min_arch() >= CP_ASYNC) {
-            able.retain(|p| p.min_arch() >= CP_ASYNC);
+        if able.iter().any(|p| p.anatomy().asynchronous) {
+            able.retain(|p| p.anatomy().asynchronous);
         }
         let names: Vec<_> = able.iter().map(|p| p.name()).collect();
         if names.is_empty() {

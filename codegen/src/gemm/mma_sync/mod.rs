@@ -28,8 +28,8 @@ use layout_core::atoms::{self, MmaAtom};
 
 use crate::Arch;
 use crate::gemm::{
-    DataType, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans,
-    prove_bijection,
+    Anatomy, DataType, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule,
+    Trans, Units, prove_bijection,
 };
 use crate::ir::{Element, Entry, ParamKind};
 use operand::{Copies, OperandMaps, Read};
@@ -152,6 +152,11 @@ impl MmaPlan {
         }
     }
 
+    /// Copies are asynchronous where rows are aligned to words.
+    fn has_cp_async(&self) -> bool {
+        self.arch >= 80
+    }
+
     fn thread_count(&self) -> i64 {
         32 * self.warps.0 * self.warps.1
     }
@@ -171,8 +176,8 @@ impl MmaPlan {
         let threads = self.thread_count();
         let Variant { copies, cached, .. } = self.variant;
         let [a, b] = [0, 1].map(|i: usize| {
-            let has_cp_async = self.arch >= 80;
-            (threads, Copies::of(copies[i], has_cp_async, cached[i]))
+            let copies = Copies::of(copies[i], self.has_cp_async(), cached[i]);
+            (threads, copies)
         });
         let a = OperandMaps::new(
             &atom,
@@ -248,6 +253,24 @@ impl Plan for MmaPlan {
 
     fn threads(&self) -> u32 {
         self.thread_count() as u32
+    }
+
+    fn anatomy(&self) -> Anatomy {
+        let instruction = self.instruction();
+        Anatomy {
+            data_type: self.data_type,
+            units: Units::Tensor,
+            tile: self.tile(),
+            warps: (self.warps.0 as u32, self.warps.1 as u32),
+            stages: self.stages as u32,
+            instruction: (
+                instruction.m as u32,
+                instruction.n as u32,
+                instruction.k as u32,
+            ),
+            asynchronous: self.has_cp_async(),
+            group: Some(GROUP as u32),
+        }
     }
 
     fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError> {

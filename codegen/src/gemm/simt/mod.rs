@@ -18,8 +18,9 @@ use layout_core::banks::Access;
 
 use crate::Arch;
 use crate::gemm::{
-    Argument, DataType, Epilogue, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError,
-    ProblemError, Proof, Refusal, Schedule, Trans, prove_access, prove_bijection, prove_equal,
+    Anatomy, Argument, DataType, Epilogue, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
+    PlanError, ProblemError, Proof, Refusal, Schedule, Trans, Units, prove_access, prove_bijection,
+    prove_equal,
 };
 use crate::ir::{Element, Entry};
 use maps::{Maps, Side};
@@ -125,6 +126,21 @@ impl Plan for SgemmPlan {
 
     fn threads(&self) -> u32 {
         self.tile * self.tile / 64
+    }
+
+    fn anatomy(&self) -> Anatomy {
+        // As square as can be: of FMA kernels the model of time needs the number of warps, not their arrangement.
+        let warps = if self.tile == 64 { (1, 2) } else { (2, 4) };
+        Anatomy {
+            data_type: DataType::F32,
+            units: Units::Fma,
+            tile: self.tile(),
+            warps,
+            stages: 2,
+            instruction: (32, 1, 1),
+            asynchronous: false,
+            group: None,
+        }
     }
 
     fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError> {

@@ -108,14 +108,14 @@ impl Gemm<'_> {
 
     /// Closes a group of asynchronous copies.
     pub(super) fn commit(&mut self) {
-        if self.plan.arch >= 80 {
+        if self.plan.has_cp_async() {
             self.k.commit_group();
         }
     }
 
     /// Waits until all groups of asynchronous copies but the youngest `pending` have arrived.
     pub(super) fn wait(&mut self, pending: i64) {
-        if self.plan.arch >= 80 {
+        if self.plan.has_cp_async() {
             self.k.wait_group(pending as u32);
         }
     }

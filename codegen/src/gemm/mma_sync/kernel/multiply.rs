@@ -50,7 +50,7 @@ impl Gemm<'_> {
             self.last_tile(&rest, s, &buffers, acc)?;
         }
         self.k.close_endless_loop(&rest, "multiplied");
-        if self.plan.arch >= 80 {
+        if self.plan.has_cp_async() {
             // Groups of tiles that do not exist are empty, so that this waits for nothing; it says that staging may have the stages.
             self.k.wait_all();
         }

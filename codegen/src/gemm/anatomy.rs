@@ -1,14 +1,22 @@
-//! What a block of a plan asks of a multiprocessor: threads, registers, shared memory, and how its tile is cut into warps.
+//! What a block of a plan is made of, and what it asks of a multiprocessor: warps, instructions, copies, registers, shared memory.
 //!
-//! A [`Plan`] says its tile and its threads. How the tile is dealt out to warps and how many stages it keeps is known to the families;
-//! this module asks them by the plan's name. A plan of a family that it does not know is taken to have square warps and two stages.
+//! [`Plan::anatomy`](super::Plan::anatomy) answers for each family. [`select`](crate::select) estimates times from the answer and knows no family by
+//! name.
 //!
 //! Registers are estimated from what a thread must hold: its accumulators, two sets of fragments, and forty for addresses and loops. For
 //! `mma-f16-128x128x64` that is 128 + 2·32 + 40 = 232, and the assembler takes 246. Copies narrower than 16 bytes keep more addresses, and
-//! 8-bit floats that are widened to f16 their wide fragments; both are counted as the assembler does for the 64×64 tiles.
+//! 8-bit floats that are widened to f16 keep their wide fragments; both are counted as the assembler does for the 64×64 tiles.
+//!
+//! ```
+//! use layout_codegen::registry::plan_named;
+//!
+//! let anatomy = plan_named("mma-f16-128x128x64")?.anatomy();
+//! assert_eq!((anatomy.warps, anatomy.stages, anatomy.instruction), ((2, 2), 3, (16, 8, 16)));
+//! assert_eq!(anatomy.registers(false, false), 232);
+//! # Ok::<(), layout_codegen::gemm::PlanError>(())
+//! ```
 
-use crate::gemm::simt::SgemmPlan;
-use crate::gemm::{DataType, Plan, mma_sync};
+use super::DataType;
 
 /// Registers of a thread beside accumulators and fragments.
 const OTHER_REGISTERS: u32 = 40;
@@ -42,36 +50,18 @@ pub struct Anatomy {
     pub tile: (u32, u32, u32),
     /// Warps along the rows and the columns.
     pub warps: (u32, u32),
-    /// Stages in shared memory.
+    /// Stages in shared memory, at least 2.
     pub stages: u32,
-    /// The first architecture of the plan.
-    pub since: u32,
+    /// Rows and columns of C, and elements along k, that one instruction of a warp multiplies; a fused multiply-add has one element of C for
+    /// each of its 32 lanes.
+    pub instruction: (u32, u32, u32),
+    /// Copies to shared memory are asynchronous (`cp.async`) where rows are aligned to words; otherwise they go through registers.
+    pub asynchronous: bool,
+    /// Rows of tiles that run one after another in each column of tiles, so that they share tiles of B; none if tiles run along the rows.
+    pub group: Option<u32>,
 }
 
 impl Anatomy {
-    /// The anatomy of a plan, adapted or not.
-    pub fn of(plan: &dyn Plan) -> Self {
-        let name = plan.name();
-        let known = mma_sync::PLANS
-            .iter()
-            .find(|p| p.name() == name)
-            .map(|p| (p.warps, p.stages));
-        let count = (plan.threads() / 32).max(1);
-        let fma = SgemmPlan::ALL.iter().any(|p| p.name() == name);
-        let (warps, stages) = match known {
-            Some(((m, n), stages)) => ((m as u32, n as u32), stages as u32),
-            None => (square(count), 2),
-        };
-        Self {
-            data_type: plan.data_type(),
-            units: if fma { Units::Fma } else { Units::Tensor },
-            tile: plan.tile(),
-            warps,
-            stages: stages.max(2),
-            since: plan.min_arch().0,
-        }
-    }
-
     /// Warps of a block.
     pub fn warp_count(&self) -> u32 {
         self.warps.0 * self.warps.1
@@ -105,7 +95,7 @@ impl Anatomy {
             // Eight of A and eight of B.
             Units::Fma => (16, OTHER_REGISTERS_FMA),
             Units::Tensor => (
-                (wm + wn) * self.depth_of_instruction() * self.data_type.bytes() / 128,
+                (wm + wn) * self.instruction.2 * self.data_type.bytes() / 128,
                 OTHER_REGISTERS,
             ),
         };
@@ -119,38 +109,9 @@ impl Anatomy {
         all.min(255)
     }
 
-    /// Elements along k that one instruction multiplies.
-    pub fn depth_of_instruction(&self) -> u32 {
-        match (self.units, self.data_type) {
-            (Units::Fma, _) => 1,
-            (_, DataType::F64) => {
-                if self.since >= 90 {
-                    8
-                } else {
-                    4
-                }
-            }
-            (_, data_type) if self.since < 80 => 16 / data_type.bytes(),
-            (_, data_type) => 32 / data_type.bytes(),
-        }
-    }
-
     /// Products that one instruction of a warp adds.
     pub fn products_of_instruction(&self) -> u32 {
-        match self.units {
-            Units::Fma => 32,
-            Units::Tensor if self.depth_of_instruction() == 4 => 8 * 8 * 4,
-            Units::Tensor => 16 * 8 * self.depth_of_instruction(),
-        }
+        let (m, n, k) = self.instruction;
+        m * n * k
     }
-}
-
-/// `count` warps in a grid that is as square as it can be, more of them along the columns.
-fn square(count: u32) -> (u32, u32) {
-    let rows = (1..=count)
-        .take_while(|r| r * r <= count)
-        .filter(|r| count.is_multiple_of(*r))
-        .last()
-        .unwrap_or(1);
-    (rows, count / rows)
 }
