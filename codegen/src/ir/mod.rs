@@ -26,7 +26,7 @@ pub(crate) use inst::class_of;
 pub use inst::{Axis, Binary, Cache, Inst, Shuffle, Special, Statement, Unary};
 pub use kernel::{Kernel, LoopHandle};
 pub use meaning::Meaning;
-pub use node::{If, Loop, LoopEnd, Node};
+pub use node::{Counts, If, Loop, LoopEnd, Node};
 pub use param::{Param, ParamKind};
 pub use place::{Arrangement, Buffer, Extent, Place, Role, Stride};
 pub use value::{Class, Cmp, Logic, Pred, Reg, Src, Type};

@@ -47,6 +47,8 @@ pub struct If {
     pub otherwise: Vec<Node>,
     /// What the text calls the other side, and the end.
     pub names: [&'static str; 2],
+    /// The guard that the author asked for.
+    pub meant: Pred,
 }
 
 /// A loop. Its counter is set to `start`, and grows by `step` at the end of each turn.
@@ -70,6 +72,19 @@ pub struct Loop {
     pub body: Vec<Node>,
     /// How it ends.
     pub end: LoopEnd,
+    /// How the author counts.
+    pub meant: Counts,
+}
+
+/// How a loop counts, as its author asked for it: the prover holds the loop against it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Counts {
+    /// The counter's first value.
+    pub start: Src,
+    /// What it grows by.
+    pub step: i64,
+    /// What it stays below, if that ends the loop.
+    pub limit: Option<Src>,
 }
 
 /// How a loop ends.

@@ -41,7 +41,7 @@ pub enum ProofError {
         /// Its register in the text.
         register: String,
     },
-    /// A guard leaves out what is inside the buffer.
+    /// A guard never holds.
     Guard {
         /// The access.
         access: String,
@@ -156,7 +156,7 @@ impl fmt::Display for ProofError {
             }
             Self::Guard { access, thread } => write!(
                 f,
-                "{access}: the guard of thread {thread} leaves out an element that is inside the buffer"
+                "{access}: its guard never holds, for thread {thread} and all others: the access is never made"
             ),
             Self::Register { register } => {
                 write!(

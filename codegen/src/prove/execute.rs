@@ -293,6 +293,11 @@ impl Machine<'_> {
     }
 
     fn branch(&mut self, b: &If) -> Result<(), ProofError> {
+        if b.when != b.meant {
+            return Err(ProofError::Meaning {
+                register: crate::print::register(b.when.reg),
+            });
+        }
         let when = self.guard(b.when);
         self.agreed(&when, b.uniform, "a branch")?;
         let uniform = when.is_uniform(&self.symbols);

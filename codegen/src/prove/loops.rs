@@ -8,7 +8,7 @@ use super::execute::{Event, Machine, Turn, Turns, Val};
 use super::formula::Formula;
 use super::value::Lin;
 use crate::index::code::{Op, Operand};
-use crate::ir::{Cmp, Inst, Loop, LoopEnd, Node, Reg, Src, Type, class_of};
+use crate::ir::{Cmp, Counts, Inst, Loop, LoopEnd, Node, Reg, Src, Type, class_of};
 
 /// What a loop does to a register that it carries.
 enum Step {
@@ -26,6 +26,20 @@ struct Assigned {
 
 impl Machine<'_> {
     pub(super) fn turns(&mut self, l: &Loop) -> Result<(), ProofError> {
+        let limit = match l.end {
+            LoopEnd::Below { limit, .. } => Some(limit),
+            _ => None,
+        };
+        let counts = Counts {
+            start: l.start,
+            step: l.step,
+            limit,
+        };
+        if counts != l.meant {
+            return Err(ProofError::Meaning {
+                register: crate::print::register(l.counter),
+            });
+        }
         let start = self.source(l.start);
         self.registers.insert(l.counter, Val::Int(start.clone()));
         self.nodes(&l.entry)?;

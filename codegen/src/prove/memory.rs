@@ -9,7 +9,7 @@ use super::execute::{Event, Machine, Trace, Val};
 use super::formula::Formula;
 use super::solve::Facts;
 use super::value::{Lin, Num};
-use crate::ir::{Address, Arrangement, Extent, Inst, Place, Space, Statement, Stride, Type};
+use crate::ir::{Address, Arrangement, Extent, Inst, Place, Role, Space, Statement, Stride, Type};
 
 /// What an access does to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Access {
     /// The buffer of each thread's byte.
     pub(super) buffer: Vec<u16>,
     /// Which of the values that its buffer keeps at the same bytes, one after the other: its coordinates in modes without a stride.
-    pub(super) version: u16,
+    pub(super) version: Vec<Lin>,
     pub(super) bytes: u32,
     /// Threads may leave it out.
     pub(super) maybe: bool,
@@ -287,6 +287,9 @@ impl Machine<'_> {
             .map(|i| facts.active[i] && guard.for_thread(i) != Some(false))
             .collect();
         facts.active = active.into();
+        if self.is_input(t.at.place()) {
+            self.made_at_all(t, &guard)?;
+        }
         let address = self.integer(t.at.base()).plus(t.at.immediate());
         let meant = self.entry.widths.get(t.at.place() as usize).copied();
         if meant.is_none_or(|m| m & t.bytes == 0) {
@@ -302,7 +305,7 @@ impl Machine<'_> {
                 name: self.name_of(t, t.at.place()),
                 at: vec![-1; self.threads],
                 buffer: vec![0; self.threads],
-                version: 0,
+                version: Vec::new(),
                 bytes: t.bytes,
                 maybe: self.undecided > 0
                     || self.left
@@ -318,6 +321,34 @@ impl Machine<'_> {
             return Ok(());
         }
         self.global(t, t.at.place(), &address, &facts, &guard)
+    }
+
+    fn is_input(&self, place: u32) -> bool {
+        match self.entry.places.get(place as usize) {
+            Some(Place::Element { buffer, .. }) => {
+                let buffer = &self.entry.buffers[*buffer];
+                buffer.space == Space::Global && buffer.role == Role::Input
+            }
+            Some(Place::Either { then, .. }) => self.is_input(*then),
+            None => false,
+        }
+    }
+
+    /// The guard of a read is not one that never holds for threads that are still there: what it is to read would be left out. (On one side of a branch a
+    /// guard may well never hold.)
+    fn made_at_all(&self, t: &Touch<'_>, guard: &Rc<Formula>) -> Result<(), ProofError> {
+        let still_there = Facts {
+            all: self.stays.iter().flat_map(Formula::conjuncts).collect(),
+            active: Rc::clone(&self.facts.active),
+        };
+        let refuted = |f: &Rc<Formula>| self.symbols.refutes(f, &still_there);
+        match self.facts.active.iter().position(|&a| a) {
+            Some(thread) if guard.conjuncts().iter().any(refuted) => Err(ProofError::Guard {
+                access: self.name_of(t, t.at.place()),
+                thread,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn name_of(&self, t: &Touch<'_>, place: u32) -> String {
@@ -441,8 +472,20 @@ impl Machine<'_> {
                 ),
             });
         };
+        let mut version = Vec::new();
         let mut numbers: Vec<Num> = Vec::new();
-        for c in &coordinates {
+        for (mode, c) in coordinates.iter().enumerate() {
+            if mode >= inner && outer[mode - inner] == 0 {
+                // It is no part of the address: it tells which of the values that are kept here one after the other is meant.
+                if !self.symbols.is_uniform(c) {
+                    return Err(ProofError::Undecided {
+                        what: format!("{name}: threads that are in different passes"),
+                    });
+                }
+                version.push(c.clone());
+                numbers.push(Num::One(0));
+                continue;
+            }
             match c.as_number() {
                 Some(k) => numbers.push(k.clone()),
                 None => {
@@ -454,6 +497,13 @@ impl Machine<'_> {
                 }
             }
         }
+        // Both sides of a choice are of the same pass.
+        if found.at.iter().any(|&at| at >= 0) && found.version != version {
+            return Err(ProofError::Undecided {
+                what: format!("{name}: threads that are in different passes"),
+            });
+        }
+        found.version = version;
         let extents: Vec<Option<i64>> = info
             .extents
             .iter()
@@ -462,16 +512,6 @@ impl Machine<'_> {
                 _ => None,
             })
             .collect();
-        for (mode, stride) in (inner..).zip(outer) {
-            if *stride == 0 {
-                let Some(k) = numbers[mode].one() else {
-                    return Err(ProofError::Undecided {
-                        what: format!("{name}: threads that are in different passes"),
-                    });
-                };
-                found.version = found.version * 256 + k as u16;
-            }
-        }
         let limit = self.entry.shared.map_or(0, |s| s.bytes) as i64;
         let mut at = vec![0i64; inner];
         for thread in 0..self.threads {

@@ -10,6 +10,7 @@
 
 mod decisions;
 mod memory;
+mod versions;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -19,9 +20,10 @@ use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
 use super::memory::{Access, Kind};
 use super::quick::{QuickMap, QuickSet};
-use super::value::Lin;
+use super::value::{Lin, Sym};
 use decisions::Decisions;
 use memory::{Fault, Unit, read, synchronise, write};
+use versions::{Renewal, Versions};
 
 /// States that are visited at most.
 const STATES: usize = 20_000;
@@ -48,10 +50,12 @@ struct Walk<'t> {
     /// The states of shared memory so far.
     memories: Vec<Rc<Vec<Unit>>>,
     known: QuickMap<Rc<Vec<Unit>>, u32>,
-    /// What a run of events, by its address, makes of a state of shared memory.
-    after: QuickMap<(usize, u32), u32>,
+    /// What a run of events, by its address, makes of a state of shared memory where some symbols are 0.
+    after: QuickMap<(usize, u32, Vec<Sym>), u32>,
+    versions: Versions,
     names: Vec<&'t str>,
-    numbers: HashMap<*const Access, u16>,
+    /// The name and the version of each access, by number.
+    numbers: HashMap<*const Access, (u16, u32)>,
     visited: usize,
 }
 
@@ -72,13 +76,14 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
         .unwrap_or(0);
     let mut names: Vec<&str> = Vec::new();
     let mut numbers = HashMap::new();
+    let mut versions = Versions::default();
     for a in &trace.accesses {
         let known = names.iter().position(|n| *n == a.name);
         let n = known.unwrap_or(names.len());
         if known.is_none() {
             names.push(&a.name);
         }
-        numbers.insert(Rc::as_ptr(a), n as u16);
+        numbers.insert(Rc::as_ptr(a), (n as u16, versions.number(&a.version)));
     }
     let units = (most + grain - 1) / grain;
     let mut walk = Walk {
@@ -86,6 +91,7 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
         memories: Vec::new(),
         known: QuickMap::default(),
         after: QuickMap::default(),
+        versions,
         names,
         numbers,
         visited: 0,
@@ -111,7 +117,7 @@ impl Walk<'_> {
             if run > 0 {
                 let (events, others) = rest.split_at(run);
                 for state in states.iter_mut().filter(|s| s.gone == Gone::No) {
-                    state.memory = self.run(events, state.memory)?;
+                    state.memory = self.run(events, state.memory, &state.decisions.zero)?;
                 }
                 rest = others;
                 dedup(&mut states);
@@ -179,6 +185,11 @@ impl Walk<'_> {
             collect_events(&turn.events, &mut values);
         }
         start.decisions.zero.push(l.turn);
+        let renewal = Renewal::of(l);
+        start.memory = self.with_versions(start.memory, |all, buffer, v| {
+            all.entered(buffer, v, l, &renewal)
+        });
+        let mut next: QuickMap<u32, u32> = QuickMap::default();
         let mut left = Vec::new();
         let mut all: QuickSet<State> = QuickSet::default();
         let mut open = vec![start];
@@ -203,7 +214,7 @@ impl Walk<'_> {
                         };
                         none.decisions.forget(l.turn);
                         none.decisions.zero.push(l.trips);
-                        left.push(none);
+                        left.push((none, false));
                     }
                     for decisions in s.decisions.with(&turn.begins) {
                         begun.push(State {
@@ -219,13 +230,11 @@ impl Walk<'_> {
                     match s.gone {
                         Gone::No => {
                             for decisions in s.decisions.with(&turn.again.not()) {
-                                left.push(behind(
-                                    l,
-                                    State {
-                                        decisions,
-                                        ..s.clone()
-                                    },
-                                ));
+                                let state = State {
+                                    decisions,
+                                    ..s.clone()
+                                };
+                                left.push((behind(l, state), true));
                             }
                             for decisions in s.decisions.with(&turn.again) {
                                 now.push(State {
@@ -234,25 +243,39 @@ impl Walk<'_> {
                                 });
                             }
                         }
-                        Gone::Loop => left.push(behind(
-                            l,
-                            State {
+                        Gone::Loop => {
+                            let state = State {
                                 gone: Gone::No,
                                 ..s
-                            },
-                        )),
-                        Gone::Kernel => left.push(s),
+                            };
+                            left.push((behind(l, state), true));
+                        }
+                        Gone::Kernel => left.push((s, true)),
                     }
                 }
                 dedup(&mut now);
             }
             for mut s in now {
                 s.decisions.turn(l.turn, &values);
+                s.memory = *next.entry(s.memory).or_insert_with(|| {
+                    self.with_versions(s.memory, |all, buffer, v| {
+                        all.renewed(buffer, v, l, &renewal)
+                    })
+                });
                 open.push(s);
             }
         }
-        dedup(&mut left);
-        Ok(left)
+        let mut after: QuickMap<(u32, bool), u32> = QuickMap::default();
+        let mut states = Vec::new();
+        for (mut s, turned) in left {
+            let before = s.memory;
+            s.memory = *after
+                .entry((before, turned))
+                .or_insert_with(|| self.with_versions(before, |all, _, v| all.left(v, l, turned)));
+            states.push(s);
+        }
+        dedup(&mut states);
+        Ok(states)
     }
 
     /// The number of a state of shared memory.
@@ -268,15 +291,15 @@ impl Walk<'_> {
     }
 
     /// What a run of accesses and barriers makes of a state of shared memory.
-    fn run(&mut self, events: &[Event], memory: u32) -> Result<u32, ProofError> {
-        let key = (events.as_ptr() as usize, memory);
+    fn run(&mut self, events: &[Event], memory: u32, zero: &[Sym]) -> Result<u32, ProofError> {
+        let key = (events.as_ptr() as usize, memory, zero.to_vec());
         if let Some(&known) = self.after.get(&key) {
             return Ok(known);
         }
         let mut units = self.memories[memory as usize].to_vec();
         for event in events {
             match event {
-                Event::Access(a) => self.touch(a, &mut units)?,
+                Event::Access(a) => self.touch(a, &mut units, zero)?,
                 event => synchronise(event, &mut units),
             }
         }
@@ -285,8 +308,20 @@ impl Walk<'_> {
         Ok(after)
     }
 
-    fn touch(&self, a: &Rc<Access>, units: &mut [Unit]) -> Result<(), ProofError> {
-        let number = self.numbers.get(&Rc::as_ptr(a)).copied().unwrap_or(0);
+    fn touch(
+        &mut self,
+        a: &Rc<Access>,
+        units: &mut [Unit],
+        zero: &[Sym],
+    ) -> Result<(), ProofError> {
+        let (number, version) = self
+            .numbers
+            .get(&Rc::as_ptr(a))
+            .copied()
+            .unwrap_or_default();
+        let here = self.versions.without(version, zero);
+        // The last version that was looked at, and whether it is the access's.
+        let mut last = (version, true);
         let each = (i64::from(a.bytes) / self.grain) as usize;
         for (thread, &at) in a.at.iter().enumerate() {
             if at < 0 {
@@ -295,11 +330,16 @@ impl Walk<'_> {
             let first = (at / self.grain) as usize;
             for u in first..first + each {
                 let unit = &mut units[u];
+                if unit.version != last.0 {
+                    last = (
+                        unit.version,
+                        self.versions.without(unit.version, zero) == here,
+                    );
+                }
                 let fault = if a.kind == Kind::Read {
-                    let value = (a.buffer[thread] + 1, a.version);
-                    read(unit, thread as u16, value, number)
+                    read(unit, thread as u16, (a.buffer[thread] + 1, last.1), number)
                 } else {
-                    write(unit, thread as u16, a, thread, number)
+                    write(unit, thread as u16, a, (version, last.1), number)
                 };
                 if let Some(fault) = fault {
                     let byte = u as i64 * self.grain;
@@ -308,6 +348,23 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The state of shared memory with other versions.
+    fn with_versions(
+        &mut self,
+        memory: u32,
+        mut f: impl FnMut(&mut Versions, u16, u32) -> u32,
+    ) -> u32 {
+        let mut units = self.memories[memory as usize].to_vec();
+        let mut known: QuickMap<(u16, u32), u32> = QuickMap::default();
+        for unit in units.iter_mut().filter(|unit| unit.buffer != 0) {
+            let key = (unit.buffer, unit.version);
+            unit.version = *known
+                .entry(key)
+                .or_insert_with(|| f(&mut self.versions, key.0, key.1));
+        }
+        self.number_of(units)
     }
 
     fn refusal(

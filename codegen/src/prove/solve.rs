@@ -148,6 +148,18 @@ impl Symbols {
         x.is_zero() || { self.at_least_zero(x, facts) && self.at_least_zero(&x.scale(-1), facts) }
     }
 
+    /// A statement that one of the facts excludes, by itself and for every active thread.
+    pub(super) fn refutes(&self, f: &Formula, facts: &Facts) -> bool {
+        let Formula::Ge(x) = f else { return false };
+        let excluded = x.scale(-1).plus(-1);
+        let values = facts.all.iter().filter_map(|fact| match &**fact {
+            Formula::Ge(y) if y.terms.len() == x.terms.len() => Some(excluded.sub(y)),
+            _ => None,
+        });
+        let mut values = values.filter(|rest| rest.terms.is_empty());
+        values.any(|rest| self.close(&rest, &mut facts.active.to_vec()))
+    }
+
     /// No active thread can satisfy the facts.
     pub(super) fn contradicts(&mut self, facts: &Facts) -> bool {
         self.at_least_zero(&Lin::constant(-1), facts)

@@ -184,7 +184,7 @@ struct Side<'a> {
     extent: Expr,
     /// The operand from this thread's first element in the first tile along k.
     corner: View,
-    /// Its stages: (row, column, stage).
+    /// Its stages: (row, column, stage, first k of the tile).
     stages: View,
 }
 
@@ -204,7 +204,7 @@ struct Gemm<'a> {
     /// C, or this block's partial sums, and its leading dimension.
     c: View,
     ldc: Expr,
-    /// Each warp's strip of C: (row, column, warp).
+    /// Each warp's strip of C: (row, column, warp, strip).
     staging: View,
     bias: Bias,
     /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
@@ -303,14 +303,15 @@ impl<'a> Gemm<'a> {
             } else {
                 ("sharedB", stage_bytes - maps.stage_bytes())
             };
-            let shape = [maps.rows, maps.cols, plan.stages].map(Extent::Fixed);
+            // The last mode says which tile along k a stage holds, by its first k; it has no stride.
+            let shape = [maps.rows, maps.cols, plan.stages, hi].map(Extent::Fixed);
             let stages = k.shared_at(
                 name,
                 maps.bytes,
                 maps.shared,
                 offset,
                 shape.into(),
-                vec![stage_bytes],
+                vec![stage_bytes, 0],
             );
             let zero = k.pool.constant(0);
             let (row, col) = copy_coordinates(&mut k.pool, maps, tid, zero)?;
@@ -339,9 +340,11 @@ impl<'a> Gemm<'a> {
         ];
         let st = &maps.staging;
         let warps = plan.warps.0 * plan.warps.1;
-        let strips = [st.rows, st.cols, warps].map(Extent::Fixed);
+        // The same rows for each strip of the warp: a mode without a stride.
+        let passes = plan.tile.0 / plan.warps.0 / st.rows;
+        let strips = [st.rows, st.cols, warps, passes].map(Extent::Fixed);
         // In the place of the stages.
-        let strip = vec![st.bytes()];
+        let strip = vec![st.bytes(), 0];
         let staging = k.shared_at("staging", st.bytes, st.shared, 0, strips.into(), strip);
         let bias = bias.map(|at| Bias::declare(k, &plan.variant, at, [m, n].map(Extent::Value)));
         Ok(Self {

@@ -80,7 +80,7 @@ pub(super) fn entry(
     g.k.comment("tile 0 to stage 0");
     let staged = g.k.regs(Class::F32, g.vectors * 4);
     g.load_tile(zero, first_depth, None, &staged)?;
-    g.store_tile(zero, None, &staged)?;
+    g.store_tile(zero, zero, None, &staged)?;
     g.k.barrier();
 
     let handle = g.k.open_loop("k0", K_STEP, K_STEP, LIMIT as i64 + K_STEP);
@@ -98,12 +98,14 @@ pub(super) fn entry(
     g.k.comment("the next tile to registers");
     g.load_tile(handle.counter, depth, Some(&handle), &staged)?;
     g.k.end_if();
-    let reads = g.read_addresses(&turn)?;
+    let step = g.k.pool.constant(K_STEP);
+    let tile = g.k.pool.sub(handle.counter, step);
+    let reads = g.read_addresses(&turn, tile)?;
     g.multiply(&reads, &acc);
     g.k.begin_if(more, true);
     g.k.name_branch("ends", "no_store");
     g.k.comment("the next tile to the other stage");
-    g.store_tile(other, Some(&turn), &staged)?;
+    g.store_tile(other, handle.counter, Some(&turn), &staged)?;
     g.k.end_if();
     g.k.barrier();
     g.k.close_loop_while(&handle, more);
@@ -129,7 +131,7 @@ struct Gemm<'a> {
     operands: [View; 2],
     /// The first row or column of the tile that this thread loads.
     origin: Expr,
-    /// The halves of the stages for x and y: (side, k, stage).
+    /// The halves of the stages for x and y: (side, k, stage, first k of the tile).
     stages: [View; 2],
     /// The staging rows of C: (x, y quad, pass).
     staging: View,
@@ -218,9 +220,10 @@ impl<'a> Gemm<'a> {
         ];
         let c = matrix("C", c, (m, n), ldc, Role::Output);
         let mut half = |name, offset| -> Result<View, PlanError> {
-            let shape = [w, K_STEP, 2].map(Extent::Fixed);
+            // The last mode says which tile along k a stage holds, by its first k; it has no stride.
+            let shape = [w, K_STEP, 2, LIMIT as i64].map(Extent::Fixed);
             let layout = maps.half_of_stage()?.into();
-            let stage = vec![stage_bytes];
+            let stage = vec![stage_bytes, 0];
             Ok(k.shared_at(name, BYTES, layout, offset, shape.into(), stage))
         };
         let stages = [half("stages.x", 0)?, half("stages.y", maps.half_stage())?];
@@ -270,10 +273,11 @@ impl<'a> Gemm<'a> {
         self.sides[0].1 == self.sides[1].1
     }
 
-    /// Puts the loaded values into stage `stage`: vectors where the side is contiguous, single floats where k is.
+    /// Puts the loaded values of the tile that begins at k = `tile` into stage `stage`: vectors where the side is contiguous, single floats where k is.
     fn store_tile(
         &mut self,
         stage: Expr,
+        tile: Expr,
         turn: Option<&Turn<'_>>,
         staged: &[Reg],
     ) -> Result<(), PlanError> {
@@ -281,7 +285,7 @@ impl<'a> Gemm<'a> {
         let mut first = Vec::new();
         for (view, (_, along)) in self.stages.clone().iter().zip(self.sides) {
             let (side, step) = self.coordinates(along, self.t, 0)?;
-            first.push(view.moved(self.k, &[side, step, stage])?);
+            first.push(view.moved(self.k, &[side, step, stage, tile])?);
         }
         let first = Choice::new(self.k, self.loads_x, [&first[0], &first[1]])?;
         if self.alike() {
@@ -310,7 +314,7 @@ impl<'a> Gemm<'a> {
         let width = if along { 4 } else { 1 };
         for (v, regs) in (0..).step_by(width).zip(staged.chunks(width)) {
             let (side, step) = self.coordinates(along, zero, v)?;
-            let by = [side, step, zero];
+            let by = [side, step, zero, zero];
             let at = first.element(self.k, [&by, &by], turn)?;
             self.k.store(None, Type::F32, regs, at);
             self.k.tag(name);
@@ -318,7 +322,7 @@ impl<'a> Gemm<'a> {
         Ok(())
     }
 
-    fn read_addresses(&mut self, turn: &Turn<'_>) -> Result<Reads, PlanError> {
+    fn read_addresses(&mut self, turn: &Turn<'_>, tile: Expr) -> Result<Reads, PlanError> {
         let mut all = Vec::new();
         for step in 0..K_STEP {
             let mut one = Vec::new();
@@ -327,7 +331,7 @@ impl<'a> Gemm<'a> {
                 let first = self.stages[i].at_index(self.k, &quad, &[self.tid])?;
                 for half in [0, self.maps.w / 2] {
                     let by = [half, step].map(|c| self.k.pool.constant(c));
-                    let by = [by[0], by[1], turn.stage];
+                    let by = [by[0], by[1], turn.stage, tile];
                     one.push(first.element_in(self.k, &by, Some(turn))?);
                 }
             }

@@ -119,6 +119,7 @@ impl Kernel {
             then,
             otherwise,
             names: open.names,
+            meant: open.when,
         })));
     }
 

@@ -9,7 +9,7 @@ use crate::index::code::{Op, Operand, Ty, type_of};
 use crate::index::{Expr, Level};
 use crate::ir::Space;
 use crate::ir::inst::{Inst, class_of, source};
-use crate::ir::node::{Loop, LoopEnd, Node};
+use crate::ir::node::{Counts, Loop, LoopEnd, Node};
 use crate::ir::value::{Class, Reg, Src, Type};
 
 /// An open loop.
@@ -156,6 +156,15 @@ impl Kernel {
         let mut body = inner.top;
         body.extend(inner.body);
         body.extend(inner.advance);
+        let limit = match end {
+            LoopEnd::Below { limit, .. } => Some(limit),
+            _ => None,
+        };
+        let meant = Counts {
+            start: handle.from,
+            step: handle.step,
+            limit,
+        };
         self.scope().body.push(Node::Loop(Box::new(Loop {
             name: handle.stem.clone(),
             behind: None,
@@ -166,6 +175,7 @@ impl Kernel {
             entry: inner.before,
             body,
             end,
+            meant,
         })));
     }
 

@@ -255,6 +255,12 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         kind(entry, "a store dropped", is_store, drop),
         kind(
             entry,
+            "a copy dropped",
+            |n: &Node| matches!(inst(n), Some(Inst::CopyAsync { .. })),
+            drop,
+        ),
+        kind(
+            entry,
             "a shift by one more",
             is_index(&[Op::Shl, Op::Shr]),
             literals(|k| k + 1),
@@ -366,7 +372,11 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         kind(
             entry,
             "a choice the other way",
-            |n: &Node| matches!(inst(n), Some(Inst::Select { .. })),
+            // Of sizes and coordinates; what is computed with data is not what is proven.
+            |n: &Node| {
+                matches!(inst(n), Some(Inst::Select { ty, .. })
+                    if !matches!(ty, crate::ir::Type::F32 | crate::ir::Type::F64))
+            },
             compare(|inst| {
                 if let Inst::Select { a, b, .. } = inst {
                     std::mem::swap(a, b);
@@ -461,6 +471,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                         then: vec![barrier],
                         otherwise: Vec::new(),
                         names: ["else", "end"],
+                        meant: p.into(),
                     })),
                 );
             },

@@ -5,6 +5,7 @@
 //! clean and right. The table of who caught what is printed by `cargo test -p layout-codegen mutants -- --nocapture`.
 
 mod kinds;
+mod mma;
 mod sgemm;
 mod transpose;
 
@@ -30,6 +31,8 @@ type Judge = Box<dyn Fn(&str) -> Option<String>>;
 struct Subject {
     name: String,
     entry: Entry,
+    /// The other kernels of its module.
+    others: Vec<Entry>,
     /// None if the text is clean and right.
     judge: Judge,
 }
@@ -37,7 +40,10 @@ struct Subject {
 /// Makes the mutants of a kernel, at most `most` of a kind; returns how many there were, and those that were accepted and refuted.
 fn judged(subject: &Subject, most: usize) -> (usize, Vec<String>) {
     prove(&subject.entry).unwrap_or_else(|e| panic!("{}: {e}", subject.name));
-    let print = |e: &Entry| module(std::slice::from_ref(e), "7.0", "sm_80");
+    let print = |e: &Entry| {
+        let all: Vec<Entry> = [e].into_iter().chain(&subject.others).cloned().collect();
+        module(&all, "7.0", "sm_80")
+    };
     let own = print(&subject.entry);
     assert_eq!((subject.judge)(&own), None, "{}", subject.name);
     let mut table: BTreeMap<&str, Tally> = BTreeMap::new();

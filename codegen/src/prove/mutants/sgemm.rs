@@ -132,6 +132,7 @@ fn mutants_of_sgemm() {
         let subject = Subject {
             name: format!("{plan}, {operands}"),
             entry,
+            others: Vec::new(),
             judge: Box::new(move |text| judge(text, &name, operands, tile)),
         };
         let (made, refuted) = judged(&subject, 9);

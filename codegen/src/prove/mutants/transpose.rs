@@ -99,6 +99,7 @@ fn mutants_of_the_transpose() {
         let subject = Subject {
             name: format!("transpose of {element}, vectors of {vector}"),
             entry: transpose(element, vector).expect("it is built"),
+            others: Vec::new(),
             judge: Box::new(move |text| judge(text, bytes)),
         };
         let (made, refuted) = judged(&subject, 26);

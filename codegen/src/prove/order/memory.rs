@@ -18,7 +18,7 @@ pub(super) struct Unit {
     /// The view that wrote it, plus one; 0 if nothing has.
     pub(super) buffer: u16,
     /// Which of the view's values at this place it is.
-    pub(super) version: u16,
+    pub(super) version: u32,
     /// The thread that wrote it.
     pub(super) writer: u16,
     /// How far the write is ordered.
@@ -90,7 +90,9 @@ impl Hash for Unit {
             Seen::Pending(n) => 4 + u64::from(n),
         };
         let touched = u64::from(self.writer) << 32 | u64::from(self.reader) << 16 | seen;
-        state.write_u64(touched ^ u64::from(self.buffer) << 48 ^ u64::from(self.version) << 56);
+        state.write_u64(
+            touched ^ u64::from(self.buffer) << 48 ^ u64::from(self.version).rotate_right(8),
+        );
     }
 }
 
@@ -106,7 +108,7 @@ const BARRIER: &str = "no barrier orders them";
 pub(super) fn read(
     unit: &mut Unit,
     thread: u16,
-    (buffer, version): (u16, u16),
+    (buffer, same_version): (u16, bool),
     number: u16,
 ) -> Option<Fault> {
     if unit.buffer == 0 {
@@ -115,7 +117,7 @@ pub(super) fn read(
     if unit.buffer != buffer {
         return Some(Fault::Undefined("another view has written it"));
     }
-    if unit.version != version {
+    if !same_version {
         return Some(Fault::Undefined("what is there is of another pass"));
     }
     match unit.seen {
@@ -146,7 +148,7 @@ pub(super) fn write(
     unit: &mut Unit,
     thread: u16,
     a: &Access,
-    index: usize,
+    (version, same_version): (u32, bool),
     number: u16,
 ) -> Option<Fault> {
     // Nobody else may be about to read what is overwritten.
@@ -171,14 +173,12 @@ pub(super) fn write(
         }
     }
     // A write that threads may leave out leaves what was there, or nothing.
-    let buffer = if a.maybe && unit.buffer != a.buffer[index] + 1 {
-        0
-    } else {
-        a.buffer[index] + 1
-    };
+    let own = a.buffer[usize::from(thread)] + 1;
+    let same = unit.buffer == own && same_version;
+    let buffer = if a.maybe && !same { 0 } else { own };
     *unit = Unit {
         buffer,
-        version: a.version,
+        version,
         writer: thread,
         seen: if a.kind == Kind::Async {
             Seen::Open

@@ -157,7 +157,7 @@ impl Gemm<'_> {
             // Swizzled as a whole: row and column of the vector, not of the thread.
             let (r, c) = (self.k.pool.add(row, dr), self.k.pool.add(col, dc));
             let stage = self.k.pool.constant(stage);
-            let target = stages.element(self.k, &[r, c, stage])?;
+            let target = stages.element(self.k, &[r, c, stage, k_at])?;
             let constant = |pool: &Pool, e: Expr| pool.as_const(e).unwrap_or(0);
             let (dr, dc) = (constant(&self.k.pool, dr), constant(&self.k.pool, dc));
             let left = edge.then_some((left_row, left_col, dr, dc));

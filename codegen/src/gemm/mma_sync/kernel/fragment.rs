@@ -12,6 +12,14 @@ use crate::index::layout::index;
 use crate::index::{Expr, Pool};
 use crate::ir::{Address, Binary, Cache, Class, Reg, Type};
 
+/// A tile along k in shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub(super) stage: i64,
+    /// Its first k.
+    pub(super) first: Expr,
+}
+
 impl Gemm<'_> {
     /// Elements along k of one step: those of the atom.
     pub(super) fn k_step(&self) -> i64 {
@@ -36,25 +44,25 @@ impl Gemm<'_> {
     pub(super) fn fetch(
         &mut self,
         into: &Fragments,
-        stage: i64,
+        tile: Tile,
         step: i64,
     ) -> Result<(), PlanError> {
-        self.fetch_side(0, &into.a, stage, step)?;
-        self.fetch_side(1, &into.b, stage, step)
+        self.fetch_side(0, &into.a, tile, step)?;
+        self.fetch_side(1, &into.b, tile, step)
     }
 
     fn fetch_side(
         &mut self,
         i: usize,
         into: &[Vec<Reg>],
-        stage: i64,
+        tile: Tile,
         step: i64,
     ) -> Result<(), PlanError> {
         match self.sides[i].maps.read {
             Read::Ldmatrix { .. } | Read::LdmatrixPairs => {
-                self.fetch_matrices(i, into, (stage, step))?;
+                self.fetch_matrices(i, into, (tile, step))?;
             }
-            Read::Elements => self.fetch_elements(i, into, (stage, step))?,
+            Read::Elements => self.fetch_elements(i, into, (tile, step))?,
         }
         if self.plan.data_type == DataType::Tf32 {
             for r in into.iter().flatten() {
@@ -79,13 +87,13 @@ impl Gemm<'_> {
         &mut self,
         i: usize,
         into: &[Vec<Reg>],
-        (stage, step): (i64, i64),
+        (tile, step): (Tile, i64),
     ) -> Result<(), PlanError> {
         let o = self.sides[i].maps;
         let (atom, warp) = self.warp_origin(i, into.len());
         for (j, regs) in (0..).zip(into.chunks((o.side / atom) as usize)) {
             let (side, k) = coordinates(&mut self.k.pool, o, &o.points, &[self.lane])?;
-            let at = self.fragment_address(i, (warp, j * o.side, side), (k, step), stage)?;
+            let at = self.fragment_address(i, (warp, j * o.side, side), (k, step), tile)?;
             let trans = o.read != Read::Ldmatrix { trans: false };
             let to = regs.iter().flatten().copied().collect();
             self.k.load_matrix(to, trans, at);
@@ -122,7 +130,7 @@ impl Gemm<'_> {
         &mut self,
         i: usize,
         into: &[Vec<Reg>],
-        (stage, step): (i64, i64),
+        (tile, step): (Tile, i64),
     ) -> Result<(), PlanError> {
         let o = self.sides[i].maps;
         let (atom, warp) = self.warp_origin(i, into.len());
@@ -131,7 +139,7 @@ impl Gemm<'_> {
             for (value, &reg) in (0..).zip(regs) {
                 let value = self.k.pool.constant(value);
                 let (side, k) = coordinates(&mut self.k.pool, o, &o.fragment, &[self.lane, value])?;
-                let at = self.fragment_address(i, (warp, j * atom, side), (k, step), stage)?;
+                let at = self.fragment_address(i, (warp, j * atom, side), (k, step), tile)?;
                 self.k.load(None, Cache::Coherent, ty, &[reg], at);
                 self.k.tag(self.sides[i].read_tag);
             }
@@ -145,7 +153,7 @@ impl Gemm<'_> {
         i: usize,
         (warp, atom, lane): (Expr, i64, Expr),
         (k, step): (Expr, i64),
-        stage: i64,
+        tile: Tile,
     ) -> Result<Address, PlanError> {
         let step = step * self.k_step();
         let Side { maps, stages, .. } = &self.sides[i];
@@ -155,8 +163,8 @@ impl Gemm<'_> {
         let side = pool.add(side, atom);
         let step = pool.constant(step);
         let (row, col) = maps.place(side, pool.add(k, step));
-        let stage = pool.constant(stage);
-        Ok(stages.element(self.k, &[row, col, stage])?)
+        let stage = pool.constant(tile.stage);
+        Ok(stages.element(self.k, &[row, col, stage, tile.first])?)
     }
 
     /// Products of all pairs of fragments; an instruction of half the depth takes them in two steps.

@@ -1,6 +1,7 @@
 //! The loop over k: copies ahead, fragments of the next k step, products of this one.
 
 use super::copy::InFlight;
+use super::fragment::Tile;
 use super::{Fragments, Gemm};
 use crate::gemm::PlanError;
 use crate::gemm::mma_sync::LIMIT;
@@ -27,7 +28,8 @@ impl Gemm<'_> {
         self.wait(stages - 2);
         self.k.barrier();
         self.k.comment("fragments of the first k step");
-        self.fetch(&buffers[0], 0, 0)?;
+        let first = self.k.pool.constant(0);
+        self.fetch(&buffers[0], Tile { stage: 0, first }, 0)?;
 
         // A turn copies up to 2·stages − 2 tiles ahead.
         let ahead = self.k.pool.constant((2 * stages - 1) * depth);
@@ -83,9 +85,10 @@ impl Gemm<'_> {
                 self.land(std::mem::take(&mut flying));
             }
             if last {
-                self.arrive((s + 1) % stages, &buffers[1 - now])?;
+                self.arrive(of, s + 1, &buffers[1 - now])?;
             } else {
-                self.fetch(&buffers[1 - now], s, step + 1)?;
+                let tile = self.tile(of, s);
+                self.fetch(&buffers[1 - now], tile, step + 1)?;
                 flying = self.copy_ahead(of, (next, offset), (step, parts))?;
             }
             self.multiply(&buffers[now], acc);
@@ -115,12 +118,22 @@ impl Gemm<'_> {
         Ok(flying)
     }
 
-    /// Waits until the tile of `stage` has arrived, and fetches its first fragments. All that is in flight but the youngest tiles has
+    /// Waits until tile `s` of the turn has arrived, and fetches its first fragments. All that is in flight but the youngest tiles has
     /// arrived, and nobody reads the stage any more that is filled next.
-    fn arrive(&mut self, stage: i64, into: &Fragments) -> Result<(), PlanError> {
+    fn arrive(&mut self, of: &LoopHandle, s: i64, into: &Fragments) -> Result<(), PlanError> {
         self.wait(self.plan.stages - 2);
         self.k.barrier();
-        self.fetch(into, stage, 0)
+        let tile = self.tile(of, s);
+        self.fetch(into, tile, 0)
+    }
+
+    /// Tile `s` of a turn, or the first of the next.
+    fn tile(&mut self, of: &LoopHandle, s: i64) -> Tile {
+        let offset = self.k.pool.constant(s * self.plan.depth);
+        Tile {
+            stage: s % self.plan.stages,
+            first: self.k.pool.add(of.counter, offset),
+        }
     }
 
     /// One tile of the loop that ends anywhere.
@@ -146,11 +159,12 @@ impl Gemm<'_> {
                 self.copy_tile(of.counter, offset, next, 1, true)?;
             }
             if step + 1 < steps {
-                self.fetch(&buffers[1 - now], s, step + 1)?;
+                let tile = self.tile(of, s);
+                self.fetch(&buffers[1 - now], tile, step + 1)?;
             } else {
                 self.k.begin_if(more, true);
                 self.k.name_branch("ends", "last");
-                self.arrive((s + 1) % stages, &buffers[1 - now])?;
+                self.arrive(of, s + 1, &buffers[1 - now])?;
                 self.k.end_if();
             }
             self.multiply(&buffers[now], acc);

@@ -121,6 +121,7 @@ impl Gemm<'_> {
         }
         for (i, strip_acc) in acc.iter().enumerate() {
             self.k.open_region();
+            let strip = self.k.pool.constant(i as i64);
             self.k.comment(format!("strip {i}: {} rows", st.rows));
             if i > 0 {
                 self.k.warp_barrier();
@@ -134,7 +135,7 @@ impl Gemm<'_> {
                     let value = self.k.pool.constant(h + halves * j);
                     let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
                     let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
-                    let at = lane.strip.element(self.k, &[r, c, zero])?;
+                    let at = lane.strip.element(self.k, &[r, c, zero, strip])?;
                     self.k.store(None, ty, &neighbours, at);
                     self.k.tag("stageC");
                 }
@@ -142,9 +143,8 @@ impl Gemm<'_> {
             self.k.warp_barrier();
             for pass in 0..again * down {
                 self.k.open_region();
-                let strip_row = self.k.pool.constant(i as i64 * st.rows);
                 let bias = columns.get((pass % again) as usize);
-                self.vector(&lane, pass, strip_row, bias.map_or(&[], |b| b))?;
+                self.vector(&lane, pass, strip, bias.map_or(&[], |b| b))?;
                 self.k.close_region();
             }
             self.k.close_region();
@@ -162,7 +162,7 @@ impl Gemm<'_> {
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
         let zero = pool.constant(0);
-        let strip = self.staging.moved(self.k, &[zero, zero, warp])?;
+        let strip = self.staging.moved(self.k, &[zero, zero, warp, zero])?;
         let pool = &mut self.k.pool;
         let read = st.split(&st.read)?;
         let (r, c) = (
@@ -225,7 +225,7 @@ impl Gemm<'_> {
         &mut self,
         lane: &Lane,
         pass: i64,
-        strip_row: Expr,
+        strip: Expr,
         column_bias: &[Reg],
     ) -> Result<(), PlanError> {
         let st = &self.maps.staging;
@@ -239,7 +239,7 @@ impl Gemm<'_> {
             let value = self.k.pool.constant(pass + passes * part);
             let r = index(&mut self.k.pool, &lane.read.0, &[self.lane, value])?;
             let c = index(&mut self.k.pool, &lane.read.1, &[self.lane, value])?;
-            let at = lane.strip.element(self.k, &[r, c, zero])?;
+            let at = lane.strip.element(self.k, &[r, c, zero, strip])?;
             let regs = self.k.regs(class, each as usize);
             self.k.load(None, Cache::Coherent, ty, &regs, at);
             self.k.tag("fetchC");
@@ -249,6 +249,7 @@ impl Gemm<'_> {
         let value = pool.constant(pass);
         let dr = index(pool, &lane.read.0, &[zero, value])?;
         let dc = index(pool, &lane.read.1, &[zero, value])?;
+        let strip_row = pool.scale(strip, st.rows);
         let dr = pool.add(dr, strip_row);
         let count = if self.finish.is_some() { st.vector } else { 1 };
         let targets = Place::targets(self.k, &lane.corner, (dr, dc), count)?;

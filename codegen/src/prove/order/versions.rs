@@ -1,0 +1,155 @@
+//! Versions: which of the values that a buffer keeps at the same bytes, one after the other, is there.
+//!
+//! A stage of a pipeline keeps tile after tile. Its view has a mode without a stride, and the coordinate along it says which tile an access means: the
+//! tile's first k, say, a value that grows with the turns of the loop. A read must find the version that it expects, so a copy that was forgotten, or that
+//! went to another stage, is found although what was there before is defined.
+//!
+//! ```text
+//! turn t      copies tile  s·t + 2d, reads tile  s·t          (s: what a turn adds, d: one tile)
+//! turn t + 1  tile s·t + 2d is now called s·(t + 1) + 2d − s
+//! ```
+
+use crate::prove::execute::{Event, Turns};
+use crate::prove::memory::Kind;
+use crate::prove::quick::QuickMap;
+use crate::prove::value::{Lin, Sym};
+
+/// A version that no read expects any more.
+pub(super) const OLD: u32 = u32::MAX;
+
+/// The versions so far, by number.
+#[derive(Default)]
+pub(super) struct Versions {
+    all: Vec<Vec<Lin>>,
+    numbers: QuickMap<Vec<Lin>, u32>,
+}
+
+/// What a loop does with versions.
+pub(super) struct Renewal {
+    /// The versions that its reads expect, with their buffers.
+    reads: Vec<(u16, Vec<Lin>)>,
+}
+
+impl Renewal {
+    pub(super) fn of(l: &Turns) -> Self {
+        let mut reads = Vec::new();
+        for turn in &l.period {
+            expected(&turn.events, &mut reads);
+        }
+        Self { reads }
+    }
+}
+
+fn expected(events: &[Event], reads: &mut Vec<(u16, Vec<Lin>)>) {
+    for event in events {
+        match event {
+            Event::Access(a) if a.kind == Kind::Read && !a.version.is_empty() => {
+                let taking_part = a.at.iter().zip(&a.buffer).filter(|(at, _)| **at >= 0);
+                for (_, &buffer) in taking_part {
+                    let new = |(b, v): &(u16, Vec<Lin>)| *b != buffer + 1 || *v != a.version;
+                    if reads.iter().all(new) {
+                        reads.push((buffer + 1, a.version.clone()));
+                    }
+                }
+            }
+            Event::If(_, then, otherwise) => {
+                expected(then, reads);
+                expected(otherwise, reads);
+            }
+            Event::Loop(l) => {
+                for turn in &l.period {
+                    expected(&turn.events, reads);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Versions {
+    pub(super) fn number(&mut self, version: &[Lin]) -> u32 {
+        if let Some(&known) = self.numbers.get(version) {
+            return known;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(version.to_vec());
+        self.numbers.insert(version.to_vec(), number);
+        number
+    }
+
+    fn mapped(&mut self, number: u32, f: impl Fn(usize, &Lin) -> Option<Lin>) -> u32 {
+        let Some(version) = self.all.get(number as usize) else {
+            return OLD;
+        };
+        let new: Option<Vec<Lin>> = version.iter().enumerate().map(|(i, x)| f(i, x)).collect();
+        new.map_or(OLD, |new| self.number(&new))
+    }
+
+    /// The version where some symbols are 0.
+    pub(super) fn without(&mut self, number: u32, zero: &[Sym]) -> u32 {
+        let nothing = Lin::constant(0);
+        let left_out = |_: usize, x: &Lin| {
+            let mut x = x.clone();
+            for &s in zero {
+                x = x.substitute(s, &nothing)?;
+            }
+            Some(x)
+        };
+        self.mapped(number, left_out)
+    }
+
+    /// A version as a loop begins, whose turns are counted from 0: what does not mention the turn is said in terms of it, as reads expect it.
+    pub(super) fn entered(&mut self, buffer: u16, number: u32, l: &Turns, r: &Renewal) -> u32 {
+        let Some((_, read)) = r.reads.iter().find(|(b, _)| *b == buffer) else {
+            return number;
+        };
+        self.mapped(number, |i, x| {
+            let grows = read.get(i).map(|read| {
+                let terms = read.terms.iter().filter(|(m, _)| m.symbols().eq([l.turn]));
+                let mut grows = Lin::constant(0);
+                grows.terms = terms.cloned().collect();
+                grows
+            });
+            match grows {
+                Some(grows) if !x.mentions(l.turn) => Some(x.add(&grows)),
+                _ => Some(x.clone()),
+            }
+        })
+    }
+
+    /// A version in the next turn; old if no read expects it or a later one.
+    pub(super) fn renewed(&mut self, buffer: u16, number: u32, l: &Turns, r: &Renewal) -> u32 {
+        let before = Lin::symbol(l.turn).plus(-1);
+        let next = self.mapped(number, |_, x| x.substitute(l.turn, &before));
+        let Some(version) = self.all.get(next as usize) else {
+            return OLD;
+        };
+        let wanted = |read: &Vec<Lin>| {
+            let ahead =
+                |(x, y): (&Lin, &Lin)| x.sub(y).as_constant().is_none_or(|ahead| ahead >= 0);
+            version.iter().zip(read).all(ahead)
+        };
+        let mut reads = r.reads.iter().filter(|(b, _)| *b == buffer).peekable();
+        if reads.peek().is_some() && !reads.any(|(_, read)| wanted(read)) {
+            return OLD;
+        }
+        next
+    }
+
+    /// A version behind a loop: after as many turns as there were, or without any.
+    pub(super) fn left(&mut self, number: u32, l: &Turns, turned: bool) -> u32 {
+        let last = if turned {
+            Lin::symbol(l.trips).plus(-1)
+        } else {
+            Lin::constant(0)
+        };
+        let single = l.period.len() == 1;
+        self.mapped(number, |_, x| {
+            // Where turns take each other's place, their number is not linear in how often all were made.
+            if !single && turned && x.mentions(l.turn) {
+                return None;
+            }
+            x.substitute(l.turn, &last)
+        })
+    }
+}
