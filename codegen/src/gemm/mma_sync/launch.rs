@@ -6,9 +6,10 @@
 //! after    reduce                partial sums to C
 //! ```
 
-use super::{Depth, GROUP, LIMIT, MmaPlan, PLANS, Variant, kernel, pack, reduce};
+use super::product::widest_store;
+use super::{Depth, GROUP, MmaPlan, PLANS, Product, Variant, kernel, pack, reduce};
 use crate::gemm::{
-    Activation, Argument, ArgumentValue, DataType, Gemm, Launch, Limit, Plan, PlanError,
+    Activation, Argument, ArgumentValue, DataType, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
     ProblemError, Schedule,
 };
 use crate::ir::{Element, ParamKind};
@@ -106,22 +107,27 @@ impl MmaPlan {
             instead: instead.to_owned(),
         }
     }
+}
 
+impl Product<'_> {
     /// What the problem asks for is something that plans of this type have.
     fn possible(&self, problem: &Gemm) -> Result<(), PlanError> {
         problem.validate(LIMIT)?;
         problem.placed(self.data_type)?;
-        if self.data_type == DataType::S8 {
+        if self.scalar() == Element::S32 {
             problem.integral()?;
         }
-        let single = self.data_type.scalar() == Element::F32;
+        let single = self.scalar() == Element::F32;
         for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
             if single && !(value as f32).is_finite() {
                 return Err(ProblemError::NotFinite(name).into());
             }
         }
         let output = problem.result(self.data_type);
-        let has = self.data_type.results();
+        let own = self.finish.output();
+        let has = own
+            .as_ref()
+            .map_or(self.data_type.results(), std::slice::from_ref);
         if !has.contains(&output) {
             let names: Vec<_> = has.iter().map(ToString::to_string).collect();
             return Err(self.unsupported(
@@ -141,7 +147,7 @@ impl MmaPlan {
         }
         if problem.epilogue.activation == Activation::Gelu && !single {
             return Err(self.unsupported(
-                format!("gelu in {}", self.data_type.scalar()),
+                format!("gelu in {}", self.scalar()),
                 "gelu is computed in f32; take relu or none",
             ));
         }
@@ -149,7 +155,7 @@ impl MmaPlan {
     }
 
     /// The variant for a problem.
-    pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<Self, PlanError> {
+    pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<MmaPlan, PlanError> {
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
@@ -180,7 +186,7 @@ impl MmaPlan {
         let mut variant = Variant {
             copies: [widths[0], widths[1]],
             cached: [false; 2],
-            store: widths[2],
+            store: widths[2].min(widest_store(problem.result(self.data_type))),
             output: problem.result(self.data_type),
             epilogue: problem.epilogue,
             depth,
@@ -213,7 +219,10 @@ impl MmaPlan {
                 &format!("{pack}take {plans}"),
             ));
         }
-        let plan = Self { variant, ..*self };
+        let plan = MmaPlan {
+            variant,
+            ..self.plan
+        };
         // A tile that these copies do not divide is refused here.
         plan.maps(problem.operands)?;
         Ok(plan)
@@ -317,7 +326,7 @@ impl MmaPlan {
         } else {
             None
         };
-        let entry = kernel::entry_name(*self, problem.operands);
+        let entry = self.entry_name(problem.operands);
         let special = |name: &str| {
             Some(match (name, partial) {
                 ("A", _) => packed[0].as_ref()?.pointer(),
@@ -331,16 +340,21 @@ impl MmaPlan {
                 _ => return None,
             })
         };
-        let arguments = |parameters: Vec<(&'static str, ParamKind)>| {
+        let inputs = self.given(problem);
+        let given = |name: &str| {
+            let found = inputs.iter().any(|input| input.name == name);
+            found.then_some(ArgumentValue::Given)
+        };
+        let arguments = |parameters: Vec<(String, ParamKind)>| {
+            let parameters = parameters.into_iter();
             parameters
-                .into_iter()
-                .filter_map(|(name, kind)| {
-                    let value = special(name).or_else(|| Launch::gemm_argument(problem, name))?;
-                    Some(Argument {
-                        name: name.to_owned(),
-                        kind,
-                        value,
-                    })
+                .map(|(name, kind)| {
+                    let own = special(&name)
+                        .or_else(|| given(&name))
+                        .or_else(|| Launch::gemm_argument(problem, &name));
+                    // What is not the product's is the epilogue's.
+                    let value = own.unwrap_or(ArgumentValue::Given);
+                    Argument { name, kind, value }
                 })
                 .collect::<Vec<_>>()
         };
@@ -367,6 +381,7 @@ impl MmaPlan {
         }
         (launch.before, launch.after) = (before, after);
         launch.workspace_bytes = workspace.0;
+        launch.inputs = inputs;
         Ok(Some(launch))
     }
 }

@@ -11,10 +11,12 @@
 
 use layout_core::Layout;
 
+use super::Product;
 use super::kernel::{bits, put_together};
 use super::launch::{LINE, Workspace};
-use super::{LIMIT, MmaPlan};
-use crate::gemm::{Argument, ArgumentValue, Gemm, Launch, Limit, Operands, PlanError, Trans};
+use crate::gemm::{
+    Argument, ArgumentValue, Gemm, LIMIT, Launch, Limit, Operands, PlanError, Trans,
+};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{
@@ -64,11 +66,11 @@ fn entry_name(product: &str, i: usize) -> String {
 
 /// The operands that are copied first, with their copies in the workspace.
 pub(super) fn launches(
-    plan: &MmaPlan,
+    plan: &Product<'_>,
     problem: &Gemm,
     workspace: &mut Workspace,
 ) -> Result<[Option<Packed>; 2], PlanError> {
-    let product = super::kernel::entry_name(*plan, problem.operands);
+    let product = plan.entry_name(problem.operands);
     let bytes = u64::from(plan.data_type.bytes());
     let mut one = |i: usize, (rows, cols): (u64, u64), ld: u64, from: ArgumentValue| {
         if plan.variant.pack[i].is_none() {
@@ -114,8 +116,8 @@ pub(super) fn launches(
 }
 
 /// The kernels of the operands that are copied first.
-pub(super) fn kernels(plan: &MmaPlan, operands: Operands) -> Result<Vec<Kernel>, PlanError> {
-    let product = super::kernel::entry_name(*plan, operands);
+pub(super) fn kernels(plan: &Product<'_>, operands: Operands) -> Result<Vec<Kernel>, PlanError> {
+    let product = plan.entry_name(operands);
     let mut all = Vec::new();
     for (i, width) in plan.variant.pack.into_iter().enumerate() {
         let Some(width) = width else { continue };

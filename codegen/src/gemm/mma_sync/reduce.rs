@@ -9,10 +9,9 @@
 
 use layout_core::Layout;
 
-use super::finish::{Finish, Place, arithmetic, scalar_type};
-use super::kernel::Bias;
-use super::{LIMIT, MmaPlan, scalar_kind};
-use crate::gemm::{self, Gemm, Operands, PlanError};
+use super::{MmaPlan, Product};
+use crate::gemm::epilogue::{self, End, Place, arithmetic, scalar_type};
+use crate::gemm::{Gemm, LIMIT, Operands, PlanError};
 use crate::index::layout::index;
 use crate::ir::{Axis, Binary, Cache, Cmp, Extent, Kernel, ParamKind, Pred, Role, Stride};
 
@@ -25,14 +24,14 @@ pub(super) fn entry_name(product: &str) -> String {
 }
 
 /// The parameters, in order.
-pub(super) fn parameters(plan: &MmaPlan) -> Vec<(&'static str, ParamKind)> {
-    let mut all: Vec<_> = ["partial", "C"].map(|p| (p, ParamKind::Pointer)).into();
-    if plan.variant.epilogue.bias != gemm::Bias::None {
-        all.push(("bias", ParamKind::Pointer));
-    }
-    all.extend(["m", "n", "parts", "pitch", "ldc"].map(|p| (p, ParamKind::U32)));
-    let scalar = scalar_kind(plan.data_type.scalar());
-    all.extend(["alpha", "beta"].map(|p| (p, scalar)));
+pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
+    let named = |(name, kind): (&str, ParamKind)| (name.to_owned(), kind);
+    let mut all: Vec<_> = ["partial", "C"]
+        .map(|p| named((p, ParamKind::Pointer)))
+        .into();
+    all.extend(epilogue::pointers(product.finish));
+    all.extend(["m", "n", "parts", "pitch", "ldc"].map(|p| named((p, ParamKind::U32))));
+    all.extend(epilogue::values(product.finish, product.scalar()));
     all
 }
 
@@ -59,13 +58,14 @@ pub(super) fn grid(plan: &MmaPlan, problem: &Gemm) -> [u32; 3] {
 }
 
 /// The kernel.
-pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanError> {
-    let hi = LIMIT as i64;
-    let name = entry_name(&super::kernel::entry_name(*plan, operands));
+pub(super) fn kernel(product: &Product<'_>, operands: Operands) -> Result<Kernel, PlanError> {
+    let (hi, plan) = (LIMIT as i64, &product.plan);
+    let name = entry_name(&product.entry_name(operands));
     let mut k = Kernel::new(&name, THREADS);
     k.describe(format!("{name}: partial sums to C"));
     let (partial, c) = (k.param_pointer("partial"), k.param_pointer("C"));
-    let bias = (plan.variant.epilogue.bias != gemm::Bias::None).then(|| k.param_pointer("bias"));
+    let pointers = epilogue::pointers(product.finish);
+    let inputs: Vec<_> = pointers.iter().map(|p| k.param_pointer(&p.0)).collect();
     let [m, n, parts, pitch, ldc] = [
         ("m", hi),
         ("n", hi),
@@ -75,16 +75,17 @@ pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanE
     ]
     .map(|(p, hi)| k.param_u32(p, hi));
     let scalar = plan.data_type.scalar();
-    let finish = Finish::new(&mut k, plan);
+    // A block has a row: there are as many as m.
+    let (rows, columns) = (Extent::Blocks(Axis::X), Extent::Value(n));
+    let types = product.types();
+    let end = End::new(&mut k, product.finish, types, &inputs, [rows, columns])?;
     let (class, ty, zero) = scalar_type(scalar);
     let each = vector(plan);
     let row = k.block_index(Axis::X, LIMIT + 1);
     let across = k.block_index(Axis::Y, 65_535);
     let tid = k.thread();
-    let columns = Layout::flat(&[i64::from(THREADS), 1], &[each, each * i64::from(THREADS)])?;
-    let col = index(&mut k.pool, &columns, &[tid, across])?;
-    // A block has a row: there are as many as m.
-    let rows = Extent::Blocks(Axis::X);
+    let vectors = Layout::flat(&[i64::from(THREADS), 1], &[each, each * i64::from(THREADS)])?;
+    let col = index(&mut k.pool, &vectors, &[tid, across])?;
     let unit = Stride::Fixed(1);
     let part = k.pool.mul(m, pitch);
     let partial = k.global_at(
@@ -95,10 +96,9 @@ pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanE
         vec![Stride::Value(part), Stride::Value(pitch), unit],
         Role::Input,
     );
-    let (bytes, columns) = (plan.variant.output.bytes().into(), Extent::Value(n));
+    let bytes = plan.variant.output.bytes().into();
     let strides = vec![Stride::Value(ldc), unit];
     let c = k.global_at("C", c, bytes, vec![rows, columns], strides, Role::Output);
-    let bias = bias.map(|at| Bias::declare(&mut k, &plan.variant, at, [rows, columns]));
     k.kept_by_launch(n, pitch);
     k.rows_aligned(&partial, 16);
     if plan.variant.store < 16 {
@@ -127,17 +127,18 @@ pub(super) fn kernel(plan: &MmaPlan, operands: Operands) -> Result<Kernel, PlanE
 
     let targets = Place::targets(&mut k, &target, (zero, zero), each)?;
     let whole = (each > 1).then(|| k.compare_here(Cmp::Ge, left, each, None));
-    let bias = bias.unwrap_or_default();
-    let values = match bias.by_row(&mut k, &finish, row)? {
-        Some(value) => vec![value],
-        None => bias.by_column(&mut k, &finish, col, left, each)?,
-    };
+    let mut loaded = end.load_columns(&mut k, col, left, each)?;
+    end.load_rows(&mut k, row, None, &mut loaded)?;
+    let matrices = end.matrices(&mut k, (row, col))?;
     let place = Place {
+        at: (row, col),
         targets,
+        matrices,
+        by: (zero, zero),
         row: inside,
         whole,
         left,
     };
-    finish.update(&mut k, &sums, &values, &place);
+    end.update(&mut k, &sums, &loaded, &place)?;
     Ok(k)
 }

@@ -2,8 +2,8 @@
 
 use layout_core::Layout;
 
-use crate::gemm::PlanError;
-use crate::gemm::mma_sync::{Depth, GROUP, LIMIT, Maps, MmaPlan};
+use crate::gemm::mma_sync::{Depth, GROUP, Maps, MmaPlan};
+use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Axis, Cmp, Extent, Kernel, Logic, Reg, Role, Stride};
