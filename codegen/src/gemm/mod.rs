@@ -12,12 +12,18 @@
 mod anatomy;
 mod compiled;
 mod data_type;
+mod edges;
 pub mod epilogue;
 mod launch;
 pub mod mma_sync;
 mod obligation;
+mod pack;
+mod partial_sums;
+mod pieces;
 mod problem;
+mod raster;
 pub mod simt;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::fmt;

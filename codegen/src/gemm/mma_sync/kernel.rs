@@ -12,8 +12,9 @@ use layout_core::Layout;
 use layout_core::atoms::Scalar;
 
 use super::operand::OperandMaps;
-use super::{Depth, Maps, MmaPlan, Product, pack, reduce};
+use super::{Depth, Maps, MmaPlan, Product};
 use crate::Arch;
+use crate::gemm::edges::Span;
 use crate::gemm::epilogue::{self, End, scalar_type};
 use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, Proof, scalar_kind};
 use crate::index::Expr;
@@ -21,8 +22,7 @@ use crate::index::layout::index;
 use crate::ir::{Class, Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg, Type};
 use crate::view::View;
 use copy::copy_coordinates;
-pub(super) use copy::{bits, put_together};
-use origin::{Origin, Span};
+use origin::Origin;
 
 /// The kernel's parameters, in order.
 pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
@@ -78,10 +78,10 @@ pub(super) fn entries(
     g.epilogue(&acc)?;
     g.k.close_region();
 
-    let mut kernels = pack::kernels(&product, operands)?;
+    let mut kernels = product.packing(operands).kernels(operands)?;
     kernels.push(k);
     if plan.partial() {
-        kernels.push(reduce::kernel(&product, operands)?);
+        kernels.push(product.partial_sums(operands).kernel()?);
     }
     Ok(kernels.into_iter().map(Kernel::finish).collect())
 }

@@ -7,45 +7,19 @@
 //! ```
 
 use super::product::widest_store;
-use super::{Depth, GROUP, MmaPlan, PLANS, Product, Variant, kernel, pack, reduce};
+use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
+use crate::gemm::workspace::Workspace;
 use crate::gemm::{
     Activation, Argument, ArgumentValue, DataType, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
     ProblemError, Schedule,
 };
 use crate::ir::{Element, ParamKind};
 
-/// Where a buffer of the workspace may start.
-const WORKSPACE_ALIGNMENT: u64 = 256;
-
-/// Parts of a grid along y and z.
-const GRID_YZ: u64 = 65_535;
-
-/// Bytes of a line of the caches, and of the sectors that are fetched of it.
-pub(super) const LINE: u64 = 128;
+/// Bytes that are fetched of a line of the caches.
 const SECTOR: u64 = 32;
 
 /// Sums of a thread beside which there are registers for the addresses of narrow copies.
 const MOST_FOR_NARROW: i64 = 32;
-
-/// Bytes of a workspace at most: what a GPU can address.
-const WORKSPACE_LIMIT: u64 = 1 << 47;
-
-/// Buffers of the workspace, one after the other.
-#[derive(Default)]
-pub(super) struct Workspace(u64);
-
-impl Workspace {
-    /// A buffer of so many elements, which are all counts multiplied, of `bytes` bytes each; returns where it begins.
-    pub(super) fn place(&mut self, counts: [u64; 3], bytes: u32) -> Result<u64, ProblemError> {
-        let at = self.0;
-        let elements = counts.map(u128::from).iter().product::<u128>();
-        let end = u128::from(at) + elements.saturating_mul(bytes.into());
-        let end = u64::try_from(end).unwrap_or(u64::MAX);
-        Limit::Address.at_most("the workspace", end, WORKSPACE_LIMIT)?;
-        self.0 = end.next_multiple_of(WORKSPACE_ALIGNMENT);
-        Ok(at)
-    }
-}
 
 /// How the sums are split.
 #[derive(Clone, Copy, Debug)]
@@ -274,27 +248,16 @@ impl Product<'_> {
 
     /// Blocks along x, y and z, as far as grids have room, that of the kernel which adds partial sums too.
     fn grid(&self, problem: &Gemm, parts: u64) -> Result<[u64; 3], ProblemError> {
-        let (rows, columns) = (self.tile.0 as u64, self.tile.1 as u64);
-        let (m, n) = (problem.m.div_ceil(rows), problem.n.div_ceil(columns));
-        let at_most = |name, value, limit| Limit::Grid.at_most(name, value, limit);
-        at_most("n", problem.n, GRID_YZ * columns)?;
-        let group = GROUP.min(m);
-        Ok(match self.variant.depth {
-            Depth::Groups => {
-                at_most("m", problem.m, GRID_YZ * GROUP * rows)?;
-                [group, n, m.div_ceil(group)]
-            }
-            Depth::Batch => {
-                at_most("batch", problem.batch.count, GRID_YZ)?;
-                [m, n, problem.batch.count]
-            }
-            Depth::Split(_) => {
-                at_most("split", parts, GRID_YZ)?;
-                let columns = reduce::columns_of_a_block(self);
-                at_most("n", problem.n, GRID_YZ * columns)?;
-                [m, n, parts]
-            }
-        })
+        let layers = match self.variant.depth {
+            Depth::Batch => ("batch", problem.batch.count),
+            Depth::Groups | Depth::Split(_) => ("split", parts),
+        };
+        let tile = (self.tile.0 as u64, self.tile.1 as u64);
+        let grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;
+        if self.partial() {
+            self.partial_sums(problem.operands).fits(problem.n)?;
+        }
+        Ok(grid)
     }
 
     /// How the problem is launched.
@@ -317,9 +280,11 @@ impl Product<'_> {
         let mut workspace = Workspace::default();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         // Without products nothing is read, and there is nothing to pack.
-        let packed = pack::launches(self, problem, &mut workspace)?;
+        let packed = self
+            .packing(problem.operands)
+            .launches(problem, &mut workspace)?;
         let partial = if self.partial() {
-            let pitch = reduce::pitch(self, problem.n);
+            let pitch = self.partial_sums(problem.operands).pitch(problem.n);
             let sums = [split.parts, problem.m, pitch];
             let at = workspace.place(sums, self.data_type.scalar().bytes())?;
             Some((pitch, at))
@@ -359,14 +324,8 @@ impl Product<'_> {
                 .collect::<Vec<_>>()
         };
         if partial.is_some() {
-            let grid = reduce::grid(self, problem);
-            after.push(Launch::single(
-                reduce::entry_name(&entry),
-                grid,
-                reduce::THREADS,
-                0,
-                arguments(reduce::parameters(self)),
-            ));
+            let sums = self.partial_sums(problem.operands);
+            after.push(sums.launch(problem, arguments(sums.parameters())));
         }
         let maps = self.maps(problem.operands)?;
         let mut launch = Launch::single(

@@ -16,10 +16,8 @@
 mod kernel;
 mod launch;
 pub mod operand;
-mod pack;
 mod product;
 mod prove;
-mod reduce;
 mod staging;
 mod variant;
 
@@ -27,6 +25,7 @@ use layout_core::Layout;
 use layout_core::atoms::{self, MmaAtom};
 
 use crate::Arch;
+use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
     Anatomy, DataType, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule,
     Trans, Units, prove_bijection,
@@ -37,9 +36,6 @@ pub use product::FusedPlan;
 use product::Product;
 use staging::Staging;
 pub use variant::{Depth, Variant};
-
-/// Blocks of one column of C that run one after another, so that they share tiles of B in the cache.
-const GROUP: u64 = 8;
 
 /// One plan of the family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -453,5 +449,13 @@ impl MmaPlan {
             Layout::mode(wm / atom.m, atom.m)?,
             across,
         ])?)
+    }
+}
+
+/// The order of tiles.
+fn raster(depth: Depth) -> Raster {
+    match depth {
+        Depth::Groups => Raster::Grouped,
+        Depth::Batch | Depth::Split(_) => Raster::Layers,
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::{MmaPlan, kernel};
 use crate::Arch;
 use crate::gemm::epilogue::{Finish, InputKind, Linear, Types, check};
+use crate::gemm::pack::Packing;
+use crate::gemm::partial_sums::PartialSums;
 use crate::gemm::{
     Anatomy, DataType, Epilogue, Gemm, GivenInput, Launch, NamedLayout, Operands, Plan, PlanError,
     Proof, Schedule,
@@ -52,6 +54,25 @@ impl Product<'_> {
     /// The type that the epilogue computes in.
     pub(super) fn scalar(&self) -> Element {
         self.finish.computes_in(self.data_type)
+    }
+
+    /// What it packs first.
+    pub(super) fn packing(&self, operands: Operands) -> Packing {
+        Packing {
+            product: self.entry_name(operands),
+            bytes: self.data_type.bytes(),
+            pieces: self.variant.pack,
+        }
+    }
+
+    /// Its partial sums, if they are split.
+    pub(super) fn partial_sums(&self, operands: Operands) -> PartialSums<'_> {
+        PartialSums {
+            product: self.entry_name(operands),
+            store: self.variant.store,
+            types: self.types(),
+            finish: self.finish,
+        }
     }
 
     /// What the epilogue reads beside the product's own buffers, for a problem; the bias is one of the product's own.

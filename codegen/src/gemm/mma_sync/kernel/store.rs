@@ -4,6 +4,7 @@ use layout_core::Layout;
 
 use super::Gemm;
 use crate::gemm::PlanError;
+use crate::gemm::edges::first_own;
 use crate::gemm::epilogue::{Loaded, Place, scalar_type, widen_pair};
 use crate::index::Expr;
 use crate::index::layout::index;
@@ -89,7 +90,7 @@ impl Gemm<'_> {
         let st = &self.maps.staging;
         let (tm, tn) = self.plan.tile;
         let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
-        let (own_row, own_col) = (self.first_own(row0, tm), self.first_own(col0, tn));
+        let (own_row, own_col) = (first_own(self.k, row0, tm), first_own(self.k, col0, tn));
         let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
@@ -137,15 +138,6 @@ impl Gemm<'_> {
             lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
         }
         Ok(lane)
-    }
-
-    /// The first row or column of the tile that is not another block's: tiles that were not moved back begin at multiples of their size.
-    fn first_own(&mut self, origin: Expr, tile: i64) -> Expr {
-        let pool = &mut self.k.pool;
-        let last = pool.constant(tile - 1);
-        let last = pool.add(origin, last);
-        let beyond = pool.rem(last, tile);
-        pool.sub(last, beyond)
     }
 
     /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
