@@ -405,6 +405,7 @@ fn copy(kernel: &str, from: ArgumentValue, to: ArgumentValue) -> Launch {
         before: Vec::new(),
         after: Vec::new(),
         workspace_bytes: 0,
+        inputs: Vec::new(),
     }
 }
 

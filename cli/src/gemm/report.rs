@@ -367,6 +367,7 @@ fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
                 ArgumentValue::B => matrix(problem.stored_b(), problem.ldb, 1),
                 ArgumentValue::C => matrix((problem.m, problem.n), problem.ldc, 2),
                 ArgumentValue::Bias => json!({"elements": bias_elements(problem)}),
+                ArgumentValue::Given => json!({"given": a.name}),
                 ArgumentValue::Workspace(offset) => json!({"workspace": offset}),
                 ArgumentValue::Int(v) => json!(v),
                 ArgumentValue::Float(v) => json!(v),

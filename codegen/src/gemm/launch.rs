@@ -1,7 +1,7 @@
 //! The launch contract: what a host program needs besides the PTX file.
 
 use super::problem::Gemm;
-use crate::ir::ParamKind;
+use crate::ir::{Element, ParamKind};
 
 /// Grid, block and parameters of one launch, with the launches that must come before and after it.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,6 +24,25 @@ pub struct Launch {
     pub after: Vec<Launch>,
     /// Bytes of device memory that the launches pass data through, aligned to 256; what is in it does not matter.
     pub workspace_bytes: u64,
+    /// Buffers that an epilogue reads beside the product's own: what [`ArgumentValue::Given`] stands for, by name.
+    pub inputs: Vec<GivenInput>,
+}
+
+/// A buffer that an epilogue reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GivenInput {
+    /// Its parameter's name.
+    pub name: String,
+    /// The type of its elements.
+    pub element: Element,
+    /// Its rows: m, or 1 for a vector by columns.
+    pub rows: u64,
+    /// Its columns: n, or 1 for a vector by rows.
+    pub columns: u64,
+    /// The parameter of its leading dimension, in elements; none for a vector.
+    pub leading_dimension: Option<String>,
+    /// What its address, and its rows, are multiples of, in bytes.
+    pub alignment: u32,
 }
 
 /// One argument.
@@ -50,6 +69,8 @@ pub enum ArgumentValue {
     Bias,
     /// The address of the workspace plus so many bytes.
     Workspace(u64),
+    /// What the caller gives for the parameter's name: a buffer of [`Launch::inputs`], its leading dimension, or a number of an epilogue.
+    Given,
     /// An unsigned integer.
     Int(u64),
     /// A floating-point number.
@@ -80,6 +101,7 @@ impl Launch {
             before: Vec::new(),
             after: Vec::new(),
             workspace_bytes: 0,
+            inputs: Vec::new(),
         }
     }
 

@@ -12,18 +12,24 @@
 mod anatomy;
 mod compiled;
 mod data_type;
-mod epilogue;
+mod edges;
+pub mod epilogue;
 mod launch;
 pub mod mma_sync;
 mod obligation;
+mod pack;
+mod partial_sums;
+mod pieces;
 mod problem;
+mod raster;
 pub mod simt;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::arch::{Arch, UnknownArch};
-use crate::ir::Entry;
+use crate::ir::{Element, Entry, ParamKind};
 use crate::print::{module, register};
 use crate::prove::{ProofError, prove};
 
@@ -31,9 +37,21 @@ pub use anatomy::{Anatomy, Units};
 pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
 pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
-pub use launch::{Argument, ArgumentValue, Launch};
+pub use launch::{Argument, ArgumentValue, GivenInput, Launch};
 pub use obligation::{Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal};
 pub use problem::{Alignment, Batch, Gemm, Limit, Operands, ProblemError, Trans};
+
+/// The largest size or leading dimension: kernels compare signed 32-bit distances to the edge, and a grid may begin tiles beyond it.
+pub(crate) const LIMIT: u64 = (1 << 31) - (1 << 24);
+
+/// A parameter of an element's type.
+pub(crate) fn scalar_kind(element: Element) -> ParamKind {
+    match element {
+        Element::S32 => ParamKind::S32,
+        Element::F64 => ParamKind::F64,
+        _ => ParamKind::F32,
+    }
+}
 
 /// A layout of a plan, with what it means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -144,6 +162,11 @@ pub enum PlanError {
         /// What.
         error: ProofError,
     },
+    /// An epilogue asks for what there is not.
+    Epilogue {
+        /// What.
+        what: String,
+    },
     /// The plan chooses its launch from more than m and n, so that it can't be a constant.
     GridNotConstant {
         /// The plan.
@@ -165,6 +188,7 @@ impl PlanError {
             Self::Unsupported { .. } => "unsupported",
             Self::Problem(e) => e.code(),
             Self::Refused(_) | Self::Unproven { .. } => "not_proven",
+            Self::Epilogue { .. } => "epilogue",
             Self::GridNotConstant { .. } => "grid_not_constant",
             Self::Layout(e) => e.code(),
         }
@@ -233,6 +257,7 @@ impl fmt::Display for PlanError {
                     "kernel {kernel} is not printed, because it does not prove: {error}"
                 )
             }
+            Self::Epilogue { what } => write!(f, "the epilogue does not fit: {what}"),
             Self::GridNotConstant { plan } => write!(
                 f,
                 "plan {plan} chooses its launch from more than m and n; ask `Plan::launch` for it at run time"

@@ -6,65 +6,68 @@ mod multiply;
 mod origin;
 mod store;
 
+use std::rc::Rc;
+
 use layout_core::Layout;
 use layout_core::atoms::Scalar;
 
-use super::finish::{Finish, arithmetic, scalar_type};
 use super::operand::OperandMaps;
-use super::{Depth, LIMIT, Maps, MmaPlan, pack, reduce, scalar_kind};
+use super::{Depth, Maps, MmaPlan, Product};
 use crate::Arch;
-use crate::gemm::{self, DataType, Operands, Plan, PlanError, Proof};
+use crate::gemm::edges::Span;
+use crate::gemm::epilogue::{self, End, scalar_type};
+use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, Proof, scalar_kind};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Class, Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg, Type};
 use crate::view::View;
 use copy::copy_coordinates;
-pub(super) use copy::{bits, put_together};
-use origin::{Origin, Span};
-pub(super) use store::Bias;
+use origin::Origin;
 
 /// The kernel's parameters, in order.
-pub(super) fn parameters(plan: &MmaPlan) -> Vec<(&'static str, ParamKind)> {
-    let scalar = scalar_kind(plan.data_type.scalar());
-    let mut all: Vec<_> = ["A", "B"].map(|p| (p, ParamKind::Pointer)).into();
-    if plan.partial() {
-        all.push(("partial", ParamKind::Pointer));
-        all.extend(["m", "n", "k", "lda", "ldb", "pitch", "chunk"].map(|p| (p, ParamKind::U32)));
-        all.push(("alpha", scalar));
+pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
+    let pointers = |names: &[&str]| -> Vec<_> {
+        let names = names.iter().map(|p| (*p).to_owned());
+        names.map(|p| (p, ParamKind::Pointer)).collect()
+    };
+    let sizes = |names: &[&str]| -> Vec<_> {
+        let names = names.iter().map(|p| (*p).to_owned());
+        names.map(|p| (p, ParamKind::U32)).collect()
+    };
+    let finish = product.finish;
+    let mut all = pointers(&["A", "B"]);
+    if product.partial() {
+        all.extend(pointers(&["partial"]));
+        all.extend(sizes(&["m", "n", "k", "lda", "ldb", "pitch", "chunk"]));
+        let factor = finish.factor().map(str::to_owned);
+        all.extend(factor.map(|name| (name, scalar_kind(product.scalar()))));
         return all;
     }
-    all.push(("C", ParamKind::Pointer));
-    if plan.variant.epilogue.bias != gemm::Bias::None {
-        all.push(("bias", ParamKind::Pointer));
-    }
-    all.extend(["m", "n", "k", "lda", "ldb", "ldc"].map(|p| (p, ParamKind::U32)));
-    all.extend(["alpha", "beta"].map(|p| (p, scalar)));
-    if plan.variant.depth == Depth::Batch {
-        all.extend(["strideA", "strideB", "strideC"].map(|p| (p, ParamKind::U32)));
+    all.extend(pointers(&["C"]));
+    all.extend(epilogue::pointers(finish));
+    all.extend(sizes(&["m", "n", "k", "lda", "ldb", "ldc"]));
+    all.extend(epilogue::values(finish, product.scalar()));
+    if product.variant.depth == Depth::Batch {
+        all.extend(sizes(&["strideA", "strideB", "strideC"]));
     }
     all
 }
 
-/// The name of the kernel's entry.
-pub(super) fn entry_name(plan: MmaPlan, operands: Operands) -> String {
-    let variant = plan.variant.suffix(plan.data_type);
-    format!("{}_{operands}{variant}", plan.name().replace('-', "_"))
-}
-
 /// The kernels of the module: the product, and those that come before and after it.
 pub(super) fn entries(
-    plan: MmaPlan,
+    product: Product<'_>,
     operands: Operands,
     arch: Arch,
     proof: &Proof,
 ) -> Result<Vec<Entry>, PlanError> {
+    let plan = product.plan;
     let maps = plan.maps(operands)?;
-    let entry = entry_name(plan, operands);
+    let entry = product.entry_name(operands);
     let mut k = Kernel::new(&entry, plan.threads());
     describe(&mut k, plan, operands, &maps, proof)?;
     k.blocks_per_multiprocessor(plan.blocks_per_sm(&maps) as u32);
 
-    let mut g = Gemm::new(&mut k, plan, &maps)?;
+    let mut g = Gemm::new(&mut k, product, &maps)?;
     g.one_by_one = plan.multiplies_one_by_one(arch);
     // The last group of rows may reach beyond C: a block there has nothing to do.
     g.k.exit(g.outside, true);
@@ -75,10 +78,10 @@ pub(super) fn entries(
     g.epilogue(&acc)?;
     g.k.close_region();
 
-    let mut kernels = pack::kernels(&plan, operands)?;
+    let mut kernels = product.packing(operands).kernels(operands)?;
     kernels.push(k);
     if plan.partial() {
-        kernels.push(reduce::kernel(&plan, operands)?);
+        kernels.push(product.partial_sums(operands).kernel()?);
     }
     Ok(kernels.into_iter().map(Kernel::finish).collect())
 }
@@ -206,7 +209,6 @@ struct Gemm<'a> {
     ldc: Expr,
     /// Each warp's strip of C: (row, column, warp, strip).
     staging: View,
-    bias: Bias,
     /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
     depth: Expr,
     /// This block has nothing to do.
@@ -214,7 +216,7 @@ struct Gemm<'a> {
     /// Every row of both tiles can be read.
     inside: Reg,
     /// How sums become C; none for partial sums.
-    finish: Option<Finish>,
+    end: Option<Rc<End<'a>>>,
     /// The assembler may not move reads of fragments over products.
     one_by_one: bool,
 }
@@ -226,26 +228,31 @@ struct Fragments {
 }
 
 impl<'a> Gemm<'a> {
-    fn new(k: &'a mut Kernel, plan: MmaPlan, maps: &'a Maps) -> Result<Self, PlanError> {
-        let hi = LIMIT as i64;
+    fn new(k: &'a mut Kernel, product: Product<'a>, maps: &'a Maps) -> Result<Self, PlanError> {
+        let (hi, plan, finish) = (LIMIT as i64, product.plan, product.finish);
         let partial = plan.partial();
         let pointers =
             ["A", "B", if partial { "partial" } else { "C" }].map(|p| k.param_pointer(p));
-        let bias = (!partial && plan.variant.epilogue.bias != gemm::Bias::None)
-            .then(|| k.param_pointer("bias"));
+        let inputs = if partial {
+            Vec::new()
+        } else {
+            epilogue::pointers(finish)
+        };
+        let inputs: Vec<_> = inputs.iter().map(|p| k.param_pointer(&p.0)).collect();
         let [m, n, whole_depth, lda, ldb] =
             ["m", "n", "k", "lda", "ldb"].map(|p| k.param_u32(p, hi));
         let ldc = k.param_u32(if partial { "pitch" } else { "ldc" }, hi);
         let chunk = partial.then(|| k.param_u32("chunk", hi));
-        let scalar = plan.data_type.scalar();
-        let (finish, no_product) = if partial {
-            let alpha = k.param_scalar("alpha", scalar_kind(scalar));
-            let (_, ty, zero) = scalar_type(scalar);
-            (None, k.compare_scalar(Cmp::Eq, arithmetic(ty), alpha, zero))
+        let (end, no_product) = if partial {
+            let scalar = product.scalar();
+            let factor = finish.factor();
+            let factor = factor.map(|name| k.param_scalar(name, scalar_kind(scalar)));
+            (None, factor.map(|f| epilogue::is_zero(k, scalar, f)))
         } else {
-            let finish = Finish::new(k, &plan);
-            let none = finish.no_product(k);
-            (Some(finish), none)
+            let extents = [m, n].map(Extent::Value);
+            let end = End::new(k, finish, product.types(), &inputs, extents)?;
+            let none = end.no_product(k);
+            (Some(Rc::new(end)), none)
         };
         k.reserve_shared(plan.shared_bytes_of(maps) as u64, 1024, true);
         let tid = k.thread();
@@ -267,7 +274,10 @@ impl<'a> Gemm<'a> {
         };
         let [a, b, c] = origin.matrices(k, &plan, maps, &all)?;
         let zero = k.pool.constant(0);
-        let depth = k.select(no_product, zero, origin.depth);
+        let depth = match no_product {
+            Some(no_product) => k.select(no_product, zero, origin.depth),
+            None => origin.depth,
+        };
         let (tm, tn) = plan.tile;
         let packed = |i: usize, o: &OperandMaps| plan.variant.pack[i].is_some() && !o.k_major;
         let across = |o: &OperandMaps| if o.k_major { 1 } else { o.vector };
@@ -346,7 +356,6 @@ impl<'a> Gemm<'a> {
         // In the place of the stages.
         let strip = vec![st.bytes(), 0];
         let staging = k.shared_at("staging", st.bytes, st.shared, 0, strips.into(), strip);
-        let bias = bias.map(|at| Bias::declare(k, &plan.variant, at, [m, n].map(Extent::Value)));
         Ok(Self {
             k,
             plan,
@@ -361,11 +370,10 @@ impl<'a> Gemm<'a> {
             c,
             ldc,
             staging,
-            bias: bias.unwrap_or_default(),
             depth,
             outside,
             inside,
-            finish,
+            end,
             one_by_one: false,
         })
     }

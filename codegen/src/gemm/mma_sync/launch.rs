@@ -6,45 +6,20 @@
 //! after    reduce                partial sums to C
 //! ```
 
-use super::{Depth, GROUP, LIMIT, MmaPlan, PLANS, Variant, kernel, pack, reduce};
+use super::product::widest_store;
+use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
+use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, Argument, ArgumentValue, DataType, Gemm, Launch, Limit, Plan, PlanError,
+    Activation, Argument, ArgumentValue, DataType, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
     ProblemError, Schedule,
 };
 use crate::ir::{Element, ParamKind};
 
-/// Where a buffer of the workspace may start.
-const WORKSPACE_ALIGNMENT: u64 = 256;
-
-/// Parts of a grid along y and z.
-const GRID_YZ: u64 = 65_535;
-
-/// Bytes of a line of the caches, and of the sectors that are fetched of it.
-pub(super) const LINE: u64 = 128;
+/// Bytes that are fetched of a line of the caches.
 const SECTOR: u64 = 32;
 
 /// Sums of a thread beside which there are registers for the addresses of narrow copies.
 const MOST_FOR_NARROW: i64 = 32;
-
-/// Bytes of a workspace at most: what a GPU can address.
-const WORKSPACE_LIMIT: u64 = 1 << 47;
-
-/// Buffers of the workspace, one after the other.
-#[derive(Default)]
-pub(super) struct Workspace(u64);
-
-impl Workspace {
-    /// A buffer of so many elements, which are all counts multiplied, of `bytes` bytes each; returns where it begins.
-    pub(super) fn place(&mut self, counts: [u64; 3], bytes: u32) -> Result<u64, ProblemError> {
-        let at = self.0;
-        let elements = counts.map(u128::from).iter().product::<u128>();
-        let end = u128::from(at) + elements.saturating_mul(bytes.into());
-        let end = u64::try_from(end).unwrap_or(u64::MAX);
-        Limit::Address.at_most("the workspace", end, WORKSPACE_LIMIT)?;
-        self.0 = end.next_multiple_of(WORKSPACE_ALIGNMENT);
-        Ok(at)
-    }
-}
 
 /// How the sums are split.
 #[derive(Clone, Copy, Debug)]
@@ -106,22 +81,27 @@ impl MmaPlan {
             instead: instead.to_owned(),
         }
     }
+}
 
+impl Product<'_> {
     /// What the problem asks for is something that plans of this type have.
     fn possible(&self, problem: &Gemm) -> Result<(), PlanError> {
         problem.validate(LIMIT)?;
         problem.placed(self.data_type)?;
-        if self.data_type == DataType::S8 {
+        if self.scalar() == Element::S32 {
             problem.integral()?;
         }
-        let single = self.data_type.scalar() == Element::F32;
+        let single = self.scalar() == Element::F32;
         for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
             if single && !(value as f32).is_finite() {
                 return Err(ProblemError::NotFinite(name).into());
             }
         }
         let output = problem.result(self.data_type);
-        let has = self.data_type.results();
+        let own = self.finish.output();
+        let has = own
+            .as_ref()
+            .map_or(self.data_type.results(), std::slice::from_ref);
         if !has.contains(&output) {
             let names: Vec<_> = has.iter().map(ToString::to_string).collect();
             return Err(self.unsupported(
@@ -141,7 +121,7 @@ impl MmaPlan {
         }
         if problem.epilogue.activation == Activation::Gelu && !single {
             return Err(self.unsupported(
-                format!("gelu in {}", self.data_type.scalar()),
+                format!("gelu in {}", self.scalar()),
                 "gelu is computed in f32; take relu or none",
             ));
         }
@@ -149,7 +129,7 @@ impl MmaPlan {
     }
 
     /// The variant for a problem.
-    pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<Self, PlanError> {
+    pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<MmaPlan, PlanError> {
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
@@ -180,7 +160,7 @@ impl MmaPlan {
         let mut variant = Variant {
             copies: [widths[0], widths[1]],
             cached: [false; 2],
-            store: widths[2],
+            store: widths[2].min(widest_store(problem.result(self.data_type))),
             output: problem.result(self.data_type),
             epilogue: problem.epilogue,
             depth,
@@ -213,7 +193,10 @@ impl MmaPlan {
                 &format!("{pack}take {plans}"),
             ));
         }
-        let plan = Self { variant, ..*self };
+        let plan = MmaPlan {
+            variant,
+            ..self.plan
+        };
         // A tile that these copies do not divide is refused here.
         plan.maps(problem.operands)?;
         Ok(plan)
@@ -265,27 +248,16 @@ impl MmaPlan {
 
     /// Blocks along x, y and z, as far as grids have room, that of the kernel which adds partial sums too.
     fn grid(&self, problem: &Gemm, parts: u64) -> Result<[u64; 3], ProblemError> {
-        let (rows, columns) = (self.tile.0 as u64, self.tile.1 as u64);
-        let (m, n) = (problem.m.div_ceil(rows), problem.n.div_ceil(columns));
-        let at_most = |name, value, limit| Limit::Grid.at_most(name, value, limit);
-        at_most("n", problem.n, GRID_YZ * columns)?;
-        let group = GROUP.min(m);
-        Ok(match self.variant.depth {
-            Depth::Groups => {
-                at_most("m", problem.m, GRID_YZ * GROUP * rows)?;
-                [group, n, m.div_ceil(group)]
-            }
-            Depth::Batch => {
-                at_most("batch", problem.batch.count, GRID_YZ)?;
-                [m, n, problem.batch.count]
-            }
-            Depth::Split(_) => {
-                at_most("split", parts, GRID_YZ)?;
-                let columns = reduce::columns_of_a_block(self);
-                at_most("n", problem.n, GRID_YZ * columns)?;
-                [m, n, parts]
-            }
-        })
+        let layers = match self.variant.depth {
+            Depth::Batch => ("batch", problem.batch.count),
+            Depth::Groups | Depth::Split(_) => ("split", parts),
+        };
+        let tile = (self.tile.0 as u64, self.tile.1 as u64);
+        let grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;
+        if self.partial() {
+            self.partial_sums(problem.operands).fits(problem.n)?;
+        }
+        Ok(grid)
     }
 
     /// How the problem is launched.
@@ -308,16 +280,18 @@ impl MmaPlan {
         let mut workspace = Workspace::default();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         // Without products nothing is read, and there is nothing to pack.
-        let packed = pack::launches(self, problem, &mut workspace)?;
+        let packed = self
+            .packing(problem.operands)
+            .launches(problem, &mut workspace)?;
         let partial = if self.partial() {
-            let pitch = reduce::pitch(self, problem.n);
+            let pitch = self.partial_sums(problem.operands).pitch(problem.n);
             let sums = [split.parts, problem.m, pitch];
             let at = workspace.place(sums, self.data_type.scalar().bytes())?;
             Some((pitch, at))
         } else {
             None
         };
-        let entry = kernel::entry_name(*self, problem.operands);
+        let entry = self.entry_name(problem.operands);
         let special = |name: &str| {
             Some(match (name, partial) {
                 ("A", _) => packed[0].as_ref()?.pointer(),
@@ -331,28 +305,27 @@ impl MmaPlan {
                 _ => return None,
             })
         };
-        let arguments = |parameters: Vec<(&'static str, ParamKind)>| {
+        let inputs = self.given(problem);
+        let given = |name: &str| {
+            let found = inputs.iter().any(|input| input.name == name);
+            found.then_some(ArgumentValue::Given)
+        };
+        let arguments = |parameters: Vec<(String, ParamKind)>| {
+            let parameters = parameters.into_iter();
             parameters
-                .into_iter()
-                .filter_map(|(name, kind)| {
-                    let value = special(name).or_else(|| Launch::gemm_argument(problem, name))?;
-                    Some(Argument {
-                        name: name.to_owned(),
-                        kind,
-                        value,
-                    })
+                .map(|(name, kind)| {
+                    let own = special(&name)
+                        .or_else(|| given(&name))
+                        .or_else(|| Launch::gemm_argument(problem, &name));
+                    // What is not the product's is the epilogue's.
+                    let value = own.unwrap_or(ArgumentValue::Given);
+                    Argument { name, kind, value }
                 })
                 .collect::<Vec<_>>()
         };
         if partial.is_some() {
-            let grid = reduce::grid(self, problem);
-            after.push(Launch::single(
-                reduce::entry_name(&entry),
-                grid,
-                reduce::THREADS,
-                0,
-                arguments(reduce::parameters(self)),
-            ));
+            let sums = self.partial_sums(problem.operands);
+            after.push(sums.launch(problem, arguments(sums.parameters())));
         }
         let maps = self.maps(problem.operands)?;
         let mut launch = Launch::single(
@@ -367,6 +340,7 @@ impl MmaPlan {
         }
         (launch.before, launch.after) = (before, after);
         launch.workspace_bytes = workspace.0;
+        launch.inputs = inputs;
         Ok(Some(launch))
     }
 }

@@ -13,13 +13,11 @@
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
-mod finish;
 mod kernel;
 mod launch;
 pub mod operand;
-mod pack;
+mod product;
 mod prove;
-mod reduce;
 mod staging;
 mod variant;
 
@@ -27,20 +25,17 @@ use layout_core::Layout;
 use layout_core::atoms::{self, MmaAtom};
 
 use crate::Arch;
+use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
     Anatomy, DataType, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule,
     Trans, Units, prove_bijection,
 };
-use crate::ir::{Element, Entry, ParamKind};
+use crate::ir::Entry;
 use operand::{Copies, OperandMaps, Read};
+pub use product::FusedPlan;
+use product::Product;
 use staging::Staging;
 pub use variant::{Depth, Variant};
-
-/// Blocks of one column of C that run one after another, so that they share tiles of B in the cache.
-const GROUP: u64 = 8;
-
-/// The largest size or leading dimension: the kernel compares signed 32-bit distances to the edge.
-const LIMIT: u64 = (1 << 31) - (1 << 24);
 
 /// One plan of the family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -380,7 +375,12 @@ impl Plan for MmaPlan {
     }
 
     fn entry_name(&self, operands: Operands) -> String {
-        kernel::entry_name(*self, operands)
+        let finish = &self.linear();
+        Product {
+            plan: *self,
+            finish,
+        }
+        .entry_name(operands)
     }
 
     fn entries(
@@ -389,7 +389,16 @@ impl Plan for MmaPlan {
         arch: Arch,
         proof: &Proof,
     ) -> Result<Vec<Entry>, PlanError> {
-        kernel::entries(*self, operands, arch, proof)
+        let finish = &self.linear();
+        kernel::entries(
+            Product {
+                plan: *self,
+                finish,
+            },
+            operands,
+            arch,
+            proof,
+        )
     }
 
     fn ptx_version(&self, arch: Arch) -> &'static str {
@@ -401,11 +410,21 @@ impl Plan for MmaPlan {
     }
 
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        Ok(Box::new(self.adapted(problem, schedule)?))
+        let finish = &self.linear();
+        let product = Product {
+            plan: *self,
+            finish,
+        };
+        Ok(Box::new(product.adapted(problem, schedule)?))
     }
 
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        self.launched(problem)
+        let finish = &self.linear();
+        Product {
+            plan: *self,
+            finish,
+        }
+        .launched(problem)
     }
 }
 
@@ -433,11 +452,10 @@ impl MmaPlan {
     }
 }
 
-/// A parameter of an element's type.
-fn scalar_kind(element: Element) -> ParamKind {
-    match element {
-        Element::S32 => ParamKind::S32,
-        Element::F64 => ParamKind::F64,
-        _ => ParamKind::F32,
+/// The order of tiles.
+fn raster(depth: Depth) -> Raster {
+    match depth {
+        Depth::Groups => Raster::Grouped,
+        Depth::Batch | Depth::Split(_) => Raster::Layers,
     }
 }

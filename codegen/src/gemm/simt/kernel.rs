@@ -15,8 +15,8 @@ mod load;
 use layout_core::Layout;
 
 use super::maps::{BYTES, K_STEP, Maps, Side};
-use super::{GRID_Y, LIMIT, SgemmPlan, sides};
-use crate::gemm::{Operands, Plan, PlanError, Proof};
+use super::{GRID_Y, SgemmPlan, sides};
+use crate::gemm::{LIMIT, Operands, Plan, PlanError, Proof};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{

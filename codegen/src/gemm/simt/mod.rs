@@ -18,19 +18,15 @@ use layout_core::banks::Access;
 
 use crate::Arch;
 use crate::gemm::{
-    Anatomy, Argument, DataType, Epilogue, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, ProblemError, Proof, Refusal, Schedule, Trans, Units, prove_access, prove_bijection,
-    prove_equal,
+    Anatomy, Argument, DataType, Epilogue, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands,
+    Plan, PlanError, ProblemError, Proof, Refusal, Schedule, Trans, Units, prove_access,
+    prove_bijection, prove_equal,
 };
 use crate::ir::{Element, Entry};
 use maps::{Maps, Side};
 
 /// Blocks along the y axis of a grid; more tiles go to the z axis.
 const GRID_Y: u64 = 65_535;
-
-/// The largest size or leading dimension: the kernel compares signed 32-bit distances to the edge, and the last layer of the grid
-/// may begin up to [`GRID_Y`] tiles beyond it.
-const LIMIT: u64 = (1 << 31) - (1 << 24);
 
 /// One of the two plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

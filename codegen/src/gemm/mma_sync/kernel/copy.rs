@@ -8,9 +8,10 @@ use layout_core::Layout;
 use super::Gemm;
 use crate::gemm::PlanError;
 use crate::gemm::mma_sync::operand::OperandMaps;
+use crate::gemm::pieces::{bits, put_together};
 use crate::index::layout::index;
 use crate::index::{Expr, Pool};
-use crate::ir::{Address, Cache, Class, Cmp, Kernel, Logic, Pred, Reg, Type};
+use crate::ir::{Address, Cache, Class, Cmp, Logic, Pred, Reg, Type};
 use crate::view::View;
 
 /// Pieces that a thread has in flight at most.
@@ -234,38 +235,6 @@ impl Gemm<'_> {
         let row_inside = self.k.compare_here(Cmp::Gt, left_row, dr, None);
         self.k
             .bytes_inside(row_inside, (left_col, dc), (o.vector, o.bytes))
-    }
-}
-
-/// The type of a load of `size` bytes into 32-bit registers.
-pub(in crate::gemm::mma_sync) fn bits(size: i64) -> Type {
-    match size {
-        1 => Type::U8,
-        2 => Type::U16,
-        _ => Type::B32,
-    }
-}
-
-/// Words from pieces of `size` bytes, each in the low bits of a register.
-pub(in crate::gemm::mma_sync) fn put_together(
-    k: &mut Kernel,
-    pieces: &[Reg],
-    size: i64,
-) -> Vec<Reg> {
-    match size {
-        1 => pieces
-            .chunks(4)
-            .map(|b| {
-                let low = k.permute(b[0], b[1], 0x0040);
-                let high = k.permute(b[2], b[3], 0x0040);
-                k.permute(low, high, 0x5410)
-            })
-            .collect(),
-        2 => pieces
-            .chunks(2)
-            .map(|h| k.permute(h[0], h[1], 0x5410))
-            .collect(),
-        _ => pieces.to_vec(),
     }
 }
 

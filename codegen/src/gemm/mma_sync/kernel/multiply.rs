@@ -3,8 +3,7 @@
 use super::copy::InFlight;
 use super::fragment::Tile;
 use super::{Fragments, Gemm};
-use crate::gemm::PlanError;
-use crate::gemm::mma_sync::LIMIT;
+use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
 use crate::ir::{Cmp, Logic, LoopHandle, Pred, Reg};
 

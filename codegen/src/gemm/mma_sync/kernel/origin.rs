@@ -1,12 +1,9 @@
 //! Where a block is in C and along k, and what of A, B and C is its own.
 
-use layout_core::Layout;
-
-use crate::gemm::PlanError;
-use crate::gemm::mma_sync::{Depth, GROUP, LIMIT, Maps, MmaPlan};
+use crate::gemm::mma_sync::{Depth, Maps, MmaPlan, raster};
+use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
-use crate::index::layout::index;
-use crate::ir::{Axis, Cmp, Extent, Kernel, Logic, Reg, Role, Stride};
+use crate::ir::{Axis, Cmp, Extent, Kernel, Role, Stride};
 use crate::view::View;
 
 /// The kernel's parameters that say where A, B and C are.
@@ -18,42 +15,6 @@ pub(super) struct Operands {
     pub(super) m: Expr,
     pub(super) n: Expr,
     pub(super) k: Expr,
-}
-
-/// One direction of a block's tile in C.
-pub(super) struct Span {
-    pub(super) origin: Expr,
-    pub(super) tile: i64,
-    /// Rows or columns that can be read.
-    pub(super) size: Expr,
-    /// What a tile's place and its size must be multiples of, so that copies and stores stay aligned.
-    pub(super) multiple: i64,
-}
-
-impl Span {
-    /// Where the tile is computed, and the two reasons why all of it can be read there: it is whole where it is, or it was moved. The last
-    /// tile is moved back until it ends with C, so that its copies need no predicates; what another block owns is not stored. Where that is
-    /// not possible it stays.
-    pub(super) fn moved_back(&self, k: &mut Kernel) -> (Expr, [Reg; 2]) {
-        let tile = k.pool.constant(self.tile);
-        let last = k.pool.add(self.origin, tile);
-        let whole = k.compare(Cmp::Le, last, self.size);
-        let large = k.compare(Cmp::Ge, self.size, tile);
-        let movable = if self.multiple == 1 {
-            large
-        } else {
-            let rest = k.pool.and(self.size, (self.multiple - 1) as u64);
-            let zero = k.pool.constant(0);
-            let aligned = k.compare(Cmp::Eq, rest, zero);
-            k.combine(Logic::And, large, aligned, 0)
-        };
-        let back = k.pool.sub(self.size, tile);
-        // Below 0 it is not taken.
-        let back = k.bounded(back, LIMIT as i64);
-        let back = k.select(movable, back, self.origin);
-        let first = k.select(whole, self.origin, back);
-        (first, [whole, movable])
-    }
 }
 
 /// Where a block begins: in C, and along k.
@@ -76,22 +37,12 @@ impl Origin {
         [m, n]: [Expr; 2],
         (depth, chunk): (Expr, Option<Expr>),
     ) -> Result<Self, PlanError> {
-        let hi = LIMIT as i64;
-        let (tm, tn) = plan.tile;
         let zero = k.pool.constant(0);
-        let by = k.block_index(Axis::Y, 65_535);
-        k.tiling(by, n, tn);
-        let col = index(&mut k.pool, &Layout::mode(1, tn)?, &[by])?;
+        let hi = LIMIT as i64;
         let layers = plan.variant.depth;
-        if layers == Depth::Groups {
-            // Blocks run down a group of rows, then across the columns, then to the next group.
-            let bx = k.block_index(Axis::X, GROUP);
-            let bz = k.block_index(Axis::Z, (hi / tm / GROUP as i64).min(65_534) as u64 + 1);
-            let group = Layout::flat(&[GROUP as i64, 1], &[tm, tm * GROUP as i64])?;
-            let row = index(&mut k.pool, &group, &[bx, bz])?;
-            let tiles = Layout::flat(&[GROUP as i64, 1], &[1, GROUP as i64])?;
-            let tiles = index(&mut k.pool, &tiles, &[bx, bz])?;
-            k.tiling(tiles, m, tm);
+        let tile = raster(layers).tile(k, plan.tile, [m, n])?;
+        let (row, col) = (tile.row, tile.col);
+        let Some(bz) = tile.layer else {
             return Ok(Self {
                 row,
                 col,
@@ -100,11 +51,7 @@ impl Origin {
                 layer: None,
                 layers,
             });
-        }
-        let bx = k.block_index(Axis::X, (hi / tm) as u64 + 1);
-        let bz = k.block_index(Axis::Z, 65_535);
-        k.tiling(bx, m, tm);
-        let row = index(&mut k.pool, &Layout::mode(1, tm)?, &[bx])?;
+        };
         let (first, depth) = match chunk {
             None => (zero, depth),
             Some(chunk) => {

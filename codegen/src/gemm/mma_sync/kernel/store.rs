@@ -3,80 +3,13 @@
 use layout_core::Layout;
 
 use super::Gemm;
-use crate::gemm::mma_sync::Variant;
-use crate::gemm::mma_sync::finish::{Finish, Place, scalar_type, widen_pair};
-use crate::gemm::{self, PlanError};
+use crate::gemm::PlanError;
+use crate::gemm::edges::first_own;
+use crate::gemm::epilogue::{Loaded, Place, scalar_type, widen_pair};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cache, Cmp, Element, Extent, Kernel, Logic, Pred, Reg, Role, Stride};
+use crate::ir::{Cache, Cmp, Element, Logic, Reg};
 use crate::view::View;
-
-/// The vector that is added to C, if there is one, with the direction that it goes.
-#[derive(Default)]
-pub(in crate::gemm::mma_sync) struct Bias(Option<(View, gemm::Bias)>);
-
-impl Bias {
-    /// The vector at an address, with as many elements as C has rows or columns.
-    pub(in crate::gemm::mma_sync) fn declare(
-        k: &mut Kernel,
-        variant: &Variant,
-        at: Expr,
-        [rows, cols]: [Extent; 2],
-    ) -> Self {
-        let by = variant.epilogue.bias;
-        let extent = if by == gemm::Bias::Row { rows } else { cols };
-        let (bytes, unit) = (variant.output.bytes().into(), vec![Stride::Fixed(1)]);
-        let view = k.global_at("bias", at, bytes, vec![extent], unit, Role::Input);
-        Self(Some((view, by)))
-    }
-
-    /// The element of a row that is inside, for a bias by rows.
-    pub(in crate::gemm::mma_sync) fn by_row(
-        &self,
-        k: &mut Kernel,
-        finish: &Finish,
-        row: Expr,
-    ) -> Result<Option<Reg>, PlanError> {
-        self.by_row_if(k, finish, row, None)
-    }
-
-    fn by_row_if(
-        &self,
-        k: &mut Kernel,
-        finish: &Finish,
-        row: Expr,
-        inside: Option<Reg>,
-    ) -> Result<Option<Reg>, PlanError> {
-        let Some((view, gemm::Bias::Row)) = &self.0 else {
-            return Ok(None);
-        };
-        let at = view.element(k, &[row])?;
-        Ok(Some(finish.load_one(k, inside.map(Pred::from), at)))
-    }
-
-    /// The elements of `count` columns from `col` on, for a bias by columns; `left` of them are inside.
-    pub(in crate::gemm::mma_sync) fn by_column(
-        &self,
-        k: &mut Kernel,
-        finish: &Finish,
-        col: Expr,
-        left: Expr,
-        count: i64,
-    ) -> Result<Vec<Reg>, PlanError> {
-        let Some((view, gemm::Bias::Column)) = &self.0 else {
-            return Ok(Vec::new());
-        };
-        (0..count)
-            .map(|j| {
-                let inside = k.compare_here(Cmp::Gt, left, j, None);
-                let step = k.pool.constant(j);
-                let col = k.pool.add(col, step);
-                let at = view.element(k, &[col])?;
-                Ok(finish.load_one(k, Some(inside.into()), at))
-            })
-            .collect()
-    }
-}
 
 /// What all vectors of a lane have in common.
 struct Lane {
@@ -89,8 +22,9 @@ struct Lane {
     /// This lane's first row and column of C.
     row: Expr,
     col: Expr,
-    /// C from there on.
+    /// C from there on, and the epilogue's matrices.
     corner: View,
+    matrices: Vec<Option<View>>,
     /// For each part of a row: its columns are this block's own.
     own: Vec<Reg>,
     /// C is aligned for stores as wide as the vectors, if that is found at run time.
@@ -111,12 +45,11 @@ impl Gemm<'_> {
         };
         let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
         let halves = st.write.get(1)?.get(0)?.size();
-        let mut columns: Vec<Vec<Reg>> = Vec::new();
-        if let Some(finish) = self.finish {
+        let mut columns: Vec<Loaded> = Vec::new();
+        if let Some(end) = self.end.clone() {
             for part in 0..again {
                 let (col, left) = self.columns(&lane, part)?;
-                let bias = (self.bias).by_column(self.k, &finish, col, left, st.vector)?;
-                columns.push(bias);
+                columns.push(end.load_columns(self.k, col, left, st.vector)?);
             }
         }
         for (i, strip_acc) in acc.iter().enumerate() {
@@ -143,8 +76,8 @@ impl Gemm<'_> {
             self.k.warp_barrier();
             for pass in 0..again * down {
                 self.k.open_region();
-                let bias = columns.get((pass % again) as usize);
-                self.vector(&lane, pass, strip, bias.map_or(&[], |b| b))?;
+                let loaded = columns.get((pass % again) as usize).cloned();
+                self.vector(&lane, pass, strip, loaded.unwrap_or_default())?;
                 self.k.close_region();
             }
             self.k.close_region();
@@ -157,7 +90,7 @@ impl Gemm<'_> {
         let st = &self.maps.staging;
         let (tm, tn) = self.plan.tile;
         let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
-        let (own_row, own_col) = (self.first_own(row0, tm), self.first_own(col0, tn));
+        let (own_row, own_col) = (first_own(self.k, row0, tm), first_own(self.k, col0, tn));
         let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
@@ -174,8 +107,12 @@ impl Gemm<'_> {
         let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
         let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));
         let corner = self.c.moved(self.k, &[row, col])?.pinned(self.k);
+        let matrices = match &self.end {
+            Some(end) => end.matrices(self.k, (row, col))?,
+            None => Vec::new(),
+        };
         // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
-        let aligned = (self.finish.is_some() && st.vector > 1 && self.plan.variant.store == 16)
+        let aligned = (self.end.is_some() && st.vector > 1 && self.plan.variant.store == 16)
             .then(|| {
                 let c = self.c.base(self.k)?;
                 let low = self.k.pool.and(c, 15);
@@ -192,6 +129,7 @@ impl Gemm<'_> {
             row,
             col,
             corner,
+            matrices,
             own: Vec::new(),
             aligned,
         };
@@ -200,15 +138,6 @@ impl Gemm<'_> {
             lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
         }
         Ok(lane)
-    }
-
-    /// The first row or column of the tile that is not another block's: tiles that were not moved back begin at multiples of their size.
-    fn first_own(&mut self, origin: Expr, tile: i64) -> Expr {
-        let pool = &mut self.k.pool;
-        let last = pool.constant(tile - 1);
-        let last = pool.add(origin, last);
-        let beyond = pool.rem(last, tile);
-        pool.sub(last, beyond)
     }
 
     /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
@@ -226,7 +155,7 @@ impl Gemm<'_> {
         lane: &Lane,
         pass: i64,
         strip: Expr,
-        column_bias: &[Reg],
+        mut loaded: Loaded,
     ) -> Result<(), PlanError> {
         let st = &self.maps.staging;
         let (class, ty, _) = scalar_type(self.plan.data_type.scalar());
@@ -251,7 +180,7 @@ impl Gemm<'_> {
         let dc = index(pool, &lane.read.1, &[zero, value])?;
         let strip_row = pool.scale(strip, st.rows);
         let dr = pool.add(dr, strip_row);
-        let count = if self.finish.is_some() { st.vector } else { 1 };
+        let count = if self.end.is_some() { st.vector } else { 1 };
         let targets = Place::targets(self.k, &lane.corner, (dr, dc), count)?;
         let pool = &mut self.k.pool;
         let to_own = pool.sub(lane.own_row, lane.row);
@@ -259,11 +188,12 @@ impl Gemm<'_> {
         let left_row = pool.sub(self.m, lane.row);
         let col = pool.add(lane.col, dc);
         let left = pool.sub(self.n, col);
+        let by = (dr, dc);
         let dr = pool.as_const(dr).unwrap_or(0);
         let own = lane.own[pass as usize % lane.own.len()];
         let inside = self.k.compare_here(Cmp::Gt, left_row, dr, Some(own));
         let inside = self.k.compare_here(Cmp::Le, to_own, dr, Some(inside));
-        let Some(finish) = self.finish else {
+        let Some(end) = self.end.clone() else {
             // Rows of partial sums are as long as vectors need.
             let both = self.k.compare_here(Cmp::Gt, left, 0, Some(inside));
             self.k.store(Some(both.into()), ty, &sums, targets[0]);
@@ -279,17 +209,17 @@ impl Gemm<'_> {
                 None => whole,
             })
         };
-        let row_bias = self.bias.by_row_if(self.k, &finish, row, Some(inside))?;
-        let bias = row_bias.as_slice();
-        let bias = if bias.is_empty() { column_bias } else { bias };
+        end.load_rows(self.k, row, Some(inside), &mut loaded)?;
         let place = Place {
+            at: (row, col),
             targets,
+            matrices: lane.matrices.clone(),
+            by,
             row: inside,
             whole,
             left,
         };
-        finish.update(self.k, &sums, bias, &place);
-        Ok(())
+        end.update(self.k, &sums, &loaded, &place)
     }
 
     /// The sums of one atom as scalars: half-precision sums are widened.

@@ -11,16 +11,18 @@
 
 use layout_core::Layout;
 
-use super::kernel::{bits, put_together};
-use super::launch::{LINE, Workspace};
-use super::{LIMIT, MmaPlan};
-use crate::gemm::{Argument, ArgumentValue, Gemm, Launch, Limit, Operands, PlanError, Trans};
+use super::pieces::{bits, put_together};
+use super::workspace::Workspace;
+use super::{Argument, ArgumentValue, Gemm, LIMIT, Launch, Limit, Operands, PlanError, Trans};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{
     Axis, Cache, Class, Cmp, Extent, Kernel, ParamKind, Pred, Reg, Role, Stride, Type,
 };
 use crate::view::View;
+
+/// Bytes of a line of the caches.
+const LINE: u64 = 128;
 
 /// Threads of a block.
 const THREADS: i64 = 256;
@@ -38,44 +40,68 @@ const PARAMETERS: [(&str, ParamKind); 5] = [
 ];
 
 /// An operand that is copied first.
-pub(super) struct Packed {
+pub(crate) struct Packed {
     /// The copy.
-    pub(super) launch: Launch,
+    pub(crate) launch: Launch,
     at: u64,
     pitch: u64,
 }
 
 impl Packed {
     /// Where the copy is.
-    pub(super) fn pointer(&self) -> ArgumentValue {
+    pub(crate) fn pointer(&self) -> ArgumentValue {
         ArgumentValue::Workspace(self.at)
     }
 
     /// Its leading dimension.
-    pub(super) fn pitch(&self) -> ArgumentValue {
+    pub(crate) fn pitch(&self) -> ArgumentValue {
         ArgumentValue::Int(self.pitch)
     }
 }
 
-/// The name of the kernel for A (0) or B (1), from that of the product's.
-fn entry_name(product: &str, i: usize) -> String {
-    format!("{product}_pack_{}", ["a", "b"][i])
+/// What a product packs before it multiplies.
+pub(crate) struct Packing {
+    /// The name of the product's entry.
+    pub(crate) product: String,
+    /// Bytes of an element of A and B.
+    pub(crate) bytes: u32,
+    /// For A and B: bytes of one load; none if it is taken as it lies.
+    pub(crate) pieces: [Option<i64>; 2],
 }
 
-/// The operands that are copied first, with their copies in the workspace.
-pub(super) fn launches(
-    plan: &MmaPlan,
-    problem: &Gemm,
-    workspace: &mut Workspace,
-) -> Result<[Option<Packed>; 2], PlanError> {
-    let product = super::kernel::entry_name(*plan, problem.operands);
-    let bytes = u64::from(plan.data_type.bytes());
-    let mut one = |i: usize, (rows, cols): (u64, u64), ld: u64, from: ArgumentValue| {
-        if plan.variant.pack[i].is_none() {
-            return Ok::<_, PlanError>(None);
-        }
+impl Packing {
+    /// The name of the kernel for A (0) or B (1).
+    fn entry_name(&self, i: usize) -> String {
+        format!("{}_pack_{}", self.product, ["a", "b"][i])
+    }
+
+    /// The operands that are copied first, with their copies in the workspace.
+    pub(crate) fn launches(
+        &self,
+        problem: &Gemm,
+        workspace: &mut Workspace,
+    ) -> Result<[Option<Packed>; 2], PlanError> {
+        let mut one = |i: usize, shape, ld: u64, from: ArgumentValue| match self.pieces[i] {
+            Some(_) => self.launch(i, shape, (ld, from), workspace).map(Some),
+            None => Ok(None),
+        };
+        Ok([
+            one(0, problem.stored_a(), problem.lda, ArgumentValue::A)?,
+            one(1, problem.stored_b(), problem.ldb, ArgumentValue::B)?,
+        ])
+    }
+
+    /// The copy of one operand of so many rows and columns.
+    fn launch(
+        &self,
+        i: usize,
+        (rows, cols): (u64, u64),
+        (ld, from): (u64, ArgumentValue),
+        workspace: &mut Workspace,
+    ) -> Result<Packed, PlanError> {
+        let bytes = u64::from(self.bytes);
         let pitch = cols.next_multiple_of(LINE / bytes);
-        let at = workspace.place([rows, pitch, 1], plan.data_type.bytes())?;
+        let at = workspace.place([rows, pitch, 1], self.bytes)?;
         let words = (pitch * bytes).div_ceil(4);
         let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
         let name = if i == 0 {
@@ -99,42 +125,37 @@ pub(super) fn launches(
             value,
         });
         let launch = Launch::single(
-            entry_name(&product, i),
+            self.entry_name(i),
             [rows.max(1) as u32, along as u32, 1],
             THREADS as u32,
             0,
             arguments.collect(),
         );
-        Ok(Some(Packed { launch, at, pitch }))
-    };
-    Ok([
-        one(0, problem.stored_a(), problem.lda, ArgumentValue::A)?,
-        one(1, problem.stored_b(), problem.ldb, ArgumentValue::B)?,
-    ])
-}
-
-/// The kernels of the operands that are copied first.
-pub(super) fn kernels(plan: &MmaPlan, operands: Operands) -> Result<Vec<Kernel>, PlanError> {
-    let product = super::kernel::entry_name(*plan, operands);
-    let mut all = Vec::new();
-    for (i, width) in plan.variant.pack.into_iter().enumerate() {
-        let Some(width) = width else { continue };
-        let stored = [operands.a, operands.b][i];
-        let what = ["A", "B"][i];
-        let lies = if stored == Trans::N {
-            "as it is"
-        } else {
-            "transposed"
-        };
-        let mut k = Kernel::new(&entry_name(&product, i), THREADS as u32);
-        k.describe(format!(
-            "{}: {what} ({lies}), to rows of whole lines, {width} bytes at a time",
-            entry_name(&product, i)
-        ));
-        copy_rows(&mut k, plan.data_type.bytes().into(), width)?;
-        all.push(k);
+        Ok(Packed { launch, at, pitch })
     }
-    Ok(all)
+
+    /// The kernels of the operands that are copied first.
+    pub(crate) fn kernels(&self, operands: Operands) -> Result<Vec<Kernel>, PlanError> {
+        let mut all = Vec::new();
+        for (i, width) in self.pieces.into_iter().enumerate() {
+            let Some(width) = width else { continue };
+            let stored = [operands.a, operands.b][i];
+            let what = ["A", "B"][i];
+            let lies = if stored == Trans::N {
+                "as it is"
+            } else {
+                "transposed"
+            };
+            let name = self.entry_name(i);
+            let mut k = Kernel::new(&name, THREADS as u32);
+            k.describe(format!(
+                "{name}: {what} ({lies}), to rows of whole lines, {width} bytes at a time"
+            ));
+            copy_rows(&mut k, self.bytes.into(), width)?;
+            all.push(k);
+        }
+        Ok(all)
+    }
 }
 
 /// Row by row: `to[row·pitch + c] = from[row·ld + c]` for c below `cols`.

@@ -1,9 +1,9 @@
-//! What happens to a sum before it is stored: D = activation(α·AB + β·C + bias).
+//! The epilogue that a problem names: D = activation(α·AB + β·C + bias).
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::ProblemError;
+use crate::gemm::ProblemError;
 
 /// A vector that is added to C, in C's element type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
