@@ -305,7 +305,7 @@ impl Proven {
             };
             let elements = b.extents.iter().map(|e| match e {
                 Extent::Fixed(n) => *n as u64,
-                Extent::Value(e) => self.value(*e, &size),
+                Extent::Value(e) | Extent::Padded { whole: e, .. } => self.value(*e, &size),
                 Extent::Blocks(_) => 1,
             });
             let elements = elements.fold(1u64, u64::saturating_mul);

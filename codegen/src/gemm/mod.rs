@@ -377,12 +377,6 @@ pub trait Plan: Send + Sync {
         proof: &Proof,
     ) -> Result<Vec<Entry>, PlanError>;
 
-    /// Whether the prover of the representation follows this kernel of the plan, so that [`Plan::emit`] asks it. What it does not follow yet is
-    /// proven by the plan's maps alone.
-    fn follows(&self, _: &Entry) -> bool {
-        false
-    }
-
     /// The PTX version that its instructions need on an architecture.
     fn ptx_version(&self, arch: Arch) -> &'static str {
         arch.ptx_version()
@@ -413,7 +407,7 @@ pub trait Plan: Send + Sync {
         }
         let proof = self.prove(operands)?;
         let entries = self.entries(operands, arch, &proof)?;
-        for entry in entries.iter().filter(|e| self.follows(e)) {
+        for entry in &entries {
             prove(entry).map_err(|error| PlanError::Unproven {
                 kernel: entry.name.clone(),
                 error,

@@ -173,6 +173,7 @@ fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), PlanError> {
     let col = index(&mut k.pool, &first, &[tid, part])?;
     // A block has a row: there are as many as the grid has blocks along x.
     k.kept_by_launch(cols, pitch);
+    k.tiling(part, pitch, each * THREADS * WORDS);
     let mut matrix = |name, base, ld, cols, role| -> Result<View, PlanError> {
         let extents = vec![Extent::Blocks(Axis::X), Extent::Value(cols)];
         let strides = vec![Stride::Value(ld), Stride::Fixed(1)];

@@ -120,10 +120,9 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let strides = vec![Stride::Value(ldc), unit];
     let c = k.global_at("C", c, bytes, vec![rows, columns], strides, Role::Output);
     k.kept_by_launch(n, pitch);
+    k.tiling(across, n, each * i64::from(THREADS));
     k.rows_aligned(&partial, 16);
-    if sums.store < 16 {
-        k.rows_aligned(&c, sums.store);
-    }
+    k.rows_aligned(&c, sums.store);
     let source = partial.moved(&mut k, &[row, col])?;
     let target = c.moved(&mut k, &[row, col])?.pinned(&mut k);
 

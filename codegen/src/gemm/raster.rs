@@ -38,21 +38,31 @@ pub(crate) struct Tile {
 }
 
 impl Raster {
-    /// The tile of this block, of `shape` rows and columns.
-    pub(crate) fn tile(self, k: &mut Kernel, (tm, tn): (i64, i64)) -> Result<Tile, PlanError> {
+    /// The tile of this block, of `tm` rows and `tn` columns, in an m×n matrix.
+    pub(crate) fn tile(
+        self,
+        k: &mut Kernel,
+        [m, n]: [Expr; 2],
+        (tm, tn): (i64, i64),
+    ) -> Result<Tile, PlanError> {
         let hi = LIMIT as i64;
         let by = k.block_index(Axis::Y, GRID_YZ);
+        k.tiling(by, n, tn);
         let col = index(&mut k.pool, &Layout::mode(1, tn)?, &[by])?;
         if self == Raster::Grouped {
             let bx = k.block_index(Axis::X, GROUP);
             let bz = k.block_index(Axis::Z, (hi / tm / GROUP as i64).min(65_534) as u64 + 1);
             let group = Layout::flat(&[GROUP as i64, 1], &[tm, tm * GROUP as i64])?;
             let row = index(&mut k.pool, &group, &[bx, bz])?;
+            let tiles = Layout::flat(&[GROUP as i64, 1], &[1, GROUP as i64])?;
+            let tiles = index(&mut k.pool, &tiles, &[bx, bz])?;
+            k.tiling(tiles, m, tm);
             let layer = None;
             return Ok(Tile { row, col, layer });
         }
         let bx = k.block_index(Axis::X, (hi / tm) as u64 + 1);
         let bz = k.block_index(Axis::Z, GRID_YZ);
+        k.tiling(bx, m, tm);
         let row = index(&mut k.pool, &Layout::mode(1, tm)?, &[bx])?;
         let layer = Some(bz);
         Ok(Tile { row, col, layer })

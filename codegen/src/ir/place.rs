@@ -17,6 +17,13 @@ pub enum Extent {
     Value(Expr),
     /// As many as the grid has blocks along an axis.
     Blocks(Axis),
+    /// Rows that are longer than what they hold: an access stays within the whole, and of an output the used elements are written.
+    Padded {
+        /// Elements that are used.
+        used: Expr,
+        /// Elements that there are.
+        whole: Expr,
+    },
 }
 
 /// From one element to the next along a mode, in elements.

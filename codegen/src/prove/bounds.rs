@@ -5,10 +5,14 @@ use std::rc::Rc;
 use super::ProofError;
 use super::execute::Machine;
 use super::formula::Formula;
+use super::quick::QuickMap;
 use super::solve::Facts;
 use super::symbols::Definition;
 use super::value::{Lin, Num};
 use crate::ir::Extent;
+
+/// Choices within choices that an alignment may depend on.
+const CASES: u32 = 6;
 
 impl Machine<'_> {
     /// `0 ≤ c` and `c + n ≤ extent`.
@@ -69,14 +73,14 @@ impl Machine<'_> {
                 let Some(size) = size.substitute(sym, &value) else {
                     continue;
                 };
+                if *when == Formula::False || size.is_zero() {
+                    continue;
+                }
                 let mut case = facts.with(&when);
                 let active: Vec<bool> = (0..threads)
                     .map(|t| facts.active[t] && when.for_thread(t) != Some(false))
                     .collect();
                 case.active = active.into();
-                if *when == Formula::False || self.symbols.contradicts(&case) {
-                    continue;
-                }
                 self.partial_bounds(name, (buffer, elem), coordinates, &size, &case)?;
             }
             return Ok(());
@@ -114,7 +118,7 @@ impl Machine<'_> {
             .iter()
             .filter_map(|f| self.symbols.low_bits_of(f))
             .collect();
-        if self.multiple_of(address, bits, &low, &facts.active) {
+        if self.multiple_by_cases(address, bits, &low, facts, CASES) {
             return Ok(());
         }
         let rest = self.symbols.low(address, bits, self.threads);
@@ -127,6 +131,41 @@ impl Machine<'_> {
         })
     }
 
+    /// The low bits of `x` are 0 where the facts hold, in each case of a value that a predicate chooses.
+    fn multiple_by_cases(
+        &mut self,
+        x: &Lin,
+        bits: u32,
+        low: &[(Lin, u32)],
+        facts: &Facts,
+        depth: u32,
+    ) -> bool {
+        if self.multiple_of(x, bits, low, &facts.active) {
+            return true;
+        }
+        let chosen = x
+            .symbols()
+            .find_map(|s| match &self.symbols.info(s).definition {
+                Definition::Ite(p, a, b) => Some((s, Rc::clone(p), a.clone(), b.clone())),
+                _ => None,
+            });
+        let Some((s, p, a, b)) = chosen.filter(|_| depth > 0) else {
+            return false;
+        };
+        [(p.not(), b), (p, a)].into_iter().all(|(p, value)| {
+            let Some(x) = self.symbols.replace(x, s, &value, self.threads) else {
+                return false;
+            };
+            let mut low = low.to_vec();
+            low.extend(
+                p.conjuncts()
+                    .iter()
+                    .filter_map(|f| self.symbols.low_bits_of(f)),
+            );
+            self.multiple_by_cases(&x, bits, &low, facts, depth - 1)
+        })
+    }
+
     /// The low bits of `x` are 0 for every thread of a mask, where those of the given values are.
     pub(super) fn multiple_of(
         &mut self,
@@ -136,21 +175,23 @@ impl Machine<'_> {
         mask: &[bool],
     ) -> bool {
         // Threads that have the same numbers in what is known are looked at together.
-        let mut classes: Vec<(Vec<i64>, Vec<bool>)> = Vec::new();
-        for t in (0..self.threads).filter(|&t| mask[t]) {
-            let key: Vec<i64> = low
-                .iter()
-                .flat_map(|(of, _)| of.terms.iter().map(move |(_, c)| c.at(t)))
-                .collect();
-            if let Some((_, class)) = classes.iter_mut().find(|(k, _)| *k == key) {
+        let mut classes: QuickMap<Vec<i64>, Vec<bool>> = QuickMap::default();
+        let numbers = || {
+            low.iter()
+                .flat_map(|(of, _)| of.terms.iter().map(|(_, c)| c))
+        };
+        if numbers().all(|c| c.one().is_some()) {
+            classes.insert(Vec::new(), mask.to_vec());
+        } else {
+            for t in (0..self.threads).filter(|&t| mask[t]) {
+                let key = numbers().map(|c| c.at(t)).collect();
+                let class = classes
+                    .entry(key)
+                    .or_insert_with(|| vec![false; self.threads]);
                 class[t] = true;
-            } else {
-                let mut class = vec![false; self.threads];
-                class[t] = true;
-                classes.push((key, class));
             }
         }
-        classes.iter().all(|(_, class)| {
+        classes.values().all(|class| {
             let mut y = x.restricted(class);
             let known: Vec<_> = low
                 .iter()

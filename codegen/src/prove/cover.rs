@@ -1,187 +1,441 @@
 //! Outputs: the grid writes every element exactly once.
 //!
-//! Along a mode that the grid cuts into tiles, a coordinate is `tile·index + local`, where the blocks of a launch have each index once; along
-//! any other it is local. The local coordinates of all threads and stores must take each element of the tile exactly once, and a guard must leave
-//! out just what is beyond the output. Then the block of index b writes what of `[tile·b, tile·(b + 1))` is inside, and the blocks that the
-//! launch contract has write all of it. Where branches decide what is stored, each path must write all.
+//! Along each mode of an output a block has an interval `[origin, origin + tile)` of elements, where the blocks of a launch have each tile
+//! once: the grid cuts the mode into tiles, or has one block for each element, or one block has the whole mode. The block must write the part of
+//! its intervals that is inside the output, each element once, and nothing else.
+//!
+//! ```text
+//! coordinate = base + local      local: a number for each thread and store; together they have each element of the tile once
+//! base       = origin            or less, for a tile that is moved back to the end, where the guard leaves out what is below the origin
+//! ```
+//!
+//! Stores to the same element by the same thread stand on different sides of branches: for every element that is inside, the conditions of
+//! exactly one of them must hold. A base that is chosen by a predicate is looked at case by case.
+
+mod conditions;
 
 use std::rc::Rc;
+
+use conditions::{Conditions, Room};
 
 use super::ProofError;
 use super::execute::Trace;
 use super::formula::Formula;
 use super::memory::GlobalAccess;
-use super::value::Lin;
-use crate::ir::{Entry, Role};
+use super::quick::QuickMap;
+use super::solve::Facts;
+use super::symbols::Definition;
+use super::value::{Lin, Num, Sym};
+use crate::ir::{Entry, Extent, Role};
+
+/// Cases of one mode at most.
+const CASES: usize = 16;
 
 /// The outputs that are written exactly once; an output of which that cannot be shown is an error.
-pub(super) fn covered(entry: &Entry, trace: &Trace) -> Result<Vec<String>, ProofError> {
+pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, ProofError> {
     let mut all = Vec::new();
+    let global = std::mem::take(&mut trace.global);
     for (number, buffer) in entry.buffers.iter().enumerate() {
         if buffer.role != Role::Output {
             continue;
         }
-        let stores: Vec<&GlobalAccess> = trace
-            .global
+        let stores: Vec<&GlobalAccess> = global
             .iter()
             .filter(|a| a.buffer == number && a.store)
             .collect();
-        let refuse = |reason: String| ProofError::Coverage {
-            output: buffer.name.clone(),
-            reason,
-        };
-        if stores.is_empty() {
-            return Err(refuse("nothing is stored".to_owned()));
-        }
-        // Each path through the branches must write all, and there must be a store on every path.
-        let mut paths: Vec<(Vec<Rc<Formula>>, Vec<&GlobalAccess>)> = Vec::new();
-        for s in stores {
-            match paths.iter_mut().find(|(path, _)| *path == s.path) {
-                Some((_, stores)) => stores.push(s),
-                None => paths.push((s.path.clone(), vec![s])),
-            }
-        }
-        let taken: Vec<&[Rc<Formula>]> = paths.iter().map(|(path, _)| &path[..]).collect();
-        if !every_path(&taken) {
-            return Err(refuse("on some path nothing is stored".to_owned()));
-        }
-        for (_, stores) in &paths {
-            tile(entry, trace, number, stores).map_err(&refuse)?;
-        }
+        let mut output = Output::new(entry, trace, number);
+        output
+            .written_once(&stores)
+            .map_err(|reason| ProofError::Coverage {
+                output: buffer.name.clone(),
+                reason,
+            })?;
         all.push(buffer.name.clone());
     }
+    trace.global = global;
     Ok(all)
 }
 
-/// Whether one of the paths is taken whatever branches decide.
-fn every_path(paths: &[&[Rc<Formula>]]) -> bool {
-    if paths.iter().any(|path| path.is_empty()) {
-        // Stores outside of all branches; others beside them would be second ones.
-        return paths.len() == 1;
-    }
-    let Some(first) = paths.first().map(|path| Rc::clone(&path[0])) else {
-        return false;
-    };
-    let not = first.not();
-    let side = |f: &Rc<Formula>| -> Vec<&[Rc<Formula>]> {
-        let here = paths.iter().filter(|path| path[0] == *f);
-        here.map(|path| &path[1..]).collect()
-    };
-    let (yes, no) = (side(&first), side(&not));
-    yes.len() + no.len() == paths.len() && every_path(&yes) && every_path(&no)
+/// The elements that a block has along a mode.
+#[derive(Clone, Debug)]
+enum Cut {
+    /// All of them, so many.
+    Whole(i64),
+    /// The one with the block's index along an axis.
+    Block(Sym),
+    /// A tile: the first element, elements of a tile, and the elements of the output.
+    Tile(Lin, i64, Lin),
 }
 
-fn tile(
-    entry: &Entry,
-    trace: &Trace,
-    number: usize,
-    stores: &[&GlobalAccess],
-) -> Result<(), String> {
-    let rank = stores[0].coordinates.len();
-    // Which count of tiles runs along which mode.
-    let mut cuts: Vec<Option<i64>> = Vec::new();
-    let mut used = vec![false; trace.tilings.len()];
-    let mut size = 1i64;
-    for mode in 0..rank {
-        let first = &stores[0].coordinates[mode];
-        let extent = trace.extents.get(&(number, mode));
-        if first.terms.is_empty() {
-            let Some(n) = extent.and_then(Lin::as_constant) else {
-                return Err(format!("no axis of the grid runs along mode {mode}"));
-            };
-            size *= n;
-            cuts.push(None);
-            continue;
-        }
-        let along = trace.tilings.iter().position(|(index, covers, tile)| {
-            index.scale(*tile).terms == first.terms && Some(covers) == extent
+/// One case of a mode's base.
+#[derive(Clone, Debug)]
+struct Case {
+    /// What chosen values are in this case.
+    chosen: Vec<(Sym, Lin)>,
+    /// The statements that make it this case.
+    when: Vec<Rc<Formula>>,
+    /// The coordinate of local element 0.
+    base: Lin,
+    /// The base is below the block's first element.
+    moved: bool,
+}
+
+/// The stores of one element of each thread: by their numbers, each with the element of its vector.
+type Group = Vec<(usize, i64)>;
+
+/// The stores of one element of each thread, and where in the tile that is.
+type Placed = (Group, Vec<Num>);
+
+struct Output<'a> {
+    trace: &'a mut Trace,
+    /// Elements of the output along each mode; none where there are as many as blocks.
+    extents: Vec<Option<Lin>>,
+    blocks: Vec<Option<Sym>>,
+    /// Axes along which a launch may have several blocks.
+    axes: Vec<Sym>,
+}
+
+impl<'a> Output<'a> {
+    fn new(entry: &Entry, trace: &'a mut Trace, number: usize) -> Self {
+        let modes = || entry.buffers[number].extents.iter().enumerate();
+        let blocks = modes().map(|(_, extent)| match extent {
+            Extent::Blocks(axis) => Some(trace.blocks[*axis as usize]),
+            _ => None,
         });
-        let Some(along) = along else {
-            return Err(format!("mode {mode} is not cut into tiles by the grid"));
-        };
-        let n = trace.tilings[along].2;
-        used[along] = true;
-        size *= n;
-        cuts.push(Some(n));
-    }
-    // Blocks that differ along an axis differ in a tile.
-    for (axis, &most) in entry.grid_limit.iter().enumerate() {
-        let tilings = trace.tilings.iter().zip(&used);
-        let counted = tilings.filter(|(_, used)| **used);
-        if most > 1
-            && !counted
-                .clone()
-                .any(|((i, _, _), _)| i.mentions(trace.blocks[axis]))
-        {
-            return Err("blocks along another axis write the same".to_owned());
+        let blocks = blocks.collect();
+        let extents = modes().map(|(mode, _)| trace.used.get(&(number, mode)).cloned());
+        let extents = extents.collect();
+        let several = |axis: &usize| entry.grid_limit[*axis] > 1;
+        let axes = (0..3).filter(several).map(|a| trace.blocks[a]).collect();
+        Self {
+            trace,
+            extents,
+            blocks,
+            axes,
         }
     }
-    let mut owner: Vec<Option<(usize, usize)>> = vec![None; size as usize];
-    for (i, s) in stores.iter().enumerate() {
-        if s.in_loop {
+
+    fn facts(&self, all: Vec<Rc<Formula>>) -> Facts {
+        Facts {
+            all,
+            active: vec![true; self.trace.threads].into(),
+        }
+    }
+
+    fn written_once(&mut self, stores: &[&GlobalAccess]) -> Result<(), String> {
+        let Some(first) = stores.first() else {
+            return Err("nothing is stored".to_owned());
+        };
+        if stores.iter().any(|s| s.in_loop) {
             return Err("it is stored in a loop".to_owned());
         }
-        // The guard is what is inside, and nothing else.
-        let stays = s.stays.iter().flat_map(Formula::conjuncts);
-        for f in s.guard.conjuncts().into_iter().chain(stays) {
-            let Formula::Ge(left) = &*f else {
-                return Err("a store is guarded by more than the output's bounds".to_owned());
-            };
-            let bound = (0..rank).any(|mode| {
-                let Some(extent) = trace.extents.get(&(number, mode)) else {
-                    return false;
-                };
-                let width = if mode == rank - 1 { s.width } else { 1 };
-                let room = extent.sub(&s.coordinates[mode]).plus(-1);
-                **left == room || **left == room.plus(1 - width)
-            });
-            if !bound {
-                return Err("a store is guarded by more than the output's bounds".to_owned());
-            }
-        }
+        let rank = first.coordinates.len();
+        let mut cuts = Vec::new();
+        let mut cases = Vec::new();
         for mode in 0..rank {
-            let same = s.coordinates[mode].terms == stores[0].coordinates[mode].terms;
-            if !same {
-                return Err(format!(
-                    "stores differ by more than numbers along mode {mode}"
-                ));
+            let least = |s: &&GlobalAccess| {
+                let numbers = (0..self.trace.threads).map(|t| s.coordinates[mode].k.at(t));
+                numbers.min().unwrap_or(0)
+            };
+            let at = &first.coordinates[mode];
+            let least = stores.iter().map(least).min().unwrap_or(0);
+            let at = Lin {
+                terms: at.terms.clone(),
+                k: Num::One(least),
+            };
+            let (cut, of) = self.cut(mode, &at)?;
+            cuts.push(cut);
+            cases.push(of);
+        }
+        self.every_block_apart(&cuts)?;
+        // Each combination of cases, as the digits of a number.
+        let mut at = vec![0; rank];
+        let mut before: Option<(Vec<Vec<Num>>, Vec<Placed>)> = None;
+        loop {
+            let here: Vec<&Case> = (0..rank).map(|mode| &cases[mode][at[mode]]).collect();
+            let locals = self.locals(stores, &here)?;
+            // Cases differ in where a tile begins, hardly ever in what is where in it.
+            let known = before.take().filter(|(known, _)| *known == locals);
+            let groups = if let Some((_, groups)) = known {
+                groups
+            } else {
+                each_once(&cuts, stores, &locals, self.trace.threads)?;
+                grouped(stores, &locals)
+            };
+            self.stored_once(&cuts, &here, stores, &groups)?;
+            before = Some((locals, groups));
+            let Some(mode) = (0..rank).find(|&mode| at[mode] + 1 < cases[mode].len()) else {
+                return Ok(());
+            };
+            at[mode] += 1;
+            at[..mode].fill(0);
+        }
+    }
+
+    /// What a block has along a mode, and the cases of where its stores begin: at the coordinate of the first of them.
+    fn cut(&mut self, mode: usize, first: &Lin) -> Result<(Cut, Vec<Case>), String> {
+        let only = |base: Lin| Case {
+            chosen: Vec::new(),
+            when: Vec::new(),
+            base,
+            moved: false,
+        };
+        if let Some(block) = self.blocks[mode] {
+            return Ok((Cut::Block(block), vec![only(Lin::symbol(block))]));
+        }
+        let Some(extent) = self.extents[mode].clone() else {
+            return Err(format!("mode {mode} has no extent"));
+        };
+        if let (true, Some(n)) = (first.terms.is_empty(), extent.as_constant()) {
+            return Ok((Cut::Whole(n), vec![only(Lin::constant(0))]));
+        }
+        let tilings = self.trace.tilings.clone();
+        for (index, covers, tile) in tilings.iter().filter(|(_, covers, _)| *covers == extent) {
+            let origin = index.scale(*tile);
+            if let Some(cases) = self.bases(first, &origin, covers, *tile) {
+                return Ok((Cut::Tile(origin, *tile, covers.clone()), cases));
             }
         }
-        for thread in 0..trace.threads {
-            if !s.facts.active[thread] {
-                continue;
+        Err(format!("mode {mode} is not cut into tiles by the grid"))
+    }
+
+    /// The cases of where the stores of a tile begin; none if in one of them they may miss an element of the tile that is inside.
+    fn bases(&mut self, first: &Lin, origin: &Lin, covers: &Lin, tile: i64) -> Option<Vec<Case>> {
+        let threads = self.trace.threads;
+        // The block has a tile, and the launch keeps to what it does.
+        let mut when = self.trace.promises.clone();
+        when.push(Rc::new(Formula::ge(covers.sub(origin).plus(-1))));
+        let mut open = vec![(first.clone(), Vec::new(), when)];
+        let mut cases = Vec::new();
+        while let Some((at, chosen, when)) = open.pop() {
+            if cases.len() + open.len() > CASES {
+                return None;
             }
+            let symbols = &mut self.trace.symbols;
+            let chosen_by = at
+                .symbols()
+                .find_map(|s| match &symbols.info(s).definition {
+                    Definition::Ite(p, a, b) => Some((s, Rc::clone(p), a.clone(), b.clone())),
+                    _ => None,
+                });
+            let Some((s, p, a, b)) = chosen_by else {
+                let moved = at != *origin;
+                let facts = self.facts(when.clone());
+                let end = at.plus(tile).sub(covers);
+                let symbols = &mut self.trace.symbols;
+                let reaches = !moved
+                    || symbols.at_least_zero(&origin.sub(&at), &facts)
+                        && symbols.at_least_zero(&end, &facts);
+                if !reaches {
+                    return None;
+                }
+                cases.push(Case {
+                    chosen,
+                    when,
+                    base: at,
+                    moved,
+                });
+                continue;
+            };
+            for (p, value) in [(p.not(), b), (p, a)] {
+                let facts = self.facts(when.clone()).with(&p);
+                let symbols = &mut self.trace.symbols;
+                if *p == Formula::False || symbols.contradicts(&facts) {
+                    continue;
+                }
+                let at = symbols.replace(&at, s, &value, threads)?;
+                let mut chosen = chosen.clone();
+                chosen.push((s, value));
+                open.push((at, chosen, facts.all));
+            }
+        }
+        Some(cases)
+    }
+
+    /// Blocks that differ along an axis differ in what they have.
+    fn every_block_apart(&self, cuts: &[Cut]) -> Result<(), String> {
+        let apart = |axis: Sym| {
+            cuts.iter().any(|cut| match cut {
+                Cut::Whole(_) => false,
+                Cut::Block(block) => *block == axis,
+                Cut::Tile(origin, ..) => origin.mentions(axis),
+            })
+        };
+        if self.axes.iter().all(|&axis| apart(axis)) {
+            Ok(())
+        } else {
+            Err("blocks along another axis write the same".to_owned())
+        }
+    }
+
+    /// Where in the tile each store stores, mode by mode.
+    fn locals(
+        &mut self,
+        stores: &[&GlobalAccess],
+        here: &[&Case],
+    ) -> Result<Vec<Vec<Num>>, String> {
+        let threads = self.trace.threads;
+        let mut all = Vec::new();
+        for s in stores {
+            let mut local = Vec::new();
+            for (mode, (coordinate, case)) in s.coordinates.iter().zip(here).enumerate() {
+                let mut at = Some(coordinate.clone());
+                for (s, value) in &case.chosen {
+                    at = at.and_then(|x| self.trace.symbols.replace(&x, *s, value, threads));
+                }
+                let number = at.and_then(|at| at.sub(&case.base).as_number().cloned());
+                let Some(number) = number else {
+                    return Err(format!(
+                        "stores differ by more than numbers along mode {mode}"
+                    ));
+                };
+                local.push(number);
+            }
+            all.push(local);
+        }
+        Ok(all)
+    }
+
+    /// Of the stores to an element that is inside, the conditions of exactly one hold; what a moved tile has in common with another block's is
+    /// left out.
+    fn stored_once(
+        &mut self,
+        cuts: &[Cut],
+        here: &[&Case],
+        stores: &[&GlobalAccess],
+        groups: &[Placed],
+    ) -> Result<(), String> {
+        let mut when: Vec<Rc<Formula>> = Vec::new();
+        let mut origins = Vec::new();
+        let mut chosen = Vec::new();
+        for (cut, case) in cuts.iter().zip(here) {
+            when.extend(case.when.iter().cloned());
+            chosen.extend(case.chosen.iter().cloned());
+            if let (Cut::Tile(origin, ..), true) = (cut, case.moved) {
+                origins.push(origin.clone());
+            }
+        }
+        // Values that are multiples of a power of two in this case.
+        let symbols = &mut self.trace.symbols;
+        let aligned: Vec<_> = when
+            .iter()
+            .filter_map(|f| symbols.low_bits_zero(f))
+            .collect();
+        let aligned = aligned
+            .into_iter()
+            .map(|(s, bits)| (s, symbols.multiple(s, bits)));
+        chosen.extend(aligned);
+        let threads = self.trace.threads;
+        let mut in_units = |x: &Lin| {
+            let mut x = x.clone();
+            for (s, by) in &chosen {
+                x = self.trace.symbols.replace(&x, *s, by, threads).unwrap_or(x);
+            }
+            x
+        };
+        let ends: Vec<_> = cuts
+            .iter()
+            .zip(here)
+            .map(|(cut, case)| match cut {
+                Cut::Tile(origin, _, covers) => {
+                    let base = in_units(&case.base);
+                    Some((
+                        in_units(covers).sub(&base).plus(-1),
+                        base.sub(&in_units(origin)),
+                        case.moved,
+                    ))
+                }
+                _ => None,
+            })
+            .collect();
+        let facts = self.facts(when);
+        let mut conditions = Conditions::new(self.trace, chosen, origins, facts);
+        for (group, place) in groups {
+            let rooms: Vec<Room> = ends
+                .iter()
+                .zip(place)
+                .filter_map(|(ends, local)| {
+                    let (above, below, moved) = ends.as_ref()?;
+                    let local = Lin::number(local.clone());
+                    let distance = below.add(&local);
+                    let (above, below) = (above.sub(&local).tightened(), distance.tightened());
+                    Some(Room {
+                        all: above.add(&below),
+                        above,
+                        below,
+                        distance,
+                        moved: *moved,
+                    })
+                })
+                .collect();
+            let stores: Vec<&GlobalAccess> = group.iter().map(|&(i, _)| stores[i]).collect();
+            conditions.exactly_one(&stores, &rooms)?;
+        }
+        Ok(())
+    }
+}
+
+/// The stores of each element that threads have, and where that is: those with the same place for every thread.
+fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
+    let mut numbers: QuickMap<Vec<Num>, usize> = QuickMap::default();
+    let mut all: Vec<Placed> = Vec::new();
+    for (i, (s, local)) in stores.iter().zip(locals).enumerate() {
+        for v in 0..s.width {
+            let mut place = local.clone();
+            if let Some(last) = place.last_mut() {
+                *last = last.map(|k| k + v);
+            }
+            let n = *numbers.entry(place.clone()).or_insert(all.len());
+            if n == all.len() {
+                all.push((Vec::new(), place));
+            }
+            all[n].0.push((i, v));
+        }
+    }
+    all
+}
+
+/// Together, threads have each element of the tile once.
+fn each_once(
+    cuts: &[Cut],
+    stores: &[&GlobalAccess],
+    locals: &[Vec<Num>],
+    threads: usize,
+) -> Result<(), String> {
+    let sizes: Vec<i64> = cuts
+        .iter()
+        .map(|cut| match cut {
+            Cut::Whole(n) | Cut::Tile(_, n, _) => *n,
+            Cut::Block(_) => 1,
+        })
+        .collect();
+    let size: i64 = sizes.iter().product();
+    let mut owners: Vec<u32> = vec![u32::MAX; size as usize];
+    let last = sizes.len() - 1;
+    for (s, local) in stores.iter().zip(locals) {
+        for thread in (0..threads).filter(|&t| s.facts.active[t]) {
             for v in 0..s.width {
                 let mut at = 0;
-                for mode in 0..rank {
-                    let mut local = s.coordinates[mode].k.at(thread);
-                    if mode == rank - 1 {
-                        local += v;
-                    }
-                    let n = match cuts[mode] {
-                        Some(n) => n,
-                        None => trace
-                            .extents
-                            .get(&(number, mode))
-                            .and_then(Lin::as_constant)
-                            .unwrap_or(1),
-                    };
-                    if local < 0 || local >= n {
+                for (mode, (&n, k)) in sizes.iter().zip(local).enumerate() {
+                    let k = k.at(thread) + if mode == last { v } else { 0 };
+                    if k < 0 || k >= n {
                         return Err(format!(
-                            "thread {thread} stores coordinate {local} of a tile of {n} along mode {mode}"
+                            "thread {thread} stores coordinate {k} of a tile of {n} along mode {mode}"
                         ));
                     }
-                    at = at * n + local;
+                    at = at * n + k;
                 }
-                if let Some((_, other)) = owner[at as usize].replace((i, thread)) {
+                let owner = &mut owners[at as usize];
+                if *owner != u32::MAX && *owner != thread as u32 {
                     return Err(format!(
-                        "threads {other} and {thread} both store element {at} of the tile"
+                        "threads {owner} and {thread} both store element {at} of the tile"
                     ));
                 }
+                *owner = thread as u32;
             }
         }
     }
-    match owner.iter().position(Option::is_none) {
+    match owners.iter().position(|&owner| owner == u32::MAX) {
         Some(at) => Err(format!("no thread stores element {at} of the tile")),
         None => Ok(()),
     }

@@ -4,18 +4,20 @@
 //! turns before as a symbol: `turn = period·u + i`. What a turn changes is either carried in a known way (it grows by the same step each turn, or
 //! alternates by an exclusive or) or unknown at the top of the loop.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::ProofError;
 use super::formula::Formula;
 use super::memory::Access;
+use super::quick::QuickMap;
+use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
 use super::value::{Lin, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
-use crate::ir::{Axis, Cmp, Entry, If, Inst, Node, Pred, Reg, Src, Statement, class_of};
+use crate::ir::{Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, Src, Statement, class_of};
 
 /// What a register holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,6 +26,18 @@ pub(super) enum Val {
     Pred(Rc<Formula>),
     /// Something that takes no part in addresses; true if all threads have the same.
     Data(bool),
+    /// A value where a statement holds, and none elsewhere.
+    Where(Rc<Formula>, Box<Val>),
+}
+
+impl Val {
+    /// The statement under which there is a value, and the value.
+    fn parts(self) -> (Rc<Formula>, Val) {
+        match self {
+            Val::Where(f, value) => (f, *value),
+            value => (Rc::new(Formula::True), value),
+        }
+    }
 }
 
 /// What happens in shared memory.
@@ -39,6 +53,16 @@ pub(super) enum Event {
     Loop(Rc<Turns>),
     Leave(Rc<Formula>),
     Exit(Rc<Formula>),
+}
+
+impl Event {
+    /// Whether it happens whatever branches decide.
+    pub(super) fn is_simple(&self) -> bool {
+        !matches!(
+            self,
+            Event::If(..) | Event::Loop(_) | Event::Leave(_) | Event::Exit(_)
+        )
+    }
 }
 
 /// A loop.
@@ -68,20 +92,24 @@ pub(super) struct Trace {
     pub(super) global: Vec<super::memory::GlobalAccess>,
     pub(super) addresses: usize,
     pub(super) blocks: [Sym; 3],
-    pub(super) extents: HashMap<(usize, usize), Lin>,
+    /// Elements of each mode of a buffer that matter.
+    pub(super) used: HashMap<(usize, usize), Lin>,
+    pub(super) symbols: Symbols,
+    /// What every launch keeps to.
+    pub(super) promises: Vec<Rc<Formula>>,
     /// What counts tiles, what they cover, and elements of a tile.
     pub(super) tilings: Vec<(Lin, Lin, i64)>,
 }
 
 /// Registers that may be of an earlier turn, each with the statement under which it is.
-type Stale = HashMap<Reg, Rc<Formula>>;
+type Stale = Scoped<Reg, Rc<Formula>>;
 
 pub(super) struct Machine<'a> {
     pub(super) entry: &'a Entry,
     pub(super) threads: usize,
     pub(super) symbols: Symbols,
-    pub(super) registers: HashMap<Reg, Val>,
-    pub(super) expressions: HashMap<Expr, Lin>,
+    pub(super) registers: Scoped<Reg, Val>,
+    pub(super) expressions: Scoped<Expr, Lin>,
     pub(super) facts: Facts,
     pub(super) events: Vec<Event>,
     pub(super) accesses: Vec<Rc<Access>>,
@@ -107,6 +135,8 @@ pub(super) struct Machine<'a> {
     pub(super) stays: Vec<Rc<Formula>>,
     /// What has happened on the way, so that paths can be told apart.
     pub(super) turns: Vec<Sym>,
+    /// Registers that have a value wherever the innermost loop was left so far.
+    pub(super) at_leave: Option<HashSet<Reg>>,
 }
 
 /// Follows a kernel.
@@ -123,8 +153,8 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         entry,
         threads,
         symbols,
-        registers: HashMap::new(),
-        expressions: HashMap::new(),
+        registers: Scoped::default(),
+        expressions: Scoped::default(),
         facts: Facts {
             all: Vec::new(),
             active: vec![true; threads].into(),
@@ -140,10 +170,11 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         left: false,
         divergent: 0,
         undecided: 0,
-        stale: HashMap::new(),
+        stale: Scoped::default(),
         path: Vec::new(),
         stays: Vec::new(),
         turns: Vec::new(),
+        at_leave: None,
     };
     machine.nodes(&entry.nodes)?;
     machine.forget();
@@ -154,6 +185,18 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
             (index, extent, t.tile)
         })
         .collect();
+    let promises = machine.promises();
+    let mut used = HashMap::new();
+    for (number, buffer) in entry.buffers.iter().enumerate() {
+        for (mode, extent) in buffer.extents.iter().enumerate() {
+            let n = match extent {
+                Extent::Fixed(n) => Lin::constant(*n),
+                Extent::Value(e) | Extent::Padded { used: e, .. } => machine.evaluate(*e),
+                Extent::Blocks(_) => continue,
+            };
+            used.insert((number, mode), n);
+        }
+    }
     Ok(Trace {
         threads,
         events: machine.events,
@@ -161,7 +204,9 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         global: machine.global,
         addresses: machine.addresses,
         blocks,
-        extents: machine.extents,
+        used,
+        promises,
+        symbols: machine.symbols,
         tilings,
     })
 }
@@ -193,14 +238,17 @@ impl Machine<'_> {
                             what: "a loop that threads leave at different turns".to_owned(),
                         });
                     }
-                    self.events.push(Event::Leave(Rc::clone(&f)));
+                    let when = self.symbols.by_cases(&f, self.threads);
+                    self.events.push(Event::Leave(when));
+                    self.registers_at_leave();
                     self.learn(&f.not());
                 }
                 Node::Exit { when, uniform } => {
                     let f = self.guard(*when);
                     self.agreed(&f, *uniform, "an exit")?;
                     if f.is_uniform(&self.symbols) {
-                        self.events.push(Event::Exit(Rc::clone(&f)));
+                        let when = self.symbols.by_cases(&f, self.threads);
+                        self.events.push(Event::Exit(when));
                     } else {
                         self.left = true;
                     }
@@ -248,7 +296,7 @@ impl Machine<'_> {
         let when = self.guard(b.when);
         self.agreed(&when, b.uniform, "a branch")?;
         let uniform = when.is_uniform(&self.symbols);
-        let (facts, registers) = (self.facts.clone(), self.registers.clone());
+        let facts = self.facts.clone();
         let outer = std::mem::take(&mut self.events);
         let mut sides = Vec::new();
         let left = self.left;
@@ -256,18 +304,18 @@ impl Machine<'_> {
         self.divergent += u32::from(!uniform);
         let by_index = (0..self.threads).all(|t| when.for_thread(t).is_some());
         self.undecided += u32::from(!uniform && !by_index);
-        let stale = self.stale.clone();
-        let mut sides_stale = Vec::new();
+        let marks = (
+            self.registers.mark(),
+            self.stale.mark(),
+            self.expressions.mark(),
+        );
         let stays = self.stays.clone();
         let mut any_stays = stays.clone();
         for (f, nodes) in [(Rc::clone(&when), &b.then), (when.not(), &b.otherwise)] {
             self.facts = facts.clone();
-            self.registers.clone_from(&registers);
-            let memo = self.expressions.clone();
             self.left = left;
             self.learn(&f);
             self.stays.clone_from(&stays);
-            self.stale.clone_from(&stale);
             if !by_index {
                 self.path.push(Rc::clone(&f));
             }
@@ -280,45 +328,31 @@ impl Machine<'_> {
             // Who leaves on one side only leaves under its condition; what follows is then not known to be done by all.
             any_stays.extend(self.stays.drain(stays.len()..));
             any_left |= self.left;
-            sides_stale.push((f, std::mem::take(&mut self.stale)));
-            self.expressions = memo;
+            self.expressions.undo(marks.2);
             sides.push((
                 std::mem::take(&mut self.events),
-                std::mem::take(&mut self.registers),
+                self.registers.undo(marks.0),
+                self.stale.undo(marks.1),
             ));
         }
+        self.registers.unmark();
+        self.stale.unmark();
+        self.expressions.unmark();
         self.divergent -= u32::from(!uniform);
-        self.stale = merged(&sides_stale);
         self.undecided -= u32::from(!uniform && !by_index);
         self.stays = any_stays;
         self.left = any_left;
         self.facts = facts;
-        let (other, mut after_other) = sides.pop().unwrap_or_default();
-        let (then, after) = sides.pop().unwrap_or_default();
-        self.registers.clear();
-        // What the two sides made of the registers.
-        for (reg, a) in after {
-            let b = after_other.remove(&reg);
-            let value = match (a, b) {
-                (a, Some(b)) if a == b => a,
-                (Val::Int(a), Some(Val::Int(b))) => {
-                    Val::Int(self.symbols.ite(&when, &a, &b, self.threads))
-                }
-                (Val::Pred(a), Some(Val::Pred(b))) => {
-                    let (a, b) = (Formula::and(&when, &a), Formula::and(&when.not(), &b));
-                    Val::Pred(Formula::or(&a, &b))
-                }
-                // Not on every path: it has no value behind the branch.
-                (_, None) => continue,
-                _ => Val::Data(false),
-            };
-            self.registers.insert(reg, value);
-        }
+        let (other, registers_other, stale_other) = sides.pop().unwrap_or_default();
+        let (then, registers, stale) = sides.pop().unwrap_or_default();
+        self.merge_registers(&when, registers, registers_other);
+        self.merge_stale(&when, &stale, &stale_other);
         self.events = outer;
         if uniform && *when != Formula::True && *when != Formula::False {
             if same(&then, &other) {
                 self.events.extend(then);
             } else {
+                let when = self.symbols.by_cases(&when, self.threads);
                 self.events.push(Event::If(when, then, other));
             }
         } else {
@@ -327,6 +361,100 @@ impl Machine<'_> {
             self.events.extend(other);
         }
         Ok(())
+    }
+
+    /// What the two sides of a branch made of the registers.
+    fn merge_registers(
+        &mut self,
+        when: &Rc<Formula>,
+        mut then: QuickMap<Reg, Option<Val>>,
+        mut otherwise: QuickMap<Reg, Option<Val>>,
+    ) {
+        let changed: HashSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
+        let mut changed: Vec<Reg> = changed.into_iter().collect();
+        // Symbols are made on the way: in the same order whenever the same kernel is proven.
+        changed.sort_unstable_by_key(|r| (r.class, r.id));
+        for reg in changed {
+            let before = self.registers.get(&reg).cloned();
+            let a = then.remove(&reg).unwrap_or_else(|| before.clone());
+            let b = otherwise.remove(&reg).unwrap_or(before);
+            let value = match (a, b) {
+                (Some(a), Some(b)) if a == b => a,
+                (Some(a), Some(b)) => self.joined(when, a, b),
+                (Some(a), None) => defined_where(when, a),
+                (None, Some(b)) => defined_where(&when.not(), b),
+                (None, None) => {
+                    self.registers.remove(&reg);
+                    continue;
+                }
+            };
+            self.registers.insert(reg, value);
+        }
+    }
+
+    /// Registers that may be of an earlier turn behind a branch: where the side that was taken leaves them so.
+    fn merge_stale(
+        &mut self,
+        when: &Rc<Formula>,
+        then: &QuickMap<Reg, Option<Rc<Formula>>>,
+        otherwise: &QuickMap<Reg, Option<Rc<Formula>>>,
+    ) {
+        let fresh = Rc::new(Formula::False);
+        let changed: HashSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
+        for reg in changed {
+            let before = self.stale.get(&reg).cloned();
+            let of = |side: &QuickMap<Reg, Option<Rc<Formula>>>| {
+                let after = side.get(&reg).unwrap_or(&before);
+                after.clone().unwrap_or_else(|| Rc::clone(&fresh))
+            };
+            let (a, b) = (of(then), of(otherwise));
+            let stale = if a == b {
+                a
+            } else {
+                Formula::or(&Formula::and(when, &a), &Formula::and(&when.not(), &b))
+            };
+            if *stale == Formula::False {
+                self.stale.remove(&reg);
+            } else {
+                self.stale.insert(reg, stale);
+            }
+        }
+    }
+
+    /// What a register holds behind a branch, from what it holds on its sides.
+    fn joined(&mut self, when: &Rc<Formula>, a: Val, b: Val) -> Val {
+        let ((f, a), (g, b)) = (a.parts(), b.parts());
+        let value = match (a, b) {
+            (a, b) if a == b => a,
+            (Val::Int(a), Val::Int(b)) => Val::Int(self.symbols.ite(when, &a, &b, self.threads)),
+            (Val::Pred(a), Val::Pred(b)) => {
+                let (a, b) = (Formula::and(when, &a), Formula::and(&when.not(), &b));
+                Val::Pred(Formula::or(&a, &b))
+            }
+            _ => Val::Data(false),
+        };
+        if *f == Formula::True && *g == Formula::True {
+            return value;
+        }
+        let (f, g) = (Formula::and(when, &f), Formula::and(&when.not(), &g));
+        Val::Where(Formula::or(&f, &g), Box::new(value))
+    }
+
+    /// The register has a value here.
+    fn has_value(&mut self, reg: Reg) -> bool {
+        let known = match self.registers.get(&reg) {
+            Some(Val::Where(f, value)) => {
+                let holds = f.conjuncts().iter().all(|f| self.facts.all.contains(f));
+                holds.then(|| (**value).clone())
+            }
+            Some(_) => return true,
+            None => None,
+        };
+        let has = known.is_some();
+        if let Some(value) = known {
+            self.registers.insert(reg, value);
+        }
+        has
     }
 
     pub(super) fn source(&mut self, src: Src) -> Lin {
@@ -358,7 +486,7 @@ impl Machine<'_> {
         }
         let guard = s.guard.map(|p| p.reg);
         for reg in s.inst.sources().into_iter().chain(guard) {
-            if !self.registers.contains_key(&reg) {
+            if !self.has_value(reg) {
                 return Err(ProofError::Register {
                     register: crate::print::register(reg),
                 });
@@ -424,24 +552,10 @@ impl Machine<'_> {
     }
 }
 
-/// Registers that may be of an earlier turn behind a branch: where the side that was taken leaves them so.
-fn merged(sides: &[(Rc<Formula>, Stale)]) -> Stale {
-    let fresh = Rc::new(Formula::False);
-    let mut all = HashMap::new();
-    for reg in sides.iter().flat_map(|(_, stale)| stale.keys()) {
-        if all.contains_key(reg) {
-            continue;
-        }
-        let of = |i: usize| sides.get(i).and_then(|(_, s)| s.get(reg)).unwrap_or(&fresh);
-        let (a, b) = (of(0), of(1));
-        let stale = if a == b {
-            Rc::clone(a)
-        } else {
-            Formula::or(&Formula::and(&sides[0].0, a), &Formula::and(&sides[1].0, b))
-        };
-        all.insert(*reg, stale);
-    }
-    all
+/// What holds a value on one side of a branch only.
+fn defined_where(when: &Rc<Formula>, value: Val) -> Val {
+    let (f, value) = value.parts();
+    Val::Where(Formula::and(when, &f), Box::new(value))
 }
 
 /// Whether two sides of a branch do the same in shared memory.

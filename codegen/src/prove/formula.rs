@@ -53,10 +53,56 @@ impl Formula {
             // Not x ≥ 0 is −x − 1 ≥ 0.
             Formula::Ge(x) => Formula::ge(x.scale(-1).plus(-1)),
             Formula::And(a, b) => return Formula::or(&a.not(), &b.not()),
-            Formula::Or(a, b) => return Formula::and(&a.not(), &b.not()),
+            Formula::Or(a, b) => {
+                return match self.cases() {
+                    Some([(p, a), (_, b)]) => Formula::chosen(p, &a.not(), &b.not()),
+                    None => Formula::and(&a.not(), &b.not()),
+                };
+            }
             Formula::Opaque(id, each) => Formula::Not(*id, *each),
             Formula::Not(id, each) => Formula::Opaque(*id, *each),
         })
+    }
+
+    /// Does something with each value in it.
+    pub(super) fn each_value(&self, f: &mut impl FnMut(&Lin)) {
+        match self {
+            Formula::Ge(x) => f(x),
+            Formula::And(a, b) | Formula::Or(a, b) => {
+                a.each_value(f);
+                b.each_value(f);
+            }
+            _ => {}
+        }
+    }
+
+    /// The statement of other values.
+    pub(super) fn map(self: &Rc<Self>, of: &impl Fn(&Lin) -> Lin) -> Rc<Self> {
+        match &**self {
+            Formula::Ge(x) => Rc::new(Formula::ge(of(x))),
+            Formula::And(a, b) => Formula::and(&a.map(of), &b.map(of)),
+            Formula::Or(a, b) => Formula::or(&a.map(of), &b.map(of)),
+            _ => Rc::clone(self),
+        }
+    }
+
+    /// `p ∧ a ∨ ¬p ∧ b`, kept in this form so that a path can decide p first.
+    pub(super) fn chosen(p: &Rc<Self>, a: &Rc<Self>, b: &Rc<Self>) -> Rc<Self> {
+        let side = |p: Rc<Self>, f: &Rc<Self>| Rc::new(Formula::And(p, Rc::clone(f)));
+        match (&**p, a == b) {
+            (_, true) | (Formula::True, _) => Rc::clone(a),
+            (Formula::False, _) => Rc::clone(b),
+            _ => Rc::new(Formula::Or(side(Rc::clone(p), a), side(p.not(), b))),
+        }
+    }
+
+    /// The two cases of `p ∧ a ∨ ¬p ∧ b`.
+    pub(super) fn cases(&self) -> Option<[(&Rc<Self>, &Rc<Self>); 2]> {
+        let Formula::Or(x, y) = self else { return None };
+        let (Formula::And(p, a), Formula::And(q, b)) = (&**x, &**y) else {
+            return None;
+        };
+        (*q == p.not()).then_some([(p, a), (q, b)])
     }
 
     /// Whether all threads of the block agree.

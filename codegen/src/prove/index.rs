@@ -1,7 +1,5 @@
 //! Index expressions as values: what a place says, evaluated with the registers as they stand.
 
-use std::collections::HashMap;
-
 use super::execute::{Machine, Val};
 use super::value::Lin;
 use crate::index::code::Operand;
@@ -93,8 +91,8 @@ impl Machine<'_> {
         Lin::symbol(self.symbols.free(-most, most, true))
     }
 
-    /// What index expressions were, before registers change.
-    pub(super) fn forget(&mut self) -> HashMap<Expr, Lin> {
-        std::mem::take(&mut self.expressions)
+    /// Forgets what index expressions were, before registers change.
+    pub(super) fn forget(&mut self) {
+        self.expressions.clear();
     }
 }

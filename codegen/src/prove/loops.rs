@@ -1,6 +1,6 @@
 //! Loops: what a turn carries to the next.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::ProofError;
@@ -58,14 +58,15 @@ impl Machine<'_> {
         let outer = std::mem::take(&mut self.events);
         let facts = self.facts.clone();
         self.turns.push(turn);
+        let outer_leave = self.at_leave.take();
         let mut turns = Vec::new();
-        let (entered, stale) = (self.registers.clone(), self.stale.clone());
+        let (entered, stale) = (self.registers.mark(), self.stale.mark());
         for i in 0..period {
             self.forget();
-            self.registers.clone_from(&entered);
+            self.registers.undo(entered);
             self.facts = facts.clone();
             let before = Lin::symbol(turn).scale(period).plus(i);
-            self.carry(&assigned, &steps, &before, i, false);
+            self.carry(&assigned, &steps, &before, i, None);
             let begins = match l.end {
                 LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
                 _ => Rc::new(Formula::True),
@@ -83,6 +84,7 @@ impl Machine<'_> {
                 LoopEnd::While { again } => {
                     let f = self.predicate(again);
                     self.agreed(&f, true, "the end of a loop")?;
+                    self.registers_at_leave();
                     f
                 }
                 LoopEnd::Left => Rc::new(Formula::True),
@@ -96,10 +98,11 @@ impl Machine<'_> {
                     what: format!("loop {}: its counter may go beyond {}", l.name, l.most),
                 });
             }
+            let threads = self.threads;
             turns.push(Turn {
-                begins,
+                begins: self.symbols.by_cases(&begins, threads),
                 events: std::mem::take(&mut self.events),
-                again,
+                again: self.symbols.by_cases(&again, threads),
             });
         }
         self.turns.pop();
@@ -111,30 +114,48 @@ impl Machine<'_> {
         })));
         // Behind the loop: after so many turns.
         self.forget();
-        self.registers = entered;
+        self.registers.undo(entered);
+        self.registers.unmark();
         self.facts = facts;
         let all = Lin::symbol(trips);
         let parity = if period == 1 { 0 } else { -1 };
+        // What has a value wherever the loop is left; a loop that may not have a turn leaves what there was.
+        let left = std::mem::replace(&mut self.at_leave, outer_leave).unwrap_or_default();
         let turned = !matches!(l.end, LoopEnd::Below { .. });
-        self.carry(&assigned, &steps, &all, parity, turned);
-        self.stale = stale;
+        self.carry(&assigned, &steps, &all, parity, turned.then_some(&left));
+        self.stale.undo(stale);
+        self.stale.unmark();
         Ok(())
     }
 
-    /// Sets the registers that a loop changes to what they are after `before` turns, of which there was at least one if `turned`. `parity` is that of `before`; negative where it is not known.
+    /// Notes which registers have a value where the loop is left.
+    pub(super) fn registers_at_leave(&mut self) {
+        let here = |reg: &Reg| !matches!(self.registers.get(reg), None | Some(Val::Where(..)));
+        let all = match self.at_leave.take() {
+            Some(all) => all.into_iter().filter(here).collect(),
+            None => self.registers.keys().copied().filter(here).collect(),
+        };
+        self.at_leave = Some(all);
+    }
+
+    /// Sets the registers that a loop changes to what they are after `before` turns: at the top of the next, or behind the loop, with those that
+    /// have a value wherever it is left. `parity` is that of `before`; negative where it is not known.
     fn carry(
         &mut self,
         assigned: &HashMap<Reg, Assigned>,
         steps: &[(Reg, Lin, Step)],
         before: &Lin,
         parity: i64,
-        turned: bool,
+        left: Option<&HashSet<Reg>>,
     ) {
         for reg in assigned.keys() {
-            // What has had no value before the loop has none at its top, and none behind it unless there was a turn.
-            if turned || self.registers.contains_key(reg) {
+            // What has had no value before the loop has none at its top.
+            let before = !matches!(self.registers.get(reg), None | Some(Val::Where(..)));
+            if before || left.is_some_and(|left| left.contains(reg)) {
                 self.registers.insert(*reg, Val::Data(false));
                 self.stale.insert(*reg, Rc::new(Formula::True));
+            } else {
+                self.registers.remove(reg);
             }
         }
         for (reg, first, step) in steps {

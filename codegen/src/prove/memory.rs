@@ -341,7 +341,7 @@ impl Machine<'_> {
     }
 
     /// What every launch keeps to.
-    fn promises(&mut self) -> Vec<Rc<Formula>> {
+    pub(super) fn promises(&mut self) -> Vec<Rc<Formula>> {
         let all = self.entry.promises.clone();
         all.into_iter()
             .map(|(a, b)| {
@@ -386,7 +386,7 @@ impl Machine<'_> {
         }
         let value = match self.entry.buffers[buffer].extents[mode] {
             Extent::Fixed(n) => Lin::constant(n),
-            Extent::Value(e) => self.evaluate(e),
+            Extent::Value(e) | Extent::Padded { whole: e, .. } => self.evaluate(e),
             Extent::Blocks(_) => return None,
         };
         self.extents.insert((buffer, mode), value.clone());

@@ -26,6 +26,8 @@ mod memory;
 #[cfg(test)]
 mod mutants;
 mod order;
+mod quick;
+mod scoped;
 mod solve;
 mod symbols;
 #[cfg(test)]
@@ -77,9 +79,9 @@ pub struct KernelProof {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
-    let trace = execute::execute(entry)?;
+    let mut trace = execute::execute(entry)?;
     let states = order::ordered(&trace)?;
-    let covered = cover::covered(entry, &trace)?;
+    let covered = cover::covered(entry, &mut trace)?;
     Ok(KernelProof {
         shared: trace.shared_costs(),
         global: trace.global_costs(),

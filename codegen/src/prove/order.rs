@@ -4,6 +4,12 @@
 //! since. A branch on which all threads agree is followed on both sides, unless the path has decided it already: a path remembers what it decided
 //! about data, and between which numbers a value lies. A loop is followed turn by turn until state and decisions repeat, which they do since both are
 //! finite; it may be left after any turn.
+//!
+//! Paths that have come to the same state of shared memory share what follows: states are kept once, by number, and so is what a run of accesses and
+//! barriers makes of each.
+
+mod decisions;
+mod memory;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,86 +18,19 @@ use super::ProofError;
 use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
 use super::memory::{Access, Kind};
-use super::value::{Lin, Num, Sym};
+use super::quick::{QuickMap, QuickSet};
+use super::value::Lin;
+use decisions::Decisions;
+use memory::{Fault, Unit, read, synchronise, write};
 
 /// States that are visited at most.
 const STATES: usize = 20_000;
 
-/// Who has touched a unit since the last barrier that concerns it.
-const NOBODY: u16 = u16::MAX;
-/// More than one thread of a warp has; the warp is kept beside it.
-const WARP: u16 = 0x8000;
-/// Threads of several warps have.
-const MANY: u16 = u16::MAX - 1;
-
-/// One unit of shared memory.
-#[derive(Clone, Copy, Debug)]
-struct Unit {
-    /// The view that wrote it, plus one; 0 if nothing has.
-    buffer: u16,
-    /// Which of the view's values at this place it is.
-    version: u16,
-    /// The thread that wrote it.
-    writer: u16,
-    /// How far the write is ordered.
-    seen: Seen,
-    /// Who has read it since.
-    reader: u16,
-    /// The access that wrote it, and one that read it: for messages.
-    by: [u16; 2],
-}
-
-/// States are the same whatever the accesses were called.
-impl PartialEq for Unit {
-    fn eq(&self, other: &Self) -> bool {
-        (
-            self.buffer,
-            self.version,
-            self.writer,
-            self.seen,
-            self.reader,
-        ) == (
-            other.buffer,
-            other.version,
-            other.writer,
-            other.seen,
-            other.reader,
-        )
-    }
-}
-
-impl Eq for Unit {}
-
-/// To whom a write is ordered.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Seen {
-    /// An asynchronous copy in the group that is still open.
-    Open,
-    /// One in a closed group, so many groups ago.
-    Pending(u8),
-    /// Waited for, or written by an instruction: the thread itself sees it.
-    Own,
-    /// The warp sees it.
-    Warp,
-    /// All threads see it.
-    All,
-}
-
-/// What a path has decided.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Decisions {
-    data: Vec<(u32, bool)>,
-    /// The range of a value without its constant.
-    ranges: Vec<(Lin, i64, i64)>,
-    /// Disjunctions that hold.
-    either: Vec<Formula>,
-    /// Symbols that are 0 for now.
-    zero: Vec<Sym>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Where a path is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct State {
-    units: Vec<Unit>,
+    /// The state of shared memory, by its number.
+    memory: u32,
     decisions: Decisions,
     /// The thread has left the loop, or the kernel.
     gone: Gone,
@@ -104,214 +43,13 @@ enum Gone {
     Kernel,
 }
 
-const FAR: i64 = i64::MAX / 4;
-
-impl Decisions {
-    /// A value with the symbols that are 0 left out, apart from its constant.
-    fn form(&self, x: &Lin) -> (Lin, i64) {
-        let mut form = Lin {
-            terms: x
-                .terms
-                .iter()
-                .filter(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)))
-                .cloned()
-                .collect(),
-            k: Num::One(0),
-        };
-        // One sign for a value and its opposite.
-        let k = x.k.one().unwrap_or(0);
-        if let Some((_, Num::One(c))) = form.terms.first()
-            && *c < 0
-        {
-            form = form.scale(-1);
-            return (form, -k);
-        }
-        (form, k)
-    }
-
-    fn is_opposite(&self, x: &Lin) -> bool {
-        let first = x
-            .terms
-            .iter()
-            .find(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)));
-        matches!(first, Some((_, Num::One(c))) if *c < 0)
-    }
-
-    /// What is known of `x ≥ 0`: the range of the form f with x = ±f + k.
-    fn decide(&self, f: &Formula) -> Option<bool> {
-        match f {
-            Formula::True => Some(true),
-            Formula::False => Some(false),
-            Formula::Ge(x) => {
-                let (lo, hi) = self.range(x);
-                if lo >= 0 {
-                    Some(true)
-                } else if hi < 0 {
-                    Some(false)
-                } else {
-                    None
-                }
-            }
-            Formula::And(a, b) => match (self.decide(a), self.decide(b)) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), Some(true)) => Some(true),
-                _ => {
-                    let opposite = f.not();
-                    self.either.contains(&opposite).then_some(false)
-                }
-            },
-            Formula::Or(..) if self.either.contains(f) => Some(true),
-            Formula::Or(a, b) => match (self.decide(a), self.decide(b)) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), Some(false)) => Some(false),
-                _ => None,
-            },
-            Formula::Opaque(id, _) => self.datum(*id),
-            Formula::Not(id, _) => self.datum(*id).map(|v| !v),
-        }
-    }
-
-    fn datum(&self, id: u32) -> Option<bool> {
-        self.data.iter().find(|(i, _)| *i == id).map(|(_, v)| *v)
-    }
-
-    fn range(&self, x: &Lin) -> (i64, i64) {
-        let opposite = self.is_opposite(x);
-        let (form, k) = self.form(x);
-        if form.terms.is_empty() {
-            let k = x.k.one().unwrap_or(0);
-            return (k, k);
-        }
-        let known = self.ranges.iter().find(|(f, _, _)| *f == form);
-        let (lo, hi) = known.map_or((-FAR, FAR), |(_, lo, hi)| (*lo, *hi));
-        if opposite {
-            // x = −(f + k)
-            (-hi.saturating_add(k), -lo.saturating_add(k))
-        } else {
-            (lo.saturating_add(k), hi.saturating_add(k))
-        }
-    }
-
-    /// The decisions with `f` added; none where it contradicts them. A disjunction is not remembered.
-    fn with(&self, f: &Formula) -> Option<Self> {
-        if self.decide(f) == Some(false) {
-            return None;
-        }
-        let mut out = self.clone();
-        out.add(f);
-        Some(out)
-    }
-
-    fn add(&mut self, f: &Formula) {
-        match f {
-            Formula::And(a, b) => {
-                self.add(a);
-                self.add(b);
-            }
-            Formula::Or(a, b) => match (self.decide(a), self.decide(b)) {
-                (Some(false), _) => self.add(b),
-                (_, Some(false)) => self.add(a),
-                (None, None) => self.either.push(f.clone()),
-                _ => {}
-            },
-            Formula::Opaque(id, _) if self.datum(*id).is_none() => {
-                self.data.push((*id, true));
-                self.data.sort_unstable();
-            }
-            Formula::Not(id, _) if self.datum(*id).is_none() => {
-                self.data.push((*id, false));
-                self.data.sort_unstable();
-            }
-            Formula::Ge(x) => {
-                let opposite = self.is_opposite(x);
-                let (form, k) = self.form(x);
-                if form.terms.is_empty() {
-                    return;
-                }
-                // f + k ≥ 0, or −(f + k) ≥ 0.
-                let (lo, hi) = if opposite {
-                    (-FAR, k.saturating_neg())
-                } else {
-                    (k.saturating_neg(), FAR)
-                };
-                self.narrow(form, lo, hi);
-            }
-            _ => {}
-        }
-    }
-
-    fn narrow(&mut self, form: Lin, lo: i64, hi: i64) {
-        if let Some((_, a, b)) = self.ranges.iter_mut().find(|(f, _, _)| *f == form) {
-            (*a, *b) = ((*a).max(lo), (*b).min(hi));
-        } else {
-            self.ranges.push((form, lo, hi));
-            self.ranges.sort_by_cached_key(|(f, _, _)| format!("{f:?}"));
-        }
-    }
-
-    /// One more turn: what was known of a value in this turn is known of it, moved by its step, in the next.
-    fn turn(&mut self, turn: Sym, values: &[Lin]) {
-        self.either.retain(|f| !mentions(f, turn));
-        let first = self.zero.contains(&turn);
-        let old = std::mem::take(&mut self.ranges);
-        let step = |f: &Lin| {
-            f.terms
-                .iter()
-                .find(|(m, _)| m.symbols().eq([turn]))
-                .and_then(|(_, c)| c.one())
-        };
-        if first {
-            self.zero.retain(|&s| s != turn);
-            // What was known without the turn is known of each value that differs by turns only.
-            for (form, lo, hi) in &old {
-                for value in values {
-                    let (with_turn, _) = self.form(value);
-                    let bare = Lin {
-                        terms: with_turn
-                            .terms
-                            .iter()
-                            .filter(|(m, _)| !m.symbols().any(|s| s == turn))
-                            .cloned()
-                            .collect(),
-                        k: Num::One(0),
-                    };
-                    if bare == *form
-                        && let Some(a) = step(&with_turn)
-                    {
-                        self.narrow(with_turn, shifted(*lo, a), shifted(*hi, a));
-                    }
-                }
-            }
-        }
-        for (form, lo, hi) in old {
-            match step(&form) {
-                Some(a) => self.narrow(form, shifted(lo, a), shifted(hi, a)),
-                None if form.mentions(turn) => {}
-                None => self.narrow(form, lo, hi),
-            }
-        }
-    }
-
-    /// What is said of a symbol is forgotten.
-    fn forget(&mut self, sym: Sym) {
-        self.ranges.retain(|(f, _, _)| !f.mentions(sym));
-        self.either.retain(|f| !mentions(f, sym));
-        self.zero.retain(|&s| s != sym);
-    }
-}
-
-/// A bound moved; one that is far stays far.
-fn shifted(bound: i64, by: i64) -> i64 {
-    if bound.abs() >= FAR / 2 {
-        bound
-    } else {
-        bound.saturating_add(by)
-    }
-}
-
 struct Walk<'t> {
     grain: i64,
-    units: usize,
+    /// The states of shared memory so far.
+    memories: Vec<Rc<Vec<Unit>>>,
+    known: QuickMap<Rc<Vec<Unit>>, u32>,
+    /// What a run of events, by its address, makes of a state of shared memory.
+    after: QuickMap<(usize, u32), u32>,
     names: Vec<&'t str>,
     numbers: HashMap<*const Access, u16>,
     visited: usize,
@@ -345,21 +83,15 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
     let units = (most + grain - 1) / grain;
     let mut walk = Walk {
         grain,
-        units: units as usize,
+        memories: Vec::new(),
+        known: QuickMap::default(),
+        after: QuickMap::default(),
         names,
         numbers,
         visited: 0,
     };
-    let empty = Unit {
-        buffer: 0,
-        version: 0,
-        writer: NOBODY,
-        seen: Seen::All,
-        reader: NOBODY,
-        by: [0; 2],
-    };
     let start = State {
-        units: vec![empty; walk.units],
+        memory: walk.number_of(vec![Unit::EMPTY; units as usize]),
         decisions: Decisions::default(),
         gone: Gone::No,
     };
@@ -373,25 +105,29 @@ impl Walk<'_> {
         events: &[Event],
         mut states: Vec<State>,
     ) -> Result<Vec<State>, ProofError> {
-        for event in events {
+        let mut rest = events;
+        while let Some((event, others)) = rest.split_first() {
+            let run = rest.iter().take_while(|e| e.is_simple()).count();
+            if run > 0 {
+                let (events, others) = rest.split_at(run);
+                for state in states.iter_mut().filter(|s| s.gone == Gone::No) {
+                    state.memory = self.run(events, state.memory)?;
+                }
+                rest = others;
+                dedup(&mut states);
+                continue;
+            }
+            rest = others;
             let mut after = Vec::new();
-            for mut state in states {
+            for state in states {
                 if state.gone != Gone::No {
                     after.push(state);
                     continue;
                 }
                 match event {
-                    Event::Access(a) => {
-                        self.touch(a, &mut state)?;
-                        after.push(state);
-                    }
-                    Event::Barrier | Event::WarpBarrier | Event::Commit | Event::Wait(_) => {
-                        synchronise(event, &mut state.units);
-                        after.push(state);
-                    }
                     Event::If(when, then, otherwise) => {
                         for (f, side) in [(Rc::clone(when), then), (when.not(), otherwise)] {
-                            if let Some(decisions) = state.decisions.with(&f) {
+                            for decisions in state.decisions.with(&f) {
                                 let mut state = state.clone();
                                 state.decisions = decisions;
                                 after.extend(self.events(side, vec![state])?);
@@ -404,19 +140,22 @@ impl Walk<'_> {
                         } else {
                             Gone::Kernel
                         };
-                        if let Some(decisions) = state.decisions.with(when) {
+                        for decisions in state.decisions.with(when) {
                             after.push(State {
                                 decisions,
                                 gone,
                                 ..state.clone()
                             });
                         }
-                        if let Some(decisions) = state.decisions.with(&when.not()) {
-                            state.decisions = decisions;
-                            after.push(state);
+                        for decisions in state.decisions.with(&when.not()) {
+                            after.push(State {
+                                decisions,
+                                ..state.clone()
+                            });
                         }
                     }
                     Event::Loop(turns) => after.extend(self.turns(turns, state)?),
+                    _ => {}
                 }
             }
             states = after;
@@ -441,14 +180,13 @@ impl Walk<'_> {
         }
         start.decisions.zero.push(l.turn);
         let mut left = Vec::new();
-        let mut all: Vec<State> = Vec::new();
+        let mut all: QuickSet<State> = QuickSet::default();
         let mut open = vec![start];
         let mut first = true;
         while let Some(state) = open.pop() {
-            if all.contains(&state) {
+            if !all.insert(state.clone()) {
                 continue;
             }
-            all.push(state.clone());
             if all.len() > STATES {
                 return Err(ProofError::Paths { states: all.len() });
             }
@@ -456,18 +194,22 @@ impl Walk<'_> {
             for turn in &l.period {
                 let mut begun = Vec::new();
                 for s in now {
-                    if first && let Some(d) = s.decisions.with(&turn.begins.not()) {
+                    let none = first.then(|| s.decisions.with(&turn.begins.not()));
+                    for decisions in none.into_iter().flatten() {
                         // No turn at all.
                         let mut none = State {
-                            decisions: d,
+                            decisions,
                             ..s.clone()
                         };
                         none.decisions.forget(l.turn);
                         none.decisions.zero.push(l.trips);
                         left.push(none);
                     }
-                    if let Some(d) = s.decisions.with(&turn.begins) {
-                        begun.push(State { decisions: d, ..s });
+                    for decisions in s.decisions.with(&turn.begins) {
+                        begun.push(State {
+                            decisions,
+                            ..s.clone()
+                        });
                     }
                 }
                 first = false;
@@ -476,17 +218,20 @@ impl Walk<'_> {
                 for s in after {
                     match s.gone {
                         Gone::No => {
-                            if let Some(d) = s.decisions.with(&turn.again.not()) {
+                            for decisions in s.decisions.with(&turn.again.not()) {
                                 left.push(behind(
                                     l,
                                     State {
-                                        decisions: d,
+                                        decisions,
                                         ..s.clone()
                                     },
                                 ));
                             }
-                            if let Some(d) = s.decisions.with(&turn.again) {
-                                now.push(State { decisions: d, ..s });
+                            for decisions in s.decisions.with(&turn.again) {
+                                now.push(State {
+                                    decisions,
+                                    ..s.clone()
+                                });
                             }
                         }
                         Gone::Loop => left.push(behind(
@@ -510,7 +255,37 @@ impl Walk<'_> {
         Ok(left)
     }
 
-    fn touch(&self, a: &Rc<Access>, state: &mut State) -> Result<(), ProofError> {
+    /// The number of a state of shared memory.
+    fn number_of(&mut self, units: Vec<Unit>) -> u32 {
+        let units = Rc::new(units);
+        if let Some(&known) = self.known.get(&units) {
+            return known;
+        }
+        let number = self.memories.len() as u32;
+        self.memories.push(Rc::clone(&units));
+        self.known.insert(units, number);
+        number
+    }
+
+    /// What a run of accesses and barriers makes of a state of shared memory.
+    fn run(&mut self, events: &[Event], memory: u32) -> Result<u32, ProofError> {
+        let key = (events.as_ptr() as usize, memory);
+        if let Some(&known) = self.after.get(&key) {
+            return Ok(known);
+        }
+        let mut units = self.memories[memory as usize].to_vec();
+        for event in events {
+            match event {
+                Event::Access(a) => self.touch(a, &mut units)?,
+                event => synchronise(event, &mut units),
+            }
+        }
+        let after = self.number_of(units);
+        self.after.insert(key, after);
+        Ok(after)
+    }
+
+    fn touch(&self, a: &Rc<Access>, units: &mut [Unit]) -> Result<(), ProofError> {
         let number = self.numbers.get(&Rc::as_ptr(a)).copied().unwrap_or(0);
         let each = (i64::from(a.bytes) / self.grain) as usize;
         for (thread, &at) in a.at.iter().enumerate() {
@@ -519,21 +294,16 @@ impl Walk<'_> {
             }
             let first = (at / self.grain) as usize;
             for u in first..first + each {
-                let unit = &mut state.units[u];
+                let unit = &mut units[u];
                 let fault = if a.kind == Kind::Read {
-                    read(
-                        unit,
-                        thread as u16,
-                        (a.buffer[thread] + 1, a.version),
-                        number,
-                    )
+                    let value = (a.buffer[thread] + 1, a.version);
+                    read(unit, thread as u16, value, number)
                 } else {
                     write(unit, thread as u16, a, thread, number)
                 };
                 if let Some(fault) = fault {
                     let byte = u as i64 * self.grain;
-                    let unit = state.units[u];
-                    return Err(self.refusal(a, thread, byte, unit, fault));
+                    return Err(self.refusal(a, thread, byte, *unit, fault));
                 }
             }
         }
@@ -549,13 +319,6 @@ impl Walk<'_> {
         fault: Fault,
     ) -> ProofError {
         let name = |n: u16| self.names.get(usize::from(n)).map_or("", |n| *n).to_owned();
-        let who = |t: u16| {
-            if t >= DONE {
-                32 * usize::from(t & 0xff)
-            } else {
-                usize::from(t)
-            }
-        };
         match fault {
             Fault::Undefined(missing) => ProofError::Undefined {
                 access: a.name.clone(),
@@ -565,13 +328,13 @@ impl Walk<'_> {
             },
             Fault::AfterWrite(missing) => ProofError::Race {
                 accesses: [name(unit.by[0]), a.name.clone()],
-                threads: [who(unit.writer), thread],
+                threads: [unit.writer.into(), thread],
                 byte,
                 missing,
             },
             Fault::AfterRead(missing) => ProofError::Race {
                 accesses: [name(unit.by[1]), a.name.clone()],
-                threads: [who(unit.reader), thread],
+                threads: [unit.a_reader.into(), thread],
                 byte,
                 missing,
             },
@@ -579,156 +342,11 @@ impl Walk<'_> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Fault {
-    Undefined(&'static str),
-    AfterWrite(&'static str),
-    AfterRead(&'static str),
-}
-
-const BARRIER: &str = "no barrier orders them";
-
-fn read(unit: &mut Unit, thread: u16, (buffer, version): (u16, u16), number: u16) -> Option<Fault> {
-    if unit.buffer == 0 {
-        return Some(Fault::Undefined("nothing has written it"));
-    }
-    if unit.buffer != buffer {
-        return Some(Fault::Undefined("another view has written it"));
-    }
-    if unit.version != version {
-        return Some(Fault::Undefined("what is there is of another pass"));
-    }
-    match unit.seen {
-        Seen::Open | Seen::Pending(_) => {
-            return Some(Fault::Undefined(
-                "the asynchronous copy that writes it was not waited for",
-            ));
-        }
-        Seen::Own if unit.writer != thread => return Some(Fault::AfterWrite(BARRIER)),
-        Seen::Warp if unit.writer / 32 != thread / 32 => return Some(Fault::AfterWrite(BARRIER)),
-        _ => {}
-    }
-    unit.reader = match unit.reader {
-        NOBODY => thread,
-        MANY => MANY,
-        r if r == thread => r,
-        r if warp_of(r) != thread / 32 => MANY,
-        // Readers before the warp's barrier are ordered before whatever this warp does.
-        r if r >= WARP => r,
-        r if r >= DONE => thread,
-        _ => WARP | (thread / 32),
-    };
-    unit.by[1] = number;
-    None
-}
-
-fn write(unit: &mut Unit, thread: u16, a: &Access, index: usize, number: u16) -> Option<Fault> {
-    // Nobody else may be about to read what is overwritten.
-    match unit.reader {
-        NOBODY => {}
-        r if r == thread => {}
-        r if r != MANY && (DONE..WARP).contains(&r) && warp_of(r) == thread / 32 => {}
-        _ => return Some(Fault::AfterRead(BARRIER)),
-    }
-    if unit.buffer != 0 {
-        match unit.seen {
-            Seen::Open | Seen::Pending(_) => {
-                return Some(Fault::AfterWrite(
-                    "the asynchronous copy that writes it was not waited for",
-                ));
-            }
-            Seen::Own if unit.writer != thread => return Some(Fault::AfterWrite(BARRIER)),
-            Seen::Warp if unit.writer / 32 != thread / 32 => {
-                return Some(Fault::AfterWrite(BARRIER));
-            }
-            _ => {}
-        }
-    }
-    // A write that threads may leave out leaves what was there, or nothing.
-    let buffer = if a.maybe && unit.buffer != a.buffer[index] + 1 {
-        0
-    } else {
-        a.buffer[index] + 1
-    };
-    *unit = Unit {
-        buffer,
-        version: a.version,
-        writer: thread,
-        seen: if a.kind == Kind::Async {
-            Seen::Open
-        } else {
-            Seen::Own
-        },
-        reader: NOBODY,
-        by: [number, unit.by[1]],
-    };
-    None
-}
-
-fn synchronise(event: &Event, units: &mut [Unit]) {
-    for unit in units {
-        match event {
-            Event::Barrier => {
-                unit.reader = NOBODY;
-                if matches!(unit.seen, Seen::Own | Seen::Warp) {
-                    (unit.seen, unit.writer) = (Seen::All, NOBODY);
-                }
-            }
-            Event::WarpBarrier => {
-                // Readers of the writer's own warp are done; which warp that is stays known.
-                if unit.seen == Seen::Own {
-                    unit.seen = Seen::Warp;
-                }
-                unit.reader = match unit.reader {
-                    NOBODY => NOBODY,
-                    MANY => MANY,
-                    r => done(r),
-                };
-            }
-            Event::Commit => {
-                unit.seen = match unit.seen {
-                    Seen::Open => Seen::Pending(0),
-                    Seen::Pending(n) => Seen::Pending(n.saturating_add(1)),
-                    other => other,
-                };
-            }
-            Event::Wait(pending) => {
-                if let Seen::Pending(n) = unit.seen
-                    && u32::from(n) >= *pending
-                {
-                    unit.seen = Seen::Own;
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Readers of one warp after a barrier of the warp: that warp may write now, others may not.
-fn done(reader: u16) -> u16 {
-    DONE | warp_of(reader)
-}
-
-/// The warp of a reader that is not [`NOBODY`] and not [`MANY`].
-fn warp_of(reader: u16) -> u16 {
-    if reader >= DONE {
-        reader & 0xff
-    } else {
-        reader / 32
-    }
-}
-
-/// A warp has read, and its lanes have met since.
-const DONE: u16 = 0x4000;
-
 fn dedup(states: &mut Vec<State>) {
-    let mut kept: Vec<State> = Vec::with_capacity(states.len());
-    for s in states.drain(..) {
-        if !kept.contains(&s) {
-            kept.push(s);
-        }
+    if states.len() > 1 {
+        let mut seen: QuickSet<State> = QuickSet::default();
+        states.retain(|s| seen.insert(s.clone()));
     }
-    *states = kept;
 }
 
 /// A state behind a loop.
@@ -736,14 +354,6 @@ fn behind(l: &Turns, mut state: State) -> State {
     state.decisions.forget(l.turn);
     state.decisions.forget(l.trips);
     state
-}
-
-fn mentions(f: &Formula, sym: Sym) -> bool {
-    match f {
-        Formula::Ge(x) => x.mentions(sym),
-        Formula::And(a, b) | Formula::Or(a, b) => mentions(a, sym) || mentions(b, sym),
-        _ => false,
-    }
 }
 
 fn collect(f: &Formula, all: &mut Vec<Lin>) {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::formula::Formula;
 use super::symbols::{Definition, Symbols};
-use super::value::{Lin, Sym};
+use super::value::{Lin, Num, Sym};
 
 /// Cases within cases.
 const DEPTH: u32 = 7;
@@ -34,8 +34,113 @@ impl Facts {
 impl Symbols {
     /// `x ≥ 0` for every active thread where the facts hold.
     pub(super) fn at_least_zero(&mut self, x: &Lin, facts: &Facts) -> bool {
-        let open: Vec<bool> = facts.active.to_vec();
-        self.holds(x, &facts.all, open, DEPTH)
+        if self.close(x, &mut facts.active.to_vec()) {
+            return true;
+        }
+        let mut tried = 0;
+        for near in [true, false] {
+            let relevant = self.relevant(x, &facts.all, near);
+            if relevant.len() > tried || near {
+                tried = relevant.len();
+                if self.answer(x, relevant, &facts.active) {
+                    return true;
+                }
+            }
+        }
+        // Facts that contradict each other imply anything.
+        tried < facts.all.len() && {
+            let mut all: Vec<Rc<Formula>> = Vec::new();
+            for f in &facts.all {
+                if !all.contains(f) {
+                    all.push(Rc::clone(f));
+                }
+            }
+            self.answer(&Lin::constant(-1), all, &facts.active)
+        }
+    }
+
+    /// The facts that have something to do with a value, directly or through others; through disjunctions only if not `near`.
+    fn relevant(&self, x: &Lin, facts: &[Rc<Formula>], near: bool) -> Vec<Rc<Formula>> {
+        let mut roots = self.roots(x);
+        let of: Vec<_> = facts.iter().map(|f| self.roots_of(f)).collect();
+        loop {
+            let mut more = roots;
+            for (f, r) in facts.iter().zip(&of) {
+                let leads = !near || !matches!(**f, Formula::Or(..));
+                if leads && r & roots != 0 {
+                    more |= r;
+                }
+            }
+            if more == roots {
+                break;
+            }
+            roots = more;
+        }
+        let mut all: Vec<Rc<Formula>> = Vec::new();
+        for (f, r) in facts.iter().zip(of) {
+            // Facts without symbols say which threads there are.
+            if r & !roots == 0 && !all.contains(f) {
+                all.push(Rc::clone(f));
+            }
+        }
+        all
+    }
+
+    /// The answer to a question, for one of all threads that have the same numbers in it.
+    fn answer(&mut self, x: &Lin, facts: Vec<Rc<Formula>>, active: &[bool]) -> bool {
+        let question = match self.representatives(x, &facts, active) {
+            Some(threads) => {
+                let of = |x: &Lin| x.of_threads(&threads);
+                let facts = facts.iter().map(|f| f.map(&of)).collect();
+                (of(x), facts, vec![true; threads.len()])
+            }
+            None => (x.clone(), facts, active.to_vec()),
+        };
+        if let Some(&known) = self.answers.get(&question) {
+            return known;
+        }
+        let answer = self.holds(&question.0, &question.1, question.2.clone(), DEPTH);
+        self.answers.insert(question, answer);
+        answer
+    }
+
+    /// A thread for each that differs from others in the facts, or in the value: of those that have the same facts, and the same value but for a
+    /// number, the one with the least. None where definitions differ between threads.
+    fn representatives(
+        &self,
+        x: &Lin,
+        facts: &[Rc<Formula>],
+        active: &[bool],
+    ) -> Option<Vec<usize>> {
+        let mut numbers: Vec<Rc<[i64]>> = Vec::new();
+        let mut note = |n: &Num| {
+            if let Num::Each(all) = n
+                && !numbers.iter().any(|known| Rc::ptr_eq(known, all))
+            {
+                numbers.push(Rc::clone(all));
+            }
+        };
+        let same = |s: Sym| self.info(s).same;
+        let mut known = x.symbols().all(same);
+        x.terms.iter().for_each(|(_, c)| note(c));
+        for f in facts {
+            f.each_value(&mut |y| {
+                known &= y.symbols().all(same);
+                y.terms.iter().for_each(|(_, c)| note(c));
+                note(&y.k);
+            });
+        }
+        if !known {
+            return None;
+        }
+        let of = |t: usize| numbers.iter().map(move |n| n[t]);
+        let mut threads: Vec<usize> = (0..active.len()).filter(|&t| active[t]).collect();
+        threads.sort_unstable_by(|a, b| {
+            let least = || x.k.at(*a).cmp(&x.k.at(*b));
+            of(*a).cmp(of(*b)).then_with(least)
+        });
+        threads.dedup_by(|b, a| of(*a).eq(of(*b)));
+        Some(threads)
     }
 
     /// `x = 0` for every active thread where the facts hold.

@@ -1,9 +1,9 @@
 //! Symbols: what values are linear in, each with its range, and with its definition if it has one.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::formula::Formula;
+use super::quick::QuickMap;
 use super::value::{Lin, Mono, Num, Sym};
 
 /// How a symbol is defined.
@@ -35,17 +35,33 @@ pub(super) struct Info {
     pub(super) hi: i128,
     /// Threads may have different values.
     pub(super) each: bool,
+    /// No number of its definition, or of those that it is made of, differs between threads.
+    pub(super) same: bool,
+    /// What it is made of.
+    roots: Roots,
+}
+
+/// A set of free symbols and of statements about data, as bits; several may share one.
+type Roots = u128;
+
+fn root(number: u32) -> Roots {
+    1 << (number % Roots::BITS)
 }
 
 /// The symbols of a proof. Equal definitions are one symbol.
 #[derive(Default, Debug)]
 pub(super) struct Symbols {
     all: Vec<Info>,
-    known: HashMap<Definition, Sym>,
+    known: QuickMap<Definition, Sym>,
     /// Symbols whose low bits are 0, in units of that.
-    units: HashMap<(Sym, u32), Sym>,
+    units: QuickMap<(Sym, u32), Sym>,
     free: u32,
+    /// Questions that were answered before.
+    pub(super) answers: QuickMap<Question, bool>,
 }
+
+/// A value that is to be at least 0, the facts that may matter, and the threads that it is asked for.
+pub(super) type Question = (Lin, Vec<Rc<Formula>>, Vec<bool>);
 
 impl Symbols {
     pub(super) fn info(&self, sym: Sym) -> &Info {
@@ -92,13 +108,57 @@ impl Symbols {
     }
 
     fn add(&mut self, definition: Definition, lo: i128, hi: i128, each: bool) -> Sym {
+        let (roots, same) = match &definition {
+            Definition::Free(number) => (root(*number), true),
+            Definition::Ite(p, a, b) => (
+                self.roots(a) | self.roots(b) | self.roots_of(p),
+                self.same(a) && self.same(b) && self.same_for_all(p),
+            ),
+            Definition::Low(a, _) | Definition::Shr(a, _) | Definition::Div(a, _) => {
+                (self.roots(a), self.same(a))
+            }
+            Definition::Max(a, b) | Definition::Min(a, b) | Definition::Xor(a, b) => {
+                (self.roots(a) | self.roots(b), self.same(a) && self.same(b))
+            }
+        };
         self.all.push(Info {
             definition,
             lo,
             hi,
             each,
+            same,
+            roots,
         });
         self.all.len() as Sym
+    }
+
+    /// What a value is made of.
+    pub(super) fn roots(&self, x: &Lin) -> Roots {
+        x.symbols().fold(0, |all, s| all | self.info(s).roots)
+    }
+
+    /// What a statement is made of.
+    pub(super) fn roots_of(&self, f: &Formula) -> Roots {
+        match f {
+            Formula::True | Formula::False => 0,
+            Formula::Ge(x) => self.roots(x),
+            Formula::And(a, b) | Formula::Or(a, b) => self.roots_of(a) | self.roots_of(b),
+            Formula::Opaque(id, _) | Formula::Not(id, _) => root(*id),
+        }
+    }
+
+    /// No number in a value or in its symbols' definitions differs between threads.
+    fn same(&self, x: &Lin) -> bool {
+        let one = x.k.one().is_some() && x.terms.iter().all(|(_, c)| c.one().is_some());
+        one && x.symbols().all(|s| self.info(s).same)
+    }
+
+    fn same_for_all(&self, f: &Formula) -> bool {
+        match f {
+            Formula::Ge(x) => self.same(x),
+            Formula::And(a, b) | Formula::Or(a, b) => self.same_for_all(a) && self.same_for_all(b),
+            _ => true,
+        }
     }
 
     fn defined(&mut self, definition: Definition, lo: i128, hi: i128, each: bool) -> Lin {
@@ -452,6 +512,45 @@ impl Symbols {
             }
             _ => Rc::clone(f),
         })
+    }
+
+    /// A statement of all threads without values that are chosen: `p ∧ a ∨ ¬p ∧ b` for one of a value that is one of two.
+    pub(super) fn by_cases(&mut self, f: &Rc<Formula>, threads: usize) -> Rc<Formula> {
+        match &**f {
+            Formula::Ge(x) => {
+                let chosen = x.symbols().filter_map(|s| {
+                    let (p, a, b) = match &self.info(s).definition {
+                        Definition::Ite(p, a, b) => (Rc::clone(p), a, b),
+                        Definition::Max(a, b) => (Rc::new(Formula::ge(a.sub(b))), a, b),
+                        Definition::Min(a, b) => (Rc::new(Formula::ge(b.sub(a))), a, b),
+                        _ => return None,
+                    };
+                    Some((s, p, a.clone(), b.clone()))
+                });
+                let Some((s, p, a, b)) = chosen.max_by_key(|(s, ..)| *s) else {
+                    return Rc::clone(f);
+                };
+                if !p.is_uniform(self) {
+                    return Rc::clone(f);
+                }
+                let p = self.by_cases(&p, threads);
+                let mut side = |value: &Lin| {
+                    let x = self.replace(x, s, value, threads)?;
+                    Some(self.by_cases(&Rc::new(Formula::ge(x)), threads))
+                };
+                match (side(&a), side(&b)) {
+                    (Some(a), Some(b)) => Formula::chosen(&p, &a, &b),
+                    _ => Rc::clone(f),
+                }
+            }
+            Formula::And(a, b) => {
+                Formula::and(&self.by_cases(a, threads), &self.by_cases(b, threads))
+            }
+            Formula::Or(a, b) => {
+                Formula::or(&self.by_cases(a, threads), &self.by_cases(b, threads))
+            }
+            _ => Rc::clone(f),
+        }
     }
 
     /// Whether the definition of `s` mentions `sym`, directly or through others.

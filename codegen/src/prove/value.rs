@@ -267,6 +267,19 @@ impl Lin {
         }
     }
 
+    /// The value of some threads, in their order.
+    pub(super) fn of_threads(&self, threads: &[usize]) -> Lin {
+        let num = |n: &Num| match n {
+            Num::One(_) => n.clone(),
+            Num::Each(all) => Num::each(threads.iter().map(|&t| all[t]).collect()),
+        };
+        let terms = self.terms.iter().map(|(m, c)| (*m, num(c)));
+        Lin {
+            terms: terms.filter(|(_, c)| !c.is_zero()).collect(),
+            k: num(&self.k),
+        }
+    }
+
     /// The symbol that it is, if it is one.
     pub(super) fn single(&self) -> Option<Sym> {
         match &self.terms[..] {

@@ -263,7 +263,7 @@ impl<'a> Gemm<'a> {
         let grid = Layout::flat(&[plan.warps.0, plan.warps.1], &[0, 1])?;
         let warp_col = index(&mut k.pool, &grid, &[warp])?;
 
-        let origin = Origin::new(k, plan, (whole_depth, chunk))?;
+        let origin = Origin::new(k, plan, [m, n], (whole_depth, chunk))?;
         let (row0, col0) = (origin.row, origin.col);
         let all = origin::Operands {
             pointers,

@@ -246,10 +246,6 @@ impl Plan for FusedPlan {
         kernel::entries(self.product(), operands, arch, proof)
     }
 
-    fn follows(&self, entry: &Entry) -> bool {
-        self.plan.follows(entry)
-    }
-
     fn ptx_version(&self, arch: Arch) -> &'static str {
         self.plan.ptx_version(arch)
     }

@@ -272,10 +272,6 @@ impl Plan for SgemmPlan {
         kernel::entry_name(*self, operands)
     }
 
-    fn follows(&self, _: &Entry) -> bool {
-        true
-    }
-
     fn entries(&self, operands: Operands, _: Arch, proof: &Proof) -> Result<Vec<Entry>, PlanError> {
         Ok(vec![kernel::entry(*self, operands, proof)?])
     }

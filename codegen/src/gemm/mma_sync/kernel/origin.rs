@@ -34,12 +34,13 @@ impl Origin {
     pub(super) fn new(
         k: &mut Kernel,
         plan: MmaPlan,
+        [m, n]: [Expr; 2],
         (depth, chunk): (Expr, Option<Expr>),
     ) -> Result<Self, PlanError> {
         let zero = k.pool.constant(0);
         let hi = LIMIT as i64;
         let layers = plan.variant.depth;
-        let tile = raster(layers).tile(k, plan.tile)?;
+        let tile = raster(layers).tile(k, [m, n], plan.tile)?;
         let (row, col) = (tile.row, tile.col);
         let Some(bz) = tile.layer else {
             return Ok(Self {
@@ -57,6 +58,7 @@ impl Origin {
                 // The launch has no part that begins after the last product.
                 let first = k.pool.mul(bz, chunk);
                 k.kept_by_launch(first, depth);
+                k.param_multiple("chunk", plan.depth as u64);
                 let first = k.bounded(first, hi);
                 let left = k.pool.sub(depth, first);
                 let left = k.bounded(left, hi);
@@ -95,14 +97,13 @@ impl Origin {
         } else {
             maps.c_bytes
         };
-        let width = if plan.partial() { all.ld[2] } else { all.n };
         // The rows of an operand that is packed are zeros from their end to their pitch.
-        let operand = |i: usize, o: &super::OperandMaps, side| {
-            let side = match plan.variant.pack[i] {
-                Some(_) if !o.k_major => all.ld[i],
-                _ => side,
-            };
-            o.place(side, all.k)
+        let mut operand = |i: usize, o: &super::OperandMaps, side| match plan.variant.pack[i] {
+            Some(_) if !o.k_major => {
+                k.kept_by_launch(side, all.ld[i]);
+                o.place(all.ld[i], all.k)
+            }
+            _ => o.place(side, all.k),
         };
         let matrices = [
             ("A", maps.a.bytes, operand(0, &maps.a, all.m)),
@@ -110,12 +111,19 @@ impl Origin {
             (
                 if plan.partial() { "partial" } else { "C" },
                 c_bytes,
-                (all.m, width),
+                (all.m, all.n),
             ),
         ];
         let mut views = Vec::new();
         for (i, (name, bytes, (rows, cols))) in matrices.into_iter().enumerate() {
-            let mut extents = vec![Extent::Value(rows), Extent::Value(cols)];
+            let cols = match i {
+                2 if plan.partial() => Extent::Padded {
+                    used: cols,
+                    whole: all.ld[2],
+                },
+                _ => Extent::Value(cols),
+            };
+            let mut extents = vec![Extent::Value(rows), cols];
             let mut strides = vec![Stride::Value(all.ld[i]), Stride::Fixed(1)];
             if let Some(stride) = layers[i] {
                 extents.insert(0, Extent::Blocks(Axis::Z));
@@ -130,7 +138,10 @@ impl Origin {
                 plan.variant.store,
             ];
             match i {
-                2 if plan.partial() => k.rows_aligned(&view, 16),
+                2 if plan.partial() => {
+                    k.kept_by_launch(all.n, all.ld[2]);
+                    k.rows_aligned(&view, 16);
+                }
                 2 if plan.variant.store == 16 => {}
                 _ => k.rows_aligned(&view, widths[i]),
             }

@@ -1,0 +1,219 @@
+//! The conditions of stores to one element: where the element is inside the output, exactly one of them holds.
+//!
+//! What says only that the element is inside is true there. What is left are the branches between the ways to store it: each of them taken or not,
+//! one store must be left, and nothing that it asks for besides.
+
+use std::rc::Rc;
+
+use crate::prove::execute::Trace;
+use crate::prove::formula::Formula;
+use crate::prove::memory::GlobalAccess;
+use crate::prove::quick::QuickMap;
+use crate::prove::solve::Facts;
+use crate::prove::symbols::Definition;
+use crate::prove::value::{Lin, Sym};
+
+/// An element's distances to the ends of what its block has along a mode, for each thread: both at least 0 where the element is inside.
+pub(super) struct Room {
+    /// `extent − 1 − coordinate`, rounded down to what its symbols are multiples of.
+    pub(super) above: Lin,
+    /// `coordinate − origin`, rounded likewise.
+    pub(super) below: Lin,
+    /// The sum of the two.
+    pub(super) all: Lin,
+    /// `coordinate − origin`
+    pub(super) distance: Lin,
+    /// The tile begins below its origin: the stores must leave that part out.
+    pub(super) moved: bool,
+}
+
+/// The conditions of stores in one case.
+pub(super) struct Conditions<'a> {
+    trace: &'a mut Trace,
+    /// What chosen values are in this case.
+    chosen: Vec<(Sym, Lin)>,
+    /// The first elements of tiles that are moved back.
+    origins: Vec<Lin>,
+    facts: Facts,
+    /// Statements in this case.
+    known: QuickMap<Rc<Formula>, Rc<Formula>>,
+}
+
+impl<'a> Conditions<'a> {
+    pub(super) fn new(
+        trace: &'a mut Trace,
+        chosen: Vec<(Sym, Lin)>,
+        origins: Vec<Lin>,
+        facts: Facts,
+    ) -> Self {
+        Self {
+            trace,
+            chosen,
+            origins,
+            facts,
+            known: QuickMap::default(),
+        }
+    }
+
+    /// Exactly one of the stores is made where the element is inside, and none where it is another block's.
+    pub(super) fn exactly_one(
+        &mut self,
+        stores: &[&GlobalAccess],
+        rooms: &[Room],
+    ) -> Result<(), String> {
+        let mut leaves = Vec::new();
+        for s in stores {
+            let all = s.path.iter().chain(&s.stays).chain([&s.guard]);
+            let all: Vec<Rc<Formula>> = all.map(|f| self.in_this_case(f)).collect();
+            for room in rooms.iter().filter(|room| room.moved) {
+                let mut each = all.iter().flat_map(Formula::conjuncts);
+                if !each.any(
+                    |f| matches!(&*f, Formula::Ge(x) if above(&room.distance, x, &s.facts.active)),
+                ) {
+                    return Err(
+                        "a tile that is moved back stores what another block has".to_owned()
+                    );
+                }
+            }
+            let left = all
+                .iter()
+                .map(|f| self.where_inside(f, rooms, &s.facts.active));
+            let left: Vec<Rc<Formula>> = left.filter(|f| **f != Formula::True).collect();
+            if !left.iter().any(|f| **f == Formula::False) {
+                leaves.push(left);
+            }
+        }
+        one_of(&leaves)
+    }
+
+    /// A statement in this case.
+    fn in_this_case(&mut self, f: &Rc<Formula>) -> Rc<Formula> {
+        if let Some(known) = self.known.get(f) {
+            return Rc::clone(known);
+        }
+        let threads = self.trace.threads;
+        let mut g = Rc::clone(f);
+        for (s, value) in &self.chosen {
+            if let Some(h) = self.trace.symbols.replace_in(&g, *s, value, threads) {
+                g = h;
+            }
+        }
+        for (s, of, bits) in self.low_bits(&g) {
+            if let Some(value) = self.above_origin(&of, bits)
+                && let Some(h) = self.trace.symbols.replace_in(&g, s, &value, threads)
+            {
+                g = h;
+            }
+        }
+        self.known.insert(Rc::clone(f), Rc::clone(&g));
+        g
+    }
+
+    /// The symbols in a statement that are low bits of a value.
+    fn low_bits(&self, f: &Formula) -> Vec<(Sym, Lin, u32)> {
+        match f {
+            Formula::Ge(x) => x
+                .symbols()
+                .filter_map(|s| match &self.trace.symbols.info(s).definition {
+                    Definition::Low(of, bits) => Some((s, of.clone(), *bits)),
+                    _ => None,
+                })
+                .collect(),
+            Formula::And(a, b) | Formula::Or(a, b) => {
+                let mut all = self.low_bits(a);
+                all.extend(self.low_bits(b));
+                all
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The low bits of a value in a tile: how far it is above the tile's first element, which is a multiple of the tile.
+    fn above_origin(&mut self, of: &Lin, bits: u32) -> Option<Lin> {
+        for origin in self.origins.clone() {
+            if origin.symbol_alignment() < bits || !origin.k.is_zero() {
+                continue;
+            }
+            let above = of.sub(&origin);
+            let end = above.scale(-1).plus((1 << bits) - 1);
+            let symbols = &mut self.trace.symbols;
+            if symbols.at_least_zero(&above, &self.facts)
+                && symbols.at_least_zero(&end, &self.facts)
+            {
+                return Some(above);
+            }
+        }
+        None
+    }
+
+    fn never_negative(&self, x: &Lin, active: &[bool]) -> bool {
+        let mut all = true;
+        self.trace
+            .symbols
+            .for_least(x, active.len(), |thread, least| {
+                all &= least >= 0 || thread.is_some_and(|t| !active[t]);
+            });
+        all
+    }
+
+    /// A statement where the element is inside: what follows from that is true.
+    fn where_inside(&self, f: &Rc<Formula>, rooms: &[Room], active: &[bool]) -> Rc<Formula> {
+        match &**f {
+            Formula::Ge(x) => {
+                let holds = |x: &Lin| {
+                    self.never_negative(x, active)
+                        || rooms.iter().any(|room| {
+                            let ends = [&room.above, &room.below, &room.all];
+                            ends.iter().any(|y| above(x, y, active))
+                        })
+                };
+                if holds(x) {
+                    Rc::new(Formula::True)
+                } else if holds(&x.scale(-1).plus(-1)) {
+                    Rc::new(Formula::False)
+                } else {
+                    Rc::clone(f)
+                }
+            }
+            Formula::And(a, b) => Formula::and(
+                &self.where_inside(a, rooms, active),
+                &self.where_inside(b, rooms, active),
+            ),
+            Formula::Or(a, b) => Formula::or(
+                &self.where_inside(a, rooms, active),
+                &self.where_inside(b, rooms, active),
+            ),
+            _ => Rc::clone(f),
+        }
+    }
+}
+
+/// `x` is at least `y` because they differ by numbers alone, for the threads of a mask.
+fn above(x: &Lin, y: &Lin, active: &[bool]) -> bool {
+    let least = |t: usize| !active[t] || x.k.at(t) >= y.k.at(t);
+    x.terms == y.terms && (0..active.len()).all(least)
+}
+
+/// Exactly one of the lists holds, whatever its statements are: each statement is taken to hold, and not to.
+fn one_of(leaves: &[Vec<Rc<Formula>>]) -> Result<(), String> {
+    let first = match leaves {
+        [] => return Err("on some path nothing is stored".to_owned()),
+        [only] if only.is_empty() => return Ok(()),
+        _ => leaves.iter().find_map(|leaf| leaf.first()),
+    };
+    let Some(first) = first else {
+        return Err("on some path an element is stored twice".to_owned());
+    };
+    let not = first.not();
+    let side = |holds: &Rc<Formula>, fails: &Rc<Formula>| -> Vec<Vec<Rc<Formula>>> {
+        let possible = leaves.iter().filter(|leaf| !leaf.contains(fails));
+        let rest = |leaf: &Vec<Rc<Formula>>| leaf.iter().filter(|f| *f != holds).cloned().collect();
+        possible.map(rest).collect()
+    };
+    let bare = |e: String| match leaves {
+        [_] => "a store is guarded by more than the output's bounds".to_owned(),
+        _ => e,
+    };
+    one_of(&side(first, &not)).map_err(bare)?;
+    one_of(&side(&not, first)).map_err(bare)
+}

@@ -1,0 +1,262 @@
+//! What a path has decided: the values of data that it branched on, and between which numbers values lie.
+
+use crate::prove::formula::Formula;
+use crate::prove::value::{Lin, Mono, Num, Sym};
+
+/// What a path has decided.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Decisions {
+    data: Vec<(u32, bool)>,
+    /// The range of a value without its constant.
+    ranges: Vec<(Lin, i64, i64)>,
+    /// Disjunctions that hold.
+    either: Vec<Formula>,
+    /// Symbols that are 0 for now.
+    pub(super) zero: Vec<Sym>,
+}
+
+const FAR: i64 = i64::MAX / 4;
+
+impl Decisions {
+    /// A value with the symbols that are 0 left out, apart from its constant.
+    fn form(&self, x: &Lin) -> (Lin, i64) {
+        let mut form = Lin {
+            terms: x
+                .terms
+                .iter()
+                .filter(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)))
+                .cloned()
+                .collect(),
+            k: Num::One(0),
+        };
+        // One sign for a value and its opposite.
+        let k = x.k.one().unwrap_or(0);
+        if let Some((_, Num::One(c))) = form.terms.first()
+            && *c < 0
+        {
+            form = form.scale(-1);
+            return (form, -k);
+        }
+        (form, k)
+    }
+
+    fn is_opposite(&self, x: &Lin) -> bool {
+        let first = x
+            .terms
+            .iter()
+            .find(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)));
+        matches!(first, Some((_, Num::One(c))) if *c < 0)
+    }
+
+    /// What is known of `x ≥ 0`: the range of the form f with x = ±f + k.
+    fn decide(&self, f: &Formula) -> Option<bool> {
+        match f {
+            Formula::True => Some(true),
+            Formula::False => Some(false),
+            Formula::Ge(x) => {
+                let (lo, hi) = self.range(x);
+                if lo >= 0 {
+                    Some(true)
+                } else if hi < 0 {
+                    Some(false)
+                } else {
+                    None
+                }
+            }
+            Formula::And(a, b) => match (self.decide(a), self.decide(b)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => {
+                    let opposite = f.not();
+                    self.either.contains(&opposite).then_some(false)
+                }
+            },
+            Formula::Or(..) if self.either.contains(f) => Some(true),
+            Formula::Or(a, b) => match (self.decide(a), self.decide(b)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                _ => None,
+            },
+            Formula::Opaque(id, _) => self.datum(*id),
+            Formula::Not(id, _) => self.datum(*id).map(|v| !v),
+        }
+    }
+
+    fn datum(&self, id: u32) -> Option<bool> {
+        self.data.iter().find(|(i, _)| *i == id).map(|(_, v)| *v)
+    }
+
+    fn range(&self, x: &Lin) -> (i64, i64) {
+        let opposite = self.is_opposite(x);
+        let (form, k) = self.form(x);
+        if form.terms.is_empty() {
+            let k = x.k.one().unwrap_or(0);
+            return (k, k);
+        }
+        let known = self.ranges.iter().find(|(f, _, _)| *f == form);
+        let (lo, hi) = known.map_or((-FAR, FAR), |(_, lo, hi)| (*lo, *hi));
+        if opposite {
+            // x = −(f + k)
+            (-hi.saturating_add(k), -lo.saturating_add(k))
+        } else {
+            (lo.saturating_add(k), hi.saturating_add(k))
+        }
+    }
+
+    /// The decisions with `f` added: one for each case of a value that a predicate chooses, none where it contradicts them.
+    pub(super) fn with(&self, f: &Formula) -> Vec<Self> {
+        match self.decide(f) {
+            Some(false) => return Vec::new(),
+            Some(true) => return vec![self.clone()],
+            None => {}
+        }
+        match f {
+            Formula::And(a, b) => self.both(a, b),
+            Formula::Or(a, b) => {
+                if let Some([(p, a), (q, b)]) = f.cases() {
+                    let mut all = self.both(p, a);
+                    all.extend(self.both(q, b));
+                    return all;
+                }
+                match (self.decide(a), self.decide(b)) {
+                    (Some(false), _) => self.with(b),
+                    (_, Some(false)) => self.with(a),
+                    _ => {
+                        let mut out = self.clone();
+                        out.either.push(f.clone());
+                        vec![out]
+                    }
+                }
+            }
+            _ => {
+                let mut out = self.clone();
+                out.add(f);
+                out.settled()
+            }
+        }
+    }
+
+    /// The same after what is decided now has decided disjunctions.
+    fn settled(mut self) -> Vec<Self> {
+        let either = std::mem::take(&mut self.either);
+        let mut all = vec![self];
+        for f in &either {
+            all = all.iter().flat_map(|d| d.with(f)).collect();
+        }
+        all
+    }
+
+    fn both(&self, a: &Formula, b: &Formula) -> Vec<Self> {
+        self.with(a).iter().flat_map(|d| d.with(b)).collect()
+    }
+
+    /// A statement that is not decided and has no parts.
+    fn add(&mut self, f: &Formula) {
+        match f {
+            Formula::Opaque(id, _) => {
+                self.data.push((*id, true));
+                self.data.sort_unstable();
+            }
+            Formula::Not(id, _) => {
+                self.data.push((*id, false));
+                self.data.sort_unstable();
+            }
+            Formula::Ge(x) => {
+                let opposite = self.is_opposite(x);
+                let (form, k) = self.form(x);
+                if form.terms.is_empty() {
+                    return;
+                }
+                // f + k ≥ 0, or −(f + k) ≥ 0.
+                let (lo, hi) = if opposite {
+                    (-FAR, k.saturating_neg())
+                } else {
+                    (k.saturating_neg(), FAR)
+                };
+                self.narrow(form, lo, hi);
+            }
+            _ => {}
+        }
+    }
+
+    fn narrow(&mut self, form: Lin, lo: i64, hi: i64) {
+        if let Some((_, a, b)) = self.ranges.iter_mut().find(|(f, _, _)| *f == form) {
+            (*a, *b) = ((*a).max(lo), (*b).min(hi));
+        } else {
+            self.ranges.push((form, lo, hi));
+            self.ranges.sort_by_cached_key(|(f, _, _)| terms(f));
+        }
+    }
+
+    /// One more turn: what was known of a value in this turn is known of it, moved by its step, in the next.
+    pub(super) fn turn(&mut self, turn: Sym, values: &[Lin]) {
+        self.either.retain(|f| !mentions(f, turn));
+        let first = self.zero.contains(&turn);
+        let old = std::mem::take(&mut self.ranges);
+        let step = |f: &Lin| {
+            f.terms
+                .iter()
+                .find(|(m, _)| m.symbols().eq([turn]))
+                .and_then(|(_, c)| c.one())
+        };
+        if first {
+            self.zero.retain(|&s| s != turn);
+            // What was known without the turn is known of each value that differs by turns only.
+            for (form, lo, hi) in &old {
+                for value in values {
+                    let (with_turn, _) = self.form(value);
+                    let bare = Lin {
+                        terms: with_turn
+                            .terms
+                            .iter()
+                            .filter(|(m, _)| !m.symbols().any(|s| s == turn))
+                            .cloned()
+                            .collect(),
+                        k: Num::One(0),
+                    };
+                    if bare == *form
+                        && let Some(a) = step(&with_turn)
+                    {
+                        self.narrow(with_turn, shifted(*lo, a), shifted(*hi, a));
+                    }
+                }
+            }
+        }
+        for (form, lo, hi) in old {
+            match step(&form) {
+                Some(a) => self.narrow(form, shifted(lo, a), shifted(hi, a)),
+                None if form.mentions(turn) => {}
+                None => self.narrow(form, lo, hi),
+            }
+        }
+    }
+
+    /// What is said of a symbol is forgotten.
+    pub(super) fn forget(&mut self, sym: Sym) {
+        self.ranges.retain(|(f, _, _)| !f.mentions(sym));
+        self.either.retain(|f| !mentions(f, sym));
+        self.zero.retain(|&s| s != sym);
+    }
+}
+
+/// The terms of a value of all threads: an order for values.
+fn terms(x: &Lin) -> Vec<(Mono, i64)> {
+    x.terms.iter().map(|(m, c)| (*m, c.at(0))).collect()
+}
+
+/// A bound moved; one that is far stays far.
+fn shifted(bound: i64, by: i64) -> i64 {
+    if bound.abs() >= FAR / 2 {
+        bound
+    } else {
+        bound.saturating_add(by)
+    }
+}
+
+fn mentions(f: &Formula, sym: Sym) -> bool {
+    match f {
+        Formula::Ge(x) => x.mentions(sym),
+        Formula::And(a, b) | Formula::Or(a, b) => mentions(a, sym) || mentions(b, sym),
+        _ => false,
+    }
+}
