@@ -293,7 +293,7 @@ fn sources(folder: &std::path::Path) -> Vec<(String, String)> {
 #[test]
 fn the_emitter_spells_no_memory_instruction() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("codegen/src");
-    for family in ["sgemm", "mma"] {
+    for family in ["gemm", "gemm/simt", "gemm/mma_sync"] {
         let files = sources(&root.join(family));
         assert!(files.len() >= 3, "{family}: {}", files.len());
         for (path, source) in files {

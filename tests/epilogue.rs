@@ -500,6 +500,14 @@ fn what_does_not_fit_is_refused() {
         "{error}"
     );
 
+    // The function's instructions are proven with the rest of the kernel.
+    let barrier = Function::new("f", |k, _| {
+        k.barrier();
+        Ok(())
+    });
+    let emitted = plan_of(barrier).emit(Operands::ALL[0], Arch(80));
+    assert_eq!(emitted.map(|_| ()).map_err(|e| e.code()), Err("not_proven"));
+
     let problem = Gemm::packed(64, 64, 64, Operands::ALL[0]);
     let refused = |finish: Function, problem: Gemm| -> PlanError {
         let adapted = plan_of(finish).adapt(&problem, WHOLE);

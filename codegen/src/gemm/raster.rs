@@ -38,12 +38,12 @@ pub(crate) struct Tile {
 }
 
 impl Raster {
-    /// The tile of this block, of so many rows and columns of an m×n matrix.
+    /// The tile of this block, of `tm` rows and `tn` columns, in an m×n matrix.
     pub(crate) fn tile(
         self,
         k: &mut Kernel,
-        (tm, tn): (i64, i64),
         [m, n]: [Expr; 2],
+        (tm, tn): (i64, i64),
     ) -> Result<Tile, PlanError> {
         let hi = LIMIT as i64;
         let by = k.block_index(Axis::Y, GRID_YZ);

@@ -40,7 +40,7 @@ impl Origin {
         let zero = k.pool.constant(0);
         let hi = LIMIT as i64;
         let layers = plan.variant.depth;
-        let tile = raster(layers).tile(k, plan.tile, [m, n])?;
+        let tile = raster(layers).tile(k, [m, n], plan.tile)?;
         let (row, col) = (tile.row, tile.col);
         let Some(bz) = tile.layer else {
             return Ok(Self {
