@@ -269,6 +269,34 @@ impl Kernel {
         self.special("tid.x", Special::Thread(Axis::X), most)
     }
 
+    /// The thread's lane in its warp: in `0..32`, or `0..threads` of a smaller block.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("k", 96);
+    /// let lane = k.lane();
+    /// assert_eq!(k.pool.facts(lane).hi, 31);
+    /// ```
+    pub fn lane(&mut self) -> Expr {
+        let thread = self.thread();
+        self.pool.rem(thread, 32)
+    }
+
+    /// The thread's warp in its block: in `0..threads / 32`, rounded up.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("k", 96);
+    /// let warp = k.warp();
+    /// assert_eq!(k.pool.facts(warp).hi, 2);
+    /// ```
+    pub fn warp(&mut self) -> Expr {
+        let thread = self.thread();
+        self.pool.shr(thread, 5)
+    }
+
     /// The block's index within the grid along an axis: in `0..count`, which the launch contract keeps.
     ///
     /// ```

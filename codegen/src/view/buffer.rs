@@ -1,5 +1,8 @@
 //! Buffers and the views of them: declared, moved, cut into tiles, transposed.
 
+use std::sync::Arc;
+
+use layout_core::derive::Derivation;
 use layout_core::{Layout, LayoutError, Swizzled};
 
 use super::ViewError;
@@ -23,6 +26,8 @@ pub struct View {
     pub(super) tile: Option<Vec<i64>>,
     /// Modes are given in reverse.
     pub(super) reversed: bool,
+    /// How its layout was derived, if it was.
+    pub(super) derivation: Option<Arc<Derivation>>,
 }
 
 /// What the address of a packed buffer is a multiple of: the widest access.
@@ -32,7 +37,7 @@ const VECTOR: u64 = 16;
 pub(super) const MAX_TILE: i64 = 1 << 24;
 
 /// An extent of a tile of `of`, checked.
-fn checked(of: impl Into<String>, extent: i64) -> Result<i64, ViewError> {
+pub(super) fn checked(of: impl Into<String>, extent: i64) -> Result<i64, ViewError> {
     if (1..=MAX_TILE).contains(&extent) {
         return Ok(extent);
     }
@@ -160,6 +165,7 @@ impl Kernel {
             base: Some(base),
             tile: None,
             reversed: false,
+            derivation: None,
         }
     }
 
@@ -268,6 +274,7 @@ impl Kernel {
             base: None,
             tile: None,
             reversed: false,
+            derivation: None,
         }
     }
 
