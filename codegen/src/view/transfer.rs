@@ -331,7 +331,8 @@ impl Kernel {
             };
             let zero = self.pool.constant(0);
             let rest = self.pool.and(row, (share.vector - 1) as u64);
-            let p = self.compare(Cmp::Eq, rest, zero);
+            // One inequality, whose opposite is one as well: a path in a loop remembers either as a bound.
+            let p = self.compare(Cmp::Le, rest, zero);
             aligned = Some(match aligned {
                 None => p,
                 Some(q) => self.combine(crate::ir::Logic::And, p, q, 0),
