@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ir::{Arrangement, Entry, Extent, Kernel, Param, ParamKind, Role};
+use crate::ir::{Arrangement, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Role};
 use crate::plan::{AccessProof, Arch};
 use crate::print::module;
 use crate::prove::{KernelProof, ProofError, prove};
@@ -132,7 +132,7 @@ impl Kernel {
         let entry = self.finish();
         well_formed(&entry)?;
         let proof = prove(&entry)?;
-        let version = arch.ptx_version().max("7.0");
+        let version = supported(&entry.nodes, arch, arch.ptx_version().max("7.0"))?;
         let ptx = module(std::slice::from_ref(&entry), version, &arch.to_string());
         Ok(Proven { ptx, proof, entry })
     }
@@ -163,6 +163,53 @@ fn well_formed(entry: &Entry) -> Result<(), ProofError> {
         seen.push(&param.name);
     }
     Ok(())
+}
+
+/// The PTX version that the instructions need, at least `version`; an architecture that does not have one of them is refused.
+fn supported(
+    nodes: &[Node],
+    arch: Arch,
+    mut version: &'static str,
+) -> Result<&'static str, ProofError> {
+    for node in nodes {
+        let statement = match node {
+            Node::Inst(statement) => statement,
+            Node::If(branch) => {
+                version = supported(&branch.then, arch, version)?;
+                version = supported(&branch.otherwise, arch, version)?;
+                continue;
+            }
+            Node::Loop(turns) => {
+                version = supported(&turns.entry, arch, version)?;
+                version = supported(&turns.body, arch, version)?;
+                continue;
+            }
+            _ => continue,
+        };
+        match statement.inst.needs() {
+            Some((first, needs)) if first <= arch.0 => version = version.max(needs),
+            needs => {
+                let first = needs.map_or_else(
+                    || "only other architectures have".to_owned(),
+                    |(first, _)| format!("sm_{first} is the first to have: build it for that"),
+                );
+                let name = instruction(&statement.inst);
+                let what = format!("a kernel for {arch} with {name}, which {first}");
+                return Err(ProofError::Undecided { what });
+            }
+        }
+    }
+    Ok(version)
+}
+
+/// How an instruction is called that not every architecture has.
+fn instruction(inst: &Inst) -> String {
+    match inst {
+        Inst::Mma { atom, .. } => atom.name.to_owned(),
+        Inst::Convert { .. } | Inst::ConvertPair { .. } => "a conversion of floats".to_owned(),
+        Inst::LoadMatrix { .. } => "ldmatrix".to_owned(),
+        _ => "asynchronous copies".to_owned(),
+    }
 }
 
 impl Proven {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use layout_core::atoms::MmaAtom;
+use layout_core::atoms::{MmaAtom, Scalar};
 
 use super::address::Address;
 use super::param::ParamKind;
@@ -371,6 +371,39 @@ impl From<Inst> for Statement {
 }
 
 impl Inst {
+    /// The first architecture that has it (`sm_N`), and the lowest PTX version; none for a matrix instruction that only some architectures have.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Inst;
+    ///
+    /// assert_eq!(Inst::CommitGroup.needs(), Some((80, "7.0")));
+    /// assert_eq!(Inst::Barrier.needs(), Some((75, "6.3")));
+    /// ```
+    pub fn needs(&self) -> Option<(u32, &'static str)> {
+        let bf16 = |ty: &Type| matches!(ty, Type::Bf16 | Type::Bf16x2);
+        Some(match self {
+            Inst::CopyAsync { .. } | Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll => {
+                (80, "7.0")
+            }
+            Inst::Mma { atom, .. } => {
+                let arch = atom.target.min_sm()?;
+                let version = match (arch, atom.a_type) {
+                    (_, Scalar::E4m3 | Scalar::E5m2) => "8.4",
+                    (90.., _) => "7.8",
+                    (80.., _) => "7.0",
+                    _ => "6.5",
+                };
+                (arch, version)
+            }
+            Inst::LoadMatrix { .. } => (75, "6.5"),
+            Inst::Convert { to_ty, .. } | Inst::ConvertPair { to_ty, .. } if bf16(to_ty) => {
+                (80, "7.0")
+            }
+            Inst::ConvertPair { .. } => (80, "7.0"),
+            _ => (75, "6.3"),
+        })
+    }
+
     /// The registers that it reads, those of its addresses too.
     pub fn sources(&self) -> Vec<Reg> {
         let reg = |s: &Src| match s {

@@ -331,6 +331,11 @@ impl Kernel {
             };
             let zero = self.pool.constant(0);
             let rest = self.pool.and(row, (share.vector - 1) as u64);
+            match self.pool.as_const(rest) {
+                Some(0) => continue,
+                Some(_) => return body(self, false),
+                None => {}
+            }
             // One inequality, whose opposite is one as well: a path in a loop remembers either as a bound.
             let p = self.compare(Cmp::Le, rest, zero);
             aligned = Some(match aligned {
