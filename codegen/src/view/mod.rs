@@ -34,6 +34,7 @@ mod partition;
 mod tests;
 mod tiled;
 mod transfer;
+pub mod typed;
 mod uses;
 mod words;
 
