@@ -45,6 +45,23 @@ struct Scope {
 }
 
 /// A kernel being written.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::plan::{Arch, Element};
+/// use layout_core::Layout;
+///
+/// // y = x, an element a thread.
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1 << 30);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
+/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// k.copy(&x, &y)?;
+/// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Kernel {
     /// The index expressions of this kernel.

@@ -13,6 +13,19 @@ use crate::plan::Element;
 /// A buffer, seen from a coordinate.
 ///
 /// Modes are the buffer's, in its order; [`View::transposed`] reverses them. Coordinates and extents are in elements.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+/// use layout_codegen::plan::Element;
+///
+/// let mut k = Kernel::new("k", 32);
+/// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+/// let x = k.input("x", Element::F32, &[rows, cols]);
+/// let (i, j) = (k.pool.constant(3), k.pool.constant(0));
+/// // Columns 0 to 31 of rows 48 to 63, as 32 rows of 16.
+/// let tile = x.tile(&mut k, &[16, 32], &[i, j])?.transposed();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct View {
     pub(super) buffer: usize,

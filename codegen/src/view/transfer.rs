@@ -8,6 +8,20 @@ use crate::ir::{Cache, Class, Cmp, Extent, Kernel, Reg, Role, Space, Type};
 use crate::plan::Element;
 
 /// A thread's values of a tile, one element in each register.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+/// use layout_codegen::plan::Element;
+/// use layout_core::{Layout, Swizzled};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let tile = k.shared("tile", Element::F16, &Swizzled::parse("128:1")?)?;
+/// let lane = k.lane();
+/// let share = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, lane)?.vectors(&k, 4)?;
+/// let values = k.load_tile(&share)?; // one load of 8 bytes, taken apart
+/// assert_eq!((values.element, values.registers.len()), (Element::F16, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Values {
     /// Their type.
