@@ -84,6 +84,13 @@ pub enum ContractError {
 
 impl ContractError {
     /// A stable name of this error.
+    ///
+    /// ```
+    /// use layout_codegen::ContractError;
+    ///
+    /// let axis = ContractError::Grid { axis: 'y', blocks: 70_000, most: 65_535 };
+    /// assert_eq!(axis.code(), "too_large");
+    /// ```
     pub fn code(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "missing",
@@ -124,6 +131,20 @@ impl Kernel {
     /// # Errors
     ///
     /// What does not hold of it, or cannot be decided.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::plan::Arch;
+    ///
+    /// let mut k = Kernel::new("waits", 64);
+    /// k.barrier();
+    /// assert!(k.build(Arch(90))?.ptx.contains(".target sm_90"));
+    /// // A group of asynchronous copies: sm_75 has none.
+    /// let mut k = Kernel::new("copies", 64);
+    /// k.commit_group();
+    /// assert!(k.build(Arch(75)).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self, arch: Arch) -> Result<Proven, ProofError> {
         if !self.is_closed() {
             let what = "a loop, region or branch that is still open: close it first".to_owned();
@@ -214,26 +235,117 @@ fn instruction(inst: &Inst) -> String {
 
 impl Proven {
     /// The name of its entry.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.name(), "copy");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.entry.name
     }
 
     /// The representation that was proven and printed.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.entry().buffers.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
     /// Its parameters, in order.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// let names: Vec<_> = copy.params().iter().map(|p| p.name.as_str()).collect();
+    /// assert_eq!(names, ["n", "x", "y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn params(&self) -> &[Param] {
         &self.entry.params
     }
 
     /// Threads of a block along x, y, z.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.block(), [128, 1, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn block(&self) -> [u32; 3] {
         self.entry.block
     }
 
     /// Dynamic shared memory of a block, in bytes; 0 if the kernel declares its own.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.shared_bytes(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn shared_bytes(&self) -> u32 {
         let dynamic = self.entry.shared.filter(|s| s.dynamic);
         dynamic.map_or(0, |s| s.bytes as u32)
