@@ -351,7 +351,7 @@ fn what_does_not_fit_an_instruction_is_refused() -> Result {
         k.copy(&from, &to)
             .expect_err("two instructions")
             .to_string(),
-        "a copy from `x` (a tile of 16x16, 8 a thread) by cp.async of 16 bytes to `tile` (a tile of 16x16, 8 a thread) by loads and stores: \
+        "a copy from `x` (a tile of 16x16, 8 a thread) by asynchronous copies of 16 bytes to `tile` (a tile of 16x16, 8 a thread) by loads and stores: \
          partition both sides by one tiled copy from memory to memory"
     );
     assert!(k.load_fragment(&from).is_err());

@@ -228,7 +228,7 @@ fn instruction(inst: &Inst) -> String {
     match inst {
         Inst::Mma { atom, .. } => atom.name.to_owned(),
         Inst::Convert { .. } | Inst::ConvertPair { .. } => "a conversion of floats".to_owned(),
-        Inst::LoadMatrix { .. } => "ldmatrix".to_owned(),
+        Inst::LoadMatrix { .. } => "matrix loads".to_owned(),
         _ => "asynchronous copies".to_owned(),
     }
 }

@@ -290,7 +290,7 @@ impl Kernel {
             }
             Instruction::Async { .. } => {
                 return Err(ViewError::Space {
-                    instruction: "cp.async",
+                    instruction: "an asynchronous copy",
                     writes: true,
                     wanted: Some(Space::Shared),
                     buffer: "a fragment".to_owned(),

@@ -34,7 +34,7 @@ mod partition;
 mod tests;
 mod tiled;
 mod transfer;
-pub mod typed;
+pub mod types;
 mod uses;
 mod words;
 

@@ -206,8 +206,8 @@ impl Kernel {
         let [from, to] = [from, to].map(|share| {
             let by = match share.by {
                 Instruction::Plain => "loads and stores".to_owned(),
-                Instruction::Async { bytes, .. } => format!("cp.async of {bytes} bytes"),
-                Instruction::Matrices { .. } => "ldmatrix".to_owned(),
+                Instruction::Async { bytes, .. } => format!("asynchronous copies of {bytes} bytes"),
+                Instruction::Matrices { .. } => "loads of matrices".to_owned(),
             };
             format!("{} by {by}", share.describe(self))
         });

@@ -1,6 +1,6 @@
 use tilewright::TiledCopy;
 use tilewright::codegen::ir::Kernel;
-use tilewright::codegen::view::typed::{Extents, Global, TypedView};
+use tilewright::codegen::view::types::{Extents, Global, TypedView};
 use tilewright::space::F16;
 use tilewright::typed::C;
 

@@ -2,7 +2,7 @@
 
 use tilewright::codegen::ir::Kernel;
 use tilewright::codegen::view::ViewError;
-use tilewright::codegen::view::typed::{Extents, Global, Registers, Shared, TypedPartition, TypedView};
+use tilewright::codegen::view::types::{Extents, Global, Registers, Shared, TypedPartition, TypedView};
 use tilewright::space::{F16, F32};
 use tilewright::typed::{C, Compose, Layout, Swizzle};
 use tilewright::{TiledCopy, TiledMma};

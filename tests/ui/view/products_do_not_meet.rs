@@ -1,6 +1,6 @@
 use tilewright::TiledMma;
 use tilewright::codegen::ir::Kernel;
-use tilewright::codegen::view::typed::{Extents, Registers, TypedView};
+use tilewright::codegen::view::types::{Extents, Registers, TypedView};
 use tilewright::space::{F16, F32};
 use tilewright::typed::C;
 

@@ -1,5 +1,5 @@
 use tilewright::codegen::ir::Kernel;
-use tilewright::codegen::view::typed::{Global, Shared, TypedPartition};
+use tilewright::codegen::view::types::{Global, Shared, TypedPartition};
 use tilewright::space::F32;
 use tilewright::typed::C;
 

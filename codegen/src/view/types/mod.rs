@@ -14,7 +14,7 @@
 //! ```
 //! use layout_codegen::ir::{Axis, Kernel};
 //! use layout_codegen::plan::{Arch, Element};
-//! use layout_codegen::view::typed::{Extents, Global, TypedView};
+//! use layout_codegen::view::types::{Extents, FilledByAsync, Global, TypedView};
 //! use layout_core::space::F32;
 //! use layout_core::typed::{C, Layout};
 //!
@@ -45,7 +45,7 @@
 //!
 //! ```compile_fail
 //! # use layout_codegen::ir::Kernel;
-//! # use layout_codegen::view::typed::{Shared, TypedPartition};
+//! # use layout_codegen::view::types::{Shared, TypedPartition};
 //! # use layout_core::space::{F16, F32};
 //! # use layout_core::typed::C;
 //! fn copy(k: &mut Kernel, from: &TypedPartition<F32, Shared, C<64>>, to: &TypedPartition<F16, Shared, C<64>>) {
@@ -56,7 +56,7 @@
 mod markers;
 
 pub use markers::{
-    Addressed, CopiesAsyncTo, E4m3, E5m2, Extents, Global, Memory, ReadByLdmatrix, Registers, S8,
+    E4m3, E5m2, Extents, FilledByAsync, Global, InMemory, Memory, ReadByLdmatrix, Registers, S8,
     SameElement, SameShape, Shared, TileLayout, ViewElement,
 };
 
@@ -85,7 +85,7 @@ fn extents<Shape: StaticTuple>() -> Result<Vec<i64>, ViewError> {
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
-/// use layout_codegen::view::typed::{Shared, TypedView};
+/// use layout_codegen::view::types::{Shared, TypedView};
 /// use layout_core::space::F16;
 /// use layout_core::typed::{C, Compose, Layout, Swizzle};
 ///
@@ -115,7 +115,7 @@ impl<E, S: Memory, L> Debug for TypedView<E, S, L> {
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
-/// use layout_codegen::view::typed::{Shared, TypedPartition};
+/// use layout_codegen::view::types::{Shared, TypedPartition};
 /// use layout_core::space::F32;
 /// use layout_core::typed::{C, Layout};
 ///
@@ -214,7 +214,7 @@ impl View {
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
     /// use layout_codegen::plan::Element;
-    /// use layout_codegen::view::typed::{Extents, Global, TypedView};
+    /// use layout_codegen::view::types::{Extents, FilledByAsync, Global, TypedView};
     /// use layout_core::space::{F16, F32};
     /// use layout_core::typed::C;
     ///
@@ -280,7 +280,7 @@ impl<E, S: Memory, L> TypedView<E, S, L> {
     }
 }
 
-impl<E, S: Addressed, L: TileLayout> TypedView<E, S, L> {
+impl<E, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// What `thread` has of the tile by the thread-value layout `TV`: [`View::partition`].
     ///
     /// ```
@@ -400,14 +400,14 @@ impl<E, S: Addressed, L: TileLayout> TypedView<E, S, L> {
     }
 }
 
-impl<E, S: Addressed, A: StaticTuple, B: StaticTuple, L: TileLayout<Shape = (A, B)>>
+impl<E, S: InMemory, A: StaticTuple, B: StaticTuple, L: TileLayout<Shape = (A, B)>>
     TypedView<E, S, L>
 {
     /// The view with its two modes in reverse: [`View::transposed`].
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::view::typed::{Extents, Shared, TypedView};
+    /// use layout_codegen::view::types::{Extents, Shared, TypedView};
     /// use layout_core::space::F32;
     /// use layout_core::typed::{C, Layout};
     ///
@@ -422,7 +422,7 @@ impl<E, S: Addressed, A: StaticTuple, B: StaticTuple, L: TileLayout<Shape = (A, 
     }
 }
 
-impl<E: ViewElement, S: ReadByLdmatrix, L: TileLayout> TypedView<E, S, L> {
+impl<E: ViewElement, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// What `thread` holds of an operand, by `ldmatrix`: `copy` is [`TiledCopy::for_operand`] of the operand.
     ///
     /// ```
@@ -448,12 +448,15 @@ impl<E: ViewElement, S: ReadByLdmatrix, L: TileLayout> TypedView<E, S, L> {
         k: &mut Kernel,
         copy: &TiledCopy,
         thread: Expr,
-    ) -> Result<Held<E, L::Shape>, ViewError> {
+    ) -> Result<Held<E, L::Shape>, ViewError>
+    where
+        S: ReadByLdmatrix,
+    {
         let share = self.tile.partition_s(k, copy, thread)?;
         if !matches!(share.by, Instruction::Matrices { .. }) {
             return Err(ViewError::Instruction {
                 instruction: copy.atom().name,
-                accepted: "ldmatrix of four matrices of halves for `load_matrices`",
+                accepted: "`ldmatrix` of four matrices of halves for `load_matrices`",
             });
         }
         held(k.load_fragment(&share)?)
@@ -531,15 +534,15 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
     /// # Errors
     ///
     /// As [`Kernel::copy`], less what the types have ruled out.
-    pub fn copy_to<F, T: Addressed, To>(
+    pub fn copy_to<F, T: InMemory, To>(
         &self,
         k: &mut Kernel,
         to: &TypedPartition<F, T, To>,
     ) -> Result<(), ViewError>
     where
-        E: SameElement<F>,
-        Shape: SameShape<To>,
-        S: Addressed,
+        F: SameElement<E>,
+        To: SameShape<Shape>,
+        S: InMemory,
     {
         k.copy(&self.share, &to.share)
     }
@@ -574,9 +577,9 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
         to: &TypedPartition<F, T, To>,
     ) -> Result<(), ViewError>
     where
-        E: SameElement<F>,
-        Shape: SameShape<To>,
-        S: CopiesAsyncTo<T>,
+        F: SameElement<E>,
+        To: SameShape<Shape>,
+        T: FilledByAsync<S>,
     {
         let mut shares = [self.share.clone(), to.share.clone()];
         for share in &mut shares {
@@ -586,7 +589,7 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
                 return Err(ViewError::Vector {
                     buffer: buffer.name.clone(),
                     elements: share.vector,
-                    reason: "cp.async copies 4, 8 or 16 bytes at once",
+                    reason: "an asynchronous copy moves 4, 8 or 16 bytes at once",
                 });
             }
             let cached = bytes < 16;
@@ -596,12 +599,12 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
     }
 }
 
-impl<E: ViewElement, S: Addressed, Shape: StaticTuple> TypedPartition<E, S, Shape> {
+impl<E: ViewElement, S: InMemory, Shape: StaticTuple> TypedPartition<E, S, Shape> {
     /// Loads what the thread has of the tile to registers: [`Kernel::load_fragment`].
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::view::typed::{Extents, Registers, TypedView};
+    /// use layout_codegen::view::types::{Extents, Registers, TypedView};
     /// use layout_core::space::F32;
     /// use layout_core::typed::{C, Layout};
     ///
@@ -643,14 +646,14 @@ impl<E, Shape: StaticTuple> Held<E, Shape> {
     /// # Errors
     ///
     /// As [`Kernel::store_fragment`], less what the types have ruled out.
-    pub fn store_to<F, T: Addressed, To>(
+    pub fn store_to<F, T: InMemory, To>(
         &self,
         k: &mut Kernel,
         to: &TypedPartition<F, T, To>,
     ) -> Result<(), ViewError>
     where
-        E: SameElement<F>,
-        Shape: SameShape<To>,
+        F: SameElement<E>,
+        To: SameShape<Shape>,
     {
         k.store_fragment(&to.share, &self.tile)
     }

@@ -13,21 +13,21 @@ use crate::view::{Fragment, View};
 ///
 /// ```
 /// use layout_codegen::plan::Element;
-/// use layout_codegen::view::typed::{ViewElement, S8};
+/// use layout_codegen::view::types::{ViewElement, S8};
 /// use layout_core::space::F16;
 ///
 /// assert_eq!((F16::ELEMENT, S8::ELEMENT), (Element::F16, Element::S8));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no element type of a buffer",
-    note = "use `space::F16`, `Bf16`, `F32`, `F64`, `S32`, or `view::typed::S8`, `E4m3`, `E5m2`"
+    note = "use `space::F16`, `Bf16`, `F32`, `F64`, `S32`, or `view::types::S8`, `E4m3`, `E5m2`"
 )]
 pub trait ViewElement {
     /// The element as a value.
     ///
     /// ```
     /// use layout_codegen::plan::Element;
-    /// use layout_codegen::view::typed::ViewElement;
+    /// use layout_codegen::view::types::ViewElement;
     /// use layout_core::space::F64;
     ///
     /// assert_eq!(F64::ELEMENT, Element::F64);
@@ -40,7 +40,7 @@ macro_rules! elements {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $(
             $(#[$doc])*
-            #[doc = concat!("\n```\nuse layout_codegen::plan::Element;\nuse layout_codegen::view::typed::{", stringify!($name), ", ViewElement};")]
+            #[doc = concat!("\n```\nuse layout_codegen::plan::Element;\nuse layout_codegen::view::types::{", stringify!($name), ", ViewElement};")]
             #[doc = concat!("assert_eq!(", stringify!($name), "::ELEMENT, Element::", stringify!($name), ");\n```")]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum $name {}
@@ -74,7 +74,7 @@ known_elements! { F16 Bf16 F32 F64 S32 }
 /// Where a tile is.
 ///
 /// ```
-/// use layout_codegen::view::typed::{Global, Memory, Registers, Shared};
+/// use layout_codegen::view::types::{Global, Memory, Registers, Shared};
 ///
 /// assert_eq!([Global::NAME, Shared::NAME, Registers::NAME], ["global memory", "shared memory", "registers"]);
 /// ```
@@ -84,7 +84,7 @@ pub trait Memory {
     /// Its name in messages.
     ///
     /// ```
-    /// use layout_codegen::view::typed::{Memory, Shared};
+    /// use layout_codegen::view::types::{Memory, Shared};
     ///
     /// assert_eq!(Shared::NAME, "shared memory");
     /// ```
@@ -96,7 +96,7 @@ macro_rules! memories {
     ($($(#[$doc:meta])* $name:ident, $tile:ty, $text:literal;)*) => {
         $(
             $(#[$doc])*
-            #[doc = concat!("\n```\nuse layout_codegen::view::typed::{Memory, ", stringify!($name), "};")]
+            #[doc = concat!("\n```\nuse layout_codegen::view::types::{Memory, ", stringify!($name), "};")]
             #[doc = concat!("assert_eq!(", stringify!($name), "::NAME, \"", $text, "\");\n```")]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum $name {}
@@ -117,98 +117,98 @@ memories! {
     Registers, Fragment, "registers";
 }
 
-/// Memory with addresses: global or shared.
+/// Memory that is tiled and partitioned: global or shared.
 ///
 /// ```
-/// use layout_codegen::view::typed::{Addressed, Global, Shared};
+/// use layout_codegen::view::types::{InMemory, Global, Shared};
 ///
-/// fn addressed<S: Addressed>() {}
-/// addressed::<Global>();
-/// addressed::<Shared>();
+/// fn in_memory<S: InMemory>() {}
+/// in_memory::<Global>();
+/// in_memory::<Shared>();
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no addresses",
+    message = "`{Self}` is no memory with addresses",
     note = "tiles of global and shared memory are partitioned and copied; load what a thread has to registers, and store it from there"
 )]
-pub trait Addressed: Memory<Tile = View> {}
+pub trait InMemory: Memory<Tile = View> {}
 
-impl Addressed for Global {}
-impl Addressed for Shared {}
+impl InMemory for Global {}
+impl InMemory for Shared {}
 
-/// `cp.async` copies from `Self` to `To`: from global to shared memory.
+/// `cp.async` copies from `From` to `Self`: from global to shared memory.
 ///
 /// ```
-/// use layout_codegen::view::typed::{CopiesAsyncTo, Global, Shared};
+/// use layout_codegen::view::types::{FilledByAsync, Global, Shared};
 ///
-/// fn copies<A: CopiesAsyncTo<B>, B>() {}
+/// fn copies<A, B: FilledByAsync<A>>() {}
 /// copies::<Global, Shared>();
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "cp.async does not copy from `{Self}` to `{To}`",
-    label = "cp.async copies from global to shared memory",
+    message = "an asynchronous copy (`cp.async`) does not go from `{From}` to `{Self}`",
+    label = "an asynchronous copy goes from global to shared memory",
     note = "`copy_to` copies between any two memories, by loads and stores"
 )]
-pub trait CopiesAsyncTo<To> {}
+pub trait FilledByAsync<From> {}
 
-impl CopiesAsyncTo<Shared> for Global {}
+impl FilledByAsync<Global> for Shared {}
 
 /// `ldmatrix` reads `Self`: shared memory.
 ///
 /// ```
-/// use layout_codegen::view::typed::{ReadByLdmatrix, Shared};
+/// use layout_codegen::view::types::{ReadByLdmatrix, Shared};
 ///
 /// fn reads<S: ReadByLdmatrix>() {}
 /// reads::<Shared>();
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "ldmatrix does not read `{Self}`",
-    label = "ldmatrix reads shared memory",
+    message = "`ldmatrix` does not read `{Self}`",
+    label = "`ldmatrix` reads shared memory",
     note = "copy the tile to shared memory first, or load an operand by `partition_a(…)` and `load`"
 )]
-pub trait ReadByLdmatrix: Addressed {}
+pub trait ReadByLdmatrix: InMemory {}
 
 impl ReadByLdmatrix for Shared {}
 
-/// Tiles of the extents `Self` and `To` have the same shape.
+/// A tile of the extents `Self` takes one of the extents `From`: they are the same.
 ///
 /// ```
-/// use layout_codegen::view::typed::SameShape;
+/// use layout_codegen::view::types::SameShape;
 /// use layout_core::typed::C;
 ///
 /// fn same<A: SameShape<B>, B>() {}
 /// same::<(C<64>, C<32>), (C<64>, C<32>)>();
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a tile of `{Self}` cannot be copied to a tile of `{To}`",
+    message = "a tile of `{From}` cannot be copied to a tile of `{Self}`",
     label = "the shapes do not meet",
     note = "both tiles need the same extents in the same order; `transposed()` reverses the modes of a view"
 )]
-pub trait SameShape<To> {}
+pub trait SameShape<From> {}
 
 impl<S: StaticTuple> SameShape<S> for S {}
 
-/// Elements `Self` and `To` are the same.
+/// A buffer of elements `Self` takes elements `From`: they are the same.
 ///
 /// ```
-/// use layout_codegen::view::typed::SameElement;
+/// use layout_codegen::view::types::SameElement;
 /// use layout_core::space::F16;
 ///
 /// fn same<A: SameElement<B>, B>() {}
 /// same::<F16, F16>();
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a copy from elements `{Self}` to elements `{To}` would convert",
+    message = "a copy from elements `{From}` to elements `{Self}` would convert",
     label = "the elements do not meet",
     note = "load the tile to registers, convert it (`convert`) and store it"
 )]
-pub trait SameElement<To> {}
+pub trait SameElement<From> {}
 
 impl<E: ViewElement> SameElement<E> for E {}
 
 /// The layout of a tile, as far as it is a constant: its extents at least.
 ///
 /// ```
-/// use layout_codegen::view::typed::{Extents, TileLayout};
+/// use layout_codegen::view::types::{Extents, TileLayout};
 /// use layout_core::typed::{C, Compose, Layout, StaticTuple, Swizzle};
 ///
 /// type Rows = Compose<Swizzle<3, 3, 3>, Layout<(C<8>, C<64>), (C<64>, C<1>)>>;
@@ -227,7 +227,7 @@ pub trait TileLayout {
 /// A tile of which only the extents are constants: its strides are those of a matrix in global memory, or it is in registers.
 ///
 /// ```
-/// use layout_codegen::view::typed::{Extents, Registers, TypedView};
+/// use layout_codegen::view::types::{Extents, Registers, TypedView};
 /// use layout_core::space::F32;
 /// use layout_core::typed::C;
 ///
