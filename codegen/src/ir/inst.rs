@@ -474,7 +474,6 @@ impl Inst {
     /// assert_eq!(Inst::Barrier.needs(), Some((75, "6.3")));
     /// ```
     pub fn needs(&self) -> Option<(u32, &'static str)> {
-        let bf16 = |ty: &Type| matches!(ty, Type::Bf16 | Type::Bf16x2);
         Some(match self {
             Inst::CopyAsync { .. } | Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll => {
                 (80, "7.0")
@@ -490,10 +489,6 @@ impl Inst {
                 (arch, version)
             }
             Inst::LoadMatrix { .. } => (75, "6.5"),
-            Inst::Convert { to_ty, .. } | Inst::ConvertPair { to_ty, .. } if bf16(to_ty) => {
-                (80, "7.0")
-            }
-            Inst::ConvertPair { .. } => (80, "7.0"),
             _ => (75, "6.3"),
         })
     }

@@ -268,7 +268,7 @@ impl Kernel {
         let fragment = self.empty_fragment(from, factor)?;
         match &from.by {
             Instruction::Plain => {
-                self.if_aligned(&[from], |k, whole| k.load_packed(from, &fragment, whole))?
+                self.if_aligned(&[from], |k, whole| k.load_packed(from, &fragment, whole))?;
             }
             Instruction::Matrices {
                 points,
@@ -507,7 +507,9 @@ impl Kernel {
         let from = fragment.element;
         let (registers, each) = match (from, to) {
             _ if from == to => (fragment.registers.clone(), fragment.each),
-            (Element::F32, Element::F16 | Element::Bf16) if fragment.registers.len() % 2 == 0 => {
+            (Element::F32, Element::F16 | Element::Bf16)
+                if fragment.registers.len().is_multiple_of(2) =>
+            {
                 let ty = if to == Element::F16 {
                     Type::F16x2
                 } else {

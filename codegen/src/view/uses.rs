@@ -63,7 +63,7 @@ pub struct Use {
 /// Who touches what.
 #[derive(Clone, Debug)]
 enum By {
-    Layout { tv: Layout, load: bool },
+    Layout { tv: Box<Layout>, load: bool },
     Copy(Box<TiledCopy>, Side),
     Operand(Box<TiledMma>, Operand),
 }
@@ -90,7 +90,7 @@ impl Use {
     /// ```
     #[must_use]
     pub fn store(tv: &Layout) -> Self {
-        let (tv, load) = (*tv, false);
+        let (tv, load) = (Box::new(*tv), false);
         Self::new(By::Layout { tv, load })
     }
 
@@ -105,7 +105,7 @@ impl Use {
     /// ```
     #[must_use]
     pub fn load(tv: &Layout) -> Self {
-        let (tv, load) = (*tv, true);
+        let (tv, load) = (Box::new(*tv), true);
         Self::new(By::Layout { tv, load })
     }
 
@@ -248,7 +248,7 @@ impl Use {
     /// The access, and (thread, instruction) → the first element that it touches of the part.
     fn points(&self, part: [i64; 2], bytes: i64) -> Result<(Access, Layout), ViewError> {
         let (tv, load) = match &self.by {
-            By::Layout { tv, load } => (*tv, *load),
+            By::Layout { tv, load } => (**tv, *load),
             By::Operand(mma, operand) => (operand_tv(mma, *operand, &part)?, true),
             By::Copy(copy, side) => {
                 let [threads, row, rest] = side_of(copy, *side, &part)?;
