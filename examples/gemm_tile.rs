@@ -85,17 +85,14 @@ pub(crate) fn gemm(arch: Arch) -> Result<Proven, Box<dyn Error>> {
     let end = k.pool.add(depth, round);
     let tiles = k.pool.shr(end, 5);
     let turn = k.open_loop("t", 0, 2, MOST / tk + 1);
-    for s in 0..2 {
+    for (s, (stage_a, stage_b)) in (0..).zip(&stages) {
         k.wait_all();
-        k.barrier(); // stage s has arrived, and nobody reads the other any more
-        let ahead = k.pool.constant(1 + s as i64);
+        k.barrier(); // the stage has arrived, and nobody reads the other any more
+        let ahead = k.pool.constant(1 + s);
         let next = k.pool.add(turn.counter, ahead);
-        fill(&mut k, 1 - s, next)?;
-        let x = stages[s].0.partition_s(&mut k, &read_a, thread)?;
-        let y = stages[s]
-            .1
-            .transposed()
-            .partition_s(&mut k, &read_b, thread)?;
+        fill(&mut k, 1 - s as usize, next)?;
+        let x = stage_a.partition_s(&mut k, &read_a, thread)?;
+        let y = stage_b.transposed().partition_s(&mut k, &read_b, thread)?;
         let (x, y) = (k.load_fragment(&x)?, k.load_fragment(&y)?);
         k.gemm(&mma, &x, &y, &sums)?;
     }
