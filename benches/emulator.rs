@@ -4,8 +4,9 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, Plan};
-use tilewright::codegen::sgemm::SgemmPlan;
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::simt::SgemmPlan;
+use tilewright::codegen::gemm::{DataType, Gemm, Operands, Plan};
 use tilewright::emulator::Options;
 use tilewright::host::{Inputs, emulate};
 

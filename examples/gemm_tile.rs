@@ -13,9 +13,10 @@
 use std::error::Error;
 
 use half::f16;
+use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
+use tilewright::codegen::ir::Element;
 use tilewright::codegen::ir::{Axis, Kernel};
-use tilewright::codegen::plan::{Arch, Element};
 use tilewright::codegen::view::Use;
 use tilewright::host::{Arg, On, Outcome, run};
 use tilewright::{Layout, Operand, TiledCopy, TiledMma, atoms};

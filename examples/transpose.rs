@@ -17,9 +17,9 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use serde_json::Value;
 use tilewright::Layout;
+use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
-use tilewright::codegen::ir::{Axis, Kernel};
-use tilewright::codegen::plan::{Arch, Element};
+use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::view::Use;
 use tilewright::host::Arg;
 

@@ -23,7 +23,7 @@
 //! | the best shared layout for given accesses | [`mod@derive`], or at compile time [`ConflictFree`] and [`conflict_free!`] |
 //! | layouts at compile time, checked where you write them | [`layout!`], [`shape!`] |
 //! | index functions in Rust and PTX | [`index_fn!`], [`ptx_index!`]; the compiler is [`codegen::index`] |
-//! | GEMM kernels | [`codegen::plan`], as constants [`kernel!`]; which one to take: [`codegen::select`] |
+//! | GEMM kernels | [`codegen::gemm`], by name [`codegen::registry`], as constants [`kernel!`]; which one to take: [`codegen::select`] |
 //! | kernels of your own, from views and thread-value layouts, proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
 //! | PTX on the CPU, with a sanitizer | `emulator` (feature `emulator`) |
 //! | PTX on a GPU, cuBLAS, ptxas | `gpu` (feature `gpu`) |

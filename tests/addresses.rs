@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 
 use common::mma::{TYPES, plans_of};
 use common::ptx::{definitions, entries, origins};
-use tilewright::codegen::plan::{
-    Alignment, Arch, Batch, Bias, DataType, Emitted, Epilogue, Gemm, Operands, Plan, Schedule,
-    plans,
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{
+    Alignment, Batch, Bias, DataType, Emitted, Epilogue, Gemm, Operands, Plan, Schedule,
 };
+use tilewright::codegen::registry::plans;
 
 /// A module, and what it is.
 type Module = (String, Emitted);

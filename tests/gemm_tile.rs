@@ -7,9 +7,10 @@ mod example;
 use std::error::Error;
 
 use example::{error, gemm, numbers, product};
+use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
+use tilewright::codegen::ir::Element;
 use tilewright::codegen::ir::{Axis, Kernel};
-use tilewright::codegen::plan::{Arch, Element};
 use tilewright::codegen::prove::ProofError;
 use tilewright::codegen::view::Use;
 use tilewright::{Layout, Operand, TiledCopy, TiledMma, atoms};

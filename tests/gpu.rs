@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use common::mma::{Case, adapted, cases, plans_of};
 use rayon::prelude::*;
-use tilewright::codegen::plan::{Arch, DataType, Emitted, Gemm, Operands, Plan};
-use tilewright::codegen::sgemm::SgemmPlan;
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::simt::SgemmPlan;
+use tilewright::codegen::gemm::{DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::gpu::ptxas::{self, PtxasError};
 use tilewright::gpu::{Gpu, GpuError};
 use tilewright::host::{Inputs, Matrix, check, launch_on};

@@ -6,12 +6,13 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::Random;
-use tilewright::codegen::ir::{Entry, ParamKind};
-use tilewright::codegen::plan::{
-    Activation, Alignment, Arch, Argument, ArgumentValue, Batch, Bias, DataType, Element, Emitted,
-    Epilogue, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans,
-    plan_named,
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{
+    Activation, Alignment, Anatomy, Argument, ArgumentValue, Batch, Bias, DataType, Emitted,
+    Epilogue, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans, Units,
 };
+use tilewright::codegen::ir::{Element, Entry, ParamKind};
+use tilewright::codegen::registry::plan_named;
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{EmulatedRun, Inputs, Matrix, check, check_rows, emulate, tolerance};
 
@@ -404,6 +405,7 @@ fn copy(kernel: &str, from: ArgumentValue, to: ArgumentValue) -> Launch {
         before: Vec::new(),
         after: Vec::new(),
         workspace_bytes: 0,
+        inputs: Vec::new(),
     }
 }
 
@@ -422,6 +424,18 @@ impl Plan for ByHand {
     }
     fn threads(&self) -> u32 {
         32
+    }
+    fn anatomy(&self) -> Anatomy {
+        Anatomy {
+            data_type: DataType::F32,
+            units: Units::Fma,
+            tile: (1, 1, 1),
+            warps: (1, 1),
+            stages: 2,
+            instruction: (32, 1, 1),
+            asynchronous: false,
+            group: None,
+        }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
         Ok(self.launch.shared_bytes)

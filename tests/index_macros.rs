@@ -3,8 +3,10 @@
 //!
 //! `TRYBUILD=overwrite cargo test --test index_macros` writes the messages anew; read the difference.
 
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{CompiledKernel, Gemm, Operands, compile};
 use tilewright::codegen::ir::ParamKind;
-use tilewright::codegen::plan::{Arch, CompiledKernel, Gemm, Operands, compile, plan_named, plans};
+use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::kernel;
 
 #[test]

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use tilewright::codegen::plan::{
-    Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, Schedule, plan_named,
-};
+use tilewright::codegen::gemm::{Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, Schedule};
+use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::Gpu;
 
 fn source(name: &str) -> PathBuf {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use common::emulated::{assert_right, emulated, run};
 use common::mma::{Case, TYPES, activations, adapted, cases, plans_of};
-use tilewright::codegen::plan::{
-    Arch, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, plan_named,
-};
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule};
+use tilewright::codegen::registry::plan_named;
 use tilewright::host::Inputs;
 
 fn five_hundred_problems(data_type: DataType) {

@@ -8,7 +8,7 @@ mod common;
 
 use common::emulated::{assert_right, run};
 use common::mma::{Case, TYPES, plans_of};
-use tilewright::codegen::plan::{Alignment, Emitted, Gemm, Operands, Plan, Schedule};
+use tilewright::codegen::gemm::{Alignment, Emitted, Gemm, Operands, Plan, Schedule};
 use tilewright::host::{EmulatedRun, Inputs};
 
 /// Stages of a kernel, from the comment above it.

@@ -9,8 +9,9 @@
 mod common;
 
 use common::mutant::{Caught, Mutant, Subject};
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan};
-use tilewright::codegen::sgemm::SgemmPlan;
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::simt::SgemmPlan;
+use tilewright::codegen::gemm::{DataType, Gemm, Plan};
 use tilewright::emulator::FindingKind;
 use tilewright::host::Inputs;
 

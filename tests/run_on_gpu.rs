@@ -2,7 +2,9 @@
 
 mod common;
 
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, Schedule, plan_named};
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
+use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::Gpu;
 use tilewright::host::{
     Arg, GemmKernel, Inputs, On, PtxKernel, Ran, RunOptions, check, run, run_with,

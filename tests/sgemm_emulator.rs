@@ -3,8 +3,9 @@
 
 mod common;
 
-use tilewright::codegen::plan::{Arch, ArgumentValue, DataType, Emitted, Gemm, Operands, Plan};
-use tilewright::codegen::sgemm::SgemmPlan;
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::simt::SgemmPlan;
+use tilewright::codegen::gemm::{ArgumentValue, DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::emulator::{Arg, GlobalMemory, Launch, Module, Options, Report, run};
 use tilewright::host::{EmulatedRun, Inputs, Matrix, check, emulate};
 
@@ -175,7 +176,7 @@ fn on_buffers(
             ArgumentValue::C => Arg::Ptr(c),
             ArgumentValue::Int(v) => Arg::U32(v as u32),
             ArgumentValue::Float(v) => Arg::F32(v as f32),
-            ArgumentValue::Bias | ArgumentValue::Workspace(_) => {
+            ArgumentValue::Bias | ArgumentValue::Given | ArgumentValue::Workspace(_) => {
                 unreachable!("{plan} has no such parameter")
             }
         });

@@ -2,8 +2,9 @@
 
 mod common;
 
-use tilewright::codegen::plan::{Arch, Operands, Plan};
-use tilewright::codegen::sgemm::SgemmPlan;
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::simt::SgemmPlan;
+use tilewright::codegen::gemm::{Operands, Plan};
 use tilewright::gpu::ptxas;
 
 /// Registers with which the blocks that the plan asks for fit on a multiprocessor of 65536: 6 × 64 and 2 × 256 threads.

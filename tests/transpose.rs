@@ -6,7 +6,8 @@ mod example;
 
 use clap::Parser as _;
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{Arch, Element};
+use tilewright::codegen::Arch;
+use tilewright::codegen::ir::Element;
 
 /// What the command gives for these flags.
 fn command(flags: &str) -> Result<Value, (String, String)> {

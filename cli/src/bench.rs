@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, ProblemError, plan_named};
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{DataType, Gemm, Operands, ProblemError};
+use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::cublas::Cublas;
 use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{Comparison, DeviceError, compare};

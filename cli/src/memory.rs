@@ -1,6 +1,6 @@
 //! Whether a product and its check fit into the host's memory: asked before anything is allocated.
 
-use tilewright::codegen::plan::{DataType, Gemm};
+use tilewright::codegen::gemm::{DataType, Gemm};
 
 use crate::error::CliError;
 
@@ -88,7 +88,7 @@ fn free_memory() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use tilewright::codegen::plan::Operands;
+    use tilewright::codegen::gemm::Operands;
 
     use super::*;
 

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{Gemm, Operands, Plan, PlanError, ProblemError, plan_named, plans};
+use tilewright::codegen::gemm::{Gemm, Operands, Plan, PlanError, ProblemError};
+use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::codegen::select::{Candidate, Reason, Wanted};
 
 use crate::bench::shape;

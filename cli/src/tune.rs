@@ -16,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, ProblemError, Schedule};
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{DataType, Gemm, Operands, ProblemError, Schedule};
 use tilewright::codegen::select::{Candidate, Finding, Findings, ProblemClass, Timed, candidates};
 use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{compare, findings_to_json};
@@ -210,7 +211,7 @@ impl TuneArgs {
         arch: Arch,
     ) -> Result<Measured, CliError> {
         let refused =
-            |e: tilewright::codegen::plan::PlanError| CliError::new(e.code(), e.to_string());
+            |e: tilewright::codegen::gemm::PlanError| CliError::new(e.code(), e.to_string());
         let plan = c.plan.adapt(problem, c.schedule).map_err(refused)?;
         let kernel = plan.emit(problem.operands, arch).map_err(refused)?;
         memory::for_rows(problem, plan.data_type())?;

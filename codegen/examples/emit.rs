@@ -3,7 +3,9 @@
 //! Further arguments adapt it: `m=…`, `n=…`, `k=…`, `ctype=f32`, `bias=row`, `activation=gelu`, `batch=3`, `align=2`, `split=4`, `pack=1`.
 use std::io::Write as _;
 
-use layout_codegen::plan::{Batch, Element, Gemm, Schedule, plan_named};
+use layout_codegen::gemm::{Batch, Gemm, Schedule};
+use layout_codegen::ir::Element;
+use layout_codegen::registry::plan_named;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();

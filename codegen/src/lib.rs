@@ -2,15 +2,16 @@
 
 #![forbid(unsafe_code)]
 
+mod arch;
+pub mod gemm;
 pub mod index;
 pub mod ir;
-pub mod mma;
-pub mod plan;
 pub mod print;
 pub mod prove;
 mod proven;
+pub mod registry;
 pub mod select;
-pub mod sgemm;
 pub mod view;
 
+pub use arch::{Arch, UnknownArch};
 pub use proven::{ContractError, Proven};

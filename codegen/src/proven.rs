@@ -2,16 +2,16 @@
 
 use std::fmt;
 
+use crate::Arch;
 use crate::ir::{Arrangement, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Role};
-use crate::plan::{AccessProof, Arch};
 use crate::print::module;
-use crate::prove::{KernelProof, ProofError, prove};
+use crate::prove::{AccessProof, KernelProof, ProofError, prove};
 
 /// A kernel that was proven: its text, and what a launch of it must keep to.
 ///
 /// ```
-/// use layout_codegen::ir::{Axis, Kernel};
-/// use layout_codegen::plan::{Arch, Element};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::{Axis, Element, Kernel};
 /// use layout_core::Layout;
 ///
 /// let mut k = Kernel::new("copy", 128);
@@ -134,7 +134,7 @@ impl Kernel {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Arch;
+    /// use layout_codegen::Arch;
     ///
     /// let mut k = Kernel::new("waits", 64);
     /// k.barrier();
@@ -238,7 +238,8 @@ impl Proven {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);
@@ -261,7 +262,8 @@ impl Proven {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);
@@ -284,7 +286,8 @@ impl Proven {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);
@@ -308,7 +311,8 @@ impl Proven {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);
@@ -331,7 +335,8 @@ impl Proven {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);
@@ -354,8 +359,8 @@ impl Proven {
     /// What each shared access costs.
     ///
     /// ```
-    /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::{Axis, Element, Kernel};
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);
@@ -387,8 +392,8 @@ impl Proven {
     /// Blocks along x, y, z for sizes by their parameters' names; 0 along an axis if there is nothing to do.
     ///
     /// ```
-    /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::{Axis, Element, Kernel};
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);
@@ -432,8 +437,8 @@ impl Proven {
     /// Bytes that each buffer of global memory must have at least, by its parameter's name, and whether the kernel writes it.
     ///
     /// ```
-    /// # use layout_codegen::ir::{Axis, Kernel};
-    /// # use layout_codegen::plan::{Arch, Element};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::{Axis, Element, Kernel};
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1 << 30);

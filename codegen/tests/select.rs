@@ -1,9 +1,10 @@
 //! Selection held against measurements, and against what must hold of any model of time.
 
-use layout_codegen::plan::{
-    Activation, Arch, Batch, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError,
-    Schedule, plan_named, plans,
+use layout_codegen::Arch;
+use layout_codegen::gemm::{
+    Activation, Batch, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError, Schedule,
 };
+use layout_codegen::registry::{plan_named, plans};
 use layout_codegen::select::{
     Bound, Candidate, Finding, Findings, Machine, ProblemClass, Reason, SelectError, Timed, Wanted,
     candidates, choose, estimate,
@@ -149,7 +150,7 @@ fn as_many_blocks_are_resident_as_registers_and_shared_memory_allow() {
         ("mma-f64-64x128x16", 168, 1),
     ] {
         let p = named(plan);
-        let anatomy = layout_codegen::select::Anatomy::of(p.as_ref());
+        let anatomy = p.anatomy();
         assert!(
             anatomy.registers(false, false).abs_diff(registers) <= 16,
             "{plan}: {} registers estimated, {registers} counted",
@@ -183,7 +184,7 @@ fn tensor_core_plans_take_the_wavefronts_that_the_model_counts() {
 #[test]
 fn the_geometry_of_a_block_is_that_of_its_launch() {
     for plan in plans() {
-        let anatomy = layout_codegen::select::Anatomy::of(plan.as_ref());
+        let anatomy = plan.anatomy();
         assert_eq!(anatomy.threads(), plan.threads(), "{}", plan.name());
         let problem = cube(1024);
         let launch = plan

@@ -1,7 +1,9 @@
 //! `kernel!`: a complete GEMM kernel, compiled into the program.
 
+use layout_codegen::gemm::{GridRule, KernelParts, Operands, PlanError, compile};
 use layout_codegen::ir::ParamKind;
-use layout_codegen::plan::{Arch, GridRule, KernelParts, Operands, PlanError, compile, plan_named};
+use layout_codegen::registry::plan_named;
+use layout_codegen::{Arch, UnknownArch};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream};
@@ -78,12 +80,12 @@ fn parts(spec: &KernelSpec) -> Result<KernelParts> {
         .trans
         .text
         .parse()
-        .map_err(|e: layout_codegen::plan::ProblemError| Error::new(spec.trans.span, e))?;
+        .map_err(|e: layout_codegen::gemm::ProblemError| Error::new(spec.trans.span, e))?;
     let arch: Arch = spec
         .arch
         .text
         .parse()
-        .map_err(|e: PlanError| Error::new(spec.arch.span, e))?;
+        .map_err(|e: UnknownArch| Error::new(spec.arch.span, e))?;
     compile(plan.as_ref(), operands, arch).map_err(|e| {
         let span = match e {
             PlanError::ArchTooOld { .. } => spec.arch.span,
@@ -124,7 +126,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             }
         );
         quote! {
-            ::tilewright::codegen::plan::CompiledParam {
+            ::tilewright::codegen::gemm::CompiledParam {
                 name: #name,
                 kind: ::tilewright::codegen::ir::ParamKind::#kind,
                 offset: #offset,
@@ -132,7 +134,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
         }
     });
     quote! {
-        ::tilewright::codegen::plan::CompiledKernel {
+        ::tilewright::codegen::gemm::CompiledKernel {
             plan: #plan,
             trans: #trans,
             arch: #arch,
@@ -145,7 +147,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             params: &[#(#params),*],
             limits: [#(#limits),*],
             ld_multiple: #ld_multiple,
-            rule: ::tilewright::codegen::plan::GridRule::#rule,
+            rule: ::tilewright::codegen::gemm::GridRule::#rule,
         }
     }
 }

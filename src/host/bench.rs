@@ -4,7 +4,8 @@
 //! each. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is checked on rows drawn from the
 //! whole matrix.
 
-use layout_codegen::plan::{DataType, Element, Emitted, Epilogue, Gemm, Plan, Trans};
+use layout_codegen::gemm::{DataType, Emitted, Epilogue, Gemm, Plan, Trans};
+use layout_codegen::ir::Element;
 use tilewright_gpu::cublas::{
     Cublas, Gemm as CublasGemm, GemmTypes, Matrix as CublasMatrix, Scalar,
 };

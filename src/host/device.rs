@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use layout_codegen::plan::{Emitted, Gemm, Plan, PlanError};
+use layout_codegen::gemm::{Emitted, Gemm, Plan, PlanError};
 use tilewright_gpu::{Gpu, GpuError};
 
 use super::run::bind::bind;

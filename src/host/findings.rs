@@ -16,7 +16,8 @@ mod error;
 use std::collections::HashMap;
 use std::path::Path;
 
-use layout_codegen::plan::{DataType, Operands, Schedule, plan_named};
+use layout_codegen::gemm::{DataType, Operands, Schedule};
+use layout_codegen::registry::plan_named;
 use layout_codegen::select::{Finding, Findings, ProblemClass, Timed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

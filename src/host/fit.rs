@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use layout_codegen::plan::{Batch, Bias, DataType, Element, Gemm};
+use layout_codegen::gemm::{Batch, Bias, DataType, Gemm};
+use layout_codegen::ir::Element;
 
 use super::{Inputs, Matrix};
 

@@ -1,6 +1,6 @@
 //! The machine of the model, with what the driver says about the GPU at hand.
 
-use layout_codegen::plan::Arch;
+use layout_codegen::Arch;
 use layout_codegen::select::Machine;
 use tilewright_gpu::DeviceInfo;
 

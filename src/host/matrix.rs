@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use float8::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
-use layout_codegen::plan::Element;
+use layout_codegen::ir::Element;
 
 /// Row-major matrices of one shape at regular distances.
 #[derive(Clone, PartialEq, Debug)]

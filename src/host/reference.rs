@@ -3,7 +3,7 @@
 //! Errors are measured against `|α|·|A|·|B| + |β|·|C| + |bias|` at each element, the *magnitude*: what every rounding of a sum is
 //! proportional to at most. How much of it rounding explains is worked out in [`tolerance`], step by step, and never tuned to a result.
 
-use layout_codegen::plan::{Activation, Batch, Bias, DataType, Gemm, Trans};
+use layout_codegen::gemm::{Activation, Batch, Bias, DataType, Gemm, Trans};
 
 use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;

@@ -1,6 +1,6 @@
 //! A problem on the emulator, with every check on.
 
-use tilewright::codegen::plan::{Emitted, Plan};
+use tilewright::codegen::gemm::{Emitted, Plan};
 use tilewright::emulator::Options;
 use tilewright::host::{EmulatedRun, Inputs, check, emulate};
 

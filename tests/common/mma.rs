@@ -3,10 +3,12 @@
 //! A matrix is drawn by the width of the widest copy that serves it, from one element to 16 bytes, so that each width is as likely as
 //! any other, whether it is the rows, the address or the distance of the matrices of a batch that keep it from being wider.
 
-use tilewright::codegen::plan::{
-    Activation, Alignment, Arch, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError,
-    Schedule, Trans, plans,
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{
+    Activation, Alignment, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError,
+    Schedule, Trans,
 };
+use tilewright::codegen::registry::plans;
 
 use super::Random;
 

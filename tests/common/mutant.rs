@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright::codegen::plan::{Emitted, Gemm, Plan};
+use tilewright::codegen::gemm::{Emitted, Gemm, Plan};
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{Inputs, check, emulate};
 

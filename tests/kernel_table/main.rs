@@ -19,7 +19,9 @@ mod table;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tilewright::codegen::plan::{Arch, Emitted, plan_named, plans};
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::Emitted;
+use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::gpu::ptxas::{self, Ptxas};
 
 use common::Random;
@@ -342,7 +344,7 @@ fn the_sources_that_turn_change_nothing_else() {
     let end = product::ends(plan.data_type())[0];
     let text = |copies: [product::Copies; 2], layers| {
         let source = product::Source { copies, layers };
-        let nn = tilewright::codegen::plan::Operands::ALL[0];
+        let nn = tilewright::codegen::gemm::Operands::ALL[0];
         let variant = product::variant(plan.as_ref(), nn, source, end).expect("it serves");
         let kernel = measure::emit(&variant, plan.min_arch()).expect("it fits");
         let entry = loops::entry(&kernel.ptx, &kernel.kernel).expect("its entry");

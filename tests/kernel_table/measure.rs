@@ -14,7 +14,8 @@
 
 use std::collections::BTreeMap;
 
-use tilewright::codegen::plan::{Arch, DataType, Emitted, PlanError};
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{DataType, Emitted, PlanError};
 use tilewright::gpu::ptxas::Ptxas;
 
 use crate::loops::{entry, main_loops};

@@ -17,7 +17,7 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tilewright::codegen::plan::Arch;
+use tilewright::codegen::Arch;
 
 use crate::loops::{Counts, KINDS};
 

@@ -1,8 +1,7 @@
 //! What is refused while a kernel is built.
 
 use super::{Result, layout, refusal, swizzled, vectors};
-use tilewright::codegen::ir::{Arrangement, Axis, Cmp, Kernel};
-use tilewright::codegen::plan::Element;
+use tilewright::codegen::ir::{Arrangement, Axis, Cmp, Element, Kernel};
 use tilewright::codegen::view::ViewError;
 
 #[test]

@@ -2,8 +2,7 @@
 
 use super::{ARCH, Result, copy, layout};
 use tilewright::codegen::ContractError;
-use tilewright::codegen::ir::{Axis, Kernel};
-use tilewright::codegen::plan::Element;
+use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::view::ViewError;
 use tilewright::host::{Arg, On, PtxKernel, RunError, run};
 

@@ -7,9 +7,9 @@ mod prove;
 
 use std::error::Error;
 
+use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
-use tilewright::codegen::ir::{Axis, Kernel};
-use tilewright::codegen::plan::{Arch, Element};
+use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::prove::ProofError;
 use tilewright::codegen::view::View;
 use tilewright::{Layout, Swizzled};

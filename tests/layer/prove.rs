@@ -1,8 +1,7 @@
 //! What is refused when a kernel is proven.
 
 use super::{ARCH, Result, layout, refusal, swizzled, through_shared, vectors};
-use tilewright::codegen::ir::{Axis, Cmp, Kernel};
-use tilewright::codegen::plan::Element;
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::prove::ProofError;
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::common::mutant::Caught::{Finding, Numbers};
 use crate::common::mutant::Mutant;
-use tilewright::codegen::plan::{Activation, Bias, Element, Epilogue};
+use tilewright::codegen::gemm::{Activation, Bias, Epilogue};
+use tilewright::codegen::ir::Element;
 use tilewright::emulator::FindingKind::{
     Misaligned, OutOfBounds, ReadBeforeWait, SharedRace, UndefinedRegister, UndefinedShared,
 };

@@ -3,7 +3,7 @@
 use crate::common::mutant::Caught::{Finding, Numbers};
 use crate::common::mutant::Mutant;
 use crate::common::text::Text;
-use tilewright::codegen::plan::{Activation, Bias, Epilogue, Schedule};
+use tilewright::codegen::gemm::{Activation, Bias, Epilogue, Schedule};
 use tilewright::emulator::FindingKind::{
     GlobalRace, OutOfBounds, UndefinedGlobal, UndefinedRegister,
 };

@@ -11,9 +11,11 @@ mod launches;
 mod steady;
 
 use common::mutant::{Mutant, Subject};
-use tilewright::codegen::plan::{
-    Activation, Alignment, Batch, Bias, Element, Epilogue, Gemm, Operands, Schedule, plan_named,
+use tilewright::codegen::gemm::{
+    Activation, Alignment, Batch, Bias, Epilogue, Gemm, Operands, Schedule,
 };
+use tilewright::codegen::ir::Element;
+use tilewright::codegen::registry::plan_named;
 use tilewright::host::Inputs;
 
 /// A plan and a problem for it.

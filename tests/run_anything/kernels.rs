@@ -1,8 +1,10 @@
 //! Kernels of every kind: plans, constants of `kernel!`, types of one's own; on any device.
 
-use tilewright::codegen::plan::{
-    Arch, Bias, CompiledKernel, DataType, Epilogue, Gemm, Operands, Schedule, plan_named, plans,
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{
+    Bias, CompiledKernel, DataType, Epilogue, Gemm, Operands, Schedule,
 };
+use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::host::{
     Arg, BufferType, GemmKernel, Inputs, Launches, On, Param, ParamType, Ran, RunError, RunOptions,
     Runnable, Scalar, Scalars, Step, StepArg, check, emulate, run, run_with,

@@ -2,7 +2,7 @@
 
 use std::panic::{UnwindSafe, catch_unwind};
 
-use tilewright::codegen::plan::AccessProof;
+use tilewright::codegen::prove::AccessProof;
 use tilewright::emulator::FindingKind;
 use tilewright::host::{Arg, On, PtxKernel, RunOptions, run_with};
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright::codegen::plan::{
-    Alignment, Batch, DataType, Element, Emitted, Epilogue, Gemm, Operands, Plan, PlanError,
-    ProblemError,
+use tilewright::codegen::gemm::{
+    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError,
 };
+use tilewright::codegen::ir::Element;
 use tilewright::emulator;
 use tilewright::host::{self, Inputs};
 

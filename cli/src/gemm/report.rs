@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tilewright::codegen::plan::{
-    Activation, Arch, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::{
+    Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
 };
 use tilewright::gpu::ptxas;
 use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
@@ -366,6 +367,7 @@ fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
                 ArgumentValue::B => matrix(problem.stored_b(), problem.ldb, 1),
                 ArgumentValue::C => matrix((problem.m, problem.n), problem.ldc, 2),
                 ArgumentValue::Bias => json!({"elements": bias_elements(problem)}),
+                ArgumentValue::Given => json!({"given": a.name}),
                 ArgumentValue::Workspace(offset) => json!({"workspace": offset}),
                 ArgumentValue::Int(v) => json!(v),
                 ArgumentValue::Float(v) => json!(v),

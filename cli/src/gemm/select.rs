@@ -6,8 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tilewright::codegen::plan::{Arch, DataType, Gemm, Plan, PlanError, ProblemError, plans};
+use tilewright::codegen::gemm::{DataType, Gemm, Plan, PlanError, ProblemError};
+use tilewright::codegen::registry::plans;
 use tilewright::codegen::select::{Choice, Findings, Machine, SelectError, Wanted};
+use tilewright::codegen::{Arch, UnknownArch};
 use tilewright::gpu::Gpu;
 use tilewright::host::{self, FindingsError};
 
@@ -109,9 +111,7 @@ pub(crate) fn arch(
     if name != "auto" {
         return name
             .parse()
-            .map_err(|e: tilewright::codegen::plan::PlanError| {
-                CliError::usage(e.code(), e.to_string())
-            });
+            .map_err(|e: UnknownArch| CliError::usage(e.code(), e.to_string()));
     }
     let Some(gpu) = gpu else {
         let named = plans().into_iter().filter(|p| match plan {

@@ -9,7 +9,7 @@ use crate::index::Expr;
 ///
 /// ```
 /// use layout_codegen::ir::{Kernel, Space};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 ///
 /// let mut k = Kernel::new("k", 128);
 /// let n = k.size("n", 1000);
@@ -28,7 +28,7 @@ pub enum Space {
 ///
 /// ```
 /// use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::Layout;
 ///
 /// // One element a thread.
@@ -64,7 +64,7 @@ impl Address {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::plan::Element;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1000);
@@ -94,7 +94,7 @@ impl Address {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::plan::Element;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1000);
@@ -124,7 +124,7 @@ impl Address {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::plan::Element;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1000);
@@ -163,7 +163,7 @@ impl Address {
     ///
     /// ```
     /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::plan::Element;
+    /// # use layout_codegen::ir::Element;
     /// # use layout_core::Layout;
     /// # let mut k = Kernel::new("copy", 128);
     /// # let n = k.size("n", 1000);

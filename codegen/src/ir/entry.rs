@@ -16,7 +16,7 @@ use super::value::{Class, Reg};
 ///
 /// ```
 /// use layout_codegen::ir::{Kernel, Shared};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::Swizzled;
 ///
 /// let mut k = Kernel::new("k", 128);

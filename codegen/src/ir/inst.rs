@@ -140,7 +140,7 @@ pub enum Shuffle {
 ///
 /// ```
 /// use layout_codegen::ir::{Axis, Inst, Kernel, Node, Cache};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::Layout;
 ///
 /// // One element a thread.

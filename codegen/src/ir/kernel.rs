@@ -17,7 +17,7 @@ use super::place::{Buffer, Place};
 use super::value::{Class, Cmp, Reg};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
-use crate::plan::Element;
+use crate::ir::Element;
 pub use loops::LoopHandle;
 
 /// One scope: the kernel's, a loop body's, or that of a region.
@@ -48,7 +48,8 @@ struct Scope {
 ///
 /// ```
 /// use layout_codegen::ir::{Axis, Kernel};
-/// use layout_codegen::plan::{Arch, Element};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
 /// use layout_core::Layout;
 ///
 /// // y = x, an element a thread.

@@ -9,6 +9,7 @@
 //! [`Address`] cannot be written by hand: it is made from an index expression, which comes from a layout.
 
 mod address;
+mod element;
 mod entry;
 mod inst;
 mod kernel;
@@ -19,6 +20,7 @@ mod place;
 mod value;
 
 pub use address::{Address, Space};
+pub use element::Element;
 pub use entry::{Entry, Shared, TileAxis, Tiling};
 pub(crate) use inst::class_of;
 pub use inst::{Axis, Binary, Cache, Inst, Shuffle, Special, Statement, Unary};

@@ -6,13 +6,13 @@ use super::address::Space;
 use super::inst::Axis;
 use super::value::Reg;
 use crate::index::Expr;
-use crate::plan::Element;
+use crate::ir::Element;
 
 /// How many elements a buffer has along a mode.
 ///
 /// ```
 /// use layout_codegen::ir::{Extent, Kernel};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 ///
 /// let mut k = Kernel::new("k", 128);
 /// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
@@ -34,7 +34,7 @@ pub enum Extent {
 ///
 /// ```
 /// use layout_codegen::ir::{Arrangement, Kernel, Stride};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 ///
 /// let mut k = Kernel::new("k", 128);
 /// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
@@ -55,7 +55,7 @@ pub enum Stride {
 ///
 /// ```
 /// use layout_codegen::ir::{Kernel, Role};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 ///
 /// let mut k = Kernel::new("k", 128);
 /// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
@@ -77,7 +77,7 @@ pub enum Role {
 ///
 /// ```
 /// use layout_codegen::ir::{Kernel, Space};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 ///
 /// let mut k = Kernel::new("k", 128);
 /// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
@@ -107,7 +107,7 @@ pub struct Buffer {
 ///
 /// ```
 /// use layout_codegen::ir::{Arrangement, Kernel};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::Swizzled;
 ///
 /// let mut k = Kernel::new("k", 128);
@@ -145,7 +145,7 @@ pub enum Arrangement {
 ///
 /// ```
 /// use layout_codegen::ir::{Axis, Kernel, Place};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::Layout;
 ///
 /// // One element a thread.

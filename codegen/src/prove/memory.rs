@@ -73,7 +73,8 @@ pub(super) struct GlobalAccess {
 ///
 /// ```
 /// use layout_codegen::ir::{Axis, Kernel};
-/// use layout_codegen::plan::{Arch, Element};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
 /// use layout_core::{Layout, Swizzled};
 ///
 /// // y = x through shared memory, an element a thread.
@@ -108,7 +109,8 @@ pub struct SharedCost {
 ///
 /// ```
 /// use layout_codegen::ir::{Axis, Kernel};
-/// use layout_codegen::plan::{Arch, Element};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
 /// use layout_core::{Layout, Swizzled};
 ///
 /// // y = x through shared memory, an element a thread.

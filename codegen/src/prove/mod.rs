@@ -13,6 +13,7 @@
 // Loops over threads and modes index several lists by the same number.
 #![allow(clippy::needless_range_loop)]
 
+mod access;
 mod arithmetic;
 mod bounds;
 mod cover;
@@ -31,6 +32,7 @@ mod symbols;
 mod tests;
 mod value;
 
+pub use access::AccessProof;
 pub use error::ProofError;
 pub use memory::{GlobalCost, SharedCost};
 
@@ -40,7 +42,8 @@ use crate::ir::Entry;
 ///
 /// ```
 /// use layout_codegen::ir::{Axis, Kernel};
-/// use layout_codegen::plan::{Arch, Element};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
 /// use layout_core::{Layout, Swizzled};
 ///
 /// // y = x through shared memory, an element a thread.
@@ -79,8 +82,7 @@ pub struct KernelProof {
 /// The first statement that does not hold or cannot be decided, with the access, the threads and what is missing.
 ///
 /// ```
-/// use layout_codegen::ir::{Axis, Kernel};
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::{Axis, Element, Kernel};
 /// use layout_codegen::prove::prove;
 /// use layout_core::Layout;
 ///

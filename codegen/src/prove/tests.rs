@@ -3,8 +3,7 @@
 use layout_core::{Layout, Swizzled};
 
 use super::prove;
-use crate::ir::{Axis, Cmp, Kernel};
-use crate::plan::Element;
+use crate::ir::{Axis, Cmp, Element, Kernel};
 use crate::view::{Partition, ViewError};
 
 /// A copy of 256 elements a block, 2 a thread: the kernel, and the shares of source, target and a tile in shared memory.

@@ -12,7 +12,7 @@
 //! For example, with 4096×4096×4096 and 2048×2048×2048 measured, 4000×4096×4096 takes what was found for the first, and 3000×3000×3000 what
 //! the model says: 4096 / 3000 = 1.37.
 
-use crate::plan::{DataType, Gemm, Operands, Schedule};
+use crate::gemm::{DataType, Gemm, Operands, Schedule};
 
 /// How far, as a factor, each size of a measured problem may be from that of a new one for which it speaks.
 pub const NEAR: f64 = 1.25;
@@ -155,7 +155,7 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Operands;
+    use crate::gemm::Operands;
 
     fn class(m: u64, n: u64, k: u64) -> ProblemClass {
         let operands: Operands = "nn".parse().expect("nn");

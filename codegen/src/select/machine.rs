@@ -4,7 +4,8 @@
 //! architecture differs in little more than the number of multiprocessors and the bandwidth of its memory, which the driver tells:
 //!
 //! ```
-//! use layout_codegen::plan::{Arch, DataType};
+//! use layout_codegen::Arch;
+//! use layout_codegen::gemm::DataType;
 //! use layout_codegen::select::Machine;
 //!
 //! let h200 = Machine::for_arch(Arch(90));
@@ -29,7 +30,8 @@
 //! * `sm_100`: the rates of `mma.sync` are not published either and are taken to be the A100's. Memory bandwidths are 0.88 of what the white
 //!   papers say, as on the H200.
 
-use crate::plan::{Arch, DataType};
+use crate::Arch;
+use crate::gemm::DataType;
 
 /// A GPU, as far as the model of time looks at it.
 #[derive(Clone, PartialEq, Debug)]

@@ -11,7 +11,8 @@
 //! [`Findings`] of measurements on the same device speak for the problem: what was measured goes before what was estimated.
 //!
 //! ```
-//! use layout_codegen::plan::{Arch, DataType, Gemm, Operands};
+//! use layout_codegen::Arch;
+//! use layout_codegen::gemm::{DataType, Gemm, Operands};
 //! use layout_codegen::select::{Machine, choose};
 //!
 //! let h200 = Machine::for_arch(Arch(90));
@@ -25,19 +26,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod anatomy;
 mod findings;
 mod machine;
 pub mod model;
 
 use std::fmt;
 
-pub use anatomy::{Anatomy, Units};
 pub use findings::{Finding, Findings, NEAR, ProblemClass, Timed};
 pub use machine::{Machine, Rates};
 pub use model::{Bound, Demands, Estimate, estimate};
 
-use crate::plan::{Arch, DataType, Gemm, Plan, PlanError, Schedule, plan_named, plans};
+use crate::Arch;
+use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule};
+use crate::registry::{plan_named, plans};
 
 /// Into how many parts sums are split.
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
@@ -207,9 +208,6 @@ pub fn choose(
     Wanted::default().choose(data_type, problem, arch, machine, findings)
 }
 
-/// The first architecture with `cp.async`.
-const CP_ASYNC: Arch = Arch(80);
-
 impl Wanted<'_> {
     /// As [`candidates`](self::candidates()), of what is wanted.
     ///
@@ -339,8 +337,8 @@ impl Wanted<'_> {
             .collect();
         let mut able: Vec<_> = of_type.iter().filter(|p| p.min_arch() <= arch).collect();
         // What copies through registers gives way to what has `cp.async`: at 4096³ in f16 an H200 takes 0.82 ms instead of 0.30.
-        if able.iter().any(|p| p.min_arch() >= CP_ASYNC) {
-            able.retain(|p| p.min_arch() >= CP_ASYNC);
+        if able.iter().any(|p| p.anatomy().asynchronous) {
+            able.retain(|p| p.anatomy().asynchronous);
         }
         let names: Vec<_> = able.iter().map(|p| p.name()).collect();
         if names.is_empty() {

@@ -47,9 +47,8 @@
 //! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end: 561,363 clocks or 283.5 µs;
 //! * 3 µs for the launch: 286.5 µs, which is 480 TFLOP/s. Measured: 485.
 
-use super::anatomy::{Anatomy, Units};
 use super::machine::Machine;
-use crate::plan::{DataType, Gemm, Plan, Schedule, Trans};
+use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
 
 /// The share of other demands that one warp a scheduler leaves uncovered.
 const EXPOSED: f64 = 0.2;
@@ -68,9 +67,6 @@ const SCHEDULERS: f64 = 4.0;
 
 /// Bytes of one wavefront.
 const WAVEFRONT: f64 = 128.0;
-
-/// Rows of tiles that run one after another in the tensor-core families.
-const GROUP: u64 = 8;
 
 /// What holds a product up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -135,7 +131,7 @@ pub struct Estimate {
     pub bound: Bound,
 }
 
-/// Estimates `plan` with `schedule` for `problem` on `machine`. The plan need not be adapted: its name and tile are all that is asked.
+/// Estimates `plan` with `schedule` for `problem` on `machine`. The plan need not be adapted: its anatomy is all that is asked.
 pub fn estimate(
     plan: &dyn Plan,
     schedule: Schedule,
@@ -143,7 +139,7 @@ pub fn estimate(
     machine: &Machine,
 ) -> Estimate {
     Model {
-        anatomy: Anatomy::of(plan),
+        anatomy: plan.anatomy(),
         schedule,
         problem,
         machine,
@@ -238,7 +234,7 @@ impl Model<'_> {
         let warps = f64::from(a.warp_count());
         let products = f64::from(m) * f64::from(n) * f64::from(depth);
         let mut rate = self.machine.rate(a.data_type);
-        let half_shape = a.data_type == DataType::F64 && a.since < 90;
+        let half_shape = a.data_type == DataType::F64 && a.instruction.0 < 16;
         if half_shape && self.machine.arch.0 == 90 {
             // Half of the tensor cores' width is left unused by m8n8k4 there.
             rate /= 2.0;
@@ -253,7 +249,7 @@ impl Model<'_> {
             let whole = tile_bytes / WAVEFRONT;
             slots += pieces;
             shared += pieces.max(whole);
-            if o.width < 4 || a.units == Units::Fma || a.since < 80 {
+            if o.width < 4 || !a.asynchronous {
                 slots += 2.0 * pieces.min(whole);
                 shared += whole;
             }
@@ -383,20 +379,17 @@ impl Model<'_> {
         let read = if fits || rows.saturating_mul(cols) <= slots {
             once
         } else {
-            let (down, across) = match self.anatomy.units {
-                Units::Tensor => {
-                    let grouped = split == 1 && p.batch.count == 1;
-                    let down = if grouped {
-                        GROUP.min(rows)
-                    } else {
-                        rows.min(slots)
-                    };
-                    (down, slots.div_ceil(down).min(cols))
-                }
-                Units::Fma => {
-                    let across = slots.min(cols);
-                    (slots.div_ceil(across).min(rows), across)
-                }
+            let (down, across) = if let Some(group) = self.anatomy.group {
+                let grouped = split == 1 && p.batch.count == 1;
+                let down = if grouped {
+                    u64::from(group).min(rows)
+                } else {
+                    rows.min(slots)
+                };
+                (down, slots.div_ceil(down).min(cols))
+            } else {
+                let across = slots.min(cols);
+                (slots.div_ceil(across).min(rows), across)
             };
             let of_a_wave = (down * u64::from(m)) as f64 + (across * u64::from(n)) as f64;
             once.max(waves * of_a_wave * k * bytes / split as f64)

@@ -7,8 +7,7 @@ use layout_core::{Layout, LayoutError, Swizzled};
 
 use super::ViewError;
 use crate::index::{Expr, Node};
-use crate::ir::{Arrangement, Axis, Buffer, Extent, Kernel, Role, Space, Stride};
-use crate::plan::Element;
+use crate::ir::{Arrangement, Axis, Buffer, Element, Extent, Kernel, Role, Space, Stride};
 
 /// A buffer, seen from a coordinate.
 ///
@@ -16,7 +15,7 @@ use crate::plan::Element;
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 ///
 /// let mut k = Kernel::new("k", 32);
 /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
@@ -84,8 +83,7 @@ impl Kernel {
     /// A matrix (or a tensor of any rank) in global memory that the kernel only reads: packed, its last mode contiguous.
     ///
     /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Element, Kernel};
     ///
     /// let mut k = Kernel::new("k", 128);
     /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
@@ -100,8 +98,8 @@ impl Kernel {
     /// A matrix (or a tensor of any rank) in global memory of which the kernel writes every element exactly once: packed, its last mode contiguous.
     ///
     /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Element, Kernel};
     ///
     /// let mut k = Kernel::new("k", 128);
     /// let n = k.size("n", 1 << 20);
@@ -185,8 +183,7 @@ impl Kernel {
     /// A tile in shared memory by a layout from its coordinates to elements, such as one that was derived. It overlaps no other.
     ///
     /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Element, Kernel};
     /// use layout_core::Swizzled;
     ///
     /// let mut k = Kernel::new("k", 128);
@@ -366,8 +363,7 @@ impl View {
     /// The view with its modes in reverse: a matrix transposed.
     ///
     /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -398,8 +394,7 @@ impl View {
     /// The view from a coordinate on.
     ///
     /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Element, Kernel};
     ///
     /// let mut k = Kernel::new("k", 32);
     /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
@@ -422,8 +417,7 @@ impl View {
     /// The tile of `shape` elements at tile coordinates `at`. Tiles at the end of the buffer may reach beyond it: what is outside is not touched.
     ///
     /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Element, Kernel};
     ///
     /// let mut k = Kernel::new("k", 32);
     /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));

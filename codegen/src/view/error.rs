@@ -5,8 +5,8 @@ use std::fmt;
 use layout_core::LayoutError;
 use layout_core::derive::DeriveError;
 
+use crate::ir::Element;
 use crate::ir::Space;
-use crate::plan::Element;
 
 /// What is wrong with a view, or with a copy between two.
 ///

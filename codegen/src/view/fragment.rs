@@ -6,7 +6,8 @@
 //!
 //! ```
 //! use layout_codegen::ir::{Axis, Kernel};
-//! use layout_codegen::plan::{Arch, Element};
+//! use layout_codegen::Arch;
+//! use layout_codegen::ir::Element;
 //! use layout_core::{Layout, TiledMma, atoms};
 //!
 //! // c = a·bᵀ for one warp a tile and k = 16: 16 x 8 elements of c.
@@ -39,14 +40,14 @@ use super::words::held;
 use super::{Partition, ViewError};
 use crate::index::Expr;
 use crate::index::layout::index;
+use crate::ir::Element;
 use crate::ir::{Class, Kernel, Reg, Space, Type};
-use crate::plan::Element;
 
 /// A tile in the registers of threads.
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
 ///
 /// let mut k = Kernel::new("k", 32);
@@ -77,7 +78,7 @@ impl Fragment {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, TiledMma, atoms};
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -242,7 +243,7 @@ impl Kernel {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -400,7 +401,7 @@ impl Kernel {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -483,7 +484,7 @@ impl Kernel {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, TiledMma, atoms};
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -589,7 +590,8 @@ impl Kernel {
     ///
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, TiledMma, atoms};
     ///
     /// // c = 0.

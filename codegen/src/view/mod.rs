@@ -7,8 +7,7 @@
 //! takes any size.
 //!
 //! ```
-//! use layout_codegen::ir::{Axis, Kernel};
-//! use layout_codegen::plan::Element;
+//! use layout_codegen::ir::{Axis, Element, Kernel};
 //! use layout_core::Layout;
 //!
 //! // y = x for vectors of any length, 4 elements a thread.

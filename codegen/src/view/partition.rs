@@ -17,7 +17,7 @@ use crate::ir::Kernel;
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::{Layout, Swizzled};
 ///
 /// let mut k = Kernel::new("k", 32);
@@ -78,8 +78,7 @@ impl View {
     /// (as everywhere in the algebra).
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -217,8 +216,7 @@ impl Partition {
     /// along the buffer's contiguous mode.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -269,8 +267,7 @@ impl Partition {
     /// Values of a thread.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -289,8 +286,7 @@ impl Partition {
     /// Coordinates in the tile of this thread's value `value`, in the tile's order of modes.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);

@@ -2,8 +2,8 @@
 
 use layout_core::Layout;
 
-use crate::ir::{Axis, Class, Kernel, Type};
-use crate::plan::{Arch, Element};
+use crate::Arch;
+use crate::ir::{Axis, Class, Element, Kernel, Type};
 use crate::prove::ProofError;
 
 /// y[i] = 0, with the store's guard taken from the layer or left out.

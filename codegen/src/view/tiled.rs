@@ -100,7 +100,7 @@ impl View {
     ///
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, Swizzled, TiledCopy, atoms};
     ///
     /// let mut k = Kernel::new("k", 128);
@@ -142,7 +142,8 @@ impl View {
     ///
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::atoms::{Scalar, vector_copy};
     /// use layout_core::{IntTuple, Layout, TiledCopy};
     ///
@@ -262,7 +263,7 @@ impl View {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
     ///
     /// let mut k = Kernel::new("k", 64);
@@ -292,7 +293,7 @@ impl View {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -319,7 +320,7 @@ impl View {
     ///
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::{Layout, TiledMma, atoms};
     ///
     /// let mut k = Kernel::new("k", 32);

@@ -4,14 +4,13 @@ use super::partition::Instruction;
 use super::words::{held, words};
 use super::{Partition, ViewError};
 use crate::index::Expr;
-use crate::ir::{Cache, Class, Cmp, Extent, Kernel, Reg, Role, Space, Type};
-use crate::plan::Element;
+use crate::ir::{Cache, Class, Cmp, Element, Extent, Kernel, Reg, Role, Space, Type};
 
 /// A thread's values of a tile, one element in each register.
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_core::{Layout, Swizzled};
 ///
 /// let mut k = Kernel::new("k", 32);
@@ -34,8 +33,7 @@ impl Kernel {
     /// This thread's values of a tile: 0 for what is outside the buffer.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("k", 32);
@@ -64,8 +62,8 @@ impl Kernel {
     /// Stores this thread's values of a tile; what is outside the buffer is left out.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Binary, Kernel, Type};
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Binary, Element, Kernel, Type};
     /// use layout_core::Layout;
     ///
     /// // y = 2·x.
@@ -112,8 +110,8 @@ impl Kernel {
     /// outside the source is 0 in the target. Rows that are not aligned to what `cp.async` copies go through registers.
     ///
     /// ```
-    /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
     /// let mut k = Kernel::new("copy", 32);

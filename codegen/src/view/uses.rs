@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use layout_codegen::ir::Kernel;
-//! use layout_codegen::plan::Element;
+//! use layout_codegen::ir::Element;
 //! use layout_codegen::view::Use;
 //! use layout_core::Layout;
 //!
@@ -31,8 +31,8 @@ use layout_core::{Layout, LayoutError, Operand, TiledCopy, TiledMma};
 use super::buffer::checked;
 use super::tiled::{Moves, Side, moves, operand_tv, side_of};
 use super::{View, ViewError};
+use crate::ir::Element;
 use crate::ir::Kernel;
-use crate::plan::Element;
 
 /// One way in which threads touch a shared tile.
 ///
@@ -341,7 +341,7 @@ impl Kernel {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_codegen::view::Use;
     /// use layout_core::{Layout, Operand, TiledCopy, TiledMma, atoms};
     ///
@@ -402,7 +402,7 @@ impl View {
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_codegen::view::Use;
     /// use layout_core::Layout;
     ///

@@ -1,7 +1,6 @@
 //! How elements lie in registers: one in each, or several narrow ones together in a word.
 
-use crate::ir::{Binary, Class, Kernel, Reg, Type};
-use crate::plan::Element;
+use crate::ir::{Binary, Class, Element, Kernel, Reg, Type};
 
 /// The registers of an element, and its type in memory.
 pub(crate) fn held(element: Element) -> (Class, Type) {

@@ -12,7 +12,7 @@ pub(crate) const ALIGNMENT: u64 = 256;
 /// What the kernel may do with a buffer.
 ///
 /// ```
-/// use tilewright::codegen::plan::Element;
+/// use tilewright::codegen::ir::Element;
 /// use tilewright::host::{Arg, Matrix, Role};
 ///
 /// let c = Matrix::random(Element::F32, 4, 4, 4, 1);
@@ -158,7 +158,7 @@ impl<'a> Arg<'a> {
     /// A matrix as it lies in memory, with the gaps between its rows.
     ///
     /// ```
-    /// use tilewright::codegen::plan::Element;
+    /// use tilewright::codegen::ir::Element;
     /// use tilewright::host::{Arg, Matrix, Role};
     ///
     /// let a = Matrix::random(Element::F16, 5, 3, 4, 1);

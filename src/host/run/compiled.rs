@@ -1,7 +1,9 @@
 //! Constants of `kernel!` as kernels that can be run: the grid from m and n, all other parameters by name.
 
+use layout_codegen::gemm::{CompiledKernel, Operands, Trans};
 use layout_codegen::ir::ParamKind;
-use layout_codegen::plan::{AccessProof, CompiledKernel, Operands, Trans, plan_named};
+use layout_codegen::prove::AccessProof;
+use layout_codegen::registry::plan_named;
 
 use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::element::BufferType;
@@ -28,7 +30,7 @@ fn matrix_bytes((rows, cols): (u64, u64), ld: u64, element: BufferType) -> u64 {
 /// dimensions `lda`, `ldb`, `ldc`, and the factors `alpha` and `beta`.
 ///
 /// ```
-/// use tilewright::codegen::plan::CompiledKernel;
+/// use tilewright::codegen::gemm::CompiledKernel;
 /// use tilewright::host::{Arg, On, run};
 /// use tilewright::kernel;
 ///
@@ -57,7 +59,7 @@ impl Runnable for CompiledKernel {
 
     fn params(&self) -> Vec<Param> {
         let elements = elements(self);
-        let param = |param: &layout_codegen::plan::CompiledParam| {
+        let param = |param: &layout_codegen::gemm::CompiledParam| {
             let limit = match param.name {
                 "m" => Some(self.limits[0]),
                 "n" => Some(self.limits[1]),

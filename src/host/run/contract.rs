@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use layout_codegen::ir::ParamKind;
-use layout_codegen::plan::AccessProof;
+use layout_codegen::prove::AccessProof;
 
 use super::arg::{Arg, Scalar};
 use super::element::BufferType;
@@ -240,7 +240,7 @@ pub struct Launches {
 /// A kernel that [`run`](super::run()) runs: its text, its parameters, and its launches for given scalar arguments.
 ///
 /// Implemented by [`GemmKernel`](super::GemmKernel) (a plan with a problem), by [`Proven`](layout_codegen::Proven) (a kernel of your own), by
-/// [`CompiledKernel`](layout_codegen::plan::CompiledKernel) (a constant of `kernel!`) and by [`PtxKernel`](super::PtxKernel) (any text).
+/// [`CompiledKernel`](layout_codegen::gemm::CompiledKernel) (a constant of `kernel!`) and by [`PtxKernel`](super::PtxKernel) (any text).
 /// A type of your own says the same of itself:
 ///
 /// ```

@@ -4,7 +4,7 @@ use std::fmt;
 
 use float8::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
-use layout_codegen::plan::Element;
+use layout_codegen::ir::Element;
 
 /// The type of a buffer's elements.
 ///

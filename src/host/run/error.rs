@@ -3,7 +3,7 @@
 use std::fmt;
 
 use layout_codegen::ContractError;
-use layout_codegen::plan::PlanError;
+use layout_codegen::gemm::PlanError;
 #[cfg(feature = "emulator")]
 use ptx_emulator::{MemoryError, ParseError};
 #[cfg(feature = "gpu")]

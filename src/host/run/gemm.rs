@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use layout_codegen::ir::ParamKind;
-use layout_codegen::plan::{
-    AccessProof, Arch, Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, PlanError, Schedule,
+use layout_codegen::Arch;
+use layout_codegen::gemm::{
+    Argument, ArgumentValue, Bias, Emitted, Gemm, GivenInput, Launch, Plan, PlanError, Schedule,
 };
+use layout_codegen::ir::ParamKind;
+use layout_codegen::prove::AccessProof;
 
 use super::super::fit::operand_bytes;
 use super::super::{Inputs, Matrix};
@@ -14,10 +16,13 @@ use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepA
 use super::error::RunError;
 
 /// The kernel of a plan for one problem. Its sizes and factors are the problem's; its parameters are the buffers `A`, `B`, `C` and, if the
-/// epilogue has one, `bias`.
+/// epilogue has one, `bias`; of a plan with an epilogue of its own
+/// ([`with_epilogue`](layout_codegen::gemm::mma_sync::MmaPlan::with_epilogue)), also what that reads.
 ///
 /// ```
-/// use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, Schedule, plan_named};
+/// use tilewright::codegen::Arch;
+/// use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
+/// use tilewright::codegen::registry::plan_named;
 /// use tilewright::host::{GemmKernel, Inputs, On, check, run};
 ///
 /// let plan = plan_named("mma-f16-64x64x32")?;
@@ -38,6 +43,7 @@ pub struct GemmKernel<'k> {
     problem: Gemm,
     params: Vec<Param>,
     least_bytes: Vec<(String, u64)>,
+    inputs: Vec<GivenInput>,
 }
 
 /// The buffers of a product, in the order of the parameters; the bias only where there is one.
@@ -99,12 +105,29 @@ impl<'k> GemmKernel<'k> {
                 param.ty = ParamType::Pointer(None);
             }
         }
+        let inputs = launch.as_ref().map_or(Vec::new(), |l| l.inputs.clone());
+        for input in &inputs {
+            let param = Param::pointer(input.name.as_str(), input.element.into());
+            params.push(param.aligned_to(input.alignment.into()));
+        }
+        // Numbers and leading dimensions that an epilogue reads, each once: the kernel that adds partial sums may read the same.
+        for argument in launch
+            .iter()
+            .flat_map(Launch::sequence)
+            .flat_map(|l| &l.arguments)
+        {
+            let known = params.iter().any(|p| p.name == argument.name);
+            if argument.value == ArgumentValue::Given && !known {
+                params.push(Param::new(argument.name.as_str(), argument.kind.into()));
+            }
+        }
         Ok(Self {
             kernel,
             launch,
             problem: *problem,
             params,
             least_bytes,
+            inputs,
         })
     }
 
@@ -119,7 +142,7 @@ impl<'k> GemmKernel<'k> {
             ("B", matrix(&inputs.b, Role::Input, alignment.b)),
             ("C", matrix(&inputs.c, Role::InOut, alignment.c)),
         ];
-        if self.params.len() == BUFFERS.len()
+        if self.problem.epilogue.bias != Bias::None
             && let Some(bias) = &inputs.bias
         {
             // Of a bias nothing is promised but that its elements are aligned.
@@ -158,7 +181,7 @@ impl Runnable for GemmKernel<'_> {
         self.params.clone()
     }
 
-    fn launches(&self, _: &Scalars<'_>) -> Result<Launches, RunError> {
+    fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError> {
         let Some(launch) = &self.launch else {
             return Ok(Launches::default());
         };
@@ -170,10 +193,14 @@ impl Runnable for GemmKernel<'_> {
             shared_bytes: launch.shared_bytes,
             args: launch.arguments.iter().map(step_arg).collect(),
         };
+        let mut least_bytes = self.least_bytes.clone();
+        for input in &self.inputs {
+            least_bytes.push((input.name.clone(), bytes_of(input, scalars)?));
+        }
         Ok(Launches {
             steps: launch.sequence().map(step).collect(),
             workspace_bytes: launch.workspace_bytes,
-            least_bytes: self.least_bytes.clone(),
+            least_bytes,
         })
     }
 
@@ -186,6 +213,35 @@ impl Runnable for GemmKernel<'_> {
     }
 }
 
+/// Bytes of an epilogue's buffer, whose rows are as far apart as its leading dimension says.
+fn bytes_of(input: &GivenInput, scalars: &Scalars<'_>) -> Result<u64, RunError> {
+    let bytes = u64::from(input.element.bytes());
+    let Some(name) = &input.leading_dimension else {
+        return Ok(input
+            .rows
+            .saturating_mul(input.columns)
+            .saturating_mul(bytes));
+    };
+    let ld = scalars.size(name)?;
+    let refuse = |what: String| {
+        let reason = format!("`{name}` is {ld}: {what}");
+        Err(RunError::Refused { reason })
+    };
+    if ld < input.columns {
+        return refuse(format!("a row has {} elements", input.columns));
+    }
+    let step = u64::from(input.alignment).div_ceil(bytes);
+    if !ld.is_multiple_of(step) {
+        return refuse(format!(
+            "the kernel reads {step} elements at once, so give a multiple"
+        ));
+    }
+    let before_last = ld.saturating_mul(input.rows.saturating_sub(1));
+    Ok(before_last
+        .saturating_add(input.columns)
+        .saturating_mul(bytes))
+}
+
 fn step_arg(argument: &Argument) -> StepArg {
     let named = |name: &str| StepArg::Argument(name.to_owned());
     StepArg::Value(match (argument.value, argument.kind) {
@@ -193,6 +249,7 @@ fn step_arg(argument: &Argument) -> StepArg {
         (ArgumentValue::B, _) => return named("B"),
         (ArgumentValue::C, _) => return named("C"),
         (ArgumentValue::Bias, _) => return named("bias"),
+        (ArgumentValue::Given, _) => return named(&argument.name),
         (ArgumentValue::Workspace(offset), _) => return StepArg::Workspace(offset),
         (ArgumentValue::Int(v), ParamKind::U64) => Scalar::U64(v),
         (ArgumentValue::Int(v), _) => Scalar::U32(v as u32),

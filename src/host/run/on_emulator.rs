@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use layout_codegen::plan::AccessProof;
+use layout_codegen::prove::AccessProof;
 use ptx_emulator::{
     Arg, Counters, GlobalMemory, InstructionCounter, Launch, Module, Options, Report, run,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use layout_codegen::plan::AccessProof;
+use layout_codegen::prove::AccessProof;
 #[cfg(feature = "emulator")]
 use ptx_emulator::{Finding, Report};
 
@@ -20,7 +20,9 @@ pub enum Ran {
 /// A shared access of the kernel: what was proven of it, and what the emulator counted.
 ///
 /// ```
-/// use tilewright::codegen::plan::{Arch, DataType, Gemm, Operands, Schedule, plan_named};
+/// use tilewright::codegen::Arch;
+/// use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
+/// use tilewright::codegen::registry::plan_named;
 /// use tilewright::host::{GemmKernel, Inputs, On, run};
 ///
 /// let plan = plan_named("sgemm-maxas-64")?;

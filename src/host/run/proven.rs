@@ -2,7 +2,7 @@
 
 use layout_codegen::Proven;
 use layout_codegen::ir::ParamKind;
-use layout_codegen::plan::AccessProof;
+use layout_codegen::prove::AccessProof;
 
 use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::error::RunError;
@@ -12,8 +12,8 @@ use super::error::RunError;
 ///
 /// ```
 /// use tilewright::Layout;
-/// use tilewright::codegen::ir::{Axis, Kernel};
-/// use tilewright::codegen::plan::{Arch, Element};
+/// use tilewright::codegen::Arch;
+/// use tilewright::codegen::ir::{Axis, Element, Kernel};
 /// use tilewright::host::{Arg, On, run};
 ///
 /// let mut k = Kernel::new("copy", 128);

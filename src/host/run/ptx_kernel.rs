@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use layout_codegen::plan::AccessProof;
+use layout_codegen::prove::AccessProof;
 
 use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::error::RunError;
@@ -148,7 +148,7 @@ impl PtxKernel {
     /// The same with a shared access whose cost is known: the instructions are those that end in a comment with its name.
     ///
     /// ```
-    /// use tilewright::codegen::plan::AccessProof;
+    /// use tilewright::codegen::prove::AccessProof;
     /// use tilewright::host::{On, PtxKernel, run};
     ///
     /// // Lane i stores the word at byte 8i: lanes i and i + 16 meet in a bank.

@@ -20,8 +20,8 @@ impl Kernel {
     /// Opens a branch: what follows is executed where `when` holds. All threads of a block agree if `uniform`.
     ///
     /// ```
+    /// use layout_codegen::Arch;
     /// use layout_codegen::ir::{Cmp, Kernel};
-    /// use layout_codegen::plan::Arch;
     ///
     /// // Half of the block waits for the other: the prover refuses that.
     /// let mut k = Kernel::new("k", 64);

@@ -471,8 +471,8 @@ impl Kernel {
     /// All threads of the block arrive before any goes on.
     ///
     /// ```
+    /// use layout_codegen::Arch;
     /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::plan::Arch;
     ///
     /// let mut k = Kernel::new("k", 64);
     /// k.barrier();

@@ -3,8 +3,9 @@
 use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
 use super::{Subject, judged};
-use crate::plan::{Arch, Operands, Plan, Trans};
-use crate::sgemm::SgemmPlan;
+use crate::Arch;
+use crate::gemm::simt::SgemmPlan;
+use crate::gemm::{Operands, Plan, Trans};
 
 /// Numbers between −1 and 1.
 fn numbers(n: usize, seed: u32) -> Vec<f32> {

@@ -4,8 +4,7 @@ use layout_core::{Layout, Swizzled};
 use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
 use super::{Subject, judged};
-use crate::ir::{Axis, Entry, Kernel};
-use crate::plan::Element;
+use crate::ir::{Axis, Element, Entry, Kernel};
 use crate::view::ViewError;
 
 fn transpose(element: Element, vector: i64) -> Result<Entry, ViewError> {

@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 use layout_core::space;
 use layout_core::typed::{Compose, Layout, StaticTuple, Swizzle};
 
-use crate::plan::Element;
+use crate::ir::Element;
 use crate::view::{Fragment, View};
 
 /// An element type that buffers have.
 ///
 /// ```
-/// use layout_codegen::plan::Element;
+/// use layout_codegen::ir::Element;
 /// use layout_codegen::view::types::{ViewElement, S8};
 /// use layout_core::space::F16;
 ///
@@ -26,7 +26,7 @@ pub trait ViewElement {
     /// The element as a value.
     ///
     /// ```
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_codegen::view::types::ViewElement;
     /// use layout_core::space::F64;
     ///
@@ -40,7 +40,7 @@ macro_rules! elements {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $(
             $(#[$doc])*
-            #[doc = concat!("\n```\nuse layout_codegen::plan::Element;\nuse layout_codegen::view::types::{", stringify!($name), ", ViewElement};")]
+            #[doc = concat!("\n```\nuse layout_codegen::ir::Element;\nuse layout_codegen::view::types::{", stringify!($name), ", ViewElement};")]
             #[doc = concat!("assert_eq!(", stringify!($name), "::ELEMENT, Element::", stringify!($name), ");\n```")]
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub enum $name {}

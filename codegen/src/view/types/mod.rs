@@ -13,7 +13,8 @@
 //!
 //! ```
 //! use layout_codegen::ir::{Axis, Kernel};
-//! use layout_codegen::plan::{Arch, Element};
+//! use layout_codegen::Arch;
+//! use layout_codegen::ir::Element;
 //! use layout_codegen::view::types::{Extents, FilledByAsync, Global, TypedView};
 //! use layout_core::space::F32;
 //! use layout_core::typed::{C, Layout};
@@ -69,8 +70,8 @@ use layout_core::{TiledCopy, TiledMma};
 use super::partition::Instruction;
 use super::{Fragment, Partition, View, ViewError};
 use crate::index::Expr;
+use crate::ir::Element;
 use crate::ir::Kernel;
-use crate::plan::Element;
 
 /// The extents of a shape, mode by mode.
 fn extents<Shape: StaticTuple>() -> Result<Vec<i64>, ViewError> {
@@ -213,7 +214,7 @@ impl View {
     ///
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_codegen::view::types::{Extents, FilledByAsync, Global, TypedView};
     /// use layout_core::space::{F16, F32};
     /// use layout_core::typed::C;
@@ -515,7 +516,8 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
     ///
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::{Arch, Element};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::space::F32;
     /// use layout_core::typed::{C, Layout};
     ///
@@ -551,7 +553,7 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
     ///
     /// ```
     /// use layout_codegen::ir::{Axis, Kernel};
-    /// use layout_codegen::plan::Element;
+    /// use layout_codegen::ir::Element;
     /// use layout_core::space::F32;
     /// use layout_core::typed::{C, Layout};
     ///

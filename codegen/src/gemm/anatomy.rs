@@ -1,0 +1,117 @@
+//! What a block of a plan is made of, and what it asks of a multiprocessor: warps, instructions, copies, registers, shared memory.
+//!
+//! [`Plan::anatomy`](super::Plan::anatomy) answers for each family. [`select`](crate::select) estimates times from the answer and knows no family by
+//! name.
+//!
+//! Registers are estimated from what a thread must hold: its accumulators, two sets of fragments, and forty for addresses and loops. For
+//! `mma-f16-128x128x64` that is 128 + 2·32 + 40 = 232, and the assembler takes 246. Copies narrower than 16 bytes keep more addresses, and
+//! 8-bit floats that are widened to f16 keep their wide fragments; both are counted as the assembler does for the 64×64 tiles.
+//!
+//! ```
+//! use layout_codegen::registry::plan_named;
+//!
+//! let anatomy = plan_named("mma-f16-128x128x64")?.anatomy();
+//! assert_eq!((anatomy.warps, anatomy.stages, anatomy.instruction), ((2, 2), 3, (16, 8, 16)));
+//! assert_eq!(anatomy.registers(false, false), 232);
+//! # Ok::<(), layout_codegen::gemm::PlanError>(())
+//! ```
+
+use super::DataType;
+
+/// Registers of a thread beside accumulators and fragments.
+const OTHER_REGISTERS: u32 = 40;
+
+/// The same for FMA kernels, which keep what they copy in registers in place of addresses.
+const OTHER_REGISTERS_FMA: u32 = 28;
+
+/// Addresses and pieces of copies narrower than 16 bytes: `mma-f16-64x64x64` takes 154 registers with them and 106 without.
+const NARROW_REGISTERS: u32 = 46;
+
+/// Wide fragments of 8-bit floats: `mma-e4m3-64x64x64` takes 171 registers, `mma-s8-64x64x64` 128.
+const WIDENED_REGISTERS: u32 = 64;
+
+/// What multiplies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Units {
+    /// Fused multiply-adds of single threads.
+    Fma,
+    /// Tensor cores, by `mma.sync`.
+    Tensor,
+}
+
+/// What a block is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Anatomy {
+    /// Its type.
+    pub data_type: DataType,
+    /// What multiplies.
+    pub units: Units,
+    /// Rows and columns of C, and the elements along k of a stage.
+    pub tile: (u32, u32, u32),
+    /// Warps along the rows and the columns.
+    pub warps: (u32, u32),
+    /// Stages in shared memory, at least 2.
+    pub stages: u32,
+    /// Rows and columns of C, and elements along k, that one instruction of a warp multiplies; a fused multiply-add has one element of C for
+    /// each of its 32 lanes.
+    pub instruction: (u32, u32, u32),
+    /// Copies to shared memory are asynchronous (`cp.async`) where rows are aligned to words; otherwise they go through registers.
+    pub asynchronous: bool,
+    /// Rows of tiles that run one after another in each column of tiles, so that they share tiles of B; none if tiles run along the rows.
+    pub group: Option<u32>,
+}
+
+impl Anatomy {
+    /// Warps of a block.
+    pub fn warp_count(&self) -> u32 {
+        self.warps.0 * self.warps.1
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        32 * self.warp_count()
+    }
+
+    /// Rows and columns of C that a warp computes.
+    pub fn warp_tile(&self) -> (u32, u32) {
+        (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1)
+    }
+
+    /// Bytes of the tiles of A and B in one stage.
+    pub fn stage_bytes(&self) -> u32 {
+        (self.tile.0 + self.tile.1) * self.tile.2 * self.data_type.bytes()
+    }
+
+    /// Bytes of shared memory: all stages. What C is staged through shares their place.
+    pub fn shared_bytes(&self) -> u32 {
+        self.stages * self.stage_bytes()
+    }
+
+    /// Registers of a thread, estimated; `narrow` if copies are narrower than 16 bytes, `widened` if 8-bit floats are not multiplied as such.
+    pub fn registers(&self, narrow: bool, widened: bool) -> u32 {
+        let (wm, wn) = self.warp_tile();
+        let accumulators = wm * wn / 32 * self.data_type.accumulator().bytes() / 4;
+        let (fragments, other) = match self.units {
+            // Eight of A and eight of B.
+            Units::Fma => (16, OTHER_REGISTERS_FMA),
+            Units::Tensor => (
+                (wm + wn) * self.instruction.2 * self.data_type.bytes() / 128,
+                OTHER_REGISTERS,
+            ),
+        };
+        let mut all = accumulators + 2 * fragments + other;
+        if narrow && self.units == Units::Tensor {
+            all += NARROW_REGISTERS;
+        }
+        if widened {
+            all += WIDENED_REGISTERS;
+        }
+        all.min(255)
+    }
+
+    /// Products that one instruction of a warp adds.
+    pub fn products_of_instruction(&self) -> u32 {
+        let (m, n, k) = self.instruction;
+        m * n * k
+    }
+}

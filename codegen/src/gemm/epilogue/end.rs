@@ -1,0 +1,310 @@
+//! The end of a kernel: an epilogue with its inputs in registers and memory, called for each vector of C, and its stores.
+
+use super::convert::{self, arithmetic, from_integer, scalar_type};
+use super::{Finish, Fragment, Input, InputKind};
+use crate::gemm::{PlanError, scalar_kind};
+use crate::index::Expr;
+use crate::ir::{
+    Address, Binary, Cmp, Element, Extent, Kernel, ParamKind, Pred, Reg, Role, Stride,
+};
+use crate::view::View;
+
+/// The types on the way from sums to C.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Types {
+    /// Of the sums: f32, f64 or s32.
+    pub(crate) sum: Element,
+    /// Of what the epilogue computes in.
+    pub(crate) scalar: Element,
+    /// Of C.
+    pub(crate) output: Element,
+    /// There is an instruction that rounds two numbers at once (from `sm_80`).
+    pub(crate) packs: bool,
+}
+
+/// An input in a kernel.
+pub(super) struct Bound {
+    pub(super) input: Input,
+    pub(super) source: Source,
+}
+
+/// Where an input is.
+pub(super) enum Source {
+    Scalar(Reg),
+    Memory(View),
+}
+
+/// An epilogue in a kernel.
+pub(crate) struct End<'f> {
+    finish: &'f dyn Finish,
+    pub(super) types: Types,
+    pub(super) inputs: Vec<Bound>,
+    pub(super) prepared: Vec<Reg>,
+    /// What each sum is multiplied with first.
+    factor: Option<Reg>,
+}
+
+/// The parameters of an epilogue's pointers, which stand behind C's.
+pub(crate) fn pointers(finish: &dyn Finish) -> Vec<(String, ParamKind)> {
+    let inputs = finish.inputs().into_iter();
+    inputs
+        .filter(|i| i.element().is_some())
+        .map(|i| (i.name, ParamKind::Pointer))
+        .collect()
+}
+
+/// The parameters of an epilogue's leading dimensions and scalars, which stand behind the sizes.
+pub(crate) fn values(finish: &dyn Finish, scalar: Element) -> Vec<(String, ParamKind)> {
+    let inputs = finish.inputs();
+    let matrices = inputs
+        .iter()
+        .filter(|i| matches!(i.kind, InputKind::Matrix { .. }))
+        .map(|i| (i.leading_dimension(), ParamKind::U32));
+    let scalars = inputs
+        .iter()
+        .filter(|i| i.kind == InputKind::Scalar)
+        .map(|i| (i.name.clone(), scalar_kind(scalar)));
+    matrices.chain(scalars).collect()
+}
+
+/// The predicate that a factor is 0, so that there is no product.
+pub(crate) fn is_zero(k: &mut Kernel, scalar: Element, factor: Reg) -> Reg {
+    let (_, ty, zero) = scalar_type(scalar);
+    k.compare_scalar(Cmp::Eq, arithmetic(ty), factor, zero)
+}
+
+/// Vector inputs in registers, by the number of the input: one register for a row, one for each column; none for other inputs.
+#[derive(Clone, Default)]
+pub(crate) struct Loaded(pub(super) Vec<Vec<Reg>>);
+
+/// Where one vector of C is, and what of it is inside.
+pub(crate) struct Place {
+    /// The row and the first column in C.
+    pub(crate) at: (Expr, Expr),
+    /// The addresses of its elements.
+    pub(crate) targets: Vec<Address>,
+    /// The epilogue's matrices, moved to where the thread begins, by the number of the input.
+    pub(crate) matrices: Vec<Option<View>>,
+    /// Rows and columns from there to this vector.
+    pub(crate) by: (Expr, Expr),
+    /// Its row is inside.
+    pub(crate) row: Reg,
+    /// All of it is inside, and aligned for one store; none if there is but one element.
+    pub(crate) whole: Option<Reg>,
+    /// Columns from its first to the end of the row.
+    pub(crate) left: Expr,
+}
+
+impl Place {
+    /// The addresses of the `count` elements of a row from `row` and `col` in a view on.
+    pub(crate) fn targets(
+        k: &mut Kernel,
+        c: &View,
+        (row, col): (Expr, Expr),
+        count: i64,
+    ) -> Result<Vec<Address>, PlanError> {
+        (0..count)
+            .map(|j| {
+                let step = k.pool.constant(j);
+                let col = k.pool.add(col, step);
+                Ok(c.element(k, &[row, col])?)
+            })
+            .collect()
+    }
+}
+
+impl<'f> End<'f> {
+    /// Reads the parameters of leading dimensions and scalars, and says what lies at the pointers, which are those of
+    /// [`pointers`] in their order. `extents` are the rows and columns of C.
+    pub(crate) fn new(
+        k: &mut Kernel,
+        finish: &'f dyn Finish,
+        types: Types,
+        at: &[Expr],
+        extents: [Extent; 2],
+    ) -> Result<Self, PlanError> {
+        let all = finish.inputs();
+        let mut strides = Vec::new();
+        for input in &all {
+            strides.push(match input.kind {
+                InputKind::Matrix { .. } => {
+                    let name = input.leading_dimension();
+                    Some(k.param_u32(&name, crate::gemm::LIMIT as i64))
+                }
+                _ => None,
+            });
+        }
+        let mut at = at.iter();
+        let mut inputs = Vec::new();
+        for (input, stride) in all.into_iter().zip(strides) {
+            let [rows, cols] = extents;
+            let unit = Stride::Fixed(1);
+            let (extents, strides) = match (input.kind, stride) {
+                (InputKind::Row(_), _) => (vec![rows], vec![unit]),
+                (InputKind::Column(_), _) => (vec![cols], vec![unit]),
+                (InputKind::Matrix { .. }, Some(ld)) => {
+                    (vec![rows, cols], vec![Stride::Value(ld), unit])
+                }
+                _ => {
+                    let kind = scalar_kind(types.scalar);
+                    let source = Source::Scalar(k.param_scalar(&input.name, kind));
+                    inputs.push(Bound { input, source });
+                    continue;
+                }
+            };
+            let Some((&base, element)) = at.next().zip(input.element()) else {
+                continue;
+            };
+            let bytes = element.bytes().into();
+            let view = k.global_at(&input.name, base, bytes, extents, strides, Role::Input);
+            if let InputKind::Matrix { aligned, .. } = input.kind
+                && aligned > element.bytes()
+            {
+                k.rows_aligned(&view, aligned.into());
+            }
+            let source = Source::Memory(view);
+            inputs.push(Bound { input, source });
+        }
+        let scalar = |i: &Bound| match i.source {
+            Source::Scalar(reg) => Some(reg),
+            Source::Memory(_) => None,
+        };
+        let scalars: Vec<Reg> = inputs.iter().filter_map(scalar).collect();
+        let named = |name: &str| inputs.iter().find(|i| i.input.name == name);
+        let factor = finish.factor().and_then(named).and_then(scalar);
+        let prepared = finish.prepare(k, &scalars)?;
+        Ok(Self {
+            finish,
+            types,
+            inputs,
+            prepared,
+            factor,
+        })
+    }
+
+    /// The factor is 0: there is no product. None without a factor.
+    pub(crate) fn no_product(&self, k: &mut Kernel) -> Option<Reg> {
+        self.factor.map(|f| is_zero(k, self.types.scalar, f))
+    }
+
+    /// The matrices from a row and a column on, where a thread begins.
+    pub(crate) fn matrices(
+        &self,
+        k: &mut Kernel,
+        (row, col): (Expr, Expr),
+    ) -> Result<Vec<Option<View>>, PlanError> {
+        let mut all = Vec::new();
+        for Bound { input, source } in &self.inputs {
+            all.push(match (input.kind, source) {
+                (InputKind::Matrix { .. }, Source::Memory(view)) => {
+                    Some(view.moved(k, &[row, col])?.pinned(k))
+                }
+                _ => None,
+            });
+        }
+        Ok(all)
+    }
+
+    /// The elements of vectors by column for `count` columns from `col` on, of which `left` are inside.
+    pub(crate) fn load_columns(
+        &self,
+        k: &mut Kernel,
+        col: Expr,
+        left: Expr,
+        count: i64,
+    ) -> Result<Loaded, PlanError> {
+        let mut all = vec![Vec::new(); self.inputs.len()];
+        for (Bound { input, source }, to) in self.inputs.iter().zip(&mut all) {
+            let (InputKind::Column(element), Source::Memory(view)) = (input.kind, source) else {
+                continue;
+            };
+            for j in 0..count {
+                let inside = k.compare_here(Cmp::Gt, left, j, None);
+                let step = k.pool.constant(j);
+                let col = k.pool.add(col, step);
+                let at = view.element(k, &[col])?;
+                let types = (element, self.types.scalar);
+                to.push(convert::load_one(k, types, Some(inside.into()), at));
+            }
+        }
+        Ok(Loaded(all))
+    }
+
+    /// The elements of vectors by row, for a row that is inside where the predicate holds.
+    pub(crate) fn load_rows(
+        &self,
+        k: &mut Kernel,
+        row: Expr,
+        inside: Option<Reg>,
+        loaded: &mut Loaded,
+    ) -> Result<(), PlanError> {
+        loaded.0.resize(self.inputs.len(), Vec::new());
+        for (Bound { input, source }, to) in self.inputs.iter().zip(&mut loaded.0) {
+            let (InputKind::Row(element), Source::Memory(view)) = (input.kind, source) else {
+                continue;
+            };
+            let at = view.element(k, &[row])?;
+            let types = (element, self.types.scalar);
+            *to = vec![convert::load_one(k, types, inside.map(Pred::from), at)];
+        }
+        Ok(())
+    }
+
+    /// The sums as numbers that the epilogue computes with.
+    fn converted(&self, k: &mut Kernel, sums: &[Reg]) -> Vec<Reg> {
+        if self.types.sum == Element::S32 {
+            let scalar = self.types.scalar;
+            return sums.iter().map(|s| from_integer(k, scalar, *s)).collect();
+        }
+        sums.to_vec()
+    }
+
+    /// Finishes and stores one vector.
+    pub(crate) fn update(
+        &self,
+        k: &mut Kernel,
+        sums: &[Reg],
+        loaded: &Loaded,
+        place: &Place,
+    ) -> Result<(), PlanError> {
+        let types = (self.types.output, self.types.scalar);
+        let ty = arithmetic(scalar_type(types.1).1);
+        let sums = self.converted(k, sums);
+        if let Some(factor) = self.factor {
+            for s in &sums {
+                k.binary(Binary::Mul, ty, *s, *s, factor);
+            }
+        }
+        let fragment = |first: usize, values: Vec<Reg>, guard| Fragment {
+            end: self,
+            place,
+            loaded,
+            values,
+            first,
+            guard,
+        };
+        k.begin_if(place.row, false);
+        k.name_branch("outside", "stored");
+        if let Some(whole) = place.whole {
+            k.begin_if(whole, false);
+            k.name_branch("single", "stored");
+            let mut c = fragment(0, sums.clone(), None);
+            self.finish.finish(k, &mut c)?;
+            convert::store_all(k, types, self.types.packs, &c.values, place.targets[0]);
+            k.otherwise();
+        }
+        // One element after the other.
+        for (j, s) in sums.iter().enumerate() {
+            let inside = k.compare_here(Cmp::Gt, place.left, j as i64, None);
+            let mut c = fragment(j, vec![*s], Some(inside));
+            self.finish.finish(k, &mut c)?;
+            let (guard, at) = (Some(inside.into()), place.targets[j]);
+            convert::store_one(k, types, guard, c.values[0], at);
+        }
+        if place.whole.is_some() {
+            k.end_if();
+        }
+        k.end_if();
+        Ok(())
+    }
+}

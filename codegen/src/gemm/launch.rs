@@ -1,0 +1,129 @@
+//! The launch contract: what a host program needs besides the PTX file.
+
+use super::problem::Gemm;
+use crate::ir::{Element, ParamKind};
+
+/// Grid, block and parameters of one launch, with the launches that must come before and after it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Launch {
+    /// The entry's name.
+    pub kernel: String,
+    /// Blocks along x, y, z.
+    pub grid: [u32; 3],
+    /// Threads along x, y, z.
+    pub block: [u32; 3],
+    /// Blocks of a cluster along x, y, z; all 1 without clusters.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory, in bytes.
+    pub shared_bytes: u32,
+    /// The arguments, in the order of the parameters.
+    pub arguments: Vec<Argument>,
+    /// Launches of other kernels of the same module that come first, in order, such as copies of operands to aligned rows.
+    pub before: Vec<Launch>,
+    /// Launches that follow, in order, such as the sum of partial sums.
+    pub after: Vec<Launch>,
+    /// Bytes of device memory that the launches pass data through, aligned to 256; what is in it does not matter.
+    pub workspace_bytes: u64,
+    /// Buffers that an epilogue reads beside the product's own: what [`ArgumentValue::Given`] stands for, by name.
+    pub inputs: Vec<GivenInput>,
+}
+
+/// A buffer that an epilogue reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GivenInput {
+    /// Its parameter's name.
+    pub name: String,
+    /// The type of its elements.
+    pub element: Element,
+    /// Its rows: m, or 1 for a vector by columns.
+    pub rows: u64,
+    /// Its columns: n, or 1 for a vector by rows.
+    pub columns: u64,
+    /// The parameter of its leading dimension, in elements; none for a vector.
+    pub leading_dimension: Option<String>,
+    /// What its address, and its rows, are multiples of, in bytes.
+    pub alignment: u32,
+}
+
+/// One argument.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Argument {
+    /// The parameter's name.
+    pub name: String,
+    /// Its type.
+    pub kind: ParamKind,
+    /// Its value.
+    pub value: ArgumentValue,
+}
+
+/// The value of an argument.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ArgumentValue {
+    /// The address of matrix A.
+    A,
+    /// The address of matrix B.
+    B,
+    /// The address of matrix C, read (unless β = 0) and written.
+    C,
+    /// The address of the bias: m elements (by row) or n (by column) of C's type.
+    Bias,
+    /// The address of the workspace plus so many bytes.
+    Workspace(u64),
+    /// What the caller gives for the parameter's name: a buffer of [`Launch::inputs`], its leading dimension, or a number of an epilogue.
+    Given,
+    /// An unsigned integer.
+    Int(u64),
+    /// A floating-point number.
+    Float(f64),
+}
+
+impl Launch {
+    /// All launches in order: those before, this one, those after.
+    pub fn sequence(&self) -> impl Iterator<Item = &Launch> {
+        self.before.iter().chain([self]).chain(&self.after)
+    }
+
+    /// A launch of one kernel, without a cluster, that needs no other.
+    pub(crate) fn single(
+        kernel: String,
+        grid: [u32; 3],
+        threads: u32,
+        shared_bytes: u32,
+        arguments: Vec<Argument>,
+    ) -> Self {
+        Self {
+            kernel,
+            grid,
+            block: [threads, 1, 1],
+            cluster: [1, 1, 1],
+            shared_bytes,
+            arguments,
+            before: Vec::new(),
+            after: Vec::new(),
+            workspace_bytes: 0,
+            inputs: Vec::new(),
+        }
+    }
+
+    /// The value of each parameter that GEMM kernels have, by name.
+    pub(crate) fn gemm_argument(problem: &Gemm, name: &str) -> Option<ArgumentValue> {
+        Some(match name {
+            "A" => ArgumentValue::A,
+            "B" => ArgumentValue::B,
+            "C" => ArgumentValue::C,
+            "bias" => ArgumentValue::Bias,
+            "m" => ArgumentValue::Int(problem.m),
+            "n" => ArgumentValue::Int(problem.n),
+            "k" => ArgumentValue::Int(problem.k),
+            "lda" => ArgumentValue::Int(problem.lda),
+            "ldb" => ArgumentValue::Int(problem.ldb),
+            "ldc" => ArgumentValue::Int(problem.ldc),
+            "alpha" => ArgumentValue::Float(problem.alpha),
+            "beta" => ArgumentValue::Float(problem.beta),
+            "strideA" => ArgumentValue::Int(problem.batch.strides[0]),
+            "strideB" => ArgumentValue::Int(problem.batch.strides[1]),
+            "strideC" => ArgumentValue::Int(problem.batch.strides[2]),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,413 @@
+//! The kernel of the family, read from top to bottom from its entry to its exit.
+
+mod copy;
+mod fragment;
+mod multiply;
+mod origin;
+mod store;
+
+use std::rc::Rc;
+
+use layout_core::Layout;
+use layout_core::atoms::Scalar;
+
+use super::operand::OperandMaps;
+use super::{Depth, Maps, MmaPlan, Product};
+use crate::Arch;
+use crate::gemm::edges::Span;
+use crate::gemm::epilogue::{self, End, scalar_type};
+use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, Proof, scalar_kind};
+use crate::index::Expr;
+use crate::index::layout::index;
+use crate::ir::{Class, Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg, Type};
+use crate::view::View;
+use copy::copy_coordinates;
+use origin::Origin;
+
+/// The kernel's parameters, in order.
+pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
+    let pointers = |names: &[&str]| -> Vec<_> {
+        let names = names.iter().map(|p| (*p).to_owned());
+        names.map(|p| (p, ParamKind::Pointer)).collect()
+    };
+    let sizes = |names: &[&str]| -> Vec<_> {
+        let names = names.iter().map(|p| (*p).to_owned());
+        names.map(|p| (p, ParamKind::U32)).collect()
+    };
+    let finish = product.finish;
+    let mut all = pointers(&["A", "B"]);
+    if product.partial() {
+        all.extend(pointers(&["partial"]));
+        all.extend(sizes(&["m", "n", "k", "lda", "ldb", "pitch", "chunk"]));
+        let factor = finish.factor().map(str::to_owned);
+        all.extend(factor.map(|name| (name, scalar_kind(product.scalar()))));
+        return all;
+    }
+    all.extend(pointers(&["C"]));
+    all.extend(epilogue::pointers(finish));
+    all.extend(sizes(&["m", "n", "k", "lda", "ldb", "ldc"]));
+    all.extend(epilogue::values(finish, product.scalar()));
+    if product.variant.depth == Depth::Batch {
+        all.extend(sizes(&["strideA", "strideB", "strideC"]));
+    }
+    all
+}
+
+/// The kernels of the module: the product, and those that come before and after it.
+pub(super) fn entries(
+    product: Product<'_>,
+    operands: Operands,
+    arch: Arch,
+    proof: &Proof,
+) -> Result<Vec<Entry>, PlanError> {
+    let plan = product.plan;
+    let maps = plan.maps(operands)?;
+    let entry = product.entry_name(operands);
+    let mut k = Kernel::new(&entry, plan.threads());
+    describe(&mut k, plan, operands, &maps, proof)?;
+    k.blocks_per_multiprocessor(plan.blocks_per_sm(&maps) as u32);
+
+    let mut g = Gemm::new(&mut k, product, &maps)?;
+    g.one_by_one = plan.multiplies_one_by_one(arch);
+    // The last group of rows may reach beyond C: a block there has nothing to do.
+    g.k.exit(g.outside, true);
+    let acc = g.accumulators();
+    g.fill()?;
+    g.main_loop(&acc)?;
+    g.k.open_fresh_region();
+    g.epilogue(&acc)?;
+    g.k.close_region();
+
+    let mut kernels = product.packing(operands).kernels(operands)?;
+    kernels.push(k);
+    if plan.partial() {
+        kernels.push(product.partial_sums(operands).kernel()?);
+    }
+    Ok(kernels.into_iter().map(Kernel::finish).collect())
+}
+
+/// The comment above the kernel: what it computes, its layouts, what they cost.
+fn describe(
+    k: &mut Kernel,
+    plan: MmaPlan,
+    operands: Operands,
+    maps: &Maps,
+    proof: &Proof,
+) -> Result<(), PlanError> {
+    k.describe(format!(
+        "{}: C = alpha op(A) op(B) + beta C, {}, row-major, {operands}",
+        plan.name(),
+        plan.data_type
+    ));
+    k.describe(format!(
+        "stages {}, {} k each; warps {}x{}; {}",
+        plan.stages,
+        plan.depth,
+        plan.warps.0,
+        plan.warps.1,
+        plan.instruction().name
+    ));
+    k.describe(plan.variant.to_string());
+    for l in plan.layouts(operands)? {
+        k.describe(format!("{:>10} = {:<40} {}", l.name, l.layout, l.meaning));
+    }
+    for a in &proof.accesses {
+        k.describe(format!(
+            "{:>10}   {}: {} wavefronts, ideal {}",
+            a.access, a.op, a.wavefronts, a.ideal
+        ));
+    }
+    let staged = maps.staging.bytes() * plan.warps.0 * plan.warps.1;
+    k.describe(format!(
+        "shared memory: {} bytes of stages, {staged} of staging in their place",
+        plan.stages * (maps.a.stage_bytes() + maps.b.stage_bytes())
+    ));
+    Ok(())
+}
+
+impl MmaPlan {
+    /// Blocks that share a multiprocessor: as many as registers and shared memory of the smallest architecture allow.
+    fn blocks_per_sm(&self, maps: &Maps) -> i64 {
+        let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
+        let scalars = i64::from(self.data_type.scalar().bytes()) / 4;
+        let accumulators = wm * wn / 32 * scalars;
+        // A multiprocessor has 65,536 registers; f64 fragments take twice the registers of others.
+        // 8-bit operands are put together from single bytes where k is not contiguous, and 8-bit floats are widened to f16 where the
+        // hardware does not multiply them: both take registers. So do the addresses of narrow copies.
+        let bytes = self.data_type.bytes() == 1;
+        let narrow = self.variant.copies.iter().any(|&c| c < 16) || self.arch < 80;
+        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes || narrow;
+        let threads = match (heavy, accumulators) {
+            (true, _) => 256,
+            (false, 64..) => 384,
+            (false, _) => 512,
+        };
+        let by_registers = threads / self.thread_count();
+        by_registers.max(1)
+    }
+
+    /// A barrier of the warp stands before each product, so that the assembler does not read fragments far ahead of it.
+    ///
+    /// `sm_90` and `sm_100` have no products of 8-bit floats by `mma.sync`: the assembler widens both factors to f16, and reads so far
+    /// ahead that, with two k steps or more a stage, it spills what narrow copies need; on `sm_100` what a batch or split sums need as well.
+    fn multiplies_one_by_one(&self, arch: Arch) -> bool {
+        let narrow = self.variant.copies.iter().any(|&c| c < 4);
+        let layers = self.variant.depth != Depth::Groups;
+        self.is_widened()
+            && self.depth > 32
+            && match arch.0 {
+                90 => narrow,
+                100 => narrow || layers,
+                _ => false,
+            }
+    }
+
+    /// The lowest PTX version that has the instructions: 7.0 for `cp.async` and `mma.sync` of `sm_80`, 7.8 for f64 on `sm_90`, 8.4 for
+    /// 8-bit floats.
+    pub(super) fn version(&self, arch: Arch) -> &'static str {
+        let own = arch.ptx_version();
+        let needs = match self.data_type {
+            DataType::E4m3 | DataType::E5m2 => "8.4",
+            DataType::F64 if self.arch >= 90 => "7.8",
+            _ if self.arch < 80 => "6.5",
+            _ => "7.0",
+        };
+        if needs > own { needs } else { own }
+    }
+}
+
+/// One operand in the kernel.
+struct Side<'a> {
+    maps: &'a OperandMaps,
+    is_a: bool,
+    tag: &'static str,
+    read_tag: &'static str,
+    /// First row or column of C of this block, and how many there are in all.
+    origin: Expr,
+    extent: Expr,
+    /// The operand from this thread's first element in the first tile along k.
+    corner: View,
+    /// Its stages: (row, column, stage).
+    stages: View,
+}
+
+struct Gemm<'a> {
+    k: &'a mut Kernel,
+    plan: MmaPlan,
+    maps: &'a Maps,
+    sides: [Side<'a>; 2],
+    tid: Expr,
+    lane: Expr,
+    /// Row and column of the warp in the grid of warps.
+    warp: (Expr, Expr),
+    /// The tile's rows and columns of C.
+    spans: [Span; 2],
+    m: Expr,
+    n: Expr,
+    /// C, or this block's partial sums, and its leading dimension.
+    c: View,
+    ldc: Expr,
+    /// Each warp's strip of C: (row, column, warp).
+    staging: View,
+    /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
+    depth: Expr,
+    /// This block has nothing to do.
+    outside: Reg,
+    /// Every row of both tiles can be read.
+    inside: Reg,
+    /// How sums become C; none for partial sums.
+    end: Option<Rc<End<'a>>>,
+    /// The assembler may not move reads of fragments over products.
+    one_by_one: bool,
+}
+
+/// Fragments of one k step: A by rows of atoms, B by columns.
+struct Fragments {
+    a: Vec<Vec<Reg>>,
+    b: Vec<Vec<Reg>>,
+}
+
+impl<'a> Gemm<'a> {
+    fn new(k: &'a mut Kernel, product: Product<'a>, maps: &'a Maps) -> Result<Self, PlanError> {
+        let (hi, plan, finish) = (LIMIT as i64, product.plan, product.finish);
+        let partial = plan.partial();
+        let pointers =
+            ["A", "B", if partial { "partial" } else { "C" }].map(|p| k.param_pointer(p));
+        let inputs = if partial {
+            Vec::new()
+        } else {
+            epilogue::pointers(finish)
+        };
+        let inputs: Vec<_> = inputs.iter().map(|p| k.param_pointer(&p.0)).collect();
+        let [m, n, whole_depth, lda, ldb] =
+            ["m", "n", "k", "lda", "ldb"].map(|p| k.param_u32(p, hi));
+        let ldc = k.param_u32(if partial { "pitch" } else { "ldc" }, hi);
+        let chunk = partial.then(|| k.param_u32("chunk", hi));
+        let (end, no_product) = if partial {
+            let scalar = product.scalar();
+            let factor = finish.factor();
+            let factor = factor.map(|name| k.param_scalar(name, scalar_kind(scalar)));
+            (None, factor.map(|f| epilogue::is_zero(k, scalar, f)))
+        } else {
+            let extents = [m, n].map(Extent::Value);
+            let end = End::new(k, finish, product.types(), &inputs, extents)?;
+            let none = end.no_product(k);
+            (Some(Rc::new(end)), none)
+        };
+        k.reserve_shared(plan.shared_bytes_of(maps) as u64, 1024, true);
+        let tid = k.thread();
+        let lane = k.pool.rem(tid, 32);
+        let warp = k.pool.shr(tid, 5);
+        let grid = Layout::flat(&[plan.warps.0, plan.warps.1], &[1, 0])?;
+        let warp_row = index(&mut k.pool, &grid, &[warp])?;
+        let grid = Layout::flat(&[plan.warps.0, plan.warps.1], &[0, 1])?;
+        let warp_col = index(&mut k.pool, &grid, &[warp])?;
+
+        let origin = Origin::new(k, plan, (whole_depth, chunk))?;
+        let (row0, col0) = (origin.row, origin.col);
+        let all = origin::Operands {
+            pointers,
+            ld: [lda, ldb, ldc],
+            m,
+            n,
+            k: whole_depth,
+        };
+        let [a, b, c] = origin.matrices(k, &plan, maps, &all)?;
+        let zero = k.pool.constant(0);
+        let depth = match no_product {
+            Some(no_product) => k.select(no_product, zero, origin.depth),
+            None => origin.depth,
+        };
+        let (tm, tn) = plan.tile;
+        let packed = |i: usize, o: &OperandMaps| plan.variant.pack[i].is_some() && !o.k_major;
+        let across = |o: &OperandMaps| if o.k_major { 1 } else { o.vector };
+        let outside = k.compare(Cmp::Ge, row0, m);
+        let rows = Span {
+            origin: row0,
+            tile: tm,
+            // Rows of a copied operand are zeros up to its pitch.
+            size: if packed(0, &maps.a) { lda } else { m },
+            multiple: across(&maps.a),
+        };
+        let cols = Span {
+            origin: col0,
+            tile: tn,
+            size: if packed(1, &maps.b) { ldb } else { n },
+            multiple: across(&maps.b).max(maps.staging.vector),
+        };
+        let (row0, rows_inside) = rows.moved_back(k);
+        let (col0, cols_inside) = cols.moved_back(k);
+        let [rows_inside, cols_inside] = [rows_inside, cols_inside]
+            .map(|[whole, movable]| k.combine(Logic::Or, whole, movable, 0));
+        let inside = k.combine(Logic::And, rows_inside, cols_inside, 0);
+
+        let first_k = origin.k;
+        let stage_bytes = maps.a.stage_bytes() + maps.b.stage_bytes();
+        // Of split sums: where k is contiguous in both operands and a thread has this many sums, its operands are moved to the part's
+        // first k once, as those of a batch are. To add it in each copy takes registers that `sm_80` does not have.
+        let moved_once =
+            partial && maps.a.k_major && maps.b.k_major && plan.sums_of_a_thread() >= 128;
+        let mut side = |maps: &'a OperandMaps, is_a: bool, whole: View, origin, extent| {
+            let (name, offset) = if is_a {
+                ("sharedA", 0)
+            } else {
+                ("sharedB", stage_bytes - maps.stage_bytes())
+            };
+            let shape = [maps.rows, maps.cols, plan.stages].map(Extent::Fixed);
+            let stages = k.shared_at(
+                name,
+                maps.bytes,
+                maps.shared,
+                offset,
+                shape.into(),
+                vec![stage_bytes],
+            );
+            let zero = k.pool.constant(0);
+            let (row, col) = copy_coordinates(&mut k.pool, maps, tid, zero)?;
+            let (whole, first_k) = if moved_once {
+                let (down, across) = maps.place(zero, first_k);
+                (whole.moved(k, &[down, across])?.pinned(k), zero)
+            } else {
+                (whole, first_k)
+            };
+            let (down, across) = maps.place(origin, first_k);
+            let (row, col) = (k.pool.add(down, row), k.pool.add(across, col));
+            Ok::<_, PlanError>(Side {
+                maps,
+                is_a,
+                tag: if is_a { "copyA" } else { "copyB" },
+                read_tag: if is_a { "readA" } else { "readB" },
+                origin,
+                extent,
+                corner: whole.moved(k, &[row, col])?.pinned(k),
+                stages,
+            })
+        };
+        let sides = [
+            side(&maps.a, true, a, row0, m)?,
+            side(&maps.b, false, b, col0, n)?,
+        ];
+        let st = &maps.staging;
+        let warps = plan.warps.0 * plan.warps.1;
+        let strips = [st.rows, st.cols, warps].map(Extent::Fixed);
+        // In the place of the stages.
+        let strip = vec![st.bytes()];
+        let staging = k.shared_at("staging", st.bytes, st.shared, 0, strips.into(), strip);
+        Ok(Self {
+            k,
+            plan,
+            maps,
+            sides,
+            tid,
+            lane,
+            warp: (warp_row, warp_col),
+            spans: [rows, cols],
+            m,
+            n,
+            c,
+            ldc,
+            staging,
+            depth,
+            outside,
+            inside,
+            end,
+            one_by_one: false,
+        })
+    }
+
+    /// Atoms of a warp along the rows and the columns.
+    fn atoms(&self) -> (i64, i64) {
+        let (m, n) = self.plan.tile;
+        (
+            m / self.plan.warps.0 / self.maps.atom.m,
+            n / self.plan.warps.1 / self.maps.atom.n,
+        )
+    }
+
+    /// Accumulators: atoms by rows and columns, each the registers of one atom, set to 0.
+    fn accumulators(&mut self) -> Vec<Vec<Vec<Reg>>> {
+        let (rows, cols) = self.atoms();
+        let each = self.maps.atom.registers()[2];
+        let (class, ty, zero) = match self.maps.atom.c_type {
+            // Two sums in each register.
+            Scalar::F16 => (Class::B32, Type::B32, 0.into()),
+            _ => scalar_type(self.plan.data_type.scalar()),
+        };
+        self.k.comment(format!(
+            "acc: {rows} x {cols} atoms of {each} registers a thread"
+        ));
+        let mut all = Vec::new();
+        for _ in 0..rows {
+            let mut row = Vec::new();
+            for _ in 0..cols {
+                let regs = self.k.regs(class, each as usize);
+                for r in &regs {
+                    self.k.set(ty, *r, zero);
+                }
+                row.push(regs);
+            }
+            all.push(row);
+        }
+        all
+    }
+}

@@ -1,0 +1,148 @@
+//! Where a block is in C and along k, and what of A, B and C is its own.
+
+use crate::gemm::mma_sync::{Depth, Maps, MmaPlan, raster};
+use crate::gemm::{LIMIT, PlanError};
+use crate::index::Expr;
+use crate::ir::{Axis, Cmp, Extent, Kernel, Role, Stride};
+use crate::view::View;
+
+/// The kernel's parameters that say where A, B and C are.
+pub(super) struct Operands {
+    /// The addresses of A, B and C (or partial sums).
+    pub(super) pointers: [Expr; 3],
+    /// Their leading dimensions.
+    pub(super) ld: [Expr; 3],
+    pub(super) m: Expr,
+    pub(super) n: Expr,
+    pub(super) k: Expr,
+}
+
+/// Where a block begins: in C, and along k.
+pub(super) struct Origin {
+    pub(super) row: Expr,
+    pub(super) col: Expr,
+    /// The first product of this block's sums.
+    pub(super) k: Expr,
+    /// How many there are.
+    pub(super) depth: Expr,
+    /// Which product of a batch, or which part of the sums.
+    layer: Option<Expr>,
+    layers: Depth,
+}
+
+impl Origin {
+    pub(super) fn new(
+        k: &mut Kernel,
+        plan: MmaPlan,
+        (depth, chunk): (Expr, Option<Expr>),
+    ) -> Result<Self, PlanError> {
+        let zero = k.pool.constant(0);
+        let hi = LIMIT as i64;
+        let layers = plan.variant.depth;
+        let tile = raster(layers).tile(k, plan.tile)?;
+        let (row, col) = (tile.row, tile.col);
+        let Some(bz) = tile.layer else {
+            return Ok(Self {
+                row,
+                col,
+                k: zero,
+                depth,
+                layer: None,
+                layers,
+            });
+        };
+        let (first, depth) = match chunk {
+            None => (zero, depth),
+            Some(chunk) => {
+                // The launch has no part that begins after the last product.
+                let first = k.pool.mul(bz, chunk);
+                k.kept_by_launch(first, depth);
+                let first = k.bounded(first, hi);
+                let left = k.pool.sub(depth, first);
+                let left = k.bounded(left, hi);
+                let last = k.compare(Cmp::Lt, left, chunk);
+                (first, k.select(last, left, chunk))
+            }
+        };
+        Ok(Self {
+            row,
+            col,
+            k: first,
+            depth,
+            layer: Some(bz),
+            layers,
+        })
+    }
+
+    /// This layer's A, B and C (or partial sums): rows and columns as they lie in memory.
+    pub(super) fn matrices(
+        &self,
+        k: &mut Kernel,
+        plan: &MmaPlan,
+        maps: &Maps,
+        all: &Operands,
+    ) -> Result<[View; 3], PlanError> {
+        // From one matrix of a batch to the next, or from one part of the sums to the next.
+        let layers: [Option<Expr>; 3] = match self.layers {
+            Depth::Groups => [None; 3],
+            Depth::Split(_) => [None, None, Some(k.pool.mul(all.m, all.ld[2]))],
+            Depth::Batch => {
+                ["strideA", "strideB", "strideC"].map(|p| Some(k.param_u32(p, i64::from(u32::MAX))))
+            }
+        };
+        let c_bytes = if plan.partial() {
+            maps.staging.bytes
+        } else {
+            maps.c_bytes
+        };
+        let width = if plan.partial() { all.ld[2] } else { all.n };
+        // The rows of an operand that is packed are zeros from their end to their pitch.
+        let operand = |i: usize, o: &super::OperandMaps, side| {
+            let side = match plan.variant.pack[i] {
+                Some(_) if !o.k_major => all.ld[i],
+                _ => side,
+            };
+            o.place(side, all.k)
+        };
+        let matrices = [
+            ("A", maps.a.bytes, operand(0, &maps.a, all.m)),
+            ("B", maps.b.bytes, operand(1, &maps.b, all.n)),
+            (
+                if plan.partial() { "partial" } else { "C" },
+                c_bytes,
+                (all.m, width),
+            ),
+        ];
+        let mut views = Vec::new();
+        for (i, (name, bytes, (rows, cols))) in matrices.into_iter().enumerate() {
+            let mut extents = vec![Extent::Value(rows), Extent::Value(cols)];
+            let mut strides = vec![Stride::Value(all.ld[i]), Stride::Fixed(1)];
+            if let Some(stride) = layers[i] {
+                extents.insert(0, Extent::Blocks(Axis::Z));
+                strides.insert(0, Stride::Value(stride));
+            }
+            let role = if i == 2 { Role::Output } else { Role::Input };
+            let view = k.global_at(name, all.pointers[i], bytes, extents, strides, role);
+            // As wide as copies and stores are; whether stores of 16 bytes serve is found at run time.
+            let widths = [
+                plan.variant.copies[0],
+                plan.variant.copies[1],
+                plan.variant.store,
+            ];
+            match i {
+                2 if plan.partial() => k.rows_aligned(&view, 16),
+                2 if plan.variant.store == 16 => {}
+                _ => k.rows_aligned(&view, widths[i]),
+            }
+            views.push(match (self.layer, layers[i]) {
+                (Some(layer), Some(_)) => {
+                    let zero = k.pool.constant(0);
+                    view.moved(k, &[layer, zero, zero])?.pinned(k)
+                }
+                _ => view,
+            });
+        }
+        let [a, b, c] = views.try_into().expect("three matrices");
+        Ok([a, b, c])
+    }
+}

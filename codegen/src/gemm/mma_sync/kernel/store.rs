@@ -1,0 +1,233 @@
+//! Accumulators to C, strip by strip, through the warp's own staging.
+
+use layout_core::Layout;
+
+use super::Gemm;
+use crate::gemm::PlanError;
+use crate::gemm::edges::first_own;
+use crate::gemm::epilogue::{Loaded, Place, scalar_type, widen_pair};
+use crate::index::Expr;
+use crate::index::layout::index;
+use crate::ir::{Cache, Cmp, Element, Logic, Reg};
+use crate::view::View;
+
+/// What all vectors of a lane have in common.
+struct Lane {
+    /// The warp's strip in shared memory.
+    strip: View,
+    /// (lane, value) → row and column in the strip of what is read.
+    read: (Layout, Layout),
+    /// The first row of the tile that is not another block's.
+    own_row: Expr,
+    /// This lane's first row and column of C.
+    row: Expr,
+    col: Expr,
+    /// C from there on, and the epilogue's matrices.
+    corner: View,
+    matrices: Vec<Option<View>>,
+    /// For each part of a row: its columns are this block's own.
+    own: Vec<Reg>,
+    /// C is aligned for stores as wide as the vectors, if that is found at run time.
+    aligned: Option<Reg>,
+}
+
+impl Gemm<'_> {
+    /// Accumulators to C, strip by strip.
+    pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
+        let lane = self.lane_of_c()?;
+        let zero = self.k.pool.constant(0);
+        let (write_row, write_col) = st.split(&st.write)?;
+        // Vectors of one row, rows one after the other.
+        let (again, down) = {
+            let values = st.read.get(1)?.get(0)?;
+            (values.get(0)?.size(), values.get(1)?.size())
+        };
+        let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
+        let halves = st.write.get(1)?.get(0)?.size();
+        let mut columns: Vec<Loaded> = Vec::new();
+        if let Some(end) = self.end.clone() {
+            for part in 0..again {
+                let (col, left) = self.columns(&lane, part)?;
+                columns.push(end.load_columns(self.k, col, left, st.vector)?);
+            }
+        }
+        for (i, strip_acc) in acc.iter().enumerate() {
+            self.k.open_region();
+            self.k.comment(format!("strip {i}: {} rows", st.rows));
+            if i > 0 {
+                self.k.warp_barrier();
+            }
+            for (j, atoms) in (0..).zip(strip_acc.chunks(st.together as usize / 2)) {
+                let atoms: Vec<_> = atoms.iter().map(|regs| self.scalars(regs)).collect();
+                for h in 0..halves {
+                    // The first of each atom, then the second: neighbours of a row.
+                    let pair = |p: i64| atoms.iter().map(move |a| a[(2 * h + p) as usize]);
+                    let neighbours: Vec<_> = pair(0).chain(pair(1)).collect();
+                    let value = self.k.pool.constant(h + halves * j);
+                    let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
+                    let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
+                    let at = lane.strip.element(self.k, &[r, c, zero])?;
+                    self.k.store(None, ty, &neighbours, at);
+                    self.k.tag("stageC");
+                }
+            }
+            self.k.warp_barrier();
+            for pass in 0..again * down {
+                self.k.open_region();
+                let strip_row = self.k.pool.constant(i as i64 * st.rows);
+                let loaded = columns.get((pass % again) as usize).cloned();
+                self.vector(&lane, pass, strip_row, loaded.unwrap_or_default())?;
+                self.k.close_region();
+            }
+            self.k.close_region();
+        }
+        Ok(())
+    }
+
+    /// What all vectors of a lane have in common.
+    fn lane_of_c(&mut self) -> Result<Lane, PlanError> {
+        let st = &self.maps.staging;
+        let (tm, tn) = self.plan.tile;
+        let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
+        let (own_row, own_col) = (first_own(self.k, row0, tm), first_own(self.k, col0, tn));
+        let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
+        let pool = &mut self.k.pool;
+        let warp = pool.shr(self.tid, 5);
+        let zero = pool.constant(0);
+        let strip = self.staging.moved(self.k, &[zero, zero, warp])?;
+        let pool = &mut self.k.pool;
+        let read = st.split(&st.read)?;
+        let (r, c) = (
+            index(pool, &read.0, &[self.lane, zero])?,
+            index(pool, &read.1, &[self.lane, zero])?,
+        );
+        let down = pool.scale(self.warp.0, wm);
+        let across = pool.scale(self.warp.1, wn);
+        let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
+        let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));
+        let corner = self.c.moved(self.k, &[row, col])?.pinned(self.k);
+        let matrices = match &self.end {
+            Some(end) => end.matrices(self.k, (row, col))?,
+            None => Vec::new(),
+        };
+        // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
+        let aligned = (self.end.is_some() && st.vector > 1 && self.plan.variant.store == 16)
+            .then(|| {
+                let c = self.c.base(self.k)?;
+                let low = self.k.pool.and(c, 15);
+                let low_ld = self.k.pool.and(self.ldc, (st.vector - 1) as u64);
+                let aligned = self.k.compare(Cmp::Eq, low, zero);
+                let aligned_ld = self.k.compare(Cmp::Eq, low_ld, zero);
+                Ok::<_, PlanError>(self.k.combine(Logic::And, aligned, aligned_ld, 0))
+            })
+            .transpose()?;
+        let mut lane = Lane {
+            strip,
+            read,
+            own_row,
+            row,
+            col,
+            corner,
+            matrices,
+            own: Vec::new(),
+            aligned,
+        };
+        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() {
+            let (col, _) = self.columns(&lane, part)?;
+            lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
+        }
+        Ok(lane)
+    }
+
+    /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
+    fn columns(&mut self, lane: &Lane, part: i64) -> Result<(Expr, Expr), PlanError> {
+        let pool = &mut self.k.pool;
+        let (zero, value) = (pool.constant(0), pool.constant(part));
+        let across = index(pool, &lane.read.1, &[zero, value])?;
+        let col = pool.add(lane.col, across);
+        Ok((col, pool.sub(self.n, col)))
+    }
+
+    /// One vector of C.
+    fn vector(
+        &mut self,
+        lane: &Lane,
+        pass: i64,
+        strip_row: Expr,
+        mut loaded: Loaded,
+    ) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
+        let (class, ty, _) = scalar_type(self.plan.data_type.scalar());
+        let values = st.read.get(1)?;
+        let (passes, parts) = (values.get(0)?.size(), values.get(1)?.size());
+        let each = st.vector.min(16 / st.bytes);
+        let zero = self.k.pool.constant(0);
+        let mut sums = Vec::new();
+        for part in 0..parts {
+            let value = self.k.pool.constant(pass + passes * part);
+            let r = index(&mut self.k.pool, &lane.read.0, &[self.lane, value])?;
+            let c = index(&mut self.k.pool, &lane.read.1, &[self.lane, value])?;
+            let at = lane.strip.element(self.k, &[r, c, zero])?;
+            let regs = self.k.regs(class, each as usize);
+            self.k.load(None, Cache::Coherent, ty, &regs, at);
+            self.k.tag("fetchC");
+            sums.extend(regs);
+        }
+        let pool = &mut self.k.pool;
+        let value = pool.constant(pass);
+        let dr = index(pool, &lane.read.0, &[zero, value])?;
+        let dc = index(pool, &lane.read.1, &[zero, value])?;
+        let dr = pool.add(dr, strip_row);
+        let count = if self.end.is_some() { st.vector } else { 1 };
+        let targets = Place::targets(self.k, &lane.corner, (dr, dc), count)?;
+        let pool = &mut self.k.pool;
+        let to_own = pool.sub(lane.own_row, lane.row);
+        let row = pool.add(lane.row, dr);
+        let left_row = pool.sub(self.m, lane.row);
+        let col = pool.add(lane.col, dc);
+        let left = pool.sub(self.n, col);
+        let by = (dr, dc);
+        let dr = pool.as_const(dr).unwrap_or(0);
+        let own = lane.own[pass as usize % lane.own.len()];
+        let inside = self.k.compare_here(Cmp::Gt, left_row, dr, Some(own));
+        let inside = self.k.compare_here(Cmp::Le, to_own, dr, Some(inside));
+        let Some(end) = self.end.clone() else {
+            // Rows of partial sums are as long as vectors need.
+            let both = self.k.compare_here(Cmp::Gt, left, 0, Some(inside));
+            self.k.store(Some(both.into()), ty, &sums, targets[0]);
+            return Ok(());
+        };
+        let whole = if st.vector == 1 {
+            None
+        } else {
+            let width = self.k.pool.constant(st.vector);
+            let whole = self.k.compare(Cmp::Ge, left, width);
+            Some(match lane.aligned {
+                Some(aligned) => self.k.combine(Logic::And, aligned, whole, 0),
+                None => whole,
+            })
+        };
+        end.load_rows(self.k, row, Some(inside), &mut loaded)?;
+        let place = Place {
+            at: (row, col),
+            targets,
+            matrices: lane.matrices.clone(),
+            by,
+            row: inside,
+            whole,
+            left,
+        };
+        end.update(self.k, &sums, &loaded, &place)
+    }
+
+    /// The sums of one atom as scalars: half-precision sums are widened.
+    fn scalars(&mut self, regs: &[Reg]) -> Vec<Reg> {
+        if self.maps.atom.c_type != layout_core::atoms::Scalar::F16 {
+            return regs.to_vec();
+        }
+        let k = &mut *self.k;
+        let wide = regs.iter().flat_map(|&r| widen_pair(k, Element::F16, r));
+        wide.collect()
+    }
+}

@@ -1,0 +1,346 @@
+//! From a problem to a variant, and from a problem to launches.
+//!
+//! ```text
+//! before   pack A, pack B        operands with narrow rows, copied to rows of whole lines (workspace)
+//!          the product           C, or partial sums                                      (workspace)
+//! after    reduce                partial sums to C
+//! ```
+
+use super::product::widest_store;
+use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
+use crate::gemm::workspace::Workspace;
+use crate::gemm::{
+    Activation, Argument, ArgumentValue, DataType, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
+    ProblemError, Schedule,
+};
+use crate::ir::{Element, ParamKind};
+
+/// Bytes that are fetched of a line of the caches.
+const SECTOR: u64 = 32;
+
+/// Sums of a thread beside which there are registers for the addresses of narrow copies.
+const MOST_FOR_NARROW: i64 = 32;
+
+/// How the sums are split.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Split {
+    /// How many parts.
+    pub(super) parts: u64,
+    /// Products of one part, a multiple of the tile's depth.
+    pub(super) chunk: u64,
+}
+
+impl MmaPlan {
+    /// The parts of `k` products if at most `parts` are wanted.
+    pub(super) fn split(&self, k: u64, parts: u32) -> Split {
+        let tiles = k.div_ceil(self.depth as u64).max(1);
+        let each = tiles.div_ceil(u64::from(parts.max(1)));
+        Split {
+            parts: tiles.div_ceil(each),
+            chunk: each * self.depth as u64,
+        }
+    }
+
+    /// Sums of a thread.
+    pub(super) fn sums_of_a_thread(&self) -> i64 {
+        self.tile.0 * self.tile.1 / self.thread_count()
+    }
+
+    /// Factors are widened to f16 on `sm_90` and `sm_100`, which have no products of 8-bit floats by `mma.sync`.
+    pub(super) fn is_widened(&self) -> bool {
+        matches!(self.data_type, DataType::E4m3 | DataType::E5m2)
+    }
+
+    /// There are registers for the addresses and pieces of copies of A and of B of so many bytes: without, the assembler spills.
+    fn has_registers_for(&self, [a, b]: [i64; 2]) -> bool {
+        if a.min(b) >= 16 {
+            return true;
+        }
+        // Of factors that are widened, two k steps a stage leave no room for single bytes, nor for pieces of 2 bytes beside 2 or 4.
+        let (least, most) = (a.min(b), a.max(b));
+        let crowded =
+            self.is_widened() && self.depth > 32 && (least == 1 || (least == 2 && most < 8));
+        self.sums_of_a_thread() <= MOST_FOR_NARROW && !crowded
+    }
+
+    /// The listed plans for these products that have registers for such copies.
+    fn with_registers_for(&self, copies: [i64; 2]) -> Vec<String> {
+        let rivals = PLANS.iter().filter(|plan| {
+            plan.data_type == self.data_type
+                && plan.arch <= self.arch
+                && (plan.arch < 80) == (self.arch < 80)
+                && plan.has_registers_for(copies)
+        });
+        rivals.map(Plan::name).collect()
+    }
+
+    fn unsupported(&self, what: String, instead: &str) -> PlanError {
+        PlanError::Unsupported {
+            plan: self.name(),
+            what,
+            instead: instead.to_owned(),
+        }
+    }
+}
+
+impl Product<'_> {
+    /// What the problem asks for is something that plans of this type have.
+    fn possible(&self, problem: &Gemm) -> Result<(), PlanError> {
+        problem.validate(LIMIT)?;
+        problem.placed(self.data_type)?;
+        if self.scalar() == Element::S32 {
+            problem.integral()?;
+        }
+        let single = self.scalar() == Element::F32;
+        for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
+            if single && !(value as f32).is_finite() {
+                return Err(ProblemError::NotFinite(name).into());
+            }
+        }
+        let output = problem.result(self.data_type);
+        let own = self.finish.output();
+        let has = own
+            .as_ref()
+            .map_or(self.data_type.results(), std::slice::from_ref);
+        if !has.contains(&output) {
+            let names: Vec<_> = has.iter().map(ToString::to_string).collect();
+            return Err(self.unsupported(
+                format!("C in {output}"),
+                &format!(
+                    "products in {} have C in {}",
+                    self.data_type,
+                    names.join(", ")
+                ),
+            ));
+        }
+        if output == Element::Bf16 && self.arch < 80 {
+            return Err(self.unsupported(
+                "C in bf16".to_owned(),
+                "take C in f16 or f32, or a plan for sm_80",
+            ));
+        }
+        if problem.epilogue.activation == Activation::Gelu && !single {
+            return Err(self.unsupported(
+                format!("gelu in {}", self.scalar()),
+                "gelu is computed in f32; take relu or none",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The variant for a problem.
+    pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<MmaPlan, PlanError> {
+        self.possible(problem)?;
+        let widths = problem.widths(self.data_type).map(i64::from);
+        let many = problem.batch.count != 1;
+        if schedule.split == 0 {
+            return Err(self.unsupported(
+                "sums in no part".to_owned(),
+                "give 1 part to leave them whole",
+            ));
+        }
+        if many && schedule.pack {
+            return Err(self.unsupported(
+                "packed operands in a batch".to_owned(),
+                "leave the packing out: a 64x64 tile copies narrow rows as they lie",
+            ));
+        }
+        let split = self.split(problem.k, schedule.split);
+        let depth = match (many, split.parts) {
+            (true, 2..) => {
+                return Err(self.unsupported(
+                    "split sums in a batch".to_owned(),
+                    "leave the split out: a batch has blocks enough",
+                ));
+            }
+            (true, _) => Depth::Batch,
+            (false, 2..) => Depth::Split(schedule.split),
+            (false, _) => Depth::Groups,
+        };
+        let mut variant = Variant {
+            copies: [widths[0], widths[1]],
+            cached: [false; 2],
+            store: widths[2].min(widest_store(problem.result(self.data_type))),
+            output: problem.result(self.data_type),
+            epilogue: problem.epilogue,
+            depth,
+            pack: [None; 2],
+        };
+        if schedule.pack {
+            for (i, &width) in widths[..2].iter().enumerate() {
+                if width < 16 {
+                    (variant.pack[i], variant.copies[i]) = (Some(width), 16);
+                }
+            }
+        }
+        // Only what lies in memory as the caller put it: packed rows begin lines.
+        let rows = [problem.lda, problem.ldb].map(|ld| ld * u64::from(self.data_type.bytes()));
+        for (i, bytes) in rows.into_iter().enumerate() {
+            let whole = variant.copies[i] == 16 && variant.pack[i].is_none();
+            variant.cached[i] = self.arch >= 80 && whole && bytes % SECTOR != 0;
+        }
+        if !self.has_registers_for(variant.copies) {
+            let [a, b] = variant.copies;
+            let narrow = a.min(b);
+            let pack = if many {
+                ""
+            } else {
+                "pack the operands first (`Schedule::pack`, `--pack`), or "
+            };
+            let plans = self.with_registers_for(variant.copies).join(" or ");
+            return Err(self.unsupported(
+                format!("copies of {narrow} bytes, which this alignment asks for"),
+                &format!("{pack}take {plans}"),
+            ));
+        }
+        let plan = MmaPlan {
+            variant,
+            ..self.plan
+        };
+        // A tile that these copies do not divide is refused here.
+        plan.maps(problem.operands)?;
+        Ok(plan)
+    }
+
+    /// This variant's kernel computes the problem.
+    fn serves(&self, problem: &Gemm) -> Result<(), PlanError> {
+        self.possible(problem)?;
+        let own = &self.variant;
+        let adapt = "adapt the plan to the problem first (`Plan::adapt`)";
+        if problem.result(self.data_type) != own.output {
+            let what = format!("C in {}", problem.result(self.data_type));
+            return Err(self.unsupported(what, adapt));
+        }
+        if problem.epilogue != own.epilogue {
+            let what = format!(
+                "bias {} and activation {}",
+                problem.epilogue.bias, problem.epilogue.activation
+            );
+            return Err(self.unsupported(what, adapt));
+        }
+        if problem.batch.count != 1 && own.depth != Depth::Batch {
+            return Err(self.unsupported("a batch".to_owned(), adapt));
+        }
+        let widths = problem.widths(self.data_type);
+        let needs = |i: usize| own.pack[i].unwrap_or(own.copies[i]) as u32;
+        for (matrix, bytes, copies) in [("A", widths[0], needs(0)), ("B", widths[1], needs(1))] {
+            if bytes < copies {
+                return Err(ProblemError::Unaligned {
+                    matrix,
+                    bytes,
+                    copies,
+                }
+                .into());
+            }
+        }
+        // Whether stores of 16 bytes serve is found at run time; others are taken for granted.
+        let (bytes, copies) = (widths[2], own.store as u32);
+        if (copies < 16 || self.partial()) && bytes < copies {
+            return Err(ProblemError::Unaligned {
+                matrix: "C",
+                bytes,
+                copies,
+            }
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Blocks along x, y and z, as far as grids have room, that of the kernel which adds partial sums too.
+    fn grid(&self, problem: &Gemm, parts: u64) -> Result<[u64; 3], ProblemError> {
+        let layers = match self.variant.depth {
+            Depth::Batch => ("batch", problem.batch.count),
+            Depth::Groups | Depth::Split(_) => ("split", parts),
+        };
+        let tile = (self.tile.0 as u64, self.tile.1 as u64);
+        let grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;
+        if self.partial() {
+            self.partial_sums(problem.operands).fits(problem.n)?;
+        }
+        Ok(grid)
+    }
+
+    /// How the problem is launched.
+    pub(super) fn launched(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
+        self.serves(problem)?;
+        if problem.m == 0 || problem.n == 0 || problem.batch.count == 0 {
+            return Ok(None);
+        }
+        if self.variant.depth == Depth::Batch {
+            let names = ["the stride of A", "the stride of B", "the stride of C"];
+            for (name, stride) in names.into_iter().zip(problem.batch.strides) {
+                Limit::Counter.at_most(name, stride, u32::MAX.into())?;
+            }
+        }
+        let split = match self.variant.depth {
+            Depth::Split(parts) => self.split(problem.k, parts),
+            _ => self.split(problem.k, 1),
+        };
+        let grid = self.grid(problem, split.parts)?;
+        let mut workspace = Workspace::default();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        // Without products nothing is read, and there is nothing to pack.
+        let packed = self
+            .packing(problem.operands)
+            .launches(problem, &mut workspace)?;
+        let partial = if self.partial() {
+            let pitch = self.partial_sums(problem.operands).pitch(problem.n);
+            let sums = [split.parts, problem.m, pitch];
+            let at = workspace.place(sums, self.data_type.scalar().bytes())?;
+            Some((pitch, at))
+        } else {
+            None
+        };
+        let entry = self.entry_name(problem.operands);
+        let special = |name: &str| {
+            Some(match (name, partial) {
+                ("A", _) => packed[0].as_ref()?.pointer(),
+                ("B", _) => packed[1].as_ref()?.pointer(),
+                ("lda", _) => packed[0].as_ref()?.pitch(),
+                ("ldb", _) => packed[1].as_ref()?.pitch(),
+                ("partial", Some((_, at))) => ArgumentValue::Workspace(at),
+                ("pitch", Some((pitch, _))) => ArgumentValue::Int(pitch),
+                ("chunk", _) => ArgumentValue::Int(split.chunk),
+                ("parts", _) => ArgumentValue::Int(split.parts),
+                _ => return None,
+            })
+        };
+        let inputs = self.given(problem);
+        let given = |name: &str| {
+            let found = inputs.iter().any(|input| input.name == name);
+            found.then_some(ArgumentValue::Given)
+        };
+        let arguments = |parameters: Vec<(String, ParamKind)>| {
+            let parameters = parameters.into_iter();
+            parameters
+                .map(|(name, kind)| {
+                    let own = special(&name)
+                        .or_else(|| given(&name))
+                        .or_else(|| Launch::gemm_argument(problem, &name));
+                    // What is not the product's is the epilogue's.
+                    let value = own.unwrap_or(ArgumentValue::Given);
+                    Argument { name, kind, value }
+                })
+                .collect::<Vec<_>>()
+        };
+        if partial.is_some() {
+            let sums = self.partial_sums(problem.operands);
+            after.push(sums.launch(problem, arguments(sums.parameters())));
+        }
+        let maps = self.maps(problem.operands)?;
+        let mut launch = Launch::single(
+            entry,
+            grid.map(|v| v as u32),
+            self.threads(),
+            self.shared_bytes_of(&maps) as u32,
+            arguments(kernel::parameters(self)),
+        );
+        if problem.alpha != 0.0 && problem.k != 0 {
+            before.extend(packed.into_iter().flatten().map(|p| p.launch));
+        }
+        (launch.before, launch.after) = (before, after);
+        launch.workspace_bytes = workspace.0;
+        launch.inputs = inputs;
+        Ok(Some(launch))
+    }
+}

@@ -1,0 +1,217 @@
+//! From accumulators to C: each warp turns its strip through shared memory, so that C is read and written as wide as its alignment
+//! allows, neighbouring lanes next to each other.
+//!
+//! A strip is as many rows as the atom has and the warp's columns wide. Fragments write pairs, rows read vectors; the layout between
+//! them is derived from these two accesses. No barrier of the block is needed: a warp reads what it wrote.
+//!
+//! Where an operand's side is dealt out in another order ([`OperandMaps::arrangement`]), so are the rows or columns of C. Then two atoms share their
+//! columns, and a lane writes four neighbours of them: two of each atom.
+
+use layout_core::atoms::MmaAtom;
+use layout_core::banks::Access;
+use layout_core::derive::{Family, Pattern, Tile, derive};
+use layout_core::{Layout, Swizzled};
+
+use crate::gemm::{Obligation, PlanError, Refusal, prove_access, prove_bijection};
+use crate::prove::AccessProof;
+
+/// The staging of one warp's strip of C.
+#[derive(Clone, Debug)]
+pub(crate) struct Staging {
+    /// Rows of a strip: those of the atom.
+    pub(crate) rows: i64,
+    /// Columns of a strip: those of the warp.
+    pub(crate) cols: i64,
+    /// Bytes of an accumulator.
+    pub(crate) bytes: i64,
+    /// (row, column) → accumulator of the strip.
+    pub(crate) derived: Swizzled,
+    /// (row, column) → byte of the strip.
+    pub(crate) shared: Swizzled,
+    /// Why this layout.
+    pub(crate) certificate: String,
+    /// Elements of C that a lane stores at once.
+    pub(crate) vector: i64,
+    /// (lane, (row half, atom)) → `row + R·column` of the first of the `together` accumulators that a lane writes at once; two atoms count as
+    /// one where they share their columns.
+    pub(crate) write: Layout,
+    /// Neighbours that a lane writes at once: 2 of one atom, or 4 of two.
+    pub(crate) together: i64,
+    /// (lane, ((part of the columns, pass down the rows), part of a vector)) → `row + R·column` of the first accumulator of each read.
+    pub(crate) read: Layout,
+}
+
+impl Staging {
+    /// The staging for a warp that is `cols` columns wide and stores `vector` elements of C at once; accumulators of `bytes` bytes. The sides of
+    /// A and B are dealt out in another order where `rows_arranged` and `cols_arranged` say so.
+    pub(crate) fn new(
+        atom: &MmaAtom,
+        (rows_arranged, cols_arranged): (bool, bool),
+        cols: i64,
+        vector: i64,
+        bytes: i64,
+    ) -> Result<Self, PlanError> {
+        let rows = atom.m;
+        let per_row = cols / vector;
+        // Lanes along a row first; a longer row is walked in several parts.
+        let along = per_row.min(32);
+        let (again, down) = (per_row / along, 32 / along);
+        let parts = (vector * bytes / 16).max(1);
+        // C fragment: the pairs of a lane. Its values are (pair, half of the rows).
+        let halves = atom.c.get(1)?.size() / 2;
+        let place = place_of_c(atom, (rows_arranged, cols_arranged), rows)?;
+        let first = place.compose(&atom.c.get(0)?)?;
+        let atoms = if cols_arranged { 2 } else { 1 };
+        let write = Layout::tuple(&[
+            first,
+            Layout::flat(
+                &[halves, cols / (atom.n * atoms)],
+                &[
+                    if halves > 1 { place.index(8) } else { 0 },
+                    rows * atom.n * atoms,
+                ],
+            )?,
+        ])?;
+        let together = 2 * atoms;
+        let read = Layout::tuple(&[
+            Layout::flat(&[along, down], &[rows * vector, 1])?,
+            Layout::tuple(&[
+                Layout::flat(&[again, rows / down], &[rows * vector * along, down])?,
+                Layout::mode(parts, rows * 16 / bytes)?,
+            ])?,
+        ])?;
+        let refuse = |reason: String| {
+            PlanError::Refused(Refusal {
+                obligation: "a layout for the staging of C".to_owned(),
+                reason,
+            })
+        };
+        let row_major = |i: i64| i % rows * cols + i / rows;
+        let lanes = |l: &Layout| std::array::from_fn(|lane| row_major(l.at(&[lane as i64, 0])));
+        let patterns = [
+            Pattern {
+                access: store(together * bytes),
+                elements: lanes(&write),
+            },
+            Pattern {
+                access: fetch(vector * bytes),
+                elements: lanes(&read),
+            },
+        ];
+        let tile = Tile {
+            rows,
+            cols,
+            elem_bytes: bytes,
+        };
+        let mut best = derive(tile, &patterns, Family::Any).map_err(|e| refuse(e.to_string()))?;
+        if best.layout.is_none() {
+            best = derive(tile, &patterns, Family::Permuted).map_err(|e| refuse(e.to_string()))?;
+        }
+        let derived = best
+            .layout
+            .ok_or_else(|| refuse("nothing was derived".to_owned()))?;
+        Ok(Self {
+            rows,
+            cols,
+            bytes,
+            derived,
+            shared: crate::view::in_bytes(&derived, bytes)?,
+            certificate: best.certificate.to_string(),
+            vector,
+            write,
+            together,
+            read,
+        })
+    }
+
+    /// Bytes of one warp's strip.
+    pub(crate) fn bytes(&self) -> i64 {
+        let unit = (1i64 << self.shared.swizzle().width()).max(128);
+        (self.shared.cosize() + unit - 1) / unit * unit
+    }
+
+    /// Row and column of `row + R·column`, as layouts of the same domain as `l`.
+    pub(crate) fn split(&self, l: &Layout) -> Result<(Layout, Layout), PlanError> {
+        let (r, c) = (self.rows, self.cols);
+        Ok((
+            Layout::flat(&[r, c], &[1, 0])?.compose(l)?,
+            Layout::flat(&[r, c], &[0, 1])?.compose(l)?,
+        ))
+    }
+
+    pub(crate) fn prove(&self) -> Result<Vec<Obligation>, PlanError> {
+        let n = self.rows * self.cols;
+        let pairs = Layout::tuple(&[self.write, Layout::mode(self.together, self.rows)?])?;
+        let each = self.vector.min(16 / self.bytes);
+        let vectors = Layout::tuple(&[self.read, Layout::mode(each, self.rows)?])?;
+        Ok(vec![
+            prove_bijection(
+                "each accumulator of a strip is staged exactly once",
+                &pairs.into(),
+                n,
+            )?,
+            prove_bijection(
+                "each accumulator of a strip is read back exactly once",
+                &vectors.into(),
+                n,
+            )?,
+        ])
+    }
+
+    pub(crate) fn accesses(&self) -> Result<Vec<AccessProof>, PlanError> {
+        let bytes = |l: &Layout| -> Result<Swizzled, PlanError> {
+            // Through the strip's own layout: (row, column) from `row + R·column`.
+            let place = self.shared.layout();
+            let inner = place.compose(l)?;
+            Ok(Swizzled::new(
+                self.shared.swizzle(),
+                self.shared.offset(),
+                inner,
+            )?)
+        };
+        Ok(vec![
+            prove_access(
+                "stageC",
+                store(self.together * self.bytes),
+                &bytes(&self.write)?,
+            )?,
+            prove_access(
+                "fetchC",
+                fetch(self.vector * self.bytes),
+                &bytes(&self.read)?,
+            )?,
+        ])
+    }
+}
+
+/// (row, column) of an atom of C → `row + R·column` of what it is in the warp's part of C, for the order in which the sides of A and B are dealt out.
+pub(crate) fn place_of_c(
+    atom: &MmaAtom,
+    (rows_arranged, cols_arranged): (bool, bool),
+    stride: i64,
+) -> Result<Layout, PlanError> {
+    let across = if cols_arranged { 2 * stride } else { stride };
+    Ok(if rows_arranged {
+        Layout::flat(&[8, 2, atom.n], &[2, 1, across])?
+    } else {
+        Layout::flat(&[atom.m, atom.n], &[1, across])?
+    })
+}
+
+/// The store of a lane's accumulators, `bytes` of them.
+fn store(bytes: i64) -> Access {
+    if bytes == 16 {
+        Access::St128
+    } else {
+        Access::St64
+    }
+}
+
+/// The load of a lane's accumulators, `bytes` of them or 16 at a time.
+fn fetch(bytes: i64) -> Access {
+    match bytes {
+        4 => Access::Ld32,
+        8 => Access::Ld64,
+        _ => Access::Ld128,
+    }
+}

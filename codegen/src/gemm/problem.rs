@@ -1,0 +1,470 @@
+//! The problem: C ← activation(α·op(A)·op(B) + β·C + bias) with row-major operands, once or for a batch of matrices.
+
+use std::fmt;
+
+use super::{DataType, Epilogue};
+use crate::ir::Element;
+
+/// Whether an operand is used as it lies in memory or transposed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Trans {
+    /// As it lies: op(X) = X.
+    N,
+    /// Transposed: op(X) = Xᵀ.
+    T,
+}
+
+/// The transposes of A and B: what a kernel's text depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Operands {
+    /// op(A): `N` is m×k with k contiguous, `T` is stored k×m.
+    pub a: Trans,
+    /// op(B): `N` is k×n with n contiguous, `T` is stored n×k.
+    pub b: Trans,
+}
+
+impl Operands {
+    /// nn, nt, tn, tt.
+    pub const ALL: [Operands; 4] = [
+        Operands {
+            a: Trans::N,
+            b: Trans::N,
+        },
+        Operands {
+            a: Trans::N,
+            b: Trans::T,
+        },
+        Operands {
+            a: Trans::T,
+            b: Trans::N,
+        },
+        Operands {
+            a: Trans::T,
+            b: Trans::T,
+        },
+    ];
+}
+
+impl fmt::Display for Operands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = |t| if t == Trans::N { 'n' } else { 't' };
+        write!(f, "{}{}", letter(self.a), letter(self.b))
+    }
+}
+
+impl std::str::FromStr for Operands {
+    type Err = ProblemError;
+
+    fn from_str(s: &str) -> Result<Self, ProblemError> {
+        Operands::ALL
+            .into_iter()
+            .find(|o| o.to_string() == s)
+            .ok_or_else(|| ProblemError::UnknownTrans(s.to_owned()))
+    }
+}
+
+/// One matrix product. All matrices are row-major; leading dimensions are in elements.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gemm {
+    /// Rows of C.
+    pub m: u64,
+    /// Columns of C.
+    pub n: u64,
+    /// Length of the sums.
+    pub k: u64,
+    /// The transposes.
+    pub operands: Operands,
+    /// Leading dimension of A as it lies in memory: at least k (`N`) or m (`T`).
+    pub lda: u64,
+    /// Leading dimension of B as it lies in memory: at least n (`N`) or k (`T`).
+    pub ldb: u64,
+    /// Leading dimension of C: at least n.
+    pub ldc: u64,
+    /// α
+    pub alpha: f64,
+    /// β
+    pub beta: f64,
+    /// The element type of C; none for the one that goes with A and B.
+    pub output: Option<Element>,
+    /// Bias and activation.
+    pub epilogue: Epilogue,
+    /// How many products, and how far apart their matrices are.
+    pub batch: Batch,
+    /// What the addresses of the matrices are multiples of.
+    pub alignment: Alignment,
+}
+
+/// A batch of products of one shape whose matrices lie at regular distances.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Batch {
+    /// Number of products.
+    pub count: u64,
+    /// Elements from one matrix to the next, of A, B and C; 0 uses the same matrix for all (not for C).
+    pub strides: [u64; 3],
+}
+
+impl Batch {
+    /// A single product.
+    pub const ONE: Batch = Batch {
+        count: 1,
+        strides: [0; 3],
+    };
+}
+
+/// The number of bytes that the address of each matrix is a multiple of: a power of two, at least an element's size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Alignment {
+    /// Of A.
+    pub a: u32,
+    /// Of B.
+    pub b: u32,
+    /// Of C.
+    pub c: u32,
+}
+
+impl Alignment {
+    /// What allocations have, and more than any copy needs.
+    pub const FULL: Alignment = Alignment {
+        a: 16,
+        b: 16,
+        c: 16,
+    };
+}
+
+/// What is wrong with a problem.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ProblemError {
+    /// A leading dimension shorter than a row.
+    LeadingDimension {
+        /// Which: `lda`, `ldb` or `ldc`.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// The row's length.
+        row: u64,
+    },
+    /// α or β is not a number, or infinite, perhaps only after rounding to the type that the kernel takes.
+    NotFinite(&'static str),
+    /// A size beyond what a kernel or its launch can hold.
+    TooLarge {
+        /// Which size.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// The largest that works.
+        limit: u64,
+        /// What sets the limit.
+        reason: Limit,
+    },
+    /// Not one of nn, nt, tn, tt.
+    UnknownTrans(String),
+    /// α or β is no 32-bit integer, as a product of integers needs.
+    NotIntegral {
+        /// `alpha` or `beta`.
+        name: &'static str,
+        /// Its value, as text.
+        value: String,
+    },
+    /// Rows, matrices or addresses that are not multiples of the bytes that the kernel copies at once.
+    Unaligned {
+        /// `A`, `B` or `C`.
+        matrix: &'static str,
+        /// What its rows, its matrices of a batch and its address are all multiples of, in bytes.
+        bytes: u32,
+        /// What the kernel copies at once, in bytes.
+        copies: u32,
+    },
+    /// An address that is no multiple of an element's size, or an alignment that is no power of two.
+    Alignment {
+        /// `A`, `B` or `C`.
+        matrix: &'static str,
+        /// What its address is a multiple of, in bytes.
+        bytes: u32,
+        /// The size of its elements.
+        element: u32,
+    },
+    /// Matrices of C that overlap in a batch.
+    BatchOverlap {
+        /// The distance between two matrices of C.
+        stride: u64,
+        /// The least that works.
+        least: u64,
+    },
+    /// A name that is not one of a list.
+    UnknownName {
+        /// What is named.
+        what: &'static str,
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+}
+
+/// What limits a size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Limit {
+    /// Counters of 32 bits in the kernel.
+    Counter,
+    /// Blocks along an axis of the grid.
+    Grid,
+    /// Bytes that a GPU can address.
+    Address,
+}
+
+impl Limit {
+    /// That `value` is at most `limit`, for this reason.
+    pub(crate) fn at_most(
+        self,
+        name: &'static str,
+        value: u64,
+        limit: u64,
+    ) -> Result<(), ProblemError> {
+        if value <= limit {
+            return Ok(());
+        }
+        Err(ProblemError::TooLarge {
+            name,
+            value,
+            limit,
+            reason: self,
+        })
+    }
+}
+
+impl ProblemError {
+    /// A stable name of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::LeadingDimension { .. } => "leading_dimension",
+            Self::NotFinite(_) => "not_finite",
+            Self::TooLarge { .. } => "too_large",
+            Self::UnknownTrans(_) => "unknown_trans",
+            Self::NotIntegral { .. } => "not_integral",
+            Self::Unaligned { .. } => "unaligned",
+            Self::Alignment { .. } => "alignment",
+            Self::BatchOverlap { .. } => "batch_overlap",
+            Self::UnknownName { .. } => "unknown_name",
+        }
+    }
+}
+
+impl fmt::Display for ProblemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeadingDimension { name, value, row } => {
+                write!(
+                    f,
+                    "{name} is {value}, but a row has {row} elements: {name} must be at least {row}"
+                )
+            }
+            Self::NotFinite(name) => write!(
+                f,
+                "{name} must be a number, and finite in the type that the kernel takes"
+            ),
+            Self::TooLarge {
+                name,
+                value,
+                limit,
+                reason,
+            } => {
+                let reason = match reason {
+                    Limit::Counter => "the kernel counts in 32 bits",
+                    Limit::Grid => "a grid has room for no more blocks",
+                    Limit::Address => "a GPU addresses no more bytes",
+                };
+                write!(
+                    f,
+                    "{name} is {value}, and {reason}: {name} can be at most {limit}"
+                )
+            }
+            Self::NotIntegral { name, value } => {
+                write!(
+                    f,
+                    "{name} is {value}: a product of integers takes a whole number of 32 bits"
+                )
+            }
+            Self::Unaligned {
+                matrix,
+                bytes,
+                copies,
+            } => write!(
+                f,
+                "rows of {matrix} start at multiples of {bytes} bytes, and this kernel copies {copies} at a time: adapt the plan to the problem first (`Plan::adapt`)"
+            ),
+            Self::Alignment {
+                matrix,
+                bytes,
+                element,
+            } => write!(
+                f,
+                "{matrix} is aligned to {bytes} bytes: an alignment is a power of two and at least the {element} bytes of an element"
+            ),
+            Self::BatchOverlap { stride, least } => write!(
+                f,
+                "matrices of C in a batch are {stride} elements apart and overlap: the stride of C must be at least {least}"
+            ),
+            Self::UnknownName { what, asked, known } => write!(
+                f,
+                "there is no {what} `{asked}`; give one of {}",
+                known.join(", ")
+            ),
+            Self::UnknownTrans(s) => write!(
+                f,
+                "there is no transpose `{s}`; give nn, nt, tn or tt (first letter A, second B)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ProblemError {}
+
+impl Gemm {
+    /// A problem with packed matrices, α = 1, β = 0.
+    pub fn packed(m: u64, n: u64, k: u64, operands: Operands) -> Self {
+        let lda = if operands.a == Trans::N { k } else { m };
+        let ldb = if operands.b == Trans::N { n } else { k };
+        Self {
+            m,
+            n,
+            k,
+            operands,
+            lda: lda.max(1),
+            ldb: ldb.max(1),
+            ldc: n.max(1),
+            alpha: 1.0,
+            beta: 0.0,
+            output: None,
+            epilogue: Epilogue::default(),
+            batch: Batch::ONE,
+            alignment: Alignment::FULL,
+        }
+    }
+
+    /// The element type of C for products in `data_type`.
+    pub fn result(&self, data_type: DataType) -> Element {
+        self.output.unwrap_or_else(|| data_type.result())
+    }
+
+    /// What the rows of A, B and C, their matrices in a batch and their addresses are multiples of, in bytes, at most 16: the widest copy
+    /// that serves all of them.
+    pub fn widths(&self, data_type: DataType) -> [u32; 3] {
+        let (operand, result) = (data_type.bytes(), self.result(data_type).bytes());
+        let one = |bytes: u32, alignment: u32, ld: u64, stride: u64| {
+            let stride = if self.batch.count > 1 { stride } else { 0 };
+            let all = (ld | stride).wrapping_mul(u64::from(bytes)) | u64::from(alignment);
+            1 << all.trailing_zeros().min(4)
+        };
+        let [a, b, c] = self.batch.strides;
+        [
+            one(operand, self.alignment.a, self.lda, a),
+            one(operand, self.alignment.b, self.ldb, b),
+            one(result, self.alignment.c, self.ldc, c),
+        ]
+    }
+
+    /// Rows and columns of A as it lies in memory.
+    pub fn stored_a(&self) -> (u64, u64) {
+        if self.operands.a == Trans::N {
+            (self.m, self.k)
+        } else {
+            (self.k, self.m)
+        }
+    }
+
+    /// Rows and columns of B as it lies in memory.
+    pub fn stored_b(&self) -> (u64, u64) {
+        if self.operands.b == Trans::N {
+            (self.k, self.n)
+        } else {
+            (self.n, self.k)
+        }
+    }
+
+    /// Checks sizes, leading dimensions and scalars; every count must be at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong.
+    pub fn validate(&self, limit: u64) -> Result<(), ProblemError> {
+        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if !value.is_finite() {
+                return Err(ProblemError::NotFinite(name));
+            }
+        }
+        let sizes = [
+            ("m", self.m),
+            ("n", self.n),
+            ("k", self.k),
+            ("lda", self.lda),
+            ("ldb", self.ldb),
+            ("ldc", self.ldc),
+        ];
+        for (name, value) in sizes {
+            Limit::Counter.at_most(name, value, limit)?;
+        }
+        for (name, value, row) in [
+            ("lda", self.lda, self.stored_a().1),
+            ("ldb", self.ldb, self.stored_b().1),
+            ("ldc", self.ldc, self.n),
+        ] {
+            if value < row.max(1) {
+                return Err(ProblemError::LeadingDimension {
+                    name,
+                    value,
+                    row: row.max(1),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// α and β are whole numbers of 32 bits.
+    ///
+    /// # Errors
+    ///
+    /// The one that is not.
+    pub fn integral(&self) -> Result<(), ProblemError> {
+        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if value.fract() != 0.0 || value.abs() > f64::from(i32::MAX) {
+                return Err(ProblemError::NotIntegral {
+                    name,
+                    value: value.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Addresses are multiples of an element, and the matrices of C in a batch do not overlap.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong.
+    pub fn placed(&self, data_type: DataType) -> Result<(), ProblemError> {
+        let (operand, result) = (data_type.bytes(), self.result(data_type).bytes());
+        for (matrix, bytes, element) in [
+            ("A", self.alignment.a, operand),
+            ("B", self.alignment.b, operand),
+            ("C", self.alignment.c, result),
+        ] {
+            if !bytes.is_power_of_two() || bytes < element {
+                return Err(ProblemError::Alignment {
+                    matrix,
+                    bytes,
+                    element,
+                });
+            }
+        }
+        let stride = self.batch.strides[2];
+        let least = match (self.m, self.n) {
+            (0, _) | (_, 0) => 0,
+            (m, n) => (m - 1).saturating_mul(self.ldc).saturating_add(n),
+        };
+        if self.batch.count > 1 && stride < least {
+            return Err(ProblemError::BatchOverlap { stride, least });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Raster: which tile of C a block computes.
+//!
+//! ```text
+//! Grouped   x: row in a group of 8, y: column, z: group     blocks run down 8 rows, then across the columns, then to the next group,
+//!                                                           so that they share tiles of B in the cache
+//! Layers    x: row, y: column, z: layer                     a product of a batch, or a part of split sums
+//! ```
+
+use layout_core::Layout;
+
+use super::{LIMIT, Limit, PlanError, ProblemError};
+use crate::index::Expr;
+use crate::index::layout::index;
+use crate::ir::{Axis, Kernel};
+
+/// Blocks of one column of C that run one after another.
+pub(crate) const GROUP: u64 = 8;
+
+/// Blocks along the y and the z axis of a grid.
+pub(crate) const GRID_YZ: u64 = 65_535;
+
+/// The order of tiles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Raster {
+    /// Groups of rows of tiles.
+    Grouped,
+    /// The third axis counts products of a batch or parts of sums.
+    Layers,
+}
+
+/// The tile of a block.
+pub(crate) struct Tile {
+    /// Its first row and column of C.
+    pub(crate) row: Expr,
+    pub(crate) col: Expr,
+    /// Which product of a batch, or which part of the sums.
+    pub(crate) layer: Option<Expr>,
+}
+
+impl Raster {
+    /// The tile of this block, of `shape` rows and columns.
+    pub(crate) fn tile(self, k: &mut Kernel, (tm, tn): (i64, i64)) -> Result<Tile, PlanError> {
+        let hi = LIMIT as i64;
+        let by = k.block_index(Axis::Y, GRID_YZ);
+        let col = index(&mut k.pool, &Layout::mode(1, tn)?, &[by])?;
+        if self == Raster::Grouped {
+            let bx = k.block_index(Axis::X, GROUP);
+            let bz = k.block_index(Axis::Z, (hi / tm / GROUP as i64).min(65_534) as u64 + 1);
+            let group = Layout::flat(&[GROUP as i64, 1], &[tm, tm * GROUP as i64])?;
+            let row = index(&mut k.pool, &group, &[bx, bz])?;
+            let layer = None;
+            return Ok(Tile { row, col, layer });
+        }
+        let bx = k.block_index(Axis::X, (hi / tm) as u64 + 1);
+        let bz = k.block_index(Axis::Z, GRID_YZ);
+        let row = index(&mut k.pool, &Layout::mode(1, tm)?, &[bx])?;
+        let layer = Some(bz);
+        Ok(Tile { row, col, layer })
+    }
+
+    /// Blocks along x, y and z for an m×n matrix in tiles of so many rows and columns; `layers` is the name and the number of what the third
+    /// axis counts.
+    pub(crate) fn grid(
+        self,
+        (m, n): (u64, u64),
+        (rows, columns): (u64, u64),
+        layers: (&'static str, u64),
+    ) -> Result<[u64; 3], ProblemError> {
+        let at_most = |name, value, limit| Limit::Grid.at_most(name, value, limit);
+        at_most("n", n, GRID_YZ * columns)?;
+        let down = m.div_ceil(rows);
+        let across = n.div_ceil(columns);
+        if self == Raster::Grouped {
+            at_most("m", m, GRID_YZ * GROUP * rows)?;
+            let group = GROUP.min(down);
+            return Ok([group, across, down.div_ceil(group)]);
+        }
+        at_most(layers.0, layers.1, GRID_YZ)?;
+        Ok([down, across, layers.1])
+    }
+}

@@ -1,0 +1,373 @@
+//! SGEMM by the maxas maps: `sgemm-maxas-64` and `sgemm-maxas-128`.
+//!
+//! The maps are those of the maxas SGEMM walk-through (NervanaSystems/maxas, wiki): 8×8 elements of C a thread as four 4×4 blocks,
+//! a k step of 8, shared memory doubled by one exclusive or, and lane maps chosen so that the pair rule of 16-byte loads
+//! halves the shared-memory traffic. There they are bit formulas; here each is a layout made by composition in [`maps`],
+//! and the kernel has no other source of addresses.
+//!
+//! maxas is column-major; our operands are row-major, which is the same computation of Cᵀ. So the operand along x (columns of
+//! C, contiguous) is B, and the operand along y (rows of C) is A.
+
+mod kernel;
+pub mod maps;
+
+use std::fmt;
+
+use layout_core::Swizzled;
+use layout_core::banks::Access;
+
+use crate::Arch;
+use crate::gemm::{
+    Anatomy, Argument, DataType, Epilogue, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands,
+    Plan, PlanError, ProblemError, Proof, Refusal, Schedule, Trans, Units, prove_access,
+    prove_bijection, prove_equal,
+};
+use crate::ir::{Element, Entry};
+use maps::{Maps, Side};
+
+/// Blocks along the y axis of a grid; more tiles go to the z axis.
+const GRID_Y: u64 = 65_535;
+
+/// One of the two plans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SgemmPlan {
+    /// Rows and columns of C that a block computes: 64 or 128.
+    tile: u32,
+}
+
+impl SgemmPlan {
+    /// 64 threads, 64×64.
+    pub const MAXAS_64: Self = Self { tile: 64 };
+    /// 256 threads, 128×128.
+    pub const MAXAS_128: Self = Self { tile: 128 };
+    /// Both plans.
+    pub const ALL: [Self; 2] = [Self::MAXAS_64, Self::MAXAS_128];
+
+    /// The plan's name.
+    pub fn label(self) -> &'static str {
+        if self.tile == 64 {
+            "sgemm-maxas-64"
+        } else {
+            "sgemm-maxas-128"
+        }
+    }
+
+    /// The maps of this plan.
+    ///
+    /// # Errors
+    ///
+    /// An operation of the algebra that refused.
+    pub fn maps(self) -> Result<Maps, PlanError> {
+        Ok(Maps::new(self.tile.into())?)
+    }
+}
+
+impl fmt::Display for SgemmPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// The sides of a product: x is B, y is A. An operand is "along" its side if that side's index is contiguous in memory.
+fn sides(operands: Operands) -> [(Side, bool); 2] {
+    [
+        (Side::X, operands.b == Trans::N),
+        (Side::Y, operands.a == Trans::T),
+    ]
+}
+
+impl SgemmPlan {
+    fn unsupported(self, what: impl Into<String>, instead: &str) -> PlanError {
+        PlanError::Unsupported {
+            plan: self.name(),
+            what: what.into(),
+            instead: instead.to_owned(),
+        }
+    }
+
+    /// The problem asks for nothing but a product of f32 matrices.
+    fn serves(self, problem: &Gemm) -> Result<(), PlanError> {
+        problem.placed(DataType::F32)?;
+        let instead = "leave it out, or take an mma-tf32 plan (--dtype tf32)";
+        let result = problem.result(DataType::F32);
+        if result != Element::F32 {
+            return Err(self.unsupported(format!("C in {result}"), instead));
+        }
+        if problem.epilogue != Epilogue::default() {
+            return Err(self.unsupported("a bias or an activation", instead));
+        }
+        if problem.batch.count != 1 {
+            return Err(self.unsupported("batches", instead));
+        }
+        Ok(())
+    }
+}
+
+impl Plan for SgemmPlan {
+    fn name(&self) -> String {
+        self.label().to_owned()
+    }
+
+    fn data_type(&self) -> DataType {
+        DataType::F32
+    }
+
+    fn min_arch(&self) -> Arch {
+        Arch(75)
+    }
+
+    fn tile(&self) -> (u32, u32, u32) {
+        (self.tile, self.tile, maps::K_STEP as u32)
+    }
+
+    fn threads(&self) -> u32 {
+        self.tile * self.tile / 64
+    }
+
+    fn anatomy(&self) -> Anatomy {
+        // As square as can be: of FMA kernels the model of time needs the number of warps, not their arrangement.
+        let warps = if self.tile == 64 { (1, 2) } else { (2, 4) };
+        Anatomy {
+            data_type: DataType::F32,
+            units: Units::Fma,
+            tile: self.tile(),
+            warps,
+            stages: 2,
+            instruction: (32, 1, 1),
+            asynchronous: false,
+            group: None,
+        }
+    }
+
+    fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError> {
+        let maps = self.maps()?;
+        let w = self.tile;
+        let mut all = vec![NamedLayout {
+            name: "quads",
+            layout: maps.quads.to_string(),
+            meaning: format!(
+                "thread -> (x quad, y quad) of its 8x8 elements of C, as x + {}*y",
+                w / 8
+            ),
+        }];
+        for (side, along) in sides(operands) {
+            let load = maps.load(side, along);
+            all.push(NamedLayout {
+                name: load.name,
+                layout: load.tv.to_string(),
+                meaning: format!("(thread of the half block, value) -> element {side} + {w}*k of the tile, {} contiguous in memory", if along { "the tile's side" } else { "k" }),
+            });
+            all.push(NamedLayout {
+                name: load.store_name,
+                layout: load.store.to_string(),
+                meaning: "(thread, value) -> byte in the stage".to_owned(),
+            });
+        }
+        for (name, layout, meaning) in [
+            (
+                "readAs",
+                maps.read_x,
+                "thread -> byte in the x half of the stage, first quad",
+            ),
+            (
+                "readBs",
+                maps.read_y,
+                "thread -> byte in the y half of the stage, first quad",
+            ),
+            (
+                "writeCs",
+                maps.write_c,
+                "thread -> byte in the staging rows of C, first quad",
+            ),
+            (
+                "readCs",
+                maps.read_c,
+                "(thread, (row, half)) -> byte in the staging rows of C",
+            ),
+            (
+                "C",
+                maps.c_out,
+                "((thread, (row, half)), (pass, half)) -> element x + W*y of the tile of C",
+            ),
+        ] {
+            all.push(NamedLayout {
+                name,
+                layout: layout.to_string(),
+                meaning: meaning.to_owned(),
+            });
+        }
+        Ok(all)
+    }
+
+    fn prove(&self, operands: Operands) -> Result<Proof, PlanError> {
+        let maps = self.maps()?;
+        let w = i64::from(self.tile);
+        let mut proof = Proof::default();
+        for (side, along) in sides(operands) {
+            let load = maps.load(side, along);
+            proof.obligations.push(prove_bijection(
+                &format!(
+                    "{} reads every element of the {side} tile exactly once",
+                    load.name
+                ),
+                &load.tv.into(),
+                w * maps::K_STEP,
+            )?);
+            // What the store writes is where the stage says that element lives.
+            let stage = maps.stage(side)?;
+            for i in 0..load.tv.size() {
+                let (stored, lives) = (load.store.index(i), stage.index(load.tv.index(i)));
+                if stored != lives {
+                    return Err(Refusal {
+                        obligation: format!(
+                            "{} puts each element where the stage keeps it",
+                            load.store_name
+                        ),
+                        reason: format!(
+                            "coordinate {i} is stored at byte {stored} and kept at {lives}"
+                        ),
+                    }
+                    .into());
+                }
+            }
+            proof.obligations.push(Obligation {
+                name: format!(
+                    "{} puts each element where the stage keeps it",
+                    load.store_name
+                ),
+                evidence: format!("{} = {stage} o {}", load.store, load.tv),
+            });
+            let (read, fragment) = maps.fragment_read(side)?;
+            proof.obligations.push(prove_equal(
+                &format!(
+                    "{} fetches the elements that the thread's accumulators need",
+                    if side == Side::X { "readAs" } else { "readBs" }
+                ),
+                &read.into(),
+                &fragment.into(),
+                read.size(),
+            )?);
+        }
+        proof.obligations.push(prove_bijection(
+            "the two halves of both stages do not overlap",
+            &maps.both_stages()?.into(),
+            4 * w * maps::K_STEP,
+        )?);
+        proof.obligations.push(prove_bijection(
+            "each element of C has exactly one owner",
+            &maps.accumulators()?.into(),
+            w * w,
+        )?);
+        proof.obligations.push(prove_bijection(
+            "each element of C is stored exactly once",
+            &maps.c_out.into(),
+            w * w,
+        )?);
+        proof.obligations.push(maps.prove_staging()?);
+        proof.accesses = accesses(&maps, operands)?;
+        Ok(proof)
+    }
+
+    fn entry_name(&self, operands: Operands) -> String {
+        kernel::entry_name(*self, operands)
+    }
+
+    fn follows(&self, _: &Entry) -> bool {
+        true
+    }
+
+    fn entries(&self, operands: Operands, _: Arch, proof: &Proof) -> Result<Vec<Entry>, PlanError> {
+        Ok(vec![kernel::entry(*self, operands, proof)?])
+    }
+
+    /// None: its stages are declared in the kernel.
+    fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
+        Ok(0)
+    }
+
+    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
+        self.serves(problem)?;
+        if schedule != Schedule::default() {
+            return Err(self.unsupported(
+                "split sums or packed operands",
+                "leave both out; it takes operands as they lie",
+            ));
+        }
+        Ok(Box::new(*self))
+    }
+
+    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
+        problem.validate(LIMIT)?;
+        self.serves(problem)?;
+        for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
+            if !(value as f32).is_finite() {
+                return Err(ProblemError::NotFinite(name).into());
+            }
+        }
+        if problem.m == 0 || problem.n == 0 {
+            return Ok(None);
+        }
+        let tile = u64::from(self.tile);
+        let (x, y) = (problem.n.div_ceil(tile), problem.m.div_ceil(tile));
+        let arguments = kernel::PARAMETERS
+            .iter()
+            .filter_map(|&(name, kind)| {
+                Launch::gemm_argument(problem, name).map(|value| Argument {
+                    name: name.to_owned(),
+                    kind,
+                    value,
+                })
+            })
+            .collect();
+        Ok(Some(Launch::single(
+            kernel::entry_name(*self, problem.operands),
+            [x as u32, y.min(GRID_Y) as u32, y.div_ceil(GRID_Y) as u32],
+            self.threads(),
+            0,
+            arguments,
+        )))
+    }
+}
+
+/// The shared accesses of a kernel, each with its wavefronts.
+fn accesses(maps: &Maps, operands: Operands) -> Result<Vec<crate::prove::AccessProof>, PlanError> {
+    let mut all = Vec::new();
+    let [x, y] = sides(operands);
+    // Operands that lie the same way are stored by the same instructions.
+    let alike = x.1 == y.1;
+    for (side, along) in if alike { vec![x] } else { vec![x, y] } {
+        let load = maps.load(side, along);
+        let (op, values) = if along {
+            (Access::St128, 4)
+        } else {
+            (Access::St32, 1)
+        };
+        let name = if alike { "writeS" } else { load.store_name };
+        all.push(prove_access(
+            name,
+            op,
+            &maps.by_instruction(&load.store, values)?,
+        )?);
+    }
+    all.push(prove_access(
+        "readAs",
+        Access::Ld128,
+        &Swizzled::from(maps.read_x),
+    )?);
+    all.push(prove_access(
+        "readBs",
+        Access::Ld128,
+        &Swizzled::from(maps.read_y),
+    )?);
+    all.push(prove_access(
+        "writeCs",
+        Access::St128,
+        &Swizzled::from(maps.write_c),
+    )?);
+    all.push(prove_access(
+        "readCs",
+        Access::Ld32,
+        &Swizzled::from(maps.read_c),
+    )?);
+    Ok(all)
+}

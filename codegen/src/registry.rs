@@ -1,0 +1,40 @@
+//! The list of plans: every kernel family that there is, by name.
+//!
+//! Nothing else names the families: the command, the macros and [`select`](crate::select) take plans from here and ask each for what it is. A new
+//! family joins the list here.
+//!
+//! ```
+//! use layout_codegen::registry::{plan_named, plans};
+//!
+//! assert!(plans().iter().any(|plan| plan.name() == "sgemm-maxas-128"));
+//! assert_eq!(plan_named("sgemm-maxas-128")?.tile(), (128, 128, 8));
+//! assert_eq!(plan_named("sgemm-maxas-129").err().map(|e| e.code()), Some("unknown_plan"));
+//! # Ok::<(), layout_codegen::gemm::PlanError>(())
+//! ```
+
+use crate::gemm::mma_sync::PLANS;
+use crate::gemm::simt::SgemmPlan;
+use crate::gemm::{Plan, PlanError};
+
+/// All plans.
+pub fn plans() -> Vec<Box<dyn Plan>> {
+    let sgemm = SgemmPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
+    let mma = PLANS.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
+    sgemm.chain(mma).collect()
+}
+
+/// The plan of a name.
+///
+/// # Errors
+///
+/// [`PlanError::UnknownPlan`] with the names there are.
+pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
+    let mut all = plans();
+    match all.iter().position(|p| p.name() == name) {
+        Some(i) => Ok(all.swap_remove(i)),
+        None => Err(PlanError::UnknownPlan {
+            asked: name.to_owned(),
+            known: all.iter().map(|p| p.name()).collect(),
+        }),
+    }
+}
