@@ -20,7 +20,7 @@ use tilewright::Layout;
 use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::derive::{Family, Pattern, Tile, derive};
+use tilewright::codegen::view::Use;
 use tilewright::host::Arg;
 
 use common::{Failure, Flags, Number, Report};
@@ -55,12 +55,12 @@ pub(crate) fn transpose(element: Element, tall: bool, arch: Arch) -> Built {
     let shares = format!("((32,8),({v},{passes},{parts})):(({word},1),({n},8,{part}))");
     let (shares, thread) = (Layout::parse(&shares)?, k.thread());
 
-    // The tile is written a word a lane along a row, and read an element a lane down a column.
-    let write = Pattern::from_layout("st.32".parse()?, &Layout::mode(32, v)?)?;
-    let load = format!("ld.{}", 8 * bytes).parse()?;
-    let read = Pattern::from_layout(load, &Layout::mode(32, v * n)?)?;
-    let derived = derive(Tile::new(n, n, bytes), &[write, read], Family::Swizzle)?;
-    let tile = k.shared("tile", element, &derived.layout.ok_or("no layout")?)?;
+    // The tile is written a word a lane along a row, and read an element a lane down a column: its layout follows.
+    let uses = [
+        Use::store(&shares).vectors(v),
+        Use::load(&shares).transposed(),
+    ];
+    let tile = k.shared_for("tile", element, [n, n], &uses)?;
 
     let from = x
         .tile(&mut k, &[n, n], &[i, j])?

@@ -18,6 +18,15 @@ fn types() {
     cases.compile_fail("tests/ui/typed/[!p]*.rs");
 }
 
+/// Views whose element, space and layout are types.
+#[test]
+fn views() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/view/pass.rs");
+    cases.compile_fail("tests/ui/view/[!p]*.rs");
+    cases.compile_fail("tests/ui/view/products_do_not_meet.rs");
+}
+
 /// `#[derive(ConflictFree)]` and `conflict_free!`.
 #[test]
 fn derivations() {

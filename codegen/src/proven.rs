@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::Arch;
-use crate::ir::{Arrangement, Entry, Extent, Kernel, Param, ParamKind, Role};
+use crate::ir::{Arrangement, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Role};
 use crate::print::module;
 use crate::prove::{AccessProof, KernelProof, ProofError, prove};
 
@@ -84,6 +84,13 @@ pub enum ContractError {
 
 impl ContractError {
     /// A stable name of this error.
+    ///
+    /// ```
+    /// use layout_codegen::ContractError;
+    ///
+    /// let axis = ContractError::Grid { axis: 'y', blocks: 70_000, most: 65_535 };
+    /// assert_eq!(axis.code(), "too_large");
+    /// ```
     pub fn code(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "missing",
@@ -124,6 +131,20 @@ impl Kernel {
     /// # Errors
     ///
     /// What does not hold of it, or cannot be decided.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::Arch;
+    ///
+    /// let mut k = Kernel::new("waits", 64);
+    /// k.barrier();
+    /// assert!(k.build(Arch(90))?.ptx.contains(".target sm_90"));
+    /// // A group of asynchronous copies: sm_75 has none.
+    /// let mut k = Kernel::new("copies", 64);
+    /// k.commit_group();
+    /// assert!(k.build(Arch(75)).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self, arch: Arch) -> Result<Proven, ProofError> {
         if !self.is_closed() {
             let what = "a loop, region or branch that is still open: close it first".to_owned();
@@ -132,7 +153,7 @@ impl Kernel {
         let entry = self.finish();
         well_formed(&entry)?;
         let proof = prove(&entry)?;
-        let version = arch.ptx_version().max("7.0");
+        let version = supported(&entry.nodes, arch, arch.ptx_version().max("7.0"))?;
         let ptx = module(std::slice::from_ref(&entry), version, &arch.to_string());
         Ok(Proven { ptx, proof, entry })
     }
@@ -165,28 +186,171 @@ fn well_formed(entry: &Entry) -> Result<(), ProofError> {
     Ok(())
 }
 
+/// The PTX version that the instructions need, at least `version`; an architecture that does not have one of them is refused.
+fn supported(
+    nodes: &[Node],
+    arch: Arch,
+    mut version: &'static str,
+) -> Result<&'static str, ProofError> {
+    for node in nodes {
+        let statement = match node {
+            Node::Inst(statement) => statement,
+            Node::If(branch) => {
+                version = supported(&branch.then, arch, version)?;
+                version = supported(&branch.otherwise, arch, version)?;
+                continue;
+            }
+            Node::Loop(turns) => {
+                version = supported(&turns.entry, arch, version)?;
+                version = supported(&turns.body, arch, version)?;
+                continue;
+            }
+            _ => continue,
+        };
+        match statement.inst.needs() {
+            Some((first, needs)) if first <= arch.0 => version = version.max(needs),
+            needs => {
+                let first = needs.map_or_else(
+                    || "only other architectures have".to_owned(),
+                    |(first, _)| format!("sm_{first} is the first to have: build it for that"),
+                );
+                let name = instruction(&statement.inst);
+                let what = format!("a kernel for {arch} with {name}, which {first}");
+                return Err(ProofError::Undecided { what });
+            }
+        }
+    }
+    Ok(version)
+}
+
+/// How an instruction is called that not every architecture has.
+fn instruction(inst: &Inst) -> String {
+    match inst {
+        Inst::Mma { atom, .. } => atom.name.to_owned(),
+        Inst::Convert { .. } | Inst::ConvertPair { .. } => "a conversion of floats".to_owned(),
+        Inst::LoadMatrix { .. } => "matrix loads".to_owned(),
+        _ => "asynchronous copies".to_owned(),
+    }
+}
+
 impl Proven {
     /// The name of its entry.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.name(), "copy");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.entry.name
     }
 
     /// The representation that was proven and printed.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.entry().buffers.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
     /// Its parameters, in order.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// let names: Vec<_> = copy.params().iter().map(|p| p.name.as_str()).collect();
+    /// assert_eq!(names, ["n", "x", "y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn params(&self) -> &[Param] {
         &self.entry.params
     }
 
     /// Threads of a block along x, y, z.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.block(), [128, 1, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn block(&self) -> [u32; 3] {
         self.entry.block
     }
 
     /// Dynamic shared memory of a block, in bytes; 0 if the kernel declares its own.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Axis, Kernel};
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::ir::Element;
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.shared_bytes(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn shared_bytes(&self) -> u32 {
         let dynamic = self.entry.shared.filter(|s| s.dynamic);
         dynamic.map_or(0, |s| s.bytes as u32)

@@ -3,6 +3,12 @@
 use std::fmt;
 
 /// A type of matrix elements in memory.
+///
+/// ```
+/// use layout_codegen::ir::Element;
+///
+/// assert_eq!(Element::Bf16.to_string(), "bf16");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Element {
     /// IEEE binary32.
@@ -25,6 +31,12 @@ pub enum Element {
 
 impl Element {
     /// Bytes of an element.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Element;
+    ///
+    /// assert_eq!([Element::S8, Element::F16, Element::F32, Element::F64].map(Element::bytes), [1, 2, 4, 8]);
+    /// ```
     pub const fn bytes(self) -> u32 {
         match self {
             Element::F64 => 8,
@@ -35,12 +47,25 @@ impl Element {
     }
 
     /// True for integers.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Element;
+    ///
+    /// assert!(Element::S8.is_integer() && !Element::E4m3.is_integer());
+    /// ```
     pub fn is_integer(self) -> bool {
         matches!(self, Element::S8 | Element::S32)
     }
 
     /// The largest error of rounding a number below the smallest normal one to this type: half the spacing of subnormal numbers; 0 for
     /// integers.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Element;
+    ///
+    /// // The smallest subnormal number of f16 is 2^-24.
+    /// assert_eq!(Element::F16.underflow(), f64::powi(0.5, 25));
+    /// ```
     pub fn underflow(self) -> f64 {
         let exponent = match self {
             Element::F32 => 150,
@@ -56,6 +81,13 @@ impl Element {
 
     /// The least magnitude that is rounded to infinity in this type; infinite for f64, whose numbers end where ours do. Integers wrap
     /// instead.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Element;
+    ///
+    /// // The largest number of f16 is 65504; halfway to the next power of two is rounded up.
+    /// assert_eq!(Element::F16.overflow(), 65_520.0);
+    /// ```
     pub fn overflow(self) -> f64 {
         // Half a unit in the last place above the largest number: (2 - u) * 2^exponent.
         let exponent = match self {
@@ -68,6 +100,12 @@ impl Element {
     }
 
     /// The largest relative error of rounding a number to this type; 0 for integers.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Element;
+    ///
+    /// assert_eq!(Element::F16.unit_roundoff(), f64::powi(0.5, 11));
+    /// ```
     pub fn unit_roundoff(self) -> f64 {
         let bits = match self {
             Element::F64 => 53,

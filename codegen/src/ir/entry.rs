@@ -13,6 +13,17 @@ use super::place::{Buffer, Place};
 use super::value::{Class, Reg};
 
 /// The shared memory of a kernel.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, Shared};
+/// use layout_codegen::ir::Element;
+/// use layout_core::Swizzled;
+///
+/// let mut k = Kernel::new("k", 128);
+/// k.shared("tile", Element::F32, &Swizzled::parse("(32,32):(32,1)")?)?;
+/// assert_eq!(k.finish().shared, Some(Shared { bytes: 4096, align: 1024, dynamic: false }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shared {
     /// Its size, in bytes.
@@ -24,6 +35,16 @@ pub struct Shared {
 }
 
 /// An axis of the grid that counts tiles.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel, TileAxis};
+///
+/// let mut k = Kernel::new("k", 128);
+/// let extent = k.size("n", 1000);
+/// k.tiles(Axis::X, extent, 64)?;
+/// assert_eq!(k.finish().tile_axes, [TileAxis { axis: Axis::X, extent, tile: 64 }]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TileAxis {
     /// The axis.
@@ -36,6 +57,16 @@ pub struct TileAxis {
 
 /// A value that counts tiles: the blocks of a launch have each of its values, from 0 to the last tile that covers an extent, exactly once. Blocks
 /// with larger values have nothing to store.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel, Tiling};
+///
+/// let mut k = Kernel::new("k", 128);
+/// let extent = k.size("n", 1000);
+/// let index = k.tiles(Axis::X, extent, 64)?;
+/// assert_eq!(k.finish().tilings, [Tiling { index, extent, tile: 64 }]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tiling {
     /// The value, of block indices.
@@ -47,6 +78,15 @@ pub struct Tiling {
 }
 
 /// A finished kernel.
+///
+/// ```
+/// use layout_codegen::ir::{Class, Kernel};
+///
+/// let mut k = Kernel::new("k", 64);
+/// k.reg(Class::F32);
+/// let entry = k.finish();
+/// assert_eq!((entry.name.as_str(), entry.block, entry.registers[&Class::F32]), ("k", [64, 1, 1], 1));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Its name.

@@ -45,6 +45,24 @@ struct Scope {
 }
 
 /// A kernel being written.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
+/// use layout_core::Layout;
+///
+/// // y = x, an element a thread.
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1 << 30);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
+/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// k.copy(&x, &y)?;
+/// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Kernel {
     /// The index expressions of this kernel.
@@ -267,6 +285,34 @@ impl Kernel {
     pub fn thread(&mut self) -> Expr {
         let most = i64::from(self.block[0]) - 1;
         self.special("tid.x", Special::Thread(Axis::X), most)
+    }
+
+    /// The thread's lane in its warp: in `0..32`, or `0..threads` of a smaller block.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("k", 96);
+    /// let lane = k.lane();
+    /// assert_eq!(k.pool.facts(lane).hi, 31);
+    /// ```
+    pub fn lane(&mut self) -> Expr {
+        let thread = self.thread();
+        self.pool.rem(thread, 32)
+    }
+
+    /// The thread's warp in its block: in `0..threads / 32`, rounded up.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("k", 96);
+    /// let warp = k.warp();
+    /// assert_eq!(k.pool.facts(warp).hi, 2);
+    /// ```
+    pub fn warp(&mut self) -> Expr {
+        let thread = self.thread();
+        self.pool.shr(thread, 5)
     }
 
     /// The block's index within the grid along an axis: in `0..count`, which the launch contract keeps.

@@ -8,6 +8,14 @@ use super::inst::Statement;
 use super::value::{Pred, Reg, Src};
 
 /// What a region consists of.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, Node};
+///
+/// let mut k = Kernel::new("k", 32);
+/// k.comment("nothing to do");
+/// assert_eq!(k.finish().nodes, [Node::Comment("nothing to do".to_owned())]);
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub enum Node {
     /// An instruction.
@@ -35,6 +43,20 @@ pub enum Node {
 }
 
 /// A branch: threads where `when` holds execute `then`, the others `otherwise`.
+///
+/// ```
+/// use layout_codegen::ir::{Cmp, Kernel, Node};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let (thread, n) = (k.thread(), k.size("n", 100));
+/// let inside = k.compare(Cmp::Lt, thread, n);
+/// k.begin_if(inside, false);
+/// k.comment("inside");
+/// k.end_if();
+/// let entry = k.finish();
+/// let Some(Node::If(branch)) = entry.nodes.last() else { panic!("a branch") };
+/// assert_eq!((branch.when, branch.then.len(), branch.otherwise.len()), (inside.into(), 1, 0));
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct If {
     /// The guard.
@@ -52,6 +74,18 @@ pub struct If {
 }
 
 /// A loop. Its counter is set to `start`, and grows by `step` at the end of each turn.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, Node};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let n = k.size("n", 100);
+/// let turn = k.open_loop("i", 0, 8, 100);
+/// k.close_loop(&turn, n);
+/// let entry = k.finish();
+/// let Some(Node::Loop(turns)) = entry.nodes.last() else { panic!("a loop") };
+/// assert_eq!((turns.name.as_str(), turns.step, turns.most), ("i", 8, 100));
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Loop {
     /// Its name, for the reader of the text.
@@ -88,6 +122,20 @@ pub struct Counts {
 }
 
 /// How a loop ends.
+///
+/// ```
+/// use layout_codegen::ir::{Cmp, Kernel, LoopEnd, Node};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let n = k.size("n", 100);
+/// let turn = k.open_loop("i", 0, 1, 100);
+/// let last = k.compare(Cmp::Ge, turn.counter, n);
+/// k.leave_loop(last, true);
+/// k.close_endless_loop(&turn, "counted");
+/// let entry = k.finish();
+/// let Some(Node::Loop(turns)) = entry.nodes.last() else { panic!("a loop") };
+/// assert_eq!(turns.end, LoopEnd::Left);
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum LoopEnd {
     /// It turns while the counter is below the limit; not at all if it is not at first.

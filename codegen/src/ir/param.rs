@@ -1,6 +1,14 @@
 //! Parameters of a kernel.
 
 /// The type of a kernel parameter, as the launch contract names it.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, ParamKind};
+///
+/// let mut k = Kernel::new("k", 32);
+/// k.param_scalar("alpha", ParamKind::F32);
+/// assert_eq!(k.params()[0].kind, ParamKind::F32);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ParamKind {
     /// A pointer to global memory, 64 bits.
@@ -19,6 +27,12 @@ pub enum ParamKind {
 
 impl ParamKind {
     /// Its size, which is also its alignment in the parameter buffer.
+    ///
+    /// ```
+    /// use layout_codegen::ir::ParamKind;
+    ///
+    /// assert_eq!((ParamKind::Pointer.bytes(), ParamKind::U32.bytes()), (8, 4));
+    /// ```
     pub const fn bytes(self) -> u32 {
         match self {
             ParamKind::Pointer | ParamKind::U64 | ParamKind::F64 => 8,
@@ -27,6 +41,12 @@ impl ParamKind {
     }
 
     /// Its name in the launch contract.
+    ///
+    /// ```
+    /// use layout_codegen::ir::ParamKind;
+    ///
+    /// assert_eq!(ParamKind::Pointer.name(), "ptr");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             ParamKind::Pointer => "ptr",
@@ -40,6 +60,15 @@ impl ParamKind {
 }
 
 /// A parameter of the kernel.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, Param, ParamKind};
+///
+/// let mut k = Kernel::new("k", 32);
+/// k.size("n", 100);
+/// let n = Param { name: "n".to_owned(), kind: ParamKind::U32, most: Some(100), multiple: 1 };
+/// assert_eq!(k.params(), [n]);
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Param {
     /// Its name.

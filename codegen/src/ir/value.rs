@@ -1,6 +1,13 @@
 //! Registers, guards, literals and the types that instructions take.
 
 /// A register class.
+///
+/// ```
+/// use layout_codegen::ir::{Class, Kernel};
+///
+/// let mut k = Kernel::new("k", 32);
+/// assert_eq!(k.reg(Class::F64).class, Class::F64);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
     /// 16 bits.
@@ -19,6 +26,12 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order of declaration.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Class;
+    ///
+    /// assert_eq!(Class::ALL.len(), 6);
+    /// ```
     pub const ALL: [Class; 6] = [
         Class::B16,
         Class::B32,
@@ -30,6 +43,13 @@ impl Class {
 }
 
 /// A virtual register: it exists in the representation and in the printed text, and the assembler gives it a machine register.
+///
+/// ```
+/// use layout_codegen::ir::{Class, Kernel, Reg};
+///
+/// let mut k = Kernel::new("k", 32);
+/// assert_eq!(k.reg(Class::F32), Reg { class: Class::F32, id: 0 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Reg {
     /// Its class.
@@ -39,6 +59,15 @@ pub struct Reg {
 }
 
 /// A guard: a predicate register, or its negation.
+///
+/// ```
+/// use layout_codegen::ir::{Cmp, Kernel, Pred};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let (thread, n) = (k.thread(), k.size("n", 100));
+/// let p = k.compare(Cmp::Lt, thread, n);
+/// assert_eq!(Pred::from(p), Pred { reg: p, negated: false });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pred {
     /// The register, of class [`Class::Pred`].
@@ -49,6 +78,15 @@ pub struct Pred {
 
 impl Pred {
     /// The opposite guard.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel, Pred};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let (thread, n) = (k.thread(), k.size("n", 100));
+    /// let inside = k.compare(Cmp::Lt, thread, n);
+    /// k.exit(Pred::from(inside).not(), false);
+    /// ```
     #[must_use]
     #[allow(clippy::should_implement_trait)] // A guard is negated where it is used: `p.not()` reads in the order of `@!p`.
     pub fn not(self) -> Self {
@@ -69,6 +107,12 @@ impl From<Reg> for Pred {
 }
 
 /// A source operand: a register or a literal. Floats are kept by their bits, so that operands compare exactly.
+///
+/// ```
+/// use layout_codegen::ir::Src;
+///
+/// assert_eq!((Src::from(7), Src::from(1.0f32)), (Src::Int(7), Src::F32(0x3f80_0000)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Src {
     /// A register.
@@ -106,6 +150,15 @@ impl From<f64> for Src {
 }
 
 /// The type of an instruction's operands.
+///
+/// ```
+/// use layout_codegen::ir::{Class, Kernel, Type};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let (wide, half) = (k.reg(Class::F32), k.reg(Class::B16));
+/// k.set(Type::F32, wide, 0.5f32);
+/// k.convert(Type::Bf16, half, Type::F32, wide);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Type {
     /// Predicates.
@@ -144,6 +197,12 @@ pub enum Type {
 
 impl Type {
     /// Bytes of one operand in memory; 0 for predicates, which have no place there.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Type;
+    ///
+    /// assert_eq!([Type::U8, Type::F16x2, Type::F64].map(Type::bytes), [1, 4, 8]);
+    /// ```
     pub const fn bytes(self) -> u32 {
         match self {
             Type::Pred => 0,
@@ -156,6 +215,15 @@ impl Type {
 }
 
 /// A comparison. Ordered comparisons of floats are false where an operand is NaN.
+///
+/// ```
+/// use layout_codegen::ir::{Cmp, Kernel};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let (thread, n) = (k.thread(), k.size("n", 100));
+/// // Another comparison is another predicate.
+/// assert_ne!(k.compare(Cmp::Lt, thread, n), k.compare(Cmp::Le, thread, n));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cmp {
     /// a = b
@@ -176,6 +244,12 @@ pub enum Cmp {
 
 impl Cmp {
     /// The comparison that holds where this one does not; none for ordered comparisons of floats, whose opposite is not ordered.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Cmp;
+    ///
+    /// assert_eq!((Cmp::Lt.opposite(), Cmp::Neu.opposite()), (Some(Cmp::Ge), None));
+    /// ```
     #[must_use]
     pub const fn opposite(self) -> Option<Self> {
         Some(match self {
@@ -191,6 +265,15 @@ impl Cmp {
 }
 
 /// Two predicates to one.
+///
+/// ```
+/// use layout_codegen::ir::{Cmp, Kernel, Logic};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let (thread, m, n) = (k.thread(), k.size("m", 100), k.size("n", 100));
+/// let (a, b) = (k.compare(Cmp::Lt, thread, m), k.compare(Cmp::Lt, thread, n));
+/// k.combine(Logic::Or, a, b, 0);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Logic {
     /// Both.

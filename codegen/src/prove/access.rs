@@ -3,6 +3,13 @@
 use layout_core::banks::Access;
 
 /// The cost of one shared access, for every warp that makes it.
+///
+/// ```
+/// use layout_codegen::prove::AccessProof;
+///
+/// let access = AccessProof { access: "read tile".to_owned(), op: layout_core::banks::Access::Ld32, wavefronts: 2, ideal: 1 };
+/// assert!(access.wavefronts > access.ideal); // bank conflicts
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessProof {
     /// Its name: instructions in the emitted text carry it as a tag.

@@ -3,6 +3,13 @@
 use std::fmt;
 
 /// Why a kernel is refused: the statement that does not hold, or cannot be decided.
+///
+/// ```
+/// use layout_codegen::prove::ProofError;
+///
+/// let error = ProofError::Alignment { access: "read tile".to_owned(), bytes: 16 };
+/// assert_eq!(error.code(), "alignment");
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProofError {
@@ -108,6 +115,13 @@ pub enum ProofError {
 
 impl ProofError {
     /// A stable name of this error.
+    ///
+    /// ```
+    /// use layout_codegen::prove::ProofError;
+    ///
+    /// let error = ProofError::Divergent { what: "a barrier".to_owned() };
+    /// assert_eq!(error.code(), "divergent");
+    /// ```
     pub fn code(&self) -> &'static str {
         match self {
             Self::Address { .. } => "address",

@@ -70,6 +70,29 @@ pub(super) struct GlobalAccess {
 }
 
 /// What a shared access costs: the most of any warp that makes it with all its lanes.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
+/// use layout_core::{Layout, Swizzled};
+///
+/// // y = x through shared memory, an element a thread.
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1000);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let tile = k.shared("tile", Element::F32, &Swizzled::parse("128:1")?)?;
+/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
+/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let tile = tile.partition(&mut k, &one, thread)?;
+/// k.copy(&x, &tile)?;
+/// k.copy(&tile, &y)?;
+/// let proof = k.build(Arch(80))?.proof;
+/// let write = &proof.shared[0];
+/// assert_eq!((write.access.as_str(), write.wavefronts, write.ideal), ("write tile", 1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedCost {
     /// Its name: instructions in the text carry it.
@@ -83,6 +106,29 @@ pub struct SharedCost {
 }
 
 /// What a global access costs in sectors of 32 bytes; only accesses whose lanes differ by constants have one.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
+/// use layout_core::{Layout, Swizzled};
+///
+/// // y = x through shared memory, an element a thread.
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1000);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let tile = k.shared("tile", Element::F32, &Swizzled::parse("128:1")?)?;
+/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
+/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let tile = tile.partition(&mut k, &one, thread)?;
+/// k.copy(&x, &tile)?;
+/// k.copy(&tile, &y)?;
+/// let proof = k.build(Arch(80))?.proof;
+/// let read = &proof.global[0];
+/// assert_eq!((read.access.as_str(), read.sectors, read.ideal), ("read x", 4, 4)); // 128 bytes a warp
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GlobalCost {
     /// The buffer, and whether it is read or written.

@@ -41,6 +41,28 @@ pub use memory::{GlobalCost, SharedCost};
 use crate::ir::Entry;
 
 /// What was proven of a kernel.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
+/// use layout_core::{Layout, Swizzled};
+///
+/// // y = x through shared memory, an element a thread.
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1000);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let tile = k.shared("tile", Element::F32, &Swizzled::parse("128:1")?)?;
+/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
+/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let tile = tile.partition(&mut k, &one, thread)?;
+/// k.copy(&x, &tile)?;
+/// k.copy(&tile, &y)?;
+/// let proof = k.build(Arch(80))?.proof;
+/// assert_eq!((proof.covered, proof.shared.len(), proof.global.len()), (vec!["y".to_owned()], 2, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct KernelProof {
     /// The wavefronts of each access of shared memory.

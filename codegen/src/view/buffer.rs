@@ -1,5 +1,8 @@
 //! Buffers and the views of them: declared, moved, cut into tiles, transposed.
 
+use std::sync::Arc;
+
+use layout_core::derive::Derivation;
 use layout_core::{Layout, LayoutError, Swizzled};
 
 use super::ViewError;
@@ -9,6 +12,19 @@ use crate::ir::{Arrangement, Axis, Buffer, Element, Extent, Kernel, Role, Space,
 /// A buffer, seen from a coordinate.
 ///
 /// Modes are the buffer's, in its order; [`View::transposed`] reverses them. Coordinates and extents are in elements.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+/// use layout_codegen::ir::Element;
+///
+/// let mut k = Kernel::new("k", 32);
+/// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+/// let x = k.input("x", Element::F32, &[rows, cols]);
+/// let (i, j) = (k.pool.constant(3), k.pool.constant(0));
+/// // Columns 0 to 31 of rows 48 to 63, as 32 rows of 16.
+/// let tile = x.tile(&mut k, &[16, 32], &[i, j])?.transposed();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct View {
     pub(super) buffer: usize,
@@ -22,6 +38,8 @@ pub struct View {
     pub(super) tile: Option<Vec<i64>>,
     /// Modes are given in reverse.
     pub(super) reversed: bool,
+    /// How its layout was derived, if it was.
+    pub(super) derivation: Option<Arc<Derivation>>,
 }
 
 /// What the address of a packed buffer is a multiple of: the widest access.
@@ -31,7 +49,7 @@ const VECTOR: u64 = 16;
 pub(super) const MAX_TILE: i64 = 1 << 24;
 
 /// An extent of a tile of `of`, checked.
-fn checked(of: impl Into<String>, extent: i64) -> Result<i64, ViewError> {
+pub(super) fn checked(of: impl Into<String>, extent: i64) -> Result<i64, ViewError> {
     if (1..=MAX_TILE).contains(&extent) {
         return Ok(extent);
     }
@@ -158,6 +176,7 @@ impl Kernel {
             base: Some(base),
             tile: None,
             reversed: false,
+            derivation: None,
         }
     }
 
@@ -265,6 +284,7 @@ impl Kernel {
             base: None,
             tile: None,
             reversed: false,
+            derivation: None,
         }
     }
 

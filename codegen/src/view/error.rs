@@ -3,6 +3,10 @@
 use std::fmt;
 
 use layout_core::LayoutError;
+use layout_core::derive::DeriveError;
+
+use crate::ir::Element;
+use crate::ir::Space;
 
 /// What is wrong with a view, or with a copy between two.
 ///
@@ -84,6 +88,69 @@ pub enum ViewError {
         /// Bytes that there are.
         limit: u64,
     },
+    /// An atom that the representation has no instruction for.
+    Instruction {
+        /// The atom.
+        instruction: &'static str,
+        /// What is emitted.
+        accepted: &'static str,
+    },
+    /// Source and target of a copy are shared out for different instructions.
+    Instructions {
+        /// The source, with its instruction.
+        from: String,
+        /// The target, with its instruction.
+        to: String,
+    },
+    /// An instruction does not reach the memory that a view is in.
+    Space {
+        /// The instruction.
+        instruction: &'static str,
+        /// Whether it would write the view, or read it.
+        writes: bool,
+        /// The memory that it takes; none for registers.
+        wanted: Option<Space>,
+        /// The buffer.
+        buffer: String,
+        /// Where it is.
+        space: Space,
+    },
+    /// An atom counts elements of another width than the view's.
+    AtomElement {
+        /// The atom.
+        instruction: &'static str,
+        /// Bits of an element of the atom.
+        bits: i64,
+        /// The buffer.
+        buffer: String,
+        /// Bits of an element of the buffer.
+        wanted: i64,
+    },
+    /// A fragment that is not an operand of the matrix instruction.
+    Operand {
+        /// The instruction.
+        instruction: &'static str,
+        /// The operand: A, B or C.
+        operand: char,
+        /// The fragment.
+        given: String,
+        /// What the instruction takes.
+        wanted: String,
+    },
+    /// No instruction converts between two element types.
+    Conversion {
+        /// The type that there is.
+        from: Element,
+        /// The type that was asked for.
+        to: Element,
+    },
+    /// No layout can be derived from the uses of a tile.
+    Derive {
+        /// The buffer.
+        buffer: String,
+        /// What stands in the way.
+        error: DeriveError,
+    },
     /// An operation of the algebra refused.
     Layout(LayoutError),
 }
@@ -137,8 +204,62 @@ impl fmt::Display for ViewError {
                 f,
                 "the kernel's buffers take {bytes} bytes of shared memory and a block has {limit}: take smaller tiles or fewer stages"
             ),
+            Self::Instruction {
+                instruction,
+                accepted,
+            } => write!(
+                f,
+                "{instruction} is not emitted by the kernel layer: take {accepted}"
+            ),
+            Self::Instructions { from, to } => write!(
+                f,
+                "a copy from {from} to {to}: partition both sides by one tiled copy from memory to memory"
+            ),
+            Self::Space {
+                instruction,
+                writes,
+                wanted,
+                buffer,
+                space,
+            } => write!(
+                f,
+                "{instruction} {} {}, and `{buffer}` is in {}",
+                if *writes { "writes" } else { "reads" },
+                wanted.map_or("registers", memory),
+                memory(*space)
+            ),
+            Self::AtomElement {
+                instruction,
+                bits,
+                buffer,
+                wanted,
+            } => write!(
+                f,
+                "{instruction} counts elements of {bits} bits, and those of `{buffer}` have {wanted}: recast the atom (`CopyAtom::recast`)"
+            ),
+            Self::Operand {
+                instruction,
+                operand,
+                given,
+                wanted,
+            } => write!(f, "{operand} of {instruction} is {wanted}, not {given}"),
+            Self::Conversion { from, to } => write!(
+                f,
+                "fragments are not converted from {from} to {to}: f32 becomes f16 or bf16, and f16 becomes f32"
+            ),
+            Self::Derive { buffer, error } => {
+                write!(f, "no layout of `{buffer}` fits its uses: {error}")
+            }
             Self::Layout(e) => write!(f, "the view's layouts do not compose: {e}"),
         }
+    }
+}
+
+/// The name of a memory.
+fn memory(space: Space) -> &'static str {
+    match space {
+        Space::Global => "global memory",
+        Space::Shared => "shared memory",
     }
 }
 

@@ -27,10 +27,14 @@ mod buffer;
 mod choice;
 mod element;
 mod error;
+mod fragment;
 mod partition;
 #[cfg(test)]
 mod tests;
+mod tiled;
 mod transfer;
+pub mod types;
+mod uses;
 mod words;
 
 pub use buffer::View;
@@ -38,5 +42,7 @@ pub(crate) use buffer::in_bytes;
 pub(crate) use choice::Choice;
 pub(crate) use element::Turn;
 pub use error::ViewError;
+pub use fragment::Fragment;
 pub use partition::Partition;
 pub use transfer::Values;
+pub use uses::Use;

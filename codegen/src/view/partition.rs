@@ -1,6 +1,11 @@
 //! A tile shared out among threads by a thread-value layout.
+//!
+//! A share is what one thread has of a tile: for each of its values the coordinate, and the instruction that moves it. A plain thread-value
+//! layout takes each element once and moves it by loads and stores ([`View::partition`], [`Partition::vectors`]); a tiled copy brings its
+//! instruction along ([`View::partition_s`], [`View::partition_d`]); an operand of a tiled mma may be held by several threads
+//! ([`View::partition_a`]).
 
-use layout_core::Layout;
+use layout_core::{Layout, Operand};
 
 use super::buffer::MAX_TILE;
 use super::{View, ViewError};
@@ -9,16 +14,63 @@ use crate::index::layout::index;
 use crate::ir::Kernel;
 
 /// What one thread has of a tile.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+/// use layout_codegen::ir::Element;
+/// use layout_core::{Layout, Swizzled};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let tile = k.shared("tile", Element::F32, &Swizzled::parse("(4,32):(32,1)")?)?;
+/// let lane = k.lane();
+/// let column = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, lane)?;
+/// assert_eq!(column.values(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Partition {
     pub(super) view: View,
+    /// (thread, value) → element of the tile, its first mode fastest.
+    pub(super) tv: Layout,
     /// For each mode of the tile, (thread, value) → coordinate.
-    modes: Vec<Layout>,
-    thread: Expr,
+    pub(super) modes: Vec<Layout>,
+    pub(super) thread: Expr,
     /// Values of a thread.
     pub(super) values: i64,
     /// Values that are loaded or stored at once.
     pub(super) vector: i64,
+    /// What moves them.
+    pub(super) by: Instruction,
+    /// The operand of an mma that the values are.
+    pub(super) operand: Option<Operand>,
+}
+
+/// The instruction that moves a thread's values.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Instruction {
+    /// Loads and stores.
+    Plain,
+    /// `cp.async`, so many bytes at once.
+    Async { bytes: u32, cached: bool },
+    /// `ldmatrix` of four matrices.
+    Matrices {
+        /// For each mode of the tile, (thread, instruction) → coordinate of the row that the thread points at.
+        points: Vec<Layout>,
+        /// Values of a thread by one instruction.
+        values: i64,
+        trans: bool,
+    },
+}
+
+/// For each mode of a tile of `shape`, where a layout of its elements points.
+pub(super) fn by_mode(shape: &[i64], layout: &Layout) -> Result<Vec<Layout>, ViewError> {
+    (0..shape.len())
+        .map(|i| {
+            let mut unit = vec![0; shape.len()];
+            unit[i] = 1;
+            Ok(Layout::flat(shape, &unit)?.compose(layout)?)
+        })
+        .collect()
 }
 
 impl View {
@@ -50,11 +102,25 @@ impl View {
         layout: &Layout,
         thread: Expr,
     ) -> Result<Partition, ViewError> {
-        let Some(shape) = &self.tile else {
-            return Err(ViewError::NoTile {
-                buffer: self.name(k).to_owned(),
-            });
-        };
+        self.share(k, layout, thread, Owners::One)
+    }
+
+    /// The tile's shape.
+    pub(super) fn tile_shape(&self, k: &Kernel) -> Result<&[i64], ViewError> {
+        self.tile.as_deref().ok_or_else(|| ViewError::NoTile {
+            buffer: self.name(k).to_owned(),
+        })
+    }
+
+    /// The share of `thread` by a layout (thread, value) → element, checked.
+    pub(super) fn share(
+        &self,
+        k: &Kernel,
+        layout: &Layout,
+        thread: Expr,
+        owners: Owners,
+    ) -> Result<Partition, ViewError> {
+        let shape = self.tile_shape(k)?;
         // Each extent is at most `MAX_TILE`, so that a few do not overflow.
         let elements = shape.iter().fold(1i64, |n, &e| n.saturating_mul(e));
         let refuse = |reason: String| ViewError::NotAPartition {
@@ -66,23 +132,27 @@ impl View {
         if layout.rank() != 2 {
             return Err(refuse("it needs two modes, (thread, value)".to_owned()));
         }
-        if layout.size() != elements {
+        let once = owners == Owners::One;
+        if once && layout.size() != elements {
             return Err(refuse(format!("it has {} coordinates", layout.size())));
         }
-        if elements > MAX_TILE {
+        if elements.max(layout.size()) > MAX_TILE {
             return Err(refuse(format!("a tile has at most {MAX_TILE}")));
         }
         let mut owner = vec![None; elements as usize];
-        for i in 0..elements {
+        for i in 0..layout.size() {
             let x = layout.index(i);
             let slot = usize::try_from(x).ok().and_then(|x| owner.get_mut(x));
             match slot {
                 None => return Err(refuse(format!("coordinate {i} gives {x}"))),
-                Some(Some(other)) => {
+                Some(Some(other)) if once => {
                     return Err(refuse(format!("coordinates {other} and {i} both give {x}")));
                 }
                 Some(slot) => *slot = Some(i),
             }
+        }
+        if let Some(x) = owner.iter().position(Option::is_none) {
+            return Err(refuse(format!("no coordinate gives {x}")));
         }
         let threads = layout.get(0)?.size();
         let given = k.pool.facts(thread).hi + 1;
@@ -91,21 +161,54 @@ impl View {
                 "it is for {threads} threads and is given {given}"
             )));
         }
-        let modes = (0..shape.len())
-            .map(|i| {
-                let mut unit = vec![0; shape.len()];
-                unit[i] = 1;
-                Layout::flat(shape, &unit)?.compose(layout)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
         Ok(Partition {
             view: self.clone(),
-            modes,
+            tv: *layout,
+            modes: by_mode(shape, layout)?,
             thread,
             values: layout.get(1)?.size(),
             vector: 1,
+            by: Instruction::Plain,
+            operand: None,
         })
     }
+}
+
+impl View {
+    /// Whether `modes`, from (thread, value) to coordinates of the tile, give each thread aligned runs of `run` neighbours along the
+    /// buffer's contiguous mode.
+    pub(super) fn has_runs(
+        &self,
+        modes: &[Layout],
+        values: i64,
+        run: i64,
+    ) -> Result<bool, ViewError> {
+        // The contiguous mode is the buffer's last, which is the first of a view that is transposed.
+        let contiguous = if self.reversed { 0 } else { modes.len() - 1 };
+        for (mode, map) in modes.iter().enumerate() {
+            for thread in 0..map.get(0)?.size() {
+                for value in 0..values {
+                    let first = value / run * run;
+                    let step = map.at(&[thread, value]) - map.at(&[thread, first]);
+                    let wanted = if mode == contiguous { value - first } else { 0 };
+                    let aligned = mode != contiguous || map.at(&[thread, first]) % run == 0;
+                    if step != wanted || !aligned {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// How many threads hold an element of a tile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Owners {
+    /// Exactly one.
+    One,
+    /// At least one.
+    Some,
 }
 
 impl Partition {
@@ -142,27 +245,18 @@ impl Partition {
         if !fits || !(elements as u64).is_power_of_two() {
             return Err(refuse("a vector is a power of two and at most 16 bytes"));
         }
+        if self.by != Instruction::Plain {
+            return Err(refuse(
+                "the copy's instruction says how many it moves at once",
+            ));
+        }
         if self.values % elements != 0 {
             return Err(refuse("they do not divide a thread's values"));
         }
-        // The contiguous mode is the buffer's last, which is the first of a view that is transposed.
-        let rank = self.modes.len();
-        let contiguous = if self.view.reversed { 0 } else { rank - 1 };
-        for (mode, map) in self.modes.iter().enumerate() {
-            let threads = map.get(0)?.size();
-            for thread in 0..threads {
-                for value in 0..self.values {
-                    let first = value / elements * elements;
-                    let step = map.at(&[thread, value]) - map.at(&[thread, first]);
-                    let wanted = if mode == contiguous { value - first } else { 0 };
-                    let aligned = mode != contiguous || map.at(&[thread, first]) % elements == 0;
-                    if step != wanted || !aligned {
-                        return Err(refuse(
-                            "a thread's values are no neighbours along the contiguous mode",
-                        ));
-                    }
-                }
-            }
+        if !self.view.has_runs(&self.modes, self.values, elements)? {
+            return Err(refuse(
+                "a thread's values are no neighbours along the contiguous mode",
+            ));
         }
         Ok(Self {
             vector: elements,

@@ -1,10 +1,11 @@
-//! What the public layer cannot say, said with its parts: the prover refuses it.
+//! What the public layer cannot say, said with its parts: the prover refuses it. And layouts that are derived from uses.
 
-use layout_core::Layout;
+use layout_core::{Layout, Operand, TiledCopy, TiledMma, atoms};
 
 use crate::Arch;
 use crate::ir::{Axis, Class, Element, Kernel, Type};
 use crate::prove::ProofError;
+use crate::view::{Use, ViewError};
 
 /// y[i] = 0, with the store's guard taken from the layer or left out.
 fn fill(guarded: bool) -> Result<crate::Proven, ProofError> {
@@ -39,4 +40,80 @@ fn a_store_without_its_guard_is_refused() {
         matches!(&error, ProofError::Bounds { mode: 0, .. }),
         "{error:?}"
     );
+}
+
+/// The layout that is derived for uses of a tile.
+fn derived(shape: [i64; 2], element: Element, uses: &[Use]) -> Result<String, ViewError> {
+    let mut k = Kernel::new("k", 128);
+    let tile = k.shared_for("tile", element, shape, uses)?;
+    let derivation = tile.derivation().expect("derived");
+    assert!(
+        derivation
+            .accesses()
+            .iter()
+            .all(|a| a.wavefronts == a.ideal)
+    );
+    assert!(k.finish().comments[0].starts_with("tile = "));
+    Ok(derivation.layout.expect("a layout").to_string())
+}
+
+fn layout(text: &str) -> Layout {
+    Layout::parse(text).expect(text)
+}
+
+#[test]
+fn a_tile_read_by_rows_alone_stays_plain() {
+    let rows = Use::load(&layout("((32,4),8):((32,1),4)"));
+    let plain = derived([32, 32], Element::F32, &[rows]);
+    assert_eq!(plain, Ok("(32,32):(32,1)".to_owned()));
+}
+
+#[test]
+fn a_use_of_the_transposed_tile_is_one_of_its_columns() {
+    // (thread, value) -> row + 32·column: a warp has a column, or a row of the transposed tile.
+    let columns = layout("((32,4),8):((1,32),128)");
+    let rows = layout("((32,4),8):((32,1),4)");
+    let direct = derived(
+        [32, 32],
+        Element::F32,
+        &[Use::load(&columns), Use::store(&rows)],
+    );
+    let by_transposing = [Use::load(&rows).transposed(), Use::store(&rows)];
+    assert_eq!(direct, derived([32, 32], Element::F32, &by_transposing));
+    assert_eq!(direct, Ok("Sw<5,0,5> o (32,32):(32,1)".to_owned()));
+}
+
+#[test]
+fn operands_and_parts_of_a_tile_are_uses() {
+    let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(1,1,1):(0,0,0)")).expect("a warp");
+    let matrices = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A).expect("A");
+    // The same 16 rows, by a warp for itself or of all rows at once.
+    let part = derived(
+        [64, 64],
+        Element::F16,
+        &[Use::source(&matrices).of([16, 64])],
+    );
+    let whole = derived([64, 64], Element::F16, &[Use::source(&matrices)]);
+    assert_eq!(part, whole);
+    // Pairs of halves, element by element.
+    let pairs = Use::operand(&mma, Operand::A).vectors(2);
+    assert!(derived([16, 64], Element::F16, &[pairs]).is_ok());
+}
+
+#[test]
+fn uses_that_do_not_fit_are_refused() {
+    let rows = layout("((32,4),8):((32,1),4)");
+    let wide = derived([32, 32], Element::F32, &[Use::load(&rows).vectors(8)]);
+    assert!(matches!(wide, Err(ViewError::Vector { elements: 8, .. })));
+    // Lanes that write the same element.
+    let broadcast = derived(
+        [32, 32],
+        Element::F32,
+        &[Use::store(&layout("(32,1):(0,0)"))],
+    );
+    assert!(matches!(broadcast, Err(ViewError::Derive { .. })));
+    let nothing = derived([32, 32], Element::F32, &[]);
+    assert!(matches!(nothing, Err(ViewError::Derive { .. })));
+    let empty = derived([0, 32], Element::F32, &[Use::load(&rows)]);
+    assert!(matches!(empty, Err(ViewError::Extent { extent: 0, .. })));
 }

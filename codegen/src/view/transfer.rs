@@ -1,11 +1,26 @@
 //! Loads, stores and copies through shares of tiles.
 
+use super::partition::Instruction;
 use super::words::{held, words};
 use super::{Partition, ViewError};
 use crate::index::Expr;
 use crate::ir::{Cache, Class, Cmp, Element, Extent, Kernel, Reg, Role, Space, Type};
 
 /// A thread's values of a tile, one element in each register.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+/// use layout_codegen::ir::Element;
+/// use layout_core::{Layout, Swizzled};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let tile = k.shared("tile", Element::F16, &Swizzled::parse("128:1")?)?;
+/// let lane = k.lane();
+/// let share = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, lane)?.vectors(&k, 4)?;
+/// let values = k.load_tile(&share)?; // one load of 8 bytes, taken apart
+/// assert_eq!((values.element, values.registers.len()), (Element::F16, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Values {
     /// Their type.
@@ -90,7 +105,9 @@ impl Kernel {
         })
     }
 
-    /// Copies a tile, value by value: all of a thread's loads are in flight before its first store.
+    /// Copies a tile, value by value, by the instruction of the two shares: loads and stores, where all of a thread's loads are in flight
+    /// before its first store, or `cp.async`, which [`Kernel::commit_group`] and [`Kernel::wait_group`] (or [`Kernel::wait_all`]) wait for. What is
+    /// outside the source is 0 in the target. Rows that are not aligned to what `cp.async` copies go through registers.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -112,7 +129,8 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the two sides do not meet.
+    /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the two sides do not meet, [`ViewError::Instructions`] if they are for different
+    /// instructions, or for one that does not copy from memory to memory.
     pub fn copy(&mut self, from: &Partition, to: &Partition) -> Result<(), ViewError> {
         let (a, b) = (self.element_of(from)?, self.element_of(to)?);
         if a != b {
@@ -127,28 +145,124 @@ impl Kernel {
                 to: to.describe(self),
             });
         }
+        if from.by != Instruction::Plain || to.by != Instruction::Plain {
+            return self.copy_async_tile(from, to);
+        }
+        self.if_aligned(&[from, to], |k, whole| k.copy_plain(from, to, whole))
+    }
+
+    fn copy_plain(
+        &mut self,
+        from: &Partition,
+        to: &Partition,
+        whole: bool,
+    ) -> Result<(), ViewError> {
+        let element = self.element_of(from)?;
+        let width = self.width(from, whole);
+        if width != self.width(to, whole) {
+            let registers = self.regs(held(element).0, from.values as usize);
+            self.load_all(from, element, &registers, whole)?;
+            return self.store_all(to, element, &registers, whole);
+        }
+        // Words stay whole.
+        let (class, ty, n) = words(element, width);
+        let firsts = (0..from.values).step_by(width as usize);
+        let all: Vec<_> = firsts.map(|first| (first, self.regs(class, n))).collect();
+        for (first, words) in &all {
+            self.load_words(from, *first, words, ty)?;
+        }
+        all.iter()
+            .try_for_each(|(first, words)| self.store_words(to, *first, words, ty))
+    }
+
+    /// By `cp.async` where rows are aligned to what it copies, through registers elsewhere.
+    fn copy_async_tile(&mut self, from: &Partition, to: &Partition) -> Result<(), ViewError> {
+        let Instruction::Async { bytes, cached } = from.by else {
+            return Err(self.one_instruction(from, to));
+        };
+        if from.by != to.by {
+            return Err(self.one_instruction(from, to));
+        }
         self.if_aligned(&[from, to], |k, whole| {
-            let width = k.width(from, whole);
-            if width != k.width(to, whole) {
-                let registers = k.regs(held(a).0, from.values as usize);
-                k.load_all(from, a, &registers, whole)?;
-                return k.store_all(to, a, &registers, whole);
+            if !whole {
+                return k.copy_plain(from, to, false);
             }
-            // Words stay whole.
-            let (class, ty, n) = words(a, width);
-            let firsts = (0..from.values).step_by(width as usize);
-            let all: Vec<_> = firsts.map(|first| (first, k.regs(class, n))).collect();
-            for (first, words) in &all {
-                k.load_words(from, *first, words, ty)?;
+            for value in (0..from.values).step_by(from.vector as usize) {
+                let (target, _) = k.place_of(to, value)?;
+                let size = k.size_inside(from, value)?;
+                let by = from.coordinates(k, value)?;
+                let source = from.view.element(k, &from.view.ordered(&by))?;
+                k.copy_async(target, source, (bytes, cached), size);
+                let name = k.buffer(to.view.buffer).name.clone();
+                k.tag(&format!("write {name}"));
             }
-            all.iter()
-                .try_for_each(|(first, words)| k.store_words(to, *first, words, ty))
+            Ok(())
         })
+    }
+
+    fn one_instruction(&self, from: &Partition, to: &Partition) -> ViewError {
+        let [from, to] = [from, to].map(|share| {
+            let by = match share.by {
+                Instruction::Plain => "loads and stores".to_owned(),
+                Instruction::Async { bytes, .. } => format!("asynchronous copies of {bytes} bytes"),
+                Instruction::Matrices { .. } => "loads of matrices".to_owned(),
+            };
+            format!("{} by {by}", share.describe(self))
+        });
+        ViewError::Instructions { from, to }
+    }
+
+    /// The bytes of a vector that are inside the buffer: none where all of it is known to be.
+    fn size_inside(&mut self, share: &Partition, value: i64) -> Result<Option<Reg>, ViewError> {
+        let by = share.coordinates(self, value)?;
+        let by = share.view.ordered(&by);
+        let buffer = self.buffer(share.view.buffer);
+        let (extents, bytes) = (buffer.extents.clone(), buffer.bytes);
+        let last = extents.len() - 1;
+        let mut row = None;
+        for mode in 0..last {
+            if let Some((left, constant)) = self.left(extents[mode], share, by[mode], mode) {
+                row = Some(self.compare_here(Cmp::Gt, left, -constant, row));
+            }
+        }
+        Ok(
+            match (self.left(extents[last], share, by[last], last), row) {
+                (None, None) => None,
+                (Some((left, constant)), row) => {
+                    let row =
+                        row.unwrap_or_else(|| self.compare_here(Cmp::Gt, left, -constant, None));
+                    Some(self.bytes_inside(row, (left, -constant), (share.vector, bytes)))
+                }
+                (None, Some(row)) => {
+                    let all = self.pool.constant(share.vector);
+                    Some(self.bytes_inside(row, (all, 0), (share.vector, bytes)))
+                }
+            },
+        )
+    }
+
+    /// Elements from a coordinate to the end of its mode, without their constant and the constant; none where the extent is one.
+    fn left(
+        &mut self,
+        extent: Extent,
+        share: &Partition,
+        by: Expr,
+        mode: usize,
+    ) -> Option<(Expr, i64)> {
+        let Extent::Value(extent) = extent else {
+            return None;
+        };
+        let at = self.pool.add(share.view.origin[mode], by);
+        let left = self.pool.sub(extent, at);
+        // Constants stay in the comparison, so that values at constant distances share a register.
+        let (_, constant) = self.pool.terms(left);
+        let less = self.pool.constant(-constant);
+        Some((self.pool.add(left, less), constant))
     }
 
     /// Values that are touched at once: where rows are not known to be `whole` vectors, those of a buffer whose rows are of any length are
     /// touched one by one.
-    fn width(&self, share: &Partition, whole: bool) -> i64 {
+    pub(super) fn width(&self, share: &Partition, whole: bool) -> i64 {
         if whole || self.row(share).is_none() {
             share.vector
         } else {
@@ -209,14 +323,14 @@ impl Kernel {
         Ok(())
     }
 
-    fn element_of(&self, share: &Partition) -> Result<Element, ViewError> {
+    pub(super) fn element_of(&self, share: &Partition) -> Result<Element, ViewError> {
         share.view.element.ok_or_else(|| ViewError::NoTile {
             buffer: share.view.name(self).to_owned(),
         })
     }
 
     /// What `body` does with whole vectors where the rows of every share are aligned to them, and element by element elsewhere.
-    fn if_aligned(
+    pub(super) fn if_aligned(
         &mut self,
         shares: &[&Partition],
         body: impl Fn(&mut Self, bool) -> Result<(), ViewError>,
@@ -229,7 +343,13 @@ impl Kernel {
             };
             let zero = self.pool.constant(0);
             let rest = self.pool.and(row, (share.vector - 1) as u64);
-            let p = self.compare(Cmp::Eq, rest, zero);
+            match self.pool.as_const(rest) {
+                Some(0) => continue,
+                Some(_) => return body(self, false),
+                None => {}
+            }
+            // One inequality, whose opposite is one as well: a path in a loop remembers either as a bound.
+            let p = self.compare(Cmp::Le, rest, zero);
             aligned = Some(match aligned {
                 None => p,
                 Some(q) => self.combine(crate::ir::Logic::And, p, q, 0),
@@ -275,22 +395,15 @@ impl Kernel {
     fn inside(&mut self, share: &Partition, by: &[Expr]) -> Option<Reg> {
         let extents = self.buffer(share.view.buffer).extents.clone();
         let mut inside: Option<Reg> = None;
-        for ((extent, &origin), &by) in extents.iter().zip(&share.view.origin).zip(by) {
-            let Extent::Value(extent) = *extent else {
-                continue;
-            };
-            let at = self.pool.add(origin, by);
-            let left = self.pool.sub(extent, at);
-            // Constants stay in the comparison, so that values at constant distances share a register.
-            let (_, constant) = self.pool.terms(left);
-            let less = self.pool.constant(-constant);
-            let left = self.pool.add(left, less);
-            inside = Some(self.compare_here(Cmp::Gt, left, -constant, inside));
+        for (mode, (&extent, &by)) in extents.iter().zip(by).enumerate() {
+            if let Some((left, constant)) = self.left(extent, share, by, mode) {
+                inside = Some(self.compare_here(Cmp::Gt, left, -constant, inside));
+            }
         }
         inside
     }
 
-    fn load_words(
+    pub(super) fn load_words(
         &mut self,
         from: &Partition,
         value: i64,
@@ -317,7 +430,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn store_words(
+    pub(super) fn store_words(
         &mut self,
         to: &Partition,
         value: i64,
@@ -333,7 +446,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn clear(&mut self, r: Reg) {
+    pub(super) fn clear(&mut self, r: Reg) {
         match r.class {
             Class::F32 => self.set(Type::F32, r, 0.0f32),
             Class::F64 => self.set(Type::F64, r, 0.0f64),

@@ -369,12 +369,32 @@ impl TiledMma {
     ///
     /// A layout of the atoms that is not a bijection onto atom numbers.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, LayoutError> {
+        let (first, second) = self.operand_shape(operand);
+        self.tensor_tv(operand, &attempt!(Layout::col_major(&[first, second])))
+    }
+
+    /// The thread-value layout of a tensor over the operand's axes, as large as any number of tiles:
+    /// `(thread, (FrgV,(Rest0,Rest1,…)))`. [`layout_tv`](Self::layout_tv) is that of one tile's coordinates.
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, TiledMma, atoms};
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,1,1):(1,0,0)").unwrap()).unwrap();
+    /// // Two tiles of B along K: values 4 to 7 of a thread are of the second. Both warps hold the same.
+    /// let b = mma.tensor_tv(Operand::B, &Layout::parse("(8,32):(32,1)").unwrap()).unwrap();
+    /// assert_eq!([0, 4].map(|value| b.at(&[5, value])), [32 + 2, 32 + 18]);
+    /// assert_eq!(b.at(&[5, 4]), b.at(&[32 + 5, 4]));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`thrfrg`](Self::thrfrg); a layout of the atoms that is not a bijection onto atom numbers.
+    pub const fn tensor_tv<const K: usize>(
+        &self,
+        operand: Operand,
+        tensor: &Strided<K>,
+    ) -> Result<Strided<K>, LayoutError> {
         let (i, j) = operand.axes();
-        let tile = attempt!(Layout::col_major(&[
-            self.tile[i].size(),
-            self.tile[j].size()
-        ]));
-        let thrfrg = attempt!(self.thrfrg(operand, &tile));
+        let thrfrg = attempt!(self.thrfrg(operand, tensor));
         // thread -> (lane, m, n, k) -> (lane, (atom0, atom1)).
         let coordinate = attempt!(self.threads.right_inverse());
         if coordinate.size() != self.threads.size() {
@@ -393,7 +413,7 @@ impl TiledMma {
         let project = attempt!(Layout::flat(&[lanes, m, n, k], &stride));
         let place = attempt!(project.compose(&coordinate));
         let threads = attempt!(attempt!(thrfrg.get(0)).compose(&place));
-        Layout::tuple(&[threads, attempt!(thrfrg.get(1))])
+        Strided::tuple(&[threads, attempt!(thrfrg.get(1))])
     }
 
     /// The part of `thread`.

@@ -13,6 +13,16 @@ use crate::ir::node::{Counts, Loop, LoopEnd, Node};
 use crate::ir::value::{Class, Reg, Src, Type};
 
 /// An open loop.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+///
+/// let mut k = Kernel::new("k", 32);
+/// let n = k.size("n", 100);
+/// let turn = k.open_loop("i", 0, 8, 100);
+/// assert_eq!(k.pool.facts(turn.counter).hi, 100);
+/// k.close_loop(&turn, n);
+/// ```
 #[derive(Debug)]
 pub struct LoopHandle {
     /// The counter: `start`, `start + step`, …

@@ -1,0 +1,10 @@
+use tilewright::codegen::ir::Kernel;
+use tilewright::codegen::view::types::{Global, Shared, TypedPartition};
+use tilewright::space::F32;
+use tilewright::typed::C;
+
+fn copy(k: &mut Kernel, x: &TypedPartition<F32, Shared, C<64>>, y: &TypedPartition<F32, Global, C<64>>) {
+    let _ = x.copy_async_to(k, y);
+}
+
+fn main() {}
