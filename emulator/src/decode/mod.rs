@@ -178,6 +178,7 @@ pub(crate) fn kernel<'a>(module: &'a ModuleAst<'a>, k: &'a KernelAst<'a>) -> Res
         opcode: "(end)".to_owned(),
     });
     d.uses.push((Vec::new(), Vec::new()));
+    exit_early(&mut d.program);
     cfg::analyse(&mut d.program, &d.uses);
     Ok(Kernel {
         name: k.name.to_owned(),
@@ -188,6 +189,23 @@ pub(crate) fn kernel<'a>(module: &'a ModuleAst<'a>, k: &'a KernelAst<'a>) -> Res
         required_cluster: k.required_cluster,
         program: d.program,
     })
+}
+
+/// Makes every branch to an unguarded exit an exit: `@p bra END; bar.sync 0; …; END: ret;` is an early `ret`, whose lanes are gone,
+/// and not a branch whose lanes wait at `END` for the others while these wait for them at the barrier.
+fn exit_early(p: &mut Program) {
+    let leaves = |p: &Program, pc: u32| {
+        let inst = &p.insts[pc as usize];
+        inst.guard == NONE && inst.op == Op::Exit
+    };
+    // From the back, so that a branch to a branch to an exit is seen as well.
+    for pc in (0..p.insts.len()).rev() {
+        if let Op::Bra { target } = p.insts[pc].op
+            && leaves(p, target)
+        {
+            p.insts[pc].op = Op::Exit;
+        }
+    }
 }
 
 /// State while a kernel is decoded.

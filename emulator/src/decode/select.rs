@@ -216,13 +216,13 @@ impl<'a> Decoder<'a> {
             dim: None,
             offset: 0,
         } = src.kind
-            && let Some(bits) = special::is_clock(name)
+            && let Some((bits, shift)) = special::is_clock(name)
         {
             if ty.bits() != bits {
                 return Self::type_error(src, &format!("a {bits}-bit move"));
             }
             let d = self.dst_reg(dst, ty, false)?;
-            return Ok(Op::Clock { d });
+            return Ok(Op::Clock { d, shift });
         }
         if ty.bits() < 16 && ty != ScalarType::Pred {
             return m.unsupported("this type");

@@ -46,11 +46,12 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
     })
 }
 
-/// Whether `name` is a counter that changes as the kernel runs.
-pub(crate) fn is_clock(name: &str) -> Option<u32> {
+/// The width and the lowest bit of the counter `name`, if it is one: a register that changes as the kernel runs.
+pub(crate) fn is_clock(name: &str) -> Option<(u32, u8)> {
     match name {
-        "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => Some(32),
-        "%clock64" | "%globaltimer" => Some(64),
+        "%clock" | "%globaltimer_lo" => Some((32, 0)),
+        "%clock_hi" | "%globaltimer_hi" => Some((32, 32)),
+        "%clock64" | "%globaltimer" => Some((64, 0)),
         _ => None,
     }
 }

@@ -157,6 +157,9 @@ pub(crate) struct Env {
     pub(crate) barriers: Barriers,
     pub(crate) block: u64,
     pub(crate) ctaid: [u32; 3],
+    /// Instructions that the block's warps have executed: what `%clock` shows. It is the same in every run, since the warps of a
+    /// block take turns in a fixed order.
+    pub(crate) clock: u64,
     /// The block cannot go on.
     pub(crate) abort: bool,
     /// Some warp ran into the step limit: no use in running more blocks.
@@ -227,6 +230,7 @@ impl Worker {
                 barriers: Barriers::new(),
                 block: 0,
                 ctaid: [0; 3],
+                clock: 0,
                 abort: false,
                 full: false,
             },
@@ -290,6 +294,7 @@ pub(crate) fn run_block(cx: &Context<'_>, worker: &mut Worker, index: u64) {
         (index / gx / gy) as u32,
     ];
     env.abort = false;
+    env.clock = 0;
     env.barriers.reset();
     env.shared.reset();
     if let Some(shadow) = &mut env.shadow {

@@ -150,13 +150,6 @@ pub(super) fn rare(
                 }
             }
         }
-        Op::Clock { d } => {
-            for l in mem::lanes_of(active) {
-                // Time is the number of instructions of this warp, in steps that differ.
-                let now = w.steps + env.counts[pc].warps;
-                set(w, *d, l, now);
-            }
-        }
         Op::Cvt(c) => cvt::convert(w, c, active),
         Op::Set { cmp, d, truth } => {
             let holds = comparison(w, cmp, false);
@@ -298,8 +291,8 @@ pub(super) fn rare(
             return Next::Stop;
         }
         Op::BarWarp { mask: row } => {
-            let lane = active.trailing_zeros() as usize & 31;
-            let named = w.r32[*row as usize][lane];
+            // Lanes with different masks wait for all of them.
+            let named = mem::lanes_of(active).fold(0, |m, l| m | w.r32[*row as usize][l]);
             if let Some(shadow) = &mut env.shadow {
                 shadow.tick(w.index as usize);
             }
@@ -424,12 +417,12 @@ pub(super) fn carry(w: &mut Warp, op: &Op, active: u32) {
                     u128::from(get(w, reg(*a), l)),
                     u128::from(get(w, reg(*b), l)),
                 );
-                let c = if *carry_in { flag } else { 0 };
-                // A subtraction borrows: the flag holds the borrow.
+                // The hardware subtracts by adding the complement, so the flag after a subtraction is the carry of x + !y + 1: 1
+                // without a borrow and 0 with one (seen on an H200 by `addc` after `sub.cc`).
                 let r = if *sub {
-                    x.wrapping_sub(y).wrapping_sub(c)
+                    x + (!y & mask) + if *carry_in { flag } else { 1 }
                 } else {
-                    x + y + c
+                    x + y + if *carry_in { flag } else { 0 }
                 };
                 set(w, reg(*d), l, (r & mask) as u64);
                 carry_out.then_some(r >> bits & 1 == 1)

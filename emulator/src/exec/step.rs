@@ -5,7 +5,7 @@
 //! in f64 ([`crate::float::fma32`]).
 
 use super::alu::{int32, int64, lop3, put, shift64};
-use super::rare::rare;
+use super::rare::{rare, set};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{barrier, fp, lanes, matrix, mem, mma};
@@ -74,6 +74,7 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
         let polls = w.polls;
         let used = run_split::<FUSED>(cx, env, w, turn);
         w.steps += u64::from(used);
+        env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
         if left == 0 || env.abort || w.steps > cx.step_limit {
             return;
@@ -220,6 +221,12 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                     return used;
                 }
                 continue;
+            }
+            Op::Clock { d, shift } => {
+                let now = (env.clock + u64::from(used)) >> shift;
+                for l in mem::lanes_of(active) {
+                    set(w, *d, l, now);
+                }
             }
             _ => {
                 if let Next::Stop = rare(cx, env, w, pc, inst, mask, active) {

@@ -346,9 +346,11 @@ pub(crate) enum Op {
         bits: u8,
         parts: Box<[Reg]>,
     },
-    /// `%clock`, `%clock64`, `%globaltimer`: the count of executed instructions.
+    /// `%clock`, `%clock64`, `%globaltimer`: the instructions that the block's warps have executed so far.
     Clock {
         d: Reg,
+        /// Bits of the count to drop: 32 for the `_hi` registers.
+        shift: u8,
     },
     Cvt(Box<Convert>),
     /// `setp`: `p` gets the combination, `q` that of the negated comparison.
