@@ -92,7 +92,7 @@ impl<'a> Decoder<'a> {
         n: usize,
     ) -> Result<Op> {
         if ty.is_float() || ty == ScalarType::Pred {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         let (d, [a, b, c]) = self.operands(i, ty, n)?;
         Ok(match ty.bits() {
@@ -107,7 +107,7 @@ impl<'a> Decoder<'a> {
             },
             32 => Op::I32 { f, d, a, b, c },
             64 => Op::I64 { f, d, a, b, c },
-            _ => return m.unsupported("this width"),
+            _ => return m.invalid("this width"),
         })
     }
 
@@ -179,7 +179,7 @@ impl<'a> Decoder<'a> {
                 b,
                 c,
             },
-            _ => return m.unsupported("this type"),
+            _ => return m.invalid("this type"),
         })
     }
 
@@ -199,7 +199,7 @@ impl<'a> Decoder<'a> {
         let ty = m.ty()?;
         if ty.is_float() {
             if carry_in || carry_out {
-                return m.unsupported("this type");
+                return m.invalid("this type");
             }
             let mode = Self::mode(m);
             return self.float_op(
@@ -213,7 +213,7 @@ impl<'a> Decoder<'a> {
         }
         if carry_in || carry_out {
             if ty.bits() < 32 || !ty.is_int() {
-                return m.unsupported("this type");
+                return m.invalid("this type");
             }
             let (d, [a, b, _]) = self.operands(i, ty, 2)?;
             return Ok(Op::Carry {
@@ -231,7 +231,7 @@ impl<'a> Decoder<'a> {
             (false, _, true) => IntOp::Sub,
             (true, ScalarType::S32, false) => IntOp::AddSat,
             (true, ScalarType::S32, true) => IntOp::SubSat,
-            _ => return m.unsupported(".sat is for .s32"),
+            _ => return m.invalid(".sat is for .s32"),
         };
         self.int_op(i, m, f, ty, 2)
     }
@@ -244,22 +244,22 @@ impl<'a> Decoder<'a> {
                 ("mul", false) => FloatOp::Mul,
                 ("fma" | "mad", false) => FloatOp::Fma,
                 ("fma", true) if ty.bits() != 64 && ty != ScalarType::F32 => FloatOp::FmaRelu,
-                _ => return m.unsupported("this form"),
+                _ => return m.invalid("this form"),
             };
             let mode = Self::mode(m);
             return self.float_op(i, m, f, mode, ty, n);
         }
         if i.name == "fma" || !ty.is_int() {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         let (hi, lo, wide) = (m.take("hi"), m.take("lo"), m.take("wide"));
         if u8::from(hi) + u8::from(lo) + u8::from(wide) != 1 {
-            return m.unsupported("one of .lo, .hi, .wide is needed");
+            return m.invalid("one of .lo, .hi, .wide is needed");
         }
         let (carry_in, carry_out) = (i.name == "madc", m.take("cc"));
         if carry_in || carry_out {
             if wide || n == 2 || ty.bits() < 32 {
-                return m.unsupported("this form with a carry");
+                return m.invalid("this form with a carry");
             }
             let (d, [a, b, c]) = self.operands(i, ty, 3)?;
             let signed = ty.is_signed();
@@ -285,10 +285,10 @@ impl<'a> Decoder<'a> {
             (3, false, false) => IntOp::MadLo,
             (3, true, false) => by_sign(ty, IntOp::MadHiU, IntOp::MadHiS),
             (3, true, true) if ty == ScalarType::S32 => IntOp::MadHiSat,
-            _ => return m.unsupported(".sat here"),
+            _ => return m.invalid(".sat here"),
         };
         if hi && ty.bits() == 16 {
-            return m.unsupported("the high half of 16-bit products; use .wide");
+            return m.invalid("the high half of 16-bit products; use .wide");
         }
         self.int_op(i, m, f, ty, n)
     }
@@ -298,7 +298,7 @@ impl<'a> Decoder<'a> {
         let double = match ty.bits() {
             16 => ScalarType::B32,
             32 => ScalarType::B64,
-            _ => return m.unsupported(".wide of 64 bits"),
+            _ => return m.invalid(".wide of 64 bits"),
         };
         Self::count(i, n + 1..=n + 1)?;
         let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
@@ -327,7 +327,7 @@ impl<'a> Decoder<'a> {
         let ty = m.ty()?;
         let hi = m.take("hi");
         if !hi && !m.take("lo") {
-            return m.unsupported("one of .lo, .hi is needed");
+            return m.invalid("one of .lo, .hi is needed");
         }
         let (n, f) = match (i.name, hi) {
             ("mul24", false) => (2, by_sign(ty, IntOp::Mul24LoU, IntOp::Mul24LoS)),
@@ -336,7 +336,7 @@ impl<'a> Decoder<'a> {
             (_, true) => (3, by_sign(ty, IntOp::Mad24HiU, IntOp::Mad24HiS)),
         };
         if ty.bits() != 32 {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         self.int_op(i, m, f, ty, n)
     }
@@ -349,7 +349,7 @@ impl<'a> Decoder<'a> {
                 "min" | "max" => {
                     let (nan, xorsign) = (m.take("NaN"), m.take("xorsign"));
                     if xorsign && (nan || !m.take("abs")) {
-                        return m.unsupported(".xorsign without .abs, or with .NaN");
+                        return m.invalid(".xorsign without .abs, or with .NaN");
                     }
                     let f = match (i.name, nan, xorsign) {
                         ("min", false, false) => FloatOp::Min,
@@ -363,11 +363,11 @@ impl<'a> Decoder<'a> {
                 }
                 "neg" => (FloatOp::Neg, 1),
                 "abs" => (FloatOp::Abs, 1),
-                _ => return m.unsupported("this type"),
+                _ => return m.invalid("this type"),
             };
             if f == FloatOp::Div {
                 if !matches!(ty, ScalarType::F32 | ScalarType::F64) {
-                    return m.unsupported("this type");
+                    return m.invalid("this type");
                 }
                 // The approximate forms are computed exactly rounded, which their error bound permits.
                 let _ = m.take("approx") || m.take("full");
@@ -384,7 +384,7 @@ impl<'a> Decoder<'a> {
             _ => (IntOp::Abs, 1),
         };
         if !ty.is_int() {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         self.int_op(i, m, f, ty, n)
     }
@@ -409,7 +409,7 @@ impl<'a> Decoder<'a> {
             _ => matches!(ty, ScalarType::F32 | ScalarType::F64),
         };
         if !supported {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         let _ = m.take("approx");
         let mode = Self::mode(m);

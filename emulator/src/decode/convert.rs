@@ -36,7 +36,7 @@ impl<'a> Decoder<'a> {
         }
         let (dty, aty) = (m.ty()?, m.ty()?);
         let (Some(to), Some(from)) = (format(dty), format(aty)) else {
-            return m.unsupported("these types");
+            return m.invalid("these types");
         };
         let rounding = m.find(|s| {
             Some(match s {
@@ -54,11 +54,11 @@ impl<'a> Decoder<'a> {
         });
         let float_to_int = !dty.is_int() || aty.is_int();
         if !float_to_int && !rounding.is_some_and(|r| r.1) {
-            return m.unsupported("float to integer needs .rni, .rzi, .rmi or .rpi");
+            return m.invalid("float to integer needs .rni, .rzi, .rmi or .rpi");
         }
         let int_to_float = dty.is_float() && aty.is_int();
         if int_to_float && rounding.is_none_or(|r| r.1) {
-            return m.unsupported("integer to float needs .rn, .rz, .rm or .rp");
+            return m.invalid("integer to float needs .rn, .rz, .rm or .rp");
         }
         let narrowing = dty.is_float()
             && aty.is_float()
@@ -69,14 +69,14 @@ impl<'a> Decoder<'a> {
             && !(aty == ScalarType::F16 && dty == ScalarType::Bf16 && rounding.is_some());
         let narrowing = narrowing || (dty == ScalarType::F32 && aty == ScalarType::F64);
         if narrowing && rounding.is_none() {
-            return m.unsupported("a narrowing conversion needs a rounding");
+            return m.invalid("a narrowing conversion needs a rounding");
         }
         let (rounding, integral) = rounding.unwrap_or((Rounding::Nearest, false));
         let packed = match (is_pair(dty), is_pair(aty)) {
             (false, false) => Packed::No,
             (true, false) if aty == ScalarType::F32 => Packed::Join,
             (true, true) => Packed::Both,
-            _ => return m.unsupported("these types"),
+            _ => return m.invalid("these types"),
         };
         let (ftz, sat, satfinite, relu) = (
             m.take("ftz"),
@@ -85,12 +85,12 @@ impl<'a> Decoder<'a> {
             m.take("relu"),
         );
         if matches!(to, Format::E4m3 | Format::E5m2) && !satfinite {
-            return m.unsupported(".satfinite is needed");
+            return m.invalid(".satfinite is needed");
         }
         if (satfinite || relu)
             && (!dty.is_float() || matches!(dty, ScalarType::F32 | ScalarType::F64))
         {
-            return m.unsupported(".satfinite or .relu with this type");
+            return m.invalid(".satfinite or .relu with this type");
         }
         let n = if packed == Packed::Join { 3 } else { 2 };
         Self::count(i, n..=n)?;

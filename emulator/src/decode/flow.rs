@@ -26,19 +26,11 @@ impl<'a> Decoder<'a> {
                 }
             }
             "brx" => self.brx(i, m)?,
-            "call" => {
-                let name = i.operands.iter().find_map(|o| match o.kind {
-                    OperandKind::Name { name, .. } => Some(name),
-                    _ => None,
-                });
-                let known = name.is_some_and(|n| self.functions.contains(&n));
-                let what = if known {
-                    "a function of this module"
-                } else {
-                    "an external function"
-                };
-                let text = format!("`call` of {what} (`{}`); inline it", name.unwrap_or("?"));
-                return Err(i.span.error(Kind::Unsupported(text)));
+            "call" => self.call(i, m)?,
+            "ret" if self.function.is_some() => {
+                let _ = m.take("uni");
+                Self::count(i, 0..=0)?;
+                Op::Ret
             }
             "ret" | "exit" => {
                 let _ = m.take("uni");
@@ -177,7 +169,7 @@ impl<'a> Decoder<'a> {
             } else if m.take("popc") {
                 BarKind::RedPopc
             } else {
-                return m.unsupported("this reduction");
+                return m.invalid("this reduction");
             };
             bar.kind = kind;
             let ty = m.ty()?;

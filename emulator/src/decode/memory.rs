@@ -11,7 +11,7 @@ fn space_of(s: &str) -> Option<Space> {
         "global" => Space::Global,
         "shared" | "shared::cta" => Space::Shared,
         "local" => Space::Local,
-        "param" | "param::entry" => Space::Param,
+        "param" | "param::entry" | "param::func" => Space::Param,
         "const" => Space::Const,
         _ => return None,
     })
@@ -56,7 +56,7 @@ impl<'a> Decoder<'a> {
             "cvta" => self.cvta(i, m)?,
             "isspacep" => {
                 let Some(space) = m.find(space_of) else {
-                    return m.unsupported("this space");
+                    return m.invalid("this space");
                 };
                 Self::count(i, 2..=2)?;
                 let a = self.src(&i.operands[1], ScalarType::U64)?;
@@ -73,7 +73,7 @@ impl<'a> Decoder<'a> {
             "createpolicy" => {
                 m.list.clear();
                 let Some(d) = i.operands.first() else {
-                    return m.unsupported("no operands");
+                    return m.invalid("no operands");
                 };
                 let d = self.dst_some(d, ScalarType::B64)?;
                 let a = self.constant(File::R64, crate::ir::RowInit::Const(0));
@@ -108,18 +108,23 @@ impl<'a> Decoder<'a> {
         let count = m.find(|s| match s {
             "v2" => Some(2u8),
             "v4" => Some(4),
+            "v8" => Some(8),
             _ => None,
         });
         let ty = m.ty()?;
-        if ty.bits() > 64
-            || ty == ScalarType::Pred
-            || u32::from(count.unwrap_or(1)) * ty.bytes() > 16
-        {
-            return m.unsupported("more than 16 bytes or this type");
+        let most = if space == Space::Global { 32 } else { 16 };
+        if ty == ScalarType::Pred || u32::from(count.unwrap_or(1)) * ty.bytes() > most {
+            return m.invalid(&format!("more than {most} bytes or this type"));
         }
         let n = 2 + usize::from(policy);
         Self::count(i, n..=n)?;
         let address = self.address(&i.operands[address_at])?;
+        // Parameters of functions and of calls lie in the frame.
+        let space = if space == Space::Param && self.is_frame(&i.operands[address_at]) {
+            Space::Local
+        } else {
+            space
+        };
         let whole = std::slice::from_ref(&i.operands[regs_at]);
         let list: &[OperandAst<'a>] = match (&i.operands[regs_at].kind, count) {
             (OperandKind::Vector(v), Some(c)) if v.len() == usize::from(c) => v,
@@ -135,19 +140,36 @@ impl<'a> Decoder<'a> {
         let mut regs = [Reg {
             file: File::R32,
             row: NONE,
-        }; 4];
-        for (reg, o) in regs.iter_mut().zip(list) {
-            *reg = if load {
-                self.dst_reg(o, ty, true)?
-            } else {
-                self.src_reg(o, ty, true)?
-            };
+        }; 8];
+        // 128 bits are two elements of 64.
+        let wide = ty == ScalarType::B128;
+        let (mut places, ty) = (regs.iter_mut(), if wide { ScalarType::B64 } else { ty });
+        for o in list {
+            if wide {
+                let rows = if load {
+                    self.wide_destination(o)?
+                } else {
+                    self.wide_source(o)?
+                };
+                for (reg, row) in places.by_ref().zip(rows) {
+                    *reg = Reg {
+                        file: File::R64,
+                        row,
+                    };
+                }
+            } else if let Some(reg) = places.next() {
+                *reg = if load {
+                    self.dst_reg(o, ty, true)?
+                } else {
+                    self.src_reg(o, ty, true)?
+                };
+            }
         }
         if policy {
             self.src(&i.operands[2], ScalarType::B64)?;
         }
         self.grain(space, ty.bytes());
-        let count = count.unwrap_or(1);
+        let count = count.unwrap_or(1) * if wide { 2 } else { 1 };
         Ok(Access {
             space,
             address,
@@ -196,7 +218,7 @@ impl<'a> Decoder<'a> {
             _ => return m.unsupported("this operation on this type"),
         };
         if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
-            return m.unsupported("this space");
+            return m.invalid("this space");
         }
         let n = 3 - usize::from(red) + usize::from(op == AtomOp::Cas) + usize::from(policy);
         Self::count(i, n..=n)?;
@@ -234,7 +256,7 @@ impl<'a> Decoder<'a> {
     fn cvta(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let to = m.take("to");
         let Some(space) = m.find(space_of) else {
-            return m.unsupported("this space");
+            return m.invalid("this space");
         };
         let ty = m.ty()?;
         if ty != ScalarType::U64 {

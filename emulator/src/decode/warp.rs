@@ -99,7 +99,7 @@ impl<'a> Decoder<'a> {
             })
         });
         let Some(mode) = mode else {
-            return m.unsupported("this mode");
+            return m.invalid("this mode");
         };
         if m.ty()?.bits() != 32 {
             return m.unsupported("this type");
@@ -135,7 +135,7 @@ impl<'a> Decoder<'a> {
             })
         });
         let Some(mode) = mode else {
-            return m.unsupported("this mode");
+            return m.invalid("this mode");
         };
         let ty = m.ty()?;
         let expected = if mode == Vote::Ballot {
@@ -185,7 +185,7 @@ impl<'a> Decoder<'a> {
     fn match_sync(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let all = m.take("all");
         if !all && !m.take("any") {
-            return m.unsupported("one of .any, .all is needed");
+            return m.invalid("one of .any, .all is needed");
         }
         Self::sync(m)?;
         let ty = m.ty()?;

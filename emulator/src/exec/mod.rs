@@ -7,6 +7,7 @@
 mod alu;
 mod atomics;
 mod barrier;
+mod calls;
 mod copies;
 mod cvt;
 mod fp;
@@ -18,6 +19,7 @@ mod matrix;
 mod mem;
 mod mma;
 mod rare;
+mod services;
 mod smem;
 mod step;
 mod warp;
@@ -27,7 +29,7 @@ use std::sync::Mutex;
 
 use crate::banks::WavefrontCache;
 use crate::ir::Program;
-use crate::launch::{Launch, Options};
+use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
 use crate::report::{Finding, FindingKind};
@@ -164,6 +166,12 @@ pub(crate) struct Env {
     pub(crate) abort: bool,
     /// Some warp ran into the step limit: no use in running more blocks.
     full: bool,
+    /// What kernels printed, with the numbers of the blocks.
+    printed: Vec<(u64, Vec<u8>)>,
+    /// Bytes of it.
+    printed_bytes: usize,
+    /// The first block that reached an instruction that is missing, and that instruction's error.
+    lacking: Option<(u64, u32)>,
 }
 
 impl Env {
@@ -233,6 +241,9 @@ impl Worker {
                 clock: 0,
                 abort: false,
                 full: false,
+                printed: Vec::new(),
+                printed_bytes: 0,
+                lacking: None,
             },
         }
     }
@@ -242,7 +253,17 @@ impl Worker {
         self.env.full
     }
 
+    /// The error of the missing instruction that was reached, if one was.
+    pub(crate) fn lacking(&self) -> Option<u32> {
+        self.env.lacking.map(|(_, number)| number)
+    }
+
     pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.env.printed.extend(other.env.printed);
+        self.env.lacking = match (self.env.lacking, other.env.lacking) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
         for (a, b) in self.env.counts.iter_mut().zip(&other.env.counts) {
             a.min = if a.min == 0 || (b.min != 0 && b.min < a.min) {
                 b.min
@@ -270,15 +291,19 @@ impl Worker {
         self
     }
 
-    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Finding>) {
+    /// Counts, findings, and what was printed, block after block.
+    pub(crate) fn finish(mut self) -> (Vec<Count>, Vec<Finding>, String) {
+        self.env.printed.sort_by_key(|(block, _)| *block);
+        let mut printed = Vec::new();
+        for (_, text) in &self.env.printed {
+            let room = MAX_PRINTED - printed.len();
+            printed.extend_from_slice(&text[..text.len().min(room)]);
+        }
+        let findings = self.env.findings.found.into_values().map(|(_, f)| f);
         (
             self.env.counts,
-            self.env
-                .findings
-                .found
-                .into_values()
-                .map(|(_, f)| f)
-                .collect(),
+            findings.collect(),
+            String::from_utf8_lossy(&printed).into_owned(),
         )
     }
 }

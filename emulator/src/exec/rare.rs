@@ -4,7 +4,7 @@ use super::alu::{bfi, count64, int16, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, copies, cvt, fp, lanes, matrix, mem};
+use super::{atomics, barrier, calls, copies, cvt, fp, lanes, matrix, mem};
 use crate::ast::Space;
 use crate::ir::{Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -126,6 +126,14 @@ pub(super) fn rare(
         Op::MovPred { d, a } => {
             let value = w.p[*a as usize];
             set_pred(w, *d, value, active);
+        }
+        Op::Mov128 { d, a } => {
+            let out = a.map(|row| w.r64[row as usize]);
+            for (row, out) in d.iter().zip(&out) {
+                if *row != NONE {
+                    put(&mut w.r64[*row as usize], out, active);
+                }
+            }
         }
         Op::Pack { d, bits, parts } => {
             for l in mem::lanes_of(active) {
@@ -255,6 +263,21 @@ pub(super) fn rare(
         Op::Exit => {
             w.splits[w.current].pc = pc as u32 + 1;
             w.exit(active);
+            return Next::Stop;
+        }
+        Op::Call(call) => return calls::call(cx, env, w, pc, call, mask, active),
+        Op::Ret => {
+            w.splits[w.current].pc = pc as u32 + 1;
+            calls::ret(cx, w, active);
+            return Next::Stop;
+        }
+        Op::Missing(number) => {
+            let first = env.lacking.map_or(u64::MAX, |(block, _)| block);
+            if env.block < first {
+                env.lacking = Some((env.block, *number));
+            }
+            env.full = true;
+            env.abort = true;
             return Next::Stop;
         }
         Op::Trap => {

@@ -32,6 +32,8 @@ pub(crate) enum RowInit {
     Special(Special),
     /// The address of module variable `0` plus an offset.
     Variable(u32, i64),
+    /// An address in the frame of function `0`: set at each call.
+    Frame(u32, u32),
 }
 
 /// Special registers (PTX ISA, chapter 10). `dim` is 0, 1, 2 for x, y, z.
@@ -115,14 +117,14 @@ pub(crate) struct Access {
     pub(crate) address: Address,
     /// Bytes of one element: 1, 2, 4 or 8.
     pub(crate) bytes: u8,
-    /// Elements: 1, 2 or 4.
+    /// Elements: 1, 2, 4 or 8.
     pub(crate) count: u8,
     /// Sign-extend into a wider register.
     pub(crate) signed: bool,
     /// `.volatile`, `.relaxed`, `.acquire`, `.release`: no data race among such accesses.
     pub(crate) strong: bool,
     /// Registers of the elements; row [`NONE`] for `_`.
-    pub(crate) regs: [Reg; 4],
+    pub(crate) regs: [Reg; 8],
 }
 
 /// `atom` and `red`.
@@ -334,6 +336,11 @@ pub(crate) enum Op {
         d: Row,
         a: Row,
     },
+    /// A move of 128 bits, low halves first.
+    Mov128 {
+        d: [Row; 2],
+        a: [Row; 2],
+    },
     /// Joins `parts` (low first), each of `bits`, into `d`.
     Pack {
         d: Reg,
@@ -434,6 +441,12 @@ pub(crate) enum Op {
         targets: Box<[u32]>,
     },
     Exit,
+    /// Calls a function, or a service of the system.
+    Call(Box<Call>),
+    /// Goes back to the caller.
+    Ret,
+    /// An instruction of PTX that the emulator lacks: the number of the error in [`Program::missing`].
+    Missing(u32),
     Trap,
     Bar(Box<Bar>),
     BarWarp {
@@ -493,6 +506,85 @@ pub(crate) enum Op {
     CpWaitAll,
 }
 
+/// A place that a call copies from or to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// Bytes at an offset of the frame.
+    Memory { offset: u32, bytes: u32 },
+    /// A register or constant of so many bytes.
+    Register { reg: Reg, bytes: u32 },
+}
+
+impl Slot {
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            Self::Memory { bytes, .. } | Self::Register { bytes, .. } => bytes,
+        }
+    }
+}
+
+/// Functions that no module defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    Printf,
+    Malloc,
+    Free,
+    Assert,
+}
+
+/// Whom a call calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// A function by its place in [`Program::functions`].
+    Function(u32),
+    /// The function whose address a register holds.
+    Register(Reg),
+    Service(Service),
+}
+
+/// `call`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    pub(crate) returns: Vec<Slot>,
+    pub(crate) args: Vec<Slot>,
+    /// Bytes of the caller's own frame, above which the callee's starts.
+    pub(crate) frame: u32,
+}
+
+/// A function as its callers need it.
+#[derive(Debug, Clone)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) entry: u32,
+    /// Bytes of local memory: parameters and variables.
+    pub(crate) frame: u32,
+    pub(crate) returns: Vec<Slot>,
+    pub(crate) params: Vec<Slot>,
+    /// Its registers. They live in one place, so a call of a function that may be active already saves them.
+    pub(crate) registers: Vec<Reg>,
+    /// Rows that hold addresses in its frame, with the offset of each.
+    pub(crate) addresses: Vec<(Reg, u32)>,
+    /// Whether it may call itself, directly or through others.
+    pub(crate) recursive: bool,
+    /// What its address is: see [`function_address`].
+    pub(crate) number: u32,
+}
+
+/// The address of function `number` of a module: small, so that it fits 32 bits, and no address of any memory.
+pub(crate) fn function_address(number: u32) -> u64 {
+    0x4000 + 16 * u64::from(number)
+}
+
+/// The instructions of one body, which control flow does not leave but by calls and exits.
+#[derive(Debug, Clone)]
+pub(crate) struct Body {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Registers that hold parameters and are defined on entry.
+    pub(crate) defined: Vec<Reg>,
+}
+
 /// An operation with its guard.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inst {
@@ -518,8 +610,16 @@ pub(crate) struct Meta {
 /// A decoded kernel.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Program {
+    /// The kernel's own, then those of the functions that it may call.
     pub(crate) insts: Vec<Inst>,
     pub(crate) meta: Vec<Meta>,
+    /// The kernel's body first.
+    pub(crate) bodies: Vec<Body>,
+    pub(crate) functions: Vec<Function>,
+    /// Whether some instruction calls `malloc` or `free`.
+    pub(crate) uses_heap: bool,
+    /// What is wrong with each [`Op::Missing`].
+    pub(crate) missing: Vec<crate::error::ParseError>,
     pub(crate) rows32: Vec<RowInit>,
     pub(crate) rows64: Vec<RowInit>,
     pub(crate) rows_pred: Vec<RowInit>,
