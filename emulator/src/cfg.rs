@@ -8,9 +8,10 @@
 //!
 //! **Definite assignment.** A forward must-analysis finds, for every read, whether all paths to it have written the register
 //! without a guard. Only the other reads are checked while the kernel runs, and only registers with such reads are tracked, which
-//! makes the check for undefined registers nearly free and still exact.
+//! makes the check for undefined registers nearly free and still exact. Moves carry undefined bits along without using them: compilers
+//! copy the padding of structures.
 
-use crate::ir::{Body, NONE, Op, Program, Reg};
+use crate::ir::{Body, Inst, NONE, Op, Program, Reg};
 use crate::types::File;
 
 /// A basic block: instructions `[start, end)` and successors by number.
@@ -248,6 +249,31 @@ fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>
     }
 }
 
+/// What `inst` does to the registers that are certainly defined: those that it writes without a guard become so. One that only carries
+/// bits defines its destinations if its sources are defined (of those that it joins, one), and otherwise makes them undefined.
+fn assign(
+    bits: &mut Bits,
+    inst: &Inst,
+    (read, written): &(Vec<Reg>, Vec<Reg>),
+    id: &impl Fn(&Reg) -> usize,
+) {
+    let is = |bits: &Bits, r: &Reg| bits[id(r) / 64] >> (id(r) % 64) & 1 != 0;
+    let mut data = read
+        .iter()
+        .filter(|r| r.file != File::Pred || r.row != inst.guard);
+    let carried = match &inst.op {
+        Op::Pack { .. } => read.is_empty() || data.any(|r| is(bits, r)),
+        op => !op.carries() || data.all(|r| is(bits, r)),
+    };
+    for r in written {
+        if !carried {
+            bits[id(r) / 64] &= !(1 << (id(r) % 64));
+        } else if inst.guard == NONE {
+            bits[id(r) / 64] |= 1 << (id(r) % 64);
+        }
+    }
+}
+
 /// The checks of one body, which has `defined` on entry.
 fn assignments(
     p: &mut Program,
@@ -288,11 +314,7 @@ fn assignments(
                 continue;
             };
             for pc in block.start as usize..block.end as usize {
-                if p.insts[pc].guard == NONE {
-                    for r in &uses[pc].1 {
-                        bits[id(r) / 64] |= 1 << (id(r) % 64);
-                    }
-                }
+                assign(&mut bits, &p.insts[pc], &uses[pc], &id);
             }
             if out[b].as_ref() != Some(&bits) {
                 out[b] = Some(bits);
@@ -314,11 +336,7 @@ fn assignments(
                 }
             }
             p.insts[pc].checks = (first, checks.len() as u32);
-            if p.insts[pc].guard == NONE {
-                for r in &uses[pc].1 {
-                    bits[id(r) / 64] |= 1 << (id(r) % 64);
-                }
-            }
+            assign(&mut bits, &p.insts[pc], &uses[pc], &id);
         }
     }
 }

@@ -193,6 +193,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn add_sub(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        if let Some(op) = self.packed16(i, m)? {
+            return Ok(op);
+        }
         let sub = i.name.starts_with("sub");
         let carry_in = i.name.ends_with('c');
         let carry_out = m.take("cc");
@@ -287,9 +290,6 @@ impl<'a> Decoder<'a> {
             (3, true, true) if ty == ScalarType::S32 => IntOp::MadHiSat,
             _ => return m.invalid(".sat here"),
         };
-        if hi && ty.bits() == 16 {
-            return m.invalid("the high half of 16-bit products; use .wide");
-        }
         self.int_op(i, m, f, ty, n)
     }
 
@@ -342,6 +342,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn simple(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        if let Some(op) = self.packed16(i, m)? {
+            return Ok(op);
+        }
         let ty = m.ty()?;
         if ty.is_float() {
             let (f, n) = match i.name {
@@ -385,6 +388,14 @@ impl<'a> Decoder<'a> {
         };
         if !ty.is_int() {
             return m.invalid("this type");
+        }
+        if matches!(f, IntOp::MinS | IntOp::MaxS) && ty == ScalarType::S32 && m.take("relu") {
+            let f = if f == IntOp::MinS {
+                IntOp::MinRelu
+            } else {
+                IntOp::MaxRelu
+            };
+            return self.int_op(i, m, f, ty, n);
         }
         self.int_op(i, m, f, ty, n)
     }

@@ -34,6 +34,9 @@ impl<'a> Decoder<'a> {
         if i.name != "cvt" {
             return Ok(None);
         }
+        if m.take("pack") {
+            return self.cvt_pack(i, m).map(Some);
+        }
         let (dty, aty) = (m.ty()?, m.ty()?);
         let (Some(to), Some(from)) = (format(dty), format(aty)) else {
             return m.invalid("these types");

@@ -84,7 +84,7 @@ impl<'a> Decoder<'a> {
         Ok(Some(op))
     }
 
-    fn grain(&mut self, space: Space, bytes: u32) {
+    pub(super) fn grain(&mut self, space: Space, bytes: u32) {
         if matches!(space, Space::Shared | Space::Generic) {
             self.program.shared_grain = self.program.shared_grain.min(bytes);
         }
@@ -120,11 +120,8 @@ impl<'a> Decoder<'a> {
         Self::count(i, n..=n)?;
         let address = self.address(&i.operands[address_at])?;
         // Parameters of functions and of calls lie in the frame.
-        let space = if space == Space::Param && self.is_frame(&i.operands[address_at]) {
-            Space::Local
-        } else {
-            space
-        };
+        let is_argument = space == Space::Param && self.is_frame(&i.operands[address_at]);
+        let space = if is_argument { Space::Local } else { space };
         let whole = std::slice::from_ref(&i.operands[regs_at]);
         let list: &[OperandAst<'a>] = match (&i.operands[regs_at].kind, count) {
             (OperandKind::Vector(v), Some(c)) if v.len() == usize::from(c) => v,
@@ -141,6 +138,7 @@ impl<'a> Decoder<'a> {
             file: File::R32,
             row: NONE,
         }; 8];
+        let reads = self.read.len();
         // 128 bits are two elements of 64.
         let wide = ty == ScalarType::B128;
         let (mut places, ty) = (regs.iter_mut(), if wide { ScalarType::B64 } else { ty });
@@ -164,6 +162,10 @@ impl<'a> Decoder<'a> {
                     self.src_reg(o, ty, true)?
                 };
             }
+        }
+        if is_argument {
+            // Compilers pass the padding of structures, which nobody wrote.
+            self.read.truncate(reads);
         }
         if policy {
             self.src(&i.operands[2], ScalarType::B64)?;

@@ -14,9 +14,11 @@ mod known;
 mod layout;
 mod memory;
 mod operands;
+mod packed;
 mod select;
 mod special;
 mod warp;
+mod wmma;
 
 use std::collections::HashMap;
 
@@ -534,7 +536,10 @@ impl<'a> Decoder<'a> {
                     Some(op) => Some(op),
                     None => match self.convert(i, m)? {
                         Some(op) => Some(op),
-                        None => self.warp(i, m)?,
+                        None => match self.warp(i, m)? {
+                            Some(op) => Some(op),
+                            None => self.video(i, m)?,
+                        },
                     },
                 },
             },

@@ -25,7 +25,19 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
         };
         return Some((make(axis), 32));
     }
+    let is_zero = name
+        .strip_prefix("%envreg")
+        .is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 32))
+        || name
+            .strip_prefix("%pm")
+            .is_some_and(|n| n.len() == 1 && n.parse::<u32>().is_ok_and(|n| n < 8))
+        || name.starts_with("%reserved_smem_offset_");
+    if is_zero {
+        return Some((Special::Zero, 32));
+    }
     Some(match name {
+        "%current_graph_exec" => (Special::Zero, 64),
+        "%aggr_smem_size" => (Special::TotalSmem, 32),
         "%laneid" => (Special::LaneId, 32),
         "%warpid" => (Special::WarpId, 32),
         "%nwarpid" => (Special::NwarpId, 32),

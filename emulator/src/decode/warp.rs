@@ -37,6 +37,7 @@ impl<'a> Decoder<'a> {
                 }
             }
             "redux" => self.redux(i, m)?,
+            "wmma" => self.wmma(i, m)?,
             "match" => self.match_sync(i, m)?,
             "elect" => {
                 Self::sync(m)?;

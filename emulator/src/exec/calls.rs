@@ -12,7 +12,7 @@ use super::services;
 use super::step::{Next, mark_defined};
 use super::warp::Warp;
 use super::{Context, Env, Site};
-use crate::ir::{Call, Callee, Function, Op, Reg, Slot};
+use crate::ir::{Call, Callee, Function, Op, Slot};
 use crate::report::FindingKind;
 use crate::types::File;
 
@@ -103,7 +103,8 @@ fn fits(f: &Function, call: &Call) -> bool {
 /// Bytes that `f` takes of the stack besides its frame.
 fn saved_bytes(f: &Function) -> u32 {
     if f.recursive {
-        8 * (f.registers.len() + f.addresses.len()) as u32 + 16
+        // Frames stay aligned to 16 bytes.
+        (8 * (f.registers.len() + f.addresses.len()) as u32 + 16).next_multiple_of(16)
     } else {
         0
     }
@@ -154,7 +155,7 @@ fn enter(
             save_all(w, f, l);
         }
         for r in &f.registers {
-            undefine(w, *r, l);
+            w.undefine(r.file, r.row, 1 << l);
         }
         // Both frames are there while the arguments are copied.
         w.frames[l] = (base, base + f.frame);
@@ -280,16 +281,7 @@ fn restore_all(w: &mut Warp, f: &Function, lane: usize) {
             }
             _ => set_lane(w, *r, lane, value, 8, false),
         }
-        undefine(w, *r, lane);
+        w.undefine(r.file, r.row, 1 << lane);
         w.define(r.file, r.row, (defined as u32) << lane);
     }
-}
-
-fn undefine(w: &mut Warp, r: Reg, lane: usize) {
-    let defined = match r.file {
-        File::R32 => &mut w.def32[r.row as usize],
-        File::R64 => &mut w.def64[r.row as usize],
-        File::Pred => &mut w.def_p[r.row as usize],
-    };
-    *defined &= !(1 << lane);
 }

@@ -18,11 +18,13 @@ mod local;
 mod matrix;
 mod mem;
 mod mma;
+mod packed;
 mod rare;
 mod services;
 mod smem;
 mod step;
 mod warp;
+mod wmma;
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -4,7 +4,7 @@ use super::alu::{bfi, count64, int16, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, calls, copies, cvt, fp, lanes, matrix, mem};
+use super::{atomics, barrier, calls, copies, cvt, fp, lanes, matrix, mem, packed, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -159,6 +159,20 @@ pub(super) fn rare(
             }
         }
         Op::Cvt(c) => cvt::convert(w, c, active),
+        Op::CvtPack {
+            signed,
+            bits,
+            d,
+            a,
+            b,
+            c,
+        } => packed::cvt_pack(w, *signed, *bits, [*d, *a, *b, *c], active),
+        Op::Packed16 { f, signed, d, a, b } => {
+            packed::packed16(w, *f, *signed, [*d, *a, *b], active);
+        }
+        Op::Video(v) => packed::video(w, v, active),
+        Op::WmmaMemory(m) => wmma::memory(cx, env, w, pc, m, active),
+        Op::WmmaMultiply(m) => wmma::multiply(cx, env, w, pc, m, active),
         Op::Set { cmp, d, truth } => {
             let holds = comparison(w, cmp, false);
             let holds = combined(w, cmp, holds);

@@ -241,7 +241,7 @@ impl Warp {
             Special::LaneId => lane,
             Special::WarpId => self.index,
             Special::NwarpId => cx.warps() as u32,
-            Special::SmId | Special::GridId => 0,
+            Special::SmId | Special::GridId | Special::Zero => 0,
             Special::NsmId => 1,
             Special::ClusterId(d) => axis(ctaid, d) / axis(cx.cluster, d),
             Special::NclusterId(d) => axis(cx.grid, d) / axis(cx.cluster, d),
@@ -291,6 +291,14 @@ impl Warp {
             File::R32 => self.def32[row as usize] |= lanes,
             File::R64 => self.def64[row as usize] |= lanes,
             File::Pred => self.def_p[row as usize] |= lanes,
+        }
+    }
+
+    pub(crate) fn undefine(&mut self, file: File, row: u32, lanes: u32) {
+        match file {
+            File::R32 => self.def32[row as usize] &= !lanes,
+            File::R64 => self.def64[row as usize] &= !lanes,
+            File::Pred => self.def_p[row as usize] &= !lanes,
         }
     }
 

@@ -11,8 +11,8 @@ use crate::ast::Space;
 use crate::types::File;
 
 pub(crate) use kinds::{
-    AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, MmaType, Packed,
-    Rounding, Shuffle, TestP, Vote,
+    AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, Join, MmaType, Packed,
+    Rounding, Shuffle, TestP, VideoOp, Vote,
 };
 
 /// An index into a register file of the warp.
@@ -63,6 +63,8 @@ pub(crate) enum Special {
     LanemaskGt,
     TotalSmem,
     DynamicSmem,
+    /// What a driver sets for itself (`%envreg0` and the like): nothing here.
+    Zero,
 }
 
 /// A register of any file.
@@ -360,6 +362,27 @@ pub(crate) enum Op {
         shift: u8,
     },
     Cvt(Box<Convert>),
+    /// `cvt.pack`: `a` and `b` saturated to `bits`, `b` lowest, above them the low bits of `c`.
+    CvtPack {
+        signed: bool,
+        bits: u8,
+        d: Row,
+        a: Row,
+        b: Row,
+        /// [`NONE`] if there is none.
+        c: Row,
+    },
+    /// `add`, `sub`, `min`, `max` and `neg` of two 16-bit integers in a register.
+    Packed16 {
+        f: IntOp,
+        signed: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+    },
+    Video(Box<Video>),
+    WmmaMemory(Box<WmmaMemory>),
+    WmmaMultiply(Box<WmmaMultiply>),
     /// `setp`: `p` gets the combination, `q` that of the negated comparison.
     Setp {
         cmp: Box<Compare>,
@@ -506,6 +529,61 @@ pub(crate) enum Op {
     CpWaitAll,
 }
 
+/// A video instruction, scalar or of 2 or 4 elements (PTX ISA, section 9.7.18).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Video {
+    pub(crate) op: VideoOp,
+    /// Elements: 1, 2 or 4.
+    pub(crate) count: u8,
+    /// Signedness of result and sources.
+    pub(crate) signed: [bool; 3],
+    pub(crate) saturate: bool,
+    pub(crate) join: Join,
+    /// The part of `a` and `b` that each element is: for one element byte 0 to 3 or half 4 or 5 or all (6); else the element of
+    /// the pair (b, a).
+    pub(crate) select: [[u8; 4]; 2],
+    /// For one element the part of the destination; else a bit for each element that is written.
+    pub(crate) part: u8,
+    pub(crate) d: Row,
+    pub(crate) a: Row,
+    pub(crate) b: Row,
+    pub(crate) c: Row,
+}
+
+/// The fragment of a matrix that `wmma` keeps in the registers of a warp. How its elements lie in them is not specified; here
+/// lane l holds the run of `rows·columns/32` elements from element l of that length on, row by row, and registers that are left
+/// over repeat them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fragment {
+    pub(crate) rows: u8,
+    pub(crate) columns: u8,
+    pub(crate) ty: MmaType,
+    pub(crate) regs: Vec<Row>,
+}
+
+/// `wmma.load` and `wmma.store`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WmmaMemory {
+    pub(crate) store: bool,
+    pub(crate) fragment: Fragment,
+    pub(crate) column_major: bool,
+    pub(crate) address: Address,
+    /// Row of the leading dimension in elements, or [`NONE`] for the least.
+    pub(crate) stride: Row,
+    /// One element of each lane: addresses and data in rows of their own.
+    pub(crate) element: Access,
+}
+
+/// `wmma.mma`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WmmaMultiply {
+    pub(crate) a: Fragment,
+    pub(crate) b: Fragment,
+    pub(crate) c: Fragment,
+    pub(crate) d: Fragment,
+    pub(crate) satfinite: bool,
+}
+
 /// A place that a call copies from or to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
@@ -596,6 +674,22 @@ pub(crate) struct Inst {
     pub(crate) checks: (u32, u32),
     /// Range in [`Program::marks`].
     pub(crate) marks: (u32, u32),
+}
+
+impl Op {
+    /// Whether it only carries bits from one register to another: bits that nobody wrote are not used by this, and stay undefined.
+    pub(crate) fn carries(&self) -> bool {
+        matches!(
+            self,
+            Op::Mov16 { .. }
+                | Op::Mov32 { .. }
+                | Op::Mov64 { .. }
+                | Op::Mov128 { .. }
+                | Op::MovPred { .. }
+                | Op::Pack { .. }
+                | Op::Unpack { .. }
+        )
+    }
 }
 
 /// What messages and counters say of an instruction.
