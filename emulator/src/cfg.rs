@@ -208,7 +208,7 @@ impl Numbering {
         Self { n32, n64, words }
     }
 
-    fn id(self, r: &Reg) -> usize {
+    fn id(self, r: Reg) -> usize {
         match r.file {
             File::R32 => r.row as usize,
             File::R64 => self.n32 + r.row as usize,
@@ -224,7 +224,7 @@ fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>
     for (g, blocks) in graphs.iter().enumerate() {
         let mut defined = vec![0; numbering.words];
         for r in &p.bodies[g].defined {
-            defined[numbering.id(r) / 64] |= 1 << (numbering.id(r) % 64);
+            defined[numbering.id(*r) / 64] |= 1 << (numbering.id(*r) % 64);
         }
         assignments(
             p,
@@ -237,7 +237,7 @@ fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>
         );
     }
     p.checks = checks;
-    let id = |r: &Reg| numbering.id(r);
+    let id = |r: &Reg| numbering.id(*r);
     for (inst, (_, written)) in p.insts.iter_mut().zip(uses) {
         let first = p.marks.len() as u32;
         p.marks.extend(
@@ -284,7 +284,7 @@ fn assignments(
     tracked: &mut Bits,
     checks: &mut Vec<Reg>,
 ) {
-    let id = |r: &Reg| numbering.id(r);
+    let id = |r: &Reg| numbering.id(*r);
     // out[b] = all registers certainly written when b ends; None while unknown (all).
     let mut out: Vec<Option<Bits>> = vec![None; blocks.len()];
     let mut preds: Vec<Vec<usize>> = vec![Vec::new(); blocks.len()];

@@ -409,7 +409,7 @@ fn masks_that_differ_by_lane_make_groups() {
     assert!(report.is_clean(), "{:#?}", report.findings);
     for (t, row) in data.chunks_exact(6).enumerate() {
         let t = t as u32;
-        let first = t & 24;
+        let first = t & 0x18;
         let mask = 255 << first;
         let alike = if t & 1 == 0 { 0x5555_5555 } else { 0xaaaa_aaaa };
         let expected = [

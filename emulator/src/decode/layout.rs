@@ -312,8 +312,9 @@ fn mentions(body: &[Stmt<'_>], name: &str) -> bool {
 /// Calls `see` with every name in `o`.
 pub(super) fn names<'a>(o: &OperandAst<'a>, see: &mut impl FnMut(&'a str)) {
     match &o.kind {
-        OperandKind::Name { name, .. } | OperandKind::Not(name) => see(name),
-        OperandKind::Component(name, _) => see(name),
+        OperandKind::Name { name, .. }
+        | OperandKind::Not(name)
+        | OperandKind::Component(name, _) => see(name),
         OperandKind::Address { base, coords, .. } => {
             if let Some(base) = base {
                 see(base);

@@ -325,22 +325,20 @@ impl<'a> Decoder<'a> {
                 .span
                 .error(Kind::Unsupported("128-bit operands".to_owned())));
         };
-        match o.kind {
-            OperandKind::Sink => Ok(Reg { file, row: NONE }),
-            _ => {
-                if let Some((reg, actual)) = self.plain(o)? {
-                    Self::fits(o, reg, actual, ty, relaxed)?;
-                    self.written.push(reg);
-                    return Ok(reg);
-                }
-                if let OperandKind::Name { name, .. } = o.kind
-                    && self.lookup(name).is_none()
-                {
-                    return Err(o.span.error(Kind::Undeclared(name.to_owned())));
-                }
-                Self::type_error(o, "a destination register")
-            }
+        if let OperandKind::Sink = o.kind {
+            return Ok(Reg { file, row: NONE });
         }
+        if let Some((reg, actual)) = self.plain(o)? {
+            Self::fits(o, reg, actual, ty, relaxed)?;
+            self.written.push(reg);
+            return Ok(reg);
+        }
+        if let OperandKind::Name { name, .. } = o.kind
+            && self.lookup(name).is_none()
+        {
+            return Err(o.span.error(Kind::Undeclared(name.to_owned())));
+        }
+        Self::type_error(o, "a destination register")
     }
 
     /// Fails unless register `reg` of type `actual` can be an operand of type `ty`.

@@ -37,7 +37,6 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
     }
     Some(match name {
         "%current_graph_exec" => (Special::Zero, 64),
-        "%aggr_smem_size" => (Special::TotalSmem, 32),
         "%laneid" => (Special::LaneId, 32),
         "%warpid" => (Special::WarpId, 32),
         "%nwarpid" => (Special::NwarpId, 32),
@@ -52,7 +51,7 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
         "%lanemask_lt" => (Special::LanemaskLt, 32),
         "%lanemask_ge" => (Special::LanemaskGe, 32),
         "%lanemask_gt" => (Special::LanemaskGt, 32),
-        "%total_smem_size" => (Special::TotalSmem, 32),
+        "%total_smem_size" | "%aggr_smem_size" => (Special::TotalSmem, 32),
         "%dynamic_smem_size" => (Special::DynamicSmem, 32),
         _ => return None,
     })

@@ -76,10 +76,9 @@ impl<'a> Parser<'a> {
     /// A declaration of one or more variables, from its space to its semicolon.
     pub(super) fn variables(&mut self, is_extern: bool) -> Result<Vec<Variable<'a>>> {
         let space = match self.peek() {
-            Tok::Dot("global") => Space::Global,
+            Tok::Dot("global" | "tex") => Space::Global,
             Tok::Dot("const") => Space::Const,
             Tok::Dot("shared" | "shared::cta") => Space::Shared,
-            Tok::Dot("tex") => Space::Global,
             Tok::Dot("local") => Space::Local,
             Tok::Dot("param") => Space::Param,
             _ => return self.unexpected("a state space"),
@@ -215,11 +214,9 @@ impl<'a> Parser<'a> {
                 let Some(&(inner, start)) = open.last() else {
                     return Ok(());
                 };
-                if self.eat(',') {
-                    if !self.is('}') {
-                        at = start + (at - start).next_multiple_of(inner);
-                        break;
-                    }
+                if self.eat(',') && !self.is('}') {
+                    at = start + (at - start).next_multiple_of(inner);
+                    break;
                 }
                 self.expect('}')?;
                 open.pop();
@@ -315,6 +312,13 @@ impl<'a> Parser<'a> {
                 },
                 None => None,
             };
+        }
+        let closed = extents
+            .iter()
+            .filter(|&&n| n != 0)
+            .try_fold(1u64, |all, n| all.checked_mul(*n));
+        if closed.is_none_or(|n| n > MAX_VARIABLE_BYTES) {
+            return Err(span.error(Kind::OutOfRange(format!("the elements of `{}`", v.name))));
         }
         if self.eat('=') {
             self.initialisers(&mut v, &extents)?;
