@@ -31,6 +31,9 @@ impl<'a> Decoder<'a> {
             "div" | "rem" | "min" | "max" | "neg" | "abs" => self.simple(i, m)?,
             "sad" => {
                 let ty = m.ty()?;
+                if !ty.is_int() {
+                    return m.invalid("this type");
+                }
                 self.int_op(i, m, by_sign(ty, IntOp::SadU, IntOp::SadS), ty, 3)?
             }
             "and" | "or" | "xor" | "not" | "cnot" => self.logic(i, m)?,
@@ -39,6 +42,9 @@ impl<'a> Decoder<'a> {
             "bfi" => self.bfi(i, m)?,
             "brev" => {
                 let ty = m.ty()?;
+                if !ty.is_untyped() {
+                    return m.invalid("the type is .b32 or .b64");
+                }
                 self.int_op(i, m, IntOp::Brev, ty, 1)?
             }
             "popc" | "clz" | "bfind" => self.count_bits(i, m)?,
@@ -121,6 +127,12 @@ impl<'a> Decoder<'a> {
         ty: ScalarType,
         n: usize,
     ) -> Result<Op> {
+        if ty == ScalarType::F64 && (mode.ftz || mode.sat) {
+            return m.invalid(".ftz and .sat are not for .f64");
+        }
+        if ty.bits() < 64 && ty != ScalarType::F32 && mode.rounding != Rounding::Nearest {
+            return m.invalid("halves round to nearest");
+        }
         let (d, [a, b, c]) = self.operands(i, ty, n)?;
         Ok(match ty {
             ScalarType::F32 => Op::F32 {
@@ -181,6 +193,13 @@ impl<'a> Decoder<'a> {
             },
             _ => return m.invalid("this type"),
         })
+    }
+
+    /// Whether a rounding is written.
+    fn is_rounded(m: &Mods<'_>) -> bool {
+        m.list
+            .iter()
+            .any(|(s, _)| matches!(*s, "rn" | "rz" | "rm" | "rp"))
     }
 
     pub(super) fn mode(m: &mut Mods<'a>) -> FloatMode {
@@ -249,6 +268,9 @@ impl<'a> Decoder<'a> {
                 ("fma", true) if ty.bits() != 64 && ty != ScalarType::F32 => FloatOp::FmaRelu,
                 _ => return m.invalid("this form"),
             };
+            if f != FloatOp::Mul && !Self::is_rounded(m) {
+                return m.invalid("a rounding is needed: .rn, .rz, .rm or .rp");
+            }
             let mode = Self::mode(m);
             return self.float_op(i, m, f, mode, ty, n);
         }
@@ -373,7 +395,18 @@ impl<'a> Decoder<'a> {
                     return m.invalid("this type");
                 }
                 // The approximate forms are computed exactly rounded, which their error bound permits.
-                let _ = m.take("approx") || m.take("full");
+                let approximate = m.take("approx") || m.take("full");
+                if approximate == Self::is_rounded(m) || (approximate && ty == ScalarType::F64) {
+                    return m.invalid(
+                        "one of .rn, .rz, .rm, .rp is needed, or .approx or .full of .f32",
+                    );
+                }
+            }
+            if ty == ScalarType::F64 && matches!(f, FloatOp::MinNan | FloatOp::MaxNan) {
+                return m.invalid(".NaN is not for .f64");
+            }
+            if f == FloatOp::Neg && ty == ScalarType::F64 && m.take("ftz") {
+                return m.invalid(".ftz is not for .f64");
             }
             let mode = Self::mode(m);
             return self.float_op(i, m, f, mode, ty, n);
@@ -386,7 +419,8 @@ impl<'a> Decoder<'a> {
             "neg" => (IntOp::Neg, 1),
             _ => (IntOp::Abs, 1),
         };
-        if !ty.is_int() {
+        let signed_only = matches!(f, IntOp::Neg | IntOp::Abs);
+        if !ty.is_int() || (signed_only && !ty.is_signed()) {
             return m.invalid("this type");
         }
         if matches!(f, IntOp::MinS | IntOp::MaxS) && ty == ScalarType::S32 && m.take("relu") {
@@ -422,8 +456,27 @@ impl<'a> Decoder<'a> {
         if !supported {
             return m.invalid("this type");
         }
-        let _ = m.take("approx");
-        let mode = Self::mode(m);
+        let approximate = m.take("approx");
+        let ftz = m.list.iter().any(|(s, _)| *s == "ftz");
+        let fine = match f {
+            FloatOp::Copysign => !approximate,
+            // Of .f64 there are rounded forms, and an approximate one of rcp and rsqrt.
+            FloatOp::Rcp | FloatOp::Sqrt if approximate => {
+                !Self::is_rounded(m) && (ty == ScalarType::F32 || (f == FloatOp::Rcp && ftz))
+            }
+            FloatOp::Rcp | FloatOp::Sqrt => Self::is_rounded(m),
+            FloatOp::Tanh => approximate && !ftz,
+            FloatOp::Ex2 => {
+                approximate && !(ftz && matches!(ty, ScalarType::F16 | ScalarType::F16x2))
+            }
+            _ => approximate,
+        };
+        if !fine {
+            return m.invalid("another rounding, .approx or .ftz is needed with this type");
+        }
+        let mut mode = Self::mode(m);
+        // The approximate instructions of .f64 flush, which is not a mode of the exact ones.
+        mode.ftz &= ty != ScalarType::F64;
         self.float_op(i, m, f, mode, ty, n)
     }
 }

@@ -37,6 +37,9 @@ impl<'a> Decoder<'a> {
             _ => by_sign(ty, IntOp::BfeU, IntOp::BfeS),
         };
         let n = if i.name == "bfe" { 4 } else { 3 };
+        if i.name == "shl" && !ty.is_untyped() {
+            return m.invalid("the type is .b16, .b32 or .b64");
+        }
         if ty.is_float() || ty == ScalarType::Pred || (n == 4 && (ty.bits() < 32 || !ty.is_int())) {
             return m.invalid("this type");
         }
@@ -116,7 +119,12 @@ impl<'a> Decoder<'a> {
             ("bfind", true) => by_sign(ty, IntOp::BfindShiftU, IntOp::BfindShiftS),
             _ => return m.invalid(".shiftamt"),
         };
-        if ty.is_float() || ty.bits() < 32 {
+        let fits = if i.name == "bfind" {
+            ty.is_int()
+        } else {
+            ty.is_untyped()
+        };
+        if !fits || ty.bits() < 32 {
             return m.invalid("this type");
         }
         Self::count(i, 2..=2)?;

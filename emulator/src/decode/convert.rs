@@ -104,7 +104,7 @@ impl<'a> Decoder<'a> {
         } else {
             a
         };
-        let d = self.dst_reg(&i.operands[0], dty, dty.is_int())?;
+        let d = self.dst_reg(&i.operands[0], dty, dty.is_int() || packed == Packed::No)?;
         if d.row == crate::ir::NONE {
             return Self::type_error(&i.operands[0], "a destination register");
         }

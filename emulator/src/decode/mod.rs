@@ -402,20 +402,35 @@ impl<'a> Decoder<'a> {
         } else {
             Symbol::Register(r.ty)
         };
-        match r.count {
-            Some(n) => {
-                let fresh = self
-                    .scopes
-                    .last_mut()
-                    .is_none_or(|s| s.ranges.insert(r.name, (symbol, n)).is_none());
-                if fresh {
-                    Ok(())
-                } else {
-                    Err(r.span.error(Kind::Redeclared(r.name.to_owned())))
-                }
+        let Some(scope) = self.scopes.last_mut() else {
+            return Ok(());
+        };
+        let redeclared = |name: String| Err(r.span.error(Kind::Redeclared(name)));
+        let Some(n) = r.count else {
+            // `%r5` may be one of `%r<9>` already.
+            let digits = r.name.bytes().rev().take_while(u8::is_ascii_digit).count();
+            let (prefix, number) = r.name.split_at(r.name.len() - digits);
+            let covered = scope.ranges.get(prefix).is_some_and(|(_, count)| {
+                let canonical = digits == 1 || !number.starts_with('0');
+                canonical && number.parse::<u32>().is_ok_and(|k| k < *count)
+            });
+            if covered {
+                return redeclared(r.name.to_owned());
             }
-            None => self.declare_name(r.name, symbol, r.span),
+            return self.declare_name(r.name, symbol, r.span);
+        };
+        let covers = |name: &str| {
+            let number = name.strip_prefix(r.name).unwrap_or("");
+            let canonical = number.len() == 1 || !number.starts_with('0');
+            canonical && number.parse::<u32>().is_ok_and(|k| k < n)
+        };
+        if let Some(name) = scope.names.keys().find(|name| covers(name)) {
+            return redeclared((*name).to_owned());
         }
+        if scope.ranges.insert(r.name, (symbol, n)).is_some() {
+            return redeclared(r.name.to_owned());
+        }
+        Ok(())
     }
 
     /// Notes where function `f` starts and which registers are its own: the rows made since there were `rows` of them.

@@ -213,7 +213,7 @@ impl<'a> Decoder<'a> {
                 _ => return Self::type_error(o, &format!("a .{} literal", ty.name())),
             },
             OperandKind::F64(v) => match ty {
-                ScalarType::F32 | ScalarType::B32 => u64::from((v as f32).to_bits()),
+                ScalarType::F32 => u64::from((v as f32).to_bits()),
                 ScalarType::F64 | ScalarType::B64 => v.to_bits(),
                 _ => return Self::type_error(o, &format!("a .{} literal", ty.name())),
             },
@@ -341,6 +341,26 @@ impl<'a> Decoder<'a> {
         Self::type_error(o, "a destination register")
     }
 
+    /// The type that the elements of a vector operand of type `ty` must agree with: one untyped register makes all of it untyped.
+    pub(super) fn vector_type(&self, list: &[OperandAst<'a>], ty: ScalarType) -> ScalarType {
+        let untyped = list.len() > 1
+            && list.iter().any(|o| match o.kind {
+                OperandKind::Name {
+                    name, dim: None, ..
+                } => {
+                    matches!(self.lookup(name), Some((_, Symbol::Register(t))) if t.is_untyped())
+                }
+                _ => false,
+            });
+        match ty.bits() {
+            8 if untyped => ScalarType::B8,
+            16 if untyped => ScalarType::B16,
+            32 if untyped => ScalarType::B32,
+            64 if untyped => ScalarType::B64,
+            _ => ty,
+        }
+    }
+
     /// Fails unless register `reg` of type `actual` can be an operand of type `ty`.
     fn fits(
         o: &OperandAst<'_>,
@@ -355,7 +375,14 @@ impl<'a> Decoder<'a> {
             actual.bits() == ty.bits()
         };
         if fits && (reg.file == File::Pred) == (ty == ScalarType::Pred) {
-            return Ok(());
+            if ty.agrees_with(actual) {
+                return Ok(());
+            }
+            let (name, found) = (ty.name(), actual.name());
+            return Self::type_error(
+                o,
+                &format!("a register of a type that .{name} goes with, found .{found}"),
+            );
         }
         let (bits, name, found) = (ty.bits(), ty.name(), actual.name());
         Self::type_error(o, &format!("{bits} bits (.{name}), found .{found}"))

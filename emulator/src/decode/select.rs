@@ -36,6 +36,10 @@ impl<'a> Decoder<'a> {
 
     /// `setp` and `set`.
     pub(super) fn set(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let unsigned_only = m
+            .list
+            .iter()
+            .any(|(s, _)| matches!(*s, "lo" | "ls" | "hi" | "hs"));
         let cmp = m.find(|s| {
             Some(match s {
                 "eq" => Cmp::Eq,
@@ -89,6 +93,11 @@ impl<'a> Decoder<'a> {
             cmp,
             Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan
         );
+        let is_unsigned = ty.is_int() && !ty.is_signed();
+        let equality = matches!(cmp, Cmp::Eq | Cmp::Ne);
+        if (unsigned_only && !is_unsigned) || (ty.is_untyped() && !equality) {
+            return m.invalid("this comparison does not go with this type");
+        }
         if ordered_only && !ty.is_float() {
             return m.invalid("this comparison needs a float type");
         }
@@ -113,7 +122,7 @@ impl<'a> Decoder<'a> {
             let (truth, ok) = match dtype {
                 ScalarType::F32 => (1.0f32.to_bits(), !packed),
                 ScalarType::U32 | ScalarType::S32 => (u32::MAX, true),
-                ScalarType::U16 | ScalarType::S16 => (0xffff, !packed),
+                ScalarType::U16 | ScalarType::S16 => (0xffff, !packed && ty.is_float()),
                 ScalarType::F16 => (0x3c00, !packed),
                 ScalarType::Bf16 => (0x3f80, !packed),
                 ScalarType::F16x2 => (0x3c00, packed),

@@ -258,7 +258,7 @@ pub(super) fn rare(
             put(&mut w.r64[*d as usize], &out, active);
         }
         Op::Isspacep { space, d, a } => {
-            let row = &w.r64[*a as usize];
+            let row: [u64; 32] = std::array::from_fn(|l| get(w, *a, l));
             let inside = |x: u64, s: Space| x.wrapping_sub(generic_base(s)) < WINDOW;
             let mut value = 0;
             for (l, x) in row.iter().enumerate() {

@@ -453,7 +453,7 @@ pub(crate) enum Op {
     Isspacep {
         space: Space,
         d: Row,
-        a: Row,
+        a: Reg,
     },
     Bra {
         target: u32,
