@@ -42,7 +42,7 @@ impl<'a> Decoder<'a> {
             "bfi" => self.bfi(i, m)?,
             "brev" => {
                 let ty = m.ty()?;
-                if !ty.is_untyped() {
+                if !matches!(ty, ScalarType::B32 | ScalarType::B64) {
                     return m.invalid("the type is .b32 or .b64");
                 }
                 self.int_op(i, m, IntOp::Brev, ty, 1)?
@@ -50,6 +50,9 @@ impl<'a> Decoder<'a> {
             "popc" | "clz" | "bfind" => self.count_bits(i, m)?,
             "fns" => {
                 let ty = m.ty()?;
+                if ty != ScalarType::B32 {
+                    return m.invalid("the type is .b32");
+                }
                 self.int_op(i, m, IntOp::Fns, ty, 3)?
             }
             "bmsk" | "szext" => self.mask_extend(i, m)?,
@@ -129,6 +132,10 @@ impl<'a> Decoder<'a> {
     ) -> Result<Op> {
         if ty == ScalarType::F64 && (mode.ftz || mode.sat) {
             return m.invalid(".ftz and .sat are not for .f64");
+        }
+        let bf16 = matches!(ty, ScalarType::Bf16 | ScalarType::Bf16x2);
+        if bf16 && (mode.sat || (mode.ftz && f != FloatOp::Ex2)) {
+            return m.invalid(".ftz and .sat are not for .bf16");
         }
         if ty.bits() < 64 && ty != ScalarType::F32 && mode.rounding != Rounding::Nearest {
             return m.invalid("halves round to nearest");
@@ -248,6 +255,9 @@ impl<'a> Decoder<'a> {
                 b,
             });
         }
+        if !ty.is_int() {
+            return m.invalid("this type");
+        }
         let f = match (m.take("sat"), ty, sub) {
             (false, _, false) => IntOp::Add,
             (false, _, true) => IntOp::Sub,
@@ -357,7 +367,7 @@ impl<'a> Decoder<'a> {
             (_, false) => (3, by_sign(ty, IntOp::Mad24LoU, IntOp::Mad24LoS)),
             (_, true) => (3, by_sign(ty, IntOp::Mad24HiU, IntOp::Mad24HiS)),
         };
-        if ty.bits() != 32 {
+        if ty.bits() != 32 || !ty.is_int() {
             return m.invalid("this type");
         }
         self.int_op(i, m, f, ty, n)
@@ -467,7 +477,8 @@ impl<'a> Decoder<'a> {
             FloatOp::Rcp | FloatOp::Sqrt => Self::is_rounded(m),
             FloatOp::Tanh => approximate && !ftz,
             FloatOp::Ex2 => {
-                approximate && !(ftz && matches!(ty, ScalarType::F16 | ScalarType::F16x2))
+                let bf16 = matches!(ty, ScalarType::Bf16 | ScalarType::Bf16x2);
+                approximate && (ty == ScalarType::F32 || ftz == bf16)
             }
             _ => approximate,
         };
@@ -476,7 +487,7 @@ impl<'a> Decoder<'a> {
         }
         let mut mode = Self::mode(m);
         // The approximate instructions of .f64 flush, which is not a mode of the exact ones.
-        mode.ftz &= ty != ScalarType::F64;
+        mode.ftz &= ty != ScalarType::F64 || !approximate;
         self.float_op(i, m, f, mode, ty, n)
     }
 }

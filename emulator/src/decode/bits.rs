@@ -155,7 +155,7 @@ impl<'a> Decoder<'a> {
             (_, true) => by_sign(ty, IntOp::SzextClampU, IntOp::SzextClampS),
             (_, false) => by_sign(ty, IntOp::SzextWrapU, IntOp::SzextWrapS),
         };
-        if ty.bits() != 32 {
+        if ty.bits() != 32 || ty.is_untyped() != (i.name == "bmsk") {
             return m.invalid("this type");
         }
         self.int_op(i, m, f, ty, 2)

@@ -170,6 +170,9 @@ impl<'a> Decoder<'a> {
         let wide = ty == ScalarType::B128;
         let (mut places, ty) = (regs.iter_mut(), if wide { ScalarType::B64 } else { ty });
         let element = self.vector_type(list, ty);
+        if !self.is_uniform(list) {
+            return Self::type_error(&i.operands[regs_at], "registers of one size");
+        }
         for o in list {
             if wide {
                 let rows = if load {
@@ -217,7 +220,8 @@ impl<'a> Decoder<'a> {
         let space = m.find(space_of).unwrap_or(Space::Generic);
         strength(m)?;
         let policy = hints(m)?;
-        let _ = m.take("noftz") | m.take("rn");
+        let keeps_subnormals = m.take("noftz");
+        let _ = m.take("rn");
         let op = m.find(|s| {
             matches!(
                 s,
@@ -250,6 +254,13 @@ impl<'a> Decoder<'a> {
             }
             _ => return m.invalid("this operation on this type"),
         };
+        let half = matches!(
+            op,
+            AtomOp::AddF16 | AtomOp::AddF16x2 | AtomOp::AddBf16 | AtomOp::AddBf16x2
+        );
+        if half != keeps_subnormals {
+            return m.invalid(".noftz goes with sums of halves, which need it");
+        }
         if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
             return m.invalid("this space");
         }

@@ -361,6 +361,21 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Whether the registers among `list` have one size.
+    pub(super) fn is_uniform(&self, list: &[OperandAst<'a>]) -> bool {
+        let mut sizes = list.iter().filter_map(|o| match o.kind {
+            OperandKind::Name {
+                name, dim: None, ..
+            } => match self.lookup(name) {
+                Some((_, Symbol::Register(t))) => Some(t.bits()),
+                _ => None,
+            },
+            _ => None,
+        });
+        let first = sizes.next();
+        sizes.all(|s| Some(s) == first)
+    }
+
     /// Fails unless register `reg` of type `actual` can be an operand of type `ty`.
     fn fits(
         o: &OperandAst<'_>,

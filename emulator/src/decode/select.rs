@@ -120,7 +120,7 @@ impl<'a> Decoder<'a> {
         });
         if let Some(dtype) = dtype {
             let (truth, ok) = match dtype {
-                ScalarType::F32 => (1.0f32.to_bits(), !packed),
+                ScalarType::F32 => (1.0f32.to_bits(), ty.is_plain()),
                 ScalarType::U32 | ScalarType::S32 => (u32::MAX, true),
                 ScalarType::U16 | ScalarType::S16 => (0xffff, !packed && ty.is_float()),
                 ScalarType::F16 => (0x3c00, !packed),
@@ -160,7 +160,7 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn selp(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let ty = m.ty()?;
-        if ty == ScalarType::Pred || ty.bits() < 16 {
+        if !ty.is_plain() || !(16..=64).contains(&ty.bits()) {
             return m.invalid("this type");
         }
         Self::count(i, 4..=4)?;
@@ -178,7 +178,7 @@ impl<'a> Decoder<'a> {
         let _ = m.take("ftz");
         let (ty, cty) = (m.ty()?, m.ty()?);
         let float = cty == ScalarType::F32;
-        if ty.bits() < 32 || ty == ScalarType::Pred || !(float || cty == ScalarType::S32) {
+        if !ty.is_plain() || !(16..=64).contains(&ty.bits()) || !(float || cty == ScalarType::S32) {
             return m.invalid("this type");
         }
         Self::count(i, 4..=4)?;
@@ -238,7 +238,7 @@ impl<'a> Decoder<'a> {
             let d = self.dst_reg(dst, ty, false)?;
             return Ok(Op::Clock { d, shift });
         }
-        if ty.bits() < 16 && ty != ScalarType::Pred {
+        if ty != ScalarType::Pred && (ty.bits() < 16 || !ty.is_plain()) {
             return m.invalid("this type");
         }
         let a = self.src(src, ty)?;
