@@ -164,6 +164,8 @@ pub(crate) struct Env {
     /// Instructions that the block's warps have executed: what `%clock` shows. It is the same in every run, since the warps of a
     /// block take turns in a fixed order.
     pub(crate) clock: u64,
+    /// Instructions of the current turn, which `clock` does not have yet; up to date for the operations in `rare.rs`.
+    pub(crate) turn: u32,
     /// The block cannot go on.
     pub(crate) abort: bool,
     /// Some warp ran into the step limit: no use in running more blocks.
@@ -241,6 +243,7 @@ impl Worker {
                 block: 0,
                 ctaid: [0; 3],
                 clock: 0,
+                turn: 0,
                 abort: false,
                 full: false,
                 printed: Vec::new(),

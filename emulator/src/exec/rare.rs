@@ -158,6 +158,12 @@ pub(super) fn rare(
                 }
             }
         }
+        Op::Clock { d, shift } => {
+            let now = (env.clock + u64::from(env.turn)) >> shift;
+            for l in mem::lanes_of(active) {
+                set(w, *d, l, now);
+            }
+        }
         Op::Cvt(c) => cvt::convert(w, c, active),
         Op::CvtPack {
             signed,

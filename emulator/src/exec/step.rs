@@ -5,7 +5,7 @@
 //! in f64 ([`crate::float::fma32`]).
 
 use super::alu::{int32, int64, lop3, put, shift64};
-use super::rare::{rare, set};
+use super::rare::rare;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{barrier, fp, lanes, matrix, mem, mma};
@@ -222,13 +222,8 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 }
                 continue;
             }
-            Op::Clock { d, shift } => {
-                let now = (env.clock + u64::from(used)) >> shift;
-                for l in mem::lanes_of(active) {
-                    set(w, *d, l, now);
-                }
-            }
             _ => {
+                env.turn = used;
                 if let Next::Stop = rare(cx, env, w, pc, inst, mask, active) {
                     return used;
                 }
