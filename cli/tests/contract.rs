@@ -184,7 +184,7 @@ fn what_cannot_be_done_is_code_1() {
 #[test]
 fn a_kernel_prints_and_what_is_missing_waits() {
     let folder = tempfile::tempdir().expect("a folder");
-    let text = r#".version 8.0
+    let text = r".version 8.0
 .target sm_90
 .address_size 64
 .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
@@ -198,7 +198,7 @@ fn a_kernel_prints_and_what_is_missing_waits() {
     ret;
 }
 .visible .entry lacks() { setmaxnreg.inc.sync.aligned.u32 96; ret; }
-"#;
+";
     let path = folder.path().join("two.ptx");
     std::fs::write(&path, text).expect("written");
     let path = path.display().to_string();
