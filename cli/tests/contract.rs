@@ -182,6 +182,48 @@ fn what_cannot_be_done_is_code_1() {
 }
 
 #[test]
+fn a_kernel_prints_and_what_is_missing_waits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = r".version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .b8 format[7] = {110, 32, 37, 100, 10, 0};
+.visible .entry prints() {
+    .reg .b32 %r<3>; .reg .pred %p; .reg .b64 %d<3>;
+    .local .align 8 .b8 args[8];
+    mov.u32 %r1, %tid.x; setp.ne.u32 %p, %r1, 3; @%p ret;
+    st.local.u32 [args], %r1; mov.u64 %d1, args; cvta.local.u64 %d1, %d1; mov.u64 %d2, format;
+    { .param .b64 f, a; .param .b32 r; st.param.b64 [f], %d2; st.param.b64 [a], %d1; call (r), vprintf, (f, a); }
+    ret;
+}
+.visible .entry lacks() { setmaxnreg.inc.sync.aligned.u32 96; ret; }
+";
+    let path = folder.path().join("two.ptx");
+    std::fs::write(&path, text).expect("written");
+    let path = path.display().to_string();
+    let run = ["run", &path, "--kernel", "prints"];
+    let (exit, value) = json(&run);
+    assert_eq!(
+        (exit, value["printed"].as_str()),
+        (0, Some("n 3\n")),
+        "{value}"
+    );
+    let shown = tilewright(&run);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("printed:\n  n 3\n"), "{shown}");
+    let code = "unknown_instruction".to_owned();
+    assert_eq!(
+        refused(&["run", &path, "--kernel", "lacks"]),
+        (1, code.clone())
+    );
+    assert_eq!(
+        refused(&["run", &path, "--kernel", "prints", "--strict"]),
+        (1, code)
+    );
+}
+
+#[test]
 fn a_missing_gpu_is_one_clear_error() {
     let here = json(&["doctor"]).1["gpu"]["found"].as_bool() == Some(true);
     let args = [

@@ -14,8 +14,40 @@ pub(crate) struct ModuleAst<'a> {
     /// Module-level `.global`, `.const` and `.shared` variables.
     pub(crate) variables: Vec<Variable<'a>>,
     pub(crate) kernels: Vec<KernelAst<'a>>,
-    /// Names of `.func`s, which are parsed over but cannot be called.
-    pub(crate) functions: Vec<&'a str>,
+    /// `.func`s, each name once: a definition takes the place of its prototypes.
+    pub(crate) functions: Vec<FunctionAst<'a>>,
+    /// `.alias NAME, FUNCTION`.
+    pub(crate) aliases: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> ModuleAst<'a> {
+    /// The number of function `name`, through its alias if it is one.
+    pub(crate) fn function(&self, name: &str) -> Option<usize> {
+        let name = self
+            .aliases
+            .iter()
+            .find(|(alias, _)| *alias == name)
+            .map_or(name, |(_, target)| *target);
+        self.functions.iter().position(|f| f.name == name)
+    }
+
+    /// Every `.global` and `.const` variable, those inside kernels and functions last: a variable's number is its place here.
+    pub(crate) fn statics(&self) -> Vec<&Variable<'a>> {
+        let bodies = self
+            .kernels
+            .iter()
+            .map(|k| &k.body)
+            .chain(self.functions.iter().filter_map(|f| f.body.as_ref()));
+        let inner = bodies.flatten().filter_map(|s| match s {
+            Stmt::Variable(v) => Some(v),
+            _ => None,
+        });
+        self.variables
+            .iter()
+            .chain(inner)
+            .filter(|v| matches!(v.space, Space::Global | Space::Const))
+            .collect()
+    }
 }
 
 /// Where a variable lives.
@@ -31,9 +63,16 @@ pub(crate) enum Space {
 
 /// An initialiser element.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Init {
+pub(crate) enum Init<'a> {
     Int(i64),
     Float(f64),
+    /// The address of a variable or function plus an offset; with `shift`, only the byte that starts at that bit (`0xff00(name)`).
+    Symbol {
+        name: &'a str,
+        span: Span,
+        offset: i64,
+        shift: Option<u8>,
+    },
 }
 
 /// A declared variable of any memory space (registers are [`Registers`]).
@@ -43,13 +82,34 @@ pub(crate) struct Variable<'a> {
     pub(crate) span: Span,
     pub(crate) space: Space,
     pub(crate) ty: ScalarType,
+    /// Elements of a `.v2` or `.v4`, else 1.
+    pub(crate) vector: u8,
     pub(crate) align: u32,
     /// Bytes; `None` for the open array of `.extern .shared`.
     pub(crate) size: Option<u64>,
     pub(crate) is_extern: bool,
     /// For `.param .u64 .ptr`.
     pub(crate) is_pointer: bool,
-    pub(crate) init: Vec<Init>,
+    /// Initialisers and the number of the element that each is for.
+    pub(crate) init: Vec<(u64, Init<'a>)>,
+}
+
+/// `.func`, defined or only declared.
+#[derive(Debug)]
+pub(crate) struct FunctionAst<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) span: Span,
+    pub(crate) returns: Vec<Formal<'a>>,
+    pub(crate) params: Vec<Formal<'a>>,
+    /// `None` for a prototype.
+    pub(crate) body: Option<Vec<Stmt<'a>>>,
+}
+
+/// A parameter or return value of a function.
+#[derive(Debug)]
+pub(crate) enum Formal<'a> {
+    Param(Variable<'a>),
+    Register(Registers<'a>),
 }
 
 /// `.entry`.
@@ -70,6 +130,8 @@ pub(crate) struct Registers<'a> {
     pub(crate) name: &'a str,
     pub(crate) span: Span,
     pub(crate) ty: ScalarType,
+    /// Elements of each register: 2 or 4 for `.v2` and `.v4`, else 1.
+    pub(crate) vector: u8,
     /// `Some(n)` for `name<n>`.
     pub(crate) count: Option<u32>,
 }
@@ -84,6 +146,8 @@ pub(crate) enum Stmt<'a> {
     Variable(Variable<'a>),
     /// `name: .branchtargets A, B;`
     BranchTargets(&'a str, Span, Vec<(&'a str, Span)>),
+    /// `name: .callprototype …;` or `name: .calltargets f, g;`: what an indirect call may do, which the called function itself says.
+    CallShape,
     Instr(InstrAst<'a>),
 }
 
@@ -114,6 +178,8 @@ pub(crate) enum OperandKind<'a> {
         dim: Option<&'a str>,
         offset: i64,
     },
+    /// Element 0 to 3 of a vector register (`%v.y`), which the decoder makes of a name.
+    Component(&'a str, u8),
     /// `!%p`.
     Not(&'a str),
     /// `%p|%q`.
@@ -143,6 +209,9 @@ impl OperandAst<'_> {
                 name, dim: Some(d), ..
             } => format!("{name}.{d}"),
             OperandKind::Name { name, .. } => (*name).to_owned(),
+            OperandKind::Component(name, k) => {
+                format!("{name}.{}", ["x", "y", "z", "w"][usize::from(*k & 3)])
+            }
             OperandKind::Not(name) => format!("!{name}"),
             OperandKind::Pair(a, b) => format!("{}|{}", a.describe(), b.describe()),
             OperandKind::Int(v) => v.to_string(),

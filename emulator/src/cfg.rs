@@ -8,9 +8,10 @@
 //!
 //! **Definite assignment.** A forward must-analysis finds, for every read, whether all paths to it have written the register
 //! without a guard. Only the other reads are checked while the kernel runs, and only registers with such reads are tracked, which
-//! makes the check for undefined registers nearly free and still exact.
+//! makes the check for undefined registers nearly free and still exact. Moves carry undefined bits along without using them: compilers
+//! copy the padding of structures.
 
-use crate::ir::{NONE, Op, Program, Reg};
+use crate::ir::{Body, Inst, NONE, Op, Program, Reg};
 use crate::types::File;
 
 /// A basic block: instructions `[start, end)` and successors by number.
@@ -21,44 +22,51 @@ struct Block {
 }
 
 /// Fills `reconverge`, `checks` and `marks` of `p`; `uses` has the registers read and written by each instruction.
+///
+/// Each body is a graph of its own: a call is an instruction like any other, which comes back behind itself.
 pub(crate) fn analyse(p: &mut Program, uses: &[(Vec<Reg>, Vec<Reg>)]) {
-    let (blocks, block_of) = blocks(p);
-    p.reconverge = reconvergence(p, &blocks, &block_of);
-    definite_assignment(p, &blocks, uses);
+    let graphs: Vec<Vec<Block>> = p.bodies.iter().map(|b| blocks(p, b)).collect();
+    p.reconverge = vec![u32::MAX; p.insts.len()];
+    for blocks in &graphs {
+        reconvergence(&mut p.reconverge, blocks);
+    }
+    definite_assignment(p, &graphs, uses);
 }
 
-fn blocks(p: &Program) -> (Vec<Block>, Vec<u32>) {
-    let n = p.insts.len();
-    let mut leader = vec![false; n];
+fn blocks(p: &Program, body: &Body) -> Vec<Block> {
+    let (start, n) = (body.start as usize, body.end as usize);
+    let mut leader = vec![false; n - start];
     leader[0] = true;
-    for (pc, inst) in p.insts.iter().enumerate() {
+    for pc in start..n {
+        let inst = &p.insts[pc];
         let ends = match &inst.op {
             Op::Bra { target } => {
-                leader[*target as usize] = true;
+                leader[*target as usize - start] = true;
                 true
             }
             Op::Brx { targets, .. } => {
                 for t in targets {
-                    leader[*t as usize] = true;
+                    leader[*t as usize - start] = true;
                 }
                 true
             }
-            Op::Exit | Op::Trap => true,
+            Op::Exit | Op::Ret | Op::Trap => true,
             _ => false,
         };
         if ends && pc + 1 < n {
-            leader[pc + 1] = true;
+            leader[pc + 1 - start] = true;
         }
     }
-    let mut block_of = vec![0u32; n];
+    let mut block_of = vec![0u32; n - start];
     let mut starts = Vec::new();
-    for (pc, is_leader) in leader.iter().enumerate() {
+    for (i, is_leader) in leader.iter().enumerate() {
         if *is_leader {
-            starts.push(pc as u32);
+            starts.push((start + i) as u32);
         }
-        block_of[pc] = starts.len() as u32 - 1;
+        block_of[i] = starts.len() as u32 - 1;
     }
-    let blocks = starts
+    let block_of = |pc: u32| block_of[pc as usize - start];
+    starts
         .iter()
         .enumerate()
         .map(|(b, &start)| {
@@ -68,15 +76,15 @@ fn blocks(p: &Program) -> (Vec<Block>, Vec<u32>) {
             let fall = (end as usize) < n;
             let mut succs = Vec::new();
             match &last.op {
-                Op::Bra { target } => succs.push(block_of[*target as usize]),
+                Op::Bra { target } => succs.push(block_of(*target)),
                 Op::Brx { targets, .. } => {
-                    succs.extend(targets.iter().map(|t| block_of[*t as usize]));
+                    succs.extend(targets.iter().map(|t| block_of(*t)));
                 }
                 _ => {}
             }
             let transfers = matches!(
                 last.op,
-                Op::Bra { .. } | Op::Brx { .. } | Op::Exit | Op::Trap
+                Op::Bra { .. } | Op::Brx { .. } | Op::Exit | Op::Ret | Op::Trap
             );
             if (!transfers || guarded) && fall {
                 succs.push(b as u32 + 1);
@@ -85,8 +93,7 @@ fn blocks(p: &Program) -> (Vec<Block>, Vec<u32>) {
             succs.dedup();
             Block { start, end, succs }
         })
-        .collect();
-    (blocks, block_of)
+        .collect()
 }
 
 /// The last block in the text that the entry reaches and that leaves the kernel.
@@ -106,12 +113,12 @@ fn last_exit(blocks: &[Block]) -> Option<usize> {
         .find(|&b| seen[b] && blocks[b].succs.is_empty())
 }
 
-/// For every instruction that ends a block, the first instruction of the block's immediate post-dominator.
-fn reconvergence(p: &Program, blocks: &[Block], block_of: &[u32]) -> Vec<u32> {
+/// For every instruction, the first instruction of its block's immediate post-dominator, into `out`.
+fn reconvergence(out: &mut [u32], blocks: &[Block]) {
     let n = blocks.len();
     let exit = n;
     let Some(last_exit) = last_exit(blocks) else {
-        return vec![u32::MAX; p.insts.len()];
+        return;
     };
     // Predecessors in the reversed graph are successors here; order by a depth-first walk from the exit over the reversed edges.
     let mut preds: Vec<Vec<usize>> = vec![Vec::new(); n + 1];
@@ -175,25 +182,109 @@ fn reconvergence(p: &Program, blocks: &[Block], block_of: &[u32]) -> Vec<u32> {
             }
         }
     }
-    (0..p.insts.len())
-        .map(|pc| {
-            let d = ipdom[block_of[pc] as usize];
-            if d < n { blocks[d].start } else { u32::MAX }
-        })
-        .collect()
+    for (b, block) in blocks.iter().enumerate() {
+        let d = ipdom[b];
+        if d < n {
+            out[block.start as usize..block.end as usize].fill(blocks[d].start);
+        }
+    }
 }
 
 /// A set of registers as bits.
 type Bits = Vec<u64>;
 
-fn definite_assignment(p: &mut Program, blocks: &[Block], uses: &[(Vec<Reg>, Vec<Reg>)]) {
-    let (n32, n64) = (p.rows32.len(), p.rows64.len());
-    let id = |r: &Reg| match r.file {
-        File::R32 => r.row as usize,
-        File::R64 => n32 + r.row as usize,
-        File::Pred => n32 + n64 + r.row as usize,
+/// The registers of one program, numbered through all files.
+#[derive(Clone, Copy)]
+struct Numbering {
+    n32: usize,
+    n64: usize,
+    words: usize,
+}
+
+impl Numbering {
+    fn of(p: &Program) -> Self {
+        let (n32, n64) = (p.rows32.len(), p.rows64.len());
+        let words = (n32 + n64 + p.rows_pred.len()).div_ceil(64);
+        Self { n32, n64, words }
+    }
+
+    fn id(self, r: Reg) -> usize {
+        match r.file {
+            File::R32 => r.row as usize,
+            File::R64 => self.n32 + r.row as usize,
+            File::Pred => self.n32 + self.n64 + r.row as usize,
+        }
+    }
+}
+
+fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>, Vec<Reg>)]) {
+    let numbering = Numbering::of(p);
+    let mut tracked = vec![0u64; numbering.words];
+    let mut checks = Vec::new();
+    for (g, blocks) in graphs.iter().enumerate() {
+        let mut defined = vec![0; numbering.words];
+        for r in &p.bodies[g].defined {
+            defined[numbering.id(*r) / 64] |= 1 << (numbering.id(*r) % 64);
+        }
+        assignments(
+            p,
+            blocks,
+            uses,
+            numbering,
+            &defined,
+            &mut tracked,
+            &mut checks,
+        );
+    }
+    p.checks = checks;
+    let id = |r: &Reg| numbering.id(*r);
+    for (inst, (_, written)) in p.insts.iter_mut().zip(uses) {
+        let first = p.marks.len() as u32;
+        p.marks.extend(
+            written
+                .iter()
+                .filter(|r| tracked[id(r) / 64] >> (id(r) % 64) & 1 != 0),
+        );
+        inst.marks = (first, p.marks.len() as u32);
+    }
+}
+
+/// What `inst` does to the registers that are certainly defined: those that it writes without a guard become so. One that only carries
+/// bits defines its destinations if its sources are defined (of those that it joins, one), and otherwise makes them undefined.
+fn assign(
+    bits: &mut Bits,
+    inst: &Inst,
+    (read, written): &(Vec<Reg>, Vec<Reg>),
+    id: &impl Fn(&Reg) -> usize,
+) {
+    let is = |bits: &Bits, r: &Reg| bits[id(r) / 64] >> (id(r) % 64) & 1 != 0;
+    let mut data = read
+        .iter()
+        .filter(|r| r.file != File::Pred || r.row != inst.guard);
+    let carried = match &inst.op {
+        Op::Pack { .. } => read.is_empty() || data.any(|r| is(bits, r)),
+        op => !op.carries() || data.all(|r| is(bits, r)),
     };
-    let words = (n32 + n64 + p.rows_pred.len()).div_ceil(64);
+    for r in written {
+        if !carried {
+            bits[id(r) / 64] &= !(1 << (id(r) % 64));
+        } else if inst.guard == NONE {
+            bits[id(r) / 64] |= 1 << (id(r) % 64);
+        }
+    }
+}
+
+/// The checks of one body, which has `defined` on entry.
+fn assignments(
+    p: &mut Program,
+    blocks: &[Block],
+    uses: &[(Vec<Reg>, Vec<Reg>)],
+    numbering: Numbering,
+    defined: &Bits,
+    tracked: &mut Bits,
+    checks: &mut Vec<Reg>,
+) {
+    let id = |r: &Reg| numbering.id(*r);
     // out[b] = all registers certainly written when b ends; None while unknown (all).
     let mut out: Vec<Option<Bits>> = vec![None; blocks.len()];
     let mut preds: Vec<Vec<usize>> = vec![Vec::new(); blocks.len()];
@@ -204,7 +295,7 @@ fn definite_assignment(p: &mut Program, blocks: &[Block], uses: &[(Vec<Reg>, Vec
     }
     let entry = |b: usize, out: &[Option<Bits>]| -> Option<Bits> {
         if b == 0 {
-            return Some(vec![0; words]);
+            return Some(defined.clone());
         }
         let mut known = preds[b].iter().filter_map(|&q| out[q].as_ref());
         let mut bits = known.next()?.clone();
@@ -223,11 +314,7 @@ fn definite_assignment(p: &mut Program, blocks: &[Block], uses: &[(Vec<Reg>, Vec
                 continue;
             };
             for pc in block.start as usize..block.end as usize {
-                if p.insts[pc].guard == NONE {
-                    for r in &uses[pc].1 {
-                        bits[id(r) / 64] |= 1 << (id(r) % 64);
-                    }
-                }
+                assign(&mut bits, &p.insts[pc], &uses[pc], &id);
             }
             if out[b].as_ref() != Some(&bits) {
                 out[b] = Some(bits);
@@ -235,8 +322,6 @@ fn definite_assignment(p: &mut Program, blocks: &[Block], uses: &[(Vec<Reg>, Vec
             }
         }
     }
-    let mut tracked = vec![0u64; words];
-    let mut checks = Vec::new();
     for (b, block) in blocks.iter().enumerate() {
         let Some(mut bits) = entry(b, &out) else {
             continue;
@@ -251,21 +336,7 @@ fn definite_assignment(p: &mut Program, blocks: &[Block], uses: &[(Vec<Reg>, Vec
                 }
             }
             p.insts[pc].checks = (first, checks.len() as u32);
-            if p.insts[pc].guard == NONE {
-                for r in &uses[pc].1 {
-                    bits[id(r) / 64] |= 1 << (id(r) % 64);
-                }
-            }
+            assign(&mut bits, &p.insts[pc], &uses[pc], &id);
         }
-    }
-    p.checks = checks;
-    for (inst, (_, written)) in p.insts.iter_mut().zip(uses) {
-        let first = p.marks.len() as u32;
-        p.marks.extend(
-            written
-                .iter()
-                .filter(|r| tracked[id(r) / 64] >> (id(r) % 64) & 1 != 0),
-        );
-        inst.marks = (first, p.marks.len() as u32);
     }
 }

@@ -44,7 +44,9 @@ pub enum ParseErrorKind {
         /// The instruction.
         instruction: String,
     },
-    /// A known instruction in a form that the emulator does not support.
+    /// A known instruction in a form that PTX does not have.
+    Invalid(String),
+    /// Something of PTX that the emulator does not support.
     Unsupported(String),
     /// A name that nothing in scope declares.
     Undeclared(String),
@@ -89,6 +91,7 @@ impl fmt::Display for ParseErrorKind {
             } => {
                 write!(f, "modifier `{modifier}` is not known on `{instruction}`")
             }
+            Self::Invalid(what) => write!(f, "not valid: {what}"),
             Self::Unsupported(what) => write!(f, "not supported: {what}"),
             Self::Undeclared(name) => write!(f, "`{name}` is not declared"),
             Self::Redeclared(name) => write!(f, "`{name}` is declared twice"),
@@ -173,6 +176,8 @@ pub enum RunError {
     Memory(MemoryError),
     /// The worker threads could not be started.
     Workers(String),
+    /// The kernel reached an instruction that the emulator lacks.
+    Unsupported(ParseError),
 }
 
 /// A host access to emulated global memory that is outside every allocation, or an allocation that cannot be made.
@@ -262,6 +267,7 @@ impl fmt::Display for RunError {
             }
             Self::Memory(e) => write!(f, "{e}"),
             Self::Workers(e) => write!(f, "could not start worker threads: {e}"),
+            Self::Unsupported(e) => write!(f, "the kernel reached {e}"),
         }
     }
 }
@@ -270,6 +276,7 @@ impl Error for RunError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Memory(e) => Some(e),
+            Self::Unsupported(e) => Some(e),
             _ => None,
         }
     }

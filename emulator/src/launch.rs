@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use crate::decode::END;
 use crate::error::RunError;
 use crate::exec::{Context, Worker, run_block};
 use crate::memory::GlobalMemory;
@@ -16,6 +17,9 @@ use crate::types::ScalarType;
 
 /// Shared memory a block may have: 227 KiB, the limit of `sm_90`.
 pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
+
+/// Bytes of `printf` output that a report keeps; what a kernel prints beyond them is dropped.
+pub const MAX_PRINTED: usize = 1 << 20;
 
 /// A kernel argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -318,6 +322,17 @@ pub fn run(
         memory.write(address, &v.bytes)?;
         variables.push(address);
     }
+    for (v, address) in module.variables.iter().zip(&variables) {
+        for p in &v.pointers {
+            let to = variables.get(p.variable as usize).copied().unwrap_or(0);
+            let value = to.wrapping_add(p.offset as u64) >> p.shift;
+            let bytes = &value.to_le_bytes()[..usize::from(p.bytes)];
+            memory.write(address + u64::from(p.at), bytes)?;
+        }
+    }
+    if kernel.program.uses_heap {
+        memory.make_heap()?;
+    }
     let blocks: u64 = launch.grid.iter().map(|&d| u64::from(d)).product();
     let result = {
         let context = Context::new(kernel, launch, &params, &variables, memory, options);
@@ -376,12 +391,21 @@ pub fn run(
     for address in variables {
         memory.free(address)?;
     }
-    let mut report = match result? {
+    let result = result?;
+    if let Some(number) = result.as_ref().and_then(Worker::lacking) {
+        let error = kernel.program.missing.get(number as usize);
+        return Err(error.map_or_else(
+            || RunError::Workers("an instruction is missing".to_owned()),
+            |e| RunError::Unsupported(e.clone()),
+        ));
+    }
+    let mut report = match result {
         Some(worker) => summary(kernel, worker, options.max_findings),
         None => Report {
             findings: Vec::new(),
             total_findings: 0,
             counters: Counters::default(),
+            printed: String::new(),
             blocks,
             wall: start.elapsed(),
         },
@@ -393,12 +417,16 @@ pub fn run(
 
 fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
     let mut counters = Counters::default();
-    let (counts, mut findings) = worker.finish();
+    let (counts, mut findings, printed) = worker.finish();
     for (count, meta) in counts.iter().zip(&kernel.program.meta) {
         counters.warp_instructions += count.warps;
         counters.lane_instructions += count.lanes;
         counters.wavefronts += count.wavefronts;
         counters.ideal_wavefronts += count.ideal;
+        if meta.opcode == END {
+            // The implicit exit at the end of a body is not in the text.
+            continue;
+        }
         counters.instructions.push(InstructionCounter {
             line: meta.line,
             opcode: meta.opcode.clone(),
@@ -410,8 +438,6 @@ fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
             max_wavefronts: count.max,
         });
     }
-    // The implicit exit at the end of the body is not in the text.
-    counters.instructions.pop();
     findings.sort_by(|a: &Finding, b: &Finding| {
         (a.line, a.column, a.kind).cmp(&(b.line, b.column, b.kind))
     });
@@ -421,6 +447,7 @@ fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
         findings,
         total_findings,
         counters,
+        printed,
         blocks: 0,
         wall: std::time::Duration::ZERO,
     }

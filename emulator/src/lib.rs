@@ -17,7 +17,12 @@
 //! - Matrix multiplication: exact products; sums and their rounding as documented in `exec/mma.rs`. The hardware does not document its own.
 //! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.
 //!
-//! Unknown instructions are parse errors that name them, never guesses.
+//! - Calls: functions, recursion and calls through pointers, with a stack of up to 512 KiB a thread; of the system's functions `vprintf`,
+//!   `malloc`, `free` (a heap of [`HEAP_BYTES`]) and `__assertfail`. Textures and surfaces are not supported.
+//! - `%clock`, `%clock64` and `%globaltimer` count the instructions of the block: they only grow, and every run gives the same.
+//!
+//! What is not PTX is a parse error. What is PTX and not supported is an error that names it when it is reached ([`RunError::Unsupported`]),
+//! or at once by [`Module::parse_strict`]; never a guess.
 
 // The hot loop is compiled twice, plainly and for AVX2 (see `exec/step.rs`): what it calls must be inlined into
 // both versions to be compiled for both.
@@ -32,6 +37,7 @@ mod decode;
 mod error;
 mod exec;
 mod float;
+mod heap;
 mod ir;
 mod launch;
 mod lexer;
@@ -43,7 +49,8 @@ mod shared;
 mod types;
 
 pub use error::{MemoryError, ParseError, ParseErrorKind, RunError};
-pub use launch::{Arg, Launch, MAX_SHARED_BYTES, Options, Progress, run};
+pub use heap::HEAP_BYTES;
+pub use launch::{Arg, Launch, MAX_PRINTED, MAX_SHARED_BYTES, Options, Progress, run};
 pub use memory::GlobalMemory;
 pub use module::{Kernel, Module, Param};
 pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report};

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::error::MemoryError;
+use crate::heap::{HEAP_BYTES, Heap};
 
 /// Unmapped bytes between two allocations, at least.
 const GAP: u64 = 1 << 24;
@@ -32,6 +33,8 @@ pub struct GlobalMemory {
     /// Sorted by base.
     allocations: Vec<Allocation>,
     next: u64,
+    /// What kernels allocate themselves; made for the first that does.
+    heap: Option<Heap>,
 }
 
 /// One allocation.
@@ -94,6 +97,19 @@ impl GlobalMemory {
             }
             Err(_) => Err(MemoryError::OutOfBounds { address, len: 0 }),
         }
+    }
+
+    /// Makes the heap of `malloc`, if there is none.
+    pub(crate) fn make_heap(&mut self) -> Result<(), MemoryError> {
+        if self.heap.is_none() {
+            self.heap = Some(Heap::new(self.alloc(HEAP_BYTES, 256)?));
+        }
+        Ok(())
+    }
+
+    /// The heap, once a kernel needs it.
+    pub(crate) fn heap(&self) -> Option<&Heap> {
+        self.heap.as_ref()
     }
 
     fn range(&self, address: u64, len: u64) -> Result<(&Allocation, u64), MemoryError> {

@@ -1,8 +1,8 @@
 //! The public view of parsed PTX: [`Module`], [`Kernel`], [`Param`].
 
-use crate::ast::{Init, Space};
+use crate::ast::{Init, ModuleAst, Variable};
 use crate::decode;
-use crate::error::ParseError;
+use crate::error::{ParseError, ParseErrorKind};
 use crate::ir::Program;
 use crate::parser;
 use crate::types::ScalarType;
@@ -14,6 +14,7 @@ pub struct Module {
     target: String,
     kernels: Vec<Kernel>,
     pub(crate) variables: Vec<ModuleVariable>,
+    missing: Vec<ParseError>,
 }
 
 /// A `.global` or `.const` variable of a module, with its initial bytes.
@@ -21,6 +22,19 @@ pub struct Module {
 pub(crate) struct ModuleVariable {
     pub(crate) align: u32,
     pub(crate) bytes: Vec<u8>,
+    pub(crate) pointers: Vec<Pointer>,
+}
+
+/// An address in a variable's initial bytes, known only when the variables have their places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pointer {
+    /// Where it stands, and how many of its bytes: the low ones after dropping `shift` bits.
+    pub(crate) at: u32,
+    pub(crate) bytes: u8,
+    pub(crate) shift: u8,
+    /// The number of the variable that it points to.
+    pub(crate) variable: u32,
+    pub(crate) offset: i64,
 }
 
 /// A kernel (`.entry`) ready to run.
@@ -55,10 +69,14 @@ pub struct Param {
 impl Module {
     /// Parses PTX text and decodes every kernel in it.
     ///
+    /// An instruction of PTX that the emulator lacks is no error here: the file's other kernels run, and so does this one until
+    /// it reaches that instruction ([`crate::RunError::Unsupported`]). [`Module::missing`] lists them, and
+    /// [`Module::parse_strict`] refuses them.
+    ///
     /// # Errors
     ///
-    /// [`ParseError`] with line and column: syntax, undeclared names, operands of the wrong size, and every instruction or
-    /// form that the emulator does not know, by name.
+    /// [`ParseError`] with line and column: syntax, undeclared names, operands of the wrong size, and words that are no
+    /// instructions or modifiers of PTX.
     ///
     /// # Examples
     ///
@@ -70,32 +88,11 @@ impl Module {
     /// ```
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let ast = parser::parse(text)?;
-        let mut variables = Vec::new();
-        for v in ast
-            .variables
+        let statics = ast.statics();
+        let variables = statics
             .iter()
-            .filter(|v| matches!(v.space, Space::Global | Space::Const))
-        {
-            let size = v.size.unwrap_or(0);
-            let mut bytes = vec![0u8; size as usize];
-            let width = v.ty.bytes() as usize;
-            for (chunk, init) in bytes.chunks_mut(width.max(1)).zip(&v.init) {
-                let bits = match (*init, v.ty) {
-                    (Init::Int(i), ScalarType::F32) => u64::from((i as f32).to_bits()),
-                    (Init::Int(i), ScalarType::F64) => (i as f64).to_bits(),
-                    (Init::Int(i), _) => i as u64,
-                    (Init::Float(x), ScalarType::F64 | ScalarType::B64) => x.to_bits(),
-                    (Init::Float(x), _) => u64::from((x as f32).to_bits()),
-                };
-                let source = bits.to_le_bytes();
-                let n = chunk.len().min(8);
-                chunk[..n].copy_from_slice(&source[..n]);
-            }
-            variables.push(ModuleVariable {
-                align: v.align,
-                bytes,
-            });
-        }
+            .map(|v| initial(&ast, &statics, v))
+            .collect::<Result<Vec<_>, _>>()?;
         let kernels = ast
             .kernels
             .iter()
@@ -103,17 +100,50 @@ impl Module {
             .collect::<Result<Vec<_>, _>>()?;
         for (i, k) in ast.kernels.iter().enumerate() {
             if ast.kernels[..i].iter().any(|other| other.name == k.name) {
-                return Err(k
-                    .span
-                    .error(crate::error::ParseErrorKind::Redeclared(k.name.to_owned())));
+                return Err(k.span.error(ParseErrorKind::Redeclared(k.name.to_owned())));
             }
         }
+        let mut missing = decode::uncalled(&ast)?;
+        for k in &kernels {
+            missing.extend_from_slice(&k.program.missing);
+        }
+        missing.sort_by_key(|e| (e.line, e.column));
+        missing.dedup();
         Ok(Self {
             version: ast.version.clone(),
             target: ast.target.clone(),
             kernels,
             variables,
+            missing,
         })
+    }
+
+    /// Like [`Module::parse`], and every instruction that the emulator lacks is an error, reached or not.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`], of the first such instruction if nothing else is wrong.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ptx_emulator::Module;
+    /// let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { setmaxnreg.inc.sync.aligned.u32 96; ret; }";
+    /// assert_eq!(Module::parse(text)?.missing().len(), 1);
+    /// assert!(Module::parse_strict(text).is_err());
+    /// # Ok::<(), ptx_emulator::ParseError>(())
+    /// ```
+    pub fn parse_strict(text: &str) -> Result<Self, ParseError> {
+        let module = Self::parse(text)?;
+        match module.missing.first() {
+            None => Ok(module),
+            Some(error) => Err(error.clone()),
+        }
+    }
+
+    /// The instructions that the emulator lacks, in the order of the text.
+    pub fn missing(&self) -> &[ParseError] {
+        &self.missing
     }
 
     /// The `.version`, as written.
@@ -163,8 +193,71 @@ impl Kernel {
         self.max_threads
     }
 
-    /// Instructions in the text of the kernel.
+    /// Instructions in the text of the kernel and of the functions that it may call, with the return at the end of each.
     pub fn instructions(&self) -> usize {
         self.program.insts.len()
     }
+}
+
+/// The initial bytes of variable `v`, with the pointers that `run` fills in.
+fn initial(
+    ast: &ModuleAst<'_>,
+    statics: &[&Variable<'_>],
+    v: &Variable<'_>,
+) -> Result<ModuleVariable, ParseError> {
+    let mut bytes = vec![0u8; v.size.unwrap_or(0) as usize];
+    let mut pointers = Vec::new();
+    let width = v.ty.bytes().min(8) as usize;
+    let element = v.ty.bytes() as usize;
+    for (at, init) in &v.init {
+        let start = *at as usize * element;
+        let bits = match (*init, v.ty) {
+            (Init::Int(i), ScalarType::F32) => u64::from((i as f32).to_bits()),
+            (Init::Int(i), ScalarType::F64) => (i as f64).to_bits(),
+            (Init::Int(i), _) => i as u64,
+            (Init::Float(x), ScalarType::F64 | ScalarType::B64) => x.to_bits(),
+            (Init::Float(x), _) => u64::from((x as f32).to_bits()),
+            (
+                Init::Symbol {
+                    name,
+                    span,
+                    offset,
+                    shift,
+                },
+                _,
+            ) => {
+                let shift = shift.unwrap_or(0);
+                if let Some(number) = ast.function(name) {
+                    let address = crate::ir::function_address(number as u32);
+                    address.wrapping_add(offset as u64) >> shift
+                } else {
+                    // A definition counts before its `.extern` declaration.
+                    let find = |is_extern: bool| {
+                        statics
+                            .iter()
+                            .position(|s| s.name == name && s.is_extern == is_extern)
+                    };
+                    let Some(variable) = find(false).or_else(|| find(true)) else {
+                        return Err(span.error(ParseErrorKind::Undeclared(name.to_owned())));
+                    };
+                    pointers.push(Pointer {
+                        at: start as u32,
+                        bytes: width as u8,
+                        shift,
+                        variable: variable as u32,
+                        offset,
+                    });
+                    0
+                }
+            }
+        };
+        if let Some(place) = bytes.get_mut(start..start + width) {
+            place.copy_from_slice(&bits.to_le_bytes()[..width]);
+        }
+    }
+    Ok(ModuleVariable {
+        align: v.align,
+        bytes,
+        pointers,
+    })
 }

@@ -34,6 +34,10 @@ pub enum FindingKind {
     Divergent,
     /// Warps that exited, or wait elsewhere, while others wait at a barrier; or a barrier used with different thread counts.
     BarrierMismatch,
+    /// `__assertfail` was called: an assertion of the source did not hold.
+    Assertion,
+    /// Calls nest deeper than the stack of a thread, 512 KiB, holds.
+    StackOverflow,
     /// Every warp waits and none can go on.
     Deadlock,
     /// Lanes named in a member mask that do not execute the instruction.
@@ -62,6 +66,8 @@ impl FindingKind {
             Self::MissingBarrierAfterWait => "missing_barrier_after_wait",
             Self::Divergent => "divergent",
             Self::BarrierMismatch => "barrier_mismatch",
+            Self::Assertion => "assertion",
+            Self::StackOverflow => "stack_overflow",
             Self::Deadlock => "deadlock",
             Self::MemberMask => "member_mask",
             Self::StepLimit => "step_limit",
@@ -181,6 +187,8 @@ pub struct Report {
     pub total_findings: u64,
     /// Instruction and wavefront counts.
     pub counters: Counters,
+    /// What the kernel printed by `printf`, block after block; at most [`crate::MAX_PRINTED`] bytes.
+    pub printed: String,
     /// Blocks run.
     pub blocks: u64,
     /// Wall time of the run.

@@ -143,6 +143,20 @@ impl ScalarType {
         !self.is_int() && !self.is_untyped() && self != ScalarType::Pred
     }
 
+    /// Types of `mov`, `selp` and the like: no halves, which are moved as bits.
+    pub(crate) fn is_plain(self) -> bool {
+        self.is_int() || self.is_untyped() || matches!(self, ScalarType::F32 | ScalarType::F64)
+    }
+
+    /// Whether a register of type `register`, large enough, may be an operand of this type (PTX ISA, section 9.4): untyped bits go
+    /// with everything, signed integers with unsigned ones and with packed halves, floats only with their own type.
+    pub(crate) fn agrees_with(self, register: Self) -> bool {
+        self.is_untyped()
+            || register.is_untyped()
+            || self == register
+            || (self.is_int() && (register.is_int() || register == ScalarType::F16x2))
+    }
+
     /// The file that holds registers of this type, or `None` for `.b128`.
     pub(crate) fn file(self) -> Option<File> {
         match self.bits() {

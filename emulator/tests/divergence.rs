@@ -390,3 +390,82 @@ L:  fma.rn.f32 %f3, %f3, %f1, %f2; mul.f32 %f3, %f3, 0f3e99999a; sub.f32 %f1, %f
         );
     }
 }
+
+#[test]
+fn masks_that_differ_by_lane_make_groups() {
+    // Four groups of eight lanes: the mask of lane t is 255 << (t & 24).
+    let body = "and.b32 %r1, %tid, 24; mov.u32 %r2, 255; shl.b32 %r2, %r2, %r1;
+    redux.sync.add.s32 %r3, %tid, %r2;
+    and.b32 %r4, %tid, 1; setp.eq.u32 %p1, %r4, 0;
+    vote.sync.ballot.b32 %r5, %p1, %r2;
+    setp.gt.u32 %p2, %tid, 7; vote.sync.all.pred %p3, %p2, %r2; selp.u32 %r6, 1, 0, %p3;
+    match.any.sync.b32 %r7, %r4, %r2;
+    shfl.sync.bfly.b32 %r8, %tid, 7, 31, %r2;
+    elect.sync %r9|%p4, %r2;
+    mul.lo.u32 %r10, %tid, 24; cvt.u64.u32 %rd1, %r10; add.u64 %rd1, %rd1, %out;
+    st.global.u32 [%rd1], %r3; st.global.u32 [%rd1+4], %r5; st.global.u32 [%rd1+8], %r6;
+    st.global.u32 [%rd1+12], %r7; st.global.u32 [%rd1+16], %r8; st.global.u32 [%rd1+20], %r9;";
+    let (data, report) = block(body, 32, 32 * 6);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    for (t, row) in data.chunks_exact(6).enumerate() {
+        let t = t as u32;
+        let first = t & 0x18;
+        let mask = 255 << first;
+        let alike = if t & 1 == 0 { 0x5555_5555 } else { 0xaaaa_aaaa };
+        let expected = [
+            8 * first + 28,
+            0x5555_5555 & mask,
+            u32::from(first > 0),
+            alike & mask,
+            first + (7 - t % 8),
+            first,
+        ];
+        assert_eq!(row, expected, "lane {t}");
+    }
+}
+
+#[test]
+fn a_branch_to_the_end_is_an_early_return() {
+    // Lanes of the second warp leave by a branch to the last `ret`; the barrier of the others completes and is not divergent.
+    let body = "setp.ge.u32 %p1, %tid, 32; @%p1 bra END;
+    bar.sync 0;
+    st.global.u32 [%mine], 7;
+END: ret;";
+    let early = body.replace("@%p1 bra END", "@%p1 ret");
+    let (by_branch, branch) = block(body, 64, 64);
+    let (by_return, ret) = block(&early, 64, 64);
+    assert_eq!(by_branch, by_return);
+    assert_eq!(by_branch[..32], [7; 32]);
+    let kinds = |r: &ptx_emulator::Report| r.findings.iter().map(|f| f.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(&branch), kinds(&ret));
+    // Within one warp too.
+    let (by_branch, branch) = block(&body.replace("32;", "20;"), 32, 32);
+    let (by_return, ret) = block(&early.replace("32;", "20;"), 32, 32);
+    assert_eq!(by_branch, by_return);
+    assert_eq!(by_branch[..20], [7; 20]);
+    assert_eq!(kinds(&branch), kinds(&ret));
+}
+
+#[test]
+fn clocks_move_on_and_repeat() {
+    let body = "mov.u32 %r1, %clock; mov.u64 %rd1, %clock64; mov.u64 %rd2, %globaltimer; mov.u32 %r2, %clock;
+    mov.u32 %r3, %clock_hi; mov.u32 %r4, %globaltimer_lo; mov.u32 %r5, %globaltimer_hi;
+    cvt.u32.u64 %r6, %rd1; cvt.u32.u64 %r7, %rd2;
+    mul.lo.u32 %r10, %tid, 20; cvt.u64.u32 %rd3, %r10; add.u64 %rd3, %rd3, %out;
+    st.global.u32 [%rd3], %r1; st.global.u32 [%rd3+4], %r6; st.global.u32 [%rd3+8], %r7;
+    st.global.u32 [%rd3+12], %r2; st.global.u32 [%rd3+16], %r4;
+    or.b32 %r3, %r3, %r5; setp.ne.u32 %p1, %r3, 0; @%p1 trap;";
+    let (first, report) = block(body, 96, 96 * 5);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    for row in first.chunks_exact(5) {
+        assert!(row.windows(2).all(|w| w[0] < w[1]), "{row:?}");
+    }
+    // The warps of a block share one clock: a later warp reads a later time.
+    assert!(first[32 * 5] > first[4] && first[64 * 5] > first[32 * 5 + 4]);
+    assert_eq!(first, block(body, 96, 96 * 5).0);
+    // A wait by the clock ends.
+    let wait = "mov.u64 %rd1, %clock64; add.u64 %rd1, %rd1, 500;
+L:  mov.u64 %rd2, %clock64; setp.lt.u64 %p1, %rd2, %rd1; @%p1 bra L;
+    st.global.u32 [%mine], 1;";
+    assert_eq!(clean(wait, 32), [1; 32]);
+}

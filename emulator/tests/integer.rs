@@ -240,6 +240,24 @@ fn operations_on_32_bits() {
         ("sub.cc.u32 %e, %a, %b; subc.u32 %d, %c, 7;", |a, b, c| {
             c.wrapping_sub(7).wrapping_sub(u32::from(a < b))
         }),
+        // The flag of a subtraction is the carry of the hardware's adder: the opposite of the borrow.
+        ("sub.cc.u32 %e, %a, %b; addc.u32 %d, %c, 0;", |a, b, c| {
+            c.wrapping_add(u32::from(a >= b))
+        }),
+        ("add.cc.u32 %e, %a, %b; subc.u32 %d, %c, 0;", |a, b, c| {
+            c.wrapping_sub(u32::from(a.checked_add(b).is_some()))
+        }),
+        (
+            "sub.cc.u32 %e, %a, %b; madc.lo.u32 %d, %c, 3, 0;",
+            |a, b, c| c.wrapping_mul(3).wrapping_add(u32::from(a >= b)),
+        ),
+        (
+            "sub.cc.u32 %e, %a, %b; subc.cc.u32 %e, %b, %c; subc.u32 %d, 0, 0;",
+            |a, b, c| {
+                let borrow = u64::from(b) < u64::from(c) + u64::from(a < b);
+                0u32.wrapping_sub(u32::from(borrow))
+            },
+        ),
         (
             "mad.lo.cc.u32 %e, %a, %b, %c; madc.hi.u32 %d, %a, %b, 0;",
             |a, b, c| ((u64::from(a) * u64::from(b) + u64::from(c)) >> 32) as u32,

@@ -377,7 +377,7 @@ fn deadlocks() {
 fn barrier_operands() {
     let (_, report) = block("mov.u32 %r1, 16; bar.sync %r1;", 32, 1);
     assert_eq!(kinds(&report), [Kind::BadOperand]);
-    let (_, report) = block("bar.sync 0, 33;", 32, 1);
+    let (_, report) = block("mov.u32 %r1, 33; bar.sync 0, %r1;", 32, 1);
     assert_eq!(kinds(&report), [Kind::BadOperand]);
 }
 

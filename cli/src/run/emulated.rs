@@ -14,7 +14,12 @@ use crate::error::CliError;
 
 /// Parses the file and runs its kernel.
 pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
-    let module = Module::parse(&job.ptx).map_err(|error| unreadable(job, &error))?;
+    let parse = if job.args.strict {
+        Module::parse_strict
+    } else {
+        Module::parse
+    };
+    let module = parse(&job.ptx).map_err(|error| unreadable(job, &error))?;
     let names: Vec<String> = module.kernels().map(str::to_owned).collect();
     let name = job.kernel(&names)?;
     let kernel = module.kernel(&name);
@@ -69,7 +74,10 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
     };
     let result = emulator::run(&module, &name, &launch, &mut memory, &options);
     bar.finish_and_clear();
-    let outcome = result.map_err(|error| impossible(&error))?;
+    let outcome = result.map_err(|error| match &error {
+        RunError::Unsupported(missing) => unreadable(job, missing),
+        _ => impossible(&error),
+    })?;
 
     let mut report = job.new_report("emulator".to_owned(), name.clone(), block);
     report.time_ms = outcome.wall.as_secs_f64() * 1e3;

@@ -61,6 +61,9 @@ pub(crate) struct RunArgs {
     /// On the emulator, also report these: what a kernel is free to do, but few mean to
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FINDINGS")]
     also: Vec<Extra>,
+    /// On the emulator, refuse a file with an instruction that the emulator lacks, reached or not
+    #[arg(long)]
+    strict: bool,
     /// On the emulator, instructions of one warp after which it counts as an endless loop
     #[arg(long, value_name = "COUNT", default_value_t = 1 << 32)]
     step_limit: u64,

@@ -105,6 +105,7 @@ impl Report {
             "findings": findings,
             "total_findings": watched.map_or(0, |watched| watched.report.total_findings),
             "counters": watched.map(|watched| counters_json(&watched.report.counters)),
+            "printed": watched.map_or("", |watched| &watched.report.printed),
             "attributes": self.attributes.map(|attributes| json!({
                 "registers": attributes.registers,
                 "local_bytes": attributes.local_bytes,
@@ -130,6 +131,7 @@ impl Report {
             );
         }
         if let Some(watched) = &self.watched {
+            lines.extend(printed_text(&watched.report.printed));
             lines.extend(counters_text(&watched.report.counters));
             lines.extend(findings_text(watched));
         }
@@ -181,6 +183,16 @@ fn show(value: &Value) -> String {
     } else {
         value.to_string()
     }
+}
+
+/// What the kernel printed, set off from the report.
+fn printed_text(printed: &str) -> Vec<String> {
+    if printed.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec!["printed:".to_owned()];
+    lines.extend(printed.lines().map(|line| format!("  {line}")));
+    lines
 }
 
 fn findings_text(watched: &Watched) -> Vec<String> {

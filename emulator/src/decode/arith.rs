@@ -31,6 +31,9 @@ impl<'a> Decoder<'a> {
             "div" | "rem" | "min" | "max" | "neg" | "abs" => self.simple(i, m)?,
             "sad" => {
                 let ty = m.ty()?;
+                if !ty.is_int() {
+                    return m.invalid("this type");
+                }
                 self.int_op(i, m, by_sign(ty, IntOp::SadU, IntOp::SadS), ty, 3)?
             }
             "and" | "or" | "xor" | "not" | "cnot" => self.logic(i, m)?,
@@ -39,11 +42,17 @@ impl<'a> Decoder<'a> {
             "bfi" => self.bfi(i, m)?,
             "brev" => {
                 let ty = m.ty()?;
+                if !matches!(ty, ScalarType::B32 | ScalarType::B64) {
+                    return m.invalid("the type is .b32 or .b64");
+                }
                 self.int_op(i, m, IntOp::Brev, ty, 1)?
             }
             "popc" | "clz" | "bfind" => self.count_bits(i, m)?,
             "fns" => {
                 let ty = m.ty()?;
+                if ty != ScalarType::B32 {
+                    return m.invalid("the type is .b32");
+                }
                 self.int_op(i, m, IntOp::Fns, ty, 3)?
             }
             "bmsk" | "szext" => self.mask_extend(i, m)?,
@@ -92,7 +101,7 @@ impl<'a> Decoder<'a> {
         n: usize,
     ) -> Result<Op> {
         if ty.is_float() || ty == ScalarType::Pred {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         let (d, [a, b, c]) = self.operands(i, ty, n)?;
         Ok(match ty.bits() {
@@ -107,7 +116,7 @@ impl<'a> Decoder<'a> {
             },
             32 => Op::I32 { f, d, a, b, c },
             64 => Op::I64 { f, d, a, b, c },
-            _ => return m.unsupported("this width"),
+            _ => return m.invalid("this width"),
         })
     }
 
@@ -121,6 +130,16 @@ impl<'a> Decoder<'a> {
         ty: ScalarType,
         n: usize,
     ) -> Result<Op> {
+        if ty == ScalarType::F64 && (mode.ftz || mode.sat) {
+            return m.invalid(".ftz and .sat are not for .f64");
+        }
+        let bf16 = matches!(ty, ScalarType::Bf16 | ScalarType::Bf16x2);
+        if bf16 && (mode.sat || (mode.ftz && f != FloatOp::Ex2)) {
+            return m.invalid(".ftz and .sat are not for .bf16");
+        }
+        if ty.bits() < 64 && ty != ScalarType::F32 && mode.rounding != Rounding::Nearest {
+            return m.invalid("halves round to nearest");
+        }
         let (d, [a, b, c]) = self.operands(i, ty, n)?;
         Ok(match ty {
             ScalarType::F32 => Op::F32 {
@@ -179,8 +198,15 @@ impl<'a> Decoder<'a> {
                 b,
                 c,
             },
-            _ => return m.unsupported("this type"),
+            _ => return m.invalid("this type"),
         })
+    }
+
+    /// Whether a rounding is written.
+    fn is_rounded(m: &Mods<'_>) -> bool {
+        m.list
+            .iter()
+            .any(|(s, _)| matches!(*s, "rn" | "rz" | "rm" | "rp"))
     }
 
     pub(super) fn mode(m: &mut Mods<'a>) -> FloatMode {
@@ -193,13 +219,16 @@ impl<'a> Decoder<'a> {
     }
 
     fn add_sub(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        if let Some(op) = self.packed16(i, m)? {
+            return Ok(op);
+        }
         let sub = i.name.starts_with("sub");
         let carry_in = i.name.ends_with('c');
         let carry_out = m.take("cc");
         let ty = m.ty()?;
         if ty.is_float() {
             if carry_in || carry_out {
-                return m.unsupported("this type");
+                return m.invalid("this type");
             }
             let mode = Self::mode(m);
             return self.float_op(
@@ -213,7 +242,7 @@ impl<'a> Decoder<'a> {
         }
         if carry_in || carry_out {
             if ty.bits() < 32 || !ty.is_int() {
-                return m.unsupported("this type");
+                return m.invalid("this type");
             }
             let (d, [a, b, _]) = self.operands(i, ty, 2)?;
             return Ok(Op::Carry {
@@ -226,12 +255,15 @@ impl<'a> Decoder<'a> {
                 b,
             });
         }
+        if !ty.is_int() {
+            return m.invalid("this type");
+        }
         let f = match (m.take("sat"), ty, sub) {
             (false, _, false) => IntOp::Add,
             (false, _, true) => IntOp::Sub,
             (true, ScalarType::S32, false) => IntOp::AddSat,
             (true, ScalarType::S32, true) => IntOp::SubSat,
-            _ => return m.unsupported(".sat is for .s32"),
+            _ => return m.invalid(".sat is for .s32"),
         };
         self.int_op(i, m, f, ty, 2)
     }
@@ -244,22 +276,25 @@ impl<'a> Decoder<'a> {
                 ("mul", false) => FloatOp::Mul,
                 ("fma" | "mad", false) => FloatOp::Fma,
                 ("fma", true) if ty.bits() != 64 && ty != ScalarType::F32 => FloatOp::FmaRelu,
-                _ => return m.unsupported("this form"),
+                _ => return m.invalid("this form"),
             };
+            if f != FloatOp::Mul && !Self::is_rounded(m) {
+                return m.invalid("a rounding is needed: .rn, .rz, .rm or .rp");
+            }
             let mode = Self::mode(m);
             return self.float_op(i, m, f, mode, ty, n);
         }
         if i.name == "fma" || !ty.is_int() {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         let (hi, lo, wide) = (m.take("hi"), m.take("lo"), m.take("wide"));
         if u8::from(hi) + u8::from(lo) + u8::from(wide) != 1 {
-            return m.unsupported("one of .lo, .hi, .wide is needed");
+            return m.invalid("one of .lo, .hi, .wide is needed");
         }
         let (carry_in, carry_out) = (i.name == "madc", m.take("cc"));
         if carry_in || carry_out {
             if wide || n == 2 || ty.bits() < 32 {
-                return m.unsupported("this form with a carry");
+                return m.invalid("this form with a carry");
             }
             let (d, [a, b, c]) = self.operands(i, ty, 3)?;
             let signed = ty.is_signed();
@@ -285,11 +320,8 @@ impl<'a> Decoder<'a> {
             (3, false, false) => IntOp::MadLo,
             (3, true, false) => by_sign(ty, IntOp::MadHiU, IntOp::MadHiS),
             (3, true, true) if ty == ScalarType::S32 => IntOp::MadHiSat,
-            _ => return m.unsupported(".sat here"),
+            _ => return m.invalid(".sat here"),
         };
-        if hi && ty.bits() == 16 {
-            return m.unsupported("the high half of 16-bit products; use .wide");
-        }
         self.int_op(i, m, f, ty, n)
     }
 
@@ -298,7 +330,7 @@ impl<'a> Decoder<'a> {
         let double = match ty.bits() {
             16 => ScalarType::B32,
             32 => ScalarType::B64,
-            _ => return m.unsupported(".wide of 64 bits"),
+            _ => return m.invalid(".wide of 64 bits"),
         };
         Self::count(i, n + 1..=n + 1)?;
         let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
@@ -327,7 +359,7 @@ impl<'a> Decoder<'a> {
         let ty = m.ty()?;
         let hi = m.take("hi");
         if !hi && !m.take("lo") {
-            return m.unsupported("one of .lo, .hi is needed");
+            return m.invalid("one of .lo, .hi is needed");
         }
         let (n, f) = match (i.name, hi) {
             ("mul24", false) => (2, by_sign(ty, IntOp::Mul24LoU, IntOp::Mul24LoS)),
@@ -335,13 +367,16 @@ impl<'a> Decoder<'a> {
             (_, false) => (3, by_sign(ty, IntOp::Mad24LoU, IntOp::Mad24LoS)),
             (_, true) => (3, by_sign(ty, IntOp::Mad24HiU, IntOp::Mad24HiS)),
         };
-        if ty.bits() != 32 {
-            return m.unsupported("this type");
+        if ty.bits() != 32 || !ty.is_int() {
+            return m.invalid("this type");
         }
         self.int_op(i, m, f, ty, n)
     }
 
     fn simple(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        if let Some(op) = self.packed16(i, m)? {
+            return Ok(op);
+        }
         let ty = m.ty()?;
         if ty.is_float() {
             let (f, n) = match i.name {
@@ -349,7 +384,7 @@ impl<'a> Decoder<'a> {
                 "min" | "max" => {
                     let (nan, xorsign) = (m.take("NaN"), m.take("xorsign"));
                     if xorsign && (nan || !m.take("abs")) {
-                        return m.unsupported(".xorsign without .abs, or with .NaN");
+                        return m.invalid(".xorsign without .abs, or with .NaN");
                     }
                     let f = match (i.name, nan, xorsign) {
                         ("min", false, false) => FloatOp::Min,
@@ -363,14 +398,25 @@ impl<'a> Decoder<'a> {
                 }
                 "neg" => (FloatOp::Neg, 1),
                 "abs" => (FloatOp::Abs, 1),
-                _ => return m.unsupported("this type"),
+                _ => return m.invalid("this type"),
             };
             if f == FloatOp::Div {
                 if !matches!(ty, ScalarType::F32 | ScalarType::F64) {
-                    return m.unsupported("this type");
+                    return m.invalid("this type");
                 }
                 // The approximate forms are computed exactly rounded, which their error bound permits.
-                let _ = m.take("approx") || m.take("full");
+                let approximate = m.take("approx") || m.take("full");
+                if approximate == Self::is_rounded(m) || (approximate && ty == ScalarType::F64) {
+                    return m.invalid(
+                        "one of .rn, .rz, .rm, .rp is needed, or .approx or .full of .f32",
+                    );
+                }
+            }
+            if ty == ScalarType::F64 && matches!(f, FloatOp::MinNan | FloatOp::MaxNan) {
+                return m.invalid(".NaN is not for .f64");
+            }
+            if f == FloatOp::Neg && ty == ScalarType::F64 && m.take("ftz") {
+                return m.invalid(".ftz is not for .f64");
             }
             let mode = Self::mode(m);
             return self.float_op(i, m, f, mode, ty, n);
@@ -383,8 +429,17 @@ impl<'a> Decoder<'a> {
             "neg" => (IntOp::Neg, 1),
             _ => (IntOp::Abs, 1),
         };
-        if !ty.is_int() {
-            return m.unsupported("this type");
+        let signed_only = matches!(f, IntOp::Neg | IntOp::Abs);
+        if !ty.is_int() || (signed_only && !ty.is_signed()) {
+            return m.invalid("this type");
+        }
+        if matches!(f, IntOp::MinS | IntOp::MaxS) && ty == ScalarType::S32 && m.take("relu") {
+            let f = if f == IntOp::MinS {
+                IntOp::MinRelu
+            } else {
+                IntOp::MaxRelu
+            };
+            return self.int_op(i, m, f, ty, n);
         }
         self.int_op(i, m, f, ty, n)
     }
@@ -409,10 +464,30 @@ impl<'a> Decoder<'a> {
             _ => matches!(ty, ScalarType::F32 | ScalarType::F64),
         };
         if !supported {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
-        let _ = m.take("approx");
-        let mode = Self::mode(m);
+        let approximate = m.take("approx");
+        let ftz = m.list.iter().any(|(s, _)| *s == "ftz");
+        let fine = match f {
+            FloatOp::Copysign => !approximate,
+            // Of .f64 there are rounded forms, and an approximate one of rcp and rsqrt.
+            FloatOp::Rcp | FloatOp::Sqrt if approximate => {
+                !Self::is_rounded(m) && (ty == ScalarType::F32 || (f == FloatOp::Rcp && ftz))
+            }
+            FloatOp::Rcp | FloatOp::Sqrt => Self::is_rounded(m),
+            FloatOp::Tanh => approximate && !ftz,
+            FloatOp::Ex2 => {
+                let bf16 = matches!(ty, ScalarType::Bf16 | ScalarType::Bf16x2);
+                approximate && (ty == ScalarType::F32 || ftz == bf16)
+            }
+            _ => approximate,
+        };
+        if !fine {
+            return m.invalid("another rounding, .approx or .ftz is needed with this type");
+        }
+        let mut mode = Self::mode(m);
+        // The approximate instructions of .f64 flush, which is not a mode of the exact ones.
+        mode.ftz &= ty != ScalarType::F64 || !approximate;
         self.float_op(i, m, f, mode, ty, n)
     }
 }

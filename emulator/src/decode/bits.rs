@@ -18,13 +18,13 @@ impl<'a> Decoder<'a> {
         };
         if ty == ScalarType::Pred {
             if f == IntOp::Cnot {
-                return m.unsupported("this type");
+                return m.invalid("this type");
             }
             let (d, [a, b, _]) = self.operands(i, ty, n)?;
             return Ok(Op::PredLogic { f, d, a, b });
         }
         if !ty.is_untyped() {
-            return m.unsupported("logic needs an untyped .b16, .b32 or .b64");
+            return m.invalid("logic needs an untyped .b16, .b32 or .b64");
         }
         self.int_op(i, m, f, ty, n)
     }
@@ -37,8 +37,11 @@ impl<'a> Decoder<'a> {
             _ => by_sign(ty, IntOp::BfeU, IntOp::BfeS),
         };
         let n = if i.name == "bfe" { 4 } else { 3 };
+        if i.name == "shl" && !ty.is_untyped() {
+            return m.invalid("the type is .b16, .b32 or .b64");
+        }
         if ty.is_float() || ty == ScalarType::Pred || (n == 4 && (ty.bits() < 32 || !ty.is_int())) {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         Self::count(i, n..=n)?;
         let a = self.src(&i.operands[1], ty)?;
@@ -61,18 +64,18 @@ impl<'a> Decoder<'a> {
             },
             32 => Op::I32 { f, d, a, b, c },
             64 => Op::Shift64 { f, d, a, b, c },
-            _ => return m.unsupported("this width"),
+            _ => return m.invalid("this width"),
         })
     }
 
     pub(super) fn funnel(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let left = m.take("l");
         if !left && !m.take("r") {
-            return m.unsupported("one of .l, .r is needed");
+            return m.invalid("one of .l, .r is needed");
         }
         let clamp = m.take("clamp");
         if !clamp && !m.take("wrap") {
-            return m.unsupported("one of .clamp, .wrap is needed");
+            return m.invalid("one of .clamp, .wrap is needed");
         }
         let f = match (left, clamp) {
             (true, true) => IntOp::ShfLClamp,
@@ -82,7 +85,7 @@ impl<'a> Decoder<'a> {
         };
         let ty = m.ty()?;
         if ty != ScalarType::B32 {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         self.int_op(i, m, f, ty, 3)
     }
@@ -90,7 +93,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn bfi(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let ty = m.ty()?;
         if !matches!(ty, ScalarType::B32 | ScalarType::B64) {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         Self::count(i, 5..=5)?;
         let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
@@ -114,10 +117,15 @@ impl<'a> Decoder<'a> {
             ("clz", false) => IntOp::Clz,
             ("bfind", false) => by_sign(ty, IntOp::BfindU, IntOp::BfindS),
             ("bfind", true) => by_sign(ty, IntOp::BfindShiftU, IntOp::BfindShiftS),
-            _ => return m.unsupported(".shiftamt"),
+            _ => return m.invalid(".shiftamt"),
         };
-        if ty.is_float() || ty.bits() < 32 {
-            return m.unsupported("this type");
+        let fits = if i.name == "bfind" {
+            ty.is_int()
+        } else {
+            ty.is_untyped()
+        };
+        if !fits || ty.bits() < 32 {
+            return m.invalid("this type");
         }
         Self::count(i, 2..=2)?;
         let a = self.src(&i.operands[1], ty)?;
@@ -138,7 +146,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn mask_extend(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let clamp = m.take("clamp");
         if !clamp && !m.take("wrap") {
-            return m.unsupported("one of .clamp, .wrap is needed");
+            return m.invalid("one of .clamp, .wrap is needed");
         }
         let ty = m.ty()?;
         let f = match (i.name, clamp) {
@@ -147,8 +155,8 @@ impl<'a> Decoder<'a> {
             (_, true) => by_sign(ty, IntOp::SzextClampU, IntOp::SzextClampS),
             (_, false) => by_sign(ty, IntOp::SzextWrapU, IntOp::SzextWrapS),
         };
-        if ty.bits() != 32 {
-            return m.unsupported("this type");
+        if ty.bits() != 32 || ty.is_untyped() != (i.name == "bmsk") {
+            return m.invalid("this type");
         }
         self.int_op(i, m, f, ty, 2)
     }
@@ -167,14 +175,14 @@ impl<'a> Decoder<'a> {
             })
         });
         if ty != ScalarType::B32 {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         self.int_op(i, m, f.unwrap_or(IntOp::Prmt), ty, 3)
     }
 
     pub(super) fn lop3(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         if m.ty()? != ScalarType::B32 {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         Self::count(i, 5..=5)?;
         let OperandKind::Int(lut @ 0..=255) = i.operands[4].kind else {
@@ -210,10 +218,10 @@ impl<'a> Decoder<'a> {
             (false, true, false, false, true) => IntOp::Dp2aHiUS,
             (false, true, false, true, false) => IntOp::Dp2aHiSU,
             (false, true, false, true, true) => IntOp::Dp2aHiSS,
-            _ => return m.unsupported("this form"),
+            _ => return m.invalid("this form"),
         };
         if a.bits() != 32 || b.bits() != 32 || !a.is_int() || !b.is_int() {
-            return m.unsupported("this type");
+            return m.invalid("this type");
         }
         self.int_op(i, m, f, ScalarType::B32, 3)
     }

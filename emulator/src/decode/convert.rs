@@ -28,15 +28,94 @@ fn is_pair(ty: ScalarType) -> bool {
     )
 }
 
+/// The integers that a type holds: the power of two of the largest, and whether there are negative ones.
+fn holds(ty: ScalarType) -> (u32, bool) {
+    (ty.bits() - u32::from(ty.is_signed()), ty.is_signed())
+}
+
+/// Why a conversion of single values between these types does not have these modifiers, or `None` (PTX ISA, section 9.7.9.21, with
+/// the verdicts of ptxas where it is silent). `.ftz` and `.sat` are still among `m`.
+fn misfit(
+    m: &Mods<'_>,
+    d: ScalarType,
+    a: ScalarType,
+    rounding: Option<(Rounding, bool)>,
+) -> Option<&'static str> {
+    use ScalarType as T;
+    let has = |name: &str| m.list.iter().any(|(s, _)| *s == name);
+    let (ftz, sat) = (has("ftz"), has("sat"));
+    let integral = rounding.is_some_and(|r| r.1);
+    let bf16 = d == T::Bf16 || a == T::Bf16;
+    match (d.is_int(), a.is_int()) {
+        (true, true) => {
+            let ((width, negative), (source, source_negative)) = (holds(d), holds(a));
+            let always_fits = source <= width && (negative || !source_negative);
+            if rounding.is_some() || ftz {
+                Some("integers are not rounded")
+            } else if sat && always_fits {
+                Some(".sat where every value fits")
+            } else {
+                None
+            }
+        }
+        (true, false) if !integral => Some("float to integer needs .rni, .rzi, .rmi or .rpi"),
+        (false, true) if rounding.is_none() || integral => {
+            Some("integer to float needs .rn, .rz, .rm or .rp")
+        }
+        (true, false) | (false, true) => {
+            let integer = if d.is_int() { d } else { a };
+            let float = if d.is_int() { a } else { d };
+            if ftz && float != T::F32 {
+                Some(".ftz without .f32")
+            } else if bf16 && (sat || integer.bits() < 16) {
+                Some(".bf16 with .sat or 8 bits")
+            } else {
+                None
+            }
+        }
+        (false, false) if !matches!(d, T::F16 | T::Bf16 | T::F32 | T::F64) => {
+            let narrow = d != a && !is_pair(a);
+            (narrow && rounding.is_none()).then_some("a narrowing conversion needs a rounding")
+        }
+        (false, false) => {
+            let narrows = matches!(
+                (d, a),
+                (T::F16 | T::Bf16, T::F32 | T::F64) | (T::F32, T::F64)
+            );
+            let may_round = narrows
+                || matches!(
+                    (d, a),
+                    (T::F16 | T::F32 | T::F64, T::Bf16) | (T::Bf16, T::F16)
+                );
+            if integral && d != a {
+                Some("rounding to an integer keeps the type")
+            } else if narrows && rounding.is_none() {
+                Some("a narrowing conversion needs a rounding")
+            } else if rounding.is_some() && !integral && !may_round {
+                Some("this conversion is exact and takes no rounding")
+            } else if ftz && d != T::F32 && a != T::F32 {
+                Some(".ftz without .f32")
+            } else if sat && bf16 {
+                Some(".sat with .bf16")
+            } else {
+                None
+            }
+        }
+    }
+}
+
 impl<'a> Decoder<'a> {
     /// Decodes `i` if it is `cvt`.
     pub(super) fn convert(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Option<Op>> {
         if i.name != "cvt" {
             return Ok(None);
         }
+        if m.take("pack") {
+            return self.cvt_pack(i, m).map(Some);
+        }
         let (dty, aty) = (m.ty()?, m.ty()?);
         let (Some(to), Some(from)) = (format(dty), format(aty)) else {
-            return m.unsupported("these types");
+            return m.invalid("these types");
         };
         let rounding = m.find(|s| {
             Some(match s {
@@ -52,31 +131,15 @@ impl<'a> Decoder<'a> {
                 _ => return None,
             })
         });
-        let float_to_int = !dty.is_int() || aty.is_int();
-        if !float_to_int && !rounding.is_some_and(|r| r.1) {
-            return m.unsupported("float to integer needs .rni, .rzi, .rmi or .rpi");
-        }
-        let int_to_float = dty.is_float() && aty.is_int();
-        if int_to_float && rounding.is_none_or(|r| r.1) {
-            return m.unsupported("integer to float needs .rn, .rz, .rm or .rp");
-        }
-        let narrowing = dty.is_float()
-            && aty.is_float()
-            && !is_pair(aty)
-            && dty != ScalarType::F32
-            && dty != ScalarType::F64
-            && aty != dty
-            && !(aty == ScalarType::F16 && dty == ScalarType::Bf16 && rounding.is_some());
-        let narrowing = narrowing || (dty == ScalarType::F32 && aty == ScalarType::F64);
-        if narrowing && rounding.is_none() {
-            return m.unsupported("a narrowing conversion needs a rounding");
+        if let Some(what) = misfit(m, dty, aty, rounding) {
+            return m.invalid(what);
         }
         let (rounding, integral) = rounding.unwrap_or((Rounding::Nearest, false));
         let packed = match (is_pair(dty), is_pair(aty)) {
             (false, false) => Packed::No,
             (true, false) if aty == ScalarType::F32 => Packed::Join,
             (true, true) => Packed::Both,
-            _ => return m.unsupported("these types"),
+            _ => return m.invalid("these types"),
         };
         let (ftz, sat, satfinite, relu) = (
             m.take("ftz"),
@@ -85,23 +148,25 @@ impl<'a> Decoder<'a> {
             m.take("relu"),
         );
         if matches!(to, Format::E4m3 | Format::E5m2) && !satfinite {
-            return m.unsupported(".satfinite is needed");
+            return m.invalid(".satfinite is needed");
         }
         if (satfinite || relu)
             && (!dty.is_float() || matches!(dty, ScalarType::F32 | ScalarType::F64))
         {
-            return m.unsupported(".satfinite or .relu with this type");
+            return m.invalid(".satfinite or .relu with this type");
         }
         let n = if packed == Packed::Join { 3 } else { 2 };
         Self::count(i, n..=n)?;
-        let relaxed = aty.is_int() || aty == ScalarType::F16;
+        let relaxed = packed == Packed::No;
+        // Registers may be wider than their types, but not in conversions from and to .bf16.
+        let relaxed = relaxed && dty != ScalarType::Bf16 && aty != ScalarType::Bf16;
         let a = self.src_reg(&i.operands[1], aty, relaxed)?;
         let b = if n == 3 {
             self.src_reg(&i.operands[2], aty, relaxed)?
         } else {
             a
         };
-        let d = self.dst_reg(&i.operands[0], dty, dty.is_int())?;
+        let d = self.dst_reg(&i.operands[0], dty, relaxed)?;
         if d.row == crate::ir::NONE {
             return Self::type_error(&i.operands[0], "a destination register");
         }

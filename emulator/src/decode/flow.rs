@@ -26,22 +26,14 @@ impl<'a> Decoder<'a> {
                 }
             }
             "brx" => self.brx(i, m)?,
-            "call" => {
-                let name = i.operands.iter().find_map(|o| match o.kind {
-                    OperandKind::Name { name, .. } => Some(name),
-                    _ => None,
-                });
-                let known = name.is_some_and(|n| self.functions.contains(&n));
-                let what = if known {
-                    "a function of this module"
-                } else {
-                    "an external function"
-                };
-                let text = format!("`call` of {what} (`{}`); inline it", name.unwrap_or("?"));
-                return Err(i.span.error(Kind::Unsupported(text)));
+            "call" => self.call(i, m)?,
+            "ret" if self.function.is_some() => {
+                let _ = m.take("uni");
+                Self::count(i, 0..=0)?;
+                Op::Ret
             }
             "ret" | "exit" => {
-                let _ = m.take("uni");
+                let _ = i.name == "ret" && m.take("uni");
                 Self::count(i, 0..=0)?;
                 Op::Exit
             }
@@ -51,6 +43,9 @@ impl<'a> Decoder<'a> {
             }
             "bar" | "barrier" => self.bar(i, m)?,
             "membar" | "fence" => {
+                if m.list.is_empty() {
+                    return m.invalid("a scope or a kind of fence is needed");
+                }
                 while m
                     .find(|s| {
                         let plain = matches!(
@@ -81,7 +76,9 @@ impl<'a> Decoder<'a> {
                 Op::Nop
             }
             "nanosleep" => {
-                m.ty()?;
+                if m.ty()? != ScalarType::U32 {
+                    return m.invalid("the type is .u32");
+                }
                 Self::count(i, 1..=1)?;
                 self.src(&i.operands[0], ScalarType::U32)?;
                 Op::Nop
@@ -142,7 +139,7 @@ impl<'a> Decoder<'a> {
             }
             Self::count(i, 1..=1)?;
             return Ok(Op::BarWarp {
-                mask: self.src(&i.operands[0], ScalarType::B32)?,
+                mask: self.src(&i.operands[0], ScalarType::U32)?,
             });
         }
         let aligned = m.take("aligned") || i.name == "bar";
@@ -177,7 +174,7 @@ impl<'a> Decoder<'a> {
             } else if m.take("popc") {
                 BarKind::RedPopc
             } else {
-                return m.unsupported("this reduction");
+                return m.invalid("this reduction");
             };
             bar.kind = kind;
             let ty = m.ty()?;
@@ -205,6 +202,14 @@ impl<'a> Decoder<'a> {
             }
         }
         bar.id = self.src(&i.operands[first], ScalarType::U32)?;
+        if bar.count != NONE
+            && let RowInit::Const(n) = self.program.rows32[bar.count as usize]
+            && (n == 0 || n % 32 != 0)
+        {
+            return Err(i.span.error(Kind::OutOfRange(format!(
+                "{n} threads at a barrier; the number is a positive multiple of 32"
+            ))));
+        }
         if let RowInit::Const(id @ 16..) = self.program.rows32[bar.id as usize] {
             return Err(i.operands[first]
                 .span

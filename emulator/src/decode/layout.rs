@@ -1,12 +1,21 @@
-//! First pass over a kernel: where parameters and variables lie, and which instruction each label names.
+//! First pass over the bodies of a program: where parameters and variables lie, and which instruction each label names.
 //!
 //! Static shared variables follow each other, each aligned; the dynamic part starts after them, aligned to the strictest `.extern`
 //! declaration. Module-level shared variables take space only in kernels that mention them, as assemblers do it.
+//!
+//! `.local` variables and the `.param` variables that pass arguments lie in the *frame* of their body, which is local memory. The
+//! kernel's frame starts at local address 0, those of functions where the caller's ends.
+
+use std::collections::HashMap;
 
 use super::{Decoder, Result, Symbol};
-use crate::ast::{KernelAst, ModuleAst, OperandAst, OperandKind, Space, Stmt, Variable};
+use crate::ast::{
+    Formal, FunctionAst, KernelAst, ModuleAst, OperandAst, OperandKind, Space, Stmt, Variable,
+};
 use crate::error::ParseErrorKind as Kind;
+use crate::ir::{Reg, RowInit, Slot};
 use crate::module::Param;
+use crate::types::File;
 
 /// Upper limit of shared memory that one variable layout may reach; far above any device.
 const MAX_SHARED: u64 = 1 << 24;
@@ -16,12 +25,42 @@ fn align_up(x: u64, align: u32) -> u64 {
     x.next_multiple_of(u64::from(align.max(1)))
 }
 
+/// Puts `v` behind `at` and returns its offset.
+fn place(at: &mut u64, v: &Variable<'_>) -> Result<u32> {
+    *at = align_up(*at, v.align);
+    let offset = *at as u32;
+    *at += v.size.unwrap_or(0);
+    if *at > MAX_SHARED {
+        return Err(v.span.error(Kind::OutOfRange(format!(
+            "`{}` does not fit in its memory",
+            v.name
+        ))));
+    }
+    Ok(offset)
+}
+
+/// How far the layout has come.
+#[derive(Debug, Default)]
+pub(super) struct Places<'a> {
+    /// Bytes of static shared memory so far.
+    shared: u64,
+    /// Declarations of dynamic shared memory, by body and statement.
+    dynamic: Vec<((usize, usize), u32)>,
+    module_dynamic: Vec<(&'a str, u32)>,
+    /// Bytes of the frame of the body that is laid out.
+    pub(super) frame: u64,
+    pc: u32,
+}
+
 impl<'a> Decoder<'a> {
+    /// The kernel's parameters, as names of the innermost scope.
     pub(super) fn params(&mut self, k: &'a KernelAst<'a>) -> Result<(Vec<Param>, u32)> {
         let mut params = Vec::new();
         let mut at = 0u64;
         for p in &k.params {
-            let size = p.size.unwrap_or(0);
+            let Some(size) = p.size else {
+                return Err(p.span.error(Kind::Missing("the size of the array")));
+            };
             at = align_up(at, p.align);
             let offset = at as u32;
             at += size;
@@ -42,104 +81,180 @@ impl<'a> Decoder<'a> {
                 space: Space::Param,
                 offset,
             };
-            if self.scopes[0].names.insert(p.name, symbol).is_some() {
-                return Err(p.span.error(Kind::Redeclared(p.name.to_owned())));
-            }
+            self.declare_name(p.name, symbol, p.span)?;
         }
         Ok((params, at as u32))
     }
 
-    /// First pass: labels to instruction numbers, shared and local variables to offsets.
-    pub(super) fn lay_out(
+    /// The names of the module, in the outermost scope. `bodies` are those that the program has.
+    pub(super) fn module_names(
         &mut self,
         module: &'a ModuleAst<'a>,
-        k: &'a KernelAst<'a>,
+        bodies: &[&'a [Stmt<'a>]],
+        places: &mut Places<'a>,
     ) -> Result<()> {
-        let (mut shared, mut local, mut pc) = (0u64, 0u64, 0u32);
-        let mut dynamic: Vec<(usize, u32)> = Vec::new();
-        let mut stack = vec![0u32];
-        let place = |at: &mut u64, v: &Variable<'_>| -> Result<u32> {
-            *at = align_up(*at, v.align);
-            let offset = *at as u32;
-            *at += v.size.unwrap_or(0);
-            if *at > MAX_SHARED {
-                return Err(v.span.error(Kind::OutOfRange(format!(
-                    "`{}` does not fit in its memory",
-                    v.name
-                ))));
-            }
-            Ok(offset)
-        };
-        let mut number = 0u32;
-        let mut module_dynamic = Vec::new();
         for v in &module.variables {
+            let mentioned = || bodies.iter().any(|b| mentions(b, v.name));
             let symbol = match v.space {
                 Space::Shared if v.size.is_none() => {
-                    module_dynamic.push((v.name, v.align));
+                    places.module_dynamic.push((v.name, v.align));
                     Symbol::Variable {
                         space: Space::Shared,
                         offset: 0,
                     }
                 }
-                Space::Shared if mentions(k, v.name) => Symbol::Variable {
+                Space::Shared if mentioned() => Symbol::Variable {
                     space: Space::Shared,
-                    offset: place(&mut shared, v)?,
+                    offset: place(&mut places.shared, v)?,
                 },
-                Space::Shared => continue,
-                _ => {
-                    number += 1;
-                    Symbol::Module(number - 1)
-                }
+                Space::Local if mentioned() => Symbol::Variable {
+                    space: Space::Local,
+                    offset: place(&mut places.frame, v)?,
+                },
+                Space::Shared | Space::Local => continue,
+                _ => Symbol::Module(self.static_number(v)),
             };
-            self.scopes[0].names.entry(v.name).or_insert(symbol);
+            let names = &mut self.scopes[0].names;
+            // A definition takes the place of its `.extern` declaration.
+            if !v.is_extern || !names.contains_key(v.name) {
+                names.insert(v.name, symbol);
+            }
         }
-        for (index, stmt) in k.body.iter().enumerate() {
+        for (number, f) in module.functions.iter().enumerate() {
+            self.scopes[0]
+                .names
+                .insert(f.name, Symbol::Function(number as u32));
+        }
+        for (alias, _) in &module.aliases {
+            if let Some(number) = module.function(alias) {
+                let symbol = Symbol::Function(number as u32);
+                self.scopes[0].names.insert(alias, symbol);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the `.global` or `.const` variable `v`.
+    pub(super) fn static_number(&self, v: &Variable<'_>) -> u32 {
+        self.statics
+            .get(&std::ptr::from_ref(v).addr())
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// First pass over body `number`: labels to instruction numbers, shared variables and the frame to offsets.
+    pub(super) fn lay_out(
+        &mut self,
+        number: usize,
+        body: &'a [Stmt<'a>],
+        places: &mut Places<'a>,
+    ) -> Result<()> {
+        let mut stack = vec![self.open_scope(0)];
+        self.roots.push(stack[0]);
+        for (index, stmt) in body.iter().enumerate() {
             match stmt {
                 Stmt::Open => {
                     let parent = stack.last().copied().unwrap_or(0);
-                    self.parents.push(parent);
-                    stack.push(self.parents.len() as u32 - 1);
+                    stack.push(self.open_scope(parent));
                 }
                 Stmt::Close => {
                     stack.pop();
                 }
                 Stmt::Label(name, span) => {
                     let scope = stack.last().copied().unwrap_or(0);
-                    if self.labels.insert((scope, name), pc).is_some() {
+                    if self.labels.insert((scope, name), places.pc).is_some() {
                         return Err(span.error(Kind::Redeclared((*name).to_owned())));
                     }
                 }
-                Stmt::Instr(_) => pc += 1,
+                Stmt::Instr(_) => places.pc += 1,
                 Stmt::Variable(v) => match (v.space, v.size) {
-                    (Space::Shared, None) => dynamic.push((index, v.align)),
+                    (Space::Shared, None) => places.dynamic.push(((number, index), v.align)),
                     (Space::Shared, Some(_)) => {
-                        let offset = place(&mut shared, v)?;
-                        self.placed.insert(index, offset);
+                        let offset = place(&mut places.shared, v)?;
+                        self.placed.insert((number, index), offset);
                     }
-                    (Space::Local, Some(_)) => {
-                        let offset = place(&mut local, v)?;
-                        self.placed.insert(index, offset);
+                    (Space::Local, Some(_)) | (Space::Param, _) => {
+                        let offset = place(&mut places.frame, v)?;
+                        self.placed.insert((number, index), offset);
                     }
+                    (Space::Global | Space::Const, _) => {}
                     _ => {
-                        let what =
-                            format!("`{}`: this space is not supported inside a kernel", v.name);
+                        let what = format!("`{}`: an array without a size", v.name);
                         return Err(v.span.error(Kind::Unsupported(what)));
                     }
                 },
-                Stmt::Registers(_) | Stmt::BranchTargets(..) => {}
+                Stmt::Registers(_) | Stmt::BranchTargets(..) | Stmt::CallShape => {}
             }
         }
-        let align = dynamic
+        // The exit or return that every body ends with.
+        places.pc += 1;
+        Ok(())
+    }
+
+    /// The slots of the formal parameters `formals` of the body that was begun last.
+    pub(super) fn formal_slots(
+        &mut self,
+        formals: &'a [Formal<'a>],
+        root: u32,
+        places: &mut Places<'a>,
+    ) -> Result<Vec<Slot>> {
+        let mut slots = Vec::new();
+        for f in formals {
+            slots.push(match f {
+                Formal::Param(v) => Slot::Memory {
+                    offset: place(&mut places.frame, v)?,
+                    bytes: v.size.unwrap_or(0) as u32,
+                },
+                Formal::Register(r) => {
+                    let Some(file) = r.ty.file().filter(|f| *f != File::Pred) else {
+                        let what = format!("`{}`: a register parameter of this type", r.name);
+                        return Err(r.span.error(Kind::Unsupported(what)));
+                    };
+                    let row = self.fresh_row(file, RowInit::Register);
+                    let reg = Reg { file, row };
+                    self.rows.insert((root, r.name, 0), reg);
+                    self.program.names.push((reg, r.name.to_owned()));
+                    Slot::Register {
+                        reg,
+                        bytes: r.ty.bytes(),
+                    }
+                }
+            });
+        }
+        Ok(slots)
+    }
+
+    /// The names of the formal parameters of function `f`, in the innermost scope.
+    pub(super) fn formal_names(&mut self, f: &'a FunctionAst<'a>, slots: &[Slot]) -> Result<()> {
+        for (formal, slot) in f.returns.iter().chain(&f.params).zip(slots) {
+            let (name, span, symbol) = match (formal, *slot) {
+                (Formal::Param(v), Slot::Memory { offset, bytes }) => {
+                    (v.name, v.span, Symbol::Frame { offset, bytes })
+                }
+                (Formal::Register(r), _) => (r.name, r.span, Symbol::Register(r.ty)),
+                (Formal::Param(_), Slot::Register { .. }) => continue,
+            };
+            if name != "_" {
+                self.declare_name(name, symbol, span)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the layout: dynamic shared memory goes behind all static variables.
+    pub(super) fn finish_layout(&mut self, places: Places<'a>) {
+        let align = places
+            .dynamic
             .iter()
             .map(|d| d.1)
-            .chain(module_dynamic.iter().map(|d| d.1))
+            .chain(places.module_dynamic.iter().map(|d| d.1))
             .max()
             .unwrap_or(16);
-        let start = align_up(shared, align) as u32;
-        for (index, _) in dynamic {
-            self.placed.insert(index, start);
+        let start = align_up(places.shared, align) as u32;
+        for (at, _) in places.dynamic {
+            self.placed.insert(at, start);
         }
-        for (name, _) in module_dynamic {
+        for (name, _) in places.module_dynamic {
             self.scopes[0].names.insert(
                 name,
                 Symbol::Variable {
@@ -148,48 +263,85 @@ impl<'a> Decoder<'a> {
                 },
             );
         }
-        self.program.shared_static = shared as u32;
+        self.program.shared_static = places.shared as u32;
         self.program.shared_dynamic = start;
-        self.program.local_bytes = align_up(local, 16) as u32;
-        Ok(())
     }
 
-    pub(super) fn declare(&mut self, index: usize, v: &'a Variable<'a>) -> Result<()> {
-        let offset = self.placed.get(&index).copied().unwrap_or(0);
-        let symbol = Symbol::Variable {
-            space: v.space,
-            offset,
+    /// Declares variable `v`, statement `at`, in the innermost scope.
+    pub(super) fn declare(&mut self, at: (usize, usize), v: &'a Variable<'a>) -> Result<()> {
+        let offset = self.placed.get(&at).copied().unwrap_or(0);
+        let bytes = v.size.unwrap_or(0) as u32;
+        let symbol = match v.space {
+            Space::Local | Space::Param => Symbol::Frame { offset, bytes },
+            Space::Global | Space::Const => Symbol::Module(self.static_number(v)),
+            space => Symbol::Variable { space, offset },
         };
-        let scope = self
-            .scopes
-            .last_mut()
-            .expect("the kernel's scope is never popped");
-        match scope.names.insert(v.name, symbol) {
-            // `.extern .shared` may be declared at module level and again here.
-            Some(Symbol::Variable {
-                space: Space::Shared,
-                ..
-            }) if v.is_extern => Ok(()),
-            Some(_) => Err(v.span.error(Kind::Redeclared(v.name.to_owned()))),
-            None => Ok(()),
+        self.declare_name(v.name, symbol, v.span)
+    }
+
+    pub(super) fn declare_name(
+        &mut self,
+        name: &'a str,
+        symbol: Symbol,
+        span: crate::lexer::Span,
+    ) -> Result<()> {
+        let known = match self.scopes.last_mut() {
+            Some(scope) => scope.names.insert(name, symbol).is_some(),
+            None => false,
+        };
+        if known {
+            return Err(span.error(Kind::Redeclared(name.to_owned())));
         }
+        Ok(())
     }
 }
 
-/// Whether any operand of `k` names `name`.
-fn mentions(k: &KernelAst<'_>, name: &str) -> bool {
-    fn operand(o: &OperandAst<'_>, name: &str) -> bool {
-        match &o.kind {
-            OperandKind::Name { name: n, .. } | OperandKind::Not(n) => *n == name,
-            OperandKind::Address { base, coords, .. } => {
-                *base == Some(name) || coords.iter().any(|c| operand(c, name))
+/// Whether any operand of `body` names `name`.
+fn mentions(body: &[Stmt<'_>], name: &str) -> bool {
+    let mut found = false;
+    for s in body {
+        if let Stmt::Instr(i) = s {
+            for o in &i.operands {
+                names(o, &mut |n| found |= n == name);
             }
-            OperandKind::Vector(v) | OperandKind::List(v) => v.iter().any(|c| operand(c, name)),
-            OperandKind::Pair(a, b) => operand(a, name) || operand(b, name),
-            _ => false,
         }
     }
-    k.body
-        .iter()
-        .any(|s| matches!(s, Stmt::Instr(i) if i.operands.iter().any(|o| operand(o, name))))
+    found
+}
+
+/// Calls `see` with every name in `o`.
+pub(super) fn names<'a>(o: &OperandAst<'a>, see: &mut impl FnMut(&'a str)) {
+    match &o.kind {
+        OperandKind::Name { name, .. }
+        | OperandKind::Not(name)
+        | OperandKind::Component(name, _) => see(name),
+        OperandKind::Address { base, coords, .. } => {
+            if let Some(base) = base {
+                see(base);
+            }
+            for c in coords {
+                names(c, see);
+            }
+        }
+        OperandKind::Vector(v) | OperandKind::List(v) => {
+            for c in v {
+                names(c, see);
+            }
+        }
+        OperandKind::Pair(a, b) => {
+            names(a, see);
+            names(b, see);
+        }
+        OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) | OperandKind::Sink => {}
+    }
+}
+
+/// The number of each `.global` and `.const` variable by its place in the syntax tree.
+pub(super) fn static_numbers(module: &ModuleAst<'_>) -> HashMap<usize, u32> {
+    module
+        .statics()
+        .into_iter()
+        .enumerate()
+        .map(|(number, v)| (std::ptr::from_ref(v).addr(), number as u32))
+        .collect()
 }

@@ -11,39 +11,46 @@ fn space_of(s: &str) -> Option<Space> {
         "global" => Space::Global,
         "shared" | "shared::cta" => Space::Shared,
         "local" => Space::Local,
-        "param" | "param::entry" => Space::Param,
+        "param" | "param::entry" | "param::func" => Space::Param,
         "const" => Space::Const,
         _ => return None,
     })
 }
 
 /// Takes the modifiers that only hint at caches. Returns whether a cache policy operand follows.
-fn hints(m: &mut Mods<'_>) -> bool {
+fn hints(m: &mut Mods<'_>) -> Result<bool> {
+    let operators = |s: &str| matches!(s, "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt");
+    if m.find(|s| operators(s).then_some(())).is_some()
+        && m.find(|s| operators(s).then_some(())).is_some()
+    {
+        return m.invalid("one cache operator at most");
+    }
     while m
         .find(|s| {
-            let hint = matches!(
-                s,
-                "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt" | "nc" | "weak" | "unified"
-            ) || (s.starts_with("L1::")
-                || (s.starts_with("L2::") && s != "L2::cache_hint"));
+            let hint = matches!(s, "nc" | "weak" | "unified")
+                || (s.starts_with("L1::") || (s.starts_with("L2::") && s != "L2::cache_hint"));
             hint.then_some(())
         })
         .is_some()
     {}
-    m.take("L2::cache_hint")
+    Ok(m.take("L2::cache_hint"))
 }
 
 /// Takes `.volatile`, `.relaxed.gpu` and so on; returns whether one was there.
-fn strength(m: &mut Mods<'_>) -> bool {
+fn strength(m: &mut Mods<'_>) -> Result<bool> {
     let strong = m.find(|s| {
         matches!(
             s,
             "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" | "mmio"
         )
-        .then_some(())
+        .then_some(s)
     });
-    let _ = m.find(|s| matches!(s, "cta" | "cluster" | "gpu" | "sys").then_some(()));
-    strong.is_some()
+    let scope = m.find(|s| matches!(s, "cta" | "cluster" | "gpu" | "sys").then_some(()));
+    let is_access = m.instruction.starts_with("ld") || m.instruction.starts_with("st");
+    if is_access && matches!(strong, Some("relaxed" | "acquire" | "release")) && scope.is_none() {
+        return m.invalid("a scope is needed: .cta, .cluster, .gpu or .sys");
+    }
+    Ok(strong.is_some())
 }
 
 impl<'a> Decoder<'a> {
@@ -56,16 +63,30 @@ impl<'a> Decoder<'a> {
             "cvta" => self.cvta(i, m)?,
             "isspacep" => {
                 let Some(space) = m.find(space_of) else {
-                    return m.unsupported("this space");
+                    return m.invalid("this space");
                 };
                 Self::count(i, 2..=2)?;
-                let a = self.src(&i.operands[1], ScalarType::U64)?;
+                let a = match self.src_reg(&i.operands[1], ScalarType::U64, false) {
+                    Ok(a) => a,
+                    // An address of 32 bits.
+                    Err(_) => self.src_reg(&i.operands[1], ScalarType::U32, false)?,
+                };
                 let d = self.dst_some(&i.operands[0], ScalarType::Pred)?;
                 Op::Isspacep { space, d, a }
             }
             "cp" => self.cp_async(i, m)?,
-            "prefetch" | "prefetchu" => {
+            "prefetch" | "prefetchu" | "discard" | "applypriority" => {
+                let level =
+                    |s: &str| matches!(s, "L1" | "L2" | "tensormap") || s.starts_with("L2::");
+                if m.find(|s| level(s).then_some(())).is_none() {
+                    return m.invalid("a cache level is needed: .L1 or .L2");
+                }
                 m.list.clear();
+                if matches!(i.name, "discard" | "applypriority") {
+                    Self::count(i, 2..=2)?;
+                    self.address(&i.operands[0])?;
+                    return Ok(Some(Op::Nop));
+                }
                 Self::count(i, 1..=1)?;
                 self.address(&i.operands[0])?;
                 Op::Nop
@@ -73,7 +94,7 @@ impl<'a> Decoder<'a> {
             "createpolicy" => {
                 m.list.clear();
                 let Some(d) = i.operands.first() else {
-                    return m.unsupported("no operands");
+                    return m.invalid("no operands");
                 };
                 let d = self.dst_some(d, ScalarType::B64)?;
                 let a = self.constant(File::R64, crate::ir::RowInit::Const(0));
@@ -84,7 +105,7 @@ impl<'a> Decoder<'a> {
         Ok(Some(op))
     }
 
-    fn grain(&mut self, space: Space, bytes: u32) {
+    pub(super) fn grain(&mut self, space: Space, bytes: u32) {
         if matches!(space, Space::Shared | Space::Generic) {
             self.program.shared_grain = self.program.shared_grain.min(bytes);
         }
@@ -103,23 +124,31 @@ impl<'a> Decoder<'a> {
     ) -> Result<Access> {
         let load = regs_at == 0;
         let space = m.find(space_of).unwrap_or(Space::Generic);
-        let strong = strength(m);
-        let policy = hints(m);
+        let strong = strength(m)?;
+        let cached = m.list.iter().any(|(s, _)| *s == "nc");
+        if cached && (!load || space != Space::Global) {
+            return m.invalid(".nc is for loads of .global");
+        }
+        let policy = hints(m)?;
         let count = m.find(|s| match s {
             "v2" => Some(2u8),
             "v4" => Some(4),
+            "v8" => Some(8),
             _ => None,
         });
         let ty = m.ty()?;
-        if ty.bits() > 64
-            || ty == ScalarType::Pred
-            || u32::from(count.unwrap_or(1)) * ty.bytes() > 16
-        {
-            return m.unsupported("more than 16 bytes or this type");
+        let most = if space == Space::Global { 32 } else { 16 };
+        let is_memory_type =
+            ty.is_int() || ty.is_untyped() || matches!(ty, ScalarType::F32 | ScalarType::F64);
+        if !is_memory_type || u32::from(count.unwrap_or(1)) * ty.bytes() > most {
+            return m.invalid(&format!("more than {most} bytes or this type"));
         }
         let n = 2 + usize::from(policy);
         Self::count(i, n..=n)?;
         let address = self.address(&i.operands[address_at])?;
+        // Parameters of functions and of calls lie in the frame.
+        let is_argument = space == Space::Param && self.is_frame(&i.operands[address_at]);
+        let space = if is_argument { Space::Local } else { space };
         let whole = std::slice::from_ref(&i.operands[regs_at]);
         let list: &[OperandAst<'a>] = match (&i.operands[regs_at].kind, count) {
             (OperandKind::Vector(v), Some(c)) if v.len() == usize::from(c) => v,
@@ -135,19 +164,45 @@ impl<'a> Decoder<'a> {
         let mut regs = [Reg {
             file: File::R32,
             row: NONE,
-        }; 4];
-        for (reg, o) in regs.iter_mut().zip(list) {
-            *reg = if load {
-                self.dst_reg(o, ty, true)?
-            } else {
-                self.src_reg(o, ty, true)?
-            };
+        }; 8];
+        let reads = self.read.len();
+        // 128 bits are two elements of 64.
+        let wide = ty == ScalarType::B128;
+        let (mut places, ty) = (regs.iter_mut(), if wide { ScalarType::B64 } else { ty });
+        let element = self.vector_type(list, ty);
+        if !self.is_uniform(list) {
+            return Self::type_error(&i.operands[regs_at], "registers of one size");
+        }
+        for o in list {
+            if wide {
+                let rows = if load {
+                    self.wide_destination(o)?
+                } else {
+                    self.wide_source(o)?
+                };
+                for (reg, row) in places.by_ref().zip(rows) {
+                    *reg = Reg {
+                        file: File::R64,
+                        row,
+                    };
+                }
+            } else if let Some(reg) = places.next() {
+                *reg = if load {
+                    self.dst_reg(o, element, true)?
+                } else {
+                    self.src_reg(o, element, true)?
+                };
+            }
+        }
+        if is_argument {
+            // Compilers pass the padding of structures, which nobody wrote.
+            self.read.truncate(reads);
         }
         if policy {
             self.src(&i.operands[2], ScalarType::B64)?;
         }
         self.grain(space, ty.bytes());
-        let count = count.unwrap_or(1);
+        let count = count.unwrap_or(1) * if wide { 2 } else { 1 };
         Ok(Access {
             space,
             address,
@@ -163,9 +218,10 @@ impl<'a> Decoder<'a> {
         use ScalarType as T;
         let red = i.name == "red";
         let space = m.find(space_of).unwrap_or(Space::Generic);
-        strength(m);
-        let policy = hints(m);
-        let _ = m.take("noftz") | m.take("rn");
+        strength(m)?;
+        let policy = hints(m)?;
+        let keeps_subnormals = m.take("noftz");
+        let _ = m.take("rn");
         let op = m.find(|s| {
             matches!(
                 s,
@@ -175,7 +231,7 @@ impl<'a> Decoder<'a> {
         });
         let ty = m.ty()?;
         let op = match (op, ty) {
-            (Some("add"), T::U32 | T::S32 | T::U64 | T::S64) => AtomOp::Add,
+            (Some("add"), T::U32 | T::S32 | T::U64) => AtomOp::Add,
             (Some("add"), T::F32) => AtomOp::AddF32,
             (Some("add"), T::F64) => AtomOp::AddF64,
             (Some("add"), T::F16x2) => AtomOp::AddF16x2,
@@ -193,10 +249,20 @@ impl<'a> Decoder<'a> {
             (Some("cas"), T::B16 | T::B32 | T::B64) if !red => AtomOp::Cas,
             (Some("inc"), T::U32) => AtomOp::Inc,
             (Some("dec"), T::U32) => AtomOp::Dec,
-            _ => return m.unsupported("this operation on this type"),
+            (_, T::B128 | T::Bf16 | T::F16 | T::Bf16x2 | T::F16x2) => {
+                return m.unsupported("this operation on this type");
+            }
+            _ => return m.invalid("this operation on this type"),
         };
+        let half = matches!(
+            op,
+            AtomOp::AddF16 | AtomOp::AddF16x2 | AtomOp::AddBf16 | AtomOp::AddBf16x2
+        );
+        if half != keeps_subnormals {
+            return m.invalid(".noftz goes with sums of halves, which need it");
+        }
         if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
-            return m.unsupported("this space");
+            return m.invalid("this space");
         }
         let n = 3 - usize::from(red) + usize::from(op == AtomOp::Cas) + usize::from(policy);
         Self::count(i, n..=n)?;
@@ -234,7 +300,7 @@ impl<'a> Decoder<'a> {
     fn cvta(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let to = m.take("to");
         let Some(space) = m.find(space_of) else {
-            return m.unsupported("this space");
+            return m.invalid("this space");
         };
         let ty = m.ty()?;
         if ty != ScalarType::U64 {
@@ -271,7 +337,7 @@ impl<'a> Decoder<'a> {
         if ca == cg || !to_shared || !m.take("global") {
             return m.unsupported("this asynchronous copy");
         }
-        let policy = hints(m);
+        let policy = hints(m)?;
         let most = 4 + usize::from(policy);
         Self::count(i, most - 1..=most)?;
         let dst = self.address(&i.operands[0])?;
@@ -295,6 +361,10 @@ impl<'a> Decoder<'a> {
             };
             if is_predicate {
                 ignore = self.src_pred(o)?;
+            } else if let OperandKind::Int(n) = o.kind
+                && !(0..=i64::from(bytes)).contains(&n)
+            {
+                return Self::type_error(o, &format!("0 to {bytes} bytes of the source"));
             } else {
                 src_bytes = self.src(o, ScalarType::U32)?;
             }

@@ -3,13 +3,24 @@
 //! Every register that an instruction reads or writes passes through here, which is how the decoder knows them all.
 
 use super::{Decoder, Result, Symbol, special};
-use crate::ast::{OperandAst, OperandKind};
+use crate::ast::{InstrAst, OperandAst, OperandKind};
 use crate::error::ParseErrorKind as Kind;
 use crate::ir::{Address, NONE, Reg, Row, RowInit};
 use crate::lexer::Span;
 use crate::types::{File, ScalarType};
 
 impl<'a> Decoder<'a> {
+    /// Whether the address `o` is in the frame of the body: a local variable, a parameter of a function or of a call.
+    pub(super) fn is_frame(&self, o: &OperandAst<'a>) -> bool {
+        let OperandKind::Address {
+            base: Some(name), ..
+        } = o.kind
+        else {
+            return false;
+        };
+        matches!(self.lookup(name), Some((_, Symbol::Frame { .. })))
+    }
+
     /// The instruction that `name` labels, seen from scope `from`.
     pub(super) fn label(&self, name: &str, from: u32, span: Span) -> Result<u32> {
         let mut scope = from;
@@ -32,13 +43,13 @@ impl<'a> Decoder<'a> {
             }
             let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
             for split in name.len() - digits..name.len() {
-                let Some((ty, count)) = scope.ranges.get(&name[..split]) else {
+                let Some((symbol, count)) = scope.ranges.get(&name[..split]) else {
                     continue;
                 };
                 let number = &name[split..];
                 let canonical = number.len() == 1 || !number.starts_with('0');
                 if canonical && number.parse::<u32>().is_ok_and(|n| n < *count) {
-                    return Some((scope.id, Symbol::Register(*ty)));
+                    return Some((scope.id, *symbol));
                 }
             }
         }
@@ -69,25 +80,112 @@ impl<'a> Decoder<'a> {
     pub(super) fn register(&mut self, name: &'a str, span: Span) -> Result<(Reg, ScalarType)> {
         match self.lookup(name) {
             Some((scope, Symbol::Register(ty))) => {
-                if let Some(reg) = self.rows.get(&(scope, name)) {
-                    return Ok((*reg, ty));
-                }
                 let Some(file) = ty.file() else {
-                    return Err(span.error(Kind::Unsupported("128-bit registers".to_owned())));
+                    return Err(span.error(Kind::OperandType {
+                        operand: name.to_owned(),
+                        expected: "a register of up to 64 bits, found .b128".to_owned(),
+                    }));
                 };
-                let reg = Reg {
-                    file,
-                    row: self.fresh_row(file, RowInit::Register),
-                };
-                self.rows.insert((scope, name), reg);
-                self.program.names.push((reg, name.to_owned()));
-                Ok((reg, ty))
+                Ok((self.row_of(scope, name, 0, file), ty))
             }
             Some(_) => Err(span.error(Kind::OperandType {
                 operand: name.to_owned(),
                 expected: "a register".to_owned(),
             })),
             None => Err(span.error(Kind::Undeclared(name.to_owned()))),
+        }
+    }
+
+    /// The row of element `k` of the register `name` of scope `scope`, made on first use.
+    fn row_of(&mut self, scope: u32, name: &'a str, k: u8, file: File) -> Reg {
+        if let Some(reg) = self.rows.get(&(scope, name, k)) {
+            return *reg;
+        }
+        let row = self.fresh_row(file, RowInit::Register);
+        let reg = Reg { file, row };
+        self.rows.insert((scope, name, k), reg);
+        self.program.names.push((reg, name.to_owned()));
+        reg
+    }
+
+    /// The two halves, low first, of the 128-bit register `o`; `None` if it is no such register.
+    pub(super) fn halves(&mut self, o: &OperandAst<'a>) -> Option<[Reg; 2]> {
+        let OperandKind::Name {
+            name,
+            dim: None,
+            offset: 0,
+        } = o.kind
+        else {
+            return None;
+        };
+        let Some((scope, Symbol::Register(ScalarType::B128))) = self.lookup(name) else {
+            return None;
+        };
+        Some([0, 1].map(|k| self.row_of(scope, name, k, File::R64)))
+    }
+
+    /// Element `k` of the vector register `name`.
+    fn component(&mut self, name: &'a str, k: u8, span: Span) -> Result<(Reg, ScalarType)> {
+        match self.lookup(name) {
+            Some((scope, Symbol::Vector(ty, n))) if k < n && ty.file().is_some() => {
+                let file = ty.file().unwrap_or(File::R32);
+                Ok((self.row_of(scope, name, k, file), ty))
+            }
+            _ => Err(span.error(Kind::OperandType {
+                operand: name.to_owned(),
+                expected: format!("a vector register with an element {k}"),
+            })),
+        }
+    }
+
+    /// `i` with its vector registers as the elements that they have: `%v` as `{%v.x, %v.y}`.
+    pub(super) fn expand_vectors(&self, i: &InstrAst<'a>) -> InstrAst<'a> {
+        InstrAst {
+            span: i.span,
+            guard: i.guard,
+            name: i.name,
+            mods: i.mods.clone(),
+            operands: i.operands.iter().map(|o| self.expand(o)).collect(),
+        }
+    }
+
+    fn expand(&self, o: &OperandAst<'a>) -> OperandAst<'a> {
+        let list = |l: &[OperandAst<'a>]| l.iter().map(|o| self.expand(o)).collect();
+        let kind = match &o.kind {
+            OperandKind::Name { name, dim, .. } => match (self.lookup(name), *dim) {
+                (Some((_, Symbol::Vector(_, n))), None) => OperandKind::Vector(
+                    (0..n)
+                        .map(|k| OperandAst {
+                            span: o.span,
+                            kind: OperandKind::Component(name, k),
+                        })
+                        .collect(),
+                ),
+                (Some((_, Symbol::Vector(..))), Some(dim)) => {
+                    let k = "xyzwrgba".find(dim).filter(|_| dim.len() == 1).unwrap_or(4);
+                    OperandKind::Component(name, k as u8 % 4)
+                }
+                _ => o.kind.clone(),
+            },
+            OperandKind::Vector(l) => OperandKind::Vector(list(l)),
+            OperandKind::List(l) => OperandKind::List(list(l)),
+            _ => o.kind.clone(),
+        };
+        OperandAst { span: o.span, kind }
+    }
+
+    /// A register operand: its place and type, or `None` if `o` is none.
+    fn plain(&mut self, o: &OperandAst<'a>) -> Result<Option<(Reg, ScalarType)>> {
+        match o.kind {
+            OperandKind::Component(name, k) => self.component(name, k, o.span).map(Some),
+            OperandKind::Name {
+                name,
+                dim: None,
+                offset: 0,
+            } if matches!(self.lookup(name), Some((_, Symbol::Register(_)))) => {
+                self.register(name, o.span).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 
@@ -101,6 +199,8 @@ impl<'a> Decoder<'a> {
     /// The bits of immediate `o` as type `ty`, or `None` if it is no immediate.
     pub(super) fn immediate(o: &OperandAst<'_>, ty: ScalarType) -> Result<Option<u64>> {
         let bits = match o.kind {
+            // Any number but 0 is true.
+            OperandKind::Int(v) if ty == ScalarType::Pred => u64::from(v != 0),
             OperandKind::Int(v) => match ty {
                 ScalarType::F32 | ScalarType::F64 | ScalarType::Tf32 => {
                     return Self::type_error(o, "a float literal");
@@ -113,7 +213,7 @@ impl<'a> Decoder<'a> {
                 _ => return Self::type_error(o, &format!("a .{} literal", ty.name())),
             },
             OperandKind::F64(v) => match ty {
-                ScalarType::F32 | ScalarType::B32 => u64::from((v as f32).to_bits()),
+                ScalarType::F32 => u64::from((v as f32).to_bits()),
                 ScalarType::F64 | ScalarType::B64 => v.to_bits(),
                 _ => return Self::type_error(o, &format!("a .{} literal", ty.name())),
             },
@@ -143,10 +243,12 @@ impl<'a> Decoder<'a> {
                 .span
                 .error(Kind::Unsupported("128-bit operands".to_owned())));
         };
+        if let Some((reg, actual)) = self.plain(o)? {
+            Self::fits(o, reg, actual, ty, relaxed)?;
+            self.read.push(reg);
+            return Ok(reg);
+        }
         if let Some(bits) = Self::immediate(o, ty)? {
-            if file == File::Pred {
-                return Self::type_error(o, "a predicate register");
-            }
             return Ok(Reg {
                 file,
                 row: self.constant(file, RowInit::Const(bits)),
@@ -177,29 +279,8 @@ impl<'a> Decoder<'a> {
             return Self::type_error(o, "a scalar operand");
         }
         match self.lookup(name) {
-            Some((_, Symbol::Register(_))) => {
-                if offset != 0 {
-                    return Self::type_error(o, "a register without an offset");
-                }
-                let (reg, actual) = self.register(name, o.span)?;
-                let fits = if relaxed {
-                    actual.bits() >= ty.bits()
-                } else {
-                    actual.bits() == ty.bits()
-                };
-                if !fits || (reg.file == File::Pred) != (file == File::Pred) {
-                    return Self::type_error(
-                        o,
-                        &format!(
-                            "{} bits (.{}), found .{}",
-                            ty.bits(),
-                            ty.name(),
-                            actual.name()
-                        ),
-                    );
-                }
-                self.read.push(reg);
-                Ok(reg)
+            Some((_, Symbol::Register(_) | Symbol::Vector(..))) => {
+                Self::type_error(o, "a register without an offset")
             }
             Some((_, symbol)) => {
                 if file == File::Pred || ty.bits() < 32 {
@@ -212,7 +293,11 @@ impl<'a> Decoder<'a> {
                             .wrapping_add(offset as u64),
                     ),
                     Symbol::Module(number) => RowInit::Variable(number, offset),
-                    Symbol::Register(_) => return Self::type_error(o, "an address"),
+                    Symbol::Frame { offset: at, .. } => self.frame_address(at, offset),
+                    Symbol::Function(number) => RowInit::Const(crate::ir::function_address(number)),
+                    Symbol::Register(_) | Symbol::Vector(..) => {
+                        return Self::type_error(o, "an address");
+                    }
                 };
                 Ok(Reg {
                     file,
@@ -240,34 +325,90 @@ impl<'a> Decoder<'a> {
                 .span
                 .error(Kind::Unsupported("128-bit operands".to_owned())));
         };
-        match o.kind {
-            OperandKind::Sink => Ok(Reg { file, row: NONE }),
-            OperandKind::Name {
-                name,
-                dim: None,
-                offset: 0,
-            } => {
-                let (reg, actual) = self.register(name, o.span)?;
-                let fits = if relaxed {
-                    actual.bits() >= ty.bits()
-                } else {
-                    actual.bits() == ty.bits()
-                };
-                if !fits || (reg.file == File::Pred) != (file == File::Pred) {
-                    return Self::type_error(
-                        o,
-                        &format!(
-                            "{} bits (.{}), found .{}",
-                            ty.bits(),
-                            ty.name(),
-                            actual.name()
-                        ),
-                    );
+        if let OperandKind::Sink = o.kind {
+            return Ok(Reg { file, row: NONE });
+        }
+        if let Some((reg, actual)) = self.plain(o)? {
+            Self::fits(o, reg, actual, ty, relaxed)?;
+            self.written.push(reg);
+            return Ok(reg);
+        }
+        if let OperandKind::Name { name, .. } = o.kind
+            && self.lookup(name).is_none()
+        {
+            return Err(o.span.error(Kind::Undeclared(name.to_owned())));
+        }
+        Self::type_error(o, "a destination register")
+    }
+
+    /// The type that the elements of a vector operand of type `ty` must agree with: one untyped register makes all of it untyped.
+    pub(super) fn vector_type(&self, list: &[OperandAst<'a>], ty: ScalarType) -> ScalarType {
+        let untyped = list.len() > 1
+            && list.iter().any(|o| match o.kind {
+                OperandKind::Name {
+                    name, dim: None, ..
+                } => {
+                    matches!(self.lookup(name), Some((_, Symbol::Register(t))) if t.is_untyped())
                 }
-                self.written.push(reg);
-                Ok(reg)
+                _ => false,
+            });
+        match ty.bits() {
+            8 if untyped => ScalarType::B8,
+            16 if untyped => ScalarType::B16,
+            32 if untyped => ScalarType::B32,
+            64 if untyped => ScalarType::B64,
+            _ => ty,
+        }
+    }
+
+    /// Whether the registers among `list` have one size.
+    pub(super) fn is_uniform(&self, list: &[OperandAst<'a>]) -> bool {
+        let mut sizes = list.iter().filter_map(|o| match o.kind {
+            OperandKind::Name {
+                name, dim: None, ..
+            } => match self.lookup(name) {
+                Some((_, Symbol::Register(t))) => Some(t.bits()),
+                _ => None,
+            },
+            _ => None,
+        });
+        let first = sizes.next();
+        sizes.all(|s| Some(s) == first)
+    }
+
+    /// Fails unless register `reg` of type `actual` can be an operand of type `ty`.
+    fn fits(
+        o: &OperandAst<'_>,
+        reg: Reg,
+        actual: ScalarType,
+        ty: ScalarType,
+        relaxed: bool,
+    ) -> Result<()> {
+        let fits = if relaxed {
+            actual.bits() >= ty.bits()
+        } else {
+            actual.bits() == ty.bits()
+        };
+        if fits && (reg.file == File::Pred) == (ty == ScalarType::Pred) {
+            if ty.agrees_with(actual) {
+                return Ok(());
             }
-            _ => Self::type_error(o, "a destination register"),
+            let (name, found) = (ty.name(), actual.name());
+            return Self::type_error(
+                o,
+                &format!("a register of a type that .{name} goes with, found .{found}"),
+            );
+        }
+        let (bits, name, found) = (ty.bits(), ty.name(), actual.name());
+        Self::type_error(o, &format!("{bits} bits (.{name}), found .{found}"))
+    }
+
+    /// How the row is filled that holds the address `at + offset` in the frame of the body.
+    fn frame_address(&self, at: u32, offset: i64) -> RowInit {
+        let at = i64::from(at).wrapping_add(offset);
+        match self.function {
+            Some(f) => RowInit::Frame(f, at as u32),
+            None => RowInit::Const(at as u64),
         }
     }
 
@@ -317,6 +458,26 @@ impl<'a> Decoder<'a> {
             });
         };
         match self.lookup(name) {
+            Some((_, Symbol::Vector(..) | Symbol::Function(_))) => {
+                Self::type_error(o, "an address register or a variable")
+            }
+            Some((_, Symbol::Frame { offset: at, .. })) => {
+                let at = i64::from(at).wrapping_add(*offset);
+                let Some(f) = self.function else {
+                    return Ok(Address {
+                        base: None,
+                        offset: at,
+                    });
+                };
+                let row = self.constant(File::R64, RowInit::Frame(f, 0));
+                Ok(Address {
+                    base: Some(Reg {
+                        file: File::R64,
+                        row,
+                    }),
+                    offset: at,
+                })
+            }
             Some((_, Symbol::Register(_))) => {
                 let (reg, ty) = self.register(name, o.span)?;
                 if reg.file == File::Pred || ty.bits() < 32 {

@@ -21,7 +21,7 @@ impl<'a> Decoder<'a> {
         });
         let ty = m.ty()?;
         let (Some(what), ScalarType::F32 | ScalarType::F64) = (what, ty) else {
-            return m.unsupported("this form");
+            return m.invalid("this form");
         };
         Self::count(i, 2..=2)?;
         let a = self.src(&i.operands[1], ty)?;
@@ -36,6 +36,10 @@ impl<'a> Decoder<'a> {
 
     /// `setp` and `set`.
     pub(super) fn set(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let unsigned_only = m
+            .list
+            .iter()
+            .any(|(s, _)| matches!(*s, "lo" | "ls" | "hi" | "hs"));
         let cmp = m.find(|s| {
             Some(match s {
                 "eq" => Cmp::Eq,
@@ -56,7 +60,7 @@ impl<'a> Decoder<'a> {
             })
         });
         let Some(cmp) = cmp else {
-            return m.unsupported("a comparison operator is needed");
+            return m.invalid("a comparison operator is needed");
         };
         let combine = m.find(|s| {
             Some(match s {
@@ -83,14 +87,19 @@ impl<'a> Decoder<'a> {
             ScalarType::F32 if ftz => CmpType::F32Ftz,
             ScalarType::F32 => CmpType::F32,
             ScalarType::F64 => CmpType::F64,
-            _ => return m.unsupported("this type"),
+            _ => return m.invalid("this type"),
         };
         let ordered_only = matches!(
             cmp,
             Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan
         );
+        let is_unsigned = ty.is_int() && !ty.is_signed();
+        let equality = matches!(cmp, Cmp::Eq | Cmp::Ne);
+        if (unsigned_only && !is_unsigned) || (ty.is_untyped() && !equality) {
+            return m.invalid("this comparison does not go with this type");
+        }
         if ordered_only && !ty.is_float() {
-            return m.unsupported("this comparison needs a float type");
+            return m.invalid("this comparison needs a float type");
         }
         let n = 3 + usize::from(combine.is_some());
         Self::count(i, n..=n)?;
@@ -111,9 +120,9 @@ impl<'a> Decoder<'a> {
         });
         if let Some(dtype) = dtype {
             let (truth, ok) = match dtype {
-                ScalarType::F32 => (1.0f32.to_bits(), !packed),
+                ScalarType::F32 => (1.0f32.to_bits(), ty.is_plain()),
                 ScalarType::U32 | ScalarType::S32 => (u32::MAX, true),
-                ScalarType::U16 | ScalarType::S16 => (0xffff, !packed),
+                ScalarType::U16 | ScalarType::S16 => (0xffff, !packed && ty.is_float()),
                 ScalarType::F16 => (0x3c00, !packed),
                 ScalarType::Bf16 => (0x3f80, !packed),
                 ScalarType::F16x2 => (0x3c00, packed),
@@ -121,7 +130,7 @@ impl<'a> Decoder<'a> {
                 _ => (0, false),
             };
             if !ok {
-                return m.unsupported("this destination type");
+                return m.invalid("this destination type");
             }
             let d = self.dst_some(&i.operands[0], dtype)?;
             return Ok(if packed {
@@ -151,8 +160,8 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn selp(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let ty = m.ty()?;
-        if ty == ScalarType::Pred || ty.bits() < 16 {
-            return m.unsupported("this type");
+        if !ty.is_plain() || !(16..=64).contains(&ty.bits()) {
+            return m.invalid("this type");
         }
         Self::count(i, 4..=4)?;
         let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
@@ -169,8 +178,8 @@ impl<'a> Decoder<'a> {
         let _ = m.take("ftz");
         let (ty, cty) = (m.ty()?, m.ty()?);
         let float = cty == ScalarType::F32;
-        if ty.bits() < 32 || ty == ScalarType::Pred || !(float || cty == ScalarType::S32) {
-            return m.unsupported("this type");
+        if !ty.is_plain() || !(16..=64).contains(&ty.bits()) || !(float || cty == ScalarType::S32) {
+            return m.invalid("this type");
         }
         Self::count(i, 4..=4)?;
         let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
@@ -190,6 +199,11 @@ impl<'a> Decoder<'a> {
         let ty = m.ty()?;
         Self::count(i, 2..=2)?;
         let (dst, src) = (&i.operands[0], &i.operands[1]);
+        if ty == ScalarType::B128 {
+            let a = self.wide_source(src)?;
+            let d = self.wide_destination(dst)?;
+            return Ok(Op::Mov128 { d, a });
+        }
         if let OperandKind::Vector(parts) = &src.kind {
             let (part, bits) = Self::part_type(i, ty, parts.len())?;
             let parts = parts
@@ -216,16 +230,16 @@ impl<'a> Decoder<'a> {
             dim: None,
             offset: 0,
         } = src.kind
-            && let Some(bits) = special::is_clock(name)
+            && let Some((bits, shift)) = special::is_clock(name)
         {
             if ty.bits() != bits {
                 return Self::type_error(src, &format!("a {bits}-bit move"));
             }
             let d = self.dst_reg(dst, ty, false)?;
-            return Ok(Op::Clock { d });
+            return Ok(Op::Clock { d, shift });
         }
-        if ty.bits() < 16 && ty != ScalarType::Pred {
-            return m.unsupported("this type");
+        if ty != ScalarType::Pred && (ty.bits() < 16 || !ty.is_plain()) {
+            return m.invalid("this type");
         }
         let a = self.src(src, ty)?;
         let d = self.dst_some(dst, ty)?;
@@ -235,6 +249,40 @@ impl<'a> Decoder<'a> {
             _ if ty.bits() == 16 => Op::Mov16 { d, a },
             _ => Op::Mov32 { d, a },
         })
+    }
+
+    /// The low and high halves of a 128-bit source: a register, or two of 64 bits in braces.
+    pub(super) fn wide_source(&mut self, o: &OperandAst<'a>) -> Result<[Row; 2]> {
+        if let OperandKind::Vector(parts) = &o.kind
+            && let [low, high] = parts.as_slice()
+        {
+            return Ok([
+                self.src(low, ScalarType::B64)?,
+                self.src(high, ScalarType::B64)?,
+            ]);
+        }
+        let Some(halves) = self.halves(o) else {
+            return Self::type_error(o, "a .b128 register or {low, high}");
+        };
+        self.read.extend(halves);
+        Ok(halves.map(|r| r.row))
+    }
+
+    /// The low and high halves of a 128-bit destination.
+    pub(super) fn wide_destination(&mut self, o: &OperandAst<'a>) -> Result<[Row; 2]> {
+        if let OperandKind::Vector(parts) = &o.kind
+            && let [low, high] = parts.as_slice()
+        {
+            return Ok([
+                self.dst(low, ScalarType::B64)?,
+                self.dst(high, ScalarType::B64)?,
+            ]);
+        }
+        let Some(halves) = self.halves(o) else {
+            return Self::type_error(o, "a .b128 register or {low, high}");
+        };
+        self.written.extend(halves);
+        Ok(halves.map(|r| r.row))
     }
 
     /// Type and bits of one of `n` parts of `ty`.
@@ -249,7 +297,7 @@ impl<'a> Decoder<'a> {
             (64, 8) | (32, 4) | (16, 2) => ScalarType::B8,
             _ => {
                 let what = format!("`mov` of {n} parts to {} bits", ty.bits());
-                return Err(i.span.error(Kind::Unsupported(what)));
+                return Err(i.span.error(Kind::Invalid(what)));
             }
         };
         Ok((part, part.bits() as u8))

@@ -25,7 +25,18 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
         };
         return Some((make(axis), 32));
     }
+    let is_zero = name
+        .strip_prefix("%envreg")
+        .is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 32))
+        || name
+            .strip_prefix("%pm")
+            .is_some_and(|n| n.len() == 1 && n.parse::<u32>().is_ok_and(|n| n < 8))
+        || name.starts_with("%reserved_smem_offset_");
+    if is_zero {
+        return Some((Special::Zero, 32));
+    }
     Some(match name {
+        "%current_graph_exec" => (Special::Zero, 64),
         "%laneid" => (Special::LaneId, 32),
         "%warpid" => (Special::WarpId, 32),
         "%nwarpid" => (Special::NwarpId, 32),
@@ -40,17 +51,18 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
         "%lanemask_lt" => (Special::LanemaskLt, 32),
         "%lanemask_ge" => (Special::LanemaskGe, 32),
         "%lanemask_gt" => (Special::LanemaskGt, 32),
-        "%total_smem_size" => (Special::TotalSmem, 32),
+        "%total_smem_size" | "%aggr_smem_size" => (Special::TotalSmem, 32),
         "%dynamic_smem_size" => (Special::DynamicSmem, 32),
         _ => return None,
     })
 }
 
-/// Whether `name` is a counter that changes as the kernel runs.
-pub(crate) fn is_clock(name: &str) -> Option<u32> {
+/// The width and the lowest bit of the counter `name`, if it is one: a register that changes as the kernel runs.
+pub(crate) fn is_clock(name: &str) -> Option<(u32, u8)> {
     match name {
-        "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => Some(32),
-        "%clock64" | "%globaltimer" => Some(64),
+        "%clock" | "%globaltimer_lo" => Some((32, 0)),
+        "%clock_hi" | "%globaltimer_hi" => Some((32, 32)),
+        "%clock64" | "%globaltimer" => Some((64, 0)),
         _ => None,
     }
 }

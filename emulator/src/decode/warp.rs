@@ -30,13 +30,16 @@ impl<'a> Decoder<'a> {
             "shfl" => self.shfl(i, m)?,
             "vote" => self.vote(i, m)?,
             "activemask" => {
-                m.ty()?;
+                if m.ty()? != ScalarType::B32 {
+                    return m.invalid("the type is .b32");
+                }
                 Self::count(i, 1..=1)?;
                 Op::ActiveMask {
                     d: self.dst_some(&i.operands[0], ScalarType::B32)?,
                 }
             }
             "redux" => self.redux(i, m)?,
+            "wmma" => self.wmma(i, m)?,
             "match" => self.match_sync(i, m)?,
             "elect" => {
                 Self::sync(m)?;
@@ -99,10 +102,10 @@ impl<'a> Decoder<'a> {
             })
         });
         let Some(mode) = mode else {
-            return m.unsupported("this mode");
+            return m.invalid("this mode");
         };
-        if m.ty()?.bits() != 32 {
-            return m.unsupported("this type");
+        if m.ty()? != ScalarType::B32 {
+            return m.invalid("the type is .b32");
         }
         Self::count(i, 5..=5)?;
         let ty = ScalarType::B32;
@@ -135,7 +138,7 @@ impl<'a> Decoder<'a> {
             })
         });
         let Some(mode) = mode else {
-            return m.unsupported("this mode");
+            return m.invalid("this mode");
         };
         let ty = m.ty()?;
         let expected = if mode == Vote::Ballot {
@@ -185,7 +188,7 @@ impl<'a> Decoder<'a> {
     fn match_sync(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let all = m.take("all");
         if !all && !m.take("any") {
-            return m.unsupported("one of .any, .all is needed");
+            return m.invalid("one of .any, .all is needed");
         }
         Self::sync(m)?;
         let ty = m.ty()?;
@@ -264,6 +267,7 @@ impl<'a> Decoder<'a> {
         if list.len() != n {
             return Self::type_error(o, &format!("{n} registers in braces"));
         }
+        let ty = self.vector_type(list, ty);
         list.iter()
             .map(|e| {
                 if write {
@@ -333,6 +337,11 @@ impl<'a> Decoder<'a> {
         };
         let reg_ty = |t: MmaType| match t {
             MmaType::F64 => ScalarType::F64,
+            MmaType::F32 => ScalarType::F32,
+            MmaType::F16 => ScalarType::F16x2,
+            MmaType::Bf16 => ScalarType::Bf16x2,
+            MmaType::Tf32 => ScalarType::Tf32,
+            MmaType::S32 => ScalarType::S32,
             _ => ScalarType::B32,
         };
         let (rows_n, k_n) = (usize::from(rows), usize::from(k));

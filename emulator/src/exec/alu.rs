@@ -107,6 +107,8 @@ pub(crate) fn int32_rare(f: IntOp, a: &Row32, b: &Row32, c: &Row32) -> Row32 {
         IntOp::RemS => lanes!(a b c, if b == 0 { a } else { s(a).wrapping_rem(s(b)) as u32 }),
         IntOp::Neg => lanes!(a b c, a.wrapping_neg()),
         IntOp::Abs => lanes!(a b c, s(a).wrapping_abs() as u32),
+        IntOp::MinRelu => lanes!(a b c, s(a).min(s(b)).max(0) as u32),
+        IntOp::MaxRelu => lanes!(a b c, s(a).max(s(b)).max(0) as u32),
         IntOp::SadU => lanes!(a b c, c.wrapping_add(a.abs_diff(b))),
         IntOp::SadS => lanes!(a b c, c.wrapping_add(s(a).abs_diff(s(b)))),
         IntOp::Cnot => lanes!(a b c, u32::from(a == 0)),
@@ -310,6 +312,11 @@ pub(crate) fn int16(f: IntOp, signed: bool, wide: bool, a: &Row32, b: &Row32, c:
         IntOp::Clz => a.map(|x| (x as u16).leading_zeros()),
         IntOp::Cnot => a.map(|x| u32::from(x as u16 == 0)),
         IntOp::Brev => a.map(|x| u32::from((x as u16).reverse_bits())),
+        // The upper half of the product of 16 bits; extended operands multiply exactly.
+        IntOp::MulHiU | IntOp::MulHiS => lanes!(a b c, a.wrapping_mul(b) >> 16),
+        IntOp::MadHiU | IntOp::MadHiS => {
+            lanes!(a b c, (a.wrapping_mul(b) >> 16).wrapping_add(c))
+        }
         _ => int32_rare(f, a, b, c),
     };
     if wide { out } else { out.map(|x| x & 0xffff) }

@@ -11,16 +11,37 @@ use super::{Context, Env, Site};
 use crate::ir::{IntOp, NONE, Row, Shuffle, Vote};
 use crate::report::FindingKind;
 
-/// The members of the instruction that are here; reports those that are not.
-fn members(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: Row, active: u32) -> u32 {
-    let lane = active.trailing_zeros() as usize & 31;
+/// Lanes that execute an instruction together, because they give the same member mask.
+struct Group {
+    /// Lanes that execute it with this mask.
+    lanes: u32,
+    /// Those of them that the mask names.
+    here: u32,
+}
+
+/// The group of the lowest lane of `left`, a subset of the `active` lanes; reports members that are not in it.
+///
+/// Lanes may give different masks as long as each mask names exactly the lanes that give it: `255 << (tid & 24)` makes four groups
+/// of eight lanes, which exchange values among themselves.
+fn group(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    mask: Row,
+    left: u32,
+    active: u32,
+) -> Group {
     let row = &w.r32[mask as usize];
-    let named = row[lane];
+    let named = row[left.trailing_zeros() as usize & 31];
+    let mut same = 0u32;
+    for l in 0..32 {
+        same |= u32::from(row[l] == named) << l;
+    }
+    let lanes = same & left;
     let missing = named & w.live & !active;
-    let uninvited = active & !named;
-    let differ = lanes_of(active)
-        .filter(|&l| row[l] != named)
-        .fold(0u32, |m, l| m | 1 << l);
+    let uninvited = lanes & !named;
+    let differ = named & active & !same;
     if missing | uninvited | differ != 0 {
         let site = Site {
             pc,
@@ -34,11 +55,14 @@ fn members(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: Row, acti
             } else if uninvited != 0 {
                 format!("lanes {} execute this but are not in the mask {named:#010x}", lane_list(uninvited))
             } else {
-                format!("lanes give different masks, {named:#010x} and another in lanes {}", lane_list(differ))
+                format!("the mask {named:#010x} names lanes {} which give another mask", lane_list(differ))
             }
         });
     }
-    named & active
+    Group {
+        lanes,
+        here: named & lanes,
+    }
 }
 
 fn set_pred(w: &mut Warp, p: Row, value: u32, active: u32) {
@@ -67,7 +91,20 @@ pub(crate) fn shfl(
     active: u32,
 ) {
     let [d, p, a, b, c, mask] = rows;
-    let here = members(cx, env, w, pc, mask, active);
+    // The members that are here, of each lane's own group.
+    let mut here = [0u32; 32];
+    let mut left = active;
+    while left != 0 {
+        let g = group(cx, env, w, pc, mask, left, active);
+        for l in 0..32 {
+            here[l] = if g.lanes >> l & 1 == 1 {
+                g.here
+            } else {
+                here[l]
+            };
+        }
+        left &= !g.lanes;
+    }
     let (a, b, c) = (w.r32[a as usize], w.r32[b as usize], w.r32[c as usize]);
     let (mut out, mut valid, mut absent) = ([0u32; 32], 0u32, 0u32);
     for lane in 0..32u32 {
@@ -93,7 +130,7 @@ pub(crate) fn shfl(
         let j = if ok { j as u32 & 31 } else { lane };
         valid |= u32::from(ok) << lane;
         out[lane as usize] = a[j as usize];
-        absent |= u32::from(active >> lane & 1 == 1 && here >> j & 1 == 0) << lane;
+        absent |= u32::from(active >> lane & 1 == 1 && here[lane as usize] >> j & 1 == 0) << lane;
     }
     if absent != 0 {
         let site = Site {
@@ -127,15 +164,23 @@ pub(crate) fn vote(
     active: u32,
 ) {
     let [d, a, mask] = rows;
-    let here = members(cx, env, w, pc, mask, active);
-    let p = (w.p[a as usize] ^ if negated { u32::MAX } else { 0 }) & here;
-    let truth = match mode {
-        Vote::All => p == here,
-        Vote::Any => p != 0,
-        Vote::Uni => p == 0 || p == here,
-        Vote::Ballot => return set_row(w, d, &[p; 32], active),
-    };
-    set_pred(w, d, if truth { u32::MAX } else { 0 }, active);
+    let source = w.p[a as usize] ^ if negated { u32::MAX } else { 0 };
+    let mut left = active;
+    while left != 0 {
+        let Group { lanes, here } = group(cx, env, w, pc, mask, left, active);
+        left &= !lanes;
+        let p = source & here;
+        let truth = match mode {
+            Vote::All => p == here,
+            Vote::Any => p != 0,
+            Vote::Uni => p == 0 || p == here,
+            Vote::Ballot => {
+                set_row(w, d, &[p; 32], lanes);
+                continue;
+            }
+        };
+        set_pred(w, d, if truth { u32::MAX } else { 0 }, lanes);
+    }
 }
 
 /// `redux.sync`.
@@ -150,19 +195,25 @@ pub(crate) fn redux(
     active: u32,
 ) {
     let [d, a, mask] = rows;
-    let here = members(cx, env, w, pc, mask, active);
     let row = w.r32[a as usize];
-    let all = lanes_of(here).map(|l| row[l]).reduce(|x, y| match f {
-        IntOp::Add => x.wrapping_add(y),
-        IntOp::MinU => x.min(y),
-        IntOp::MaxU => x.max(y),
-        IntOp::MinS => (x as i32).min(y as i32) as u32,
-        IntOp::MaxS => (x as i32).max(y as i32) as u32,
-        IntOp::And => x & y,
-        IntOp::Or => x | y,
-        _ => x ^ y,
-    });
-    set_row(w, d, &[all.unwrap_or(0); 32], active);
+    let combine = |here: u32| {
+        lanes_of(here).map(|l| row[l]).reduce(|x, y| match f {
+            IntOp::Add => x.wrapping_add(y),
+            IntOp::MinU => x.min(y),
+            IntOp::MaxU => x.max(y),
+            IntOp::MinS => (x as i32).min(y as i32) as u32,
+            IntOp::MaxS => (x as i32).max(y as i32) as u32,
+            IntOp::And => x & y,
+            IntOp::Or => x | y,
+            _ => x ^ y,
+        })
+    };
+    let mut left = active;
+    while left != 0 {
+        let Group { lanes, here } = group(cx, env, w, pc, mask, left, active);
+        left &= !lanes;
+        set_row(w, d, &[combine(here).unwrap_or(0); 32], lanes);
+    }
 }
 
 /// `match.any.sync` and `match.all.sync`.
@@ -179,29 +230,31 @@ pub(crate) fn match_sync(
     active: u32,
 ) {
     let [d, p, a, mask] = rows;
-    let here = members(cx, env, w, pc, mask, active);
-    let value = |l: usize| {
-        if wide {
-            w.r64[a as usize][l]
-        } else {
-            u64::from(w.r32[a as usize][l])
-        }
+    let values: [u64; 32] = if wide {
+        w.r64[a as usize]
+    } else {
+        w.r32[a as usize].map(u64::from)
     };
-    let mut out = [0u32; 32];
-    for l in lanes_of(here) {
-        out[l] = lanes_of(here)
-            .filter(|&k| value(k) == value(l))
-            .fold(0, |m, k| m | 1 << k);
+    let mut left = active;
+    while left != 0 {
+        let Group { lanes, here } = group(cx, env, w, pc, mask, left, active);
+        left &= !lanes;
+        let mut out = [0u32; 32];
+        for l in lanes_of(here) {
+            out[l] = lanes_of(here)
+                .filter(|&k| values[k] == values[l])
+                .fold(0, |m, k| m | 1 << k);
+        }
+        let same = lanes_of(here).all(|l| out[l] == here);
+        if all {
+            out = [if same { here } else { 0 }; 32];
+        }
+        set_row(w, d, &out, lanes);
+        set_pred(w, p, if same { u32::MAX } else { 0 }, lanes);
     }
-    let same = lanes_of(here).all(|l| out[l] == here);
-    if all {
-        out = [if same { here } else { 0 }; 32];
-    }
-    set_row(w, d, &out, active);
-    set_pred(w, p, if same { u32::MAX } else { 0 }, active);
 }
 
-/// `elect.sync`: the lowest member is elected.
+/// `elect.sync`: the lowest member of each mask is elected.
 pub(crate) fn elect(
     cx: &Context<'_>,
     env: &mut Env,
@@ -211,10 +264,13 @@ pub(crate) fn elect(
     active: u32,
 ) {
     let [d, p, mask] = rows;
-    let here = members(cx, env, w, pc, mask, active);
-    let leader = here.trailing_zeros();
-    set_row(w, d, &[leader; 32], active);
-    set_pred(w, p, here & here.wrapping_neg(), active);
+    let mut left = active;
+    while left != 0 {
+        let Group { lanes, here } = group(cx, env, w, pc, mask, left, active);
+        left &= !lanes;
+        set_row(w, d, &[here.trailing_zeros(); 32], lanes);
+        set_pred(w, p, here & here.wrapping_neg(), lanes);
+    }
 }
 
 /// An `.aligned` instruction that the whole warp must execute. Reports if it does not.

@@ -31,10 +31,26 @@ impl Warp {
     fn local_range(&self, lane: usize, offset: u64, bytes: u32) -> Option<std::ops::Range<usize>> {
         let size = self.local.len() / 32;
         let end = offset.checked_add(u64::from(bytes))?;
-        if end > size as u64 {
+        if end > u64::from(self.frames[lane & 31].1) {
             return None;
         }
         let start = lane * size + offset as usize;
         Some(start..start + bytes as usize)
+    }
+
+    /// Makes each lane's local memory at least `bytes` large.
+    pub(crate) fn reserve_local(&mut self, bytes: u32) {
+        let old = self.local.len() / 32;
+        if bytes as usize <= old {
+            return;
+        }
+        let new = (bytes as usize).next_power_of_two();
+        let mut grown = vec![0; new * 32];
+        if old > 0 {
+            for (to, from) in grown.chunks_mut(new).zip(self.local.chunks(old)) {
+                to[..old].copy_from_slice(from);
+            }
+        }
+        self.local = grown;
     }
 }

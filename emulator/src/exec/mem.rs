@@ -191,7 +191,7 @@ fn local(
                 value.is_some()
             };
             if !fine {
-                let size = cx.program.local_bytes;
+                let size = w.frames[l].1;
                 env.report(cx, FindingKind::OutOfBounds, site, || {
                     format!("lane {l} accesses {bytes} bytes at byte {offset} of its {size} bytes of local memory")
                 });

@@ -31,7 +31,7 @@ fn per_register(t: MmaType) -> usize {
 
 /// Element `i` of the register `word`, as f64 (floats) or as an integer in f64, which holds 8 bits exactly.
 #[inline(always)]
-fn element(word: u32, i: usize, t: MmaType) -> f64 {
+pub(super) fn element(word: u32, i: usize, t: MmaType) -> f64 {
     match t {
         MmaType::F16 => f64::from(half_to_f32(word >> (16 * i) & 0xffff)),
         MmaType::Bf16 => f64::from(f32::from_bits((word >> (16 * i)) << 16)),

@@ -7,6 +7,7 @@
 mod alu;
 mod atomics;
 mod barrier;
+mod calls;
 mod copies;
 mod cvt;
 mod fp;
@@ -17,17 +18,20 @@ mod local;
 mod matrix;
 mod mem;
 mod mma;
+mod packed;
 mod rare;
+mod services;
 mod smem;
 mod step;
 mod warp;
+mod wmma;
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::banks::WavefrontCache;
 use crate::ir::Program;
-use crate::launch::{Launch, Options};
+use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
 use crate::report::{Finding, FindingKind};
@@ -157,10 +161,21 @@ pub(crate) struct Env {
     pub(crate) barriers: Barriers,
     pub(crate) block: u64,
     pub(crate) ctaid: [u32; 3],
+    /// Instructions that the block's warps have executed: what `%clock` shows. It is the same in every run, since the warps of a
+    /// block take turns in a fixed order.
+    pub(crate) clock: u64,
+    /// Instructions of the current turn, which `clock` does not have yet; up to date for the operations in `rare.rs`.
+    pub(crate) turn: u32,
     /// The block cannot go on.
     pub(crate) abort: bool,
     /// Some warp ran into the step limit: no use in running more blocks.
     full: bool,
+    /// What kernels printed, with the numbers of the blocks.
+    printed: Vec<(u64, Vec<u8>)>,
+    /// Bytes of it.
+    printed_bytes: usize,
+    /// The first block that reached an instruction that is missing, and that instruction's error.
+    lacking: Option<(u64, u32)>,
 }
 
 impl Env {
@@ -227,8 +242,13 @@ impl Worker {
                 barriers: Barriers::new(),
                 block: 0,
                 ctaid: [0; 3],
+                clock: 0,
+                turn: 0,
                 abort: false,
                 full: false,
+                printed: Vec::new(),
+                printed_bytes: 0,
+                lacking: None,
             },
         }
     }
@@ -238,7 +258,17 @@ impl Worker {
         self.env.full
     }
 
+    /// The error of the missing instruction that was reached, if one was.
+    pub(crate) fn lacking(&self) -> Option<u32> {
+        self.env.lacking.map(|(_, number)| number)
+    }
+
     pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.env.printed.extend(other.env.printed);
+        self.env.lacking = match (self.env.lacking, other.env.lacking) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
         for (a, b) in self.env.counts.iter_mut().zip(&other.env.counts) {
             a.min = if a.min == 0 || (b.min != 0 && b.min < a.min) {
                 b.min
@@ -266,15 +296,19 @@ impl Worker {
         self
     }
 
-    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Finding>) {
+    /// Counts, findings, and what was printed, block after block.
+    pub(crate) fn finish(mut self) -> (Vec<Count>, Vec<Finding>, String) {
+        self.env.printed.sort_by_key(|(block, _)| *block);
+        let mut printed = Vec::new();
+        for (_, text) in &self.env.printed {
+            let room = MAX_PRINTED - printed.len();
+            printed.extend_from_slice(&text[..text.len().min(room)]);
+        }
+        let findings = self.env.findings.found.into_values().map(|(_, f)| f);
         (
             self.env.counts,
-            self.env
-                .findings
-                .found
-                .into_values()
-                .map(|(_, f)| f)
-                .collect(),
+            findings.collect(),
+            String::from_utf8_lossy(&printed).into_owned(),
         )
     }
 }
@@ -290,6 +324,7 @@ pub(crate) fn run_block(cx: &Context<'_>, worker: &mut Worker, index: u64) {
         (index / gx / gy) as u32,
     ];
     env.abort = false;
+    env.clock = 0;
     env.barriers.reset();
     env.shared.reset();
     if let Some(shadow) = &mut env.shadow {

@@ -4,7 +4,7 @@ use super::alu::{bfi, count64, int16, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, copies, cvt, fp, lanes, matrix, mem};
+use super::{atomics, barrier, calls, copies, cvt, fp, lanes, matrix, mem, packed, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -127,6 +127,14 @@ pub(super) fn rare(
             let value = w.p[*a as usize];
             set_pred(w, *d, value, active);
         }
+        Op::Mov128 { d, a } => {
+            let out = a.map(|row| w.r64[row as usize]);
+            for (row, out) in d.iter().zip(&out) {
+                if *row != NONE {
+                    put(&mut w.r64[*row as usize], out, active);
+                }
+            }
+        }
         Op::Pack { d, bits, parts } => {
             for l in mem::lanes_of(active) {
                 let field = (1u64 << bits) - 1;
@@ -150,14 +158,27 @@ pub(super) fn rare(
                 }
             }
         }
-        Op::Clock { d } => {
+        Op::Clock { d, shift } => {
+            let now = (env.clock + u64::from(env.turn)) >> shift;
             for l in mem::lanes_of(active) {
-                // Time is the number of instructions of this warp, in steps that differ.
-                let now = w.steps + env.counts[pc].warps;
                 set(w, *d, l, now);
             }
         }
         Op::Cvt(c) => cvt::convert(w, c, active),
+        Op::CvtPack {
+            signed,
+            bits,
+            d,
+            a,
+            b,
+            c,
+        } => packed::cvt_pack(w, *signed, *bits, [*d, *a, *b, *c], active),
+        Op::Packed16 { f, signed, d, a, b } => {
+            packed::packed16(w, *f, *signed, [*d, *a, *b], active);
+        }
+        Op::Video(v) => packed::video(w, v, active),
+        Op::WmmaMemory(m) => wmma::memory(cx, env, w, pc, m, active),
+        Op::WmmaMultiply(m) => wmma::multiply(cx, env, w, pc, m, active),
         Op::Set { cmp, d, truth } => {
             let holds = comparison(w, cmp, false);
             let holds = combined(w, cmp, holds);
@@ -243,7 +264,7 @@ pub(super) fn rare(
             put(&mut w.r64[*d as usize], &out, active);
         }
         Op::Isspacep { space, d, a } => {
-            let row = &w.r64[*a as usize];
+            let row: [u64; 32] = std::array::from_fn(|l| get(w, *a, l));
             let inside = |x: u64, s: Space| x.wrapping_sub(generic_base(s)) < WINDOW;
             let mut value = 0;
             for (l, x) in row.iter().enumerate() {
@@ -262,6 +283,21 @@ pub(super) fn rare(
         Op::Exit => {
             w.splits[w.current].pc = pc as u32 + 1;
             w.exit(active);
+            return Next::Stop;
+        }
+        Op::Call(call) => return calls::call(cx, env, w, pc, call, mask, active),
+        Op::Ret => {
+            w.splits[w.current].pc = pc as u32 + 1;
+            calls::ret(cx, w, active);
+            return Next::Stop;
+        }
+        Op::Missing(number) => {
+            let first = env.lacking.map_or(u64::MAX, |(block, _)| block);
+            if env.block < first {
+                env.lacking = Some((env.block, *number));
+            }
+            env.full = true;
+            env.abort = true;
             return Next::Stop;
         }
         Op::Trap => {
@@ -298,8 +334,8 @@ pub(super) fn rare(
             return Next::Stop;
         }
         Op::BarWarp { mask: row } => {
-            let lane = active.trailing_zeros() as usize & 31;
-            let named = w.r32[*row as usize][lane];
+            // Lanes with different masks wait for all of them.
+            let named = mem::lanes_of(active).fold(0, |m, l| m | w.r32[*row as usize][l]);
             if let Some(shadow) = &mut env.shadow {
                 shadow.tick(w.index as usize);
             }
@@ -424,12 +460,12 @@ pub(super) fn carry(w: &mut Warp, op: &Op, active: u32) {
                     u128::from(get(w, reg(*a), l)),
                     u128::from(get(w, reg(*b), l)),
                 );
-                let c = if *carry_in { flag } else { 0 };
-                // A subtraction borrows: the flag holds the borrow.
+                // The hardware subtracts by adding the complement, so the flag after a subtraction is the carry of x + !y + 1: 1
+                // without a borrow and 0 with one (seen on an H200 by `addc` after `sub.cc`).
                 let r = if *sub {
-                    x.wrapping_sub(y).wrapping_sub(c)
+                    x + (!y & mask) + if *carry_in { flag } else { 1 }
                 } else {
-                    x + y + c
+                    x + y + if *carry_in { flag } else { 0 }
                 };
                 set(w, reg(*d), l, (r & mask) as u64);
                 carry_out.then_some(r >> bits & 1 == 1)

@@ -9,7 +9,7 @@ use super::rare::rare;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{barrier, fp, lanes, matrix, mem, mma};
-use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op};
+use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
 
@@ -74,6 +74,7 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
         let polls = w.polls;
         let used = run_split::<FUSED>(cx, env, w, turn);
         w.steps += u64::from(used);
+        env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
         if left == 0 || env.abort || w.steps > cx.step_limit {
             return;
@@ -222,6 +223,7 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 continue;
             }
             _ => {
+                env.turn = used;
                 if let Next::Stop = rare(cx, env, w, pc, inst, mask, active) {
                     return used;
                 }
@@ -258,6 +260,9 @@ fn check_defined(
             needed &= if r.row == *a { p } else { !p };
         }
         let missing = needed & !w.defined(r.file, r.row);
+        if missing != 0 && !is_guard && inst.op.carries() {
+            continue;
+        }
         if missing != 0 {
             let site = Site {
                 pc,
@@ -285,6 +290,28 @@ fn check_defined(
 
 #[inline(never)]
 pub(super) fn mark_defined(cx: &Context<'_>, w: &mut Warp, inst: &Inst, active: u32) {
+    let mut active = active;
+    if inst.op.carries() {
+        // What was undefined still is, in its new place.
+        let checks = &cx.program.checks[inst.checks.0 as usize..inst.checks.1 as usize];
+        let data = checks
+            .iter()
+            .filter(|r| r.file != File::Pred || r.row != inst.guard);
+        let of = |w: &Warp, r: &Reg| !w.defined(r.file, r.row);
+        let undefined = match &inst.op {
+            // Registers that are joined: what has a defined part counts as defined. Sources without a check are defined.
+            Op::Pack { parts, .. } => {
+                let all = parts.iter().all(|r| checks.contains(r));
+                let none = data.fold(u32::MAX, |m, r| m & of(w, r));
+                if all { none } else { 0 }
+            }
+            _ => data.fold(0, |m, r| m | of(w, r)),
+        };
+        for r in &cx.program.marks[inst.marks.0 as usize..inst.marks.1 as usize] {
+            w.undefine(r.file, r.row, active & undefined);
+        }
+        active &= !undefined;
+    }
     for i in inst.marks.0..inst.marks.1 {
         let r = cx.program.marks[i as usize];
         w.define(r.file, r.row, active);

@@ -42,6 +42,19 @@ pub(crate) struct Node {
     total: u32,
     arrived: u32,
     parent: u32,
+    /// The call whose lanes these are: they meet behind it when they have returned. [`NOWHERE`] if lanes parted at a branch.
+    pub(crate) call: u32,
+}
+
+impl Node {
+    /// Where its lanes go on.
+    fn resume(&self) -> u32 {
+        if self.call == NOWHERE {
+            self.meet
+        } else {
+            self.call + 1
+        }
+    }
 }
 
 /// A copy that has not landed.
@@ -86,6 +99,10 @@ pub(crate) struct Warp {
     pub(crate) let_go: bool,
     /// Local memory, lane after lane.
     pub(crate) local: Vec<u8>,
+    /// Where the frame of each lane's function starts in its local memory, and where it ends.
+    pub(crate) frames: [(u32, u32); 32],
+    /// Registers saved by calls of recursive functions, by lane.
+    pub(crate) saved: Vec<Vec<u64>>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
     pub(crate) copies: Vec<PendingCopy>,
     pub(crate) groups: [u32; 32],
@@ -120,6 +137,8 @@ impl Warp {
             polls: 0,
             let_go: false,
             local: vec![0; p.local_bytes as usize * 32],
+            frames: [(0, p.local_bytes); 32],
+            saved: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
         }
@@ -156,8 +175,15 @@ impl Warp {
                 u32::MAX
             };
         }
-        self.p.fill(0);
-        self.def_p.fill(0);
+        for (i, init) in p.rows_pred.iter().enumerate() {
+            let constant = matches!(init, RowInit::Const(_));
+            self.p[i] = if matches!(init, RowInit::Const(1..)) {
+                u32::MAX
+            } else {
+                0
+            };
+            self.def_p[i] = if constant { u32::MAX } else { 0 };
+        }
         self.carry = 0;
         self.live = self.launched;
         self.nodes.clear();
@@ -166,6 +192,7 @@ impl Warp {
             total: self.launched,
             arrived: 0,
             parent: 0,
+            call: NOWHERE,
         });
         self.splits.clear();
         self.splits.push(Split {
@@ -179,6 +206,8 @@ impl Warp {
         self.polls = 0;
         self.let_go = false;
         self.local.fill(0);
+        self.frames = [(0, p.local_bytes); 32];
+        self.saved.iter_mut().for_each(Vec::clear);
         self.copies.clear();
         self.groups = [0; 32];
     }
@@ -188,6 +217,8 @@ impl Warp {
             // A recognisable pattern in undefined registers; the sanitizer reports their use.
             RowInit::Register => return 0xdead_beef_dead_beef,
             RowInit::Const(v) => return v,
+            // Set by each call of the function.
+            RowInit::Frame(..) => return 0,
             RowInit::Variable(number, offset) => {
                 return cx
                     .variables
@@ -210,7 +241,7 @@ impl Warp {
             Special::LaneId => lane,
             Special::WarpId => self.index,
             Special::NwarpId => cx.warps() as u32,
-            Special::SmId | Special::GridId => 0,
+            Special::SmId | Special::GridId | Special::Zero => 0,
             Special::NsmId => 1,
             Special::ClusterId(d) => axis(ctaid, d) / axis(cx.cluster, d),
             Special::NclusterId(d) => axis(cx.grid, d) / axis(cx.cluster, d),
@@ -263,6 +294,14 @@ impl Warp {
         }
     }
 
+    pub(crate) fn undefine(&mut self, file: File, row: u32, lanes: u32) {
+        match file {
+            File::R32 => self.def32[row as usize] &= !lanes,
+            File::R64 => self.def64[row as usize] &= !lanes,
+            File::Pred => self.def_p[row as usize] &= !lanes,
+        }
+    }
+
     fn add_split(&mut self, split: Split) -> usize {
         if let Some(i) = self.splits.iter().position(|s| s.mask == 0) {
             self.splits[i] = split;
@@ -272,25 +311,28 @@ impl Warp {
         self.splits.len() - 1
     }
 
-    /// The current split parts: `taken` lanes go to `target`, the others to `next`; they meet at `meet`.
-    pub(crate) fn diverge(&mut self, taken: u32, target: u32, next: u32, meet: u32) {
+    fn add_node(&mut self, fresh: Node) -> u32 {
+        // A node without lanes is free; the root never is.
+        if let Some(i) = self.nodes.iter().skip(1).position(|n| n.total == 0) {
+            self.nodes[i + 1] = fresh;
+            return i as u32 + 1;
+        }
+        self.nodes.push(fresh);
+        self.nodes.len() as u32 - 1
+    }
+
+    /// The current split parts: `taken` lanes go to `target`, the others to `next`; they meet at `meet`. Returns the split of `taken`.
+    pub(crate) fn diverge(&mut self, taken: u32, target: u32, next: u32, meet: u32) -> usize {
         let s = self.splits[self.current];
         let mut node = s.node;
         if self.nodes[node as usize].meet != meet {
-            let fresh = Node {
+            node = self.add_node(Node {
                 meet,
                 total: s.mask,
                 arrived: 0,
                 parent: s.node,
-            };
-            // A node without lanes is free; the root never is.
-            if let Some(i) = self.nodes.iter().skip(1).position(|n| n.total == 0) {
-                node = i as u32 + 1;
-                self.nodes[i + 1] = fresh;
-            } else {
-                node = self.nodes.len() as u32;
-                self.nodes.push(fresh);
-            }
+                call: NOWHERE,
+            });
         }
         self.splits[self.current] = Split {
             pc: next,
@@ -303,7 +345,49 @@ impl Warp {
             mask: taken,
             node,
             state: State::Running,
+        })
+    }
+
+    /// Split `split` enters a function at `entry`, called at `call`; its lanes meet again when they have returned.
+    pub(crate) fn enter(&mut self, split: usize, entry: u32, call: u32) {
+        let s = self.splits[split];
+        let node = self.add_node(Node {
+            meet: NOWHERE,
+            total: s.mask,
+            arrived: 0,
+            parent: s.node,
+            call,
         });
+        self.splits[split].pc = entry;
+        self.splits[split].node = node;
+    }
+
+    /// The call that the current split would return from; `None` in the kernel itself.
+    pub(crate) fn innermost_call(&self) -> Option<u32> {
+        let mut n = self.splits.get(self.current)?.node;
+        while n != 0 {
+            let node = self.nodes[n as usize];
+            if node.call != NOWHERE {
+                return Some(node.call);
+            }
+            n = node.parent;
+        }
+        None
+    }
+
+    /// Lanes `mask` of the current split return from their function and wait behind the call for the others.
+    pub(crate) fn return_lanes(&mut self, mask: u32) {
+        let s = self.splits[self.current];
+        self.splits[self.current].mask &= !mask;
+        let mut n = s.node;
+        while n != 0 && self.nodes[n as usize].call == NOWHERE {
+            self.nodes[n as usize].total &= !mask;
+            n = self.nodes[n as usize].parent;
+        }
+        self.nodes[n as usize].arrived |= mask;
+        if self.splits[self.current].mask == 0 {
+            self.settle(s.node);
+        }
     }
 
     /// The current split has reached its meeting point.
@@ -342,7 +426,7 @@ impl Warp {
             self.nodes[n as usize].total = 0;
             if node.total != 0 {
                 self.current = self.add_split(Split {
-                    pc: node.meet,
+                    pc: node.resume(),
                     mask: node.total,
                     node: node.parent,
                     state: State::Running,
@@ -364,7 +448,7 @@ impl Warp {
                 self.nodes[n as usize].total &= !node.arrived;
                 self.nodes[n as usize].arrived = 0;
                 self.add_split(Split {
-                    pc: node.meet,
+                    pc: node.resume(),
                     mask: node.arrived,
                     node: node.parent,
                     state: State::Running,

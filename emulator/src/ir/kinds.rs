@@ -32,6 +32,8 @@ pub(crate) enum IntOp {
     MinS,
     MaxU,
     MaxS,
+    MinRelu,
+    MaxRelu,
     SadU,
     SadS,
     And,
@@ -284,4 +286,35 @@ pub(crate) enum TestP {
     NotANumber,
     Normal,
     Subnormal,
+}
+
+/// What a video instruction does with each pair of elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VideoOp {
+    Add,
+    Sub,
+    AbsDiff,
+    Min,
+    Max,
+    Average,
+    Shl,
+    Shr,
+    Set(Cmp),
+    /// Multiply, add the third operand, shift right.
+    Mad {
+        shift: u8,
+        plus_one: bool,
+    },
+}
+
+/// How a video instruction joins its result with the third operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Join {
+    /// It does not.
+    None,
+    Add,
+    Min,
+    Max,
+    /// The result replaces a part of the third operand.
+    Merge,
 }

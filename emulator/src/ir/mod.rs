@@ -11,8 +11,8 @@ use crate::ast::Space;
 use crate::types::File;
 
 pub(crate) use kinds::{
-    AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, MmaType, Packed,
-    Rounding, Shuffle, TestP, Vote,
+    AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, Join, MmaType, Packed,
+    Rounding, Shuffle, TestP, VideoOp, Vote,
 };
 
 /// An index into a register file of the warp.
@@ -32,6 +32,8 @@ pub(crate) enum RowInit {
     Special(Special),
     /// The address of module variable `0` plus an offset.
     Variable(u32, i64),
+    /// An address in the frame of function `0`: set at each call.
+    Frame(u32, u32),
 }
 
 /// Special registers (PTX ISA, chapter 10). `dim` is 0, 1, 2 for x, y, z.
@@ -61,6 +63,8 @@ pub(crate) enum Special {
     LanemaskGt,
     TotalSmem,
     DynamicSmem,
+    /// What a driver sets for itself (`%envreg0` and the like): nothing here.
+    Zero,
 }
 
 /// A register of any file.
@@ -115,14 +119,14 @@ pub(crate) struct Access {
     pub(crate) address: Address,
     /// Bytes of one element: 1, 2, 4 or 8.
     pub(crate) bytes: u8,
-    /// Elements: 1, 2 or 4.
+    /// Elements: 1, 2, 4 or 8.
     pub(crate) count: u8,
     /// Sign-extend into a wider register.
     pub(crate) signed: bool,
     /// `.volatile`, `.relaxed`, `.acquire`, `.release`: no data race among such accesses.
     pub(crate) strong: bool,
     /// Registers of the elements; row [`NONE`] for `_`.
-    pub(crate) regs: [Reg; 4],
+    pub(crate) regs: [Reg; 8],
 }
 
 /// `atom` and `red`.
@@ -334,6 +338,11 @@ pub(crate) enum Op {
         d: Row,
         a: Row,
     },
+    /// A move of 128 bits, low halves first.
+    Mov128 {
+        d: [Row; 2],
+        a: [Row; 2],
+    },
     /// Joins `parts` (low first), each of `bits`, into `d`.
     Pack {
         d: Reg,
@@ -346,11 +355,34 @@ pub(crate) enum Op {
         bits: u8,
         parts: Box<[Reg]>,
     },
-    /// `%clock`, `%clock64`, `%globaltimer`: the count of executed instructions.
+    /// `%clock`, `%clock64`, `%globaltimer`: the instructions that the block's warps have executed so far.
     Clock {
         d: Reg,
+        /// Bits of the count to drop: 32 for the `_hi` registers.
+        shift: u8,
     },
     Cvt(Box<Convert>),
+    /// `cvt.pack`: `a` and `b` saturated to `bits`, `b` lowest, above them the low bits of `c`.
+    CvtPack {
+        signed: bool,
+        bits: u8,
+        d: Row,
+        a: Row,
+        b: Row,
+        /// [`NONE`] if there is none.
+        c: Row,
+    },
+    /// `add`, `sub`, `min`, `max` and `neg` of two 16-bit integers in a register.
+    Packed16 {
+        f: IntOp,
+        signed: bool,
+        d: Row,
+        a: Row,
+        b: Row,
+    },
+    Video(Box<Video>),
+    WmmaMemory(Box<WmmaMemory>),
+    WmmaMultiply(Box<WmmaMultiply>),
     /// `setp`: `p` gets the combination, `q` that of the negated comparison.
     Setp {
         cmp: Box<Compare>,
@@ -421,7 +453,7 @@ pub(crate) enum Op {
     Isspacep {
         space: Space,
         d: Row,
-        a: Row,
+        a: Reg,
     },
     Bra {
         target: u32,
@@ -432,6 +464,12 @@ pub(crate) enum Op {
         targets: Box<[u32]>,
     },
     Exit,
+    /// Calls a function, or a service of the system.
+    Call(Box<Call>),
+    /// Goes back to the caller.
+    Ret,
+    /// An instruction of PTX that the emulator lacks: the number of the error in [`Program::missing`].
+    Missing(u32),
     Trap,
     Bar(Box<Bar>),
     BarWarp {
@@ -491,6 +529,140 @@ pub(crate) enum Op {
     CpWaitAll,
 }
 
+/// A video instruction, scalar or of 2 or 4 elements (PTX ISA, section 9.7.18).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Video {
+    pub(crate) op: VideoOp,
+    /// Elements: 1, 2 or 4.
+    pub(crate) count: u8,
+    /// Signedness of result and sources.
+    pub(crate) signed: [bool; 3],
+    pub(crate) saturate: bool,
+    pub(crate) join: Join,
+    /// The part of `a` and `b` that each element is: for one element byte 0 to 3 or half 4 or 5 or all (6); else the element of
+    /// the pair (b, a).
+    pub(crate) select: [[u8; 4]; 2],
+    /// For one element the part of the destination; else a bit for each element that is written.
+    pub(crate) part: u8,
+    pub(crate) d: Row,
+    pub(crate) a: Row,
+    pub(crate) b: Row,
+    pub(crate) c: Row,
+}
+
+/// The fragment of a matrix that `wmma` keeps in the registers of a warp. How its elements lie in them is not specified; here
+/// lane l holds the run of `rows·columns/32` elements from element l of that length on, row by row, and registers that are left
+/// over repeat them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fragment {
+    pub(crate) rows: u8,
+    pub(crate) columns: u8,
+    pub(crate) ty: MmaType,
+    pub(crate) regs: Vec<Row>,
+}
+
+/// `wmma.load` and `wmma.store`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WmmaMemory {
+    pub(crate) store: bool,
+    pub(crate) fragment: Fragment,
+    pub(crate) column_major: bool,
+    pub(crate) address: Address,
+    /// Row of the leading dimension in elements, or [`NONE`] for the least.
+    pub(crate) stride: Row,
+    /// One element of each lane: addresses and data in rows of their own.
+    pub(crate) element: Access,
+}
+
+/// `wmma.mma`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WmmaMultiply {
+    pub(crate) a: Fragment,
+    pub(crate) b: Fragment,
+    pub(crate) c: Fragment,
+    pub(crate) d: Fragment,
+    pub(crate) satfinite: bool,
+}
+
+/// A place that a call copies from or to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// Bytes at an offset of the frame.
+    Memory { offset: u32, bytes: u32 },
+    /// A register or constant of so many bytes.
+    Register { reg: Reg, bytes: u32 },
+}
+
+impl Slot {
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            Self::Memory { bytes, .. } | Self::Register { bytes, .. } => bytes,
+        }
+    }
+}
+
+/// Functions that no module defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    Printf,
+    Malloc,
+    Free,
+    Assert,
+}
+
+/// Whom a call calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// A function by its place in [`Program::functions`].
+    Function(u32),
+    /// The function whose address a register holds.
+    Register(Reg),
+    Service(Service),
+}
+
+/// `call`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    pub(crate) returns: Vec<Slot>,
+    pub(crate) args: Vec<Slot>,
+    /// Bytes of the caller's own frame, above which the callee's starts.
+    pub(crate) frame: u32,
+}
+
+/// A function as its callers need it.
+#[derive(Debug, Clone)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) entry: u32,
+    /// Bytes of local memory: parameters and variables.
+    pub(crate) frame: u32,
+    pub(crate) returns: Vec<Slot>,
+    pub(crate) params: Vec<Slot>,
+    /// Its registers. They live in one place, so a call of a function that may be active already saves them.
+    pub(crate) registers: Vec<Reg>,
+    /// Rows that hold addresses in its frame, with the offset of each.
+    pub(crate) addresses: Vec<(Reg, u32)>,
+    /// Whether it may call itself, directly or through others.
+    pub(crate) recursive: bool,
+    /// What its address is: see [`function_address`].
+    pub(crate) number: u32,
+}
+
+/// The address of function `number` of a module: small, so that it fits 32 bits, and no address of any memory.
+pub(crate) fn function_address(number: u32) -> u64 {
+    0x4000 + 16 * u64::from(number)
+}
+
+/// The instructions of one body, which control flow does not leave but by calls and exits.
+#[derive(Debug, Clone)]
+pub(crate) struct Body {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Registers that hold parameters and are defined on entry.
+    pub(crate) defined: Vec<Reg>,
+}
+
 /// An operation with its guard.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inst {
@@ -502,6 +674,22 @@ pub(crate) struct Inst {
     pub(crate) checks: (u32, u32),
     /// Range in [`Program::marks`].
     pub(crate) marks: (u32, u32),
+}
+
+impl Op {
+    /// Whether it only carries bits from one register to another: bits that nobody wrote are not used by this, and stay undefined.
+    pub(crate) fn carries(&self) -> bool {
+        matches!(
+            self,
+            Op::Mov16 { .. }
+                | Op::Mov32 { .. }
+                | Op::Mov64 { .. }
+                | Op::Mov128 { .. }
+                | Op::MovPred { .. }
+                | Op::Pack { .. }
+                | Op::Unpack { .. }
+        )
+    }
 }
 
 /// What messages and counters say of an instruction.
@@ -516,8 +704,16 @@ pub(crate) struct Meta {
 /// A decoded kernel.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Program {
+    /// The kernel's own, then those of the functions that it may call.
     pub(crate) insts: Vec<Inst>,
     pub(crate) meta: Vec<Meta>,
+    /// The kernel's body first.
+    pub(crate) bodies: Vec<Body>,
+    pub(crate) functions: Vec<Function>,
+    /// Whether some instruction calls `malloc` or `free`.
+    pub(crate) uses_heap: bool,
+    /// What is wrong with each [`Op::Missing`].
+    pub(crate) missing: Vec<crate::error::ParseError>,
     pub(crate) rows32: Vec<RowInit>,
     pub(crate) rows64: Vec<RowInit>,
     pub(crate) rows_pred: Vec<RowInit>,

@@ -1,7 +1,7 @@
 //! Declarations: registers, and variables of every memory space with their dimensions and initialisers (PTX ISA, chapter 5).
 
 use super::{MAX_VARIABLE_BYTES, Parser, Result};
-use crate::ast::{Init, Registers, Space, Stmt, Variable};
+use crate::ast::{Formal, Init, OperandKind, Registers, Space, Stmt, Variable};
 use crate::error::ParseErrorKind as Kind;
 use crate::lexer::Tok;
 use crate::types::ScalarType;
@@ -9,11 +9,12 @@ use crate::types::ScalarType;
 impl<'a> Parser<'a> {
     pub(super) fn registers(&mut self, out: &mut Vec<Stmt<'a>>) -> Result<()> {
         self.pos += 1;
-        if let Tok::Dot("v2" | "v4") = self.peek() {
-            let what = "vector registers; declare scalars and use {a,b}".to_owned();
-            return Err(self.span().error(Kind::Unsupported(what)));
-        }
+        // The vector may stand before the type or after it.
+        let mut vector = self.vector();
         let ty = self.ty()?;
+        if vector == 1 {
+            vector = self.vector();
+        }
         loop {
             let (name, span) = self.word("a register name")?;
             let mut count = None;
@@ -25,6 +26,7 @@ impl<'a> Parser<'a> {
                 name,
                 span,
                 ty,
+                vector,
                 count,
             }));
             if !self.eat(',') {
@@ -33,10 +35,48 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// `.v2`, `.v4` or nothing: 2, 4 or 1.
+    fn vector(&mut self) -> u8 {
+        let n = match self.peek() {
+            Tok::Dot("v2") => 2,
+            Tok::Dot("v4") => 4,
+            _ => return 1,
+        };
+        self.pos += 1;
+        n
+    }
+
+    /// The formal parameters in parentheses of a function or of a prototype.
+    pub(super) fn formals(&mut self) -> Result<Vec<Formal<'a>>> {
+        let mut all = Vec::new();
+        self.expect('(')?;
+        while !self.eat(')') {
+            if self.eat_dot("reg") {
+                let ty = self.ty()?;
+                let (name, span) = self.word("a parameter name")?;
+                all.push(Formal::Register(Registers {
+                    name,
+                    span,
+                    ty,
+                    vector: 1,
+                    count: None,
+                }));
+            } else if self.eat_dot("param") {
+                all.push(Formal::Param(self.variable(Space::Param, true)?));
+            } else {
+                return self.unexpected("`.param`, `.reg` or `)`");
+            }
+            if !self.eat(',') && !self.is(')') {
+                return self.unexpected("`,` or `)`");
+            }
+        }
+        Ok(all)
+    }
+
     /// A declaration of one or more variables, from its space to its semicolon.
     pub(super) fn variables(&mut self, is_extern: bool) -> Result<Vec<Variable<'a>>> {
         let space = match self.peek() {
-            Tok::Dot("global") => Space::Global,
+            Tok::Dot("global" | "tex") => Space::Global,
             Tok::Dot("const") => Space::Const,
             Tok::Dot("shared" | "shared::cta") => Space::Shared,
             Tok::Dot("local") => Space::Local,
@@ -45,7 +85,7 @@ impl<'a> Parser<'a> {
         };
         self.pos += 1;
         let first = self.variable(space, is_extern)?;
-        let (ty, align) = (first.ty, first.align);
+        let (ty, align, vector) = (first.ty, first.align, first.vector);
         let mut all = vec![first];
         while self.eat(',') {
             let (name, span) = self.word("a variable name")?;
@@ -54,6 +94,7 @@ impl<'a> Parser<'a> {
                 span,
                 space,
                 ty,
+                vector,
                 align,
                 size: None,
                 is_extern,
@@ -68,7 +109,7 @@ impl<'a> Parser<'a> {
     /// One variable, from after its space.
     pub(super) fn variable(&mut self, space: Space, is_extern: bool) -> Result<Variable<'a>> {
         let mut align = None;
-        let mut vector = 1;
+        let mut vector = 1u8;
         let mut ty = None;
         let mut is_pointer = false;
         loop {
@@ -102,6 +143,16 @@ impl<'a> Parser<'a> {
                     self.pos += 1;
                     vector = 4;
                 }
+                // `.attribute(.managed)` and the like have no meaning here.
+                Tok::Dot("attribute") => {
+                    self.pos += 1;
+                    self.skip_parentheses()?;
+                }
+                // Handles of textures and surfaces can be declared; the instructions that use them are what is missing.
+                Tok::Dot("texref" | "samplerref" | "surfref") if ty.is_none() => {
+                    self.pos += 1;
+                    ty = Some(ScalarType::B64);
+                }
                 Tok::Dot(w) => match ScalarType::from_name(w) {
                     Some(t) if ty.is_none() && t != ScalarType::Pred => {
                         ty = Some(t);
@@ -116,34 +167,139 @@ impl<'a> Parser<'a> {
             return self.unexpected("a type");
         };
         let (name, span) = self.word("a variable name")?;
-        let natural = ty.bytes() * vector;
-        let mut v = self.variable_tail(Variable {
+        let natural = ty.bytes() * u32::from(vector);
+        self.variable_tail(Variable {
             name,
             span,
             space,
             ty,
+            vector,
             align: align.unwrap_or(natural).max(1),
             size: None,
             is_extern,
             is_pointer,
             init: Vec::new(),
-        })?;
-        v.size = v.size.map(|s| s * u64::from(vector));
-        Ok(v)
+        })
+    }
+
+    /// What stands after `=`: one value or nested lists, whose nesting matches the dimensions; short lists leave zeros.
+    fn initialisers(&mut self, v: &mut Variable<'a>, extents: &[u64]) -> Result<()> {
+        let mut extents = extents.to_vec();
+        if v.vector > 1 {
+            extents.push(u64::from(v.vector));
+        }
+        // For each open brace: how many elements the next item of its list spans, and where the list starts.
+        let mut open: Vec<(u64, u64)> = Vec::new();
+        let mut at = 0u64;
+        loop {
+            if self.eat('{') {
+                let inner: u64 = extents.iter().skip(open.len() + 1).product::<u64>().max(1);
+                open.push((inner, at));
+                if open.len() > 16 {
+                    return self.unexpected("at most 16 nested lists");
+                }
+                if !self.is('}') {
+                    continue;
+                }
+            } else {
+                let value = self.initialiser()?;
+                v.init.push((at, value));
+                at += 1;
+                if v.init.len() as u64 > MAX_VARIABLE_BYTES {
+                    return self.unexpected("fewer initialisers");
+                }
+            }
+            // After an item: a comma goes on, a brace closes its list.
+            loop {
+                let Some(&(inner, start)) = open.last() else {
+                    return Ok(());
+                };
+                if self.eat(',') && !self.is('}') {
+                    at = start + (at - start).next_multiple_of(inner);
+                    break;
+                }
+                self.expect('}')?;
+                open.pop();
+                // The whole list counts, however short.
+                let span = open.last().map_or(0, |outer| outer.0);
+                at = at.max(start + span);
+            }
+        }
+    }
+
+    /// One initialiser: a number, `name`, `name+4`, `generic(name)+4`, or `0xff00(…)` of these.
+    fn initialiser(&mut self) -> Result<Init<'a>> {
+        if let Tok::Int(mask) = self.peek()
+            && self
+                .tokens
+                .get(self.pos + 1)
+                .is_some_and(|t| t.tok == Tok::Punct('('))
+        {
+            let span = self.span();
+            self.pos += 1;
+            let shift = mask.trailing_zeros();
+            if mask == 0 || !shift.is_multiple_of(8) || mask >> shift != 0xff {
+                return Err(span.error(Kind::OutOfRange(format!(
+                    "mask {mask:#x}; it selects one byte, such as 0xff00"
+                ))));
+            }
+            self.expect('(')?;
+            let inner = self.initialiser()?;
+            self.expect(')')?;
+            return Ok(match inner {
+                Init::Int(v) => Init::Int((v as u64 >> shift & 0xff) as i64),
+                Init::Symbol {
+                    name, span, offset, ..
+                } => Init::Symbol {
+                    name,
+                    span,
+                    offset,
+                    shift: Some(shift as u8),
+                },
+                Init::Float(_) => return self.unexpected("an integer or a name"),
+            });
+        }
+        if let Tok::Word(word) = self.peek() {
+            self.pos += 1;
+            let (mut name, mut span, mut offset) = (word, self.tokens[self.pos - 1].span, 0);
+            if word == "generic" && self.eat('(') {
+                (name, span) = self.word("a variable")?;
+                offset = self.offset()?;
+                self.expect(')')?;
+            }
+            offset = self.offset()?.wrapping_add(offset);
+            return Ok(Init::Symbol {
+                name,
+                span,
+                offset,
+                shift: None,
+            });
+        }
+        Ok(match self.constant()? {
+            OperandKind::F32(bits) => Init::Float(f64::from(f32::from_bits(bits))),
+            OperandKind::F64(x) => Init::Float(x),
+            OperandKind::Int(i) => Init::Int(i),
+            _ => return self.unexpected("a number or a name"),
+        })
     }
 
     /// The array dimensions and initialiser after a name.
     pub(super) fn variable_tail(&mut self, mut v: Variable<'a>) -> Result<Variable<'a>> {
         let span = self.span();
         let mut elements = Some(1u64);
-        let mut dims = 0;
+        // Extents of the dimensions, 0 for an open one.
+        let mut extents = Vec::new();
+        if v.vector > 1 {
+            elements = Some(u64::from(v.vector));
+        }
         while self.eat('[') {
-            dims += 1;
             if self.eat(']') {
                 elements = None;
+                extents.push(0);
                 continue;
             }
-            let n = self.int()?;
+            let n = self.constant_int()? as u64;
+            extents.push(n);
             self.expect(']')?;
             elements = match elements {
                 Some(e) => match e.checked_mul(n).filter(|&t| t <= MAX_VARIABLE_BYTES) {
@@ -157,43 +313,22 @@ impl<'a> Parser<'a> {
                 None => None,
             };
         }
+        let closed = extents
+            .iter()
+            .filter(|&&n| n != 0)
+            .try_fold(1u64, |all, n| all.checked_mul(*n));
+        if closed.is_none_or(|n| n > MAX_VARIABLE_BYTES) {
+            return Err(span.error(Kind::OutOfRange(format!("the elements of `{}`", v.name))));
+        }
         if self.eat('=') {
-            let mut depth = 0u32;
-            loop {
-                match self.peek() {
-                    Tok::Punct('{') => {
-                        depth += 1;
-                        self.pos += 1;
-                    }
-                    Tok::Punct('}') if depth > 0 => {
-                        depth -= 1;
-                        self.pos += 1;
-                    }
-                    Tok::Punct(',') if depth > 0 => self.pos += 1,
-                    Tok::Punct('-') | Tok::Int(_) | Tok::F32(_) | Tok::F64(_) => {
-                        let negative = self.eat('-');
-                        v.init.push(match self.next().tok {
-                            Tok::Int(i) if negative => Init::Int((i as i64).wrapping_neg()),
-                            Tok::Int(i) => Init::Int(i as i64),
-                            Tok::F32(b) => Init::Float(f64::from(f32::from_bits(b))),
-                            Tok::F64(f) if negative => Init::Float(-f),
-                            Tok::F64(f) => Init::Float(f),
-                            _ => {
-                                self.pos -= 1;
-                                return self.unexpected("a number");
-                            }
-                        });
-                    }
-                    _ => return self.unexpected("a number or a brace"),
-                }
-                if depth == 0 {
-                    break;
-                }
+            self.initialisers(&mut v, &extents)?;
+            let last = v.init.iter().map(|(at, _)| at + 1).max().unwrap_or(0);
+            if elements.is_none() {
+                // The open extent is the first: as many rows as the initialisers need.
+                let row: u64 = extents.iter().skip(1).product::<u64>().max(1);
+                elements = Some(last.next_multiple_of(row));
             }
-            if dims == 1 && elements.is_none() {
-                elements = Some(v.init.len() as u64);
-            }
-            if elements.is_some_and(|e| (v.init.len() as u64) > e) {
+            if elements.is_some_and(|e| last > e) {
                 return Err(span.error(Kind::OutOfRange(format!(
                     "more initialisers than elements in `{}`",
                     v.name
@@ -202,7 +337,7 @@ impl<'a> Parser<'a> {
         }
         v.size = match elements {
             Some(e) => Some(e * u64::from(v.ty.bytes())),
-            None if v.is_extern => None,
+            None if v.is_extern || v.space == Space::Param => None,
             None => return Err(span.error(Kind::Missing("the size of the array"))),
         };
         Ok(v)

@@ -5,10 +5,11 @@
 //! not resolved here. The first error ends it: PTX comes from generators, and one exact place is worth more than a list of
 //! consequences.
 
+mod constants;
 mod declarations;
 mod statements;
 
-use crate::ast::{KernelAst, ModuleAst, Space, Stmt};
+use crate::ast::{FunctionAst, KernelAst, ModuleAst, Space, Stmt};
 use crate::error::{ParseError, ParseErrorKind as Kind};
 use crate::lexer::{Span, Tok, Token, lex};
 use crate::types::ScalarType;
@@ -183,9 +184,17 @@ impl<'a> Parser<'a> {
                     self.skip_braces()?;
                 }
                 Tok::Dot("pragma") => self.pragma()?,
+                Tok::Dot("alias") => {
+                    self.pos += 1;
+                    let (alias, _) = self.word("a function name")?;
+                    self.expect(',')?;
+                    let (target, _) = self.word("a function name")?;
+                    self.expect(';')?;
+                    m.aliases.push((alias, target));
+                }
                 Tok::Dot(
                     "visible" | "extern" | "weak" | "common" | "entry" | "func" | "global"
-                    | "const" | "shared",
+                    | "const" | "shared" | "local" | "tex",
                 ) => {
                     self.module_item(&mut m)?;
                 }
@@ -234,30 +243,80 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A `.func`, kept by name only.
+    /// A `.func`, defined or declared. A definition replaces its prototypes.
     fn function(&mut self, m: &mut ModuleAst<'a>) -> Result<()> {
-        let open = self.span();
-        let mut depth = 0u32;
-        let mut name = None;
+        self.attributes()?;
+        let returns = if self.is('(') {
+            self.formals()?
+        } else {
+            Vec::new()
+        };
+        let (name, span) = self.word("the name of the function")?;
+        let params = if self.is('(') {
+            self.formals()?
+        } else {
+            Vec::new()
+        };
+        self.attributes()?;
+        let body = if self.eat(';') {
+            None
+        } else {
+            let mut body = Vec::new();
+            self.body(&mut body)?;
+            Some(body)
+        };
+        let function = FunctionAst {
+            name,
+            span,
+            returns,
+            params,
+            body,
+        };
+        match m.functions.iter_mut().find(|f| f.name == name) {
+            Some(known) if known.body.is_some() && function.body.is_some() => {
+                return Err(span.error(Kind::Redeclared(name.to_owned())));
+            }
+            Some(known) if known.body.is_none() => *known = function,
+            Some(_) => {}
+            None => m.functions.push(function),
+        }
+        Ok(())
+    }
+
+    /// Directives of a function that mean nothing here: `.noreturn`, `.attribute(…)`, `.abi_preserve 4` and the like.
+    fn attributes(&mut self) -> Result<()> {
         loop {
             match self.peek() {
-                Tok::End => return Err(open.error(Kind::Unterminated("the function"))),
-                Tok::Punct('(') => depth += 1,
-                Tok::Punct(')') => depth = depth.saturating_sub(1),
-                Tok::Word(w) if depth == 0 && name.is_none() => name = Some(w),
-                Tok::Punct(';') => {
+                Tok::Dot("noreturn") => self.pos += 1,
+                Tok::Dot("attribute") => {
                     self.pos += 1;
-                    break;
+                    self.skip_parentheses()?;
                 }
-                Tok::Punct('{') => {
-                    self.skip_braces()?;
-                    break;
+                Tok::Dot("abi_preserve" | "abi_preserve_control" | "maxnreg" | "unique") => {
+                    self.pos += 1;
+                    if let Tok::Int(_) = self.peek() {
+                        self.pos += 1;
+                    }
                 }
+                Tok::Dot("pragma") => self.pragma()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Skips a balanced `( … )`.
+    fn skip_parentheses(&mut self) -> Result<()> {
+        let open = self.span();
+        self.expect('(')?;
+        let mut depth = 1u32;
+        while depth > 0 {
+            match self.next().tok {
+                Tok::Punct('(') => depth += 1,
+                Tok::Punct(')') => depth -= 1,
+                Tok::End => return Err(open.error(Kind::Unterminated("the parenthesis"))),
                 _ => {}
             }
-            self.pos += 1;
         }
-        m.functions.extend(name);
         Ok(())
     }
 

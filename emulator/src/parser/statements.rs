@@ -2,7 +2,6 @@
 
 use super::{Parser, Result};
 use crate::ast::{InstrAst, OperandAst, OperandKind, Stmt};
-use crate::error::ParseErrorKind as Kind;
 use crate::lexer::Tok;
 
 impl<'a> Parser<'a> {
@@ -19,18 +18,22 @@ impl<'a> Parser<'a> {
             if let Tok::Dot(directive @ ("branchtargets" | "calltargets" | "callprototype")) =
                 self.peek()
             {
-                if directive != "branchtargets" {
-                    return Err(self
-                        .span()
-                        .error(Kind::Unsupported(format!(".{directive}"))));
+                if directive == "callprototype" {
+                    self.pos += 1;
+                    return self.prototype(out);
                 }
+                let is_call = directive == "calltargets";
                 self.pos += 1;
                 let mut targets = vec![self.word("a label")?];
                 while self.eat(',') {
                     targets.push(self.word("a label")?);
                 }
                 self.expect(';')?;
-                out.push(Stmt::BranchTargets(name, span, targets));
+                out.push(if is_call {
+                    Stmt::CallShape
+                } else {
+                    Stmt::BranchTargets(name, span, targets)
+                });
                 return Ok(());
             }
             out.push(Stmt::Label(name, span));
@@ -44,7 +47,12 @@ impl<'a> Parser<'a> {
         let mut operands = Vec::new();
         if !self.is(';') {
             loop {
-                operands.push(self.operand()?);
+                // Parentheses are lists in calls, and group constant expressions elsewhere.
+                operands.push(if name == "call" && self.is('(') {
+                    self.list()?
+                } else {
+                    self.operand()?
+                });
                 if !self.eat(',') {
                     break;
                 }
@@ -63,6 +71,38 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// The rest of `.callprototype`: `(returns) _ (parameters);`, perhaps with attributes.
+    fn prototype(&mut self, out: &mut Vec<Stmt<'a>>) -> Result<()> {
+        if self.is('(') {
+            self.formals()?;
+        }
+        self.word("`_`")?;
+        if self.is('(') {
+            self.formals()?;
+        }
+        self.attributes()?;
+        self.expect(';')?;
+        out.push(Stmt::CallShape);
+        Ok(())
+    }
+
+    /// `(a, b)`.
+    fn list(&mut self) -> Result<OperandAst<'a>> {
+        let span = self.span();
+        self.expect('(')?;
+        let mut all = Vec::new();
+        while !self.eat(')') {
+            all.push(self.scalar()?);
+            if !self.eat(',') && !self.is(')') {
+                return self.unexpected("`,` or `)`");
+            }
+        }
+        Ok(OperandAst {
+            span,
+            kind: OperandKind::List(all),
+        })
+    }
+
     pub(super) fn operand(&mut self) -> Result<OperandAst<'a>> {
         let first = self.simple_operand()?;
         if self.eat('|') {
@@ -78,22 +118,16 @@ impl<'a> Parser<'a> {
     pub(super) fn simple_operand(&mut self) -> Result<OperandAst<'a>> {
         let span = self.span();
         let kind = match self.peek() {
-            Tok::Punct(c @ ('{' | '(')) => {
+            Tok::Punct('{') => {
                 self.pos += 1;
-                let close = if c == '{' { '}' } else { ')' };
                 let mut all = Vec::new();
-                while !self.eat(close) {
-                    let element = self.scalar()?;
-                    all.push(element);
-                    if !self.eat(',') && !self.is(close) {
-                        return self.unexpected(&format!("`,` or `{close}`"));
+                while !self.eat('}') {
+                    all.push(self.scalar()?);
+                    if !self.eat(',') && !self.is('}') {
+                        return self.unexpected("`,` or `}`");
                     }
                 }
-                if c == '{' {
-                    OperandKind::Vector(all)
-                } else {
-                    OperandKind::List(all)
-                }
+                OperandKind::Vector(all)
             }
             Tok::Punct('[') => {
                 self.pos += 1;
@@ -101,7 +135,12 @@ impl<'a> Parser<'a> {
                 self.expect(']')?;
                 address
             }
-            Tok::Punct('!') => {
+            Tok::Punct('!')
+                if self
+                    .tokens
+                    .get(self.pos + 1)
+                    .is_some_and(|t| matches!(t.tok, Tok::Word(_))) =>
+            {
                 self.pos += 1;
                 OperandKind::Not(self.word("a predicate register")?.0)
             }
@@ -131,27 +170,15 @@ impl<'a> Parser<'a> {
                     offset: self.offset()?,
                 }
             }
-            Tok::Punct('-') | Tok::Int(_) | Tok::F32(_) | Tok::F64(_) => {
-                let negative = self.eat('-');
-                match self.next().tok {
-                    Tok::Int(v) if negative => OperandKind::Int((v as i64).wrapping_neg()),
-                    Tok::Int(v) => OperandKind::Int(v as i64),
-                    Tok::F32(b) if negative => OperandKind::F32(b ^ 0x8000_0000),
-                    Tok::F32(b) => OperandKind::F32(b),
-                    Tok::F64(v) if negative => OperandKind::F64(-v),
-                    Tok::F64(v) => OperandKind::F64(v),
-                    _ => {
-                        self.pos -= 1;
-                        return self.unexpected("a number");
-                    }
-                }
+            Tok::Punct('-' | '+' | '~' | '!' | '(') | Tok::Int(_) | Tok::F32(_) | Tok::F64(_) => {
+                self.constant()?
             }
             _ => return self.unexpected("an operand"),
         };
         Ok(OperandAst { span, kind })
     }
 
-    /// `+4`, `-4`, `+-4` or nothing.
+    /// `+4`, `-4`, `+-4`, `+4*2` or nothing.
     pub(super) fn offset(&mut self) -> Result<i64> {
         let mut total = 0i64;
         loop {
@@ -161,8 +188,7 @@ impl<'a> Parser<'a> {
                 _ => return Ok(total),
             };
             self.pos += 1;
-            let negative = negative ^ self.eat('-');
-            let v = self.int()? as i64;
+            let v = self.product()?;
             total = if negative {
                 total.wrapping_sub(v)
             } else {
@@ -177,11 +203,7 @@ impl<'a> Parser<'a> {
                 self.pos += 1;
                 (Some(name), self.offset()?)
             }
-            Tok::Int(_) | Tok::Punct('-') => {
-                let negative = self.eat('-');
-                let v = self.int()? as i64;
-                (None, if negative { v.wrapping_neg() } else { v })
-            }
+            Tok::Int(_) | Tok::Punct('-' | '(') => (None, self.constant_int()?),
             _ => return self.unexpected("an address"),
         };
         let mut coords = Vec::new();

@@ -91,6 +91,7 @@ fn merged(runs: Vec<(&str, Report)>) -> Report {
         findings: Vec::new(),
         total_findings: 0,
         counters: Counters::default(),
+        printed: String::new(),
         blocks: 0,
         wall: Duration::ZERO,
     };
@@ -99,6 +100,7 @@ fn merged(runs: Vec<(&str, Report)>) -> Report {
     for (kernel, report) in runs {
         all.findings.extend(report.findings);
         all.total_findings += report.total_findings;
+        all.printed.push_str(&report.printed);
         all.blocks += report.blocks;
         all.wall += report.wall;
         let (sum, one) = (&mut all.counters, report.counters);

@@ -1,0 +1,88 @@
+//! What PTX has and the emulator lacks: such an instruction fails when it is reached, and anything that is not PTX when it is read.
+
+use crate::error::{ParseError, ParseErrorKind as Kind};
+
+/// Instructions of PTX 9.0 that no decoder knows.
+const INSTRUCTIONS: [&str; 33] = [
+    "alloca",
+    "applypriority",
+    "clusterlaunchcontrol",
+    "discard",
+    "getctarank",
+    "istypep",
+    "mapa",
+    "mbarrier",
+    "multimem",
+    "setmaxnreg",
+    "stackrestore",
+    "stacksave",
+    "suld",
+    "suq",
+    "sured",
+    "sust",
+    "tcgen05",
+    "tensormap",
+    "tex",
+    "tld4",
+    "txq",
+    "vabsdiff",
+    "vadd",
+    "vavrg2",
+    "vavrg4",
+    "vmad",
+    "vmax",
+    "vmin",
+    "vset",
+    "vshl",
+    "vshr",
+    "vsub",
+    "wgmma",
+];
+
+/// Modifiers of PTX that some known instruction has and its decoder does not know.
+const MODIFIERS: [&str; 24] = [
+    "async",
+    "b6x16_p32",
+    "bf16x2",
+    "block_scale",
+    "bulk",
+    "cluster",
+    "e2m1",
+    "e2m3",
+    "e3m2",
+    "level::eviction_priority",
+    "multimem",
+    "m16n16",
+    "m16n8",
+    "ordered_metadata",
+    "rs",
+    "scaled",
+    "shared::cluster",
+    "sp",
+    "sp::ordered_metadata",
+    "tensor",
+    "ue8m0",
+    "v2",
+    "v4",
+    "v8",
+];
+
+/// Whether `name` is an instruction of textures or surfaces.
+pub(super) fn is_texture(name: &str) -> bool {
+    matches!(
+        name,
+        "tex" | "tld4" | "txq" | "istypep" | "suld" | "sust" | "sured" | "suq"
+    )
+}
+
+/// Whether `error` says that the emulator lacks something of PTX, in an instruction `name`, rather than that the text is wrong.
+pub(super) fn is_lacking(error: &ParseError, name: &str) -> bool {
+    match &error.kind {
+        Kind::Unsupported(_) => true,
+        Kind::UnknownInstruction(_) => INSTRUCTIONS.contains(&name),
+        Kind::UnknownModifier { modifier, .. } => {
+            MODIFIERS.contains(&modifier.trim_start_matches('.'))
+        }
+        _ => false,
+    }
+}

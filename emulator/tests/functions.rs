@@ -1,0 +1,330 @@
+//! Functions, the system's services, module data and the forms of operands that compilers use: PTX written by hand where the corpus
+//! of compiled kernels has none, and what goes wrong.
+
+mod common;
+
+use common::{kernel, kinds, launch_with, with_out};
+use ptx_emulator::{FindingKind as Kind, Module, Options, Report, RunError};
+
+/// Runs `body` behind the module-level text `before`, one block; the body finds the buffer in `%out`, its thread in `%tid`.
+fn behind(before: &str, body: &str, threads: u32, words: usize) -> (Vec<u32>, Report) {
+    let options = Options {
+        step_limit: 1 << 20,
+        ..Options::default()
+    };
+    launch_with(
+        &module(before, body),
+        [1; 3],
+        [threads, 1, 1],
+        words,
+        &options,
+    )
+}
+
+fn module(before: &str, body: &str) -> String {
+    with_out(body).replace(".visible .entry", &format!("{before}\n.visible .entry"))
+}
+
+fn clean(before: &str, body: &str, threads: u32) -> Vec<u32> {
+    let (data, report) = behind(before, body, threads, threads as usize);
+    assert!(report.is_clean(), "{body}\n{:#?}", report.findings);
+    data
+}
+
+#[test]
+fn parameters_in_registers() {
+    let before = ".func (.reg .u32 sum, .reg .u32 product) both(.reg .u32 a, .reg .u32 b)
+{ add.u32 sum, a, b; mul.lo.u32 product, a, b; ret; }";
+    let body = "call (%r1, %r2), both, (%tid, 7); call.uni (%r3, %r4), both, (%r1, %r2);
+    st.global.u32 [%mine], %r4;";
+    let expected: Vec<u32> = (0..32u32).map(|t| (t + 7) * (7 * t)).collect();
+    assert_eq!(clean(before, body, 32), expected);
+}
+
+#[test]
+fn guarded_calls_leave_the_other_lanes_alone() {
+    let before = ".func (.reg .u32 r) next(.reg .u32 a) { add.u32 r, a, 1; ret; }";
+    let body = "and.b32 %r2, %tid, 1; setp.eq.u32 %p1, %r2, 0; mov.u32 %r1, 50;
+    @%p1 call (%r1), next, (%tid);
+    activemask.b32 %r3; setp.ne.u32 %p2, %r3, -1; @%p2 trap;
+    st.global.u32 [%mine], %r1;";
+    let expected: Vec<u32> = (0..32)
+        .map(|t| if t % 2 == 0 { t + 1 } else { 50 })
+        .collect();
+    assert_eq!(clean(before, body, 32), expected);
+}
+
+#[test]
+fn a_jump_table_of_functions() {
+    // 32-bit addresses of functions in a table; lanes call different ones and meet behind the call.
+    let before = ".func (.reg .u32 r) one(.reg .u32 a) { add.u32 r, a, 100; ret; }
+.func (.reg .u32 r) two(.reg .u32 a) { setp_and_return: mul.lo.u32 r, a, 2; ret; }
+.func (.reg .u32 r) three(.reg .u32 a) { .reg .pred q; setp.gt.u32 q, a, 16; mov.u32 r, 3; @q ret; mov.u32 r, 33; ret; }
+.global .u32 table[3] = { one, two, three };";
+    let body = "rem.u32 %r1, %tid, 3; mad.wide.u32 %rd1, %r1, 4, 0; mov.u64 %rd2, table; add.u64 %rd1, %rd1, %rd2;
+    ld.global.u32 %r2, [%rd1];
+    call (%r3), %r2, (%tid), table;
+    activemask.b32 %r4; setp.ne.u32 %p2, %r4, -1; @%p2 trap;
+    st.global.u32 [%mine], %r3;";
+    let expected: Vec<u32> = (0..32)
+        .map(|t| match t % 3 {
+            0 => t + 100,
+            1 => 2 * t,
+            _ if t > 16 => 3,
+            _ => 33,
+        })
+        .collect();
+    assert_eq!(clean(before, body, 32), expected);
+}
+
+#[test]
+fn calls_through_bad_pointers_are_reported() {
+    let before = ".func (.reg .u32 r) one(.reg .u32 a) { add.u32 r, a, 100; ret; }
+.global .u64 kept = one;";
+    let (_, report) = behind(
+        before,
+        "mov.u64 %rd1, 12; P: .callprototype (.reg .u32 _) _ (.reg .u32 _); call (%r1), %rd1, (%tid), P;",
+        32,
+        1,
+    );
+    assert_eq!(kinds(&report), [Kind::BadOperand]);
+    assert!(
+        report.findings[0].message.contains("no function"),
+        "{}",
+        report.findings[0]
+    );
+    let (_, report) = behind(
+        before,
+        "mov.u64 %rd1, one; P: .callprototype _ (.reg .u32 _); call %rd1, (%tid), P;",
+        32,
+        1,
+    );
+    assert_eq!(kinds(&report), [Kind::BadOperand]);
+    assert!(
+        report.findings[0].message.contains("other parameters"),
+        "{}",
+        report.findings[0]
+    );
+}
+
+#[test]
+fn endless_recursion_overflows_the_stack() {
+    let before = ".func (.reg .u32 r) down(.reg .u32 a)
+{ .reg .u32 b; add.u32 b, a, 1; call (r), down, (b); add.u32 r, r, 1; ret; }";
+    let (_, report) = behind(
+        before,
+        "call (%r1), down, (%tid); st.global.u32 [%mine], %r1;",
+        32,
+        32,
+    );
+    assert_eq!(
+        kinds(&report),
+        [Kind::StackOverflow],
+        "{:#?}",
+        report.findings
+    );
+}
+
+#[test]
+fn registers_of_a_function_are_undefined_at_each_call() {
+    // The second call must not see what the first left in `%x`.
+    let before = ".func (.reg .u32 r) maybe(.reg .u32 a)
+{ .reg .u32 x; .reg .pred q; setp.eq.u32 q, a, 0; @q mov.u32 x, 5; add.u32 r, x, 1; ret; }";
+    let good = "call (%r1), maybe, (0); st.global.u32 [%mine], %r1;";
+    assert_eq!(clean(before, good, 32), [6; 32]);
+    let bad = "call (%r1), maybe, (0); call (%r1), maybe, (1); st.global.u32 [%mine], %r1;";
+    let (_, report) = behind(before, bad, 32, 32);
+    assert_eq!(
+        kinds(&report),
+        [Kind::UndefinedRegister],
+        "{:#?}",
+        report.findings
+    );
+    assert_eq!(report.findings[0].lanes, u32::MAX);
+}
+
+#[test]
+fn undefined_bits_may_be_moved_but_not_used() {
+    let moved = ".reg .u32 %never; mov.u32 %r1, %never; mov.b64 %rd1, {%r1, %tid}; shr.u64 %rd2, %rd1, 32; cvt.u32.u64 %r2, %rd2;
+    st.global.u32 [%mine], %r2;";
+    assert_eq!(clean("", moved, 32), (0..32).collect::<Vec<u32>>());
+    let used =
+        ".reg .u32 %never; mov.u32 %r1, %never; add.u32 %r2, %r1, 1; st.global.u32 [%mine], %r2;";
+    let (_, report) = behind("", used, 32, 32);
+    assert_eq!(
+        kinds(&report),
+        [Kind::UndefinedRegister],
+        "{:#?}",
+        report.findings
+    );
+    assert!(
+        report.findings[0].message.contains("%r1"),
+        "{}",
+        report.findings[0]
+    );
+    // Through a loop: undefined the first time round only.
+    let turned = ".reg .u32 %never; mov.u32 %r3, 0;
+L:  mov.u32 %r1, %never; setp.ne.u32 %p1, %r3, 0; @%p1 add.u32 %r2, %r1, 1; mov.u32 %never, 4;
+    add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 2; @%p2 bra L; st.global.u32 [%mine], %r2;";
+    assert_eq!(clean("", turned, 32), [5; 32]);
+}
+
+#[test]
+fn services_report_what_goes_wrong() {
+    let before = ".extern .func (.param .b64 r) malloc(.param .b64 n);
+.extern .func free(.param .b64 p);
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.global .b8 what[6] = {120, 32, 62, 32, 49, 0}; .global .b8 file[5] = {97, 46, 99, 117, 0}; .global .b8 name[2] = {102};";
+    let twice = "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 24; call (r), malloc, (n); ld.param.b64 %rd1, [r]; }
+    { .param .b64 p; st.param.b64 [p], %rd1; call free, (p); call free, (p); }";
+    let (_, report) = behind(before, twice, 1, 1);
+    assert_eq!(kinds(&report), [Kind::BadOperand], "{:#?}", report.findings);
+    let nowhere = "{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], 64; st.param.b64 [a], 0; call (r), vprintf, (f, a); }";
+    let (_, report) = behind(before, nowhere, 1, 1);
+    assert_eq!(
+        kinds(&report),
+        [Kind::OutOfBounds],
+        "{:#?}",
+        report.findings
+    );
+    let fails = "setp.ne.u32 %p1, %tid, 5; @%p1 bra FINE;
+    { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;
+      st.param.b64 [a], what; st.param.b64 [b], file; st.param.b32 [c], 12; st.param.b64 [d], name; st.param.b64 [e], 1;
+      call __assertfail, (a, b, c, d, e); }
+FINE: ret;";
+    let (_, report) = behind(before, fails, 32, 1);
+    assert_eq!(kinds(&report), [Kind::Assertion], "{:#?}", report.findings);
+    let finding = &report.findings[0];
+    assert_eq!(
+        finding.message,
+        "a.cu:12: f: thread 5: assertion `x > 1` failed"
+    );
+    assert_eq!(finding.lanes, 1 << 5);
+}
+
+#[test]
+fn data_of_the_module() {
+    let before = ".const .f32 half[4] = {0.5, 0.25};
+.global .s32 grid[3][2] = {{1, 2}, {3}};
+.global .u64 to = generic(grid)+8;
+.global .u8 bytes[8] = {0xff(grid), 0xff00(grid), 0xff0000(grid), 0xff000000(grid), 0xff00000000(grid), 0xff0000000000(grid), 0xff000000000000(grid), 0xff00000000000000(grid)};
+.global .u32 sums[] = {(1 << 4) + 3, 7 % 4 * 2, 5 > 3 ? 10 : 20, ~0 & 0xff};
+.extern .global .u32 later; .visible .global .u32 later = 77;";
+    let body = ".global .u32 inner = 9;
+    ld.global.u64 %rd1, [to]; ld.s32 %r1, [%rd1]; ld.global.u64 %rd2, [bytes]; ld.global.s32 %r2, [%rd2+4];
+    ld.global.s32 %r3, [grid+12]; ld.const.f32 %f1, [half+4]; mov.b32 %r4, %f1; ld.const.f32 %f2, [half+8]; mov.b32 %r5, %f2;
+    ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [sums]; ld.global.u32 %r10, [inner]; ld.global.u32 %r11, [later];
+    st.global.v4.u32 [%out], {%r1, %r2, %r3, %r4}; st.global.v4.u32 [%out+16], {%r5, %r6, %r7, %r8};
+    st.global.v2.u32 [%out+32], {%r9, %r10}; st.global.u32 [%out+40], %r11;";
+    let (data, report) = behind(before, body, 1, 11);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    let quarter = 0.25f32.to_bits();
+    assert_eq!(data, [3, 2, 0, quarter, 0, 19, 6, 10, 255, 9, 77]);
+}
+
+#[test]
+fn wide_values() {
+    let body = ".reg .b128 %q, %s; .reg .v2 .b64 %v;
+    cvt.u64.u32 %rd1, %tid; mov.b128 %q, {%rd1, 7}; mov.b128 %s, %q; mov.b128 {%rd2, %rd3}, %s;
+    add.u64 %rd4, %rd2, %rd3; mov.u64 %v.x, %rd4; mov.u64 %v.y, 5;
+    mul.wide.u32 %rd5, %tid, 16; add.u64 %rd5, %rd5, %out; st.global.b128 [%rd5], %q; st.global.v2.b64 [%rd5], %v;
+    ld.global.b128 %s, [%rd5]; mov.b128 {%rd6, %rd7}, %s; st.global.u64 [%rd5], %rd7; st.global.u64 [%rd5+8], %rd6;";
+    let (data, report) = behind("", body, 32, 128);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    for (t, row) in data.chunks_exact(4).enumerate() {
+        assert_eq!(row, [5, 0, t as u32 + 7, 0]);
+    }
+    let long = "mul.wide.u32 %rd5, %tid, 32; add.u64 %rd5, %rd5, %out;
+    st.global.v8.b32 [%rd5], {%tid, 1, 2, 3, 4, 5, 6, 7}; ld.global.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [%rd5];
+    add.u64 %rd1, %rd1, %rd4; st.global.u64 [%rd5], %rd1;";
+    let (data, report) = behind("", long, 4, 32);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    assert_eq!(data[8..16], [7, 8, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn what_is_missing_fails_when_it_is_reached() {
+    let lacking = "setp.eq.u32 %p1, %tid, 40; @%p1 setmaxnreg.inc.sync.aligned.u32 96; st.global.u32 [%mine], 1;";
+    let text = with_out(lacking);
+    let parsed = Module::parse(&text).expect("PTX");
+    assert_eq!(parsed.missing().len(), 1);
+    assert!(Module::parse_strict(&text).is_err());
+    // 32 threads do not reach it, 64 do.
+    assert_eq!(clean("", lacking, 32), [1; 32]);
+    let mut memory = ptx_emulator::GlobalMemory::new();
+    let out = memory.alloc(256, 256).expect("memory");
+    let launch = ptx_emulator::Launch {
+        block: [64, 1, 1],
+        args: vec![ptx_emulator::Arg::Ptr(out)],
+        ..ptx_emulator::Launch::default()
+    };
+    let error = ptx_emulator::run(&parsed, "k", &launch, &mut memory, &Options::default());
+    match error {
+        Err(RunError::Unsupported(e)) => assert!(e.to_string().contains("setmaxnreg"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    // Textures are named; what is not PTX is an error at once, even in a function that nobody calls.
+    let textures = module(
+        ".global .texref pictures;",
+        "tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [pictures, {%r1,%r2}];",
+    );
+    let error = Module::parse_strict(&textures)
+        .expect_err("textures")
+        .to_string();
+    assert!(
+        error.contains("textures and surfaces (`tex.2d.v4.f32.s32`)"),
+        "{error}"
+    );
+    let wrong = kernel("", "").replace(
+        ".visible .entry",
+        ".func f() { frobnicate.u32; ret; }\n.visible .entry",
+    );
+    assert!(Module::parse(&wrong).is_err());
+}
+
+#[test]
+fn calls_are_checked_when_they_are_read() {
+    let before = ".func (.param .b32 r) f(.param .b64 p) { ret; }\n.extern .func g(.param .b32 a);";
+    let cases = [
+        ("{ .param .b64 p; call f, (p); }", "1 returned"),
+        (
+            "{ .param .b32 r; call (r), f; }",
+            "takes 1 operands, found 0",
+        ),
+        (
+            "{ .param .b32 r, p; call (r), f, (p); }",
+            "expected 8 bytes, found 4",
+        ),
+        ("call h, (%r1);", "`h` is not declared"),
+        ("call g, (%r1);", "declared and not defined"),
+        ("call (5), f, (%rd1);", "a register or a .param variable"),
+    ];
+    for (body, expected) in cases {
+        let error = Module::parse_strict(&module(before, body))
+            .expect_err(body)
+            .to_string();
+        assert!(error.contains(expected), "`{body}` gives `{error}`");
+    }
+}
+
+#[test]
+fn constant_expressions_are_checked() {
+    let cases = [
+        ("mov.u32 %r1, 5 / 0;", "division by zero"),
+        ("mov.u32 %r1, (1 + 2;", "expected `)`"),
+        (
+            "mov.u32 %r1, 1 + 0f3f800000;",
+            "integers and floats do not mix",
+        ),
+        ("mov.f32 %f1, ~1.5;", "expected an integer after `~`"),
+    ];
+    for (body, expected) in cases {
+        let error = Module::parse_strict(&with_out(body))
+            .expect_err(body)
+            .to_string();
+        assert!(error.contains(expected), "`{body}` gives `{error}`");
+    }
+    let nested = format!("mov.u32 %r1, {}1{};", "(".repeat(5000), ")".repeat(5000));
+    assert!(Module::parse(&with_out(&nested)).is_err());
+}
