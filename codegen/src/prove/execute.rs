@@ -384,6 +384,14 @@ impl Machine<'_> {
             let a = then.remove(&reg).unwrap_or_else(|| before.clone());
             let b = otherwise.remove(&reg).unwrap_or(before);
             let value = match (a, b) {
+                (a, _) if **when == Formula::True => match a {
+                    Some(a) => a,
+                    None => continue,
+                },
+                (_, b) if **when == Formula::False => match b {
+                    Some(b) => b,
+                    None => continue,
+                },
                 (Some(a), Some(b)) if a == b => a,
                 (Some(a), Some(b)) => self.joined(when, a, b),
                 (Some(a), None) => defined_where(when, a),

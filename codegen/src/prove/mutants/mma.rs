@@ -156,6 +156,7 @@ fn wrong(module: &Module, data_type: DataType, p: &Gemm, launch: &Launch) -> Opt
             (ArgumentValue::Bias, _) => Arg::Ptr(bias_at),
             (ArgumentValue::Workspace(offset), _) => Arg::Ptr(workspace + offset),
             (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
+            (ArgumentValue::Given, _) => unreachable!("no epilogue of one's own"),
             (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
             (ArgumentValue::Float(v), ParamKind::S32) => Arg::U32(v as i32 as u32),
             (ArgumentValue::Float(v), _) => Arg::F32(v as f32),
