@@ -9,7 +9,8 @@ use common::Random;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
     Activation, Alignment, Anatomy, Argument, ArgumentValue, Batch, Bias, DataType, Emitted,
-    Epilogue, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule, Trans, Units,
+    Epilogue, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Proof, Schedule,
+    Trans, Units,
 };
 use tilewright::codegen::ir::{Element, Entry, ParamKind};
 use tilewright::codegen::registry::plan_named;
@@ -448,13 +449,13 @@ impl Plan for ByHand {
     fn layouts(&self, _: Operands) -> Result<Vec<NamedLayout>, PlanError> {
         Ok(Vec::new())
     }
-    fn prove(&self, _: Operands) -> Result<Proof, PlanError> {
-        Ok(Proof::default())
+    fn claims(&self, _: Operands) -> Result<Vec<Obligation>, PlanError> {
+        Ok(Vec::new())
     }
     fn entry_name(&self, _: Operands) -> String {
         self.launch.kernel.clone()
     }
-    fn entries(&self, _: Operands, _: Arch, _: &Proof) -> Result<Vec<Entry>, PlanError> {
+    fn entries(&self, _: Operands, _: Arch) -> Result<Vec<Entry>, PlanError> {
         Ok(Vec::new())
     }
     fn emit(&self, _: Operands, _: Arch) -> Result<Emitted, PlanError> {

@@ -378,15 +378,7 @@ impl Proven {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn accesses(&self) -> Vec<AccessProof> {
-        let shared = self.proof.shared.iter();
-        shared
-            .map(|c| AccessProof {
-                access: c.access.clone(),
-                op: c.op,
-                wavefronts: c.wavefronts,
-                ideal: c.ideal,
-            })
-            .collect()
+        self.proof.shared.clone()
     }
 
     /// Blocks along x, y, z for sizes by their parameters' names; 0 along an axis if there is nothing to do.

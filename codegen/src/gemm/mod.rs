@@ -38,7 +38,7 @@ pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile
 pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
 pub use launch::{Argument, ArgumentValue, GivenInput, Launch};
-pub use obligation::{Obligation, Proof, Refusal, prove_access, prove_bijection, prove_equal};
+pub use obligation::{Obligation, Proof, Refusal};
 pub use problem::{Alignment, Batch, Gemm, Limit, Operands, ProblemError, Trans};
 
 /// The largest size or leading dimension: kernels compare signed 32-bit distances to the edge, and a grid may begin tiles beyond it.
@@ -355,27 +355,59 @@ pub trait Plan: Send + Sync {
     /// An operation of the algebra that refused.
     fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError>;
 
-    /// Discharges every obligation of the kernel.
+    /// What holds of the plan's layouts: a thread multiplies the elements that its sums need.
     ///
     /// # Errors
     ///
-    /// The first obligation that does not hold, with the reason.
-    fn prove(&self, operands: Operands) -> Result<Proof, PlanError>;
+    /// The first claim that does not hold, with the reason.
+    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError>;
+
+    /// Proves the plan's kernels for its first architecture: its claims, and the representation of each kernel.
+    ///
+    /// # Errors
+    ///
+    /// The first claim that does not hold, or [`PlanError::Unproven`].
+    fn prove(&self, operands: Operands) -> Result<Proof, PlanError> {
+        Ok(self.proven(operands, self.min_arch())?.1)
+    }
+
+    /// The plan's kernels and what is proven of them; what accesses cost stands in their comments.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::prove`].
+    fn proven(&self, operands: Operands, arch: Arch) -> Result<(Vec<Entry>, Proof), PlanError> {
+        let mut all = Proof {
+            obligations: self.claims(operands)?,
+            accesses: Vec::new(),
+        };
+        let mut entries = self.entries(operands, arch)?;
+        for entry in &mut entries {
+            let proof = prove(entry).map_err(|error| PlanError::Unproven {
+                kernel: entry.name.clone(),
+                error,
+            })?;
+            entry.comments.extend(proof.shared.iter().map(|a| {
+                let (name, op) = (&a.access, a.op);
+                format!(
+                    "{name:>10}   {op}: {} wavefronts, ideal {}",
+                    a.wavefronts, a.ideal
+                )
+            }));
+            all.add(&entry.name, &proof);
+        }
+        Ok((entries, all))
+    }
 
     /// The name of the entry that multiplies.
     fn entry_name(&self, operands: Operands) -> String;
 
-    /// The representations of its kernels, in the order of the module; what was proven of the plan stands in their comments.
+    /// The representations of its kernels, in the order of the module.
     ///
     /// # Errors
     ///
     /// An operation of the algebra that refused.
-    fn entries(
-        &self,
-        operands: Operands,
-        arch: Arch,
-        proof: &Proof,
-    ) -> Result<Vec<Entry>, PlanError>;
+    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError>;
 
     /// The PTX version that its instructions need on an architecture.
     fn ptx_version(&self, arch: Arch) -> &'static str {
@@ -405,14 +437,7 @@ pub trait Plan: Send + Sync {
                 arch,
             });
         }
-        let proof = self.prove(operands)?;
-        let entries = self.entries(operands, arch, &proof)?;
-        for entry in &entries {
-            prove(entry).map_err(|error| PlanError::Unproven {
-                kernel: entry.name.clone(),
-                error,
-            })?;
-        }
+        let (entries, proof) = self.proven(operands, arch)?;
         Ok(Emitted {
             ptx: module(&entries, self.ptx_version(arch), &arch.to_string()),
             kernel: self.entry_name(operands),

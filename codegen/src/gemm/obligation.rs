@@ -1,15 +1,15 @@
-//! What a kernel relies on, and the evidence that it holds.
+//! What holds of a plan's kernels, with the evidence.
 //!
-//! An obligation is discharged for *all* threads, passes and stages at once or the plan is refused: there is no sampling.
-//! Plans are small finite objects, so walking a whole domain is a proof; what the rest of the kernel adds to an address
-//! (tile, stage, loop) only translates it by a multiple of all 32 banks or xors a constant in, which no wavefront count sees.
+//! Two things are proven. The prover of the representation ([`crate::prove`]) says what holds of each kernel that is printed: addresses, bounds, order, what is
+//! written, what accesses cost. What it cannot see is what the numbers mean: that a thread multiplies the elements which its sums need. That follows from the
+//! plan's layouts, and is claimed of them ([`Plan::claims`](super::Plan::claims)) and compared value by value.
 
 use std::fmt;
 
 use layout_core::Swizzled;
-use layout_core::banks::{self, Access, LANES, NVIDIA};
+use layout_core::proof::bijective;
 
-use crate::prove::AccessProof;
+use crate::prove::{AccessProof, KernelProof};
 
 /// One statement that holds, with its evidence.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,13 +20,49 @@ pub struct Obligation {
     pub evidence: String,
 }
 
-/// Everything proven of a kernel.
+/// Everything proven of a plan's kernels.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Proof {
-    /// Coverage, ownership, meeting of stores and reads.
+    /// What holds of the plan's layouts, and of each kernel.
     pub obligations: Vec<Obligation>,
-    /// Bank conflicts.
+    /// The wavefronts of each shared access.
     pub accesses: Vec<AccessProof>,
+}
+
+impl Proof {
+    /// Adds what was proven of a kernel.
+    pub(super) fn add(&mut self, kernel: &str, proof: &KernelProof) {
+        let mut holds = |what: &str, evidence: String| {
+            self.obligations.push(Obligation {
+                name: format!("{kernel}: {what}"),
+                evidence,
+            });
+        };
+        holds(
+            "each access is where its layout says, aligned, and inside its buffer",
+            format!(
+                "{} accesses, each for all threads, turns and sizes",
+                proof.addresses
+            ),
+        );
+        if !proof.shared.is_empty() {
+            holds(
+                "shared memory has no race, and each read finds the tile that it expects",
+                format!("{} states on all paths", proof.states),
+            );
+        }
+        for output in &proof.covered {
+            holds(
+                &format!("the grid writes each element of {output} exactly once"),
+                "each element of a tile, in each case of where the tile begins".to_owned(),
+            );
+        }
+        for access in &proof.shared {
+            if self.accesses.iter().all(|a| a.access != access.access) {
+                self.accesses.push(access.clone());
+            }
+        }
+    }
 }
 
 /// An obligation that does not hold.
@@ -50,97 +86,21 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// `map` takes its domain to `0..n`, each element exactly once.
-///
-/// # Errors
-///
-/// An element that is missed, hit twice or outside.
-pub fn prove_bijection(name: &str, map: &Swizzled, n: i64) -> Result<Obligation, Refusal> {
-    let refuse = |reason: String| {
-        Err(Refusal {
-            obligation: name.to_owned(),
-            reason,
-        })
+/// The claim that a map takes its domain to `0..n`, each element exactly once.
+pub(super) fn one_to_one(name: &str, map: &Swizzled, n: i64) -> Result<Obligation, Refusal> {
+    let refuse = |reason: String| Refusal {
+        obligation: name.to_owned(),
+        reason,
     };
     if map.size() != n {
-        return refuse(format!(
-            "{map} has {} coordinates for {n} elements",
-            map.size()
-        ));
+        let size = map.size();
+        return Err(refuse(format!(
+            "{map} has {size} coordinates for {n} elements"
+        )));
     }
-    let mut owner: Vec<Option<i64>> = vec![None; n as usize];
-    for i in 0..n {
-        let x = map.index(i);
-        let Some(slot) = usize::try_from(x).ok().and_then(|x| owner.get_mut(x)) else {
-            return refuse(format!("coordinate {i} of {map} gives {x}, outside 0..{n}"));
-        };
-        if let Some(other) = slot.replace(i) {
-            return refuse(format!(
-                "coordinates {other} and {i} of {map} both give {x}"
-            ));
-        }
-    }
+    bijective(map).map_err(|e| refuse(e.to_string()))?;
     Ok(Obligation {
         name: name.to_owned(),
         evidence: format!("{map} is a bijection onto 0..{n}"),
-    })
-}
-
-/// `a` and `b` are the same function on `0..n`.
-///
-/// # Errors
-///
-/// The first place where they differ.
-pub fn prove_equal(name: &str, a: &Swizzled, b: &Swizzled, n: i64) -> Result<Obligation, Refusal> {
-    for i in 0..n {
-        if a.index(i) != b.index(i) {
-            let reason = format!(
-                "at {i}, {a} gives {} and {b} gives {}",
-                a.index(i),
-                b.index(i)
-            );
-            return Err(Refusal {
-                obligation: name.to_owned(),
-                reason,
-            });
-        }
-    }
-    Ok(Obligation {
-        name: name.to_owned(),
-        evidence: format!("{a} = {b} at all {n} coordinates"),
-    })
-}
-
-/// The wavefronts of a shared access whose byte address is `map(lane + 32·rest)`, the same for every `rest`.
-///
-/// # Errors
-///
-/// A misaligned address, or executions that cost differently.
-pub fn prove_access(access: &str, op: Access, map: &Swizzled) -> Result<AccessProof, Refusal> {
-    let refuse = |reason: String| Refusal {
-        obligation: format!("wavefronts of {access}"),
-        reason,
-    };
-    let mut proven: Option<(u32, u32)> = None;
-    for rest in 0..(map.size() / LANES as i64).max(1) {
-        let addresses = std::array::from_fn(|lane| map.index(lane as i64 + rest * LANES as i64));
-        let w = banks::wavefronts(&NVIDIA, op, &addresses).map_err(|e| refuse(e.to_string()))?;
-        match proven {
-            None => proven = Some((w.wavefronts, w.ideal)),
-            Some((first, _)) if first != w.wavefronts => {
-                return Err(refuse(format!(
-                    "the first warp takes {first} wavefronts and another {}",
-                    w.wavefronts
-                )));
-            }
-            Some(_) => {}
-        }
-    }
-    let (wavefronts, ideal) = proven.ok_or_else(|| refuse("no lanes".to_owned()))?;
-    Ok(AccessProof {
-        access: access.to_owned(),
-        op,
-        wavefronts,
-        ideal,
     })
 }

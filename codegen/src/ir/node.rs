@@ -111,6 +111,18 @@ pub struct Loop {
 }
 
 /// How a loop counts, as its author asked for it: the prover holds the loop against it.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, Node};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let n = k.size("n", 100);
+/// let turn = k.open_loop("i", 0, 8, 100);
+/// k.close_loop(&turn, n);
+/// let entry = k.finish();
+/// let Some(Node::Loop(turns)) = entry.nodes.last() else { panic!("a loop") };
+/// assert_eq!((turns.meant.step, turns.meant.limit.is_some()), (8, true));
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counts {
     /// The counter's first value.

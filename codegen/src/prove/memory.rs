@@ -5,6 +5,7 @@ use std::rc::Rc;
 use layout_core::banks::{self, Access as Op, Matrices, NVIDIA};
 
 use super::ProofError;
+use super::access::AccessProof;
 use super::execute::{Event, Machine, Trace, Val};
 use super::formula::Formula;
 use super::solve::Facts;
@@ -69,42 +70,6 @@ pub(super) struct GlobalAccess {
     pub(super) in_loop: bool,
 }
 
-/// What a shared access costs: the most of any warp that makes it with all its lanes.
-///
-/// ```
-/// use layout_codegen::ir::{Axis, Kernel};
-/// use layout_codegen::Arch;
-/// use layout_codegen::ir::Element;
-/// use layout_core::{Layout, Swizzled};
-///
-/// // y = x through shared memory, an element a thread.
-/// let mut k = Kernel::new("copy", 128);
-/// let n = k.size("n", 1000);
-/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-/// let tile = k.shared("tile", Element::F32, &Swizzled::parse("128:1")?)?;
-/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// let tile = tile.partition(&mut k, &one, thread)?;
-/// k.copy(&x, &tile)?;
-/// k.copy(&tile, &y)?;
-/// let proof = k.build(Arch(80))?.proof;
-/// let write = &proof.shared[0];
-/// assert_eq!((write.access.as_str(), write.wavefronts, write.ideal), ("write tile", 1, 1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SharedCost {
-    /// Its name: instructions in the text carry it.
-    pub access: String,
-    /// The kind of access.
-    pub op: Op,
-    /// Wavefronts of each execution.
-    pub wavefronts: u32,
-    /// Wavefronts if its words were spread evenly over the banks.
-    pub ideal: u32,
-}
-
 /// What a global access costs in sectors of 32 bytes; only accesses whose lanes differ by constants have one.
 ///
 /// ```
@@ -140,8 +105,8 @@ pub struct GlobalCost {
 }
 
 impl Trace {
-    pub(super) fn shared_costs(&self) -> Vec<SharedCost> {
-        let mut all: Vec<SharedCost> = Vec::new();
+    pub(super) fn shared_costs(&self) -> Vec<AccessProof> {
+        let mut all: Vec<AccessProof> = Vec::new();
         for a in &self.accesses {
             let Some(op) = a.op.filter(|_| a.tagged) else {
                 continue;
@@ -154,7 +119,7 @@ impl Trace {
                     c.wavefronts = c.wavefronts.max(wavefronts);
                     c.ideal = c.ideal.max(ideal);
                 }
-                None => all.push(SharedCost {
+                None => all.push(AccessProof {
                     access: a.name.clone(),
                     op,
                     wavefronts,

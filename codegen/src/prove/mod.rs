@@ -36,7 +36,7 @@ mod value;
 
 pub use access::AccessProof;
 pub use error::ProofError;
-pub use memory::{GlobalCost, SharedCost};
+pub use memory::GlobalCost;
 
 use crate::ir::Entry;
 
@@ -66,7 +66,7 @@ use crate::ir::Entry;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct KernelProof {
     /// The wavefronts of each access of shared memory.
-    pub shared: Vec<SharedCost>,
+    pub shared: Vec<AccessProof>,
     /// The sectors of each access of global memory.
     pub global: Vec<GlobalCost>,
     /// Addresses that were held against the layouts of their buffers.

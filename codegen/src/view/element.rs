@@ -3,8 +3,8 @@
 use layout_core::{Layout, LayoutError};
 
 use super::View;
-use crate::index::Expr;
 use crate::index::layout::{combined_index, index, swizzled_index};
+use crate::index::{Expr, Node};
 use crate::ir::{Address, Arrangement, Kernel, LoopHandle, Place, Space, Stride};
 
 /// A coordinate that is 0 in one turn of a loop and 1 in the next, such as which of two stages is filled: addresses alternate by one
@@ -186,6 +186,11 @@ pub(super) fn strided_distance(
             Stride::Fixed(s) => {
                 unit[i] = s * bytes;
                 None
+            }
+            // A product is turned to bytes once, so that a coordinate that counts turns takes one multiply-add.
+            Stride::Value(e) if matches!(k.pool.node(*e), Node::Mul(..)) => {
+                unit[i] = 1;
+                Some(k.pool.scale(*e, bytes))
             }
             Stride::Value(e) => {
                 unit[i] = bytes;

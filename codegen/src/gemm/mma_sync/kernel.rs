@@ -16,7 +16,7 @@ use super::{Depth, Maps, MmaPlan, Product};
 use crate::Arch;
 use crate::gemm::edges::Span;
 use crate::gemm::epilogue::{self, End, scalar_type};
-use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, Proof, scalar_kind};
+use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Class, Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg, Type};
@@ -58,13 +58,12 @@ pub(super) fn entries(
     product: Product<'_>,
     operands: Operands,
     arch: Arch,
-    proof: &Proof,
 ) -> Result<Vec<Entry>, PlanError> {
     let plan = product.plan;
     let maps = plan.maps(operands)?;
     let entry = product.entry_name(operands);
     let mut k = Kernel::new(&entry, plan.threads());
-    describe(&mut k, plan, operands, &maps, proof)?;
+    describe(&mut k, plan, operands, &maps)?;
     k.blocks_per_multiprocessor(plan.blocks_per_sm(&maps) as u32);
 
     let mut g = Gemm::new(&mut k, product, &maps)?;
@@ -92,7 +91,6 @@ fn describe(
     plan: MmaPlan,
     operands: Operands,
     maps: &Maps,
-    proof: &Proof,
 ) -> Result<(), PlanError> {
     k.describe(format!(
         "{}: C = alpha op(A) op(B) + beta C, {}, row-major, {operands}",
@@ -110,12 +108,6 @@ fn describe(
     k.describe(plan.variant.to_string());
     for l in plan.layouts(operands)? {
         k.describe(format!("{:>10} = {:<40} {}", l.name, l.layout, l.meaning));
-    }
-    for a in &proof.accesses {
-        k.describe(format!(
-            "{:>10}   {}: {} wavefronts, ideal {}",
-            a.access, a.op, a.wavefronts, a.ideal
-        ));
     }
     let staged = maps.staging.bytes() * plan.warps.0 * plan.warps.1;
     k.describe(format!(

@@ -13,11 +13,11 @@
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
+mod fragments;
 mod kernel;
 mod launch;
 pub mod operand;
 mod product;
-mod prove;
 mod staging;
 mod variant;
 
@@ -25,10 +25,11 @@ use layout_core::Layout;
 use layout_core::atoms::{self, MmaAtom};
 
 use crate::Arch;
+use crate::gemm::obligation::one_to_one;
 use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
-    Anatomy, DataType, Gemm, Launch, NamedLayout, Operands, Plan, PlanError, Proof, Schedule,
-    Trans, Units, prove_bijection,
+    Anatomy, DataType, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Schedule,
+    Trans, Units,
 };
 use crate::ir::Entry;
 use operand::{Copies, OperandMaps, Read};
@@ -327,51 +328,23 @@ impl Plan for MmaPlan {
         Ok(all)
     }
 
-    fn prove(&self, operands: Operands) -> Result<Proof, PlanError> {
+    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError> {
         let maps = self.maps(operands)?;
-        let mut proof = Proof::default();
-        for (copy, read, o, is_a) in maps.each() {
-            let n = o.rows * o.cols;
-            proof.obligations.push(prove_bijection(
-                &format!("{copy} brings every element of the tile exactly once"),
-                &o.copy.into(),
-                n,
-            )?);
-            proof.obligations.push(prove_bijection(
-                &format!("the stage of {copy} keeps every element at its own place"),
-                &o.derived,
-                n,
-            )?);
-            proof.obligations.push(prove::prove_fragment(
-                &format!("{read} delivers the fragment of {}", maps.atom.name),
-                &maps.atom,
-                o,
-                is_a,
-            )?);
-            proof.obligations.push(prove::prove_vectors(copy, o)?);
-            let write = o.write_pattern();
-            let pattern = o.read_pattern();
-            for (name, p) in [(copy, write), (read, pattern)] {
-                let lanes = prove::bytes_of(o, &p.elements);
-                proof
-                    .accesses
-                    .push(self.prove_lanes(name, p.access, o, &lanes)?);
-            }
+        let mut claims = Vec::new();
+        for (_, read, o, is_a) in maps.each() {
+            let name = format!("{read} delivers the fragment of {}", maps.atom.name);
+            claims.push(fragments::delivered(&name, &maps.atom, o, is_a)?);
         }
         let instruction = self.instruction();
         if instruction != maps.atom {
-            proof
-                .obligations
-                .push(prove::prove_halves(&maps.atom, &instruction)?);
+            claims.push(fragments::in_two_steps(&maps.atom, &instruction)?);
         }
-        proof.obligations.push(prove_bijection(
+        claims.push(one_to_one(
             "each element of C has exactly one owner",
             &self.owners(&maps)?.into(),
             self.tile.0 * self.tile.1,
         )?);
-        proof.obligations.extend(maps.staging.prove()?);
-        proof.accesses.extend(maps.staging.accesses()?);
-        Ok(proof)
+        Ok(claims)
     }
 
     fn entry_name(&self, operands: Operands) -> String {
@@ -383,12 +356,7 @@ impl Plan for MmaPlan {
         .entry_name(operands)
     }
 
-    fn entries(
-        &self,
-        operands: Operands,
-        arch: Arch,
-        proof: &Proof,
-    ) -> Result<Vec<Entry>, PlanError> {
+    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
         let finish = &self.linear();
         kernel::entries(
             Product {
@@ -397,7 +365,6 @@ impl Plan for MmaPlan {
             },
             operands,
             arch,
-            proof,
         )
     }
 

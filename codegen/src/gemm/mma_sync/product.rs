@@ -9,8 +9,8 @@ use crate::gemm::epilogue::{Finish, InputKind, Linear, Types, check};
 use crate::gemm::pack::Packing;
 use crate::gemm::partial_sums::PartialSums;
 use crate::gemm::{
-    Anatomy, DataType, Epilogue, Gemm, GivenInput, Launch, NamedLayout, Operands, Plan, PlanError,
-    Proof, Schedule,
+    Anatomy, DataType, Epilogue, Gemm, GivenInput, Launch, NamedLayout, Obligation, Operands, Plan,
+    PlanError, Schedule,
 };
 use crate::ir::{Element, Entry};
 
@@ -229,21 +229,16 @@ impl Plan for FusedPlan {
         self.plan.layouts(operands)
     }
 
-    fn prove(&self, operands: Operands) -> Result<Proof, PlanError> {
-        self.plan.prove(operands)
+    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError> {
+        self.plan.claims(operands)
     }
 
     fn entry_name(&self, operands: Operands) -> String {
         self.product().entry_name(operands)
     }
 
-    fn entries(
-        &self,
-        operands: Operands,
-        arch: Arch,
-        proof: &Proof,
-    ) -> Result<Vec<Entry>, PlanError> {
-        kernel::entries(self.product(), operands, arch, proof)
+    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
+        kernel::entries(self.product(), operands, arch)
     }
 
     fn ptx_version(&self, arch: Arch) -> &'static str {

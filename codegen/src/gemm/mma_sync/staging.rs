@@ -12,8 +12,7 @@ use layout_core::banks::Access;
 use layout_core::derive::{Family, Pattern, Tile, derive};
 use layout_core::{Layout, Swizzled};
 
-use crate::gemm::{Obligation, PlanError, Refusal, prove_access, prove_bijection};
-use crate::prove::AccessProof;
+use crate::gemm::{PlanError, Refusal};
 
 /// The staging of one warp's strip of C.
 #[derive(Clone, Debug)]
@@ -137,50 +136,6 @@ impl Staging {
             Layout::flat(&[r, c], &[1, 0])?.compose(l)?,
             Layout::flat(&[r, c], &[0, 1])?.compose(l)?,
         ))
-    }
-
-    pub(crate) fn prove(&self) -> Result<Vec<Obligation>, PlanError> {
-        let n = self.rows * self.cols;
-        let pairs = Layout::tuple(&[self.write, Layout::mode(self.together, self.rows)?])?;
-        let each = self.vector.min(16 / self.bytes);
-        let vectors = Layout::tuple(&[self.read, Layout::mode(each, self.rows)?])?;
-        Ok(vec![
-            prove_bijection(
-                "each accumulator of a strip is staged exactly once",
-                &pairs.into(),
-                n,
-            )?,
-            prove_bijection(
-                "each accumulator of a strip is read back exactly once",
-                &vectors.into(),
-                n,
-            )?,
-        ])
-    }
-
-    pub(crate) fn accesses(&self) -> Result<Vec<AccessProof>, PlanError> {
-        let bytes = |l: &Layout| -> Result<Swizzled, PlanError> {
-            // Through the strip's own layout: (row, column) from `row + R·column`.
-            let place = self.shared.layout();
-            let inner = place.compose(l)?;
-            Ok(Swizzled::new(
-                self.shared.swizzle(),
-                self.shared.offset(),
-                inner,
-            )?)
-        };
-        Ok(vec![
-            prove_access(
-                "stageC",
-                store(self.together * self.bytes),
-                &bytes(&self.write)?,
-            )?,
-            prove_access(
-                "fetchC",
-                fetch(self.vector * self.bytes),
-                &bytes(&self.read)?,
-            )?,
-        ])
     }
 }
 

@@ -16,7 +16,7 @@ use layout_core::Layout;
 
 use super::maps::{BYTES, K_STEP, Maps, Side};
 use super::{GRID_Y, SgemmPlan, sides};
-use crate::gemm::{LIMIT, Operands, Plan, PlanError, Proof};
+use crate::gemm::{LIMIT, Operands, Plan, PlanError};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{
@@ -48,11 +48,7 @@ pub(super) fn entry_name(plan: SgemmPlan, operands: Operands) -> String {
 const ZERO: f32 = 0.0;
 
 /// The kernel.
-pub(super) fn entry(
-    plan: SgemmPlan,
-    operands: Operands,
-    proof: &Proof,
-) -> Result<Entry, PlanError> {
+pub(super) fn entry(plan: SgemmPlan, operands: Operands) -> Result<Entry, PlanError> {
     let maps = plan.maps()?;
     let mut k = Kernel::new(&entry_name(plan, operands), plan.threads());
     k.describe(format!(
@@ -60,12 +56,6 @@ pub(super) fn entry(
     ));
     for l in plan.layouts(operands)? {
         k.describe(format!("{:>10} = {:<36} {}", l.name, l.layout, l.meaning));
-    }
-    for a in &proof.accesses {
-        k.describe(format!(
-            "{:>10}   {}: {} wavefronts, ideal {}",
-            a.access, a.op, a.wavefronts, a.ideal
-        ));
     }
     // 16 warps of 128 registers; the smaller tile has more addresses for the same sums: 12 warps of 168.
     k.blocks_per_multiprocessor(if plan.threads() == 64 { 6 } else { 2 });

@@ -12,10 +12,8 @@
 //! Lanes `l` and `l^1` read the same x quad and lanes `l`, `l^2` the same y quad: the pair rule merges the phases of both
 //! reads, so each costs 2 wavefronts instead of 4.
 
-use layout_core::{Layout, LayoutError, Swizzled};
+use layout_core::{Layout, LayoutError};
 use std::fmt;
-
-use crate::gemm::{Obligation, Refusal};
 
 /// Elements along k that one stage holds.
 pub const K_STEP: i64 = 8;
@@ -204,15 +202,6 @@ impl Maps {
         Layout::flat(&[BYTES, bytes.cosize().max(1)], &[0, 1])?.compose(bytes)
     }
 
-    /// Element `x + W·k` → byte in the stage, for a side.
-    ///
-    /// # Errors
-    ///
-    /// None for the sizes there are.
-    pub fn stage(&self, _side: Side) -> Result<Layout, LayoutError> {
-        Layout::mode(self.w * K_STEP, BYTES)
-    }
-
     /// Both stages: (element, side, stage) → float. The second side follows the first, the second stage both.
     ///
     /// # Errors
@@ -264,72 +253,5 @@ impl Maps {
             Layout::flat(&[4, 2, K_STEP], &[1, w / 2, w])?,
         ])?;
         Ok((read, scaled(&needed, BYTES)?))
-    }
-
-    /// (lane, everything else) → byte of the first element of each instruction of a store whose values are vectors of `width`.
-    ///
-    /// # Errors
-    ///
-    /// None for the sizes there are.
-    pub fn by_instruction(&self, store: &Layout, width: i64) -> Result<Swizzled, LayoutError> {
-        let values = store.get(1)?;
-        let rest = values.compose(&Layout::mode(values.size() / width, width)?)?;
-        Ok(Layout::tuple(&[store.get(0)?, rest])?.into())
-    }
-
-    /// Each pass fills the staging rows exactly once, reads them exactly once, and no warp reads what another wrote: so the
-    /// epilogue needs no barrier of the block.
-    ///
-    /// # Errors
-    ///
-    /// A word that is not written once by the warp that reads it.
-    pub fn prove_staging(&self) -> Result<Obligation, crate::gemm::PlanError> {
-        let name = "the staging of C is written and read within a warp, each word once".to_owned();
-        let words = self.w * self.w / 8;
-        let write = Layout::tuple(&[
-            self.write_c,
-            Layout::flat(&[4, 2], &[BYTES, self.w / 2 * BYTES])?,
-        ])?;
-        let threads = self.threads();
-        let mut writer = vec![None; words as usize];
-        let mut reader = vec![None; words as usize];
-        for t in 0..threads {
-            for v in 0..8 {
-                for (map, seen) in [(&write, &mut writer), (&self.read_c, &mut reader)] {
-                    let byte = map.at(&[t, v]);
-                    let slot = usize::try_from(byte / BYTES)
-                        .ok()
-                        .and_then(|i| seen.get_mut(i));
-                    let Some(slot @ None) = slot else {
-                        let reason =
-                            format!("thread {t}, value {v} touches byte {byte} again or outside");
-                        return Err(Refusal {
-                            obligation: name,
-                            reason,
-                        }
-                        .into());
-                    };
-                    *slot = Some(t / 32);
-                }
-            }
-        }
-        if let Some(word) = (0..words as usize).find(|&i| writer[i] != reader[i]) {
-            let reason = format!(
-                "word {word} is written by warp {:?} and read by warp {:?}",
-                writer[word], reader[word]
-            );
-            return Err(Refusal {
-                obligation: name,
-                reason,
-            }
-            .into());
-        }
-        Ok(Obligation {
-            name,
-            evidence: format!(
-                "{words} words, {threads} threads, writeCs {write}, readCs {}",
-                self.read_c
-            ),
-        })
     }
 }

@@ -13,14 +13,11 @@ pub mod maps;
 
 use std::fmt;
 
-use layout_core::Swizzled;
-use layout_core::banks::Access;
-
 use crate::Arch;
+use crate::gemm::obligation::one_to_one;
 use crate::gemm::{
     Anatomy, Argument, DataType, Epilogue, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands,
-    Plan, PlanError, ProblemError, Proof, Refusal, Schedule, Trans, Units, prove_access,
-    prove_bijection, prove_equal,
+    Plan, PlanError, ProblemError, Refusal, Schedule, Trans, Units,
 };
 use crate::ir::{Element, Entry};
 use maps::{Maps, Side};
@@ -199,81 +196,40 @@ impl Plan for SgemmPlan {
         Ok(all)
     }
 
-    fn prove(&self, operands: Operands) -> Result<Proof, PlanError> {
+    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError> {
         let maps = self.maps()?;
         let w = i64::from(self.tile);
-        let mut proof = Proof::default();
-        for (side, along) in sides(operands) {
-            let load = maps.load(side, along);
-            proof.obligations.push(prove_bijection(
-                &format!(
-                    "{} reads every element of the {side} tile exactly once",
-                    load.name
-                ),
-                &load.tv.into(),
-                w * maps::K_STEP,
-            )?);
-            // What the store writes is where the stage says that element lives.
-            let stage = maps.stage(side)?;
-            for i in 0..load.tv.size() {
-                let (stored, lives) = (load.store.index(i), stage.index(load.tv.index(i)));
-                if stored != lives {
-                    return Err(Refusal {
-                        obligation: format!(
-                            "{} puts each element where the stage keeps it",
-                            load.store_name
-                        ),
-                        reason: format!(
-                            "coordinate {i} is stored at byte {stored} and kept at {lives}"
-                        ),
-                    }
-                    .into());
+        let mut claims = Vec::new();
+        for (side, _) in sides(operands) {
+            let read = if side == Side::X { "readAs" } else { "readBs" };
+            let name = format!("{read} fetches the elements that the thread's accumulators need");
+            let (fetched, needed) = maps.fragment_read(side)?;
+            if let Some(i) = (0..fetched.size()).find(|&i| fetched.index(i) != needed.index(i)) {
+                let (got, wanted) = (fetched.index(i), needed.index(i));
+                let reason = format!("at {i} byte {got} is fetched and byte {wanted} is needed");
+                return Err(Refusal {
+                    obligation: name,
+                    reason,
                 }
+                .into());
             }
-            proof.obligations.push(Obligation {
-                name: format!(
-                    "{} puts each element where the stage keeps it",
-                    load.store_name
-                ),
-                evidence: format!("{} = {stage} o {}", load.store, load.tv),
-            });
-            let (read, fragment) = maps.fragment_read(side)?;
-            proof.obligations.push(prove_equal(
-                &format!(
-                    "{} fetches the elements that the thread's accumulators need",
-                    if side == Side::X { "readAs" } else { "readBs" }
-                ),
-                &read.into(),
-                &fragment.into(),
-                read.size(),
-            )?);
+            let evidence = format!("{fetched} = {needed} at all {} coordinates", fetched.size());
+            claims.push(Obligation { name, evidence });
         }
-        proof.obligations.push(prove_bijection(
-            "the two halves of both stages do not overlap",
-            &maps.both_stages()?.into(),
-            4 * w * maps::K_STEP,
-        )?);
-        proof.obligations.push(prove_bijection(
-            "each element of C has exactly one owner",
+        claims.push(one_to_one(
+            "each element of C has exactly one accumulator",
             &maps.accumulators()?.into(),
             w * w,
         )?);
-        proof.obligations.push(prove_bijection(
-            "each element of C is stored exactly once",
-            &maps.c_out.into(),
-            w * w,
-        )?);
-        proof.obligations.push(maps.prove_staging()?);
-        proof.accesses = accesses(&maps, operands)?;
-        Ok(proof)
+        Ok(claims)
     }
 
     fn entry_name(&self, operands: Operands) -> String {
         kernel::entry_name(*self, operands)
     }
 
-    fn entries(&self, operands: Operands, _: Arch, proof: &Proof) -> Result<Vec<Entry>, PlanError> {
-        Ok(vec![kernel::entry(*self, operands, proof)?])
+    fn entries(&self, operands: Operands, _: Arch) -> Result<Vec<Entry>, PlanError> {
+        Ok(vec![kernel::entry(*self, operands)?])
     }
 
     /// None: its stages are declared in the kernel.
@@ -323,47 +279,4 @@ impl Plan for SgemmPlan {
             arguments,
         )))
     }
-}
-
-/// The shared accesses of a kernel, each with its wavefronts.
-fn accesses(maps: &Maps, operands: Operands) -> Result<Vec<crate::prove::AccessProof>, PlanError> {
-    let mut all = Vec::new();
-    let [x, y] = sides(operands);
-    // Operands that lie the same way are stored by the same instructions.
-    let alike = x.1 == y.1;
-    for (side, along) in if alike { vec![x] } else { vec![x, y] } {
-        let load = maps.load(side, along);
-        let (op, values) = if along {
-            (Access::St128, 4)
-        } else {
-            (Access::St32, 1)
-        };
-        let name = if alike { "writeS" } else { load.store_name };
-        all.push(prove_access(
-            name,
-            op,
-            &maps.by_instruction(&load.store, values)?,
-        )?);
-    }
-    all.push(prove_access(
-        "readAs",
-        Access::Ld128,
-        &Swizzled::from(maps.read_x),
-    )?);
-    all.push(prove_access(
-        "readBs",
-        Access::Ld128,
-        &Swizzled::from(maps.read_y),
-    )?);
-    all.push(prove_access(
-        "writeCs",
-        Access::St128,
-        &Swizzled::from(maps.write_c),
-    )?);
-    all.push(prove_access(
-        "readCs",
-        Access::Ld32,
-        &Swizzled::from(maps.read_c),
-    )?);
-    Ok(all)
 }

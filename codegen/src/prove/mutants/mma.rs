@@ -80,11 +80,8 @@ impl Case {
         let own = plan
             .adapt(&self.problem(self.sizes[0], 1.0, 0.0), self.schedule)
             .expect("it serves");
-        let proof = own.prove(self.operands).expect("it proves");
         let arch = Arch(own.min_arch().0.max(80));
-        let mut entries = own
-            .entries(self.operands, arch, &proof)
-            .expect("it is built");
+        let mut entries = own.entries(self.operands, arch).expect("it is built");
         let main = own.entry_name(self.operands);
         let wanted = format!("{main}{}", self.kernel);
         let at = entries.iter().position(|e| e.name == wanted);
