@@ -49,12 +49,13 @@ pub(crate) fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/kernels.csv")
 }
 
-/// A hash of a module's text below its header: FNV-1a with 64 bits.
+/// A hash of a module's text below its header, without its comments: FNV-1a with 64 bits.
 pub(crate) fn hash(ptx: &str) -> u64 {
     let header = [".version ", ".target "];
     let lines = ptx
         .lines()
-        .filter(|line| !header.iter().any(|h| line.starts_with(h)));
+        .filter(|line| !header.iter().any(|h| line.starts_with(h)))
+        .map(|line| line.split("//").next().unwrap_or(line).trim_end());
     let bytes = lines.flat_map(|line| line.bytes().chain([b'\n']));
     bytes.fold(0xcbf2_9ce4_8422_2325, |h, byte| {
         (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

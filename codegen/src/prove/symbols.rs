@@ -86,10 +86,17 @@ impl Symbols {
         Lin::symbol(unit).scale(1 << bits)
     }
 
-    /// The symbol and the number of its low bits, if the statement says that they are 0.
+    /// The symbol and the number of its low bits, if the statement says that they are 0: of the symbol itself, or of a power of two times it.
     pub(super) fn low_bits_zero(&self, f: &Formula) -> Option<(Sym, u32)> {
         let (of, bits) = self.low_bits_of(f)?;
-        Some((of.single()?, bits))
+        let [(m, Num::One(c))] = &of.terms[..] else {
+            return None;
+        };
+        let mut symbols = m.symbols();
+        let sym = symbols.next().filter(|_| symbols.next().is_none())?;
+        let known = c.trailing_zeros();
+        let power = of.k.is_zero() && *c == 1 << known;
+        (power && known < bits).then(|| (sym, bits - known))
     }
 
     /// The value and the number of its low bits, if the statement says that they are 0.
