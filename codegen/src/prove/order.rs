@@ -13,13 +13,14 @@ mod memory;
 mod versions;
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use super::ProofError;
 use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
 use super::memory::{Access, Kind};
-use super::quick::{QuickMap, QuickSet};
+use super::quick::{Quick, QuickMap, QuickSet};
 use super::value::{Lin, Sym};
 use decisions::Decisions;
 use memory::{Fault, Unit, read, synchronise, write};
@@ -48,8 +49,9 @@ enum Gone {
 struct Walk<'t> {
     grain: i64,
     /// The states of shared memory so far.
-    memories: Vec<Rc<Vec<Unit>>>,
-    known: QuickMap<Rc<Vec<Unit>>, u32>,
+    memories: Vec<Vec<Unit>>,
+    /// Their numbers, by their hash.
+    known: QuickMap<u64, Vec<u32>>,
     /// What a run of events, by its address, makes of a state of shared memory where some symbols are 0.
     after: QuickMap<(usize, u32, Vec<Sym>), u32>,
     versions: Versions,
@@ -280,13 +282,15 @@ impl Walk<'_> {
 
     /// The number of a state of shared memory.
     fn number_of(&mut self, units: Vec<Unit>) -> u32 {
-        let units = Rc::new(units);
-        if let Some(&known) = self.known.get(&units) {
+        let hash = Quick::default().hash_one(&units);
+        let same = self.known.entry(hash).or_default();
+        let known = same.iter().find(|&&n| *self.memories[n as usize] == units);
+        if let Some(&known) = known {
             return known;
         }
         let number = self.memories.len() as u32;
-        self.memories.push(Rc::clone(&units));
-        self.known.insert(units, number);
+        same.push(number);
+        self.memories.push(units);
         number
     }
 
@@ -296,7 +300,7 @@ impl Walk<'_> {
         if let Some(&known) = self.after.get(&key) {
             return Ok(known);
         }
-        let mut units = self.memories[memory as usize].to_vec();
+        let mut units = self.memories[memory as usize].clone();
         for event in events {
             match event {
                 Event::Access(a) => self.touch(a, &mut units, zero)?,
@@ -356,7 +360,7 @@ impl Walk<'_> {
         memory: u32,
         mut f: impl FnMut(&mut Versions, u16, u32) -> u32,
     ) -> u32 {
-        let mut units = self.memories[memory as usize].to_vec();
+        let mut units = self.memories[memory as usize].clone();
         let mut known: QuickMap<(u16, u32), u32> = QuickMap::default();
         for unit in units.iter_mut().filter(|unit| unit.buffer != 0) {
             let key = (unit.buffer, unit.version);

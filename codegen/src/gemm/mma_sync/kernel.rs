@@ -64,7 +64,11 @@ pub(super) fn entries(
     let entry = product.entry_name(operands);
     let mut k = Kernel::new(&entry, plan.threads());
     describe(&mut k, plan, operands, &maps)?;
-    k.blocks_per_multiprocessor(plan.blocks_per_sm(&maps) as u32);
+    // One block a multiprocessor is what there is anyway: to ask for it makes ptxas 13.0 spill in the f64 128x128 kernel.
+    let blocks = plan.blocks_per_sm(&maps) as u32;
+    if blocks > 1 {
+        k.blocks_per_multiprocessor(blocks);
+    }
 
     let mut g = Gemm::new(&mut k, product, &maps)?;
     g.one_by_one = plan.multiplies_one_by_one(arch);
