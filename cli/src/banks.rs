@@ -15,8 +15,8 @@
 //! feeds the operand reuse cache of the next row; wavefronts are then cycles.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
@@ -24,7 +24,10 @@ use tilewright::banks::registers::{Ffma, ReuseCache};
 use tilewright::banks::{Access, BankModel, LANES, MODELS, model_named, wavefronts};
 
 use crate::error::{CliError, Outcome, finish};
-use crate::output;
+use crate::{input, output};
+
+/// Bytes of the longest line that is read.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Score captured warp accesses against a bank model
 #[derive(clap::Args)]
@@ -80,10 +83,7 @@ fn score(args: &BanksArgs) -> Outcome {
         let file = File::open(&args.csv).map_err(|error| CliError::io(&args.csv, &error))?;
         Box::new(BufReader::new(file))
     };
-    let mut lines = input.lines().enumerate().map(|(number, line)| {
-        line.map(|line| (number + 1, line))
-            .map_err(|error| CliError::io(&args.csv, &error))
-    });
+    let mut lines = numbered(input, &args.csv);
     let Some(first) = lines.next() else {
         return Err(CliError::new(
             "csv_header",
@@ -119,6 +119,40 @@ fn score(args: &BanksArgs) -> Outcome {
     }
     report.end();
     Ok(ExitCode::SUCCESS)
+}
+
+/// The lines of a file, from 1, each of at most [`MOST_BYTES`].
+fn numbered(
+    mut input: Box<dyn BufRead>,
+    path: &Path,
+) -> impl Iterator<Item = Result<(usize, String), CliError>> {
+    let mut number = 0;
+    let mut line = Vec::new();
+    std::iter::from_fn(move || {
+        number += 1;
+        // An endless line is not read to its end.
+        let mut start = input.by_ref().take(MOST_BYTES as u64 + 1);
+        match input::line(&mut start, &mut line, MOST_BYTES + 1) {
+            Ok(None) => return None,
+            Ok(Some(_)) if line.len() > MOST_BYTES => {
+                let message = format!("line {number} has more than {MOST_BYTES} bytes");
+                return Some(Err(CliError::new("csv_line", message)));
+            }
+            Ok(Some(_)) => {}
+            Err(error) => return Some(Err(CliError::io(path, &error))),
+        }
+        let text = std::str::from_utf8(&line).map(|text| {
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            text.strip_suffix('\r').unwrap_or(text).to_owned()
+        });
+        Some(match text {
+            Ok(text) => Ok((number, text)),
+            Err(_) => Err(CliError::new(
+                "csv_line",
+                format!("{}: line {number} is not UTF-8 text", path.display()),
+            )),
+        })
+    })
 }
 
 /// Standard output takes no more: what is left of the input is not read.

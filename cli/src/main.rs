@@ -13,6 +13,7 @@ mod error;
 mod eval;
 mod gemm;
 mod index;
+mod input;
 mod memory;
 mod output;
 mod plans;

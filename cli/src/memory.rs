@@ -1,4 +1,9 @@
-//! Whether a product and its check fit into the host's memory: asked before anything is allocated.
+//! Whether a product and its check, or the buffers of a run, fit into the host's memory: asked before anything is allocated.
+//!
+//! What is free is the least of what the machine has, what the limit on the process's address space leaves (`ulimit -v`), and what its
+//! control group leaves.
+
+use std::path::Path;
 
 use tilewright::codegen::gemm::{DataType, Gemm};
 
@@ -57,7 +62,17 @@ pub(crate) fn for_rows(problem: &Gemm, data_type: DataType) -> Result<(), CliErr
     free_for(needed.fold(reference, u128::saturating_add))
 }
 
+/// Buffers of a run of so many bytes in all. On the emulator each lies in memory three times (content, device, result), with a bit a byte.
+pub(crate) fn for_buffers(bytes: u128) -> Result<(), CliError> {
+    let needed = bytes.saturating_mul(3).saturating_add(bytes / 8);
+    free_or(needed, "the buffers")
+}
+
 fn free_for(needed: u128) -> Result<(), CliError> {
+    free_or(needed, "the matrices and their check")
+}
+
+fn free_or(needed: u128, what: &str) -> Result<(), CliError> {
     let free = u128::from(free_memory());
     if needed <= free {
         return Ok(());
@@ -65,25 +80,82 @@ fn free_for(needed: u128) -> Result<(), CliError> {
     Err(CliError::new(
         "too_large",
         format!(
-            "the matrices and their check would take {} GiB of memory, and {} GiB are free",
-            needed.div_ceil(1 << 30),
-            free >> 30
+            "{what} would take {} GiB of memory, and {} GiB are free",
+            tenths(needed),
+            tenths(free)
         ),
     ))
 }
 
-/// Bytes of memory that may be used, where the system tells it in a file, else 16 GiB.
+/// GiB with one decimal, as people write them.
+fn tenths(bytes: u128) -> String {
+    let tenths = bytes.saturating_mul(10).div_ceil(1 << 30);
+    match tenths % 10 {
+        0 => (tenths / 10).to_string(),
+        rest => format!("{}.{rest}", tenths / 10),
+    }
+}
+
+/// Bytes of memory that may be used, where the system tells it in files, else 16 GiB.
 fn free_memory() -> u64 {
-    let known = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text
-                .lines()
-                .find(|line| line.starts_with("MemAvailable:"))?;
-            let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-            Some(kibibytes << 10)
-        });
-    known.unwrap_or(16 << 30)
+    let all = [of_machine(), of_process(), of_group()];
+    all.into_iter().flatten().min().unwrap_or(16 << 30)
+}
+
+fn of_machine() -> Option<u64> {
+    kibibytes("/proc/meminfo", "MemAvailable:")
+}
+
+/// What a limit on the address space leaves.
+fn of_process() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find(|l| l.starts_with("Max address space"))?;
+    let limit: u64 = line.split_whitespace().nth(3)?.parse().ok()?;
+    Some(limit.saturating_sub(kibibytes("/proc/self/status", "VmSize:")?))
+}
+
+/// What the process's control group leaves, and the groups around it: version 2, else version 1.
+fn of_group() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let unified = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let memory = groups
+        .lines()
+        .find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
+    let below = |root: &str, path: &str, limit: &str, used: &str| {
+        let whole = Path::new(root).join(path.trim_start_matches('/'));
+        let number = |file| {
+            std::fs::read_to_string(file)
+                .ok()?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        };
+        let folders = whole
+            .ancestors()
+            .take_while(|folder| folder.starts_with(root));
+        folders
+            .filter_map(|folder| {
+                let limit = number(folder.join(limit))?;
+                Some(limit.saturating_sub(number(folder.join(used))?))
+            })
+            .min()
+    };
+    unified
+        .and_then(|path| below("/sys/fs/cgroup", path, "memory.max", "memory.current"))
+        .or_else(|| {
+            let (limit, used) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
+            below("/sys/fs/cgroup/memory", memory?, limit, used)
+        })
+}
+
+/// The number behind a word at the start of a line, in KiB.
+fn kibibytes(file: &str, word: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(word))?;
+    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kibibytes << 10)
 }
 
 #[cfg(test)]
@@ -100,5 +172,19 @@ mod tests {
         let error = for_rows(&square(1_000_000_000), DataType::F16).expect_err("2 EiB");
         assert_eq!(error.code(), "too_large");
         assert!(for_all(&square(u64::MAX), DataType::F64, u64::MAX).is_err());
+        assert!(for_buffers(1 << 20).is_ok());
+        let error = for_buffers(1 << 60).expect_err("1 EiB");
+        assert!(
+            error
+                .message()
+                .starts_with("the buffers would take 3355443200 GiB of memory, and "),
+            "{}",
+            error.message()
+        );
+    }
+
+    #[test]
+    fn sizes_are_rounded_up_to_a_tenth() {
+        assert_eq!([tenths(0), tenths(1), tenths(3 << 29)], ["0", "0.1", "1.5"]);
     }
 }

@@ -7,7 +7,7 @@ use common::check_page;
 #[test]
 fn the_commands_of_the_commands_page() {
     let page = include_str!("../../docs/cli.md");
-    check_page(page, &[("ptx", "double.ptx")], 2);
+    check_page(page, &[("ptx", "double.ptx")], 3);
 }
 
 #[test]

@@ -195,6 +195,8 @@ pub enum MemoryError {
     BadAlignment(u64),
     /// More bytes than the emulator's limit.
     TooLarge(u64),
+    /// The host has no memory for an allocation of so many bytes.
+    HostMemory(u64),
 }
 
 impl fmt::Display for MemoryError {
@@ -208,6 +210,7 @@ impl fmt::Display for MemoryError {
             }
             Self::BadAlignment(a) => write!(f, "alignment {a} is not a power of two up to 2^20"),
             Self::TooLarge(n) => write!(f, "an allocation of {n} bytes is too large"),
+            Self::HostMemory(n) => write!(f, "the host has no memory for {n} bytes"),
         }
     }
 }

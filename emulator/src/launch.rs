@@ -21,6 +21,9 @@ pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
 /// Bytes of `printf` output that a report keeps; what a kernel prints beyond them is dropped.
 pub const MAX_PRINTED: usize = 1 << 20;
 
+/// What a block counts for at least in [`Options::total_step_limit`]: about what it costs to start one.
+const LEAST_STEPS: u64 = 128;
+
 /// A kernel argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arg {
@@ -118,6 +121,8 @@ pub struct Options {
     pub workers: usize,
     /// Instructions a warp may execute before it counts as an endless loop.
     pub step_limit: u64,
+    /// Warp instructions the whole run may execute before it is given up; each block counts for at least 128.
+    pub total_step_limit: u64,
     /// Findings to keep in the report.
     pub max_findings: usize,
     /// Use only code that every machine has. The results are the same to the bit; it is slower.
@@ -134,6 +139,7 @@ impl Default for Options {
             undefined_global: false,
             workers: 0,
             step_limit: 1 << 28,
+            total_step_limit: 1 << 40,
             max_findings: 100,
             portable: false,
             progress: None,
@@ -149,6 +155,7 @@ impl fmt::Debug for Options {
             .field("undefined_global", &self.undefined_global)
             .field("workers", &self.workers)
             .field("step_limit", &self.step_limit)
+            .field("total_step_limit", &self.total_step_limit)
             .field("max_findings", &self.max_findings)
             .field("portable", &self.portable)
             .field("progress", &self.progress.is_some())
@@ -337,10 +344,18 @@ pub fn run(
     let result = {
         let context = Context::new(kernel, launch, &params, &variables, memory, options);
         let done = AtomicU64::new(0);
+        let steps = AtomicU64::new(0);
         let give_up = AtomicBool::new(false);
         let work = |worker: &mut Worker, index: u64| {
             if !give_up.load(Relaxed) {
-                run_block(&context, worker, index);
+                let own = run_block(&context, worker, index).max(LEAST_STEPS);
+                let limit = options.total_step_limit;
+                let before = steps.fetch_add(own, Relaxed);
+                let reached = before <= limit && before.saturating_add(own) > limit;
+                if reached && !worker.is_full() {
+                    let left = blocks - (done.load(Relaxed) + 1).min(blocks);
+                    worker.report_total(&context, left);
+                }
                 if worker.is_full() {
                     give_up.store(true, Relaxed);
                 }
@@ -357,18 +372,22 @@ pub fn run(
                 .map_or(None, |mut pool| pool.pop())
                 .unwrap_or_else(|| Worker::new(&context))
         };
+        // A run that is given up does not count its way through the blocks that are left.
         let all = || {
-            (0..blocks).into_par_iter().for_each(|index| {
-                let mut worker = take();
-                work(&mut worker, index);
-                if let Ok(mut pool) = idle.lock() {
-                    pool.push(worker);
-                }
-            });
+            (0..blocks)
+                .into_par_iter()
+                .take_any_while(|_| !give_up.load(Relaxed))
+                .for_each(|index| {
+                    let mut worker = take();
+                    work(&mut worker, index);
+                    if let Ok(mut pool) = idle.lock() {
+                        pool.push(worker);
+                    }
+                });
         };
         let outcome = if options.workers == 1 {
             let mut worker = take();
-            for index in 0..blocks {
+            for index in (0..blocks).take_while(|_| !give_up.load(Relaxed)) {
                 work(&mut worker, index);
             }
             if let Ok(mut pool) = idle.lock() {

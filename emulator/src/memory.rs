@@ -47,6 +47,15 @@ pub(crate) struct Allocation {
     written: Vec<AtomicU32>,
 }
 
+/// So many words of 0, unless the host has no memory for them.
+fn zeros(count: u64) -> Option<Vec<AtomicU32>> {
+    let count = usize::try_from(count).ok()?;
+    let mut words = Vec::new();
+    words.try_reserve_exact(count).ok()?;
+    words.resize_with(count, AtomicU32::default);
+    Some(words)
+}
+
 impl GlobalMemory {
     /// Memory without any allocation.
     pub fn new() -> Self {
@@ -57,7 +66,7 @@ impl GlobalMemory {
     ///
     /// # Errors
     ///
-    /// [`MemoryError::BadAlignment`], [`MemoryError::TooLarge`].
+    /// [`MemoryError::BadAlignment`], [`MemoryError::TooLarge`], [`MemoryError::HostMemory`].
     pub fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64, MemoryError> {
         if !align.is_power_of_two() || align > 1 << 20 {
             return Err(MemoryError::BadAlignment(align));
@@ -72,8 +81,8 @@ impl GlobalMemory {
         } else {
             start + 256 + align
         };
-        let words = (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(0)).collect();
-        let written = (0..bytes.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
+        let words = zeros(bytes.div_ceil(4)).ok_or(MemoryError::HostMemory(bytes))?;
+        let written = zeros(bytes.div_ceil(32)).ok_or(MemoryError::HostMemory(bytes))?;
         self.allocations.push(Allocation {
             base,
             len: bytes,

@@ -14,6 +14,7 @@
 mod error;
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::path::Path;
 
 use layout_codegen::gemm::{DataType, Operands, Schedule};
@@ -69,13 +70,23 @@ struct Row {
     ms: f64,
 }
 
-/// Reads a file of findings.
+/// Bytes of the largest file of findings that is read.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Reads a file of findings of at most 64 MiB.
 ///
 /// # Errors
 ///
-/// [`FindingsError::Io`], and as [`findings_from_json`].
+/// [`FindingsError::Io`], [`FindingsError::TooLarge`], and as [`findings_from_json`].
 pub fn load_findings(path: &Path) -> Result<Findings, FindingsError> {
-    let bytes = std::fs::read(path).map_err(FindingsError::Io)?;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(FindingsError::Io)?;
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(FindingsError::Io)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(FindingsError::TooLarge { limit: MOST_BYTES });
+    }
     let text = String::from_utf8(bytes).map_err(|e| FindingsError::NotJson {
         line: 1,
         column: e.utf8_error().valid_up_to() + 1,

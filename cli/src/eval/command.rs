@@ -5,14 +5,14 @@
 //! that it can be driven as a coprocess. Without `--json` an error on a line is answered by
 //! `error: CODE at START..END: MESSAGE`.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 
-use super::calculator::{EvalError, evaluate, to_json};
+use super::calculator::{EvalError, MAX_LENGTH, evaluate, to_json};
 use crate::error::CliError;
-use crate::output;
+use crate::{input, output};
 
 /// Arguments of `eval`.
 #[derive(clap::Args)]
@@ -73,25 +73,25 @@ fn one(text: &str, json: bool) -> ExitCode {
 
 /// Answers every line of standard input. The error is of reading; once an answer can't be written, no more lines are read.
 fn lines(json: bool) -> io::Result<()> {
-    let mut input = io::BufReader::new(io::stdin().lock());
+    let mut lines = io::BufReader::new(io::stdin().lock());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = Vec::new();
     loop {
         // Nothing more to answer at once: whoever sent the last line may wait for its answer.
-        if !input.buffer().contains(&b'\n')
+        if !lines.buffer().contains(&b'\n')
             && let Err(error) = out.flush()
         {
             output::written(Err(error));
             return Ok(());
         }
-        line.clear();
-        // What is answered by then is written in any case.
-        let read = input.read_until(b'\n', &mut line);
-        if !matches!(read, Ok(1..)) {
+        // What is answered by then is written in any case. One byte beyond the limit shows that the line is longer; its end may have two more.
+        let read = input::line(&mut lines, &mut line, MAX_LENGTH + 3);
+        let Ok(Some(length)) = read else {
             output::written(out.flush());
             return read.map(|_| ());
-        }
+        };
         let result = match std::str::from_utf8(&line) {
+            _ if length > line.len() as u64 => Err(EvalError::too_long(length as usize)),
             Ok(text) => evaluate(text.trim_end_matches(['\n', '\r'])),
             Err(error) => {
                 let at = error.valid_up_to();

@@ -97,6 +97,19 @@ impl Element {
         Some(bytes)
     }
 
+    /// Whether an element can be `value`, rounded if it is a float: an integer type has no fraction, no NaN, and a range.
+    pub(crate) fn holds(self, value: f64) -> bool {
+        if self.is_float() {
+            return true;
+        }
+        let bits = 8 * self.bytes() as i32;
+        let (low, high) = match self {
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 => (0.0, f64::powi(2.0, bits)),
+            _ => (-f64::powi(2.0, bits - 1), f64::powi(2.0, bits - 1)),
+        };
+        value.fract() == 0.0 && (low..high).contains(&value)
+    }
+
     /// The bytes of the element nearest to `value`.
     fn encode(self, value: f64) -> Vec<u8> {
         match self {
@@ -115,8 +128,8 @@ impl Element {
         }
     }
 
-    /// The elements in `bytes` as JSON numbers; `null` for what JSON has no number for (NaN, infinity). A rest that is no
-    /// whole element is left out.
+    /// The elements in `bytes` as JSON numbers, with the fewest digits that only this element has; `"nan"`, `"inf"` or `"-inf"` for what
+    /// JSON has no number for. A rest that is no whole element is left out.
     pub(crate) fn decode(self, bytes: &[u8]) -> Vec<Value> {
         bytes
             .chunks_exact(self.bytes())
@@ -134,11 +147,28 @@ impl Element {
             Self::S16 => (bits as i16).into(),
             Self::S32 => (bits as i32).into(),
             Self::S64 => (bits as i64).into(),
-            Self::F16 => f16::from_bits(bits as u16).to_f32().into(),
-            Self::Bf16 => bf16::from_bits(bits as u16).to_f32().into(),
-            Self::F32 => f32::from_bits(bits as u32).into(),
-            Self::F64 => f64::from_bits(bits).into(),
+            Self::F16 => self.shortest(f16::from_bits(bits as u16).to_f64()),
+            Self::Bf16 => self.shortest(bf16::from_bits(bits as u16).to_f64()),
+            Self::F32 => self.shortest(f32::from_bits(bits as u32).into()),
+            Self::F64 => self.shortest(f64::from_bits(bits)),
         }
+    }
+
+    /// The number with the fewest digits that rounds to the element `value`.
+    fn shortest(self, value: f64) -> Value {
+        if value.is_nan() {
+            return "nan".into();
+        }
+        if value.is_infinite() {
+            return if value > 0.0 { "inf" } else { "-inf" }.into();
+        }
+        let element = self.encode(value);
+        let decimals = (0..17).filter_map(|digits| format!("{value:.digits$e}").parse().ok());
+        decimals
+            .into_iter()
+            .find(|&decimal: &f64| self.encode(decimal) == element)
+            .unwrap_or(value)
+            .into()
     }
 }
 
@@ -197,8 +227,46 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_json_are_null() {
-        assert!(Element::F32.decode(&f32::NAN.to_le_bytes())[0].is_null());
-        assert!(Element::F16.decode(&[0xff, 0xff])[0].is_null());
+    fn numbers_without_json_are_names() {
+        assert_eq!(Element::F32.decode(&f32::NAN.to_le_bytes()), ["nan"]);
+        assert_eq!(Element::F16.decode(&[0xff, 0xff]), ["nan"]);
+        assert_eq!(
+            Element::Bf16.decode(&bf16::NEG_INFINITY.to_le_bytes()),
+            ["-inf"]
+        );
+        assert_eq!(Element::F64.decode(&f64::INFINITY.to_le_bytes()), ["inf"]);
+    }
+
+    #[test]
+    fn decimals_are_as_short_as_the_type_allows_and_exact() {
+        for (element, value, text) in [
+            (Element::F16, 0.1, "0.1"),
+            (Element::Bf16, 0.1, "0.1"),
+            (Element::F32, 0.1, "0.1"),
+            (Element::F32, -0.0, "-0.0"),
+            (Element::F32, 16_777_216.0, "16777216.0"),
+            (Element::F64, 0.1, "0.1"),
+            (Element::F64, 1.0 / 3.0, "0.3333333333333333"),
+        ] {
+            assert_eq!(element.decode(&element.encode(value))[0].to_string(), text);
+        }
+        for element in [Element::F16, Element::Bf16, Element::F32, Element::F64] {
+            let bytes = element.fill(1000, Fill::Random(3)).expect("filled");
+            for (value, chunk) in element
+                .decode(&bytes)
+                .iter()
+                .zip(bytes.chunks(element.bytes()))
+            {
+                assert_eq!(element.encode(value.as_f64().expect("a number")), chunk);
+            }
+        }
+    }
+
+    #[test]
+    fn integers_hold_only_what_they_can_be() {
+        assert!(Element::S8.holds(-128.0) && !Element::S8.holds(128.0));
+        assert!(Element::U64.holds(1e19) && !Element::U64.holds(1e20));
+        assert!(!Element::U8.holds(-1.0) && !Element::S32.holds(0.5));
+        assert!(!Element::S64.holds(f64::NAN) && Element::F16.holds(f64::NAN));
     }
 }

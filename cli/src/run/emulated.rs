@@ -1,25 +1,21 @@
 //! A run on the emulator.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::emulator::{
-    self, Arg, GlobalMemory, Launch, Module, Options, ParseError, ParseErrorKind, RunError,
+    self, Arg, GlobalMemory, Launch, MemoryError, Options, ParseError, ParseErrorKind, RunError,
 };
 
-use super::argument::{Argument, Value};
+use super::argument::{Passed, Value};
 use super::report::{Buffer, Report, Watched};
-use super::{Extra, Job};
+use super::{Extra, Job, content};
 use crate::error::CliError;
 
 /// Parses the file and runs its kernel.
 pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
-    let parse = if job.args.strict {
-        Module::parse_strict
-    } else {
-        Module::parse
-    };
-    let module = parse(&job.ptx).map_err(|error| unreadable(job, &error))?;
+    let module = job.args.module(&job.ptx)?;
     let names: Vec<String> = module.kernels().map(str::to_owned).collect();
     let name = job.kernel(&names)?;
     let kernel = module.kernel(&name);
@@ -28,30 +24,28 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         .block
         .or_else(|| kernel?.required_threads())
         .unwrap_or([32, 1, 1]);
-    let parameter =
-        |index: usize| -> Option<String> { Some(kernel?.params().get(index)?.name.clone()) };
 
+    let bound = job.bind(kernel)?;
+    let refuse = |error: MemoryError| impossible(&error.into());
     let mut memory = GlobalMemory::new();
-    let mut args = Vec::new();
-    let mut addresses = Vec::new();
-    for (argument, content) in job.arguments.iter().zip(&job.contents) {
-        args.push(match argument {
-            Argument::Value(value) => by_value(value),
-            Argument::Buffer(buffer) => {
-                let bytes = buffer.len_bytes(content.as_deref());
-                let address = memory
-                    .alloc(bytes, 256)
-                    .map_err(|error| impossible(&error.into()))?;
-                if let Some(content) = content {
-                    memory
-                        .write(address, content)
-                        .map_err(|error| impossible(&error.into()))?;
-                }
-                addresses.push((args.len(), address, bytes));
-                Arg::Ptr(address)
-            }
-        });
+    // Address and size of each buffer.
+    let mut places = Vec::new();
+    for (_, buffer) in &bound.buffers {
+        let content = content(buffer)?;
+        let bytes = buffer.len_bytes(content.as_deref());
+        let address = memory.alloc(bytes, 256).map_err(refuse)?;
+        if let Some(content) = content {
+            memory.write(address, &content).map_err(refuse)?;
+        }
+        places.push((address, bytes));
     }
+    let addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
+    let args = bound.passed.iter().map(|passed| match passed {
+        Passed::Value(value) => by_value(value),
+        Passed::Address(place) => Arg::Ptr(place.address(&addresses)),
+        Passed::Structure(..) => Arg::Bytes(passed.bytes(&addresses)),
+    });
+    let args = args.collect();
     let launch = Launch {
         grid: job.args.grid,
         block,
@@ -65,7 +59,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         sanitize: !job.args.no_sanitize,
         undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
         global_races: job.args.also.contains(&Extra::GlobalRaces),
-        step_limit: job.args.step_limit,
+        step_limit: job.args.step_limit.unwrap_or(1 << 28),
+        total_step_limit: job.args.step_limit.unwrap_or(1 << 32),
         progress: Some(Arc::new(move |done, all| {
             moving.set_length(all);
             moving.set_position(done);
@@ -75,25 +70,19 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
     let result = emulator::run(&module, &name, &launch, &mut memory, &options);
     bar.finish_and_clear();
     let outcome = result.map_err(|error| match &error {
-        RunError::Unsupported(missing) => unreadable(job, missing),
+        RunError::Unsupported(missing) => unreadable(&job.args.file, &job.ptx, missing),
         _ => impossible(&error),
     })?;
 
     let mut report = job.new_report("emulator".to_owned(), name.clone(), block);
     report.time_ms = outcome.wall.as_secs_f64() * 1e3;
-    for (index, address, bytes) in addresses {
-        let Argument::Buffer(buffer) = &job.arguments[index] else {
-            continue;
-        };
-        let content = memory
-            .read(address, bytes as usize)
-            .map_err(|error| impossible(&error.into()))?;
-        let name = parameter(index).unwrap_or_else(|| format!("argument {index}"));
+    for ((name, buffer), (address, bytes)) in bound.buffers.into_iter().zip(places) {
+        let content = memory.read(address, bytes as usize).map_err(refuse)?;
         report.buffers.push(Buffer {
             name,
             element: buffer.element,
             content,
-            out: buffer.out.clone(),
+            out: buffer.out,
         });
     }
     report.watched = Some(Watched {
@@ -125,7 +114,7 @@ fn progress_bar() -> ProgressBar {
 }
 
 /// The error of a text that the emulator can't read, with its line.
-fn unreadable(job: &Job<'_>, error: &ParseError) -> CliError {
+pub(super) fn unreadable(file: &Path, ptx: &str, error: &ParseError) -> CliError {
     let code = match error.kind {
         ParseErrorKind::UnknownInstruction(_) => "unknown_instruction",
         ParseErrorKind::Unsupported(_) | ParseErrorKind::UnknownModifier { .. } => {
@@ -133,8 +122,8 @@ fn unreadable(job: &Job<'_>, error: &ParseError) -> CliError {
         }
         _ => "invalid_ptx",
     };
-    let span = span(&job.ptx, error.line as usize, error.column as usize);
-    CliError::new(code, format!("{}:{error}", job.file())).at(span, job.ptx.as_str())
+    let span = span(ptx, error.line as usize, error.column as usize);
+    CliError::new(code, format!("{}:{error}", file.display())).at(span, ptx)
 }
 
 /// The bytes of the word at a line and a column in characters, both from 1.

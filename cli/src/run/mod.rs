@@ -12,28 +12,37 @@
 mod argument;
 mod element;
 mod emulated;
+mod list;
 mod on_gpu;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use tilewright::emulator::{Kernel, Module};
 use tilewright::gpu::Gpu;
 
-use self::argument::{Argument, Content};
+use self::argument::{Argument, Bound, Buffer, Content, bind};
 use self::report::Report;
 use crate::error::{CliError, Outcome, finish};
-use crate::output;
+use crate::{input, memory, output};
+
+/// Bytes of the largest PTX file that is read.
+const MOST_TEXT: u64 = 256 << 20;
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // independent flags
 pub(crate) struct RunArgs {
     /// The PTX file
     file: PathBuf,
     /// The kernel; not needed if the file has just one
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
+    /// Run nothing: list the file's kernels and their parameters
+    #[arg(long, conflicts_with_all = ["args", "buffers"])]
+    list: bool,
     /// Blocks in x, y and z
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple, default_value = "1")]
     grid: [u32; 3],
@@ -46,9 +55,12 @@ pub(crate) struct RunArgs {
     /// Dynamic shared memory of a block in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
-    /// One argument, in the order of the parameters: u32:5, f32:1.5, buf:f32:1024:random(7), buf:f32:in.bin=out.bin
-    #[arg(long = "arg", value_name = "ARG", long_help = ARGUMENT_HELP, allow_hyphen_values = true)]
+    /// One argument, in the order of the parameters or by name: u32:5, n=u32:5, buf:f32:1024:random(7), x=buf:f32:in.bin=out.bin
+    #[arg(long = "arg", value_name = "[NAME=]ARG", long_help = ARGUMENT_HELP, allow_hyphen_values = true)]
     args: Vec<String>,
+    /// A buffer that arguments refer to by ref:NAME: rows=buf:u64:8:iota
+    #[arg(long = "buffer", value_name = "NAME=BUF")]
+    buffers: Vec<String>,
     /// Where to run
     #[arg(long, value_enum, default_value_t = Place::Emulator)]
     on: Place,
@@ -64,24 +76,26 @@ pub(crate) struct RunArgs {
     /// On the emulator, refuse a file with an instruction that the emulator lacks, reached or not
     #[arg(long)]
     strict: bool,
-    /// On the emulator, instructions of one warp after which it counts as an endless loop
-    #[arg(long, value_name = "COUNT", default_value_t = 1 << 32)]
-    step_limit: u64,
+    /// On the emulator, warp instructions of the whole run after which it is given up [default: 2³², of them 2²⁸ by one warp]
+    #[arg(long, value_name = "COUNT")]
+    step_limit: Option<u64>,
     /// Print one JSON value
     #[arg(long)]
     json: bool,
 }
 
 const ARGUMENT_HELP: &str = "\
-One argument, in the order of the kernel's parameters:
+One argument, for the parameter NAME, or for the next parameter that no name takes:
 
-  u32:5  s32:-1  u64:0x10  s64:…  f32:1.5  f64:1e-3   a number
+  u32:5  s32:-1  u64:0x10  s64:…  f32:1.5  f64:nan    a number
   bytes:0011aabb                                      the bytes of a structure
+  struct:u32:5,ref:x,f32:1                            the members of a structure, each aligned to its size
   buf:ELEMENT:COUNT[:FILL][=OUT]                      a buffer of COUNT elements
   buf:ELEMENT:FILE[=OUT]                              a buffer with a file's raw content
+  ref:NAME[+BYTES]                                    a pointer into the buffer of parameter NAME or of --buffer NAME=…
 
 ELEMENT is u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 or f64. FILL is none (never written, the default), zero, iota,
-random, random(SEED) or a number. OUT is a file that takes the raw content after the run.";
+random, random(SEED) or a number, nan and inf among them. OUT is a file that takes the raw content after the run.";
 
 /// Where a kernel runs.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,8 +122,8 @@ struct Job<'a> {
     args: &'a RunArgs,
     ptx: String,
     arguments: Vec<Argument>,
-    /// The content of each argument that is a buffer; `None` for values and for buffers that are not to be written.
-    contents: Vec<Option<Vec<u8>>>,
+    /// Buffers of `--buffer`.
+    buffers: Vec<(String, Buffer)>,
 }
 
 /// Runs `run`.
@@ -118,6 +132,9 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 }
 
 fn try_run(args: &RunArgs) -> Outcome {
+    if args.list {
+        return list::list(args);
+    }
     let job = Job::read(args)?;
     let gpu = match args.on {
         Place::Emulator => None,
@@ -147,29 +164,38 @@ fn try_run(args: &RunArgs) -> Outcome {
 
 impl<'a> Job<'a> {
     fn read(args: &'a RunArgs) -> Result<Self, CliError> {
-        let arguments = args
-            .args
-            .iter()
-            .map(|text| Argument::parse(text))
+        let places = 1..;
+        let arguments = places.zip(&args.args);
+        let arguments = arguments
+            .map(|(place, text)| Argument::parse(text, place))
             .collect::<Result<Vec<_>, _>>()?;
-        let ptx = read(&args.file)?;
-        let ptx = String::from_utf8(ptx).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            CliError::new(
-                "invalid_ptx",
-                format!(
-                    "{} is not text (byte {at} is not UTF-8)",
-                    args.file.display()
-                ),
-            )
-        })?;
-        let contents = arguments.iter().map(content).collect::<Result<_, _>>()?;
+        let places = args.args.len() + 1..;
+        let buffers = places.zip(&args.buffers);
+        let buffers = buffers
+            .map(|(place, text)| Argument::parse_buffer(text, place))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             args,
-            ptx,
+            ptx: args.text()?,
             arguments,
-            contents,
+            buffers,
         })
+    }
+
+    /// The arguments, assigned to the parameters of the kernel if the emulator can read it.
+    fn bind(&self, kernel: Option<&Kernel>) -> Result<Bound, CliError> {
+        let parameters = kernel.map(|kernel| kernel.params().iter().map(list::parameter).collect());
+        let parameters: Option<Vec<_>> = parameters;
+        let bound = bind(&self.arguments, &self.buffers, parameters.as_deref())?;
+        let sizes = bound
+            .buffers
+            .iter()
+            .map(|(_, buffer)| match &buffer.content {
+                Content::Filled(count, _) => u128::from(*count) * buffer.element.bytes() as u128,
+                Content::File(path) => std::fs::metadata(path).map_or(0, |m| m.len().into()),
+            });
+        memory::for_buffers(sizes.sum())?;
+        Ok(bound)
     }
 
     /// The kernel to run: the one asked for, or the only one of `names`.
@@ -215,19 +241,35 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The bytes that a buffer holds at first, unless it is not to be written.
-fn content(argument: &Argument) -> Result<Option<Vec<u8>>, CliError> {
-    match argument {
-        Argument::Value(_) => Ok(None),
-        Argument::Buffer(buffer) => match &buffer.content {
-            Content::Filled(count, fill) => Ok(buffer.element.fill(*count as usize, *fill)),
-            Content::File(path) => read(path).map(Some),
-        },
+impl RunArgs {
+    /// The PTX.
+    fn text(&self) -> Result<String, CliError> {
+        let ptx = input::file(&self.file, MOST_TEXT, "a PTX file")?;
+        String::from_utf8(ptx).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let file = self.file.display();
+            let message = format!("{file} is not text (byte {at} is not UTF-8)");
+            CliError::new("invalid_ptx", message)
+        })
+    }
+
+    /// The file's kernels as the emulator reads them.
+    fn module(&self, ptx: &str) -> Result<Module, CliError> {
+        let parse = if self.strict {
+            Module::parse_strict
+        } else {
+            Module::parse
+        };
+        parse(ptx).map_err(|error| emulated::unreadable(&self.file, ptx, &error))
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    std::fs::read(path).map_err(|error| CliError::io(path, &error))
+/// The bytes that a buffer holds at first; nothing for one that is not to be written.
+fn content(buffer: &Buffer) -> Result<Option<Vec<u8>>, CliError> {
+    match &buffer.content {
+        Content::Filled(count, fill) => Ok(buffer.element.fill(*count as usize, *fill)),
+        Content::File(path) => input::file(path, argument::MAX_BYTES, "a buffer").map(Some),
+    }
 }
 
 /// `4`, `4,2` or `4,2,1`.

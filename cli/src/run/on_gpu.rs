@@ -1,10 +1,11 @@
 //! A run on a GPU.
 
+use tilewright::emulator::{Kernel, Module};
 use tilewright::gpu::{self, Arg, Gpu, GpuError, LaunchConfig};
 
-use super::Job;
-use super::argument::{Argument, Value};
+use super::argument::{Passed, Value};
 use super::report::{Buffer, Report};
+use super::{Job, content};
 use crate::error::CliError;
 
 /// Loads the file and runs its kernel.
@@ -14,28 +15,32 @@ pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
     let name = job.kernel(&module.kernel_names().map_err(refuse)?)?;
     let kernel = module.kernel(&name).map_err(refuse)?;
 
-    let mut args = Vec::new();
-    let mut memories: Vec<(usize, gpu::Buffer)> = Vec::new();
-    for (argument, content) in job.arguments.iter().zip(&job.contents) {
-        args.push(match argument {
-            Argument::Value(value) => by_value(value),
-            Argument::Buffer(buffer) => {
-                let memory = gpu
-                    .alloc(buffer.len_bytes(content.as_deref()) as usize)
-                    .map_err(refuse)?;
-                match content {
-                    Some(content) => memory.write(0, content),
-                    // There is no way to see a read of it; what it gives is at least conspicuous.
-                    None => memory.poison(),
-                }
-                .map_err(refuse)?;
-                let arg = Arg::from(&memory);
-                memories.push((args.len(), memory));
-                arg
-            }
-        });
+    // The driver does not tell the parameters' names: the emulator reads them, if it can.
+    let read = Module::parse(&job.ptx).ok();
+    let entry = read.as_ref().and_then(|module| module.kernel(&name));
+    let bound = job.bind(entry)?;
+    let mut memories = Vec::new();
+    for (_, buffer) in &bound.buffers {
+        let content = content(buffer)?;
+        let bytes = buffer.len_bytes(content.as_deref()) as usize;
+        let memory = gpu.alloc(bytes).map_err(refuse)?;
+        match content {
+            Some(content) => memory.write(0, &content),
+            // There is no way to see a read of it; what it gives is at least conspicuous.
+            None => memory.poison(),
+        }
+        .map_err(refuse)?;
+        memories.push(memory);
     }
-    let block = job.args.block.unwrap_or([32, 1, 1]);
+    let addresses: Vec<u64> = memories.iter().map(gpu::Buffer::address).collect();
+    let args = bound.passed.iter().map(|passed| match passed {
+        Passed::Value(value) => by_value(value),
+        Passed::Address(place) => Arg::U64(place.address(&addresses)),
+        Passed::Structure(..) => Arg::Bytes(passed.bytes(&addresses)),
+    });
+    let args: Vec<Arg> = args.collect();
+    let required = entry.and_then(Kernel::required_threads);
+    let block = job.args.block.or(required).unwrap_or([32, 1, 1]);
     let config = LaunchConfig::new(job.args.grid, block)
         .cluster(job.args.cluster)
         .shared_bytes(job.args.shared);
@@ -47,17 +52,13 @@ pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
     let mut report = job.new_report(gpu.info().name.clone(), name, block);
     report.time_ms = start.milliseconds_to(&end).map_err(refuse)?;
     report.attributes = Some(kernel.attributes());
-    for (index, memory) in memories {
-        let Argument::Buffer(buffer) = &job.arguments[index] else {
-            continue;
-        };
+    for ((name, buffer), memory) in bound.buffers.into_iter().zip(memories) {
         let content = memory.download::<u8>().map_err(refuse)?;
-        let name = format!("argument {index}");
         report.buffers.push(Buffer {
             name,
             element: buffer.element,
             content,
-            out: buffer.out.clone(),
+            out: buffer.out,
         });
     }
     Ok(report)

@@ -59,6 +59,7 @@ pub(crate) struct Context<'a> {
     pub(crate) sanitize: bool,
     pub(crate) undefined_global: bool,
     pub(crate) step_limit: u64,
+    pub(crate) total_step_limit: u64,
     pub(crate) global_shadow: Option<GlobalShadow>,
     /// Held for 64-bit atomics, which are two words.
     pub(crate) atomic_lock: Mutex<()>,
@@ -94,7 +95,8 @@ impl<'a> Context<'a> {
             threads: launch.block.iter().product(),
             sanitize: options.sanitize,
             undefined_global: options.undefined_global,
-            step_limit: options.step_limit,
+            step_limit: options.step_limit.min(options.total_step_limit),
+            total_step_limit: options.total_step_limit,
             global_shadow: options.global_races.then(shadow),
             atomic_lock: Mutex::new(()),
             simd: !options.portable && step::simd_available(),
@@ -134,7 +136,7 @@ pub(crate) struct Findings {
 }
 
 /// Where a finding happens.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Site {
     pub(crate) pc: usize,
     pub(crate) warp: u32,
@@ -253,6 +255,17 @@ impl Worker {
         }
     }
 
+    /// Reports that the run has reached its limit while `left` blocks had still to run or to end.
+    pub(crate) fn report_total(&mut self, cx: &Context<'_>, left: u64) {
+        let (site, limit) = (Site::default(), cx.total_step_limit);
+        self.env.full = true;
+        self.env.report(cx, FindingKind::StepLimit, site, || {
+            format!(
+                "the run executed more than {limit} warp instructions; it was given up with {left} blocks left"
+            )
+        });
+    }
+
     /// No further blocks are worth running.
     pub(crate) fn is_full(&self) -> bool {
         self.env.full
@@ -313,8 +326,13 @@ impl Worker {
     }
 }
 
-/// Runs block number `index` (x fastest) from start to end.
-pub(crate) fn run_block(cx: &Context<'_>, worker: &mut Worker, index: u64) {
+/// Runs block number `index` (x fastest) from start to end; the result is how many warp instructions it executed.
+pub(crate) fn run_block(cx: &Context<'_>, worker: &mut Worker, index: u64) -> u64 {
+    run_warps(cx, worker, index);
+    worker.warps.iter().map(|warp| warp.steps).sum()
+}
+
+fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
     let Worker { warps, env } = worker;
     let (gx, gy) = (u64::from(cx.grid[0]), u64::from(cx.grid[1]));
     env.block = index;

@@ -12,6 +12,11 @@ use super::{FORMAT, MOST_PARTS, VERSION};
 pub enum FindingsError {
     /// The file can't be read.
     Io(std::io::Error),
+    /// It is larger than any file of findings.
+    TooLarge {
+        /// The most bytes that are read.
+        limit: u64,
+    },
     /// It is not JSON.
     NotJson {
         /// Where it stops being JSON, from 1.
@@ -116,6 +121,7 @@ impl FindingsError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Io(_) => "io",
+            Self::TooLarge { .. } => "findings_too_large",
             Self::NotJson { .. } => "findings_not_json",
             Self::Format { .. } => "findings_format",
             Self::Version { .. } => "findings_version",
@@ -129,6 +135,9 @@ impl fmt::Display for FindingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(e) => e.fmt(f),
+            Self::TooLarge { limit } => {
+                write!(f, "a file of findings has at most {} MiB", limit >> 20)
+            }
             Self::NotJson {
                 line,
                 column,

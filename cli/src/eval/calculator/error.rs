@@ -31,6 +31,13 @@ impl EvalError {
         }
     }
 
+    /// An expression of `length` bytes, which is more than [`MAX_LENGTH`](super::MAX_LENGTH).
+    pub(crate) fn too_long(length: usize) -> Self {
+        let most = super::MAX_LENGTH;
+        let message = format!("the expression has {length} bytes, more than {most}");
+        Self::new("too_long", message, (most, length))
+    }
+
     /// Bad syntax.
     pub(crate) fn syntax(message: impl Into<Cow<'static, str>>, span: Span) -> Self {
         Self::new("syntax", message, span)

@@ -42,15 +42,7 @@ pub(crate) const MAX_LENGTH: usize = 1 << 20;
 /// and for whatever the algebra refuses.
 pub(crate) fn evaluate(text: &str) -> Result<Value, EvalError> {
     if text.len() > MAX_LENGTH {
-        let message = format!(
-            "the expression has {} bytes, more than {MAX_LENGTH}",
-            text.len()
-        );
-        return Err(EvalError::new(
-            "too_long",
-            message,
-            (MAX_LENGTH, text.len()),
-        ));
+        return Err(EvalError::too_long(text.len()));
     }
     parser::Parser::new(text)?.program()
 }

@@ -1,0 +1,114 @@
+//! `tilewright run FILE.ptx --list`: the kernels of a file and what they take.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use tilewright::emulator::{Kernel, Param};
+
+use super::RunArgs;
+use super::argument::Parameter;
+use crate::error::{CliError, Outcome};
+use crate::output;
+
+/// Lists the kernels of the file, or the one that is asked for.
+pub(super) fn list(args: &RunArgs) -> Outcome {
+    let module = args.module(&args.text()?)?;
+    let kernels: Vec<&Kernel> = module
+        .kernels()
+        .filter(|name| args.kernel.as_deref().is_none_or(|asked| asked == *name))
+        .filter_map(|name| module.kernel(name))
+        .collect();
+    if let (Some(name), []) = (&args.kernel, &kernels[..]) {
+        let known: Vec<&str> = module.kernels().collect();
+        let file = args.file.display();
+        let message = format!(
+            "{file} has no kernel `{name}`; it has: {}",
+            known.join(", ")
+        );
+        return Err(CliError::usage("no_such_kernel", message));
+    }
+    if args.json {
+        let all: Vec<Value> = kernels.into_iter().map(to_json).collect();
+        output::print_json(&json!({ "kernels": all }));
+    } else if kernels.is_empty() {
+        output::print_line(&format!("{} has no kernel", args.file.display()));
+    } else {
+        let all: Vec<String> = kernels.into_iter().map(text).collect();
+        output::print_line(&all.join("\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A parameter as the assignment of arguments needs it.
+pub(super) fn parameter(param: &Param) -> Parameter {
+    let ty = param.ty.name();
+    let array = u64::from(param.size) != u64::from(param.ty.bits()) / 8;
+    let (takes, example) = if array {
+        (format!("{} bytes", param.size), "struct:u64:0,…")
+    } else {
+        let example = match ty {
+            _ if param.is_pointer => "buf:f32:1024",
+            "u64" | "b64" => "buf:f32:1024",
+            "s64" => "s64:0",
+            "f64" => "f64:0",
+            "f32" => "f32:0",
+            "s32" => "s32:0",
+            "u32" | "b32" => "u32:0",
+            _ => "bytes:00…",
+        };
+        (ty.to_owned(), example)
+    };
+    Parameter {
+        name: param.name.clone(),
+        takes,
+        example,
+    }
+}
+
+fn text(kernel: &Kernel) -> String {
+    let mut lines = vec![kernel.name().to_owned()];
+    let parameters: Vec<Parameter> = kernel.params().iter().map(parameter).collect();
+    let widest = parameters.iter().map(|p| p.name.chars().count()).max();
+    let widest = widest.unwrap_or(0);
+    for Parameter {
+        name,
+        takes,
+        example,
+    } in parameters
+    {
+        lines.push(format!(
+            "  {name:<widest$}  {takes:<9}  --arg {name}={example}"
+        ));
+    }
+    let shape = |[x, y, z]: [u32; 3]| format!("{x}×{y}×{z}");
+    if let Some(threads) = kernel.required_threads() {
+        lines.push(format!("  blocks of {} threads", shape(threads)));
+    } else if let Some(threads) = kernel.max_threads() {
+        lines.push(format!("  blocks of at most {} threads", shape(threads)));
+    }
+    if kernel.static_shared() > 0 {
+        let bytes = kernel.static_shared();
+        lines.push(format!("  {bytes} bytes of static shared memory"));
+    }
+    lines.join("\n")
+}
+
+fn to_json(kernel: &Kernel) -> Value {
+    let params = kernel.params().iter().map(|param| {
+        json!({
+            "name": param.name,
+            "type": param.ty.name(),
+            "bytes": param.size,
+            "align": param.align,
+            "offset": param.offset,
+            "pointer": param.is_pointer,
+        })
+    });
+    json!({
+        "name": kernel.name(),
+        "params": params.collect::<Vec<_>>(),
+        "required_threads": kernel.required_threads(),
+        "max_threads": kernel.max_threads(),
+        "static_shared_bytes": kernel.static_shared(),
+    })
+}

@@ -1,0 +1,199 @@
+//! `tilewright run` as a user calls it: arguments by name, structures with pointers, lists, and limits.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use common::tilewright;
+use serde_json::{Value, json};
+
+/// x[i] ← x[i] + p.add[0]·p.scale for a structure p = { u32 n; f32 *add; f32 scale; }.
+const SCALED: &str = ".version 7.0
+.target sm_75
+.address_size 64
+.visible .entry add_scaled(.param .u64 x, .param .align 8 .b8 p[24])
+{
+    .reg .pred %out;
+    .reg .b32 %i, %n;
+    .reg .f32 %v, %a, %s;
+    .reg .b64 %x, %add, %at;
+    ld.param.u64 %x, [x];
+    ld.param.u32 %n, [p];
+    ld.param.u64 %add, [p+8];
+    ld.param.f32 %s, [p+16];
+    mov.u32 %i, %tid.x;
+    setp.ge.u32 %out, %i, %n;
+    @%out bra DONE;
+    mul.wide.u32 %at, %i, 4;
+    add.u64 %x, %x, %at;
+    ld.global.f32 %v, [%x];
+    ld.global.f32 %a, [%add];
+    fma.rn.f32 %v, %a, %s, %v;
+    st.global.f32 [%x], %v;
+DONE:
+    ret;
+}
+.visible .entry spin(.param .u32 n) .reqntid 32, 1, 1
+{
+    .shared .b8 tile[256];
+AGAIN:
+    bra AGAIN;
+}
+.visible .entry nothing(.param .u32 n)
+{
+    ret;
+}
+";
+
+struct File(PathBuf);
+
+impl File {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("run_{test}_{}.ptx", std::process::id()));
+        std::fs::write(&path, SCALED).expect("written");
+        Self(path)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let path = self.0.display().to_string();
+        tilewright(&[&["run", &path], args].concat())
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(&[args, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // A file that is left behind does no harm.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn structures_hold_pointers_and_arguments_have_names() {
+    let file = File::new("structures");
+    let report = file.json(&[
+        "--kernel",
+        "add_scaled",
+        "--buffer",
+        "y=buf:f32:4:iota",
+        "--arg",
+        "p=struct:u32:3,ref:y+8,f32:0.05",
+        "--arg",
+        "x=buf:f32:4:iota",
+    ]);
+    assert_eq!(report["passed"], true, "{report}");
+    let buffers = report["buffers"].as_array().expect("buffers");
+    let names: Vec<&Value> = buffers.iter().map(|b| &b["name"]).collect();
+    assert_eq!(names, ["y", "x"]);
+    // Two thirds of a digit are not shown: the numbers are those of f32, as short as they can be.
+    assert_eq!(buffers[1]["first"], json!([0.1, 1.1, 2.1, 3.0]));
+}
+
+#[test]
+fn a_list_says_what_kernels_take() {
+    let file = File::new("list");
+    let list = file.json(&["--list"]);
+    let kernels = list["kernels"].as_array().expect("kernels");
+    assert_eq!(kernels.len(), 3);
+    assert_eq!(kernels[0]["params"][1]["bytes"], 24);
+    assert_eq!(kernels[1]["required_threads"], json!([32, 1, 1]));
+    assert_eq!(kernels[1]["static_shared_bytes"], 256);
+    let text = String::from_utf8(file.run(&["--list", "--kernel", "spin"]).stdout).expect("text");
+    assert_eq!(
+        text,
+        "spin\n  n  u32        --arg n=u32:0\n  blocks of 32×1×1 threads\n  256 bytes of static shared memory\n"
+    );
+    assert_eq!(
+        file.run(&["--list", "--kernel", "spun"]).status.code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn an_argument_that_is_missing_is_named() {
+    let file = File::new("missing");
+    let report = file.json(&["--kernel", "spin"]);
+    assert_eq!(report["error"]["code"], "wrong_arguments");
+    assert_eq!(
+        report["error"]["message"],
+        "the parameter `n` (u32) has no argument: add --arg n=u32:0"
+    );
+}
+
+#[test]
+fn the_step_limit_is_that_of_the_whole_run() {
+    let file = File::new("limit");
+    let kernel = |name, more: &[&str]| {
+        let args = [
+            "--kernel",
+            name,
+            "--arg",
+            "n=u32:0",
+            "--step-limit",
+            "1000000",
+        ];
+        file.json(&[&args, more].concat())
+    };
+    let report = kernel("spin", &[]);
+    assert_eq!(report["findings"][0]["kind"], "step_limit", "{report}");
+    // More blocks than anyone waits for.
+    let report = kernel("nothing", &["--grid", "2147483647,65535,65535"]);
+    assert_eq!(report["total_findings"], 1, "{report}");
+    let message = report["findings"][0]["message"]
+        .as_str()
+        .expect("a message");
+    assert!(
+        message.starts_with(
+            "the run executed more than 1000000 warp instructions; it was given up with"
+        ),
+        "{message}"
+    );
+    let report = kernel("nothing", &["--grid", "1000"]);
+    assert_eq!(report["passed"], true, "{report}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_it_is_used() {
+    let file = File::new("large");
+    let mut args = vec!["--kernel", "spin", "--arg", "u32:0"];
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        args.extend(["--buffer", name]);
+    }
+    // 64 GiB, thrice.
+    let named: Vec<String> = args
+        .iter()
+        .map(|arg| match arg.len() {
+            1 => format!("{arg}=buf:u8:8589934592:zero"),
+            _ => (*arg).to_owned(),
+        })
+        .collect();
+    let args: Vec<&str> = named.iter().map(String::as_str).collect();
+    let report = file.json(&args);
+    assert_eq!(report["error"]["code"], "too_large", "{report}");
+    let message = report["error"]["message"].as_str().expect("a message");
+    assert!(
+        message.starts_with("the buffers would take 200 GiB of memory"),
+        "{message}"
+    );
+
+    if Path::new("/dev/zero").exists() {
+        for (args, code) in [
+            (&["run", "/dev/zero", "--json"][..], "too_large"),
+            (&["banks", "--csv", "/dev/zero", "--json"], "csv_line"),
+            (
+                &["gemm", "--findings", "/dev/zero", "--json"],
+                "findings_too_large",
+            ),
+        ] {
+            let output = tilewright(args);
+            let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            assert_eq!(report["error"]["code"], code, "{report}");
+            assert_eq!(output.status.code(), Some(1));
+        }
+    }
+}
