@@ -13,7 +13,7 @@ use super::value::{Lin, Num};
 use crate::ir::{Address, Arrangement, Extent, Inst, Place, Role, Space, Statement, Stride, Type};
 
 /// What an access does to shared memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Kind {
     Read,
     Write,

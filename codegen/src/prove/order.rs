@@ -1,29 +1,31 @@
 //! The order of accesses in shared memory, along every path.
 //!
-//! The state is, for each unit of shared memory, who wrote it last, whether that write has arrived and to whom it is ordered, and who has read it
-//! since. A branch on which all threads agree is followed on both sides, unless the path has decided it already: a path remembers what it decided
-//! about data, and between which numbers a value lies. A loop is followed turn by turn until state and decisions repeat, which they do since both are
-//! finite; it may be left after any turn.
+//! The state is, for each class of units of shared memory (`histories`), who wrote it last, whether that write has arrived and to whom it is ordered, and who
+//! has read it since. A branch on which all threads agree is followed on both sides, unless the path has decided it already: a path remembers what it
+//! decided about data, and between which numbers a value lies. A loop is followed turn by turn until state and decisions repeat, which they do since
+//! both are finite; it may be left after any turn.
 //!
 //! Paths that have come to the same state of shared memory share what follows: states are kept once, by number, and so is what a run of accesses and
 //! barriers makes of each.
 
 mod decisions;
+mod histories;
 mod memory;
+#[cfg(test)]
+mod tests;
 mod versions;
 
-use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use super::ProofError;
 use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
-use super::memory::{Access, Kind};
 use super::quick::{Quick, QuickMap, QuickSet};
 use super::value::{Lin, Sym};
 use decisions::Decisions;
-use memory::{Fault, Unit, read, synchronise, write};
+use histories::{Histories, Step};
+use memory::{Fault, Threads, Unit};
 use versions::{Renewal, Versions};
 
 /// States that are visited at most.
@@ -46,60 +48,33 @@ enum Gone {
     Kernel,
 }
 
-struct Walk<'t> {
-    grain: i64,
-    /// The states of shared memory so far.
+struct Walk {
+    histories: Rc<Histories>,
+    /// The states of shared memory so far: a unit of each class.
     memories: Vec<Vec<Unit>>,
     /// Their numbers, by their hash.
     known: QuickMap<u64, Vec<u32>>,
     /// What a run of events, by its address, makes of a state of shared memory where some symbols are 0.
     after: QuickMap<(usize, u32, Vec<Sym>), u32>,
     versions: Versions,
-    names: Vec<&'t str>,
-    /// The name and the version of each access, by number.
-    numbers: HashMap<*const Access, (u16, u32)>,
     visited: usize,
 }
 
 /// Follows every path; returns how many states were visited.
 pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
-    let grain = trace
-        .accesses
-        .iter()
-        .map(|a| i64::from(a.bytes))
-        .min()
-        .unwrap_or(16)
-        .max(1);
-    let most = trace
-        .accesses
-        .iter()
-        .flat_map(|a| a.at.iter().map(move |&at| at + i64::from(a.bytes)))
-        .max()
-        .unwrap_or(0);
-    let mut names: Vec<&str> = Vec::new();
-    let mut numbers = HashMap::new();
     let mut versions = Versions::default();
-    for a in &trace.accesses {
-        let known = names.iter().position(|n| *n == a.name);
-        let n = known.unwrap_or(names.len());
-        if known.is_none() {
-            names.push(&a.name);
-        }
-        numbers.insert(Rc::as_ptr(a), (n as u16, versions.number(&a.version)));
-    }
-    let units = (most + grain - 1) / grain;
+    let histories = Rc::new(Histories::of(trace, &mut versions));
+    let units = vec![Unit::EMPTY; histories.bytes.len()];
     let mut walk = Walk {
-        grain,
+        histories,
         memories: Vec::new(),
         known: QuickMap::default(),
         after: QuickMap::default(),
         versions,
-        names,
-        numbers,
         visited: 0,
     };
     let start = State {
-        memory: walk.number_of(vec![Unit::EMPTY; units as usize]),
+        memory: walk.number_of(units),
         decisions: Decisions::default(),
         gone: Gone::No,
     };
@@ -107,7 +82,7 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
     Ok(walk.visited)
 }
 
-impl Walk<'_> {
+impl Walk {
     fn events(
         &mut self,
         events: &[Event],
@@ -187,7 +162,7 @@ impl Walk<'_> {
             collect_events(&turn.events, &mut values);
         }
         start.decisions.zero.push(l.turn);
-        let renewal = Renewal::of(l);
+        let renewal = Renewal::of(l, &self.histories, &self.versions);
         start.memory = self.with_versions(start.memory, |all, buffer, v| {
             all.entered(buffer, v, l, &renewal)
         });
@@ -303,8 +278,13 @@ impl Walk<'_> {
         let mut units = self.memories[memory as usize].clone();
         for event in events {
             match event {
-                Event::Access(a) => self.touch(a, &mut units, zero)?,
-                event => synchronise(event, &mut units),
+                Event::Access(_) => {
+                    let histories = Rc::clone(&self.histories);
+                    if let Some(steps) = histories.segment(event) {
+                        self.touch(steps, &mut units, zero)?;
+                    }
+                }
+                event => units.iter_mut().for_each(|unit| unit.synchronise(event)),
             }
         }
         let after = self.number_of(units);
@@ -312,46 +292,59 @@ impl Walk<'_> {
         Ok(after)
     }
 
+    /// What the accesses of a segment make of shared memory.
     fn touch(
         &mut self,
-        a: &Rc<Access>,
+        steps: &[Step],
         units: &mut [Unit],
         zero: &[Sym],
     ) -> Result<(), ProofError> {
-        let (number, version) = self
-            .numbers
-            .get(&Rc::as_ptr(a))
-            .copied()
-            .unwrap_or_default();
-        let here = self.versions.without(version, zero);
-        // The last version that was looked at, and whether it is the access's.
-        let mut last = (version, true);
-        let each = (i64::from(a.bytes) / self.grain) as usize;
-        for (thread, &at) in a.at.iter().enumerate() {
-            if at < 0 {
-                continue;
-            }
-            let first = (at / self.grain) as usize;
-            for u in first..first + each {
-                let unit = &mut units[u];
-                if unit.version != last.0 {
-                    last = (
-                        unit.version,
-                        self.versions.without(unit.version, zero) == here,
-                    );
-                }
-                let fault = if a.kind == Kind::Read {
-                    read(unit, thread as u16, (a.buffer[thread] + 1, last.1), number)
-                } else {
-                    write(unit, thread as u16, a, (version, last.1), number)
-                };
-                if let Some(fault) = fault {
-                    let byte = u as i64 * self.grain;
-                    return Err(self.refusal(a, thread, byte, *unit, fault));
-                }
+        let histories = Rc::clone(&self.histories);
+        // Versions where some symbols are 0.
+        let mut here: QuickMap<u32, u32> = QuickMap::default();
+        let mut expected = |there: u32, meant: u32| {
+            let mut of = |version| {
+                let known = here.entry(version);
+                *known.or_insert_with(|| self.versions.without(version, zero))
+            };
+            there == meant || of(there) == of(meant)
+        };
+        // Of several refusals, the one that comes first in the text.
+        let mut refused: Option<(u32, u16, ProofError)> = None;
+        for step in steps {
+            let unit = &mut units[step.class];
+            let before = *unit;
+            let fault = step.touches.iter().find_map(|touch| {
+                let effect = &histories.effects[touch.effect as usize];
+                let expected = expected(unit.version, effect.version);
+                let last = histories.singles[touch.single.end - 1];
+                let named = (last.access, last.thread);
+                let fault = unit.touch(effect, touch.threads, expected, named)?;
+                Some((named, *unit, fault))
+            });
+            let Some(fault) = fault else { continue };
+            // Which access by which thread it is, one after the other.
+            let mut unit = before;
+            let mut each = step
+                .touches
+                .iter()
+                .flat_map(|touch| touch.single.clone().map(move |i| (touch.effect, i)));
+            let single = each.find_map(|(effect, i)| {
+                let effect = &histories.effects[effect as usize];
+                let expected = expected(unit.version, effect.version);
+                let single = histories.singles[i];
+                let named = (single.access, single.thread);
+                let threads = Threads::One(single.thread);
+                let fault = unit.touch(effect, threads, expected, named)?;
+                Some((named, unit, fault))
+            });
+            let (named, unit, fault) = single.unwrap_or(fault);
+            if refused.as_ref().is_none_or(|(a, t, _)| named < (*a, *t)) {
+                let error = refusal(&histories, named, step.class, unit, fault);
+                refused = Some((named.0, named.1, error));
             }
         }
-        Ok(())
+        refused.map_or(Ok(()), |(_, _, error)| Err(error))
     }
 
     /// The state of shared memory with other versions.
@@ -370,36 +363,37 @@ impl Walk<'_> {
         }
         self.number_of(units)
     }
+}
 
-    fn refusal(
-        &self,
-        a: &Access,
-        thread: usize,
-        byte: i64,
-        unit: Unit,
-        fault: Fault,
-    ) -> ProofError {
-        let name = |n: u16| self.names.get(usize::from(n)).map_or("", |n| *n).to_owned();
-        match fault {
-            Fault::Undefined(missing) => ProofError::Undefined {
-                access: a.name.clone(),
-                thread,
-                byte,
-                missing,
-            },
-            Fault::AfterWrite(missing) => ProofError::Race {
-                accesses: [name(unit.by[0]), a.name.clone()],
-                threads: [unit.writer.into(), thread],
-                byte,
-                missing,
-            },
-            Fault::AfterRead(missing) => ProofError::Race {
-                accesses: [name(unit.by[1]), a.name.clone()],
-                threads: [unit.a_reader.into(), thread],
-                byte,
-                missing,
-            },
-        }
+/// Why an access is refused that touches the first unit of a class.
+fn refusal(
+    histories: &Histories,
+    (access, thread): (u32, u16),
+    class: usize,
+    unit: Unit,
+    fault: Fault,
+) -> ProofError {
+    let name = |access: u32| histories.accesses[access as usize].name.clone();
+    let (thread, byte) = (thread.into(), histories.bytes[class]);
+    match fault {
+        Fault::Undefined(missing) => ProofError::Undefined {
+            access: name(access),
+            thread,
+            byte,
+            missing,
+        },
+        Fault::AfterWrite(missing) => ProofError::Race {
+            accesses: [name(unit.by[0]), name(access)],
+            threads: [unit.writer.into(), thread],
+            byte,
+            missing,
+        },
+        Fault::AfterRead(missing) => ProofError::Race {
+            accesses: [name(unit.by[1]), name(access)],
+            threads: [unit.a_reader.into(), thread],
+            byte,
+            missing,
+        },
     }
 }
 

@@ -1,16 +1,63 @@
-//! The state of shared memory, unit by unit: who wrote it last, how far that write is ordered, and who has read it since.
+//! The state of a unit of shared memory: who wrote it last, how far that write is ordered, and who has read it since.
 
 use std::hash::{Hash, Hasher};
 
 use crate::prove::execute::Event;
-use crate::prove::memory::{Access, Kind};
+use crate::prove::memory::Kind;
 
-/// Who has touched a unit since the last barrier that concerns it.
+/// What an access does to a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Effect {
+    pub(super) kind: Kind,
+    /// Threads may leave it out.
+    pub(super) maybe: bool,
+    /// Which of the view's values at this place is meant.
+    pub(super) version: u32,
+    /// The view, plus one.
+    pub(super) buffer: u16,
+}
+
+/// Threads that do the same, as far as it matters: whether they are one thread, or of one warp.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Threads {
+    One(u16),
+    /// Several of a warp.
+    Warp(u16),
+    /// Of several warps.
+    Many,
+}
+
+impl Threads {
+    /// These threads and one more.
+    pub(super) fn and(self, thread: u16) -> Self {
+        match self {
+            Self::One(t) if t == thread => self,
+            _ if self.warp() == Some(thread / 32) => Self::Warp(thread / 32),
+            _ => Self::Many,
+        }
+    }
+
+    /// Their warp, if it is one.
+    fn warp(self) -> Option<u16> {
+        match self {
+            Self::One(t) => Some(t / 32),
+            Self::Warp(w) => Some(w),
+            Self::Many => None,
+        }
+    }
+}
+
+/// Who has read a unit since it was written, or since a barrier of the block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Readers {
+    Nobody,
+    Some(Threads),
+    /// Threads of this warp, whose lanes have met since: that warp may write now, others may not.
+    Done(u16),
+}
+
+/// The thread of a write that all threads see.
 pub(super) const NOBODY: u16 = u16::MAX;
-/// More than one thread of a warp has; the warp is kept beside it.
-const WARP: u16 = 0x8000;
-/// Threads of several warps have.
-pub(super) const MANY: u16 = u16::MAX - 1;
 
 /// One unit of shared memory.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +71,9 @@ pub(super) struct Unit {
     /// How far the write is ordered.
     pub(super) seen: Seen,
     /// Who has read it since.
-    pub(super) reader: u16,
+    pub(super) readers: Readers,
     /// The access that wrote it, and one that read it: for messages.
-    pub(super) by: [u16; 2],
+    pub(super) by: [u32; 2],
     /// A thread that has read it: for messages.
     pub(super) a_reader: u16,
 }
@@ -38,32 +85,36 @@ impl Unit {
         version: 0,
         writer: NOBODY,
         seen: Seen::All,
-        reader: NOBODY,
+        readers: Readers::Nobody,
         by: [0; 2],
         a_reader: NOBODY,
     };
-}
 
-/// States are the same whatever the accesses were called.
-impl PartialEq for Unit {
-    fn eq(&self, other: &Self) -> bool {
+    /// What makes two states differ; not whom messages would name.
+    fn state(&self) -> (u16, u32, u16, Seen, Readers) {
         (
             self.buffer,
             self.version,
             self.writer,
             self.seen,
-            self.reader,
-        ) == (
-            other.buffer,
-            other.version,
-            other.writer,
-            other.seen,
-            other.reader,
+            self.readers,
         )
     }
 }
 
+impl PartialEq for Unit {
+    fn eq(&self, other: &Self) -> bool {
+        self.state() == other.state()
+    }
+}
+
 impl Eq for Unit {}
+
+impl Hash for Unit {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.state().hash(state);
+    }
+}
 
 /// To whom a write is ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -80,22 +131,6 @@ pub(super) enum Seen {
     All,
 }
 
-impl Hash for Unit {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let seen = match self.seen {
-            Seen::Open => 0,
-            Seen::Own => 1,
-            Seen::Warp => 2,
-            Seen::All => 3,
-            Seen::Pending(n) => 4 + u64::from(n),
-        };
-        let touched = u64::from(self.writer) << 32 | u64::from(self.reader) << 16 | seen;
-        state.write_u64(
-            touched ^ u64::from(self.buffer) << 48 ^ u64::from(self.version).rotate_right(8),
-        );
-    }
-}
-
 #[derive(Clone, Copy)]
 pub(super) enum Fault {
     Undefined(&'static str),
@@ -104,146 +139,148 @@ pub(super) enum Fault {
 }
 
 const BARRIER: &str = "no barrier orders them";
+const ON_ITS_WAY: &str = "the asynchronous copy that writes it was not waited for";
 
-pub(super) fn read(
-    unit: &mut Unit,
-    thread: u16,
-    (buffer, same_version): (u16, bool),
-    number: u16,
-) -> Option<Fault> {
-    if unit.buffer == 0 {
-        return Some(Fault::Undefined("nothing has written it"));
-    }
-    if unit.buffer != buffer {
-        return Some(Fault::Undefined("another view has written it"));
-    }
-    if !same_version {
-        return Some(Fault::Undefined("what is there is of another pass"));
-    }
-    match unit.seen {
-        Seen::Open | Seen::Pending(_) => {
-            return Some(Fault::Undefined(
-                "the asynchronous copy that writes it was not waited for",
-            ));
+impl Unit {
+    /// Threads read or write it. `expected` says whether the version that is there is the one that the access means; `named` is an access and a
+    /// thread, for messages.
+    pub(super) fn touch(
+        &mut self,
+        effect: &Effect,
+        threads: Threads,
+        expected: bool,
+        named: (u32, u16),
+    ) -> Option<Fault> {
+        match (effect.kind, threads) {
+            (Kind::Read, threads) => self.read(effect, threads, expected, named),
+            (_, Threads::One(thread)) => self.write(effect, thread, expected, named.0),
+            // Several at once.
+            _ => Some(Fault::AfterWrite(BARRIER)),
         }
-        Seen::Own if unit.writer != thread => return Some(Fault::AfterWrite(BARRIER)),
-        Seen::Warp if unit.writer / 32 != thread / 32 => return Some(Fault::AfterWrite(BARRIER)),
-        _ => {}
     }
-    unit.reader = match unit.reader {
-        NOBODY => thread,
-        MANY => MANY,
-        r if r == thread => r,
-        r if warp_of(r) != thread / 32 => MANY,
-        // Readers before the warp's barrier are ordered before whatever this warp does.
-        r if r >= WARP => r,
-        r if r >= DONE => thread,
-        _ => WARP | (thread / 32),
-    };
-    (unit.by[1], unit.a_reader) = (number, thread);
-    None
-}
 
-pub(super) fn write(
-    unit: &mut Unit,
-    thread: u16,
-    a: &Access,
-    (version, same_version): (u32, bool),
-    number: u16,
-) -> Option<Fault> {
-    // Nobody else may be about to read what is overwritten.
-    match unit.reader {
-        NOBODY => {}
-        r if r == thread => {}
-        r if r != MANY && (DONE..WARP).contains(&r) && warp_of(r) == thread / 32 => {}
-        _ => return Some(Fault::AfterRead(BARRIER)),
-    }
-    if unit.buffer != 0 {
-        match unit.seen {
-            Seen::Open | Seen::Pending(_) => {
-                return Some(Fault::AfterWrite(
-                    "the asynchronous copy that writes it was not waited for",
-                ));
+    fn read(
+        &mut self,
+        effect: &Effect,
+        threads: Threads,
+        expected: bool,
+        (access, thread): (u32, u16),
+    ) -> Option<Fault> {
+        if self.buffer == 0 {
+            return Some(Fault::Undefined("nothing has written it"));
+        }
+        if self.buffer != effect.buffer {
+            return Some(Fault::Undefined("another view has written it"));
+        }
+        if !expected {
+            return Some(Fault::Undefined("what is there is of another pass"));
+        }
+        match self.seen {
+            Seen::Open | Seen::Pending(_) => return Some(Fault::Undefined(ON_ITS_WAY)),
+            Seen::Own if threads != Threads::One(self.writer) => {
+                return Some(Fault::AfterWrite(BARRIER));
             }
-            Seen::Own if unit.writer != thread => return Some(Fault::AfterWrite(BARRIER)),
-            Seen::Warp if unit.writer / 32 != thread / 32 => {
+            Seen::Warp if threads.warp() != Some(self.writer / 32) => {
                 return Some(Fault::AfterWrite(BARRIER));
             }
             _ => {}
         }
+        self.readers = match self.readers {
+            Readers::Nobody => Readers::Some(threads),
+            // Readers before the warp's barrier are ordered before whatever this warp does.
+            Readers::Done(warp) if threads.warp() == Some(warp) => Readers::Some(threads),
+            Readers::Done(_) => Readers::Some(Threads::Many),
+            Readers::Some(before) => Readers::Some(match threads {
+                Threads::One(thread) => before.and(thread),
+                Threads::Warp(_) if before.warp() == threads.warp() => threads,
+                _ => Threads::Many,
+            }),
+        };
+        (self.by[1], self.a_reader) = (access, thread);
+        None
     }
-    // A write that threads may leave out leaves what was there, or nothing.
-    let own = a.buffer[usize::from(thread)] + 1;
-    let same = unit.buffer == own && same_version;
-    let buffer = if a.maybe && !same { 0 } else { own };
-    *unit = Unit {
-        buffer,
-        version,
-        writer: thread,
-        seen: if a.kind == Kind::Async {
-            Seen::Open
-        } else {
-            Seen::Own
-        },
-        reader: NOBODY,
-        by: [number, unit.by[1]],
-        a_reader: NOBODY,
-    };
-    None
-}
 
-pub(super) fn synchronise(event: &Event, units: &mut [Unit]) {
-    for unit in units {
+    fn write(
+        &mut self,
+        effect: &Effect,
+        thread: u16,
+        expected: bool,
+        access: u32,
+    ) -> Option<Fault> {
+        // Nobody else may be about to read what is overwritten.
+        match self.readers {
+            Readers::Nobody => {}
+            Readers::Some(threads) if threads == Threads::One(thread) => {}
+            Readers::Done(warp) if warp == thread / 32 => {}
+            _ => return Some(Fault::AfterRead(BARRIER)),
+        }
+        // A write that threads may leave out is there as much as any other.
+        match self.seen {
+            Seen::Open | Seen::Pending(_) => return Some(Fault::AfterWrite(ON_ITS_WAY)),
+            Seen::Own if self.writer != thread => return Some(Fault::AfterWrite(BARRIER)),
+            Seen::Warp if self.writer / 32 != thread / 32 => {
+                return Some(Fault::AfterWrite(BARRIER));
+            }
+            _ => {}
+        }
+        // A write that threads may leave out leaves what was there, or nothing.
+        let same = self.buffer == effect.buffer && expected;
+        let buffer = if effect.maybe && !same {
+            0
+        } else {
+            effect.buffer
+        };
+        *self = Unit {
+            buffer,
+            version: effect.version,
+            writer: thread,
+            seen: if effect.kind == Kind::Async {
+                Seen::Open
+            } else {
+                Seen::Own
+            },
+            readers: Readers::Nobody,
+            by: [access, self.by[1]],
+            a_reader: NOBODY,
+        };
+        None
+    }
+
+    /// A barrier, a commit or a wait of all threads.
+    pub(super) fn synchronise(&mut self, event: &Event) {
         match event {
             Event::Barrier => {
-                unit.reader = NOBODY;
-                if matches!(unit.seen, Seen::Own | Seen::Warp) {
-                    (unit.seen, unit.writer) = (Seen::All, NOBODY);
+                self.readers = Readers::Nobody;
+                if matches!(self.seen, Seen::Own | Seen::Warp) {
+                    (self.seen, self.writer) = (Seen::All, NOBODY);
                 }
             }
             Event::WarpBarrier => {
                 // Readers of the writer's own warp are done; which warp that is stays known.
-                if unit.seen == Seen::Own {
-                    unit.seen = Seen::Warp;
+                if self.seen == Seen::Own {
+                    self.seen = Seen::Warp;
                 }
-                unit.reader = match unit.reader {
-                    NOBODY => NOBODY,
-                    MANY => MANY,
-                    r => done(r),
-                };
+                if let Readers::Some(threads) = self.readers
+                    && let Some(warp) = threads.warp()
+                {
+                    self.readers = Readers::Done(warp);
+                }
             }
             Event::Commit => {
-                unit.seen = match unit.seen {
+                self.seen = match self.seen {
                     Seen::Open => Seen::Pending(0),
                     Seen::Pending(n) => Seen::Pending(n.saturating_add(1)),
                     other => other,
                 };
             }
             Event::Wait(pending) => {
-                if let Seen::Pending(n) = unit.seen
+                if let Seen::Pending(n) = self.seen
                     && u32::from(n) >= *pending
                 {
-                    unit.seen = Seen::Own;
+                    self.seen = Seen::Own;
                 }
             }
             _ => {}
         }
     }
 }
-
-/// Readers of one warp after a barrier of the warp: that warp may write now, others may not.
-fn done(reader: u16) -> u16 {
-    DONE | warp_of(reader)
-}
-
-/// The warp of a reader that is not [`NOBODY`] and not [`MANY`].
-fn warp_of(reader: u16) -> u16 {
-    if reader >= DONE {
-        reader & 0xff
-    } else {
-        reader / 32
-    }
-}
-
-/// A warp has read, and its lanes have met since.
-pub(super) const DONE: u16 = 0x4000;

@@ -9,8 +9,9 @@
 //! turn t + 1  tile s·t + 2d is now called s·(t + 1) + 2d − s
 //! ```
 
+use super::histories::Histories;
+use super::memory::Effect;
 use crate::prove::execute::{Event, Turns};
-use crate::prove::memory::Kind;
 use crate::prove::quick::QuickMap;
 use crate::prove::value::{Lin, Sym};
 
@@ -31,34 +32,38 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    pub(super) fn of(l: &Turns) -> Self {
-        let mut reads = Vec::new();
+    pub(super) fn of(l: &Turns, histories: &Histories, versions: &Versions) -> Self {
+        let mut reads: Vec<Effect> = Vec::new();
         for turn in &l.period {
-            expected(&turn.events, &mut reads);
+            expected(&turn.events, histories, &mut reads);
         }
-        Self { reads }
+        let version = |e: &Effect| versions.all.get(e.version as usize);
+        let reads = reads
+            .iter()
+            .filter_map(|e| Some((e.buffer, version(e)?.clone())));
+        Self {
+            reads: reads.filter(|(_, version)| !version.is_empty()).collect(),
+        }
     }
 }
 
-fn expected(events: &[Event], reads: &mut Vec<(u16, Vec<Lin>)>) {
+fn expected(events: &[Event], histories: &Histories, reads: &mut Vec<Effect>) {
     for event in events {
         match event {
-            Event::Access(a) if a.kind == Kind::Read && !a.version.is_empty() => {
-                let taking_part = a.at.iter().zip(&a.buffer).filter(|(at, _)| **at >= 0);
-                for (_, &buffer) in taking_part {
-                    let new = |(b, v): &(u16, Vec<Lin>)| *b != buffer + 1 || *v != a.version;
-                    if reads.iter().all(new) {
-                        reads.push((buffer + 1, a.version.clone()));
+            Event::Access(_) => {
+                for effect in histories.reads(event) {
+                    if !reads.contains(effect) {
+                        reads.push(*effect);
                     }
                 }
             }
             Event::If(_, then, otherwise) => {
-                expected(then, reads);
-                expected(otherwise, reads);
+                expected(then, histories, reads);
+                expected(otherwise, histories, reads);
             }
             Event::Loop(l) => {
                 for turn in &l.period {
-                    expected(&turn.events, reads);
+                    expected(&turn.events, histories, reads);
                 }
             }
             _ => {}
