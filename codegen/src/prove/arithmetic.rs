@@ -299,11 +299,11 @@ impl Machine<'_> {
 
     /// A result as it is if it fits its type, else any value of the type.
     pub(super) fn fitted(&mut self, x: Lin, ty: Ty) -> Lin {
-        let (lo, hi) = self.symbols.range(&x, self.threads);
         // Modulo 2^64 in the machine, which is the same for sums and products; what it is not the same for asks for more.
         if ty.wide() {
             return x;
         }
+        let (lo, hi) = self.symbols.range(&x, self.threads);
         let (least, most) = (-(1i128 << 31), (1i128 << 32) - 1);
         if lo >= least && hi <= most {
             return x;

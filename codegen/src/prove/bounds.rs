@@ -5,10 +5,9 @@ use std::rc::Rc;
 use super::ProofError;
 use super::execute::Machine;
 use super::formula::Formula;
-use super::quick::QuickMap;
 use super::solve::Facts;
 use super::symbols::Definition;
-use super::value::{Lin, Num};
+use super::value::{Lin, Num, alike};
 use crate::ir::Extent;
 
 /// Choices within choices that an alignment may depend on.
@@ -118,7 +117,13 @@ impl Machine<'_> {
             .iter()
             .filter_map(|f| self.symbols.low_bits_of(f))
             .collect();
-        if self.multiple_by_cases(address, bits, &low, facts, CASES) {
+        let question = (address.modulo(bits), bits, low, Rc::clone(&facts.active));
+        let known = self.multiples.get(&question).copied();
+        let multiple = known.unwrap_or_else(|| {
+            self.multiple_by_cases(&question.0, bits, &question.2, facts, CASES)
+        });
+        self.multiples.insert(question, multiple);
+        if multiple {
             return Ok(());
         }
         let rest = self.symbols.low(address, bits, self.threads);
@@ -175,23 +180,16 @@ impl Machine<'_> {
         mask: &[bool],
     ) -> bool {
         // Threads that have the same numbers in what is known are looked at together.
-        let mut classes: QuickMap<Vec<i64>, Vec<bool>> = QuickMap::default();
-        let numbers = || {
-            low.iter()
-                .flat_map(|(of, _)| of.terms.iter().map(|(_, c)| c))
-        };
-        if numbers().all(|c| c.one().is_some()) {
-            classes.insert(Vec::new(), mask.to_vec());
-        } else {
-            for t in (0..self.threads).filter(|&t| mask[t]) {
-                let key = numbers().map(|c| c.at(t)).collect();
-                let class = classes
-                    .entry(key)
-                    .or_insert_with(|| vec![false; self.threads]);
-                class[t] = true;
-            }
+        let numbers = low
+            .iter()
+            .flat_map(|(of, _)| of.terms.iter().map(|(_, c)| c));
+        let (of, count) = alike(numbers, self.threads);
+        let mut classes = vec![vec![false; self.threads]; count];
+        for t in (0..self.threads).filter(|&t| mask[t]) {
+            classes[of[t] as usize][t] = true;
         }
-        classes.values().all(|class| {
+        classes.retain(|class| class.contains(&true));
+        classes.iter().all(|class| {
             let mut y = x.restricted(class);
             let known: Vec<_> = low
                 .iter()

@@ -359,13 +359,8 @@ impl<'a> Output<'a> {
                     let local = Lin::number(local.clone());
                     let distance = below.add(&local);
                     let (above, below) = (above.sub(&local).tightened(), distance.tightened());
-                    Some(Room {
-                        all: above.add(&below),
-                        above,
-                        below,
-                        distance,
-                        moved: *moved,
-                    })
+                    let all = above.add(&below);
+                    Some(Room::new([above, below, all], distance, *moved))
                 })
                 .collect();
             let stores: Vec<&GlobalAccess> = group.iter().map(|&(i, _)| stores[i]).collect();

@@ -10,11 +10,12 @@ use std::rc::Rc;
 use super::ProofError;
 use super::formula::Formula;
 use super::memory::Access;
-use super::quick::QuickMap;
+use super::offsets::Offsets;
+use super::quick::{QuickMap, QuickSet};
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
-use super::value::{Lin, Sym};
+use super::value::{Lin, Num, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
 use crate::ir::{Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, Src, Statement, class_of};
@@ -104,6 +105,12 @@ pub(super) struct Trace {
 /// Registers that may be of an earlier turn, each with the statement under which it is.
 type Stale = Scoped<Reg, Rc<Formula>>;
 
+/// A value, the number of its low bits that are to be 0, values whose low bits are, and the threads.
+type MultipleOf = (Lin, u32, Vec<(Lin, u32)>, Rc<[bool]>);
+
+/// A buffer and the bytes of an access, the address of each thread, its coordinates, and the threads.
+type Placed = ((usize, u32), Num, Vec<Num>, Rc<[bool]>);
+
 pub(super) struct Machine<'a> {
     pub(super) entry: &'a Entry,
     pub(super) threads: usize,
@@ -119,6 +126,12 @@ pub(super) struct Machine<'a> {
     pub(super) shared: Sym,
     pub(super) blocks: [Sym; 3],
     pub(super) extents: HashMap<(usize, usize), Lin>,
+    /// Addresses that were asked for being multiples of a power of two, with what is known of low bits and for which threads.
+    pub(super) multiples: QuickMap<MultipleOf, bool>,
+    /// Addresses in shared memory that were found to be what they are meant for.
+    pub(super) placed: QuickSet<Placed>,
+    /// Where buffers of shared memory keep their elements.
+    pub(super) offsets: QuickMap<usize, Offsets>,
     /// Statements about data, by what they compare.
     pub(super) opaque: HashMap<(Cmp, Src, Src), u32>,
     /// Some threads may have left the kernel.
@@ -166,6 +179,9 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         shared,
         blocks,
         extents: HashMap::new(),
+        multiples: QuickMap::default(),
+        placed: QuickSet::default(),
+        offsets: QuickMap::default(),
         opaque: HashMap::new(),
         left: false,
         divergent: 0,

@@ -8,6 +8,8 @@ use super::ProofError;
 use super::access::AccessProof;
 use super::execute::{Event, Machine, Trace, Val};
 use super::formula::Formula;
+use super::offsets::Offsets;
+use super::quick::QuickMap;
 use super::solve::Facts;
 use super::value::{Lin, Num};
 use crate::ir::{Address, Arrangement, Extent, Inst, Place, Role, Space, Statement, Stride, Type};
@@ -107,11 +109,12 @@ pub struct GlobalCost {
 impl Trace {
     pub(super) fn shared_costs(&self) -> Vec<AccessProof> {
         let mut all: Vec<AccessProof> = Vec::new();
+        let mut known = Costs::default();
         for a in &self.accesses {
             let Some(op) = a.op.filter(|_| a.tagged) else {
                 continue;
             };
-            let Some((wavefronts, ideal)) = cost(op, &a.at) else {
+            let Some((wavefronts, ideal)) = cost(op, &a.at, &mut known) else {
                 continue;
             };
             match all.iter_mut().find(|c| c.access == a.name) {
@@ -149,13 +152,25 @@ impl Trace {
     }
 }
 
+/// What warps were found to cost.
+type Costs = QuickMap<(Op, [i64; 32]), Option<(u32, u32)>>;
+
+/// Bytes of one word in each bank: whole rounds of the banks move no word to another bank.
+const ROUND: i64 = 128;
+
 /// The most wavefronts of a warp whose lanes all take part, and their ideal.
-fn cost(op: Op, at: &[i64]) -> Option<(u32, u32)> {
+fn cost(op: Op, at: &[i64], known: &mut Costs) -> Option<(u32, u32)> {
     at.chunks(32)
         .filter_map(|warp| <[i64; 32]>::try_from(warp).ok())
         .filter(|warp| warp.iter().all(|&a| a >= 0))
-        .filter_map(|warp| banks::wavefronts(&NVIDIA, op, &warp).ok())
-        .map(|w| (w.wavefronts, w.ideal))
+        .filter_map(|warp| {
+            let rounds = warp.iter().min().map_or(0, |least| least / ROUND * ROUND);
+            let warp = warp.map(|a| a - rounds);
+            *known.entry((op, warp)).or_insert_with(|| {
+                let counted = banks::wavefronts(&NVIDIA, op, &warp).ok()?;
+                Some((counted.wavefronts, counted.ideal))
+            })
+        })
         .max()
 }
 
@@ -525,8 +540,25 @@ impl Machine<'_> {
             .collect();
         let limit = self.entry.shared.map_or(0, |s| s.bytes) as i64;
         let mut at = vec![0i64; inner];
+        let taking_part = |t: usize| facts.active[t];
+        let question = (
+            (buffer, t.bytes),
+            relative.clone(),
+            numbers.clone(),
+            Rc::clone(&facts.active),
+        );
+        if self.placed.contains(&question) {
+            for thread in (0..self.threads).filter(|&t| taking_part(t)) {
+                found.at[thread] = relative.at(thread);
+                found.buffer[thread] = buffer as u16;
+            }
+            self.addresses += 1;
+            return Ok(());
+        }
+        let known = self.offsets.remove(&buffer);
+        let mut offsets = known.unwrap_or_else(|| Offsets::of(layout, &extents[..inner]));
         for thread in 0..self.threads {
-            if !facts.active[thread] {
+            if !taking_part(thread) {
                 continue;
             }
             for (mode, (k, extent)) in numbers.iter().zip(&extents).enumerate() {
@@ -542,7 +574,7 @@ impl Machine<'_> {
             for (slot, k) in at.iter_mut().zip(&numbers) {
                 *slot = k.at(thread);
             }
-            let mut byte = layout.at(&at) + offset;
+            let mut byte = offsets.at(&at) + offset;
             for (k, stride) in numbers[inner..].iter().zip(outer) {
                 byte += k.at(thread) * stride;
             }
@@ -567,26 +599,17 @@ impl Machine<'_> {
                 });
             }
             // The elements of a vector are neighbours along one mode.
-            if width > 1 {
-                let start = layout.at(&at);
-                let along = (0..inner).find(|&mode| {
-                    let fits = extents[mode].is_none_or(|n| at[mode] + width <= n);
-                    fits && (1..width).all(|v| {
-                        let mut next = at.clone();
-                        next[mode] += v;
-                        layout.at(&next) == start + v * elem
-                    })
+            if width > 1 && !offsets.are_neighbours(&mut at, width, elem) {
+                return Err(ProofError::Address {
+                    access: name,
+                    thread,
                 });
-                if along.is_none() {
-                    return Err(ProofError::Address {
-                        access: name,
-                        thread,
-                    });
-                }
             }
             found.at[thread] = real;
             found.buffer[thread] = buffer as u16;
         }
+        self.offsets.insert(buffer, offsets);
+        self.placed.insert(question);
         self.addresses += 1;
         Ok(())
     }

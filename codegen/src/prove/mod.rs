@@ -25,6 +25,7 @@ mod loops;
 mod memory;
 #[cfg(test)]
 mod mutants;
+mod offsets;
 mod order;
 mod quick;
 mod scoped;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::formula::Formula;
 use super::symbols::{Definition, Symbols};
-use super::value::{Lin, Num, Sym};
+use super::value::{Lin, Num, Sym, alike};
 
 /// Cases within cases.
 const DEPTH: u32 = 7;
@@ -35,6 +35,9 @@ impl Symbols {
     /// `x ≥ 0` for every active thread where the facts hold.
     pub(super) fn at_least_zero(&mut self, x: &Lin, facts: &Facts) -> bool {
         if self.close(x, &mut facts.active.to_vec()) {
+            return true;
+        }
+        if facts.all.iter().any(|f| states(f, x, &facts.active)) {
             return true;
         }
         let mut tried = 0;
@@ -112,12 +115,10 @@ impl Symbols {
         facts: &[Rc<Formula>],
         active: &[bool],
     ) -> Option<Vec<usize>> {
-        let mut numbers: Vec<Rc<[i64]>> = Vec::new();
+        let mut numbers: Vec<Num> = Vec::new();
         let mut note = |n: &Num| {
-            if let Num::Each(all) = n
-                && !numbers.iter().any(|known| Rc::ptr_eq(known, all))
-            {
-                numbers.push(Rc::clone(all));
+            if n.one().is_none() && !numbers.contains(n) {
+                numbers.push(n.clone());
             }
         };
         let same = |s: Sym| self.info(s).same;
@@ -133,14 +134,19 @@ impl Symbols {
         if !known {
             return None;
         }
-        let of = |t: usize| numbers.iter().map(move |n| n[t]);
-        let mut threads: Vec<usize> = (0..active.len()).filter(|&t| active[t]).collect();
-        threads.sort_unstable_by(|a, b| {
-            let least = || x.k.at(*a).cmp(&x.k.at(*b));
-            of(*a).cmp(of(*b)).then_with(least)
-        });
-        threads.dedup_by(|b, a| of(*a).eq(of(*b)));
-        Some(threads)
+        let threads = (0..active.len()).filter(|&t| active[t]);
+        if numbers.is_empty() {
+            return Some(threads.min_by_key(|&t| x.k.at(t)).into_iter().collect());
+        }
+        let (classes, count) = alike(&numbers, active.len());
+        let mut least: Vec<Option<usize>> = vec![None; count];
+        for t in threads {
+            let slot = &mut least[classes[t] as usize];
+            if slot.is_none_or(|other| x.k.at(t) < x.k.at(other)) {
+                *slot = Some(t);
+            }
+        }
+        Some(least.into_iter().flatten().collect())
     }
 
     /// `x = 0` for every active thread where the facts hold.
@@ -373,6 +379,16 @@ impl Symbols {
             }
         }
         false
+    }
+}
+
+/// A fact that says of the active threads that `x` is at least 0, or more than that.
+fn states(fact: &Formula, x: &Lin, active: &[bool]) -> bool {
+    match fact {
+        Formula::Ge(y) if y.terms == x.terms => {
+            (0..active.len()).all(|t| !active[t] || x.k.at(t) >= y.k.at(t))
+        }
+        _ => false,
     }
 }
 

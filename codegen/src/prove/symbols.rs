@@ -502,6 +502,7 @@ impl Symbols {
         threads: usize,
     ) -> Option<Rc<Formula>> {
         Some(match &**f {
+            Formula::Ge(x) if !x.symbols().any(|s| self.depends(s, sym)) => Rc::clone(f),
             Formula::Ge(x) => Rc::new(Formula::ge(self.replace(x, sym, by, threads)?)),
             Formula::And(a, b) => {
                 let (a, b) = (
@@ -564,6 +565,11 @@ impl Symbols {
     pub(super) fn depends(&self, s: Sym, sym: Sym) -> bool {
         if s == sym {
             return true;
+        }
+        // Definitions are of earlier symbols, and made of all that those are made of.
+        let of = self.info(sym).roots;
+        if s < sym || self.info(s).roots & of != of {
+            return false;
         }
         let of = |x: &Lin| x.symbols().any(|t| self.depends(t, sym));
         match &self.info(s).definition {

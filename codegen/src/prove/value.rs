@@ -9,6 +9,8 @@
 
 use std::rc::Rc;
 
+use super::quick::QuickMap;
+
 /// A symbol: a number that `Symbols` gives out.
 pub(super) type Sym = u32;
 
@@ -42,10 +44,18 @@ impl Num {
         }
     }
 
+    /// A number for each thread, or one if all are the same.
+    fn of(all: Rc<[i64]>) -> Self {
+        match all.split_first() {
+            Some((first, rest)) if rest.iter().all(|k| k == first) => Num::One(*first),
+            _ => Num::Each(all),
+        }
+    }
+
     pub(super) fn map(&self, f: impl Fn(i64) -> i64) -> Self {
         match self {
             Num::One(k) => Num::One(f(*k)),
-            Num::Each(all) => Num::each(all.iter().map(|&k| f(k)).collect()),
+            Num::Each(all) => Num::of(all.iter().map(|&k| f(k)).collect()),
         }
     }
 
@@ -55,7 +65,7 @@ impl Num {
             (Num::One(a), b) => b.map(|b| f(*a, b)),
             (a, Num::One(b)) => a.map(|a| f(a, *b)),
             (Num::Each(a), Num::Each(b)) => {
-                Num::each(a.iter().zip(b.iter()).map(|(&a, &b)| f(a, b)).collect())
+                Num::of(a.iter().zip(b.iter()).map(|(&a, &b)| f(a, b)).collect())
             }
         }
     }
@@ -70,6 +80,25 @@ impl Num {
             Num::Each(all) => all.iter().all(|&k| f(k)),
         }
     }
+}
+
+/// Threads that have the same in each of some numbers: the class of each thread, and how many classes there are.
+pub(super) fn alike<'n>(
+    numbers: impl IntoIterator<Item = &'n Num>,
+    threads: usize,
+) -> (Vec<u32>, usize) {
+    let mut classes = vec![0u32; threads];
+    let mut count = 1;
+    for number in numbers {
+        let Num::Each(each) = number else { continue };
+        let mut finer: QuickMap<(u32, i64), u32> = QuickMap::default();
+        for (class, &k) in classes.iter_mut().zip(each.iter()) {
+            let next = finer.len() as u32;
+            *class = *finer.entry((*class, k)).or_insert(next);
+        }
+        count = finer.len();
+    }
+    (classes, count)
 }
 
 /// A product of at most four symbols, sorted; 0 stands for none.
@@ -280,6 +309,16 @@ impl Lin {
         }
     }
 
+    /// A value that differs from this one by a multiple of 2ⁿ, with numbers below 2ⁿ.
+    pub(super) fn modulo(&self, bits: u32) -> Lin {
+        let num = |n: &Num| n.map(|k| k & ((1i64 << bits) - 1));
+        let terms = self.terms.iter().map(|(m, c)| (*m, num(c)));
+        Lin {
+            terms: terms.filter(|(_, c)| !c.is_zero()).collect(),
+            k: num(&self.k),
+        }
+    }
+
     /// The symbol that it is, if it is one.
     pub(super) fn single(&self) -> Option<Sym> {
         match &self.terms[..] {
@@ -308,8 +347,13 @@ impl Lin {
         if !self.mentions(sym) {
             return Some(self.clone());
         }
-        let mut sum = Lin::number(self.k.clone());
-        for (m, c) in &self.terms {
+        let mentions = |m: &Mono| m.symbols().any(|s| s == sym);
+        let others = self.terms.iter().filter(|(m, _)| !mentions(m));
+        let mut sum = Lin {
+            terms: others.cloned().collect(),
+            k: self.k.clone(),
+        };
+        for (m, c) in self.terms.iter().filter(|(m, _)| mentions(m)) {
             let mut product = Lin::number(c.clone());
             for s in m.symbols() {
                 product = if s == sym {

@@ -15,16 +15,26 @@ use crate::prove::value::{Lin, Sym};
 
 /// An element's distances to the ends of what its block has along a mode, for each thread: both at least 0 where the element is inside.
 pub(super) struct Room {
-    /// `extent − 1 − coordinate`, rounded down to what its symbols are multiples of.
-    pub(super) above: Lin,
-    /// `coordinate − origin`, rounded likewise.
-    pub(super) below: Lin,
-    /// The sum of the two.
-    pub(super) all: Lin,
+    /// `extent − 1 − coordinate` and `coordinate − origin`, rounded down to what their symbols are multiples of, and the sum of the two.
+    ends: [Lin; 3],
+    /// What is less than 0 where those are not: `−1 − end`.
+    beyond: [Lin; 3],
     /// `coordinate − origin`
-    pub(super) distance: Lin,
+    distance: Lin,
     /// The tile begins below its origin: the stores must leave that part out.
-    pub(super) moved: bool,
+    moved: bool,
+}
+
+impl Room {
+    pub(super) fn new(ends: [Lin; 3], distance: Lin, moved: bool) -> Self {
+        let beyond = ends.each_ref().map(|end| end.scale(-1).plus(-1));
+        Self {
+            ends,
+            beyond,
+            distance,
+            moved,
+        }
+    }
 }
 
 /// The conditions of stores in one case.
@@ -35,8 +45,12 @@ pub(super) struct Conditions<'a> {
     /// The first elements of tiles that are moved back.
     origins: Vec<Lin>,
     facts: Facts,
-    /// Statements in this case.
-    known: QuickMap<Rc<Formula>, Rc<Formula>>,
+    /// Statements, by their addresses, and what they are in this case.
+    known: QuickMap<*const Formula, [Rc<Formula>; 2]>,
+    /// Statements that hold, or do not, by the ranges of their symbols alone: by their addresses and those of the threads that are asked about.
+    bounded: QuickMap<[usize; 2], Option<bool>>,
+    /// What low bits are in this case.
+    low: QuickMap<Sym, Option<Lin>>,
 }
 
 impl<'a> Conditions<'a> {
@@ -52,6 +66,8 @@ impl<'a> Conditions<'a> {
             origins,
             facts,
             known: QuickMap::default(),
+            bounded: QuickMap::default(),
+            low: QuickMap::default(),
         }
     }
 
@@ -88,7 +104,7 @@ impl<'a> Conditions<'a> {
 
     /// A statement in this case.
     fn in_this_case(&mut self, f: &Rc<Formula>) -> Rc<Formula> {
-        if let Some(known) = self.known.get(f) {
+        if let Some([_, known]) = self.known.get(&Rc::as_ptr(f)) {
             return Rc::clone(known);
         }
         let threads = self.trace.threads;
@@ -99,13 +115,18 @@ impl<'a> Conditions<'a> {
             }
         }
         for (s, of, bits) in self.low_bits(&g) {
-            if let Some(value) = self.above_origin(&of, bits)
+            let known = self.low.get(&s).cloned();
+            let value = known.unwrap_or_else(|| self.above_origin(&of, bits));
+            self.low.insert(s, value.clone());
+            if let Some(value) = value
                 && let Some(h) = self.trace.symbols.replace_in(&g, s, &value, threads)
             {
                 g = h;
             }
         }
-        self.known.insert(Rc::clone(f), Rc::clone(&g));
+        // The statement is kept, so that no other gets its address.
+        self.known
+            .insert(Rc::as_ptr(f), [Rc::clone(f), Rc::clone(&g)]);
         g
     }
 
@@ -156,33 +177,50 @@ impl<'a> Conditions<'a> {
         all
     }
 
+    /// Whether a value is at least 0 by the ranges of its symbols. It is part of a statement that is kept.
+    fn bounded(&mut self, x: &Rc<Lin>, active: &[bool]) -> Option<bool> {
+        let key = [Rc::as_ptr(x) as usize, active.as_ptr() as usize];
+        if let Some(known) = self.bounded.get(&key) {
+            return *known;
+        }
+        let answer = if self.never_negative(x, active) {
+            Some(true)
+        } else {
+            let opposite = x.scale(-1).plus(-1);
+            self.never_negative(&opposite, active).then_some(false)
+        };
+        self.bounded.insert(key, answer);
+        answer
+    }
+
     /// A statement where the element is inside: what follows from that is true.
-    fn where_inside(&self, f: &Rc<Formula>, rooms: &[Room], active: &[bool]) -> Rc<Formula> {
+    fn where_inside(&mut self, f: &Rc<Formula>, rooms: &[Room], active: &[bool]) -> Rc<Formula> {
         match &**f {
             Formula::Ge(x) => {
-                let holds = |x: &Lin| {
-                    self.never_negative(x, active)
-                        || rooms.iter().any(|room| {
-                            let ends = [&room.above, &room.below, &room.all];
-                            ends.iter().any(|y| above(x, y, active))
-                        })
-                };
-                if holds(x) {
-                    Rc::new(Formula::True)
-                } else if holds(&x.scale(-1).plus(-1)) {
-                    Rc::new(Formula::False)
+                let inside = |room: &Room| room.ends.iter().any(|y| above(x, y, active));
+                let outside = |room: &Room| room.beyond.iter().any(|y| above(y, x, active));
+                let known = if rooms.iter().any(inside) {
+                    Some(true)
                 } else {
-                    Rc::clone(f)
+                    match self.bounded(x, active) {
+                        None if rooms.iter().any(outside) => Some(false),
+                        known => known,
+                    }
+                };
+                match known {
+                    Some(true) => Rc::new(Formula::True),
+                    Some(false) => Rc::new(Formula::False),
+                    None => Rc::clone(f),
                 }
             }
-            Formula::And(a, b) => Formula::and(
-                &self.where_inside(a, rooms, active),
-                &self.where_inside(b, rooms, active),
-            ),
-            Formula::Or(a, b) => Formula::or(
-                &self.where_inside(a, rooms, active),
-                &self.where_inside(b, rooms, active),
-            ),
+            Formula::And(a, b) => {
+                let a = self.where_inside(a, rooms, active);
+                Formula::and(&a, &self.where_inside(b, rooms, active))
+            }
+            Formula::Or(a, b) => {
+                let a = self.where_inside(a, rooms, active);
+                Formula::or(&a, &self.where_inside(b, rooms, active))
+            }
             _ => Rc::clone(f),
         }
     }

@@ -22,7 +22,7 @@ use super::memory::{Effect, Threads};
 use super::versions::Versions;
 use crate::prove::execute::{Event, Trace};
 use crate::prove::memory::{Access, Kind};
-use crate::prove::quick::QuickMap;
+use crate::prove::quick::{QuickMap, QuickSet};
 
 /// Bytes of the largest unit, as a power of two.
 const BLOCK: u32 = 4;
@@ -129,26 +129,29 @@ impl Histories {
         let lists = units.lists(&self.accesses);
         let effects = self.effects_of(versions);
         self.reads = self.reads_of(&effects);
-        let mut classes: QuickMap<Vec<u64>, u32> = QuickMap::default();
+        let mut classes: QuickSet<Vec<u64>> = QuickSet::default();
         let mut names = Names::new(threads);
-        let (mut touches, mut words) = (Vec::new(), Vec::new());
+        let mut words = Vec::new();
         for (unit, list) in lists.each() {
-            self.touches(list, &effects, &mut touches);
             names.forget();
             words.clear();
-            for (segment, touch) in &touches {
-                words.push(u64::from(*segment) << 32 | u64::from(touch.effect));
+            self.touches(list, &effects, |segment, touch| {
+                words.push(u64::from(segment) << 32 | u64::from(touch.effect));
                 words.push(names.of(touch.threads));
-            }
-            if classes.contains_key(&words) {
+            });
+            if classes.contains(&words) {
                 continue;
             }
+            classes.insert(words.clone());
             let class = self.bytes.len();
-            classes.insert(words.clone(), class as u32);
             self.bytes.push(units.byte(unit));
             let first = self.singles.len();
             self.singles.extend_from_slice(list);
-            for (segment, mut touch) in touches.drain(..) {
+            let mut touches = Vec::new();
+            self.touches(list, &effects, |segment, touch| {
+                touches.push((segment, touch))
+            });
+            for (segment, mut touch) in touches {
                 touch.single = touch.single.start + first..touch.single.end + first;
                 let steps = &mut self.segments[segment as usize];
                 match steps.last_mut() {
@@ -207,31 +210,33 @@ impl Histories {
         all
     }
 
-    /// What the accesses in a list do, segment by segment.
-    fn touches(&self, list: &[Single], effects: &[Vec<u32>], all: &mut Vec<(u32, Touch)>) {
-        all.clear();
-        for (i, single) in list.iter().enumerate() {
+    /// What the accesses in a list do, one after the other, each with its segment.
+    fn touches(&self, list: &[Single], effects: &[Vec<u32>], mut done: impl FnMut(u32, Touch)) {
+        let of = |single: &Single| {
             let access = single.access as usize;
-            let segment = self.segment[access];
             let effect = match &effects[access][..] {
                 [one] => *one,
                 each => each[usize::from(single.thread)],
             };
-            if self.accesses[access].kind == Kind::Read
-                && let Some((_, last)) = all
-                    .last_mut()
-                    .filter(|(s, last)| *s == segment && last.effect == effect)
-            {
-                last.threads = last.threads.and(single.thread);
-                last.single.end = i + 1;
-                continue;
+            (self.segment[access], effect)
+        };
+        let mut i = 0;
+        while let Some(single) = list.get(i) {
+            let (segment, effect) = of(single);
+            let (start, mut threads) = (i, Threads::One(single.thread));
+            i += 1;
+            if self.effects[effect as usize].kind == Kind::Read {
+                while let Some(next) = list.get(i).filter(|next| of(next) == (segment, effect)) {
+                    threads = threads.and(next.thread);
+                    i += 1;
+                }
             }
             let touch = Touch {
                 effect,
-                threads: Threads::One(single.thread),
-                single: i..i + 1,
+                threads,
+                single: start..i,
             };
-            all.push((segment, touch));
+            done(segment, touch);
         }
     }
 }
