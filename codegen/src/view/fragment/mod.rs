@@ -36,6 +36,7 @@ mod map;
 mod memory;
 mod product;
 mod reduce;
+mod relayout;
 
 use layout_core::Layout;
 
