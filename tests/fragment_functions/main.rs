@@ -9,7 +9,7 @@ use std::error::Error;
 
 use tilewright::Layout;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::codegen::view::{Fragment, Partition, ViewError};
+use tilewright::codegen::view::{Fragment, ViewError};
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::{Arg, On, run};
 
@@ -20,17 +20,25 @@ fn kernel(
     [rows, cols]: [i64; 2],
     threads: u32,
     tv: &Layout,
-    f: impl FnOnce(&mut Kernel, &Partition, Fragment) -> std::result::Result<Fragment, ViewError>,
+    grid: bool,
+    f: impl FnOnce(&mut Kernel, Fragment) -> std::result::Result<Fragment, ViewError>,
 ) -> Result<Proven> {
     let mut k = Kernel::new("f", threads);
-    let (m, n) = (k.size("m", 1 << 20), k.pool.constant(cols));
+    // Tiles of rows along the grid; what is reduced over the rows is of one tile.
+    let (size, n) = (k.size("m", 1 << 20), k.pool.constant(cols));
+    let m = if grid { size } else { k.pool.constant(rows) };
     let x = k.input("x", Element::F32, &[m, n]);
-    let (i, zero, thread) = (k.tiles(Axis::X, m, rows)?, k.pool.constant(0), k.thread());
+    let (zero, thread) = (k.pool.constant(0), k.thread());
+    let i = if grid {
+        k.tiles(Axis::X, m, rows)?
+    } else {
+        zero
+    };
     let share = x
         .tile(&mut k, &[rows, cols], &[i, zero])?
         .partition(&mut k, tv, thread)?;
     let x = k.load_fragment(&share)?;
-    let made = f(&mut k, &share, x)?;
+    let made = f(&mut k, x)?;
     if made.shape() == [rows, cols] {
         let y = k.output("y", Element::F32, &[m, n]);
         let y = y

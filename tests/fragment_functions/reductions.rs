@@ -36,7 +36,7 @@ fn rows_and_columns_by_any_layout() -> Result {
             (Combine::MaxNan, f32::max),
             (Combine::MinNan, f32::min),
         ] {
-            let of_rows = kernel(shape, threads, &tv, |k, _, x| x.reduce(k, 1, how))?;
+            let of_rows = kernel(shape, threads, &tv, true, |k, x| x.reduce(k, 1, how))?;
             let m = 2 * rows;
             let x = numbers(m * cols);
             let wanted: Vec<f32> = x
@@ -45,7 +45,7 @@ fn rows_and_columns_by_any_layout() -> Result {
                 .collect();
             assert_eq!(computed(&of_rows, m, &x, m)?, wanted, "{tv} {how:?}");
             // The maximum of a column: of one tile.
-            let of_columns = kernel(shape, threads, &tv, |k, _, x| x.reduce(k, 0, how))?;
+            let of_columns = kernel(shape, threads, &tv, false, |k, x| x.reduce(k, 0, how))?;
             let x = numbers(rows * cols);
             let wanted: Vec<f32> = (0..cols)
                 .map(|c| {
@@ -76,7 +76,7 @@ fn a_row_with_nan() -> Result {
         (Combine::MinNan, true),
         (Combine::Add, true),
     ] {
-        let maxima = kernel([1, 1024], 128, &tv, |k, _, x| x.reduce(k, 1, how))?;
+        let maxima = kernel([1, 1024], 128, &tv, true, |k, x| x.reduce(k, 1, how))?;
         assert_eq!(computed(&maxima, 1, &x, 1)?[0].is_nan(), nan, "{how:?}");
     }
     Ok(())
@@ -87,7 +87,7 @@ fn what_was_reduced_is_broadcast() -> Result {
     for (shape, threads, tv) in SHARES {
         let tv = Layout::parse(tv)?;
         let [rows, cols] = shape.map(|n| n as usize);
-        let centred = kernel(shape, threads, &tv, |k, _, x| {
+        let centred = kernel(shape, threads, &tv, true, |k, x| {
             let (most, least) = (x.reduce(k, 1, Combine::Max)?, x.reduce(k, 0, Combine::Min)?);
             x.zip(k, &most, |k, x, m| x.sub(k, m))?
                 .zip(k, &least, |k, x, m| x.mul(k, m))
@@ -115,7 +115,7 @@ fn what_was_reduced_is_broadcast() -> Result {
 #[test]
 fn a_mask_by_coordinates() -> Result {
     let tv = Layout::parse("((8,4),8):((32,1),4)")?;
-    let masked = kernel([4, 64], 32, &tv, |k, _, x| {
+    let masked = kernel([4, 64], 32, &tv, true, |k, x| {
         x.map_at(k, |k, x, [row, column]| {
             Predicate::of(k, column, Cmp::Le, row).select(k, x, -1.0)
         })
@@ -131,7 +131,7 @@ fn a_mask_by_coordinates() -> Result {
 #[test]
 fn state_of_a_loop() -> Result {
     let tv = Layout::parse("(128,8):(8,1)")?;
-    let sums = kernel([1, 1024], 128, &tv, |k, _, x| {
+    let sums = kernel([1, 1024], 128, &tv, true, |k, x| {
         // Three times the sum of the row, reduced in each turn.
         let state = x
             .reduce(k, 1, Combine::Max)?
@@ -159,7 +159,7 @@ fn values_of_repeated_threads() -> Result {
         ("(32,2,2):(1,0,32)", |t| t % 32 + 32 * (t / 64)),
     ] {
         let (tv, groups) = (Layout::parse("(128,1):(1,0)")?, Layout::parse(groups)?);
-        let sums = kernel([1, 128], 128, &tv, |k, _, x| {
+        let sums = kernel([1, 128], 128, &tv, true, |k, x| {
             let x = x.map(k, |_, x| x)?;
             let value = F32::of(x.registers()[0]).expect("a register of f32");
             let sum = k.reduce(value, &groups, Combine::Add)?;
@@ -194,7 +194,7 @@ fn what_cannot_be_reduced_is_refused() -> Result {
     // Lanes that move along the diagonal.
     let tv = Layout::parse("(32,32):(33,32)")?;
     let error =
-        kernel([32, 32], 32, &tv, |k, _, x| x.reduce(k, 1, Combine::Add)).expect_err("diagonal");
+        kernel([32, 32], 32, &tv, true, |k, x| x.reduce(k, 1, Combine::Add)).expect_err("diagonal");
     assert!(!error.to_string().is_empty());
     Ok(())
 }

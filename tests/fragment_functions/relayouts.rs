@@ -30,7 +30,7 @@ fn moves(kernel: &Proven) -> (usize, usize) {
 /// There and back again: x by `tv`, then by `other`, doubled, and back.
 fn there_and_back(shape: [i64; 2], threads: u32, tv: &str, other: &str) -> Result<(usize, usize)> {
     let (tv, other) = (Layout::parse(tv)?, Layout::parse(other)?);
-    let built = kernel(shape, threads, &tv, |k, _, x| {
+    let built = kernel(shape, threads, &tv, true, |k, x| {
         let there = x.relayout(k, &other)?;
         // A value that depends on the coordinates, so that a wrong place shows.
         let there = there.map_at(k, |k, x, [row, column]| {
