@@ -37,6 +37,7 @@ mod memory;
 mod product;
 mod reduce;
 mod relayout;
+mod split;
 
 use layout_core::Layout;
 
