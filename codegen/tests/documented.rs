@@ -4,7 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms, and files of others, that belong to the layer.
-const LAYER: [&str; 4] = ["src/ir", "src/view", "src/proven.rs", "src/prove"];
+const LAYER: [&str; 5] = [
+    "src/ir",
+    "src/view",
+    "src/value",
+    "src/proven.rs",
+    "src/prove",
+];
 
 /// Items that an example is asked of. Fields and variants are shown by their item's; methods of foreign traits have their trait's.
 const ITEMS: [&str; 8] = [

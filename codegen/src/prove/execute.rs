@@ -100,6 +100,17 @@ pub(super) struct Trace {
     pub(super) promises: Vec<Rc<Formula>>,
     /// What counts tiles, what they cover, and elements of a tile.
     pub(super) tilings: Vec<(Lin, Lin, i64)>,
+    /// Loops that take each tile of something once.
+    pub(super) walks: Vec<Walk>,
+}
+
+/// A loop from 0 in steps of `tile` up to `covers`, that nothing leaves: each tile is one turn's.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    /// The turns before.
+    pub(super) turn: Sym,
+    pub(super) covers: Lin,
+    pub(super) tile: i64,
 }
 
 /// Registers that may be of an earlier turn, each with the statement under which it is.
@@ -148,6 +159,7 @@ pub(super) struct Machine<'a> {
     pub(super) stays: Vec<Rc<Formula>>,
     /// What has happened on the way, so that paths can be told apart.
     pub(super) turns: Vec<Sym>,
+    pub(super) walks: Vec<Walk>,
     /// Registers that have a value wherever the innermost loop was left so far.
     pub(super) at_leave: Option<HashSet<Reg>>,
 }
@@ -190,6 +202,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         path: Vec::new(),
         stays: Vec::new(),
         turns: Vec::new(),
+        walks: Vec::new(),
         at_leave: None,
     };
     machine.nodes(&entry.nodes)?;
@@ -224,6 +237,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         promises,
         symbols: machine.symbols,
         tilings,
+        walks: machine.walks,
     })
 }
 
@@ -507,6 +521,13 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether all lanes of each warp that is here are: what instructions of whole warps need.
+    fn whole_warps(&self) -> bool {
+        let warps = self.facts.active.chunks(32);
+        let whole = |warp: &[bool]| warp.len() == 32 && warp.iter().all(|&a| a == warp[0]);
+        self.undecided == 0 && !self.left && warps.into_iter().all(whole)
+    }
+
     fn statement(&mut self, s: &Statement) -> Result<(), ProofError> {
         if s.guard.is_none() {
             for reg in s.inst.results() {
@@ -543,6 +564,11 @@ impl Machine<'_> {
                 }
                 self.events.push(Event::WarpBarrier);
                 Ok(())
+            }
+            Inst::Shuffle { .. } if s.guard.is_some() || !self.whole_warps() => {
+                Err(ProofError::Divergent {
+                    what: "a shuffle".to_owned(),
+                })
             }
             Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll if self.divergent > 0 => {
                 Err(ProofError::Divergent {

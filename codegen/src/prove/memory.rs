@@ -11,7 +11,7 @@ use super::formula::Formula;
 use super::offsets::Offsets;
 use super::quick::QuickMap;
 use super::solve::Facts;
-use super::value::{Lin, Num};
+use super::value::{Lin, Num, Sym};
 use crate::ir::{Address, Arrangement, Extent, Inst, Place, Role, Space, Statement, Stride, Type};
 
 /// What an access does to shared memory.
@@ -69,7 +69,8 @@ pub(super) struct GlobalAccess {
     /// What holds since threads have left the kernel.
     pub(super) stays: Vec<Rc<Formula>>,
     pub(super) sectors: Option<(u32, u32)>,
-    pub(super) in_loop: bool,
+    /// The turns of the loops that it is in.
+    pub(super) turns: Vec<Sym>,
 }
 
 /// What a global access costs in sectors of 32 bytes; only accesses whose lanes differ by constants have one.
@@ -114,7 +115,7 @@ impl Trace {
             let Some(op) = a.op.filter(|_| a.tagged) else {
                 continue;
             };
-            let Some((wavefronts, ideal)) = cost(op, &a.at, &mut known) else {
+            let Some((wavefronts, ideal)) = cost(op, &a.at, !a.maybe, &mut known) else {
                 continue;
             };
             match all.iter_mut().find(|c| c.access == a.name) {
@@ -158,14 +159,15 @@ type Costs = QuickMap<(Op, [i64; 32]), Option<(u32, u32)>>;
 /// Bytes of one word in each bank: whole rounds of the banks move no word to another bank.
 const ROUND: i64 = 128;
 
-/// The most wavefronts of a warp whose lanes all take part, and their ideal.
-fn cost(op: Op, at: &[i64], known: &mut Costs) -> Option<(u32, u32)> {
+/// The most wavefronts of a warp and their ideal. If it is not `exact` which lanes take part, only warps count of which all do.
+fn cost(op: Op, at: &[i64], exact: bool, known: &mut Costs) -> Option<(u32, u32)> {
     at.chunks(32)
         .filter_map(|warp| <[i64; 32]>::try_from(warp).ok())
-        .filter(|warp| warp.iter().all(|&a| a >= 0))
+        .filter(|warp| warp.iter().all(|&a| a >= 0) || (exact && warp.iter().any(|&a| a >= 0)))
         .filter_map(|warp| {
-            let rounds = warp.iter().min().map_or(0, |least| least / ROUND * ROUND);
-            let warp = warp.map(|a| a - rounds);
+            let active = warp.iter().filter(|&&a| a >= 0);
+            let rounds = active.min().map_or(0, |least| least / ROUND * ROUND);
+            let warp = warp.map(|a| if a < 0 { a } else { a - rounds });
             *known.entry((op, warp)).or_insert_with(|| {
                 let counted = banks::wavefronts(&NVIDIA, op, &warp).ok()?;
                 Some((counted.wavefronts, counted.ideal))
@@ -696,7 +698,7 @@ impl Machine<'_> {
             path: self.path.clone(),
             stays: self.stays.clone(),
             sectors,
-            in_loop: !self.turns.is_empty(),
+            turns: self.turns.clone(),
         });
         self.addresses += 1;
         Ok(())

@@ -8,10 +8,11 @@
 use layout_core::{Layout, Operand};
 
 use super::buffer::MAX_TILE;
+use super::fragment::along;
 use super::{View, ViewError};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::Kernel;
+use crate::ir::{Cmp, Element, Kernel, Reg};
 
 /// What one thread has of a tile.
 ///
@@ -43,6 +44,12 @@ pub struct Partition {
     pub(super) by: Instruction,
     /// The operand of an mma that the values are.
     pub(super) operand: Option<Operand>,
+    /// The extents of its fragment, where they are not those of the tile: 1 along the modes that the tile does not have.
+    pub(super) shape: Option<Vec<i64>>,
+    /// Where several threads have an element: who writes it.
+    pub(super) owner: Option<Reg>,
+    /// The bits of the element that is read outside of the buffer.
+    pub(super) fill: u32,
 }
 
 /// The instruction that moves a thread's values.
@@ -170,6 +177,9 @@ impl View {
             vector: 1,
             by: Instruction::Plain,
             operand: None,
+            shape: None,
+            owner: None,
+            fill: 0,
         })
     }
 }
@@ -185,21 +195,31 @@ impl View {
     ) -> Result<bool, ViewError> {
         // The contiguous mode is the buffer's last, which is the first of a view that is transposed.
         let contiguous = if self.reversed { 0 } else { modes.len() - 1 };
-        for (mode, map) in modes.iter().enumerate() {
-            for thread in 0..map.get(0)?.size() {
-                for value in 0..values {
-                    let first = value / run * run;
-                    let step = map.at(&[thread, value]) - map.at(&[thread, first]);
-                    let wanted = if mode == contiguous { value - first } else { 0 };
-                    let aligned = mode != contiguous || map.at(&[thread, first]) % run == 0;
-                    if step != wanted || !aligned {
-                        return Ok(false);
-                    }
+        has_runs(contiguous, modes, values, run)
+    }
+}
+
+/// Whether `modes`, from (thread, value) to coordinates, give each thread aligned runs of `run` neighbours along the mode `contiguous`.
+pub(super) fn has_runs(
+    contiguous: usize,
+    modes: &[Layout],
+    values: i64,
+    run: i64,
+) -> Result<bool, ViewError> {
+    for (mode, map) in modes.iter().enumerate() {
+        for thread in 0..map.get(0)?.size() {
+            for value in 0..values {
+                let first = value / run * run;
+                let step = map.at(&[thread, value]) - map.at(&[thread, first]);
+                let wanted = if mode == contiguous { value - first } else { 0 };
+                let aligned = mode != contiguous || map.at(&[thread, first]) % run == 0;
+                if step != wanted || !aligned {
+                    return Ok(false);
                 }
             }
         }
-        Ok(true)
     }
+    Ok(true)
 }
 
 /// How many threads hold an element of a tile.
@@ -264,6 +284,88 @@ impl Partition {
         })
     }
 
+    /// The same share, but what is outside of the buffer is read as `value`, and not as 0: −∞ for a maximum.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F16, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 256)?, k.thread());
+    /// let share = x.tile(&mut k, &[256], &[block])?.partition(&mut k, &Layout::parse("(32,8):(8,1)")?, thread)?;
+    /// let x = k.load_fragment(&share.filled(&k, f32::NEG_INFINITY)?)?;
+    /// assert!(share.filled(&k, 0.1).is_err()); // 0.1 is no f16
+    /// # let _ = x;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Vector`] for a number that the element type does not have exactly, for integers, and for shares that are not moved by loads.
+    pub fn filled(&self, k: &Kernel, value: f32) -> Result<Self, ViewError> {
+        let bits = self.view.element.and_then(|e| bits_of(e, value));
+        let Some(fill) = bits.filter(|_| self.by == Instruction::Plain) else {
+            return Err(ViewError::Vector {
+                buffer: self.view.name(k).to_owned(),
+                elements: self.vector,
+                reason: "loads of f32, f16 and bf16 are filled, with a number that the type has exactly",
+            });
+        };
+        Ok(Self {
+            fill,
+            ..self.clone()
+        })
+    }
+
+    /// What the thread has of a vector along a mode of this tile: the elements of `vector` at the coordinates of its values along `mode`. So the
+    /// fragment of a row of weights is broadcast over the rows of a tile, and the fragment of its row sums is stored. Threads that have the same
+    /// elements all read them, and the first of them writes.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_codegen::view::Combine;
+    /// use layout_core::Layout;
+    ///
+    /// // y = the sums of rows of 64 elements; a warp has 2 rows at a time.
+    /// let mut k = Kernel::new("sums", 32);
+    /// let (rows, cols) = (k.size("rows", 1 << 20), k.pool.constant(64));
+    /// let (x, y) = (k.input("x", Element::F32, &[rows, cols]), k.output("y", Element::F32, &[rows]));
+    /// let (i, zero, thread) = (k.tiles(Axis::X, rows, 2)?, k.pool.constant(0), k.thread());
+    /// let shares = Layout::parse("((16,2),4):((8,1),2)")?;
+    /// let x = x.tile(&mut k, &[2, 64], &[i, zero])?.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
+    /// let y = y.tile(&mut k, &[2], &[i])?;
+    /// let y = x.along(&mut k, 0, &y)?;
+    /// let sums = k.load_fragment(&x)?.reduce(&mut k, 1, Combine::Add)?;
+    /// k.store_fragment(&y, &sums)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Shapes`] unless `vector` is a tile of one mode, of the extent that this tile has along `mode`; [`ViewError::NoTile`].
+    pub fn along(&self, k: &mut Kernel, mode: usize, vector: &View) -> Result<Self, ViewError> {
+        let mut shape = self.view.tile_shape(k)?.to_vec();
+        let given = vector.tile_shape(k)?.to_vec();
+        if shape.get(mode) != given.first() || given.len() != 1 {
+            return Err(ViewError::Shapes {
+                from: self.describe(k),
+                to: format!("a tile of {given:?} elements of `{}`", vector.name(k)),
+            });
+        }
+        for (i, extent) in shape.iter_mut().enumerate() {
+            *extent = if i == mode { *extent } else { 1 };
+        }
+        let tv = along(&self.modes[mode])?;
+        let mut share = vector.share(k, &tv, self.thread, Owners::Some)?;
+        share.owner = first_holder(k, &tv, self.thread)?;
+        share.shape = Some(shape);
+        Ok(share)
+    }
+
     /// Values of a thread.
     ///
     /// ```
@@ -326,5 +428,49 @@ impl Partition {
             shape.join("x"),
             self.values
         )
+    }
+}
+
+/// The predicate of the first of the threads that have the same elements; none if no two do.
+pub(super) fn first_holder(
+    k: &mut Kernel,
+    tv: &Layout,
+    thread: Expr,
+) -> Result<Option<Reg>, ViewError> {
+    let threads = tv.get(0)?.flatten();
+    let (mut shape, mut strides, mut repeats) = (Vec::new(), Vec::new(), 1);
+    for i in 0..threads.leaves() {
+        let (extent, stride) = threads.leaf(i);
+        shape.push(extent);
+        strides.push(if stride == 0 { repeats } else { 0 });
+        if stride == 0 {
+            repeats *= extent;
+        }
+    }
+    if repeats == 1 {
+        return Ok(None);
+    }
+    let repeat = index(&mut k.pool, &Layout::flat(&shape, &strides)?, &[thread])?;
+    let one = k.pool.constant(1);
+    Ok(Some(k.compare(Cmp::Lt, repeat, one)))
+}
+
+/// The bits of a number in an element type that has it exactly.
+fn bits_of(element: Element, value: f32) -> Option<u32> {
+    let bits = value.to_bits();
+    let (exponent, fraction) = (bits >> 23 & 0xff, bits & 0x7f_ffff);
+    match element {
+        Element::F32 => Some(bits),
+        Element::Bf16 => (bits & 0xffff == 0).then_some(bits >> 16),
+        Element::F16 => {
+            let sign = bits >> 16 & 0x8000;
+            match (exponent, fraction) {
+                (0, 0) => Some(sign),
+                (0xff, 0) => Some(sign | 0x7c00),
+                (113..=142, f) if f & 0x1fff == 0 => Some(sign | (exponent - 112) << 10 | f >> 13),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }

@@ -188,7 +188,7 @@ impl Kernel {
                 return k.copy_plain(from, to, false);
             }
             for value in (0..from.values).step_by(from.vector as usize) {
-                let (target, _) = k.place_of(to, value)?;
+                let (target, _) = k.place_of(to, value, true)?;
                 let size = k.size_inside(from, value)?;
                 let by = from.coordinates(k, value)?;
                 let source = from.view.element(k, &from.view.ordered(&by))?;
@@ -384,17 +384,19 @@ impl Kernel {
         &mut self,
         share: &Partition,
         value: i64,
+        writes: bool,
     ) -> Result<(crate::ir::Address, Option<Reg>), ViewError> {
         let within = share.coordinates(self, value)?;
         let by = share.view.ordered(&within);
-        let inside = self.inside(share, &by);
+        let owner = share.owner.filter(|_| writes);
+        let inside = self.inside(share, &by, owner);
         let at = share.view.element(self, &by)?;
         Ok((at, inside))
     }
 
-    fn inside(&mut self, share: &Partition, by: &[Expr]) -> Option<Reg> {
+    fn inside(&mut self, share: &Partition, by: &[Expr], owner: Option<Reg>) -> Option<Reg> {
         let extents = self.buffer(share.view.buffer).extents.clone();
-        let mut inside: Option<Reg> = None;
+        let mut inside = owner;
         for (mode, (&extent, &by)) in extents.iter().zip(by).enumerate() {
             if let Some((left, constant)) = self.left(extent, share, by, mode) {
                 inside = Some(self.compare_here(Cmp::Gt, left, -constant, inside));
@@ -410,7 +412,7 @@ impl Kernel {
         to: &[Reg],
         ty: Type,
     ) -> Result<(), ViewError> {
-        let (at, inside) = self.place_of(from, value)?;
+        let (at, inside) = self.place_of(from, value, false)?;
         let buffer = self.buffer(from.view.buffer);
         let (name, input) = (buffer.name.clone(), buffer.role == Role::Input);
         let cache = if at.space() == Space::Global && input {
@@ -420,7 +422,7 @@ impl Kernel {
         };
         if inside.is_some() {
             for &r in to {
-                self.clear(r);
+                self.fill(r, from);
             }
         }
         self.load(inside.map(Into::into), cache, ty, to, at);
@@ -437,13 +439,26 @@ impl Kernel {
         from: &[Reg],
         ty: Type,
     ) -> Result<(), ViewError> {
-        let (at, inside) = self.place_of(to, value)?;
+        let (at, inside) = self.place_of(to, value, true)?;
         let name = self.buffer(to.view.buffer).name.clone();
         self.store(inside.map(Into::into), ty, from, at);
         if at.space() == Space::Shared {
             self.tag(&format!("write {name}"));
         }
         Ok(())
+    }
+
+    /// Sets a register to what is outside of a share's buffer.
+    fn fill(&mut self, r: Reg, share: &Partition) {
+        let bits = share.fill;
+        match r.class {
+            _ if bits == 0 => self.clear(r),
+            Class::F32 => self.set(Type::F32, r, f32::from_bits(bits)),
+            Class::B16 => self.set(Type::B16, r, i64::from(bits)),
+            // Two elements, or one.
+            _ if bits > 0xffff => self.set(Type::B32, r, i64::from(bits)),
+            _ => self.set(Type::B32, r, i64::from(bits << 16 | bits)),
+        }
     }
 
     pub(super) fn clear(&mut self, r: Reg) {

@@ -368,6 +368,28 @@ impl Kernel {
         shape: [i64; 2],
         uses: &[Use],
     ) -> Result<View, ViewError> {
+        let derivation = self.derived(name, element, shape, uses)?;
+        let Some(layout) = derivation.layout else {
+            return Err(ViewError::Layout(LayoutError::Unsupported {
+                operation: "a shared tile",
+                given: "a general matrix over F2",
+                accepted: "uses that a swizzle, permuted strides or padding fit",
+            }));
+        };
+        let mut view = self.shared(name, element, &layout)?;
+        self.describe(format!("{name} = {layout}: {}", derivation.certificate));
+        view.derivation = Some(Arc::new(derivation));
+        Ok(view)
+    }
+
+    /// The layout of a tile for its uses, before there is a tile.
+    pub(super) fn derived(
+        &self,
+        name: &str,
+        element: Element,
+        shape: [i64; 2],
+        uses: &[Use],
+    ) -> Result<Derivation, ViewError> {
         let [rows, cols] = shape;
         for extent in shape {
             checked(format!("`{name}`"), extent)?;
@@ -381,18 +403,7 @@ impl Kernel {
             buffer: name.to_owned(),
             error,
         };
-        let derivation = best(Tile::new(rows, cols, bytes), &patterns).map_err(refuse)?;
-        let Some(layout) = derivation.layout else {
-            return Err(ViewError::Layout(LayoutError::Unsupported {
-                operation: "a shared tile",
-                given: "a general matrix over F2",
-                accepted: "uses that a swizzle, permuted strides or padding fit",
-            }));
-        };
-        let mut view = self.shared(name, element, &layout)?;
-        self.describe(format!("{name} = {layout}: {}", derivation.certificate));
-        view.derivation = Some(Arc::new(derivation));
-        Ok(view)
+        best(Tile::new(rows, cols, bytes), &patterns).map_err(refuse)
     }
 }
 
