@@ -6,6 +6,7 @@ use layout_core::Layout;
 use layout_core::atoms::Scalar;
 
 use super::{Fragments, Gemm, Side};
+use crate::gemm::epilogue::scalar_type;
 use crate::gemm::mma_sync::operand::{OperandMaps, Read, pairs};
 use crate::gemm::{DataType, PlanError};
 use crate::index::layout::index;
@@ -21,6 +22,33 @@ pub(super) struct Tile {
 }
 
 impl Gemm<'_> {
+    /// Accumulators: atoms by rows and columns, each the registers of one atom, set to 0.
+    pub(super) fn accumulators(&mut self) -> Vec<Vec<Vec<Reg>>> {
+        let (rows, cols) = self.atoms();
+        let each = self.maps.atom.registers()[2];
+        let (class, ty, zero) = match self.maps.atom.c_type {
+            // Two sums in each register.
+            Scalar::F16 => (Class::B32, Type::B32, 0.into()),
+            _ => scalar_type(self.plan.data_type.scalar()),
+        };
+        self.k.comment(format!(
+            "acc: {rows} x {cols} atoms of {each} registers a thread"
+        ));
+        let mut all = Vec::new();
+        for _ in 0..rows {
+            let mut row = Vec::new();
+            for _ in 0..cols {
+                let regs = self.k.regs(class, each as usize);
+                for r in &regs {
+                    self.k.set(ty, *r, zero);
+                }
+                row.push(regs);
+            }
+            all.push(row);
+        }
+        all
+    }
+
     /// Elements along k of one step: those of the atom.
     pub(super) fn k_step(&self) -> i64 {
         self.maps.atom.k

@@ -1,6 +1,7 @@
 //! Where a block is in C and along k, and what of A, B and C is its own.
 
-use crate::gemm::mma_sync::{Depth, Maps, MmaPlan, raster};
+use crate::gemm::mma_sync::maps::Maps;
+use crate::gemm::mma_sync::{Depth, MmaPlan, raster};
 use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
 use crate::ir::{Axis, Cmp, Extent, Kernel, Role, Stride};
