@@ -15,6 +15,7 @@ mod data_type;
 mod edges;
 pub mod epilogue;
 mod error;
+mod fused;
 mod launch;
 pub mod mma_sync;
 mod obligation;
@@ -34,6 +35,7 @@ pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile
 pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
 pub use error::PlanError;
+pub use fused::FusedPlan;
 pub use launch::{Argument, ArgumentValue, GivenInput, Launch};
 pub use obligation::{Obligation, Proof, Refusal};
 pub use plan::{Emitted, NamedLayout, Plan, Schedule};

@@ -152,7 +152,7 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let place = Place {
         at: (row, col),
         targets,
-        matrices,
+        matrices: &matrices,
         by: (zero, zero),
         row: inside,
         whole,

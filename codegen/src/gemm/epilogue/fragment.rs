@@ -47,7 +47,7 @@ use crate::ir::{Class, Element, Kernel, Pred, Reg, Type};
 /// ```
 pub struct Fragment<'a> {
     pub(super) end: &'a End<'a>,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a Place<'a>,
     pub(super) loaded: &'a Loaded,
     pub(super) values: Vec<Reg>,
     /// The first of these among the elements of the place.

@@ -8,12 +8,13 @@
 
 use super::product::widest_store;
 use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
+use crate::gemm::epilogue::given;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, Argument, ArgumentValue, DataType, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
+    Activation, ArgumentValue, DataType, Epilogue, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
     ProblemError, Schedule,
 };
-use crate::ir::{Element, ParamKind};
+use crate::ir::Element;
 
 /// Bytes that are fetched of a line of the caches.
 const SECTOR: u64 = 32;
@@ -305,24 +306,13 @@ impl Product<'_> {
                 _ => return None,
             })
         };
-        let inputs = self.given(problem);
-        let given = |name: &str| {
-            let found = inputs.iter().any(|input| input.name == name);
-            found.then_some(ArgumentValue::Given)
+        // The bias of the variant is one of the product's own.
+        let inputs = if self.variant.epilogue == Epilogue::default() {
+            given(self.finish, problem)
+        } else {
+            Vec::new()
         };
-        let arguments = |parameters: Vec<(String, ParamKind)>| {
-            let parameters = parameters.into_iter();
-            parameters
-                .map(|(name, kind)| {
-                    let own = special(&name)
-                        .or_else(|| given(&name))
-                        .or_else(|| Launch::gemm_argument(problem, &name));
-                    // What is not the product's is the epilogue's.
-                    let value = own.unwrap_or(ArgumentValue::Given);
-                    Argument { name, kind, value }
-                })
-                .collect::<Vec<_>>()
-        };
+        let arguments = |parameters| Launch::arguments(problem, &inputs, parameters, special);
         if partial.is_some() {
             let sums = self.partial_sums(problem.operands);
             after.push(sums.launch(problem, arguments(sums.parameters())));

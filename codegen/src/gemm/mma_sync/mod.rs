@@ -26,6 +26,7 @@ mod variant;
 use layout_core::atoms::{self, MmaAtom};
 
 use crate::Arch;
+use crate::gemm::fused::Family;
 use crate::gemm::obligation::one_to_one;
 use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
@@ -35,7 +36,6 @@ use crate::gemm::{
 use crate::ir::Entry;
 use operand::Read;
 pub use plans::PLANS;
-pub use product::FusedPlan;
 use product::Product;
 pub use variant::{Depth, Variant};
 
@@ -218,24 +218,11 @@ impl Plan for MmaPlan {
     }
 
     fn entry_name(&self, operands: Operands) -> String {
-        let finish = &self.linear();
-        Product {
-            plan: *self,
-            finish,
-        }
-        .entry_name(operands)
+        self.entry_name_with(&self.linear(), operands)
     }
 
     fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        let finish = &self.linear();
-        kernel::entries(
-            Product {
-                plan: *self,
-                finish,
-            },
-            operands,
-            arch,
-        )
+        self.entries_with(&self.linear(), operands, arch)
     }
 
     fn ptx_version(&self, arch: Arch) -> &'static str {
@@ -248,20 +235,11 @@ impl Plan for MmaPlan {
 
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
         let finish = &self.linear();
-        let product = Product {
-            plan: *self,
-            finish,
-        };
-        Ok(Box::new(product.adapted(problem, schedule)?))
+        Ok(Box::new(self.product(finish).adapted(problem, schedule)?))
     }
 
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        let finish = &self.linear();
-        Product {
-            plan: *self,
-            finish,
-        }
-        .launched(problem)
+        self.launch_with(&self.linear(), problem)
     }
 }
 

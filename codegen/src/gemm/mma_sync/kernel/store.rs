@@ -213,7 +213,7 @@ impl Gemm<'_> {
         let place = Place {
             at: (row, col),
             targets,
-            matrices: lane.matrices.clone(),
+            matrices: &lane.matrices,
             by,
             row: inside,
             whole,
