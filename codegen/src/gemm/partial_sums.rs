@@ -158,6 +158,6 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
         whole,
         left,
     };
-    end.update(&mut k, &sums, &loaded, &place)?;
+    end.update(&mut k, [&sums, &[]], &loaded, &place)?;
     Ok(k)
 }

@@ -298,6 +298,7 @@ impl<'f> End<'f> {
                 place,
                 loaded,
                 values: vec![*value],
+                second: Vec::new(),
                 first: 0,
                 guard: Some(place.row),
             };
@@ -310,21 +311,22 @@ impl<'f> End<'f> {
         Ok(())
     }
 
-    /// Finishes and stores one vector.
+    /// Finishes and stores one vector, from the sums of one product, or of two.
     pub(crate) fn update(
         &self,
         k: &mut Kernel,
-        sums: &[Reg],
+        [sums, second]: [&[Reg]; 2],
         loaded: &Loaded,
         place: &Place<'_>,
     ) -> Result<(), PlanError> {
         let types = (self.types.output, self.types.scalar);
-        let sums = self.scaled(k, sums);
-        let fragment = |first: usize, values: Vec<Reg>, guard| Fragment {
+        let [sums, second] = [sums, second].map(|s| self.scaled(k, s));
+        let fragment = |first: usize, values: &[Reg], second: &[Reg], guard| Fragment {
             end: self,
             place,
             loaded,
-            values,
+            values: values.to_vec(),
+            second: second.to_vec(),
             first,
             guard,
         };
@@ -333,15 +335,16 @@ impl<'f> End<'f> {
         if let Some(whole) = place.whole {
             k.begin_if(whole, false);
             k.name_branch("single", "stored");
-            let mut c = fragment(0, sums.clone(), None);
+            let mut c = fragment(0, &sums, &second, None);
             self.finish.finish(k, &mut c)?;
             convert::store_all(k, types, self.types.packs, &c.values, place.targets[0]);
             k.otherwise();
         }
         // One element after the other.
-        for (j, s) in sums.iter().enumerate() {
+        for j in 0..sums.len() {
             let inside = k.compare_here(Cmp::Gt, place.left, j as i64, None);
-            let mut c = fragment(j, vec![*s], Some(inside));
+            let second = second.get(j..=j).unwrap_or_default();
+            let mut c = fragment(j, &sums[j..=j], second, Some(inside));
             self.finish.finish(k, &mut c)?;
             let (guard, at) = (Some(inside.into()), place.targets[j]);
             convert::store_one(k, types, guard, c.values[0], at);

@@ -94,8 +94,8 @@ impl Input {
 }
 
 /// Names of the product's own parameters, and of what its text declares.
-const RESERVED: [&str; 17] = [
-    "A", "B", "C", "partial", "m", "n", "k", "lda", "ldb", "ldc", "pitch", "chunk", "parts",
+const RESERVED: [&str; 18] = [
+    "A", "B", "B2", "C", "partial", "m", "n", "k", "lda", "ldb", "ldc", "pitch", "chunk", "parts",
     "strideA", "strideB", "strideC", "smem",
 ];
 

@@ -37,6 +37,9 @@ pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
     };
     let finish = product.finish;
     let mut all = pointers(&["A", "B"]);
+    if product.variant.products == 2 {
+        all.extend(pointers(&["B2"]));
+    }
     if product.partial() {
         all.extend(pointers(&["partial"]));
         all.extend(sizes(&["m", "n", "k", "lda", "ldb", "pitch", "chunk"]));
@@ -117,7 +120,7 @@ fn describe(
     let staged = maps.staging.bytes() * plan.warps.0 * plan.warps.1;
     k.describe(format!(
         "shared memory: {} bytes of stages, {staged} of staging in their place",
-        plan.stages * (maps.a.stage_bytes() + maps.b.stage_bytes())
+        plan.stages * plan.stage_bytes(maps)
     ));
     Ok(())
 }
@@ -141,7 +144,8 @@ struct Gemm<'a> {
     k: &'a mut Kernel,
     plan: MmaPlan,
     maps: &'a Maps,
-    sides: [Side<'a>; 2],
+    /// A, B and, in a dual product, B2.
+    sides: Vec<Side<'a>>,
     tid: Expr,
     lane: Expr,
     /// Row and column of the warp in the grid of warps.
@@ -167,7 +171,7 @@ struct Gemm<'a> {
     one_by_one: bool,
 }
 
-/// Fragments of one k step: A by rows of atoms, B by columns.
+/// Fragments of one k step: A by rows of atoms, B by columns, those of B2 after them.
 struct Fragments {
     a: Vec<Vec<Reg>>,
     b: Vec<Vec<Reg>>,
@@ -177,8 +181,9 @@ impl<'a> Gemm<'a> {
     fn new(k: &'a mut Kernel, product: Product<'a>, maps: &'a Maps) -> Result<Self, PlanError> {
         let (hi, plan, finish) = (LIMIT as i64, product.plan, product.finish);
         let partial = plan.partial();
-        let pointers =
-            ["A", "B", if partial { "partial" } else { "C" }].map(|p| k.param_pointer(p));
+        let [a, b] = ["A", "B"].map(|p| k.param_pointer(p));
+        let b2 = (plan.variant.products == 2).then(|| k.param_pointer("B2"));
+        let c = k.param_pointer(if partial { "partial" } else { "C" });
         let inputs = if partial {
             Vec::new()
         } else {
@@ -212,13 +217,14 @@ impl<'a> Gemm<'a> {
         let origin = Origin::new(k, plan, [m, n], (whole_depth, chunk))?;
         let (row0, col0) = (origin.row, origin.col);
         let all = origin::Operands {
-            pointers,
+            pointers: [a, b, c],
+            b2,
             ld: [lda, ldb, ldc],
             m,
             n,
             k: whole_depth,
         };
-        let [a, b, c] = origin.matrices(k, &plan, maps, &all)?;
+        let ([a, b, c], b2) = origin.matrices(k, &plan, maps, &all)?;
         let zero = k.pool.constant(0);
         let depth = match no_product {
             Some(no_product) => k.select(no_product, zero, origin.depth),
@@ -248,17 +254,18 @@ impl<'a> Gemm<'a> {
         let inside = k.combine(Logic::And, rows_inside, cols_inside, 0);
 
         let first_k = origin.k;
-        let stage_bytes = maps.a.stage_bytes() + maps.b.stage_bytes();
+        let stage_bytes = plan.stage_bytes(maps);
         // Of split sums: where k is contiguous in both operands and a thread has this many sums, its operands are moved to the part's
         // first k once, as those of a batch are. To add it in each copy takes registers that `sm_80` does not have.
         let moved_once =
             partial && maps.a.k_major && maps.b.k_major && plan.sums_of_a_thread() >= 128;
-        let mut side = |maps: &'a OperandMaps, is_a: bool, whole: View, origin, extent| {
-            let (name, offset) = if is_a {
-                ("sharedA", 0)
-            } else {
-                ("sharedB", stage_bytes - maps.stage_bytes())
-            };
+        let (a_bytes, b_bytes) = (maps.a.stage_bytes(), maps.b.stage_bytes());
+        let mut side = |i: usize, maps: &'a OperandMaps, whole: View, origin, extent| {
+            let (name, offset, tag, read_tag) = [
+                ("sharedA", 0, "copyA", "readA"),
+                ("sharedB", a_bytes, "copyB", "readB"),
+                ("sharedB2", a_bytes + b_bytes, "copyB2", "readB2"),
+            ][i];
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
             let shape = [maps.rows, maps.cols, plan.stages, hi].map(Extent::Fixed);
             let stages = k.shared_at(
@@ -281,19 +288,22 @@ impl<'a> Gemm<'a> {
             let (row, col) = (k.pool.add(down, row), k.pool.add(across, col));
             Ok::<_, PlanError>(Side {
                 maps,
-                is_a,
-                tag: if is_a { "copyA" } else { "copyB" },
-                read_tag: if is_a { "readA" } else { "readB" },
+                is_a: i == 0,
+                tag,
+                read_tag,
                 origin,
                 extent,
                 corner: whole.moved(k, &[row, col])?.pinned(k),
                 stages,
             })
         };
-        let sides = [
-            side(&maps.a, true, a, row0, m)?,
-            side(&maps.b, false, b, col0, n)?,
+        let mut sides = vec![
+            side(0, &maps.a, a, row0, m)?,
+            side(1, &maps.b, b, col0, n)?,
         ];
+        if let Some(b2) = b2 {
+            sides.push(side(2, &maps.b, b2, col0, n)?);
+        }
         let st = &maps.staging;
         let warps = plan.warps.0 * plan.warps.1;
         // The same rows for each strip of the warp: a mode without a stride.
@@ -324,7 +334,7 @@ impl<'a> Gemm<'a> {
         })
     }
 
-    /// Atoms of a warp along the rows and the columns.
+    /// Atoms of a warp along the rows and the columns of a product.
     fn atoms(&self) -> (i64, i64) {
         let (m, n) = self.plan.tile;
         (

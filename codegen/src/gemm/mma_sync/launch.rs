@@ -11,7 +11,7 @@ use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
 use crate::gemm::epilogue::given;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, ArgumentValue, DataType, Epilogue, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
+    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit, Plan, PlanError,
     ProblemError, Schedule,
 };
 use crate::ir::Element;
@@ -42,9 +42,9 @@ impl MmaPlan {
         }
     }
 
-    /// Sums of a thread.
+    /// Sums of a thread, of all products.
     pub(super) fn sums_of_a_thread(&self) -> i64 {
-        self.tile.0 * self.tile.1 / self.thread_count()
+        self.variant.products * self.tile.0 * self.tile.1 / self.thread_count()
     }
 
     /// Factors are widened to f16 on `sm_90` and `sm_100`, which have no products of 8-bit floats by `mma.sync`.
@@ -134,6 +134,12 @@ impl Product<'_> {
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
+        if self.variant.products == 2 && (many || schedule != Schedule::default()) {
+            return Err(self.unsupported(
+                "a batch, split sums or packed operands in a dual product".to_owned(),
+                "launch the products of a batch one by one, and leave out the split and the packing",
+            ));
+        }
         if schedule.split == 0 {
             return Err(self.unsupported(
                 "sums in no part".to_owned(),
@@ -159,6 +165,7 @@ impl Product<'_> {
             (false, _) => Depth::Groups,
         };
         let mut variant = Variant {
+            products: self.variant.products,
             copies: [widths[0], widths[1]],
             cached: [false; 2],
             store: widths[2].min(widest_store(problem.result(self.data_type))),
@@ -261,6 +268,23 @@ impl Product<'_> {
         Ok(grid)
     }
 
+    /// B2 of a dual product, which lies as B does: all of it, as one row.
+    fn second_operand(&self, problem: &Gemm) -> GivenInput {
+        let (rows, columns) = problem.stored_b();
+        let columns = match rows {
+            0 => 0,
+            _ => (rows - 1) * problem.ldb + columns,
+        };
+        GivenInput {
+            name: "B2".to_owned(),
+            element: self.data_type.operand(),
+            rows: 1,
+            columns,
+            leading_dimension: None,
+            alignment: self.variant.copies[1] as u32,
+        }
+    }
+
     /// How the problem is launched.
     pub(super) fn launched(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         self.serves(problem)?;
@@ -303,15 +327,19 @@ impl Product<'_> {
                 ("pitch", Some((pitch, _))) => ArgumentValue::Int(pitch),
                 ("chunk", _) => ArgumentValue::Int(split.chunk),
                 ("parts", _) => ArgumentValue::Int(split.parts),
+                ("B2", _) => ArgumentValue::Given,
                 _ => return None,
             })
         };
         // The bias of the variant is one of the product's own.
-        let inputs = if self.variant.epilogue == Epilogue::default() {
+        let mut inputs = if self.variant.epilogue == Epilogue::default() {
             given(self.finish, problem)
         } else {
             Vec::new()
         };
+        if self.variant.products == 2 {
+            inputs.push(self.second_operand(problem));
+        }
         let arguments = |parameters| Launch::arguments(problem, &inputs, parameters, special);
         if partial.is_some() {
             let sums = self.partial_sums(problem.operands);

@@ -60,7 +60,8 @@ impl MmaPlan {
             self.variant.store / i64::from(self.variant.output.bytes())
         };
         let arranged = (a.is_arranged(), b.is_arranged());
-        let staging = Staging::new(&atom, arranged, self.tile.1 / self.warps.1, vector, bytes)?;
+        let cols = (self.tile.1 / self.warps.1, self.variant.products);
+        let staging = Staging::new(&atom, arranged, cols, vector, bytes)?;
         Ok(Maps {
             atom,
             a,
@@ -70,9 +71,14 @@ impl MmaPlan {
         })
     }
 
+    /// Bytes of a stage: a tile of A, and one of B for each product.
+    pub(super) fn stage_bytes(&self, maps: &Maps) -> i64 {
+        maps.a.stage_bytes() + self.variant.products * maps.b.stage_bytes()
+    }
+
     /// Dynamic shared memory: the stages, with the staging of C in their place.
     pub(super) fn shared_bytes_of(&self, maps: &Maps) -> i64 {
-        let stages = self.stages * (maps.a.stage_bytes() + maps.b.stage_bytes());
+        let stages = self.stages * self.stage_bytes(maps);
         let staging = maps.staging.bytes() * self.warps.0 * self.warps.1;
         stages.max(staging)
     }

@@ -105,6 +105,61 @@ impl MmaPlan {
         }
         Ok(FusedPlan::new(plan, finish))
     }
+
+    /// This plan with two products of the same A, and a function that makes C of the sums of both: A·B are its
+    /// [`values`](crate::gemm::epilogue::Fragment::values), A·B2 its [`second`](crate::gemm::epilogue::Fragment::second).
+    ///
+    /// B2 has the sizes, the transposition and the leading dimension of B; it is a buffer that the caller gives, the parameter `B2`. A block computes
+    /// as many sums as before, half of them of each product: its tile of C is half as wide, so that registers, shared memory and the instructions of the
+    /// main loop are those of the plan. A is copied once for both products. There are no batches, split sums or packed operands.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::gemm::epilogue::Function;
+    /// use layout_codegen::gemm::mma_sync::PLANS;
+    /// use layout_codegen::gemm::{Gemm, Operands, Plan};
+    /// use layout_codegen::ir::Binary;
+    ///
+    /// // C = (A·B) ⊙ (A·B2), element by element.
+    /// let bilinear = Function::new("bilinear", |k, c| {
+    ///     for (s, t) in c.values().into_iter().zip(c.second()?) {
+    ///         k.binary(Binary::Mul, c.ty(), s, s, t);
+    ///     }
+    ///     Ok(())
+    /// });
+    /// let plan = PLANS[0].with_dual_epilogue(bilinear)?;
+    /// assert_eq!((PLANS[0].tile(), plan.tile()), ((128, 256, 64), (128, 128, 64)));
+    /// let nt = Operands::ALL[1];
+    /// assert_eq!(plan.emit(nt, Arch(80))?.kernel, "mma_f16_128x128x64_nt_dual_bilinear");
+    ///
+    /// let launch = plan.launch(&Gemm::packed(256, 512, 64, nt))?.expect("something to do");
+    /// let b2 = &launch.inputs[0];
+    /// assert_eq!((b2.name.as_str(), b2.columns), ("B2", 512 * 64));
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`MmaPlan::with_epilogue`], and a tile that is too narrow to be halved.
+    pub fn with_dual_epilogue(
+        mut self,
+        finish: impl Finish + 'static,
+    ) -> Result<FusedPlan, PlanError> {
+        let least = 32 * self.warps.1;
+        if self.tile.1 < least {
+            return Err(PlanError::Epilogue {
+                what: format!(
+                    "a dual product halves the {} columns of the tile, and {} warps need {least}: take a wider tile",
+                    self.tile.1, self.warps.1
+                ),
+            });
+        }
+        if self.variant.products == 1 {
+            self.tile.1 /= 2;
+            self.variant.products = 2;
+        }
+        self.with_epilogue(finish)
+    }
 }
 
 impl Family for MmaPlan {

@@ -13,7 +13,7 @@ impl MmaPlan {
     pub(super) fn blocks_per_sm(&self, maps: &Maps) -> i64 {
         let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
         let scalars = i64::from(self.data_type.scalar().bytes()) / 4;
-        let accumulators = wm * wn / 32 * scalars;
+        let accumulators = wm * wn / 32 * scalars * self.variant.products;
         // A multiprocessor has 65,536 registers; f64 fragments take twice the registers of others.
         // 8-bit operands are put together from single bytes where k is not contiguous, and 8-bit floats are widened to f16 where the
         // hardware does not multiply them: both take registers. So do the addresses of narrow copies.

@@ -22,9 +22,10 @@ pub(super) struct Tile {
 }
 
 impl Gemm<'_> {
-    /// Accumulators: atoms by rows and columns, each the registers of one atom, set to 0.
+    /// Accumulators: atoms by rows and columns, those of a second product after the first's, each the registers of one atom, set to 0.
     pub(super) fn accumulators(&mut self) -> Vec<Vec<Vec<Reg>>> {
         let (rows, cols) = self.atoms();
+        let cols = cols * self.plan.variant.products;
         let each = self.maps.atom.registers()[2];
         let (class, ty, zero) = match self.maps.atom.c_type {
             // Two sums in each register.
@@ -56,6 +57,7 @@ impl Gemm<'_> {
 
     pub(super) fn fragments(&mut self) -> Fragments {
         let (rows, cols) = self.atoms();
+        let cols = cols * self.plan.variant.products;
         let [a, b, _] = self.maps.atom.registers();
         let class = if self.maps.atom.a_type == Scalar::F64 {
             Class::F64
@@ -76,7 +78,11 @@ impl Gemm<'_> {
         step: i64,
     ) -> Result<(), PlanError> {
         self.fetch_side(0, &into.a, tile, step)?;
-        self.fetch_side(1, &into.b, tile, step)
+        let each = self.atoms().1 as usize;
+        for (i, b) in (1..).zip(into.b.chunks(each)) {
+            self.fetch_side(i, b, tile, step)?;
+        }
+        Ok(())
     }
 
     fn fetch_side(
