@@ -297,10 +297,7 @@ impl<'a> Gemm<'a> {
                 stages,
             })
         };
-        let mut sides = vec![
-            side(0, &maps.a, a, row0, m)?,
-            side(1, &maps.b, b, col0, n)?,
-        ];
+        let mut sides = vec![side(0, &maps.a, a, row0, m)?, side(1, &maps.b, b, col0, n)?];
         if let Some(b2) = b2 {
             sides.push(side(2, &maps.b, b2, col0, n)?);
         }

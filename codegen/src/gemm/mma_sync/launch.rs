@@ -11,8 +11,8 @@ use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
 use crate::gemm::epilogue::given;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit, Plan, PlanError,
-    ProblemError, Schedule,
+    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit, Plan,
+    PlanError, ProblemError, Schedule,
 };
 use crate::ir::Element;
 
@@ -190,7 +190,7 @@ impl Product<'_> {
         if !self.has_registers_for(variant.copies) {
             let [a, b] = variant.copies;
             let narrow = a.min(b);
-            let pack = if many {
+            let pack = if many || self.variant.products == 2 {
                 ""
             } else {
                 "pack the operands first (`Schedule::pack`, `--pack`), or "
@@ -271,9 +271,10 @@ impl Product<'_> {
     /// B2 of a dual product, which lies as B does: all of it, as one row.
     fn second_operand(&self, problem: &Gemm) -> GivenInput {
         let (rows, columns) = problem.stored_b();
-        let columns = match rows {
-            0 => 0,
-            _ => (rows - 1) * problem.ldb + columns,
+        let columns = if rows == 0 || columns == 0 {
+            0
+        } else {
+            (rows - 1) * problem.ldb + columns
         };
         GivenInput {
             name: "B2".to_owned(),
