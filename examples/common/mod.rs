@@ -16,7 +16,10 @@ use clap::{Args, Parser, ValueEnum};
 use serde_json::{Value, json};
 use tilewright::codegen::Proven;
 use tilewright::codegen::ir::ParamKind;
-use tilewright::host::{Arg, On, Outcome, OutcomeError, Ran, RunError, RunOptions, run_with};
+use tilewright::codegen::prove::AccessProof;
+use tilewright::host::{
+    Arg, On, Outcome, OutcomeError, Ran, RunError, RunOptions, Runnable, run_with,
+};
 
 pub(crate) use number::Number;
 
@@ -66,7 +69,7 @@ impl Flags {
     /// Those of [`run_with`].
     pub(crate) fn launch<'n, 'a>(
         &self,
-        kernel: &Proven,
+        kernel: &dyn Runnable,
         args: impl IntoIterator<Item = (&'n str, Arg<'a>)>,
     ) -> Result<Outcome, Failure> {
         let on = match self.on {
@@ -81,7 +84,7 @@ impl Flags {
         let outcome = run_with(kernel, on, args, &options)?;
         eprintln!(
             "`{}` on {} ({})",
-            kernel.name(),
+            kernel.entry(),
             outcome.device,
             outcome.why
         );
@@ -175,8 +178,8 @@ fn free_memory() -> u128 {
 }
 
 /// What there is to say of a kernel and a run of it.
-pub(crate) struct Report<'k> {
-    kernel: &'k Proven,
+pub(crate) struct Report {
+    accesses: Vec<AccessProof>,
     launch: Value,
     device: String,
     passed: Option<bool>,
@@ -186,24 +189,32 @@ pub(crate) struct Report<'k> {
     time_ms: Option<f64>,
 }
 
-impl<'k> Report<'k> {
+impl Report {
     /// The report of a kernel for these sizes, before it runs. Writes the file that the flags ask for.
     ///
     /// # Errors
     ///
     /// Sizes that the kernel was not proven for, and a file that cannot be written.
     pub(crate) fn new(
-        kernel: &'k Proven,
+        kernel: &Proven,
         flags: &Flags,
         sizes: &[(&str, u64)],
     ) -> Result<Self, Failure> {
-        let launch = launch(kernel, sizes)?;
+        Self::of(kernel, launch(kernel, sizes)?, flags)
+    }
+
+    /// The report of a kernel with this launch contract, before it runs. Writes the file that the flags ask for.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub(crate) fn of(kernel: &dyn Runnable, launch: Value, flags: &Flags) -> Result<Self, Failure> {
         if let Some(path) = &flags.emit {
-            let written = std::fs::write(path, &kernel.ptx);
+            let written = std::fs::write(path, kernel.ptx());
             written.map_err(|e| Failure::new("io", format!("{}: {e}", path.display())))?;
         }
         Ok(Self {
-            kernel,
+            accesses: kernel.accesses(),
             launch,
             device: "none".to_owned(),
             passed: None,
@@ -254,7 +265,7 @@ impl<'k> Report<'k> {
                 .find(|(n, _)| n == name)
                 .map(|(_, w)| w)
         };
-        let accesses = self.kernel.accesses().into_iter();
+        let accesses = self.accesses.iter();
         let smem = accesses.map(|a| {
             json!({
                 "access": a.access, "op": a.op.to_string(), "wavefronts": a.wavefronts, "ideal": a.ideal,

@@ -105,8 +105,33 @@ impl Launch {
         }
     }
 
+    /// The arguments of a product's kernel: what `special` gives, then the epilogue's buffers, then what the problem says. The rest is the epilogue's,
+    /// and given by the caller.
+    pub(crate) fn arguments(
+        problem: &Gemm,
+        inputs: &[GivenInput],
+        parameters: Vec<(String, ParamKind)>,
+        special: impl Fn(&str) -> Option<ArgumentValue>,
+    ) -> Vec<Argument> {
+        let value = |name: &str| {
+            let given = inputs.iter().any(|input| input.name == name);
+            special(name)
+                .or_else(|| given.then_some(ArgumentValue::Given))
+                .or_else(|| Self::gemm_argument(problem, name))
+                .unwrap_or(ArgumentValue::Given)
+        };
+        let parameters = parameters.into_iter();
+        parameters
+            .map(|(name, kind)| Argument {
+                value: value(&name),
+                name,
+                kind,
+            })
+            .collect()
+    }
+
     /// The value of each parameter that GEMM kernels have, by name.
-    pub(crate) fn gemm_argument(problem: &Gemm, name: &str) -> Option<ArgumentValue> {
+    fn gemm_argument(problem: &Gemm, name: &str) -> Option<ArgumentValue> {
         Some(match name {
             "A" => ArgumentValue::A,
             "B" => ArgumentValue::B,

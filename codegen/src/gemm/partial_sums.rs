@@ -152,12 +152,12 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let place = Place {
         at: (row, col),
         targets,
-        matrices,
+        matrices: &matrices,
         by: (zero, zero),
         row: inside,
         whole,
         left,
     };
-    end.update(&mut k, &sums, &loaded, &place)?;
+    end.update(&mut k, [&sums, &[]], &loaded, &place)?;
     Ok(k)
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use layout_codegen::Arch;
 use layout_codegen::gemm::{
-    Argument, ArgumentValue, Bias, Emitted, Gemm, GivenInput, Launch, Plan, PlanError, Schedule,
+    Argument, ArgumentValue, Batch, Bias, Emitted, Gemm, GivenInput, Launch, Plan, PlanError,
+    Schedule,
 };
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
@@ -86,6 +87,20 @@ impl<'k> GemmKernel<'k> {
 
     fn of(plan: &dyn Plan, kernel: Cow<'k, Emitted>, problem: &Gemm) -> Result<Self, PlanError> {
         let launch = plan.launch(problem)?;
+        // A problem with nothing to do has the parameters of a larger one.
+        let larger = Gemm {
+            m: problem.m.max(1),
+            n: problem.n.max(1),
+            batch: Batch {
+                count: problem.batch.count.max(1),
+                ..problem.batch
+            },
+            ..*problem
+        };
+        let described = match &launch {
+            Some(launch) => Some(launch.clone()),
+            None => plan.launch(&larger)?,
+        };
         let data_type = plan.data_type();
         let bytes = operand_bytes(problem, data_type);
         let (operand, result) = (data_type.operand().into(), problem.result(data_type).into());
@@ -105,13 +120,13 @@ impl<'k> GemmKernel<'k> {
                 param.ty = ParamType::Pointer(None);
             }
         }
-        let inputs = launch.as_ref().map_or(Vec::new(), |l| l.inputs.clone());
+        let inputs = described.as_ref().map_or(Vec::new(), |l| l.inputs.clone());
         for input in &inputs {
             let param = Param::pointer(input.name.as_str(), input.element.into());
             params.push(param.aligned_to(input.alignment.into()));
         }
         // Numbers and leading dimensions that an epilogue reads, each once: the kernel that adds partial sums may read the same.
-        for argument in launch
+        for argument in described
             .iter()
             .flat_map(Launch::sequence)
             .flat_map(|l| &l.arguments)

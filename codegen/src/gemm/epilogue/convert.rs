@@ -155,18 +155,12 @@ pub(super) fn chunk(element: Element, aligned: u32) -> usize {
     (aligned.min(16) / element.bytes()).max(1) as usize
 }
 
-/// A number rounded to an 8-bit integer, in the low bits of a register.
+/// A number rounded to an 8-bit integer, in the low bits of a register. NaN becomes 0, as in conversions to 32 bits.
 fn to_byte(k: &mut Kernel, scalar: Element, value: Reg) -> Reg {
+    let whole = to_integers(k, scalar, &[value])[0];
     let byte = k.reg(Class::B32);
-    if scalar == Element::S32 {
-        k.binary(Binary::Max, Type::S32, byte, value, -128);
-        k.binary(Binary::Min, Type::S32, byte, byte, 127);
-    } else {
-        let real = k.reg(Class::F32);
-        k.binary(Binary::Max, Type::F32, real, value, -128.0f32);
-        k.binary(Binary::Min, Type::F32, real, real, 127.0f32);
-        k.convert(Type::S32, byte, Type::F32, real);
-    }
+    k.binary(Binary::Max, Type::S32, byte, whole, -128);
+    k.binary(Binary::Min, Type::S32, byte, byte, 127);
     byte
 }
 

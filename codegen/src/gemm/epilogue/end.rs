@@ -73,18 +73,29 @@ pub(crate) fn is_zero(k: &mut Kernel, scalar: Element, factor: Reg) -> Reg {
     k.compare_scalar(Cmp::Eq, arithmetic(ty), factor, zero)
 }
 
+/// The predicate that a scalar is not 0; NaN is not.
+pub(super) fn is_not_zero(k: &mut Kernel, scalar: Element, value: Reg) -> Reg {
+    let (_, ty, zero) = scalar_type(scalar);
+    let ne = if scalar == Element::S32 {
+        Cmp::Ne
+    } else {
+        Cmp::Neu
+    };
+    k.compare_scalar(ne, arithmetic(ty), value, zero)
+}
+
 /// Vector inputs in registers, by the number of the input: one register for a row, one for each column; none for other inputs.
 #[derive(Clone, Default)]
 pub(crate) struct Loaded(pub(super) Vec<Vec<Reg>>);
 
 /// Where one vector of C is, and what of it is inside.
-pub(crate) struct Place {
+pub(crate) struct Place<'a> {
     /// The row and the first column in C.
     pub(crate) at: (Expr, Expr),
     /// The addresses of its elements.
     pub(crate) targets: Vec<Address>,
     /// The epilogue's matrices, moved to where the thread begins, by the number of the input.
-    pub(crate) matrices: Vec<Option<View>>,
+    pub(crate) matrices: &'a [Option<View>],
     /// Rows and columns from there to this vector.
     pub(crate) by: (Expr, Expr),
     /// Its row is inside.
@@ -95,7 +106,7 @@ pub(crate) struct Place {
     pub(crate) left: Expr,
 }
 
-impl Place {
+impl Place<'_> {
     /// The addresses of the `count` elements of a row from `row` and `col` in a view on.
     pub(crate) fn targets(
         k: &mut Kernel,
@@ -187,6 +198,11 @@ impl<'f> End<'f> {
         self.factor.map(|f| is_zero(k, self.types.scalar, f))
     }
 
+    /// The factor is not 0: there is a product. None without a factor.
+    pub(crate) fn has_product(&self, k: &mut Kernel) -> Option<Reg> {
+        self.factor.map(|f| is_not_zero(k, self.types.scalar, f))
+    }
+
     /// The matrices from a row and a column on, where a thread begins.
     pub(crate) fn matrices(
         &self,
@@ -250,36 +266,67 @@ impl<'f> End<'f> {
         Ok(())
     }
 
-    /// The sums as numbers that the epilogue computes with.
-    fn converted(&self, k: &mut Kernel, sums: &[Reg]) -> Vec<Reg> {
-        if self.types.sum == Element::S32 {
-            let scalar = self.types.scalar;
-            return sums.iter().map(|s| from_integer(k, scalar, *s)).collect();
-        }
-        sums.to_vec()
-    }
-
-    /// Finishes and stores one vector.
-    pub(crate) fn update(
-        &self,
-        k: &mut Kernel,
-        sums: &[Reg],
-        loaded: &Loaded,
-        place: &Place,
-    ) -> Result<(), PlanError> {
-        let types = (self.types.output, self.types.scalar);
-        let ty = arithmetic(scalar_type(types.1).1);
-        let sums = self.converted(k, sums);
+    /// The sums as numbers that the epilogue computes with, times the factor.
+    pub(crate) fn scaled(&self, k: &mut Kernel, sums: &[Reg]) -> Vec<Reg> {
+        let scalar = self.types.scalar;
+        let sums = if self.types.sum == Element::S32 {
+            sums.iter().map(|s| from_integer(k, scalar, *s)).collect()
+        } else {
+            sums.to_vec()
+        };
         if let Some(factor) = self.factor {
+            let ty = arithmetic(scalar_type(scalar).1);
             for s in &sums {
                 k.binary(Binary::Mul, ty, *s, *s, factor);
             }
         }
-        let fragment = |first: usize, values: Vec<Reg>, guard| Fragment {
+        sums
+    }
+
+    /// Finishes single elements, which are [`scaled`](Self::scaled), and stores them when all are finished, so that what they read is in flight
+    /// at the same time. `row` of a place says that the element is inside, its column too.
+    pub(crate) fn update_each(
+        &self,
+        k: &mut Kernel,
+        elements: &[(Reg, Loaded, Place<'_>)],
+    ) -> Result<(), PlanError> {
+        let types = (self.types.output, self.types.scalar);
+        let mut finished = Vec::new();
+        for (value, loaded, place) in elements {
+            let mut c = Fragment {
+                end: self,
+                place,
+                loaded,
+                values: vec![*value],
+                second: Vec::new(),
+                first: 0,
+                guard: Some(place.row),
+            };
+            self.finish.finish(k, &mut c)?;
+            finished.push(c.values[0]);
+        }
+        for (value, (_, _, place)) in finished.into_iter().zip(elements) {
+            convert::store_one(k, types, Some(place.row.into()), value, place.targets[0]);
+        }
+        Ok(())
+    }
+
+    /// Finishes and stores one vector, from the sums of one product, or of two.
+    pub(crate) fn update(
+        &self,
+        k: &mut Kernel,
+        [sums, second]: [&[Reg]; 2],
+        loaded: &Loaded,
+        place: &Place<'_>,
+    ) -> Result<(), PlanError> {
+        let types = (self.types.output, self.types.scalar);
+        let [sums, second] = [sums, second].map(|s| self.scaled(k, s));
+        let fragment = |first: usize, values: &[Reg], second: &[Reg], guard| Fragment {
             end: self,
             place,
             loaded,
-            values,
+            values: values.to_vec(),
+            second: second.to_vec(),
             first,
             guard,
         };
@@ -288,15 +335,16 @@ impl<'f> End<'f> {
         if let Some(whole) = place.whole {
             k.begin_if(whole, false);
             k.name_branch("single", "stored");
-            let mut c = fragment(0, sums.clone(), None);
+            let mut c = fragment(0, &sums, &second, None);
             self.finish.finish(k, &mut c)?;
             convert::store_all(k, types, self.types.packs, &c.values, place.targets[0]);
             k.otherwise();
         }
         // One element after the other.
-        for (j, s) in sums.iter().enumerate() {
+        for j in 0..sums.len() {
             let inside = k.compare_here(Cmp::Gt, place.left, j as i64, None);
-            let mut c = fragment(j, vec![*s], Some(inside));
+            let second = second.get(j..=j).unwrap_or_default();
+            let mut c = fragment(j, &sums[j..=j], second, Some(inside));
             self.finish.finish(k, &mut c)?;
             let (guard, at) = (Some(inside.into()), place.targets[j]);
             convert::store_one(k, types, guard, c.values[0], at);

@@ -47,9 +47,11 @@ use crate::ir::{Class, Element, Kernel, Pred, Reg, Type};
 /// ```
 pub struct Fragment<'a> {
     pub(super) end: &'a End<'a>,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a Place<'a>,
     pub(super) loaded: &'a Loaded,
     pub(super) values: Vec<Reg>,
+    /// The sums of the second product of a dual one; else none.
+    pub(super) second: Vec<Reg>,
     /// The first of these among the elements of the place.
     pub(super) first: usize,
     /// It is inside; none if that is known.
@@ -71,6 +73,22 @@ impl Fragment<'_> {
     /// fragment. Instructions may write them in place.
     pub fn values(&self) -> Vec<Reg> {
         self.values.clone()
+    }
+
+    /// The sums of A·B2 in a dual product ([`with_dual_epilogue`](crate::gemm::mma_sync::MmaPlan::with_dual_epilogue)), element by element those at the
+    /// coordinates of [`values`](Self::values). Instructions may write them in place; they are not stored.
+    ///
+    /// # Errors
+    ///
+    /// The plan has one product.
+    pub fn second(&self) -> Result<Vec<Reg>, PlanError> {
+        if self.second.is_empty() {
+            let what = "it reads the sums of a second product, and the plan has one: take                         `MmaPlan::with_dual_epilogue`";
+            return Err(PlanError::Epilogue {
+                what: what.to_owned(),
+            });
+        }
+        Ok(self.second.clone())
     }
 
     /// Element `j` is stored from another register, of the same class.

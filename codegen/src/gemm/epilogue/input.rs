@@ -2,7 +2,7 @@
 
 use super::Finish;
 use super::convert::converts;
-use crate::gemm::{DataType, PlanError};
+use crate::gemm::{DataType, Gemm, GivenInput, PlanError};
 use crate::ir::Element;
 
 /// What an input is.
@@ -94,8 +94,8 @@ impl Input {
 }
 
 /// Names of the product's own parameters, and of what its text declares.
-const RESERVED: [&str; 17] = [
-    "A", "B", "C", "partial", "m", "n", "k", "lda", "ldb", "ldc", "pitch", "chunk", "parts",
+const RESERVED: [&str; 18] = [
+    "A", "B", "B2", "C", "partial", "m", "n", "k", "lda", "ldb", "ldc", "pitch", "chunk", "parts",
     "strideA", "strideB", "strideC", "smem",
 ];
 
@@ -184,4 +184,29 @@ pub(crate) fn check(finish: &dyn Finish, data_type: DataType) -> Result<(), Plan
         }
     }
     Ok(())
+}
+
+/// What an epilogue reads from memory, for a problem.
+pub(crate) fn given(finish: &dyn Finish, problem: &Gemm) -> Vec<GivenInput> {
+    let inputs = finish.inputs().into_iter();
+    inputs
+        .filter_map(|input| {
+            let element = input.element()?;
+            let (rows, columns, alignment) = match input.kind {
+                InputKind::Row(_) => (problem.m, 1, element.bytes()),
+                InputKind::Column(_) => (1, problem.n, element.bytes()),
+                InputKind::Matrix { aligned, .. } => (problem.m, problem.n, aligned),
+                InputKind::Scalar => return None,
+            };
+            let matrix = matches!(input.kind, InputKind::Matrix { .. });
+            Some(GivenInput {
+                leading_dimension: matrix.then(|| input.leading_dimension()),
+                name: input.name,
+                element,
+                rows,
+                columns,
+                alignment,
+            })
+        })
+        .collect()
 }

@@ -1,6 +1,7 @@
 //! The product's own epilogue: D = activation(α·sum + β·C + bias).
 
 use super::convert::{arithmetic, scalar_type};
+use super::end::is_not_zero;
 use super::{Activation, Bias, Epilogue, Finish, Fragment, GELU, Input};
 use crate::gemm::{DataType, PlanError};
 use crate::ir::{Binary, Class, Cmp, Element, Kernel, Reg, Type, Unary};
@@ -96,13 +97,7 @@ impl Finish for Linear {
 
     /// β is not 0: C is read. NaN is not 0.
     fn prepare(&self, k: &mut Kernel, scalars: &[Reg]) -> Result<Vec<Reg>, PlanError> {
-        let (_, ty, zero) = scalar_type(self.scalar);
-        let ne = if self.scalar == Element::S32 {
-            Cmp::Ne
-        } else {
-            Cmp::Neu
-        };
-        Ok(vec![k.compare_scalar(ne, arithmetic(ty), scalars[1], zero)])
+        Ok(vec![is_not_zero(k, self.scalar, scalars[1])])
     }
 
     fn finish(&self, k: &mut Kernel, c: &mut Fragment<'_>) -> Result<(), PlanError> {

@@ -60,8 +60,8 @@ pub(crate) use convert::{arithmetic, scalar_type, widen_pair};
 pub(crate) use end::{End, Loaded, Place, Types, is_zero, pointers, values};
 pub use fragment::Fragment;
 pub use function::Function;
-pub(crate) use input::check;
 pub use input::{Input, InputKind};
+pub(crate) use input::{check, given};
 pub use linear::Linear;
 pub use spec::{Activation, Bias, Epilogue, GELU};
 

@@ -1,5 +1,6 @@
 //! The kernel of the family, read from top to bottom from its entry to its exit.
 
+mod assembler;
 mod copy;
 mod fragment;
 mod multiply;
@@ -9,17 +10,17 @@ mod store;
 use std::rc::Rc;
 
 use layout_core::Layout;
-use layout_core::atoms::Scalar;
 
+use super::maps::Maps;
 use super::operand::OperandMaps;
-use super::{Depth, Maps, MmaPlan, Product};
+use super::{Depth, MmaPlan, Product};
 use crate::Arch;
 use crate::gemm::edges::Span;
-use crate::gemm::epilogue::{self, End, scalar_type};
+use crate::gemm::epilogue::{self, End};
 use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Class, Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg, Type};
+use crate::ir::{Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg};
 use crate::view::View;
 use copy::copy_coordinates;
 use origin::Origin;
@@ -36,6 +37,9 @@ pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
     };
     let finish = product.finish;
     let mut all = pointers(&["A", "B"]);
+    if product.variant.products == 2 {
+        all.extend(pointers(&["B2"]));
+    }
     if product.partial() {
         all.extend(pointers(&["partial"]));
         all.extend(sizes(&["m", "n", "k", "lda", "ldb", "pitch", "chunk"]));
@@ -116,60 +120,9 @@ fn describe(
     let staged = maps.staging.bytes() * plan.warps.0 * plan.warps.1;
     k.describe(format!(
         "shared memory: {} bytes of stages, {staged} of staging in their place",
-        plan.stages * (maps.a.stage_bytes() + maps.b.stage_bytes())
+        plan.stages * plan.stage_bytes(maps)
     ));
     Ok(())
-}
-
-impl MmaPlan {
-    /// Blocks that share a multiprocessor: as many as registers and shared memory of the smallest architecture allow.
-    fn blocks_per_sm(&self, maps: &Maps) -> i64 {
-        let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
-        let scalars = i64::from(self.data_type.scalar().bytes()) / 4;
-        let accumulators = wm * wn / 32 * scalars;
-        // A multiprocessor has 65,536 registers; f64 fragments take twice the registers of others.
-        // 8-bit operands are put together from single bytes where k is not contiguous, and 8-bit floats are widened to f16 where the
-        // hardware does not multiply them: both take registers. So do the addresses of narrow copies.
-        let bytes = self.data_type.bytes() == 1;
-        let narrow = self.variant.copies.iter().any(|&c| c < 16) || self.arch < 80;
-        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes || narrow;
-        let threads = match (heavy, accumulators) {
-            (true, _) => 256,
-            (false, 64..) => 384,
-            (false, _) => 512,
-        };
-        let by_registers = threads / self.thread_count();
-        by_registers.max(1)
-    }
-
-    /// A barrier of the warp stands before each product, so that the assembler does not read fragments far ahead of it.
-    ///
-    /// `sm_90` and `sm_100` have no products of 8-bit floats by `mma.sync`: the assembler widens both factors to f16, and reads so far
-    /// ahead that, with two k steps or more a stage, it spills what narrow copies need; on `sm_100` what a batch or split sums need as well.
-    fn multiplies_one_by_one(&self, arch: Arch) -> bool {
-        let narrow = self.variant.copies.iter().any(|&c| c < 4);
-        let layers = self.variant.depth != Depth::Groups;
-        self.is_widened()
-            && self.depth > 32
-            && match arch.0 {
-                90 => narrow,
-                100 => narrow || layers,
-                _ => false,
-            }
-    }
-
-    /// The lowest PTX version that has the instructions: 7.0 for `cp.async` and `mma.sync` of `sm_80`, 7.8 for f64 on `sm_90`, 8.4 for
-    /// 8-bit floats.
-    pub(super) fn version(&self, arch: Arch) -> &'static str {
-        let own = arch.ptx_version();
-        let needs = match self.data_type {
-            DataType::E4m3 | DataType::E5m2 => "8.4",
-            DataType::F64 if self.arch >= 90 => "7.8",
-            _ if self.arch < 80 => "6.5",
-            _ => "7.0",
-        };
-        if needs > own { needs } else { own }
-    }
 }
 
 /// One operand in the kernel.
@@ -191,7 +144,8 @@ struct Gemm<'a> {
     k: &'a mut Kernel,
     plan: MmaPlan,
     maps: &'a Maps,
-    sides: [Side<'a>; 2],
+    /// A, B and, in a dual product, B2.
+    sides: Vec<Side<'a>>,
     tid: Expr,
     lane: Expr,
     /// Row and column of the warp in the grid of warps.
@@ -217,7 +171,7 @@ struct Gemm<'a> {
     one_by_one: bool,
 }
 
-/// Fragments of one k step: A by rows of atoms, B by columns.
+/// Fragments of one k step: A by rows of atoms, B by columns, those of B2 after them.
 struct Fragments {
     a: Vec<Vec<Reg>>,
     b: Vec<Vec<Reg>>,
@@ -227,8 +181,9 @@ impl<'a> Gemm<'a> {
     fn new(k: &'a mut Kernel, product: Product<'a>, maps: &'a Maps) -> Result<Self, PlanError> {
         let (hi, plan, finish) = (LIMIT as i64, product.plan, product.finish);
         let partial = plan.partial();
-        let pointers =
-            ["A", "B", if partial { "partial" } else { "C" }].map(|p| k.param_pointer(p));
+        let [a, b] = ["A", "B"].map(|p| k.param_pointer(p));
+        let b2 = (plan.variant.products == 2).then(|| k.param_pointer("B2"));
+        let c = k.param_pointer(if partial { "partial" } else { "C" });
         let inputs = if partial {
             Vec::new()
         } else {
@@ -262,13 +217,14 @@ impl<'a> Gemm<'a> {
         let origin = Origin::new(k, plan, [m, n], (whole_depth, chunk))?;
         let (row0, col0) = (origin.row, origin.col);
         let all = origin::Operands {
-            pointers,
+            pointers: [a, b, c],
+            b2,
             ld: [lda, ldb, ldc],
             m,
             n,
             k: whole_depth,
         };
-        let [a, b, c] = origin.matrices(k, &plan, maps, &all)?;
+        let ([a, b, c], b2) = origin.matrices(k, &plan, maps, &all)?;
         let zero = k.pool.constant(0);
         let depth = match no_product {
             Some(no_product) => k.select(no_product, zero, origin.depth),
@@ -298,17 +254,18 @@ impl<'a> Gemm<'a> {
         let inside = k.combine(Logic::And, rows_inside, cols_inside, 0);
 
         let first_k = origin.k;
-        let stage_bytes = maps.a.stage_bytes() + maps.b.stage_bytes();
+        let stage_bytes = plan.stage_bytes(maps);
         // Of split sums: where k is contiguous in both operands and a thread has this many sums, its operands are moved to the part's
         // first k once, as those of a batch are. To add it in each copy takes registers that `sm_80` does not have.
         let moved_once =
             partial && maps.a.k_major && maps.b.k_major && plan.sums_of_a_thread() >= 128;
-        let mut side = |maps: &'a OperandMaps, is_a: bool, whole: View, origin, extent| {
-            let (name, offset) = if is_a {
-                ("sharedA", 0)
-            } else {
-                ("sharedB", stage_bytes - maps.stage_bytes())
-            };
+        let (a_bytes, b_bytes) = (maps.a.stage_bytes(), maps.b.stage_bytes());
+        let mut side = |i: usize, maps: &'a OperandMaps, whole: View, origin, extent| {
+            let (name, offset, tag, read_tag) = [
+                ("sharedA", 0, "copyA", "readA"),
+                ("sharedB", a_bytes, "copyB", "readB"),
+                ("sharedB2", a_bytes + b_bytes, "copyB2", "readB2"),
+            ][i];
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
             let shape = [maps.rows, maps.cols, plan.stages, hi].map(Extent::Fixed);
             let stages = k.shared_at(
@@ -331,19 +288,19 @@ impl<'a> Gemm<'a> {
             let (row, col) = (k.pool.add(down, row), k.pool.add(across, col));
             Ok::<_, PlanError>(Side {
                 maps,
-                is_a,
-                tag: if is_a { "copyA" } else { "copyB" },
-                read_tag: if is_a { "readA" } else { "readB" },
+                is_a: i == 0,
+                tag,
+                read_tag,
                 origin,
                 extent,
                 corner: whole.moved(k, &[row, col])?.pinned(k),
                 stages,
             })
         };
-        let sides = [
-            side(&maps.a, true, a, row0, m)?,
-            side(&maps.b, false, b, col0, n)?,
-        ];
+        let mut sides = vec![side(0, &maps.a, a, row0, m)?, side(1, &maps.b, b, col0, n)?];
+        if let Some(b2) = b2 {
+            sides.push(side(2, &maps.b, b2, col0, n)?);
+        }
         let st = &maps.staging;
         let warps = plan.warps.0 * plan.warps.1;
         // The same rows for each strip of the warp: a mode without a stride.
@@ -374,39 +331,12 @@ impl<'a> Gemm<'a> {
         })
     }
 
-    /// Atoms of a warp along the rows and the columns.
+    /// Atoms of a warp along the rows and the columns of a product.
     fn atoms(&self) -> (i64, i64) {
         let (m, n) = self.plan.tile;
         (
             m / self.plan.warps.0 / self.maps.atom.m,
             n / self.plan.warps.1 / self.maps.atom.n,
         )
-    }
-
-    /// Accumulators: atoms by rows and columns, each the registers of one atom, set to 0.
-    fn accumulators(&mut self) -> Vec<Vec<Vec<Reg>>> {
-        let (rows, cols) = self.atoms();
-        let each = self.maps.atom.registers()[2];
-        let (class, ty, zero) = match self.maps.atom.c_type {
-            // Two sums in each register.
-            Scalar::F16 => (Class::B32, Type::B32, 0.into()),
-            _ => scalar_type(self.plan.data_type.scalar()),
-        };
-        self.k.comment(format!(
-            "acc: {rows} x {cols} atoms of {each} registers a thread"
-        ));
-        let mut all = Vec::new();
-        for _ in 0..rows {
-            let mut row = Vec::new();
-            for _ in 0..cols {
-                let regs = self.k.regs(class, each as usize);
-                for r in &regs {
-                    self.k.set(ty, *r, zero);
-                }
-                row.push(regs);
-            }
-            all.push(row);
-        }
-        all
     }
 }

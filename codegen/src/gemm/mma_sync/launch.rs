@@ -8,12 +8,13 @@
 
 use super::product::widest_store;
 use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
+use crate::gemm::epilogue::given;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, Argument, ArgumentValue, DataType, Gemm, LIMIT, Launch, Limit, Plan, PlanError,
-    ProblemError, Schedule,
+    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit, Plan,
+    PlanError, ProblemError, Schedule,
 };
-use crate::ir::{Element, ParamKind};
+use crate::ir::Element;
 
 /// Bytes that are fetched of a line of the caches.
 const SECTOR: u64 = 32;
@@ -41,9 +42,9 @@ impl MmaPlan {
         }
     }
 
-    /// Sums of a thread.
+    /// Sums of a thread, of all products.
     pub(super) fn sums_of_a_thread(&self) -> i64 {
-        self.tile.0 * self.tile.1 / self.thread_count()
+        self.variant.products * self.tile.0 * self.tile.1 / self.thread_count()
     }
 
     /// Factors are widened to f16 on `sm_90` and `sm_100`, which have no products of 8-bit floats by `mma.sync`.
@@ -133,6 +134,12 @@ impl Product<'_> {
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
+        if self.variant.products == 2 && (many || schedule != Schedule::default()) {
+            return Err(self.unsupported(
+                "a batch, split sums or packed operands in a dual product".to_owned(),
+                "launch the products of a batch one by one, and leave out the split and the packing",
+            ));
+        }
         if schedule.split == 0 {
             return Err(self.unsupported(
                 "sums in no part".to_owned(),
@@ -158,6 +165,7 @@ impl Product<'_> {
             (false, _) => Depth::Groups,
         };
         let mut variant = Variant {
+            products: self.variant.products,
             copies: [widths[0], widths[1]],
             cached: [false; 2],
             store: widths[2].min(widest_store(problem.result(self.data_type))),
@@ -182,7 +190,7 @@ impl Product<'_> {
         if !self.has_registers_for(variant.copies) {
             let [a, b] = variant.copies;
             let narrow = a.min(b);
-            let pack = if many {
+            let pack = if many || self.variant.products == 2 {
                 ""
             } else {
                 "pack the operands first (`Schedule::pack`, `--pack`), or "
@@ -260,6 +268,24 @@ impl Product<'_> {
         Ok(grid)
     }
 
+    /// B2 of a dual product, which lies as B does: all of it, as one row.
+    fn second_operand(&self, problem: &Gemm) -> GivenInput {
+        let (rows, columns) = problem.stored_b();
+        let columns = if rows == 0 || columns == 0 {
+            0
+        } else {
+            (rows - 1) * problem.ldb + columns
+        };
+        GivenInput {
+            name: "B2".to_owned(),
+            element: self.data_type.operand(),
+            rows: 1,
+            columns,
+            leading_dimension: None,
+            alignment: self.variant.copies[1] as u32,
+        }
+    }
+
     /// How the problem is launched.
     pub(super) fn launched(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         self.serves(problem)?;
@@ -302,27 +328,20 @@ impl Product<'_> {
                 ("pitch", Some((pitch, _))) => ArgumentValue::Int(pitch),
                 ("chunk", _) => ArgumentValue::Int(split.chunk),
                 ("parts", _) => ArgumentValue::Int(split.parts),
+                ("B2", _) => ArgumentValue::Given,
                 _ => return None,
             })
         };
-        let inputs = self.given(problem);
-        let given = |name: &str| {
-            let found = inputs.iter().any(|input| input.name == name);
-            found.then_some(ArgumentValue::Given)
+        // The bias of the variant is one of the product's own.
+        let mut inputs = if self.variant.epilogue == Epilogue::default() {
+            given(self.finish, problem)
+        } else {
+            Vec::new()
         };
-        let arguments = |parameters: Vec<(String, ParamKind)>| {
-            let parameters = parameters.into_iter();
-            parameters
-                .map(|(name, kind)| {
-                    let own = special(&name)
-                        .or_else(|| given(&name))
-                        .or_else(|| Launch::gemm_argument(problem, &name));
-                    // What is not the product's is the epilogue's.
-                    let value = own.unwrap_or(ArgumentValue::Given);
-                    Argument { name, kind, value }
-                })
-                .collect::<Vec<_>>()
-        };
+        if self.variant.products == 2 {
+            inputs.push(self.second_operand(problem));
+        }
+        let arguments = |parameters| Launch::arguments(problem, &inputs, parameters, special);
         if partial.is_some() {
             let sums = self.partial_sums(problem.operands);
             after.push(sums.launch(problem, arguments(sums.parameters())));

@@ -16,26 +16,27 @@
 mod fragments;
 mod kernel;
 mod launch;
+mod maps;
 pub mod operand;
+mod plans;
 mod product;
 mod staging;
 mod variant;
 
-use layout_core::Layout;
 use layout_core::atoms::{self, MmaAtom};
 
 use crate::Arch;
+use crate::gemm::fused::Family;
 use crate::gemm::obligation::one_to_one;
 use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
     Anatomy, DataType, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Schedule,
-    Trans, Units,
+    Units,
 };
 use crate::ir::Entry;
-use operand::{Copies, OperandMaps, Read};
-pub use product::FusedPlan;
+use operand::Read;
+pub use plans::PLANS;
 use product::Product;
-use staging::Staging;
 pub use variant::{Depth, Variant};
 
 /// One plan of the family.
@@ -55,81 +56,6 @@ pub struct MmaPlan {
     pub arch: u32,
     /// What its kernel is made for.
     pub variant: Variant,
-}
-
-const fn plan(
-    data_type: DataType,
-    tile: (i64, i64),
-    depth: i64,
-    warps: (i64, i64),
-    stages: i64,
-    arch: u32,
-) -> MmaPlan {
-    MmaPlan {
-        data_type,
-        tile,
-        depth,
-        warps,
-        stages,
-        arch,
-        variant: Variant::aligned(data_type),
-    }
-}
-
-/// The plans that are listed.
-pub const PLANS: &[MmaPlan] = &[
-    plan(DataType::F16, (128, 256), 64, (2, 4), 3, 80),
-    plan(DataType::F16, (256, 128), 64, (4, 2), 3, 80),
-    plan(DataType::F16, (128, 128), 64, (2, 2), 3, 80),
-    plan(DataType::F16, (128, 128), 32, (2, 2), 4, 80),
-    plan(DataType::F16, (64, 128), 64, (2, 2), 4, 80),
-    plan(DataType::F16, (128, 64), 64, (2, 2), 4, 80),
-    plan(DataType::F16, (64, 64), 64, (2, 2), 4, 80),
-    plan(DataType::F16, (64, 64), 32, (2, 2), 4, 80),
-    plan(DataType::F16, (128, 128), 32, (2, 4), 2, 75),
-    plan(DataType::F16, (64, 64), 32, (2, 2), 2, 75),
-    plan(DataType::F16Acc16, (128, 256), 64, (2, 4), 3, 80),
-    plan(DataType::F16Acc16, (128, 128), 32, (2, 2), 4, 80),
-    plan(DataType::F16Acc16, (64, 64), 32, (2, 2), 4, 80),
-    plan(DataType::F16Acc16, (128, 128), 32, (2, 4), 2, 75),
-    plan(DataType::F16Acc16, (64, 64), 32, (2, 2), 2, 75),
-    plan(DataType::Bf16, (128, 256), 64, (2, 4), 3, 80),
-    plan(DataType::Bf16, (256, 128), 64, (4, 2), 3, 80),
-    plan(DataType::Bf16, (128, 128), 64, (2, 2), 3, 80),
-    plan(DataType::Bf16, (128, 128), 32, (2, 2), 4, 80),
-    plan(DataType::Bf16, (64, 128), 64, (2, 2), 4, 80),
-    plan(DataType::Bf16, (128, 64), 64, (2, 2), 4, 80),
-    plan(DataType::Bf16, (64, 64), 64, (2, 2), 4, 80),
-    plan(DataType::Bf16, (64, 64), 32, (2, 2), 4, 80),
-    plan(DataType::Tf32, (256, 128), 32, (4, 2), 4, 90),
-    plan(DataType::Tf32, (128, 256), 32, (2, 4), 3, 80),
-    plan(DataType::Tf32, (128, 128), 16, (2, 2), 4, 80),
-    plan(DataType::Tf32, (64, 128), 32, (2, 4), 3, 80),
-    plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
-    plan(DataType::S8, (128, 128), 64, (2, 4), 4, 80),
-    plan(DataType::S8, (128, 64), 64, (2, 2), 4, 80),
-    plan(DataType::S8, (64, 64), 64, (2, 2), 4, 80),
-    plan(DataType::E4m3, (128, 64), 64, (4, 2), 3, 89),
-    plan(DataType::E4m3, (64, 64), 64, (2, 2), 3, 89),
-    plan(DataType::E4m3, (64, 64), 32, (2, 2), 4, 89),
-    plan(DataType::E5m2, (128, 64), 64, (4, 2), 3, 89),
-    plan(DataType::E5m2, (64, 64), 64, (2, 2), 3, 89),
-    plan(DataType::E5m2, (64, 64), 32, (2, 2), 4, 89),
-    plan(DataType::F64, (128, 128), 8, (4, 2), 4, 90),
-    plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
-    plan(DataType::F64, (64, 64), 32, (2, 2), 3, 90),
-    plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
-];
-
-/// All maps of one kernel.
-#[derive(Debug)]
-pub(crate) struct Maps {
-    pub(crate) atom: MmaAtom,
-    pub(crate) a: OperandMaps,
-    pub(crate) b: OperandMaps,
-    pub(crate) staging: Staging,
-    /// Bytes of an element of C.
-    pub(crate) c_bytes: i64,
 }
 
 impl MmaPlan {
@@ -166,65 +92,9 @@ impl MmaPlan {
         }
     }
 
-    /// The maps for one choice of transposes.
-    pub(crate) fn maps(&self, operands: Operands) -> Result<Maps, PlanError> {
-        let atom = self.atom();
-        let threads = self.thread_count();
-        let Variant { copies, cached, .. } = self.variant;
-        let [a, b] = [0, 1].map(|i: usize| {
-            let copies = Copies::of(copies[i], self.has_cp_async(), cached[i]);
-            (threads, copies)
-        });
-        let a = OperandMaps::new(
-            &atom,
-            true,
-            operands.a == Trans::N,
-            (self.tile.0, self.depth),
-            a,
-        )?;
-        let b = OperandMaps::new(
-            &atom,
-            false,
-            operands.b == Trans::T,
-            (self.tile.1, self.depth),
-            b,
-        )?;
-        let bytes = i64::from(self.data_type.scalar().bytes());
-        let vector = if self.partial() {
-            16 / bytes
-        } else {
-            self.variant.store / i64::from(self.variant.output.bytes())
-        };
-        let arranged = (a.is_arranged(), b.is_arranged());
-        let staging = Staging::new(&atom, arranged, self.tile.1 / self.warps.1, vector, bytes)?;
-        Ok(Maps {
-            atom,
-            a,
-            b,
-            staging,
-            c_bytes: self.variant.output.bytes().into(),
-        })
-    }
-
     /// The kernel stores partial sums.
     fn partial(&self) -> bool {
         matches!(self.variant.depth, Depth::Split(_))
-    }
-
-    fn shared_bytes_of(&self, maps: &Maps) -> i64 {
-        let stages = self.stages * (maps.a.stage_bytes() + maps.b.stage_bytes());
-        let staging = maps.staging.bytes() * self.warps.0 * self.warps.1;
-        stages.max(staging)
-    }
-}
-
-impl Maps {
-    /// Reads and copies of both operands, by the names of their tags.
-    fn each(&self) -> [(&'static str, &'static str, &OperandMaps, bool); 2] {
-        [
-            ("copyA", "readA", &self.a, true),
-            ("copyB", "readB", &self.b, false),
-        ]
     }
 }
 
@@ -348,24 +218,11 @@ impl Plan for MmaPlan {
     }
 
     fn entry_name(&self, operands: Operands) -> String {
-        let finish = &self.linear();
-        Product {
-            plan: *self,
-            finish,
-        }
-        .entry_name(operands)
+        self.entry_name_with(&self.linear(), operands)
     }
 
     fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        let finish = &self.linear();
-        kernel::entries(
-            Product {
-                plan: *self,
-                finish,
-            },
-            operands,
-            arch,
-        )
+        self.entries_with(&self.linear(), operands, arch)
     }
 
     fn ptx_version(&self, arch: Arch) -> &'static str {
@@ -378,44 +235,11 @@ impl Plan for MmaPlan {
 
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
         let finish = &self.linear();
-        let product = Product {
-            plan: *self,
-            finish,
-        };
-        Ok(Box::new(product.adapted(problem, schedule)?))
+        Ok(Box::new(self.product(finish).adapted(problem, schedule)?))
     }
 
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        let finish = &self.linear();
-        Product {
-            plan: *self,
-            finish,
-        }
-        .launched(problem)
-    }
-}
-
-impl MmaPlan {
-    /// (lane, warp rows, warp columns, values) → `row + M·column` of the tile of C.
-    fn owners(&self, maps: &Maps) -> Result<Layout, PlanError> {
-        let (m, n) = self.tile;
-        let (wm, wn) = (m / self.warps.0, n / self.warps.1);
-        let atom = &maps.atom;
-        let arranged = (maps.a.is_arranged(), maps.b.is_arranged());
-        let place = staging::place_of_c(atom, arranged, m)?;
-        let c = place.compose(&atom.c)?;
-        let across = if arranged.1 {
-            Layout::flat(&[2, wn / (2 * atom.n)], &[m, 2 * m * atom.n])?
-        } else {
-            Layout::mode(wn / atom.n, m * atom.n)?
-        };
-        Ok(Layout::tuple(&[
-            c.get(0)?,
-            Layout::flat(&[self.warps.0, self.warps.1], &[wm, m * wn])?,
-            c.get(1)?,
-            Layout::mode(wm / atom.m, atom.m)?,
-            across,
-        ])?)
+        self.launch_with(&self.linear(), problem)
     }
 }
 

@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use super::{MmaPlan, kernel};
 use crate::Arch;
-use crate::gemm::epilogue::{Finish, InputKind, Linear, Types, check};
+use crate::gemm::epilogue::{Finish, Linear, Types, check};
+use crate::gemm::fused::{Family, FusedPlan};
 use crate::gemm::pack::Packing;
 use crate::gemm::partial_sums::PartialSums;
-use crate::gemm::{
-    Anatomy, DataType, Epilogue, Gemm, GivenInput, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Schedule,
-};
+use crate::gemm::{Epilogue, Gemm, Launch, Operands, Plan, PlanError, Schedule};
 use crate::ir::{Element, Entry};
 
 /// A plan and how its sums become C.
@@ -74,37 +72,15 @@ impl Product<'_> {
             finish: self.finish,
         }
     }
-
-    /// What the epilogue reads beside the product's own buffers, for a problem; the bias is one of the product's own.
-    pub(super) fn given(&self, problem: &Gemm) -> Vec<GivenInput> {
-        if self.variant.epilogue != Epilogue::default() {
-            return Vec::new();
-        }
-        let inputs = self.finish.inputs().into_iter();
-        inputs
-            .filter_map(|input| {
-                let element = input.element()?;
-                let (rows, columns, alignment) = match input.kind {
-                    InputKind::Row(_) => (problem.m, 1, element.bytes()),
-                    InputKind::Column(_) => (1, problem.n, element.bytes()),
-                    InputKind::Matrix { aligned, .. } => (problem.m, problem.n, aligned),
-                    InputKind::Scalar => return None,
-                };
-                let matrix = matches!(input.kind, InputKind::Matrix { .. });
-                Some(GivenInput {
-                    leading_dimension: matrix.then(|| input.leading_dimension()),
-                    name: input.name,
-                    element,
-                    rows,
-                    columns,
-                    alignment,
-                })
-            })
-            .collect()
-    }
 }
 
 impl MmaPlan {
+    /// This plan with an epilogue.
+    pub(super) fn product<'a>(&self, finish: &'a dyn Finish) -> Product<'a> {
+        let plan = *self;
+        Product { plan, finish }
+    }
+
     /// The epilogue that the plan's variant names.
     pub(super) fn linear(&self) -> Linear {
         Linear::new(self.variant.epilogue, self.variant.output, self.data_type)
@@ -127,126 +103,98 @@ impl MmaPlan {
             plan.variant.output = output;
             plan.variant.store = plan.variant.store.min(widest_store(output));
         }
-        let finish = Arc::new(finish);
-        Ok(FusedPlan { plan, finish })
+        Ok(FusedPlan::new(plan, finish))
+    }
+
+    /// This plan with two products of the same A, and a function that makes C of the sums of both: A·B are its
+    /// [`values`](crate::gemm::epilogue::Fragment::values), A·B2 its [`second`](crate::gemm::epilogue::Fragment::second).
+    ///
+    /// B2 has the sizes, the transposition and the leading dimension of B; it is a buffer that the caller gives, the parameter `B2`. A block computes
+    /// as many sums as before, half of them of each product: its tile of C is half as wide, so that registers, shared memory and the instructions of the
+    /// main loop are those of the plan. A is copied once for both products. There are no batches, split sums or packed operands.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::gemm::epilogue::Function;
+    /// use layout_codegen::gemm::mma_sync::PLANS;
+    /// use layout_codegen::gemm::{Gemm, Operands, Plan};
+    /// use layout_codegen::ir::Binary;
+    ///
+    /// // C = (A·B) ⊙ (A·B2), element by element.
+    /// let bilinear = Function::new("bilinear", |k, c| {
+    ///     for (s, t) in c.values().into_iter().zip(c.second()?) {
+    ///         k.binary(Binary::Mul, c.ty(), s, s, t);
+    ///     }
+    ///     Ok(())
+    /// });
+    /// let plan = PLANS[0].with_dual_epilogue(bilinear)?;
+    /// assert_eq!((PLANS[0].tile(), plan.tile()), ((128, 256, 64), (128, 128, 64)));
+    /// let nt = Operands::ALL[1];
+    /// assert_eq!(plan.emit(nt, Arch(80))?.kernel, "mma_f16_128x128x64_nt_dual_bilinear");
+    ///
+    /// let launch = plan.launch(&Gemm::packed(256, 512, 64, nt))?.expect("something to do");
+    /// let b2 = &launch.inputs[0];
+    /// assert_eq!((b2.name.as_str(), b2.columns), ("B2", 512 * 64));
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`MmaPlan::with_epilogue`], and a tile that is too narrow to be halved.
+    pub fn with_dual_epilogue(
+        mut self,
+        finish: impl Finish + 'static,
+    ) -> Result<FusedPlan, PlanError> {
+        let least = 32 * self.warps.1;
+        if self.tile.1 < least {
+            return Err(PlanError::Epilogue {
+                what: format!(
+                    "a dual product halves the {} columns of the tile, and {} warps need {least}: take a wider tile",
+                    self.tile.1, self.warps.1
+                ),
+            });
+        }
+        if self.variant.products == 1 {
+            self.tile.1 /= 2;
+            self.variant.products = 2;
+        }
+        self.with_epilogue(finish)
+    }
+}
+
+impl Family for MmaPlan {
+    fn entry_name_with(&self, finish: &dyn Finish, operands: Operands) -> String {
+        self.product(finish).entry_name(operands)
+    }
+
+    fn entries_with(
+        &self,
+        finish: &dyn Finish,
+        operands: Operands,
+        arch: Arch,
+    ) -> Result<Vec<Entry>, PlanError> {
+        kernel::entries(self.product(finish), operands, arch)
+    }
+
+    fn adapt_with(
+        &self,
+        finish: &dyn Finish,
+        problem: &Gemm,
+        schedule: Schedule,
+    ) -> Result<Arc<dyn Family>, PlanError> {
+        Ok(Arc::new(self.product(finish).adapted(problem, schedule)?))
+    }
+
+    fn launch_with(
+        &self,
+        finish: &dyn Finish,
+        problem: &Gemm,
+    ) -> Result<Option<Launch>, PlanError> {
+        self.product(finish).launched(problem)
     }
 }
 
 /// Bytes of the widest store of C: 8 elements are what staging is laid out for.
 pub(super) fn widest_store(output: Element) -> i64 {
     (8 * i64::from(output.bytes())).min(16)
-}
-
-/// A plan whose epilogue is a function of the user's: what [`MmaPlan::with_epilogue`] returns.
-#[derive(Clone, Debug)]
-pub struct FusedPlan {
-    plan: MmaPlan,
-    finish: Arc<dyn Finish>,
-}
-
-impl FusedPlan {
-    fn product(&self) -> Product<'_> {
-        Product {
-            plan: self.plan,
-            finish: &*self.finish,
-        }
-    }
-
-    /// The problem leaves to the function what is the function's.
-    fn leaves(&self, problem: &Gemm) -> Result<(), PlanError> {
-        let unsupported = |what: String, instead: &str| {
-            Err(PlanError::Unsupported {
-                plan: self.name(),
-                what,
-                instead: instead.to_owned(),
-            })
-        };
-        if problem.epilogue != Epilogue::default() {
-            return unsupported(
-                "a bias or an activation beside an epilogue of its own".to_owned(),
-                "compute it in the epilogue's function",
-            );
-        }
-        let inputs = self.finish.inputs();
-        for (name, value, neutral) in [("alpha", problem.alpha, 1.0), ("beta", problem.beta, 0.0)] {
-            let changed = (value - neutral).abs() > 0.0;
-            if changed && !inputs.iter().any(|i| i.name == name) {
-                return unsupported(
-                    format!("{name} = {value}, which its epilogue does not read"),
-                    &format!("declare a scalar `{name}`, or leave it {neutral}"),
-                );
-            }
-        }
-        let matrix = |kind| matches!(kind, InputKind::Matrix { .. });
-        if problem.batch.count != 1 && inputs.iter().any(|i| matrix(i.kind)) {
-            return unsupported(
-                "a batch with an epilogue that reads a matrix".to_owned(),
-                "launch the products one by one",
-            );
-        }
-        Ok(())
-    }
-}
-
-impl Plan for FusedPlan {
-    fn name(&self) -> String {
-        format!("{}+{}", self.plan.name(), self.finish.name())
-    }
-
-    fn data_type(&self) -> DataType {
-        self.plan.data_type
-    }
-
-    fn min_arch(&self) -> Arch {
-        self.plan.min_arch()
-    }
-
-    fn tile(&self) -> (u32, u32, u32) {
-        self.plan.tile()
-    }
-
-    fn threads(&self) -> u32 {
-        self.plan.threads()
-    }
-
-    fn anatomy(&self) -> Anatomy {
-        self.plan.anatomy()
-    }
-
-    fn shared_bytes(&self, operands: Operands) -> Result<u32, PlanError> {
-        self.plan.shared_bytes(operands)
-    }
-
-    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        self.leaves(problem)?;
-        Ok(Box::new(Self {
-            plan: self.product().adapted(problem, schedule)?,
-            finish: self.finish.clone(),
-        }))
-    }
-
-    fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError> {
-        self.plan.layouts(operands)
-    }
-
-    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError> {
-        self.plan.claims(operands)
-    }
-
-    fn entry_name(&self, operands: Operands) -> String {
-        self.product().entry_name(operands)
-    }
-
-    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        kernel::entries(self.product(), operands, arch)
-    }
-
-    fn ptx_version(&self, arch: Arch) -> &'static str {
-        self.plan.ptx_version(arch)
-    }
-
-    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        self.leaves(problem)?;
-        self.product().launched(problem)
-    }
 }

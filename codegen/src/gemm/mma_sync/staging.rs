@@ -19,7 +19,7 @@ use crate::gemm::{PlanError, Refusal};
 pub(crate) struct Staging {
     /// Rows of a strip: those of the atom.
     pub(crate) rows: i64,
-    /// Columns of a strip: those of the warp.
+    /// Columns of a strip: those of the warp, of one product after the other.
     pub(crate) cols: i64,
     /// Bytes of an accumulator.
     pub(crate) bytes: i64,
@@ -36,22 +36,25 @@ pub(crate) struct Staging {
     pub(crate) write: Layout,
     /// Neighbours that a lane writes at once: 2 of one atom, or 4 of two.
     pub(crate) together: i64,
-    /// (lane, ((part of the columns, pass down the rows), part of a vector)) → `row + R·column` of the first accumulator of each read.
+    /// (lane, ((part of the columns, pass down the rows), part of a vector)) → `row + R·column` of the first accumulator of each read of the first
+    /// product.
     pub(crate) read: Layout,
 }
 
 impl Staging {
-    /// The staging for a warp that is `cols` columns wide and stores `vector` elements of C at once; accumulators of `bytes` bytes. The sides of
+    /// The staging for a warp that is `cols` columns wide in each of `products` products and stores `vector` elements of C at once; accumulators of
+    /// `bytes` bytes. The sides of
     /// A and B are dealt out in another order where `rows_arranged` and `cols_arranged` say so.
     pub(crate) fn new(
         atom: &MmaAtom,
         (rows_arranged, cols_arranged): (bool, bool),
-        cols: i64,
+        (cols, products): (i64, i64),
         vector: i64,
         bytes: i64,
     ) -> Result<Self, PlanError> {
         let rows = atom.m;
         let per_row = cols / vector;
+        let cols = cols * products;
         // Lanes along a row first; a longer row is walked in several parts.
         let along = per_row.min(32);
         let (again, down) = (per_row / along, 32 / along);

@@ -33,6 +33,8 @@ pub enum Depth {
 /// What a kernel is made for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Variant {
+    /// How many products a block computes of its rows of A: 1, or 2 in a dual product, A·B and A·B2.
+    pub products: i64,
     /// Bytes of one copy of A and of B from global memory.
     pub copies: [i64; 2],
     /// Whether copies of 16 bytes leave their lines in the first-level cache.
@@ -53,6 +55,7 @@ impl Variant {
     /// What listed plans are made for.
     pub const fn aligned(data_type: DataType) -> Self {
         Self {
+            products: 1,
             copies: [16; 2],
             cached: [false; 2],
             store: 16,
@@ -70,6 +73,9 @@ impl Variant {
     pub(super) fn suffix(&self, data_type: DataType) -> String {
         let own = Self::aligned(data_type);
         let mut parts = Vec::new();
+        if self.products != own.products {
+            parts.push("dual".to_owned());
+        }
         for (letter, i) in [("a", 0), ("b", 1)] {
             if self.copies[i] != own.copies[i] {
                 parts.push(format!("{letter}{}", self.copies[i]));
@@ -98,7 +104,7 @@ impl Variant {
             Depth::Batch => parts.push("batch".to_owned()),
             Depth::Split(_) => parts.push("split".to_owned()),
         }
-        // Before the first a nothing, so that each has its line.
+        // A leading empty entry: each part follows an underscore.
         parts.insert(0, String::new());
         parts.join("_")
     }
@@ -116,6 +122,9 @@ impl fmt::Display for Variant {
             self.output,
             self.store
         )?;
+        if self.products == 2 {
+            f.write_str(", two products")?;
+        }
         if self.epilogue.bias != Bias::None {
             write!(f, ", bias by {}", self.epilogue.bias)?;
         }

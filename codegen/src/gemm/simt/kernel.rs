@@ -9,48 +9,55 @@
 //! Half of the block loads the tile of B (x), the other half that of A (y). A tile whose rows are all inside and whose vectors are
 //! aligned is loaded 16 bytes at a time; any other tile element by element, with zeros outside.
 
-mod epilogue;
 mod load;
+mod store;
+
+use std::rc::Rc;
 
 use layout_core::Layout;
 
 use super::maps::{BYTES, K_STEP, Maps, Side};
-use super::{GRID_Y, SgemmPlan, sides};
-use crate::gemm::{LIMIT, Operands, Plan, PlanError};
+use super::{GRID_Y, SgemmPlan, output, sides};
+use crate::gemm::epilogue::{self, End, Finish, Types};
+use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{
-    Address, Axis, Cache, Class, Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg, Role, Stride,
-    Type,
+    Address, Axis, Cache, Class, Cmp, Element, Entry, Extent, Kernel, Logic, ParamKind, Reg, Role,
+    Stride, Type,
 };
 use crate::view::{Choice, Turn, View};
 
 /// The kernel's parameters, in order.
-pub(super) const PARAMETERS: [(&str, ParamKind); 11] = [
-    ("A", ParamKind::Pointer),
-    ("B", ParamKind::Pointer),
-    ("C", ParamKind::Pointer),
-    ("m", ParamKind::U32),
-    ("n", ParamKind::U32),
-    ("k", ParamKind::U32),
-    ("lda", ParamKind::U32),
-    ("ldb", ParamKind::U32),
-    ("ldc", ParamKind::U32),
-    ("alpha", ParamKind::F32),
-    ("beta", ParamKind::F32),
-];
+pub(super) fn parameters(finish: &dyn Finish) -> Vec<(String, ParamKind)> {
+    let named = |kind| move |name: &str| (name.to_owned(), kind);
+    let pointers = ["A", "B", "C"].map(named(ParamKind::Pointer)).into_iter();
+    let sizes = ["m", "n", "k", "lda", "ldb", "ldc"].map(named(ParamKind::U32));
+    let scalar = finish.computes_in(DataType::F32);
+    pointers
+        .chain(epilogue::pointers(finish))
+        .chain(sizes)
+        .chain(epilogue::values(finish, scalar))
+        .collect()
+}
 
 /// The name of the kernel's entry.
-pub(super) fn entry_name(plan: SgemmPlan, operands: Operands) -> String {
-    format!("{}_{operands}", plan.label().replace('-', "_"))
+pub(super) fn entry_name(plan: SgemmPlan, finish: &dyn Finish, operands: Operands) -> String {
+    let own = finish.name();
+    let end = if own.is_empty() { "" } else { "_" };
+    format!("{}_{operands}{end}{own}", plan.label().replace('-', "_"))
 }
 
 const ZERO: f32 = 0.0;
 
 /// The kernel.
-pub(super) fn entry(plan: SgemmPlan, operands: Operands) -> Result<Entry, PlanError> {
+pub(super) fn entry(
+    plan: SgemmPlan,
+    finish: &dyn Finish,
+    operands: Operands,
+) -> Result<Entry, PlanError> {
     let maps = plan.maps()?;
-    let mut k = Kernel::new(&entry_name(plan, operands), plan.threads());
+    let mut k = Kernel::new(&entry_name(plan, finish, operands), plan.threads());
     k.describe(format!(
         "{plan}: C = alpha op(A) op(B) + beta C, f32, row-major, {operands}"
     ));
@@ -60,19 +67,22 @@ pub(super) fn entry(plan: SgemmPlan, operands: Operands) -> Result<Entry, PlanEr
     // 16 warps of 128 registers; the smaller tile has more addresses for the same sums: 12 warps of 168.
     k.blocks_per_multiprocessor(if plan.threads() == 64 { 6 } else { 2 });
 
-    let mut g = Gemm::new(&mut k, &maps, operands)?;
+    let mut g = Gemm::new(&mut k, &maps, finish, operands)?;
     let (acc, depth) = (g.accumulators(), g.depth);
     let zero = g.k.pool.constant(0);
-    // Without a product the sums are empty: the first tile counts as all outside, and A and B are not read.
-    let no_product = g.k.compare_scalar(Cmp::Eq, Type::F32, g.alpha, ZERO);
-    let product = g.k.compare_scalar(Cmp::Neu, Type::F32, g.alpha, ZERO);
-    let first_depth = g.k.select(no_product, zero, depth);
     g.k.comment("tile 0 to stage 0");
     let staged = g.k.regs(Class::F32, g.vectors * 4);
+    // Without a product the sums are empty: the first tile counts as all outside, and A and B are not read.
+    let end = g.end.clone();
+    let first_depth = match end.no_product(g.k) {
+        Some(no_product) => g.k.select(no_product, zero, depth),
+        None => depth,
+    };
     g.load_tile(zero, first_depth, None, &staged)?;
     g.store_tile(zero, zero, None, &staged)?;
     g.k.barrier();
 
+    let product = end.has_product(g.k);
     let handle = g.k.open_loop("k0", K_STEP, K_STEP, LIMIT as i64 + K_STEP);
     // Turn i multiplies from stage i mod 2 and fills the other; its counter is 8·(i + 1).
     let one = g.k.pool.constant(1);
@@ -81,8 +91,10 @@ pub(super) fn entry(plan: SgemmPlan, operands: Operands) -> Result<Entry, PlanEr
     let read = g.k.pool.xor(filled, one);
     let turn = Turn::new(g.k, "stage", read, &handle);
     let other = g.k.pool.xor(turn.stage, one);
-    let more = g.k.compare(Cmp::Lt, handle.counter, depth);
-    let more = g.k.combine(Logic::And, more, product, 1);
+    let mut more = g.k.compare(Cmp::Lt, handle.counter, depth);
+    if let Some(product) = product {
+        more = g.k.combine(Logic::And, more, product, 1);
+    }
     g.k.begin_if(more, true);
     g.k.name_branch("ends", "no_load");
     g.k.comment("the next tile to registers");
@@ -135,21 +147,33 @@ struct Gemm<'a> {
     c: View,
     m: Expr,
     n: Expr,
-    alpha: Reg,
-    beta: Reg,
+    end: Rc<End<'a>>,
 }
 
 /// Shared operands of the reads: for each k step, the two quads of x and the two of y.
 type Reads = Vec<[Address; 4]>;
 
 impl<'a> Gemm<'a> {
-    fn new(k: &'a mut Kernel, maps: &'a Maps, operands: Operands) -> Result<Self, PlanError> {
+    fn new(
+        k: &'a mut Kernel,
+        maps: &'a Maps,
+        finish: &'a dyn Finish,
+        operands: Operands,
+    ) -> Result<Self, PlanError> {
         let (threads, w) = (maps.threads(), maps.w);
         let hi = LIMIT as i64;
         let [a, b, c] = ["A", "B", "C"].map(|p| k.param_pointer(p));
+        let inputs = epilogue::pointers(finish);
+        let inputs: Vec<_> = inputs.iter().map(|p| k.param_pointer(&p.0)).collect();
         let [m, n, depth, lda, ldb, ldc] =
             ["m", "n", "k", "lda", "ldb", "ldc"].map(|p| k.param_u32(p, hi));
-        let [alpha, beta] = ["alpha", "beta"].map(|p| k.param_scalar(p, ParamKind::F32));
+        let types = Types {
+            sum: Element::F32,
+            scalar: finish.computes_in(DataType::F32),
+            output: output(finish),
+            packs: false,
+        };
+        let end = End::new(k, finish, types, &inputs, [m, n].map(Extent::Value))?;
         let stage_bytes = 2 * maps.half_stage();
         k.reserve_shared(2 * stage_bytes as u64, 2 * stage_bytes as u32, false);
 
@@ -179,8 +203,8 @@ impl<'a> Gemm<'a> {
         let zero = k.pool.constant(0);
         // Vectors serve a tile whose rows are all inside, if they are aligned.
         let width = k.pool.constant(w);
-        let end = k.pool.add(origin, width);
-        let inside = k.compare(Cmp::Le, end, extent);
+        let last = k.pool.add(origin, width);
+        let inside = k.compare(Cmp::Le, last, extent);
         let low = k.pool.and(operand, 15);
         let low_ld = k.pool.and(ld, 3);
         let (aligned, aligned_ld) = (
@@ -192,22 +216,23 @@ impl<'a> Gemm<'a> {
         let vectors = (w * K_STEP / (threads / 2) / 4) as usize;
 
         let sides = sides(operands);
-        let mut matrix = |name, base, (rows, cols), ld, role| {
+        let mut matrix = |name, (base, bytes), (rows, cols), ld, role| {
             let extents = vec![Extent::Value(rows), Extent::Value(cols)];
             let strides = vec![Stride::Value(ld), Stride::Fixed(1)];
-            k.global_at(name, base, BYTES, extents, strides, role)
+            k.global_at(name, base, bytes, extents, strides, role)
         };
         let mut operand = |name, base, along, side, ld| {
             if along {
-                matrix(name, base, (depth, side), ld, Role::Input).transposed()
+                matrix(name, (base, BYTES), (depth, side), ld, Role::Input).transposed()
             } else {
-                matrix(name, base, (side, depth), ld, Role::Input)
+                matrix(name, (base, BYTES), (side, depth), ld, Role::Input)
             }
         };
         let operands = [
             operand("B", b, sides[0].1, n, ldb),
             operand("A", a, sides[1].1, m, lda),
         ];
+        let c = (c, i64::from(types.output.bytes()));
         let c = matrix("C", c, (m, n), ldc, Role::Output);
         let mut half = |name, offset| -> Result<View, PlanError> {
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
@@ -243,8 +268,7 @@ impl<'a> Gemm<'a> {
             c,
             m,
             n,
-            alpha,
-            beta,
+            end: Rc::new(end),
         })
     }
 

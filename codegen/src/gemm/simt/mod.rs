@@ -12,11 +12,14 @@ mod kernel;
 pub mod maps;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::Arch;
+use crate::gemm::epilogue::{Finish, Linear, check, given};
+use crate::gemm::fused::Family;
 use crate::gemm::obligation::one_to_one;
 use crate::gemm::{
-    Anatomy, Argument, DataType, Epilogue, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands,
+    Anatomy, DataType, Epilogue, FusedPlan, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands,
     Plan, PlanError, ProblemError, Refusal, Schedule, Trans, Units,
 };
 use crate::ir::{Element, Entry};
@@ -73,6 +76,11 @@ fn sides(operands: Operands) -> [(Side, bool); 2] {
     ]
 }
 
+/// The type of C.
+fn output(finish: &dyn Finish) -> Element {
+    finish.output().unwrap_or(Element::F32)
+}
+
 impl SgemmPlan {
     fn unsupported(self, what: impl Into<String>, instead: &str) -> PlanError {
         PlanError::Unsupported {
@@ -82,12 +90,48 @@ impl SgemmPlan {
         }
     }
 
-    /// The problem asks for nothing but a product of f32 matrices.
-    fn serves(self, problem: &Gemm) -> Result<(), PlanError> {
+    /// The epilogue of the plan as it is listed: α·sum + β·C.
+    fn linear(self) -> Linear {
+        Linear::new(Epilogue::default(), Element::F32, DataType::F32)
+    }
+
+    /// This plan with a function of your own as its epilogue, in place of α and β; as of [`MmaPlan`](super::mma_sync::MmaPlan::with_epilogue). A
+    /// thread has single elements of C.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::gemm::epilogue::Function;
+    /// use layout_codegen::gemm::simt::SgemmPlan;
+    /// use layout_codegen::gemm::{Operands, Plan};
+    /// use layout_codegen::ir::{Binary, Element};
+    ///
+    /// // The sum and a residual, stored as f16.
+    /// let residual = Function::new("residual", |k, c| {
+    ///     let residual = c.matrix(k, "residual")?;
+    ///     k.binary(Binary::Add, c.ty(), c.values()[0], c.values()[0], residual[0]);
+    ///     Ok(())
+    /// })
+    /// .matrix("residual", Element::F32)
+    /// .output(Element::F16);
+    /// let plan = SgemmPlan::MAXAS_128.with_epilogue(residual)?;
+    /// assert_eq!(plan.emit(Operands::ALL[0], Arch(75))?.kernel, "sgemm_maxas_128_nn_residual");
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Epilogue`] for names that are not letters, digits and underscores, or are used twice, and for types that are not converted.
+    pub fn with_epilogue(self, finish: impl Finish + 'static) -> Result<FusedPlan, PlanError> {
+        check(&finish, DataType::F32)?;
+        Ok(FusedPlan::new(self, finish))
+    }
+
+    /// The problem asks for nothing but a product of f32 matrices, with C of the epilogue's type.
+    fn serves(self, finish: &dyn Finish, problem: &Gemm) -> Result<(), PlanError> {
         problem.placed(DataType::F32)?;
         let instead = "leave it out, or take an mma-tf32 plan (--dtype tf32)";
         let result = problem.result(DataType::F32);
-        if result != Element::F32 {
+        if result != output(finish) {
             return Err(self.unsupported(format!("C in {result}"), instead));
         }
         if problem.epilogue != Epilogue::default() {
@@ -225,11 +269,11 @@ impl Plan for SgemmPlan {
     }
 
     fn entry_name(&self, operands: Operands) -> String {
-        kernel::entry_name(*self, operands)
+        self.entry_name_with(&self.linear(), operands)
     }
 
-    fn entries(&self, operands: Operands, _: Arch) -> Result<Vec<Entry>, PlanError> {
-        Ok(vec![kernel::entry(*self, operands)?])
+    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
+        self.entries_with(&self.linear(), operands, arch)
     }
 
     /// None: its stages are declared in the kernel.
@@ -238,19 +282,56 @@ impl Plan for SgemmPlan {
     }
 
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        self.serves(problem)?;
+        self.adapt_with(&self.linear(), problem, schedule)?;
+        Ok(Box::new(*self))
+    }
+
+    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
+        self.launch_with(&self.linear(), problem)
+    }
+}
+
+impl Family for SgemmPlan {
+    fn entry_name_with(&self, finish: &dyn Finish, operands: Operands) -> String {
+        kernel::entry_name(*self, finish, operands)
+    }
+
+    fn entries_with(
+        &self,
+        finish: &dyn Finish,
+        operands: Operands,
+        arch: Arch,
+    ) -> Result<Vec<Entry>, PlanError> {
+        if output(finish) == Element::Bf16 && arch < Arch(80) {
+            let instead = "take C in f16 or f32, or sm_80";
+            return Err(self.unsupported("C in bf16", instead));
+        }
+        Ok(vec![kernel::entry(*self, finish, operands)?])
+    }
+
+    fn adapt_with(
+        &self,
+        finish: &dyn Finish,
+        problem: &Gemm,
+        schedule: Schedule,
+    ) -> Result<Arc<dyn Family>, PlanError> {
+        self.serves(finish, problem)?;
         if schedule != Schedule::default() {
             return Err(self.unsupported(
                 "split sums or packed operands",
                 "leave both out; it takes operands as they lie",
             ));
         }
-        Ok(Box::new(*self))
+        Ok(Arc::new(*self))
     }
 
-    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
+    fn launch_with(
+        &self,
+        finish: &dyn Finish,
+        problem: &Gemm,
+    ) -> Result<Option<Launch>, PlanError> {
         problem.validate(LIMIT)?;
-        self.serves(problem)?;
+        self.serves(finish, problem)?;
         for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
             if !(value as f32).is_finite() {
                 return Err(ProblemError::NotFinite(name).into());
@@ -261,22 +342,15 @@ impl Plan for SgemmPlan {
         }
         let tile = u64::from(self.tile);
         let (x, y) = (problem.n.div_ceil(tile), problem.m.div_ceil(tile));
-        let arguments = kernel::PARAMETERS
-            .iter()
-            .filter_map(|&(name, kind)| {
-                Launch::gemm_argument(problem, name).map(|value| Argument {
-                    name: name.to_owned(),
-                    kind,
-                    value,
-                })
-            })
-            .collect();
-        Ok(Some(Launch::single(
-            kernel::entry_name(*self, problem.operands),
+        let inputs = given(finish, problem);
+        let mut launch = Launch::single(
+            self.entry_name_with(finish, problem.operands),
             [x as u32, y.min(GRID_Y) as u32, y.div_ceil(GRID_Y) as u32],
             self.threads(),
             0,
-            arguments,
-        )))
+            Launch::arguments(problem, &inputs, kernel::parameters(finish), |_| None),
+        );
+        launch.inputs = inputs;
+        Ok(Some(launch))
     }
 }

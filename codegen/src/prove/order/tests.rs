@@ -42,6 +42,7 @@ fn trace(events: Vec<Event>) -> Trace {
         symbols: Symbols::default(),
         promises: Vec::new(),
         tilings: Vec::new(),
+        walks: Vec::new(),
     }
 }
 

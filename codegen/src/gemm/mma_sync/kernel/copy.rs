@@ -68,7 +68,7 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// Part `part.0` of `part.1` of the vectors of both operands.
+    /// Part `part.0` of `part.1` of the vectors of all operands.
     pub(super) fn copy_part(
         &mut self,
         k0: Expr,
@@ -78,7 +78,7 @@ impl Gemm<'_> {
         part: (i64, i64),
     ) -> Result<InFlight, PlanError> {
         let mut all = InFlight::default();
-        for i in 0..2 {
+        for i in 0..self.sides.len() {
             all.stores
                 .extend(self.copy_side(i, (k0, offset), stage, edge, part)?);
         }

@@ -6,6 +6,7 @@ use layout_core::Layout;
 use layout_core::atoms::Scalar;
 
 use super::{Fragments, Gemm, Side};
+use crate::gemm::epilogue::scalar_type;
 use crate::gemm::mma_sync::operand::{OperandMaps, Read, pairs};
 use crate::gemm::{DataType, PlanError};
 use crate::index::layout::index;
@@ -21,6 +22,34 @@ pub(super) struct Tile {
 }
 
 impl Gemm<'_> {
+    /// Accumulators: atoms by rows and columns, those of a second product after the first's, each the registers of one atom, set to 0.
+    pub(super) fn accumulators(&mut self) -> Vec<Vec<Vec<Reg>>> {
+        let (rows, cols) = self.atoms();
+        let cols = cols * self.plan.variant.products;
+        let each = self.maps.atom.registers()[2];
+        let (class, ty, zero) = match self.maps.atom.c_type {
+            // Two sums in each register.
+            Scalar::F16 => (Class::B32, Type::B32, 0.into()),
+            _ => scalar_type(self.plan.data_type.scalar()),
+        };
+        self.k.comment(format!(
+            "acc: {rows} x {cols} atoms of {each} registers a thread"
+        ));
+        let mut all = Vec::new();
+        for _ in 0..rows {
+            let mut row = Vec::new();
+            for _ in 0..cols {
+                let regs = self.k.regs(class, each as usize);
+                for r in &regs {
+                    self.k.set(ty, *r, zero);
+                }
+                row.push(regs);
+            }
+            all.push(row);
+        }
+        all
+    }
+
     /// Elements along k of one step: those of the atom.
     pub(super) fn k_step(&self) -> i64 {
         self.maps.atom.k
@@ -28,6 +57,7 @@ impl Gemm<'_> {
 
     pub(super) fn fragments(&mut self) -> Fragments {
         let (rows, cols) = self.atoms();
+        let cols = cols * self.plan.variant.products;
         let [a, b, _] = self.maps.atom.registers();
         let class = if self.maps.atom.a_type == Scalar::F64 {
             Class::F64
@@ -48,7 +78,11 @@ impl Gemm<'_> {
         step: i64,
     ) -> Result<(), PlanError> {
         self.fetch_side(0, &into.a, tile, step)?;
-        self.fetch_side(1, &into.b, tile, step)
+        let each = self.atoms().1 as usize;
+        for (i, b) in (1..).zip(into.b.chunks(each)) {
+            self.fetch_side(i, b, tile, step)?;
+        }
+        Ok(())
     }
 
     fn fetch_side(

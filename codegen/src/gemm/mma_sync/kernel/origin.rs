@@ -1,6 +1,7 @@
 //! Where a block is in C and along k, and what of A, B and C is its own.
 
-use crate::gemm::mma_sync::{Depth, Maps, MmaPlan, raster};
+use crate::gemm::mma_sync::maps::Maps;
+use crate::gemm::mma_sync::{Depth, MmaPlan, raster};
 use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
 use crate::ir::{Axis, Cmp, Extent, Kernel, Role, Stride};
@@ -10,6 +11,8 @@ use crate::view::View;
 pub(super) struct Operands {
     /// The addresses of A, B and C (or partial sums).
     pub(super) pointers: [Expr; 3],
+    /// The address of B2 in a dual product, which lies as B does.
+    pub(super) b2: Option<Expr>,
     /// Their leading dimensions.
     pub(super) ld: [Expr; 3],
     pub(super) m: Expr,
@@ -76,14 +79,14 @@ impl Origin {
         })
     }
 
-    /// This layer's A, B and C (or partial sums): rows and columns as they lie in memory.
+    /// This layer's A, B and C (or partial sums), and B2: rows and columns as they lie in memory.
     pub(super) fn matrices(
         &self,
         k: &mut Kernel,
         plan: &MmaPlan,
         maps: &Maps,
         all: &Operands,
-    ) -> Result<[View; 3], PlanError> {
+    ) -> Result<([View; 3], Option<View>), PlanError> {
         // From one matrix of a batch to the next, or from one part of the sums to the next.
         let layers: [Option<Expr>; 3] = match self.layers {
             Depth::Groups => [None; 3],
@@ -105,17 +108,18 @@ impl Origin {
             }
             _ => o.place(side, all.k),
         };
-        let matrices = [
-            ("A", maps.a.bytes, operand(0, &maps.a, all.m)),
-            ("B", maps.b.bytes, operand(1, &maps.b, all.n)),
-            (
-                if plan.partial() { "partial" } else { "C" },
-                c_bytes,
-                (all.m, all.n),
-            ),
+        let [a, b, c] = all.pointers;
+        let of_b = operand(1, &maps.b, all.n);
+        // Each with whose rows it has: those of A, B or C.
+        let mut matrices = vec![
+            (0, "A", a, maps.a.bytes, operand(0, &maps.a, all.m)),
+            (1, "B", b, maps.b.bytes, of_b),
         ];
+        let name = if plan.partial() { "partial" } else { "C" };
+        matrices.push((2, name, c, c_bytes, (all.m, all.n)));
+        matrices.extend(all.b2.map(|b2| (1, "B2", b2, maps.b.bytes, of_b)));
         let mut views = Vec::new();
-        for (i, (name, bytes, (rows, cols))) in matrices.into_iter().enumerate() {
+        for (i, name, pointer, bytes, (rows, cols)) in matrices {
             let cols = match i {
                 2 if plan.partial() => Extent::Padded {
                     used: cols,
@@ -130,7 +134,7 @@ impl Origin {
                 strides.insert(0, Stride::Value(stride));
             }
             let role = if i == 2 { Role::Output } else { Role::Input };
-            let view = k.global_at(name, all.pointers[i], bytes, extents, strides, role);
+            let view = k.global_at(name, pointer, bytes, extents, strides, role);
             // As wide as copies and stores are; whether stores of 16 bytes serve is found at run time.
             let widths = [
                 plan.variant.copies[0],
@@ -153,7 +157,8 @@ impl Origin {
                 _ => view,
             });
         }
-        let [a, b, c] = views.try_into().expect("three matrices");
-        Ok([a, b, c])
+        let mut views = views.into_iter();
+        let three = [(); 3].map(|()| views.next().expect("three matrices"));
+        Ok((three, views.next()))
     }
 }

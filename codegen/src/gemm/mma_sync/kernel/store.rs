@@ -158,24 +158,15 @@ impl Gemm<'_> {
         mut loaded: Loaded,
     ) -> Result<(), PlanError> {
         let st = &self.maps.staging;
-        let (class, ty, _) = scalar_type(self.plan.data_type.scalar());
-        let values = st.read.get(1)?;
-        let (passes, parts) = (values.get(0)?.size(), values.get(1)?.size());
-        let each = st.vector.min(16 / st.bytes);
-        let zero = self.k.pool.constant(0);
-        let mut sums = Vec::new();
-        for part in 0..parts {
-            let value = self.k.pool.constant(pass + passes * part);
-            let r = index(&mut self.k.pool, &lane.read.0, &[self.lane, value])?;
-            let c = index(&mut self.k.pool, &lane.read.1, &[self.lane, value])?;
-            let at = lane.strip.element(self.k, &[r, c, zero, strip])?;
-            let regs = self.k.regs(class, each as usize);
-            self.k.load(None, Cache::Coherent, ty, &regs, at);
-            self.k.tag("fetchC");
-            sums.extend(regs);
-        }
+        let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
+        let sums = self.fetch_sums(lane, pass, strip, 0)?;
+        let second = if self.plan.variant.products == 2 {
+            self.fetch_sums(lane, pass, strip, st.cols / 2)?
+        } else {
+            Vec::new()
+        };
         let pool = &mut self.k.pool;
-        let value = pool.constant(pass);
+        let (zero, value) = (pool.constant(0), pool.constant(pass));
         let dr = index(pool, &lane.read.0, &[zero, value])?;
         let dc = index(pool, &lane.read.1, &[zero, value])?;
         let strip_row = pool.scale(strip, st.rows);
@@ -213,13 +204,44 @@ impl Gemm<'_> {
         let place = Place {
             at: (row, col),
             targets,
-            matrices: lane.matrices.clone(),
+            matrices: &lane.matrices,
             by,
             row: inside,
             whole,
             left,
         };
-        end.update(self.k, &sums, &loaded, &place)
+        end.update(self.k, [&sums, &second], &loaded, &place)
+    }
+
+    /// The sums of one vector, from column `first` of the strip on.
+    fn fetch_sums(
+        &mut self,
+        lane: &Lane,
+        pass: i64,
+        strip: Expr,
+        first: i64,
+    ) -> Result<Vec<Reg>, PlanError> {
+        let st = &self.maps.staging;
+        let (class, ty, _) = scalar_type(self.plan.data_type.scalar());
+        let values = st.read.get(1)?;
+        let (passes, parts) = (values.get(0)?.size(), values.get(1)?.size());
+        let each = st.vector.min(16 / st.bytes);
+        let zero = self.k.pool.constant(0);
+        let mut sums = Vec::new();
+        for part in 0..parts {
+            let pool = &mut self.k.pool;
+            let value = pool.constant(pass + passes * part);
+            let r = index(pool, &lane.read.0, &[self.lane, value])?;
+            let c = index(pool, &lane.read.1, &[self.lane, value])?;
+            let first = pool.constant(first);
+            let c = pool.add(c, first);
+            let at = lane.strip.element(self.k, &[r, c, zero, strip])?;
+            let regs = self.k.regs(class, each as usize);
+            self.k.load(None, Cache::Coherent, ty, &regs, at);
+            self.k.tag("fetchC");
+            sums.extend(regs);
+        }
+        Ok(sums)
     }
 
     /// The sums of one atom as scalars: half-precision sums are widened.

@@ -1,0 +1,198 @@
+//! Why a plan does not serve a problem or an architecture: what was asked for, what stands in the way, what would be accepted.
+
+use std::fmt;
+
+use super::{DataType, ProblemError, Refusal};
+use crate::arch::{Arch, UnknownArch};
+use crate::prove::ProofError;
+
+/// Why a plan does not serve.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// No plan of this name.
+    UnknownPlan {
+        /// What was asked for.
+        asked: String,
+        /// The plans there are.
+        known: Vec<String>,
+    },
+    /// No architecture of this name.
+    UnknownArch(UnknownArch),
+    /// The plan needs a later architecture.
+    ArchTooOld {
+        /// The plan.
+        plan: String,
+        /// What was asked for.
+        asked: Arch,
+        /// The first that serves.
+        needs: Arch,
+    },
+    /// A block of the plan needs more shared memory than the architecture has.
+    SharedMemory {
+        /// The plan.
+        plan: String,
+        /// Bytes that it needs.
+        needs: u32,
+        /// What was asked for.
+        arch: Arch,
+    },
+    /// The plan computes in other types.
+    WrongType {
+        /// The plan.
+        plan: String,
+        /// What was asked for.
+        asked: DataType,
+        /// What it serves.
+        serves: DataType,
+    },
+    /// The plan has no kernel for what the problem asks for.
+    Unsupported {
+        /// The plan.
+        plan: String,
+        /// What it does not do.
+        what: String,
+        /// What would work.
+        instead: String,
+    },
+    /// The problem itself is not valid, or larger than the kernel's counters.
+    Problem(ProblemError),
+    /// An obligation could not be discharged: the plan is not emitted.
+    Refused(Refusal),
+    /// Something does not hold of a kernel of the plan, or cannot be decided: it is not printed.
+    Unproven {
+        /// The kernel.
+        kernel: String,
+        /// What.
+        error: ProofError,
+    },
+    /// An epilogue asks for what there is not.
+    Epilogue {
+        /// What.
+        what: String,
+    },
+    /// The plan chooses its launch from more than m and n, so that it can't be a constant.
+    GridNotConstant {
+        /// The plan.
+        plan: String,
+    },
+    /// An operation of the algebra refused while the plan was composed.
+    Layout(layout_core::LayoutError),
+}
+
+impl PlanError {
+    /// A stable name of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownPlan { .. } => "unknown_plan",
+            Self::UnknownArch(e) => e.code(),
+            Self::ArchTooOld { .. } => "arch_too_old",
+            Self::SharedMemory { .. } => "shared_memory",
+            Self::WrongType { .. } => "wrong_type",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Problem(e) => e.code(),
+            Self::Refused(_) | Self::Unproven { .. } => "not_proven",
+            Self::Epilogue { .. } => "epilogue",
+            Self::GridNotConstant { .. } => "grid_not_constant",
+            Self::Layout(e) => e.code(),
+        }
+    }
+}
+
+/// The names that share most of their beginning with what was asked for, at least as far as a family's.
+fn nearest<'a>(asked: &str, known: &'a [String]) -> Vec<&'a str> {
+    let shared = |name: &str| {
+        name.bytes()
+            .zip(asked.bytes())
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
+    let most = known.iter().map(|name| shared(name)).max().unwrap_or(0);
+    if most < "mma-".len() {
+        return Vec::new();
+    }
+    let near = known.iter().filter(|name| shared(name) == most);
+    near.map(String::as_str).take(4).collect()
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPlan { asked, known } => {
+                write!(f, "there is no plan `{asked}`")?;
+                let near = nearest(asked, known);
+                if near.is_empty() {
+                    write!(f, "; `tilewright plans` lists them")
+                } else {
+                    write!(
+                        f,
+                        "; near it are {} (`tilewright plans` lists all)",
+                        near.join(", ")
+                    )
+                }
+            }
+            Self::UnknownArch(e) => e.fmt(f),
+            Self::ArchTooOld { plan, asked, needs } => {
+                write!(
+                    f,
+                    "plan {plan} needs {needs} or later, and {asked} was asked for"
+                )
+            }
+            Self::SharedMemory { plan, needs, arch } => write!(
+                f,
+                "plan {plan} needs {needs} bytes of shared memory a block, and {arch} has {}; take a smaller tile",
+                arch.shared_limit()
+            ),
+            Self::WrongType {
+                plan,
+                asked,
+                serves,
+            } => write!(f, "plan {plan} computes in {serves}, not in {asked}"),
+            Self::Unsupported {
+                plan,
+                what,
+                instead,
+            } => write!(f, "plan {plan} has no kernel for {what}: {instead}"),
+            Self::Problem(e) => e.fmt(f),
+            Self::Refused(e) => e.fmt(f),
+            Self::Unproven { kernel, error } => {
+                write!(
+                    f,
+                    "kernel {kernel} is not printed, because it does not prove: {error}"
+                )
+            }
+            Self::Epilogue { what } => write!(f, "the epilogue does not fit: {what}"),
+            Self::GridNotConstant { plan } => write!(
+                f,
+                "plan {plan} chooses its launch from more than m and n; ask `Plan::launch` for it at run time"
+            ),
+            Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl From<layout_core::LayoutError> for PlanError {
+    fn from(e: layout_core::LayoutError) -> Self {
+        Self::Layout(e)
+    }
+}
+
+impl From<UnknownArch> for PlanError {
+    fn from(e: UnknownArch) -> Self {
+        Self::UnknownArch(e)
+    }
+}
+
+impl From<ProblemError> for PlanError {
+    fn from(e: ProblemError) -> Self {
+        Self::Problem(e)
+    }
+}
+
+impl From<Refusal> for PlanError {
+    fn from(e: Refusal) -> Self {
+        Self::Refused(e)
+    }
+}

@@ -1,0 +1,60 @@
+//! What the assembler is told, so that it does not spill: blocks that share a multiprocessor, barriers that it may not move reads over, and
+//! the version of PTX.
+
+use layout_core::atoms::Scalar;
+
+use super::super::maps::Maps;
+use super::super::{Depth, MmaPlan};
+use crate::Arch;
+use crate::gemm::DataType;
+
+impl MmaPlan {
+    /// Blocks that share a multiprocessor: as many as registers and shared memory of the smallest architecture allow.
+    pub(super) fn blocks_per_sm(&self, maps: &Maps) -> i64 {
+        let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
+        let scalars = i64::from(self.data_type.scalar().bytes()) / 4;
+        let accumulators = wm * wn / 32 * scalars * self.variant.products;
+        // A multiprocessor has 65,536 registers; f64 fragments take twice the registers of others.
+        // 8-bit operands are put together from single bytes where k is not contiguous, and 8-bit floats are widened to f16 where the
+        // hardware does not multiply them: both take registers. So do the addresses of narrow copies.
+        let bytes = self.data_type.bytes() == 1;
+        let narrow = self.variant.copies.iter().any(|&c| c < 16) || self.arch < 80;
+        let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes || narrow;
+        let threads = match (heavy, accumulators) {
+            (true, _) => 256,
+            (false, 64..) => 384,
+            (false, _) => 512,
+        };
+        let by_registers = threads / self.thread_count();
+        by_registers.max(1)
+    }
+
+    /// A barrier of the warp stands before each product, so that the assembler does not read fragments far ahead of it.
+    ///
+    /// `sm_90` and `sm_100` have no products of 8-bit floats by `mma.sync`: the assembler widens both factors to f16, and reads so far
+    /// ahead that, with two k steps or more a stage, it spills what narrow copies need; on `sm_100` what a batch or split sums need as well.
+    pub(super) fn multiplies_one_by_one(&self, arch: Arch) -> bool {
+        let narrow = self.variant.copies.iter().any(|&c| c < 4);
+        let layers = self.variant.depth != Depth::Groups;
+        self.is_widened()
+            && self.depth > 32
+            && match arch.0 {
+                90 => narrow,
+                100 => narrow || layers,
+                _ => false,
+            }
+    }
+
+    /// The lowest PTX version that has the instructions: 7.0 for `cp.async` and `mma.sync` of `sm_80`, 7.8 for f64 on `sm_90`, 8.4 for
+    /// 8-bit floats.
+    pub(in crate::gemm::mma_sync) fn version(&self, arch: Arch) -> &'static str {
+        let own = arch.ptx_version();
+        let needs = match self.data_type {
+            DataType::E4m3 | DataType::E5m2 => "8.4",
+            DataType::F64 if self.arch >= 90 => "7.8",
+            _ if self.arch < 80 => "6.5",
+            _ => "7.0",
+        };
+        if needs > own { needs } else { own }
+    }
+}

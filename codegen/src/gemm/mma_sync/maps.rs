@@ -1,0 +1,107 @@
+//! The maps of one kernel: what brings A and B to the fragments of the atom, and the accumulators to C.
+
+use layout_core::Layout;
+use layout_core::atoms::MmaAtom;
+
+use super::operand::{Copies, OperandMaps};
+use super::staging::{Staging, place_of_c};
+use super::{MmaPlan, Variant};
+use crate::gemm::{Operands, PlanError, Trans};
+
+/// All maps of one kernel.
+#[derive(Debug)]
+pub(crate) struct Maps {
+    pub(crate) atom: MmaAtom,
+    pub(crate) a: OperandMaps,
+    pub(crate) b: OperandMaps,
+    pub(crate) staging: Staging,
+    /// Bytes of an element of C.
+    pub(crate) c_bytes: i64,
+}
+
+impl Maps {
+    /// Reads and copies of both operands, by the names of their tags.
+    pub(super) fn each(&self) -> [(&'static str, &'static str, &OperandMaps, bool); 2] {
+        [
+            ("copyA", "readA", &self.a, true),
+            ("copyB", "readB", &self.b, false),
+        ]
+    }
+}
+
+impl MmaPlan {
+    /// The maps for one choice of transposes.
+    pub(crate) fn maps(&self, operands: Operands) -> Result<Maps, PlanError> {
+        let atom = self.atom();
+        let threads = self.thread_count();
+        let Variant { copies, cached, .. } = self.variant;
+        let [a, b] = [0, 1].map(|i: usize| {
+            let copies = Copies::of(copies[i], self.has_cp_async(), cached[i]);
+            (threads, copies)
+        });
+        let a = OperandMaps::new(
+            &atom,
+            true,
+            operands.a == Trans::N,
+            (self.tile.0, self.depth),
+            a,
+        )?;
+        let b = OperandMaps::new(
+            &atom,
+            false,
+            operands.b == Trans::T,
+            (self.tile.1, self.depth),
+            b,
+        )?;
+        let bytes = i64::from(self.data_type.scalar().bytes());
+        let vector = if self.partial() {
+            16 / bytes
+        } else {
+            self.variant.store / i64::from(self.variant.output.bytes())
+        };
+        let arranged = (a.is_arranged(), b.is_arranged());
+        let cols = (self.tile.1 / self.warps.1, self.variant.products);
+        let staging = Staging::new(&atom, arranged, cols, vector, bytes)?;
+        Ok(Maps {
+            atom,
+            a,
+            b,
+            staging,
+            c_bytes: self.variant.output.bytes().into(),
+        })
+    }
+
+    /// Bytes of a stage: a tile of A, and one of B for each product.
+    pub(super) fn stage_bytes(&self, maps: &Maps) -> i64 {
+        maps.a.stage_bytes() + self.variant.products * maps.b.stage_bytes()
+    }
+
+    /// Dynamic shared memory: the stages, with the staging of C in their place.
+    pub(super) fn shared_bytes_of(&self, maps: &Maps) -> i64 {
+        let stages = self.stages * self.stage_bytes(maps);
+        let staging = maps.staging.bytes() * self.warps.0 * self.warps.1;
+        stages.max(staging)
+    }
+
+    /// (lane, warp rows, warp columns, values) → `row + M·column` of the tile of C.
+    pub(super) fn owners(&self, maps: &Maps) -> Result<Layout, PlanError> {
+        let (m, n) = self.tile;
+        let (wm, wn) = (m / self.warps.0, n / self.warps.1);
+        let atom = &maps.atom;
+        let arranged = (maps.a.is_arranged(), maps.b.is_arranged());
+        let place = place_of_c(atom, arranged, m)?;
+        let c = place.compose(&atom.c)?;
+        let across = if arranged.1 {
+            Layout::flat(&[2, wn / (2 * atom.n)], &[m, 2 * m * atom.n])?
+        } else {
+            Layout::mode(wn / atom.n, m * atom.n)?
+        };
+        Ok(Layout::tuple(&[
+            c.get(0)?,
+            Layout::flat(&[self.warps.0, self.warps.1], &[wm, m * wn])?,
+            c.get(1)?,
+            Layout::mode(wm / atom.m, atom.m)?,
+            across,
+        ])?)
+    }
+}

@@ -1,0 +1,78 @@
+//! The plans that are listed: one line each.
+//!
+//! A tile that fits is a compromise: a larger one reads less of A and B for each product, a smaller one leaves fewer multiprocessors idle, needs
+//! fewer registers and runs on architectures with less shared memory.
+
+use super::{MmaPlan, Variant};
+use crate::gemm::DataType;
+
+const fn plan(
+    data_type: DataType,
+    tile: (i64, i64),
+    depth: i64,
+    warps: (i64, i64),
+    stages: i64,
+    arch: u32,
+) -> MmaPlan {
+    MmaPlan {
+        data_type,
+        tile,
+        depth,
+        warps,
+        stages,
+        arch,
+        variant: Variant::aligned(data_type),
+    }
+}
+
+/// The plans that are listed.
+///
+/// ```
+/// use layout_codegen::gemm::{Plan, mma_sync::PLANS};
+///
+/// let named = PLANS.iter().find(|plan| plan.name() == "mma-f16-128x128x32");
+/// assert_eq!(named.map(|plan| plan.stages), Some(4));
+/// ```
+pub const PLANS: &[MmaPlan] = &[
+    plan(DataType::F16, (128, 256), 64, (2, 4), 3, 80),
+    plan(DataType::F16, (256, 128), 64, (4, 2), 3, 80),
+    plan(DataType::F16, (128, 128), 64, (2, 2), 3, 80),
+    plan(DataType::F16, (128, 128), 32, (2, 2), 4, 80),
+    plan(DataType::F16, (64, 128), 64, (2, 2), 4, 80),
+    plan(DataType::F16, (128, 64), 64, (2, 2), 4, 80),
+    plan(DataType::F16, (64, 64), 64, (2, 2), 4, 80),
+    plan(DataType::F16, (64, 64), 32, (2, 2), 4, 80),
+    plan(DataType::F16, (128, 128), 32, (2, 4), 2, 75),
+    plan(DataType::F16, (64, 64), 32, (2, 2), 2, 75),
+    plan(DataType::F16Acc16, (128, 256), 64, (2, 4), 3, 80),
+    plan(DataType::F16Acc16, (128, 128), 32, (2, 2), 4, 80),
+    plan(DataType::F16Acc16, (64, 64), 32, (2, 2), 4, 80),
+    plan(DataType::F16Acc16, (128, 128), 32, (2, 4), 2, 75),
+    plan(DataType::F16Acc16, (64, 64), 32, (2, 2), 2, 75),
+    plan(DataType::Bf16, (128, 256), 64, (2, 4), 3, 80),
+    plan(DataType::Bf16, (256, 128), 64, (4, 2), 3, 80),
+    plan(DataType::Bf16, (128, 128), 64, (2, 2), 3, 80),
+    plan(DataType::Bf16, (128, 128), 32, (2, 2), 4, 80),
+    plan(DataType::Bf16, (64, 128), 64, (2, 2), 4, 80),
+    plan(DataType::Bf16, (128, 64), 64, (2, 2), 4, 80),
+    plan(DataType::Bf16, (64, 64), 64, (2, 2), 4, 80),
+    plan(DataType::Bf16, (64, 64), 32, (2, 2), 4, 80),
+    plan(DataType::Tf32, (256, 128), 32, (4, 2), 4, 90),
+    plan(DataType::Tf32, (128, 256), 32, (2, 4), 3, 80),
+    plan(DataType::Tf32, (128, 128), 16, (2, 2), 4, 80),
+    plan(DataType::Tf32, (64, 128), 32, (2, 4), 3, 80),
+    plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
+    plan(DataType::S8, (128, 128), 64, (2, 4), 4, 80),
+    plan(DataType::S8, (128, 64), 64, (2, 2), 4, 80),
+    plan(DataType::S8, (64, 64), 64, (2, 2), 4, 80),
+    plan(DataType::E4m3, (128, 64), 64, (4, 2), 3, 89),
+    plan(DataType::E4m3, (64, 64), 64, (2, 2), 3, 89),
+    plan(DataType::E4m3, (64, 64), 32, (2, 2), 4, 89),
+    plan(DataType::E5m2, (128, 64), 64, (4, 2), 3, 89),
+    plan(DataType::E5m2, (64, 64), 64, (2, 2), 3, 89),
+    plan(DataType::E5m2, (64, 64), 32, (2, 2), 4, 89),
+    plan(DataType::F64, (128, 128), 8, (4, 2), 4, 90),
+    plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
+    plan(DataType::F64, (64, 64), 32, (2, 2), 3, 90),
+    plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
+];

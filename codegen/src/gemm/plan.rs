@@ -1,0 +1,219 @@
+//! The interface of a kernel family: a plan names its layouts, proves its kernels, emits them and describes their launch.
+
+use std::collections::BTreeMap;
+
+use super::{Anatomy, DataType, Gemm, Launch, Obligation, Operands, PlanError, Proof};
+use crate::arch::Arch;
+use crate::ir::Entry;
+use crate::print::{module, register};
+use crate::prove::prove;
+
+/// A layout of a plan, with what it means.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedLayout {
+    /// Its name in the kernel's comments and in reports.
+    pub name: &'static str,
+    /// The layout, in CuTe's notation.
+    pub layout: String,
+    /// From what it maps to what, with units.
+    pub meaning: String,
+}
+
+/// A kernel ready to assemble and launch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Emitted {
+    /// The complete PTX module.
+    pub ptx: String,
+    /// The name of its entry; of the one that multiplies, if there are several.
+    pub kernel: String,
+    /// What was proven of it.
+    pub proof: Proof,
+    /// For each entry, the registers that hold addresses written by the index compiler.
+    pub address_registers: BTreeMap<String, Vec<String>>,
+}
+
+/// The registers of each kernel that hold addresses, as [`Emitted::address_registers`] names them.
+pub(crate) fn address_registers(entries: &[Entry]) -> BTreeMap<String, Vec<String>> {
+    let names = |entry: &Entry| entry.addresses.iter().map(|&r| register(r)).collect();
+    entries
+        .iter()
+        .map(|entry| (entry.name.clone(), names(entry)))
+        .collect()
+}
+
+impl Emitted {
+    /// The lines (from 1) of the PTX text whose instruction is tagged with the name of a shared access.
+    pub fn lines_of(&self, access: &str) -> Vec<usize> {
+        let tagged = |line: &str| {
+            line.rsplit_once(" // ")
+                .is_some_and(|(_, tag)| tag == access)
+        };
+        self.ptx
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| tagged(line))
+            .map(|(i, _)| i + 1)
+            .collect()
+    }
+}
+
+/// What a plan leaves open beside its tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Schedule {
+    /// Into how many parts the sums are split: their partial sums go through memory and are added by a second kernel (split-K). Fewer are
+    /// taken if there are not as many tiles along k.
+    pub split: u32,
+    /// Whether operands whose rows are aligned to less than 16 bytes are first copied to aligned rows by kernels of their own, rather
+    /// than copied in narrow pieces by the product's kernel.
+    pub pack: bool,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            split: 1,
+            pack: false,
+        }
+    }
+}
+
+/// A kernel family: layouts, proof, text, launch.
+pub trait Plan: Send + Sync {
+    /// Its name, as `--plan` takes it.
+    fn name(&self) -> String;
+
+    /// The type it computes in.
+    fn data_type(&self) -> DataType;
+
+    /// The first architecture that it runs on.
+    fn min_arch(&self) -> Arch;
+
+    /// The tile of C that one block computes, and the step along k.
+    fn tile(&self) -> (u32, u32, u32);
+
+    /// Threads of a block.
+    fn threads(&self) -> u32;
+
+    /// What its blocks are made of, which is all that [`select`](crate::select) needs to know of it.
+    fn anatomy(&self) -> Anatomy;
+
+    /// Dynamic shared memory of a block, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// An operation of the algebra that refused.
+    fn shared_bytes(&self, operands: Operands) -> Result<u32, PlanError>;
+
+    /// The plan for one problem: with copies as wide as its alignment allows, its type of C, its epilogue, its batch, and the given
+    /// schedule. Only the adapted plan's kernel serves the problem; [`Plan::launch`] of another refuses it by name.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Unsupported`] with what would work, or what is wrong with the problem.
+    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError>;
+
+    /// Its layouts for one choice of transposes.
+    ///
+    /// # Errors
+    ///
+    /// An operation of the algebra that refused.
+    fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError>;
+
+    /// What holds of the plan's layouts: a thread multiplies the elements that its sums need.
+    ///
+    /// # Errors
+    ///
+    /// The first claim that does not hold, with the reason.
+    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError>;
+
+    /// Proves the plan's kernels for its first architecture: its claims, and the representation of each kernel.
+    ///
+    /// # Errors
+    ///
+    /// The first claim that does not hold, or [`PlanError::Unproven`].
+    fn prove(&self, operands: Operands) -> Result<Proof, PlanError> {
+        Ok(self.proven(operands, self.min_arch())?.1)
+    }
+
+    /// The plan's kernels and what is proven of them; what accesses cost stands in their comments.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::prove`].
+    fn proven(&self, operands: Operands, arch: Arch) -> Result<(Vec<Entry>, Proof), PlanError> {
+        let mut all = Proof {
+            obligations: self.claims(operands)?,
+            accesses: Vec::new(),
+        };
+        let mut entries = self.entries(operands, arch)?;
+        for entry in &mut entries {
+            let proof = prove(entry).map_err(|error| PlanError::Unproven {
+                kernel: entry.name.clone(),
+                error,
+            })?;
+            entry.comments.extend(proof.shared.iter().map(|a| {
+                let (name, op) = (&a.access, a.op);
+                format!(
+                    "{name:>10}   {op}: {} wavefronts, ideal {}",
+                    a.wavefronts, a.ideal
+                )
+            }));
+            all.add(&entry.name, &proof);
+        }
+        Ok((entries, all))
+    }
+
+    /// The name of the entry that multiplies.
+    fn entry_name(&self, operands: Operands) -> String;
+
+    /// The representations of its kernels, in the order of the module.
+    ///
+    /// # Errors
+    ///
+    /// An operation of the algebra that refused.
+    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError>;
+
+    /// The PTX version that its instructions need on an architecture.
+    fn ptx_version(&self, arch: Arch) -> &'static str {
+        arch.ptx_version()
+    }
+
+    /// The kernel's text, once the plan and every kernel of it are proven.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::prove`], [`PlanError::Unproven`], an architecture that is too old, and [`PlanError::SharedMemory`] where a block has not
+    /// enough of it.
+    fn emit(&self, operands: Operands, arch: Arch) -> Result<Emitted, PlanError> {
+        arch.known()?;
+        if arch < self.min_arch() {
+            return Err(PlanError::ArchTooOld {
+                plan: self.name(),
+                asked: arch,
+                needs: self.min_arch(),
+            });
+        }
+        let needs = self.shared_bytes(operands)?;
+        if needs > arch.shared_limit() {
+            return Err(PlanError::SharedMemory {
+                plan: self.name(),
+                needs,
+                arch,
+            });
+        }
+        let (entries, proof) = self.proven(operands, arch)?;
+        Ok(Emitted {
+            ptx: module(&entries, self.ptx_version(arch), &arch.to_string()),
+            kernel: self.entry_name(operands),
+            proof,
+            address_registers: address_registers(&entries),
+        })
+    }
+
+    /// How to launch the kernel for a problem; none if there is nothing to do (m or n is 0).
+    ///
+    /// # Errors
+    ///
+    /// A problem that is not valid or that the kernel's counters cannot hold.
+    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError>;
+}
