@@ -1,10 +1,16 @@
-//! Every public item of the kernel layer (`ir`, `view`, what was proven, and the proof) has an example.
+//! Every public item of the kernel layer (`ir`, `view`, `pipeline`, what was proven, and the proof) has an example.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms, and files of others, that belong to the layer.
-const LAYER: [&str; 4] = ["src/ir", "src/view", "src/proven.rs", "src/prove"];
+const LAYER: [&str; 5] = [
+    "src/ir",
+    "src/view",
+    "src/pipeline",
+    "src/proven.rs",
+    "src/prove",
+];
 
 /// Items that an example is asked of. Fields and variants are shown by their item's; methods of foreign traits have their trait's.
 const ITEMS: [&str; 8] = [

@@ -337,7 +337,7 @@ fn best(tile: Tile, patterns: &[Pattern]) -> Result<Derivation, layout_core::der
 
 impl Kernel {
     /// A tile in shared memory of `shape` elements, whose layout is derived from its uses: of the layouts of the algebra, one with the fewest
-    /// wavefronts over one access of each kind. The kernel's comment carries the layout and its certificate; [`View::derivation`] has them.
+    /// wavefronts over one access of each kind; row-major if no use is given. The kernel's comment carries the layout and its certificate; [`View::derivation`] has them.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
@@ -368,9 +368,24 @@ impl Kernel {
         shape: [i64; 2],
         uses: &[Use],
     ) -> Result<View, ViewError> {
+        self.staged_for(name, element, (shape, uses), None)
+    }
+
+    /// The same, once or for each stage of a ring.
+    pub(crate) fn staged_for(
+        &mut self,
+        name: &str,
+        element: Element,
+        (shape, uses): ([i64; 2], &[Use]),
+        stages: Option<i64>,
+    ) -> Result<View, ViewError> {
         let [rows, cols] = shape;
         for extent in shape {
             checked(format!("`{name}`"), extent)?;
+        }
+        if uses.is_empty() {
+            let row_major = Layout::flat(&shape, &[cols, 1])?;
+            return self.staged(name, element, &row_major.into(), stages);
         }
         let bytes = element.bytes().into();
         let mut patterns = Vec::new();
@@ -389,8 +404,12 @@ impl Kernel {
                 accepted: "uses that a swizzle, permuted strides or padding fit",
             }));
         };
-        let mut view = self.shared(name, element, &layout)?;
-        self.describe(format!("{name} = {layout}: {}", derivation.certificate));
+        let mut view = self.staged(name, element, &layout, stages)?;
+        let times = stages.map_or(String::new(), |n| format!(" (stages: {n})"));
+        self.describe(format!(
+            "{name}{times} = {layout}: {}",
+            derivation.certificate
+        ));
         view.derivation = Some(Arc::new(derivation));
         Ok(view)
     }
