@@ -12,6 +12,7 @@ pub mod prove;
 mod proven;
 pub mod registry;
 pub mod select;
+pub mod value;
 pub mod view;
 
 pub use arch::{Arch, UnknownArch};

@@ -228,6 +228,9 @@ fn instruction(inst: &Inst) -> String {
     match inst {
         Inst::Mma { atom, .. } => atom.name.to_owned(),
         Inst::Convert { .. } | Inst::ConvertPair { .. } => "a conversion of floats".to_owned(),
+        Inst::Binary { .. } | Inst::MulAdd { .. } | Inst::Unary { .. } => {
+            "arithmetic of floats".to_owned()
+        }
         Inst::LoadMatrix { .. } => "matrix loads".to_owned(),
         _ => "asynchronous copies".to_owned(),
     }

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms, and files of others, that belong to the layer.
-const LAYER: [&str; 5] = [
+const LAYER: [&str; 6] = [
     "src/ir",
     "src/view",
     "src/pipeline",
+    "src/value",
     "src/proven.rs",
     "src/prove",
 ];

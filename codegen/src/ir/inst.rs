@@ -80,6 +80,10 @@ pub enum Binary {
     Min,
     /// The larger; if one float is NaN, the other.
     Max,
+    /// The smaller; NaN if one float is. From `sm_80`.
+    MinNan,
+    /// The larger; NaN if one float is. From `sm_80`.
+    MaxNan,
     /// Bits shifted left.
     Shl,
     /// Bits shifted right, with zeros for an unsigned type.
@@ -108,8 +112,38 @@ pub enum Unary {
     Reciprocal,
     /// 1/√a, with subnormal results flushed to 0.
     ReciprocalSqrt,
+    /// √a, rounded to nearest even.
+    Sqrt,
+    /// The logarithm of a to base 2, with subnormal arguments taken as 0.
+    Log2,
+    /// The hyperbolic tangent, with a relative error of at most 2⁻¹¹.
+    Tanh,
     /// −a
     Neg,
+    /// |a|
+    Abs,
+}
+
+/// How a float becomes an integer.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, Rounding};
+/// use layout_codegen::value::F32;
+///
+/// let mut k = Kernel::new("k", 32);
+/// let down = F32::from(-2.5).to_s32(&mut k, Rounding::Down); // -3
+/// # let _ = down;
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Rounding {
+    /// To the nearest integer, halves to the even one.
+    Nearest,
+    /// Towards 0.
+    Zero,
+    /// Towards −∞.
+    Down,
+    /// Towards +∞.
+    Up,
 }
 
 /// How the lanes of a warp exchange a register.
@@ -316,6 +350,17 @@ pub enum Inst {
         /// The argument.
         from: Reg,
     },
+    /// An `f32` as an integer, saturated to the range of its type; NaN becomes 0.
+    Round {
+        /// The type of the result: [`Type::S32`], [`Type::U32`] or [`Type::S8`].
+        to_ty: Type,
+        /// The rounding.
+        rounding: Rounding,
+        /// The result: 32 bits.
+        to: Reg,
+        /// The argument.
+        from: Reg,
+    },
     /// Two `f32` rounded to 16-bit floats in one register.
     ConvertPair {
         /// The type of the result: [`Type::F16x2`] or [`Type::Bf16x2`].
@@ -464,6 +509,32 @@ impl From<Inst> for Statement {
     }
 }
 
+impl Binary {
+    /// The first architecture and the lowest PTX version that have it for a type.
+    fn needs(self, ty: Type) -> (u32, &'static str) {
+        let pair = matches!(ty, Type::F16x2 | Type::Bf16x2);
+        match self {
+            Binary::MinNan | Binary::MaxNan => (80, "7.0"),
+            Binary::Min | Binary::Max if pair => (80, "7.0"),
+            Binary::Add | Binary::Sub | Binary::Mul if ty == Type::Bf16x2 => (90, "7.8"),
+            _ => (75, "6.3"),
+        }
+    }
+}
+
+impl Unary {
+    /// The first architecture and the lowest PTX version that have it for a type.
+    fn needs(self, ty: Type) -> (u32, &'static str) {
+        match (self, ty) {
+            (Unary::Exp2 | Unary::Tanh, Type::Bf16x2) => (90, "7.8"),
+            (Unary::Neg | Unary::Abs, Type::Bf16x2) => (80, "7.0"),
+            (Unary::Exp2, Type::F16x2) | (Unary::Tanh, _) => (75, "7.0"),
+            (Unary::Abs, Type::F16x2) => (75, "6.5"),
+            _ => (75, "6.3"),
+        }
+    }
+}
+
 impl Inst {
     /// The first architecture that has it (`sm_N`), and the lowest PTX version; none for a matrix instruction that only some architectures have.
     ///
@@ -489,6 +560,20 @@ impl Inst {
                 (arch, version)
             }
             Inst::LoadMatrix { .. } => (75, "6.5"),
+            Inst::ConvertPair { .. } => (80, "7.0"),
+            Inst::Convert {
+                from_ty: Type::Bf16,
+                ..
+            } => (90, "7.8"),
+            Inst::Convert {
+                to_ty: Type::Bf16, ..
+            } => (80, "7.0"),
+            Inst::Binary { op, ty, .. } => op.needs(*ty),
+            Inst::MulAdd {
+                ty: Type::Bf16x2 | Type::Bf16,
+                ..
+            } => (80, "7.0"),
+            Inst::Unary { op, ty, .. } => op.needs(*ty),
             _ => (75, "6.3"),
         })
     }
@@ -521,6 +606,7 @@ impl Inst {
                 .collect(),
             Inst::ToGlobal { from, .. }
             | Inst::Convert { from, .. }
+            | Inst::Round { from, .. }
             | Inst::Unpack { from, .. } => vec![*from],
             Inst::Move { from, .. } => reg(from).into_iter().collect(),
             Inst::Compare { a, b, and, .. } => {
@@ -588,6 +674,7 @@ impl Inst {
             | Inst::MulAdd { to, .. }
             | Inst::Unary { to, .. }
             | Inst::Convert { to, .. }
+            | Inst::Round { to, .. }
             | Inst::ConvertPair { to, .. }
             | Inst::Pack { to, .. }
             | Inst::Permute { to, .. }

@@ -213,7 +213,7 @@ impl Kernel {
     }
 
     /// A name that no variable has.
-    fn unique(&mut self, stem: &str) -> String {
+    pub(crate) fn unique(&mut self, stem: &str) -> String {
         self.names += 1;
         format!("{stem}.{}", self.names)
     }

@@ -23,7 +23,7 @@ pub use address::{Address, Space};
 pub use element::Element;
 pub use entry::{Entry, Shared, TileAxis, Tiling};
 pub(crate) use inst::class_of;
-pub use inst::{Axis, Binary, Cache, Inst, Shuffle, Special, Statement, Unary};
+pub use inst::{Axis, Binary, Cache, Inst, Rounding, Shuffle, Special, Statement, Unary};
 pub use kernel::{Kernel, LoopHandle};
 pub use meaning::Meaning;
 pub use node::{Counts, If, Loop, LoopEnd, Node};

@@ -171,6 +171,8 @@ pub enum Type {
     B64,
     /// Unsigned 8-bit integers.
     U8,
+    /// Signed 8-bit integers.
+    S8,
     /// Unsigned 16-bit integers.
     U16,
     /// Unsigned 32-bit integers.
@@ -206,7 +208,7 @@ impl Type {
     pub const fn bytes(self) -> u32 {
         match self {
             Type::Pred => 0,
-            Type::U8 => 1,
+            Type::U8 | Type::S8 => 1,
             Type::B16 | Type::U16 | Type::F16 | Type::Bf16 => 2,
             Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::F16x2 | Type::Bf16x2 => 4,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 => 8,

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use crate::index::code::{Op, Operand, Ty};
 use crate::ir::{
     Address, Axis, Binary, Cache, Class, Cmp, Entry, If, Inst, Logic, Loop, LoopEnd, Node,
-    ParamKind, Pred, Reg, Shuffle, Space, Special, Src, Statement, Type, Unary, class_of,
+    ParamKind, Pred, Reg, Rounding, Shuffle, Space, Special, Src, Statement, Type, Unary, class_of,
 };
 
 /// The text of a module of several kernels for `target` (such as `sm_80`), at PTX version `version`.
@@ -269,11 +269,17 @@ fn instruction(inst: &Inst) -> String {
             )
         }
         Inst::Unary { op, ty, to, a } => {
-            let op = match op {
-                Unary::Exp2 => "ex2.approx.ftz",
-                Unary::Reciprocal => "rcp.approx.ftz",
-                Unary::ReciprocalSqrt => "rsqrt.approx.ftz",
-                Unary::Neg => "neg",
+            let op = match (op, ty) {
+                // Pairs of f16 have no subnormal numbers flushed.
+                (Unary::Exp2, Type::F16x2) => "ex2.approx",
+                (Unary::Exp2, _) => "ex2.approx.ftz",
+                (Unary::Reciprocal, _) => "rcp.approx.ftz",
+                (Unary::ReciprocalSqrt, _) => "rsqrt.approx.ftz",
+                (Unary::Sqrt, _) => "sqrt.rn",
+                (Unary::Log2, _) => "lg2.approx.ftz",
+                (Unary::Tanh, _) => "tanh.approx",
+                (Unary::Neg, _) => "neg",
+                (Unary::Abs, _) => "abs",
             };
             format!("{op}.{} {}, {}", type_name(*ty), register(*to), source(*a))
         }
@@ -293,6 +299,25 @@ fn instruction(inst: &Inst) -> String {
                 "cvt{rounds}.{}.{} {}, {}",
                 type_name(*to_ty),
                 type_name(*from_ty),
+                register(*to),
+                register(*from)
+            )
+        }
+        Inst::Round {
+            to_ty,
+            rounding,
+            to,
+            from,
+        } => {
+            let rounding = match rounding {
+                Rounding::Nearest => "rni",
+                Rounding::Zero => "rzi",
+                Rounding::Down => "rmi",
+                Rounding::Up => "rpi",
+            };
+            format!(
+                "cvt.{rounding}.sat.{}.f32 {}, {}",
+                type_name(*to_ty),
                 register(*to),
                 register(*from)
             )
@@ -532,6 +557,8 @@ fn binary(op: Binary, ty: Type) -> String {
         Binary::Mul => "mul.lo",
         Binary::Min => "min",
         Binary::Max => "max",
+        Binary::MinNan => "min.NaN",
+        Binary::MaxNan => "max.NaN",
         Binary::Shl => "shl",
         Binary::Shr => "shr",
         Binary::And => "and",
@@ -547,6 +574,7 @@ fn type_name(ty: Type) -> &'static str {
         Type::B32 => "b32",
         Type::B64 => "b64",
         Type::U8 => "u8",
+        Type::S8 => "s8",
         Type::U16 => "u16",
         Type::U32 => "u32",
         Type::U64 => "u64",

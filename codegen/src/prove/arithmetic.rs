@@ -247,7 +247,7 @@ impl Machine<'_> {
                 Some(k) if k >= 0 => self.symbols.and(&x, k as u64, threads),
                 _ => self.unknown(),
             },
-            Binary::Or => self.unknown(),
+            Binary::Or | Binary::MinNan | Binary::MaxNan => self.unknown(),
         };
         Val::Int(self.fitted(value, Ty::S32))
     }

@@ -144,6 +144,15 @@ pub enum ViewError {
         /// The type that was asked for.
         to: Element,
     },
+    /// A function of fragments that these fragments do not have.
+    Fragment {
+        /// What was asked for.
+        operation: &'static str,
+        /// The fragment.
+        fragment: String,
+        /// What stands in the way, and what would be accepted.
+        reason: String,
+    },
     /// No layout can be derived from the uses of a tile.
     Derive {
         /// The buffer.
@@ -252,8 +261,13 @@ impl fmt::Display for ViewError {
             } => write!(f, "{operand} of {instruction} is {wanted}, not {given}"),
             Self::Conversion { from, to } => write!(
                 f,
-                "fragments are not converted from {from} to {to}: f32 becomes f16 or bf16, and f16 becomes f32"
+                "fragments are not converted from {from} to {to}: f32 becomes f16, bf16 or s8, and f16, bf16 and s32 become f32"
             ),
+            Self::Fragment {
+                operation,
+                fragment,
+                reason,
+            } => write!(f, "{operation} of {fragment}: {reason}"),
             Self::Derive { buffer, error } => {
                 write!(f, "no layout of `{buffer}` fits its uses: {error}")
             }

@@ -8,10 +8,11 @@
 use layout_core::{Layout, Operand};
 
 use super::buffer::MAX_TILE;
+use super::fragment::along;
 use super::{View, ViewError};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::Kernel;
+use crate::ir::{Cmp, Kernel, Reg};
 
 /// What one thread has of a tile.
 ///
@@ -43,6 +44,10 @@ pub struct Partition {
     pub(super) by: Instruction,
     /// The operand of an mma that the values are.
     pub(super) operand: Option<Operand>,
+    /// The extents of its fragment, where they are not those of the tile: 1 along the modes that the tile does not have.
+    pub(super) shape: Option<Vec<i64>>,
+    /// Where several threads have an element: who writes it.
+    pub(super) owner: Option<Reg>,
 }
 
 /// The instruction that moves a thread's values.
@@ -170,6 +175,8 @@ impl View {
             vector: 1,
             by: Instruction::Plain,
             operand: None,
+            shape: None,
+            owner: None,
         })
     }
 }
@@ -264,6 +271,53 @@ impl Partition {
         })
     }
 
+    /// What the thread has of a vector along a mode of this tile: the elements of `vector` at the coordinates of its values along `mode`. So the
+    /// fragment of a row of weights is broadcast over the rows of a tile, and the fragment of its row sums is stored. Threads that have the same
+    /// elements all read them, and the first of them writes.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_codegen::view::Combine;
+    /// use layout_core::Layout;
+    ///
+    /// // y = the sums of rows of 64 elements; a warp has 2 rows at a time.
+    /// let mut k = Kernel::new("sums", 32);
+    /// let (rows, cols) = (k.size("rows", 1 << 20), k.pool.constant(64));
+    /// let (x, y) = (k.input("x", Element::F32, &[rows, cols]), k.output("y", Element::F32, &[rows]));
+    /// let (i, zero, thread) = (k.tiles(Axis::X, rows, 2)?, k.pool.constant(0), k.thread());
+    /// let shares = Layout::parse("((16,2),4):((8,1),2)")?;
+    /// let x = x.tile(&mut k, &[2, 64], &[i, zero])?.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
+    /// let y = y.tile(&mut k, &[2], &[i])?;
+    /// let y = x.along(&mut k, 0, &y)?;
+    /// let sums = k.load_fragment(&x)?.reduce(&mut k, 1, Combine::Add)?;
+    /// k.store_fragment(&y, &sums)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Shapes`] unless `vector` is a tile of one mode, of the extent that this tile has along `mode`; [`ViewError::NoTile`].
+    pub fn along(&self, k: &mut Kernel, mode: usize, vector: &View) -> Result<Self, ViewError> {
+        let mut shape = self.view.tile_shape(k)?.to_vec();
+        let given = vector.tile_shape(k)?.to_vec();
+        if shape.get(mode) != given.first() || given.len() != 1 {
+            return Err(ViewError::Shapes {
+                from: self.describe(k),
+                to: format!("a tile of {given:?} elements of `{}`", vector.name(k)),
+            });
+        }
+        for (i, extent) in shape.iter_mut().enumerate() {
+            *extent = if i == mode { *extent } else { 1 };
+        }
+        let tv = along(&self.modes[mode])?;
+        let mut share = vector.share(k, &tv, self.thread, Owners::Some)?;
+        share.owner = first_holder(k, &tv, self.thread)?;
+        share.shape = Some(shape);
+        Ok(share)
+    }
+
     /// Values of a thread.
     ///
     /// ```
@@ -327,4 +381,28 @@ impl Partition {
             self.values
         )
     }
+}
+
+/// The predicate of the first of the threads that have the same elements; none if no two do.
+pub(super) fn first_holder(
+    k: &mut Kernel,
+    tv: &Layout,
+    thread: Expr,
+) -> Result<Option<Reg>, ViewError> {
+    let threads = tv.get(0)?.flatten();
+    let (mut shape, mut strides, mut repeats) = (Vec::new(), Vec::new(), 1);
+    for i in 0..threads.leaves() {
+        let (extent, stride) = threads.leaf(i);
+        shape.push(extent);
+        strides.push(if stride == 0 { repeats } else { 0 });
+        if stride == 0 {
+            repeats *= extent;
+        }
+    }
+    if repeats == 1 {
+        return Ok(None);
+    }
+    let repeat = index(&mut k.pool, &Layout::flat(&shape, &strides)?, &[thread])?;
+    let one = k.pool.constant(1);
+    Ok(Some(k.compare(Cmp::Lt, repeat, one)))
 }

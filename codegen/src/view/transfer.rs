@@ -188,7 +188,7 @@ impl Kernel {
                 return k.copy_plain(from, to, false);
             }
             for value in (0..from.values).step_by(from.vector as usize) {
-                let (target, _) = k.place_of(to, value)?;
+                let (target, _) = k.place_of(to, value, true)?;
                 let size = k.size_inside(from, value)?;
                 let by = from.coordinates(k, value)?;
                 let source = from.view.element(k, &from.view.ordered(&by))?;
@@ -385,16 +385,18 @@ impl Kernel {
         &mut self,
         share: &Partition,
         value: i64,
+        writes: bool,
     ) -> Result<(crate::ir::Address, Option<Reg>), ViewError> {
         let within = share.coordinates(self, value)?;
         let by = share.view.ordered(&within);
-        let inside = self.inside(share, &by);
+        let owner = share.owner.filter(|_| writes);
+        let inside = self.inside(share, &by, owner);
         let at = share.view.element(self, &by)?;
         Ok((at, inside))
     }
 
-    fn inside(&mut self, share: &Partition, by: &[Expr]) -> Option<Reg> {
-        let mut inside: Option<Reg> = None;
+    fn inside(&mut self, share: &Partition, by: &[Expr], owner: Option<Reg>) -> Option<Reg> {
+        let mut inside = owner;
         for (mode, &by) in by.iter().enumerate() {
             if let Some((left, constant)) = self.left(share, by, mode) {
                 inside = Some(self.compare_here(Cmp::Gt, left, -constant, inside));
@@ -410,7 +412,7 @@ impl Kernel {
         to: &[Reg],
         ty: Type,
     ) -> Result<(), ViewError> {
-        let (at, inside) = self.place_of(from, value)?;
+        let (at, inside) = self.place_of(from, value, false)?;
         let buffer = self.buffer(from.view.buffer);
         let (name, input) = (buffer.name.clone(), buffer.role == Role::Input);
         let cache = if at.space() == Space::Global && input {
@@ -437,7 +439,7 @@ impl Kernel {
         from: &[Reg],
         ty: Type,
     ) -> Result<(), ViewError> {
-        let (at, inside) = self.place_of(to, value)?;
+        let (at, inside) = self.place_of(to, value, true)?;
         let name = self.buffer(to.view.buffer).name.clone();
         self.store(inside.map(Into::into), ty, from, at);
         if at.space() == Space::Shared {

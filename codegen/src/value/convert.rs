@@ -1,0 +1,249 @@
+//! Conversions, each with its rounding.
+
+use super::{BrainPair, F32, HalfPair, Kind, S32, U32, Value};
+use crate::ir::{Binary, Class, Inst, Kernel, Rounding, Src, Type};
+
+impl<T: Kind> Value<T> {
+    fn converted<To: Kind>(self, k: &mut Kernel) -> Value<To> {
+        let from = self.register(k);
+        Value::computed(k, |to| Inst::Convert {
+            to_ty: To::TYPE,
+            from_ty: T::TYPE,
+            to,
+            from,
+        })
+    }
+
+    /// The same bits in a register of another class.
+    fn recast<To: Kind>(self, k: &mut Kernel) -> Value<To> {
+        let from = self.register(k).into();
+        Value::computed(k, |to| Inst::Move {
+            ty: Type::B32,
+            to,
+            from,
+        })
+    }
+}
+
+impl Value<f32> {
+    fn rounded<To: Kind>(self, k: &mut Kernel, to_ty: Type, rounding: Rounding) -> Value<To> {
+        let from = self.register(k);
+        Value::computed(k, |to| Inst::Round {
+            to_ty,
+            rounding,
+            to,
+            from,
+        })
+    }
+
+    /// As an integer, saturated to −2³¹ … 2³¹ − 1; NaN becomes 0.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Kernel, Rounding};
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let nearest = x.to_s32(&mut k, Rounding::Nearest);
+    /// # let _ = nearest;
+    /// ```
+    #[must_use]
+    pub fn to_s32(self, k: &mut Kernel, rounding: Rounding) -> S32 {
+        self.rounded(k, Type::S32, rounding)
+    }
+
+    /// As an unsigned integer, saturated to 0 … 2³² − 1; NaN becomes 0.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Kernel, Rounding};
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let down = x.to_u32(&mut k, Rounding::Down);
+    /// # let _ = down;
+    /// ```
+    #[must_use]
+    pub fn to_u32(self, k: &mut Kernel, rounding: Rounding) -> U32 {
+        self.rounded(k, Type::U32, rounding)
+    }
+
+    /// Rounded to an integer and saturated to −128 … 127, as a 32-bit integer; NaN becomes 0. To quantize.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Kernel, Rounding};
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let byte = x.mul(&mut k, 127.0).to_s8(&mut k, Rounding::Nearest);
+    /// # let _ = byte;
+    /// ```
+    #[must_use]
+    pub fn to_s8(self, k: &mut Kernel, rounding: Rounding) -> S32 {
+        self.rounded(k, Type::S8, rounding)
+    }
+
+    /// As a binary64, exactly.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::{F32, F64};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let wide: F64 = x.to_f64(&mut k);
+    /// # let _ = wide;
+    /// ```
+    #[must_use]
+    pub fn to_f64(self, k: &mut Kernel) -> Value<f64> {
+        self.converted(k)
+    }
+
+    /// Two numbers rounded to binary16, nearest even: this one in the low half, the other in the high half. From `sm_80`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let pair = x.pair_f16(&mut k, 0.0);
+    /// # let _ = pair;
+    /// ```
+    #[must_use]
+    pub fn pair_f16(self, k: &mut Kernel, high: impl Into<F32>) -> Value<HalfPair> {
+        self.pair(k, high.into())
+    }
+
+    /// Two numbers rounded to bfloat16, nearest even: this one in the low half, the other in the high half. From `sm_80`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let pair = x.pair_bf16(&mut k, 0.0);
+    /// # let _ = pair;
+    /// ```
+    #[must_use]
+    pub fn pair_bf16(self, k: &mut Kernel, high: impl Into<F32>) -> Value<BrainPair> {
+        self.pair(k, high.into())
+    }
+
+    fn pair<To: Kind>(self, k: &mut Kernel, high: F32) -> Value<To> {
+        let [low, high] = [self, high].map(|x| x.register(k));
+        Value::computed(k, |to| Inst::ConvertPair {
+            to_ty: To::TYPE,
+            to,
+            high,
+            low,
+        })
+    }
+}
+
+impl Value<f64> {
+    /// Rounded to binary32, nearest even.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::{F32, F64};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F64 = k.argument("x");
+    /// let narrow: F32 = x.to_f32(&mut k);
+    /// # let _ = narrow;
+    /// ```
+    #[must_use]
+    pub fn to_f32(self, k: &mut Kernel) -> F32 {
+        self.converted(k)
+    }
+}
+
+impl Value<i32> {
+    /// Rounded to binary32, nearest even.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::{F32, S32};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: S32 = k.argument("x");
+    /// let float: F32 = x.to_f32(&mut k);
+    /// # let _ = float;
+    /// ```
+    #[must_use]
+    pub fn to_f32(self, k: &mut Kernel) -> F32 {
+        self.converted(k)
+    }
+}
+
+impl Value<u32> {
+    /// Rounded to binary32, nearest even.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::{F32, U32};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: U32 = k.argument("x");
+    /// let float: F32 = x.to_f32(&mut k);
+    /// # let _ = float;
+    /// ```
+    #[must_use]
+    pub fn to_f32(self, k: &mut Kernel) -> F32 {
+        self.converted(k)
+    }
+}
+
+impl Value<HalfPair> {
+    /// Both halves, the low one first; exact.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let [low, high] = x.pair_f16(&mut k, 0.0).to_f32(&mut k);
+    /// # let _ = (low, high);
+    /// ```
+    #[must_use]
+    pub fn to_f32(self, k: &mut Kernel) -> [F32; 2] {
+        let word = self.register(k);
+        k.unpack(word).map(|half| {
+            Value::computed(k, |to| Inst::Convert {
+                to_ty: Type::F32,
+                from_ty: Type::F16,
+                to,
+                from: half,
+            })
+        })
+    }
+}
+
+impl Value<BrainPair> {
+    /// Both halves, the low one first; exact.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let [low, high] = x.pair_bf16(&mut k, 0.0).to_f32(&mut k);
+    /// # let _ = (low, high);
+    /// ```
+    #[must_use]
+    pub fn to_f32(self, k: &mut Kernel) -> [F32; 2] {
+        // A bfloat16 is the upper half of a binary32.
+        let word = self.register(k);
+        let mut upper = |op, b| {
+            let to = k.reg(Class::B32);
+            k.binary(op, Type::B32, to, word, Src::Int(b));
+            U32::new(to.into()).recast(k)
+        };
+        [upper(Binary::Shl, 16), upper(Binary::And, 0xffff_0000)]
+    }
+}

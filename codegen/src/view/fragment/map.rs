@@ -1,0 +1,400 @@
+//! Functions of the values of fragments, element by element.
+
+use super::Fragment;
+use super::holders::Holders;
+use crate::index::Expr;
+use crate::ir::{Class, Element, Kernel, Reg};
+use crate::value::{F32, Kind, Value};
+use crate::view::ViewError;
+
+impl Kernel {
+    /// Calls `f` for each value of a thread, with the value in a register of its own and its coordinates in the tile; what `f` leaves in the
+    /// register is the fragment's new value. An epilogue: a bias, an activation, a scale.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Binary, Kernel, Type};
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let sums = k.accumulators(&mma, [16, 8], lane)?;
+    /// // ReLU.
+    /// k.for_each_value(&sums, |k, value, [_row, _column]| {
+    ///     k.binary(Binary::Max, Type::F32, value, value, 0.0f32);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `f`.
+    pub fn for_each_value(
+        &mut self,
+        fragment: &Fragment,
+        mut f: impl FnMut(&mut Self, Reg, [Expr; 2]) -> Result<(), ViewError>,
+    ) -> Result<(), ViewError> {
+        for (i, &word) in fragment.registers.iter().enumerate() {
+            let first = i * fragment.each;
+            if fragment.each == 1 {
+                let at = fragment.coordinates(self, first)?;
+                f(self, word, at)?;
+                continue;
+            }
+            let parts = self.regs(Class::B16, fragment.each);
+            self.take_apart(fragment.element, &[word], &parts);
+            for (value, &part) in (first..).zip(&parts) {
+                let at = fragment.coordinates(self, value)?;
+                f(self, part, at)?;
+            }
+            self.put_together(fragment.element, &parts, &[word]);
+        }
+        Ok(())
+    }
+}
+
+impl Fragment {
+    /// The values of its registers as typed values, if the type is that of its elements.
+    fn typed<T: Kind>(&self, operation: &'static str) -> Result<Vec<Value<T>>, ViewError> {
+        let fits = T::ELEMENT == self.element;
+        let values = self.registers.iter().filter(|_| fits);
+        let values: Vec<_> = values.filter_map(|&r| Value::of(r)).collect();
+        if values.len() == self.registers.len() {
+            return Ok(values);
+        }
+        let accepted = match self.element {
+            Element::F32 => "its values are `F32`",
+            Element::F64 => "its values are `F64` (`map_words`)",
+            Element::S32 => "its values are `S32` (`map_words`)",
+            Element::F16 => "its words are `F16x2` (`map_words`), or convert it to f32",
+            Element::Bf16 => "its words are `Bf16x2` (`map_words`), or convert it to f32",
+            _ => "convert it to f32 first",
+        };
+        Err(self.refuse(operation, accepted.to_owned()))
+    }
+
+    /// The same tile with other registers.
+    fn with<T: Kind>(&self, k: &mut Kernel, values: Vec<Value<T>>) -> Self {
+        Self {
+            registers: values.into_iter().map(|v| v.register(k)).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// `f` of each element of a fragment of f32.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let sums = k.accumulators(&mma, [16, 8], lane)?;
+    /// let relu = sums.map(&mut k, |k, x| x.max(k, 0.0))?;
+    /// assert_ne!(relu.registers(), sums.registers());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Fragment`] for other elements than f32: see [`Fragment::map_words`] and [`Fragment::convert`].
+    pub fn map(
+        &self,
+        k: &mut Kernel,
+        f: impl FnMut(&mut Kernel, F32) -> F32,
+    ) -> Result<Self, ViewError> {
+        self.map_words(k, f)
+    }
+
+    /// `f` of each word of a fragment, as a value of its type: `F16x2` of f16, two elements at once, `Bf16x2` of bf16, `S32` of s32, `F64` of f64.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Element, Kernel};
+    /// use layout_codegen::value::F16x2;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let sums = k.accumulators(&mma, [16, 8], lane)?;
+    /// let powers = sums.map_words(&mut k, |k, pair: F16x2| pair.exp2(k))?;
+    /// assert_eq!(powers.registers().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Fragment`] if the type is not that of its elements.
+    pub fn map_words<T: Kind>(
+        &self,
+        k: &mut Kernel,
+        mut f: impl FnMut(&mut Kernel, Value<T>) -> Value<T>,
+    ) -> Result<Self, ViewError> {
+        let values = self.typed("a map")?;
+        let values = values.into_iter().map(|v| f(k, v)).collect();
+        Ok(self.with(k, values))
+    }
+
+    /// `f` of each element of a fragment of f32 and its coordinates in the tile: masks, positions.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    /// use layout_codegen::value::Predicate;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let scores = k.accumulators(&mma, [16, 8], lane)?;
+    /// // Nothing above the diagonal.
+    /// let causal = scores.map_at(&mut k, |k, x, [row, column]| {
+    ///     Predicate::of(k, column, Cmp::Le, row).select(k, x, f32::NEG_INFINITY)
+    /// })?;
+    /// assert_eq!(causal.values(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Fragment`] for other elements than f32, or a tile that has not two modes.
+    pub fn map_at(
+        &self,
+        k: &mut Kernel,
+        mut f: impl FnMut(&mut Kernel, F32, [Expr; 2]) -> F32,
+    ) -> Result<Self, ViewError> {
+        if self.shape.len() != 2 {
+            return Err(self.refuse(
+                "a map with coordinates",
+                "it takes a tile of two modes".to_owned(),
+            ));
+        }
+        let mut values = Vec::new();
+        for (i, value) in self.typed("a map")?.into_iter().enumerate() {
+            let at = self.coordinates(k, i)?;
+            values.push(f(k, value, at));
+        }
+        Ok(self.with(k, values))
+    }
+
+    /// `f` of each element of this fragment and the element of another one at the same coordinates. Along a mode in which the other one has
+    /// extent 1, it is broadcast: [M, 1] over the columns, [1, N] over the rows.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::view::Combine;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let scores = k.accumulators(&mma, [16, 8], lane)?;
+    /// let maxima = scores.reduce(&mut k, 1, Combine::Max)?;
+    /// let shifted = scores.zip(&mut k, &maxima, |k, x, max| x.sub(k, max))?;
+    /// assert_eq!(shifted.shape(), [16, 8]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Fragment`] for other elements than f32, for shapes that do not fit, and if a thread does not hold what it needs of the other
+    /// fragment.
+    pub fn zip(
+        &self,
+        k: &mut Kernel,
+        other: &Fragment,
+        f: impl FnMut(&mut Kernel, F32, F32) -> F32,
+    ) -> Result<Self, ViewError> {
+        self.zip_words(k, other, f)
+    }
+
+    /// [`Fragment::zip`] of words as values of their type ([`Fragment::map_words`]). Words of two elements are not broadcast.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F16x2;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let (a, b) = (k.accumulators(&mma, [16, 8], lane)?, k.accumulators(&mma, [16, 8], lane)?);
+    /// let sums = a.zip_words(&mut k, &b, |k, a: F16x2, b| a.add(k, b))?;
+    /// assert_eq!(sums.registers().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Fragment::zip`].
+    pub fn zip_words<T: Kind>(
+        &self,
+        k: &mut Kernel,
+        other: &Fragment,
+        mut f: impl FnMut(&mut Kernel, Value<T>, Value<T>) -> Value<T>,
+    ) -> Result<Self, ViewError> {
+        let (mine, theirs) = (
+            self.typed("a pair of fragments")?,
+            other.typed("a pair of fragments")?,
+        );
+        let at = self.values_of(other)?;
+        let pairs = mine.into_iter().zip(at);
+        let values = pairs.map(|(a, at)| f(k, a, theirs[at])).collect();
+        Ok(self.with(k, values))
+    }
+
+    /// For each of its words the word of another fragment at the same coordinates, 0 along the modes in which that one has extent 1.
+    fn values_of(&self, other: &Fragment) -> Result<Vec<usize>, ViewError> {
+        let refuse = |reason: String| self.refuse("a pair of fragments", reason);
+        let fits = |(&mine, &theirs): (&i64, &i64)| theirs == mine || theirs == 1;
+        let modes = self.shape.len();
+        if other.shape.len() != modes || !self.shape.iter().zip(&other.shape).all(fits) {
+            return Err(refuse(format!(
+                "the other is {}; it has the same extents, or 1",
+                other.describe()
+            )));
+        }
+        if self.thread != other.thread {
+            return Err(refuse(
+                "the other is shared out by another number of the thread".to_owned(),
+            ));
+        }
+        if self.each > 1 && self.shape != other.shape {
+            return Err(refuse(
+                "convert both to f32 to broadcast one of them".to_owned(),
+            ));
+        }
+        let mine = Holders::by_mode(&self.shape, &self.tv)?;
+        let theirs = Holders::by_mode(&other.shape, &other.tv)?;
+        let broadcast = |mode: usize| other.shape[mode] == 1;
+        let threads = mine[0].threads.len();
+        if theirs[0].threads.len() != threads {
+            return Err(refuse(
+                "the other is shared out among another number of threads".to_owned(),
+            ));
+        }
+        // Value by value for the first thread; what threads add is the same on both sides.
+        let same = (0..threads).all(|t| {
+            (0..modes).all(|m| {
+                broadcast(m)
+                    || theirs[m].threads[t] - theirs[m].threads[0]
+                        == mine[m].threads[t] - mine[m].threads[0]
+            })
+        });
+        let find = |v: usize| {
+            (0..theirs[0].values.len()).find(|&u| {
+                (0..modes).all(|m| broadcast(m) || theirs[m].at(0, u) == mine[m].at(0, v))
+            })
+        };
+        let found: Option<Vec<usize>> = (0..mine[0].values.len())
+            .filter(|_| same)
+            .map(find)
+            .collect();
+        let found = found.filter(|all| !all.is_empty());
+        let words = found.and_then(|all| {
+            all.chunks(self.each)
+                .map(|word| {
+                    let whole = word[0].is_multiple_of(self.each)
+                        && (word[0]..).zip(word).all(|(i, &u)| i == u);
+                    whole.then(|| word[0] / self.each)
+                })
+                .collect()
+        });
+        words.ok_or_else(|| {
+            refuse(format!(
+                "a thread does not hold what it needs of {}: bring one to the layout of the other",
+                other.describe()
+            ))
+        })
+    }
+
+    /// Lets each register of a fragment hold `f` of what it held: state that a loop carries. Of f32.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let sums = k.accumulators(&mma, [16, 8], lane)?;
+    /// sums.update(&mut k, |k, old| old.mul(k, 0.5))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Fragment`] for other elements than f32.
+    pub fn update(
+        &self,
+        k: &mut Kernel,
+        f: impl FnMut(&mut Kernel, F32) -> F32,
+    ) -> Result<(), ViewError> {
+        let new = self.map(k, f)?;
+        self.assign(k, &new)
+    }
+
+    /// [`Fragment::update`] with the elements of another fragment at the same coordinates, broadcast as by [`Fragment::zip`].
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::view::Combine;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let sums = k.accumulators(&mma, [16, 8], lane)?;
+    /// let scales = sums.reduce(&mut k, 1, Combine::Max)?;
+    /// sums.update_with(&mut k, &scales, |k, old, scale| old.mul(k, scale))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Fragment::zip`].
+    pub fn update_with(
+        &self,
+        k: &mut Kernel,
+        other: &Fragment,
+        f: impl FnMut(&mut Kernel, F32, F32) -> F32,
+    ) -> Result<(), ViewError> {
+        let new = self.zip(k, other, f)?;
+        self.assign(k, &new)
+    }
+
+    /// Lets its registers hold what another fragment of the same shape holds.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let (old, new) = (k.accumulators(&mma, [16, 8], lane)?, k.accumulators(&mma, [16, 8], lane)?);
+    /// old.assign(&mut k, &new)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Fragment`] if the other is of another element, shape or layout.
+    pub fn assign(&self, k: &mut Kernel, new: &Fragment) -> Result<(), ViewError> {
+        let same = new.element == self.element && new.shape == self.shape && new.each == self.each;
+        let registers = new
+            .in_order_of(&self.tv)
+            .filter(|_| same && new.thread == self.thread);
+        let Some(registers) = registers else {
+            let reason = format!("{} is of another element, shape or layout", new.describe());
+            return Err(self.refuse("an assignment", reason));
+        };
+        for (&to, from) in self.registers.iter().zip(registers) {
+            if to != from {
+                k.set(super::memory::type_of(to.class), to, from);
+            }
+        }
+        Ok(())
+    }
+}
