@@ -39,6 +39,12 @@ impl Number for half::f16 {
     }
 }
 
+impl Number for half::bf16 {
+    fn of(bits: u64) -> Self {
+        half::bf16::from_f32(f32::of(bits))
+    }
+}
+
 impl Number for i8 {
     fn of(bits: u64) -> Self {
         (bits >> 56) as i8

@@ -352,6 +352,52 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// [`Kernel::tiles`] from the last tile to the first: where later tiles take longer, as the rows of causal attention do, the long ones begin
+    /// first.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// // y = x
+    /// let mut k = Kernel::new("copy", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// let (i, thread) = (k.tiles_from_last(Axis::X, n, 512)?, k.thread());
+    /// let shares = Layout::parse("(128,4):(1,128)")?;
+    /// let x = x.tile(&mut k, &[512], &[i])?.partition(&mut k, &shares, thread)?;
+    /// let y = y.tile(&mut k, &[512], &[i])?.partition(&mut k, &shares, thread)?;
+    /// k.copy(&x, &y)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::tiles`].
+    pub fn tiles_from_last(
+        &mut self,
+        axis: Axis,
+        extent: Expr,
+        tile: i64,
+    ) -> Result<Expr, ViewError> {
+        let index = self.tiles(axis, extent, tile)?;
+        let round = self.pool.constant(tile - 1);
+        let end = self.pool.add(extent, round);
+        let count = self.pool.div(end, tile);
+        let one = self.pool.constant(1);
+        let next = self.pool.add(index, one);
+        let most = i64::try_from(self.pool.facts(index).hi).unwrap_or(i64::MAX);
+        let left = self.pool.sub(count, next);
+        // There are as many blocks as tiles, so that it never is.
+        let from_last = self.not_negative(left, most);
+        self.tiling(from_last, extent, tile);
+        Ok(from_last)
+    }
+}
+
 /// A layout of elements as one of bytes: strides and offset scaled, the swizzle's bits moved up.
 pub(crate) fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, LayoutError> {
     use layout_core::Swizzle;
