@@ -20,7 +20,7 @@
 //!
 //! `cargo run --release --example attention -- --dtype bf16 --heads 8 --kv-heads 2 --queries 300 --keys 500 --causal`
 
-mod common;
+pub(crate) mod common;
 
 use std::error::Error;
 use std::f32::consts::{LN_2, LOG2_E};
@@ -291,11 +291,11 @@ pub(crate) struct Sizes {
 }
 
 /// Runs the kernel by `launch`: o, then the logarithms.
-pub(crate) fn outputs<T: Number>(
+pub(crate) fn outputs<'a, T: Number>(
     what: Attention,
     sizes: Sizes,
-    inputs: [&[T]; 3],
-    launch: impl FnOnce(Vec<(&'static str, Arg<'_>)>) -> Result<Outcome, Failure>,
+    inputs: [&'a [T]; 3],
+    launch: impl FnOnce(Vec<(&'static str, Arg<'a>)>) -> Result<Outcome, Failure>,
 ) -> Result<(Outcome, Vec<T>, Vec<f32>), Failure> {
     let Sizes {
         sets,
@@ -519,7 +519,7 @@ impl Command {
             let q = T::random(rows * d, self.flags.seed);
             let [k, v] = [1, 2].map(|more| T::random(sets * keys * d, self.flags.seed + more));
             let inputs = [&q[..], &k[..], &v[..]];
-            let launch = |args: Vec<(&'static str, Arg<'_>)>| self.flags.launch(&kernel, args);
+            let launch = |args| self.flags.launch(&kernel, args);
             let (outcome, o, lse) = outputs(what, sizes, inputs, launch)?;
             let few = (CHECKED / (2 * keys * d).max(1)).max(1);
             let checked = (0..rows).step_by(rows.div_ceil(few).max(1));

@@ -491,6 +491,13 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether all lanes of each warp that is here are: what instructions of whole warps need.
+    fn whole_warps(&self) -> bool {
+        let warps = self.facts.active.chunks(32);
+        let whole = |warp: &[bool]| warp.len() == 32 && warp.iter().all(|&a| a == warp[0]);
+        self.undecided == 0 && !self.left && warps.into_iter().all(whole)
+    }
+
     fn statement(&mut self, s: &Statement) -> Result<(), ProofError> {
         if s.guard.is_none() {
             for reg in s.inst.results() {
@@ -527,6 +534,11 @@ impl Machine<'_> {
                 }
                 self.events.push(Event::WarpBarrier);
                 Ok(())
+            }
+            Inst::Shuffle { .. } if s.guard.is_some() || !self.whole_warps() => {
+                Err(ProofError::Divergent {
+                    what: "a shuffle".to_owned(),
+                })
             }
             Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll if self.divergent > 0 => {
                 Err(ProofError::Divergent {

@@ -111,7 +111,7 @@ impl Trace {
             let Some(op) = a.op.filter(|_| a.tagged) else {
                 continue;
             };
-            let Some((wavefronts, ideal)) = cost(op, &a.at) else {
+            let Some((wavefronts, ideal)) = cost(op, &a.at, !a.maybe) else {
                 continue;
             };
             match all.iter_mut().find(|c| c.access == a.name) {
@@ -149,11 +149,11 @@ impl Trace {
     }
 }
 
-/// The most wavefronts of a warp whose lanes all take part, and their ideal.
-fn cost(op: Op, at: &[i64]) -> Option<(u32, u32)> {
+/// The most wavefronts of a warp and their ideal. If it is not `exact` which lanes take part, only warps count of which all do.
+fn cost(op: Op, at: &[i64], exact: bool) -> Option<(u32, u32)> {
     at.chunks(32)
         .filter_map(|warp| <[i64; 32]>::try_from(warp).ok())
-        .filter(|warp| warp.iter().all(|&a| a >= 0))
+        .filter(|warp| warp.iter().all(|&a| a >= 0) || (exact && warp.iter().any(|&a| a >= 0)))
         .filter_map(|warp| banks::wavefronts(&NVIDIA, op, &warp).ok())
         .map(|w| (w.wavefronts, w.ideal))
         .max()

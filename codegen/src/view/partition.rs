@@ -192,21 +192,31 @@ impl View {
     ) -> Result<bool, ViewError> {
         // The contiguous mode is the buffer's last, which is the first of a view that is transposed.
         let contiguous = if self.reversed { 0 } else { modes.len() - 1 };
-        for (mode, map) in modes.iter().enumerate() {
-            for thread in 0..map.get(0)?.size() {
-                for value in 0..values {
-                    let first = value / run * run;
-                    let step = map.at(&[thread, value]) - map.at(&[thread, first]);
-                    let wanted = if mode == contiguous { value - first } else { 0 };
-                    let aligned = mode != contiguous || map.at(&[thread, first]) % run == 0;
-                    if step != wanted || !aligned {
-                        return Ok(false);
-                    }
+        has_runs(contiguous, modes, values, run)
+    }
+}
+
+/// Whether `modes`, from (thread, value) to coordinates, give each thread aligned runs of `run` neighbours along the mode `contiguous`.
+pub(super) fn has_runs(
+    contiguous: usize,
+    modes: &[Layout],
+    values: i64,
+    run: i64,
+) -> Result<bool, ViewError> {
+    for (mode, map) in modes.iter().enumerate() {
+        for thread in 0..map.get(0)?.size() {
+            for value in 0..values {
+                let first = value / run * run;
+                let step = map.at(&[thread, value]) - map.at(&[thread, first]);
+                let wanted = if mode == contiguous { value - first } else { 0 };
+                let aligned = mode != contiguous || map.at(&[thread, first]) % run == 0;
+                if step != wanted || !aligned {
+                    return Ok(false);
                 }
             }
         }
-        Ok(true)
     }
+    Ok(true)
 }
 
 /// How many threads hold an element of a tile.

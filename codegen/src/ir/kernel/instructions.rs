@@ -34,6 +34,12 @@ impl Kernel {
             Ty::U64 => Type::U64,
             Ty::S64 => Type::S64,
         };
+        // A bound below 0 is a signed number.
+        let ty = match ty {
+            Type::U32 if k < 0 && self.pool.facts(a).hi <= i32::MAX.into() => Type::S32,
+            Type::U64 if k < 0 => Type::S64,
+            ty => ty,
+        };
         let (value, b) = (self.value(a), self.pool.constant(k));
         let to = self.compare_value(cmp, ty, value, k, and);
         self.meanings

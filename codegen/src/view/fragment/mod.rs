@@ -37,6 +37,7 @@ mod memory;
 mod part;
 mod product;
 mod reduce;
+mod relayout;
 
 use layout_core::Layout;
 

@@ -1,6 +1,6 @@
 //! Parts of fragments that each thread has already: a tile of the tile, and what a thread's own values come to.
 //!
-//! Neither moves anything between threads. A tile of a fragment is some of its registers; which ones follows from the layout, if all threads agree.
+//! Neither of them moves anything between threads. A tile of a fragment is some of its registers; which ones follows from the layout, if all threads agree.
 //! A fold combines the values that a thread has along a mode: what is left along that mode is one part for each thread that had some of it, so that sums
 //! in a loop are put together once behind it.
 
