@@ -5,8 +5,8 @@
 //! b: k × n, tile (t, j) ──cp.async──▶ shared 32 × 128 ──ldmatrix.trans──▶ fragments ──────────┴▶ mma.sync ──▶ c: m × n, tile (i, j)
 //! ```
 //!
-//! Two stages: while one is multiplied, the other is filled. The layouts of the shared tiles are derived from the two instructions that
-//! touch them. Every guard comes from the extents of the views: tiles beyond a or b are filled with zeros, and nothing outside of c is stored.
+//! Three stages: while one is multiplied, the others are filled; the pipeline counts the waits and places the barriers. The layouts of the
+//! shared tiles are derived from the two instructions that touch them. Every guard comes from the extents of the views: tiles beyond a or b are filled with zeros, and nothing outside of c is stored.
 //!
 //! `cargo run --release --example gemm_tile -- 1000 700 300`
 
@@ -17,6 +17,7 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::ir::{Axis, Kernel};
+use tilewright::codegen::pipeline::Staged;
 use tilewright::codegen::view::Use;
 use tilewright::host::{Arg, On, Outcome, run};
 use tilewright::{Layout, Operand, TiledCopy, TiledMma, atoms};
@@ -58,46 +59,34 @@ pub(crate) fn gemm(arch: Arch) -> Result<Proven, Box<dyn Error>> {
 
     let uses_a = [Use::target(&write_a), Use::source(&read_a)];
     let uses_b = [Use::target(&write_b), Use::source(&read_b).transposed()];
-    let mut stages = Vec::new();
-    for s in 0..2 {
-        let a = k.shared_for(&format!("a{s}"), Element::F16, [tm, tk], &uses_a)?;
-        let b = k.shared_for(&format!("b{s}"), Element::F16, [tk, tn], &uses_b)?;
-        stages.push((a, b));
-    }
-    // Tile t along k to a stage.
-    let fill = |k: &mut Kernel, s: usize, t| -> Result<(), Box<dyn Error>> {
+    let tiles = [
+        Staged::new("a", Element::F16, [tm, tk], &uses_a),
+        Staged::new("b", Element::F16, [tk, tn], &uses_b),
+    ];
+    let ring = k.ring(3, tiles, |k, [to_a, to_b], t| {
         let from = a
             .tile(k, &[tm, tk], &[i, t])?
             .partition_s(k, &write_a, thread)?;
-        let to = stages[s].0.partition_d(k, &write_a, thread)?;
+        let to = to_a.partition_d(k, &write_a, thread)?;
         k.copy(&from, &to)?;
         let from = b
             .tile(k, &[tk, tn], &[t, j])?
             .partition_s(k, &write_b, thread)?;
-        let to = stages[s].1.partition_d(k, &write_b, thread)?;
-        k.copy(&from, &to)?;
-        Ok(())
-    };
+        let to = to_b.partition_d(k, &write_b, thread)?;
+        k.copy(&from, &to)
+    })?;
 
     let sums = k.accumulators(&mma, [tm, tn], thread)?;
-    let (zero, round) = (k.pool.constant(0), k.pool.constant(tk - 1));
-    fill(&mut k, 0, zero)?;
-    // Two tiles a turn; those beyond the last are zeros.
+    let round = k.pool.constant(tk - 1);
     let end = k.pool.add(depth, round);
-    let tiles = k.pool.shr(end, 5);
-    let turn = k.open_loop("t", 0, 2, MOST / tk + 1);
-    for (s, (stage_a, stage_b)) in (0..).zip(&stages) {
-        k.wait_all();
-        k.barrier(); // the stage has arrived, and nobody reads the other any more
-        let ahead = k.pool.constant(1 + s);
-        let next = k.pool.add(turn.counter, ahead);
-        fill(&mut k, 1 - s as usize, next)?;
-        let x = stage_a.partition_s(&mut k, &read_a, thread)?;
-        let y = stage_b.transposed().partition_s(&mut k, &read_b, thread)?;
+    let steps = k.pool.shr(end, 5);
+    k.pipeline(&[&ring], steps, |k, step| {
+        let [x, y] = step.arrived(k, &ring)?;
+        let x = x.partition_s(k, &read_a, thread)?;
+        let y = y.transposed().partition_s(k, &read_b, thread)?;
         let (x, y) = (k.load_fragment(&x)?, k.load_fragment(&y)?);
-        k.gemm(&mma, &x, &y, &sums)?;
-    }
-    k.close_loop(&turn, tiles);
+        k.gemm(&mma, &x, &y, &sums)
+    })?;
 
     let sums = k.convert_fragment(&sums, Element::F16)?;
     let c = c

@@ -1,12 +1,13 @@
-//! Every public item of the kernel layer (`ir`, `view`, what was proven, and the proof) has an example.
+//! Every public item of the kernel layer (`ir`, `view`, `pipeline`, what was proven, and the proof) has an example.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms, and files of others, that belong to the layer.
-const LAYER: [&str; 5] = [
+const LAYER: [&str; 6] = [
     "src/ir",
     "src/view",
+    "src/pipeline",
     "src/value",
     "src/proven.rs",
     "src/prove",

@@ -236,13 +236,12 @@ impl Report {
     pub(crate) fn ran_within(&mut self, outcome: &Outcome, max_abs_err: f64, within: bool) {
         let mut findings = outcome.clean().err().map_or(Vec::new(), |e| e.reasons);
         if outcome.ran == Ran::Emulator && outcome.launches > 0 {
-            findings.extend(
-                outcome
-                    .counted_as_proven()
-                    .err()
-                    .into_iter()
-                    .flat_map(|e| e.reasons),
-            );
+            // What a size does not need is not executed: no key, no tile of keys.
+            let executed = outcome.accesses.iter().all(|a| a.wavefronts.is_some());
+            let counted = outcome.counted_as_proven().err();
+            let reasons = counted.into_iter().flat_map(|e| e.reasons);
+            findings.extend(reasons.filter(|_| executed));
+            findings.extend(more_than_proven(outcome));
         }
         for finding in &findings {
             eprintln!("finding: {finding}");
@@ -282,6 +281,15 @@ impl Report {
             "time_ms": self.time_ms,
         })
     }
+}
+
+/// The accesses that took more wavefronts than are proven.
+fn more_than_proven(outcome: &Outcome) -> impl Iterator<Item = String> {
+    outcome.accesses.iter().filter_map(|a| {
+        let (name, proven) = (&a.proof.access, a.proof.wavefronts);
+        let (_, most) = a.wavefronts?;
+        (most > proven).then(|| format!("`{name}` took {most} wavefronts of {proven} proven"))
+    })
 }
 
 /// The launch contract for these sizes; null if there is nothing to launch.

@@ -23,8 +23,11 @@ pub(crate) trait Number: BufferElement + Into<f64> {
         std::iter::repeat_with(next).take(n).collect()
     }
 
-    #[allow(dead_code)] // Some examples have a bound for each element.
     /// |self - other|, infinite if one of them is NaN.
+    #[allow(
+        dead_code,
+        reason = "not every example compares its result with another of the same type"
+    )]
     fn distance(self, other: Self) -> f64 {
         let d: f64 = self.into() - other.into();
         if d.is_nan() { f64::INFINITY } else { d.abs() }

@@ -55,4 +55,9 @@ pub enum Meaning {
         /// Bytes of an element.
         bytes: i64,
     },
+    /// The larger of a signed value and 0.
+    NotNegative {
+        /// The value.
+        of: Expr,
+    },
 }

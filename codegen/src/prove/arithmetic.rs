@@ -150,12 +150,19 @@ impl Machine<'_> {
     /// A predicate or a chosen value is what it is to be.
     pub(super) fn as_meant(&mut self, inst: &Inst) -> Result<(), ProofError> {
         let to = match inst {
-            Inst::Compare { to, .. } | Inst::Logic { to, .. } | Inst::Select { to, .. } => *to,
+            Inst::Compare { to, .. }
+            | Inst::Logic { to, .. }
+            | Inst::Select { to, .. }
+            | Inst::Binary { to, .. } => *to,
             _ => return Ok(()),
         };
         let Some(meaning) = self.entry.meanings.get(&to).copied() else {
             return Ok(());
         };
+        // A register that several instructions make has its meaning from the last.
+        if matches!(inst, Inst::Binary { .. }) && !matches!(meaning, Meaning::NotNegative { .. }) {
+            return Ok(());
+        }
         let threads = self.threads;
         let held = self.registers.get(&to).cloned();
         let right = match meaning {
@@ -190,6 +197,10 @@ impl Machine<'_> {
                 let p = self.predicate(p);
                 let all = self.symbols.ite(&p, &some.scale(bytes), &zero, threads);
                 held == Some(Val::Int(all))
+            }
+            Meaning::NotNegative { of } => {
+                let (of, zero) = (self.evaluate(of), Lin::constant(0));
+                held == Some(Val::Int(self.symbols.max(&of, &zero, threads)))
             }
         };
         if right {

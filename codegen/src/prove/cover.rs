@@ -290,13 +290,24 @@ impl<'a> Output<'a> {
         Some(cases)
     }
 
+    /// A tiling's index is made of the block's index along an axis.
+    fn counts_blocks(&self, index: &Lin, axis: Sym) -> bool {
+        index.symbols().any(|s| {
+            s == axis
+                || match &self.trace.symbols.info(s).definition {
+                    Definition::Max(a, _) => a.mentions(axis),
+                    _ => false,
+                }
+        })
+    }
+
     /// Blocks that differ along an axis differ in what they have.
     fn every_block_apart(&self, cuts: &[Cut]) -> Result<(), String> {
         let apart = |axis: Sym| {
             cuts.iter().any(|cut| match cut {
                 Cut::Whole(_) => false,
                 Cut::Block(block) => *block == axis,
-                Cut::Tile(origin, ..) => origin.mentions(axis),
+                Cut::Tile(origin, ..) => self.counts_blocks(origin, axis),
             })
         };
         if self.axes.iter().all(|&axis| apart(axis)) {

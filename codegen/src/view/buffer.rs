@@ -38,6 +38,10 @@ pub struct View {
     pub(super) tile: Option<Vec<i64>>,
     /// Modes are given in reverse.
     pub(super) reversed: bool,
+    /// The buffer's first modes that a slice has fixed: they are none of the view's.
+    pub(super) front: usize,
+    /// A 0 for each of the buffer's last modes that are fixed: the stage of a ring, and which tile it holds.
+    pub(super) back: Vec<Expr>,
     /// How its layout was derived, if it was.
     pub(super) derivation: Option<Arc<Derivation>>,
 }
@@ -47,6 +51,9 @@ const VECTOR: u64 = 16;
 
 /// Elements that a tile has at most.
 pub(super) const MAX_TILE: i64 = 1 << 24;
+
+/// Tiles that go through a ring at most.
+pub(crate) const MAX_TILES: i64 = 1 << 31;
 
 /// An extent of a tile of `of`, checked.
 pub(super) fn checked(of: impl Into<String>, extent: i64) -> Result<i64, ViewError> {
@@ -176,6 +183,8 @@ impl Kernel {
             base: Some(base),
             tile: None,
             reversed: false,
+            front: 0,
+            back: Vec::new(),
             derivation: None,
         }
     }
@@ -203,12 +212,27 @@ impl Kernel {
         element: Element,
         layout: &Swizzled,
     ) -> Result<View, ViewError> {
+        self.staged(name, element, layout, None)
+    }
+
+    /// A tile in shared memory, once or for each stage of a ring. A view of a ring's tile has two more modes, which are fixed: the stage, and the
+    /// number of the tile that it holds, which has no stride.
+    pub(crate) fn staged(
+        &mut self,
+        name: &str,
+        element: Element,
+        layout: &Swizzled,
+        stages: Option<i64>,
+    ) -> Result<View, ViewError> {
         let bytes = i64::from(element.bytes());
         let in_bytes = in_bytes(layout, bytes)?;
         // Where no bit of the swizzle reaches, so that an offset is an immediate.
         let align = (1i64 << in_bytes.swizzle().width()).max(128);
-        let offset = (self.shared_bytes() as i64 + align - 1) / align * align;
-        let end = (offset + layout.cosize() * bytes) as u64;
+        let aligned = |byte: i64| (byte + align - 1) / align * align;
+        let offset = aligned(self.shared_bytes() as i64);
+        let (one, stride) = (layout.cosize() * bytes, aligned(layout.cosize() * bytes));
+        let before_last = stages.map_or(0, |n| stride.saturating_mul(n - 1));
+        let end = offset.saturating_add(before_last).saturating_add(one) as u64;
         if end > SHARED_LIMIT {
             return Err(ViewError::SharedMemory {
                 bytes: end,
@@ -217,17 +241,18 @@ impl Kernel {
         }
         self.reserve_shared(end, 1024, end > STATIC_SHARED_LIMIT);
         let shape = layout.layout();
-        let extents = (0..shape.rank())
-            .map(|i| Ok(Extent::Fixed(shape.get(i)?.size())))
+        let tile = (0..shape.rank())
+            .map(|i| Ok(shape.get(i)?.size()))
             .collect::<Result<Vec<_>, LayoutError>>()?;
-        let tile = extents
-            .iter()
-            .map(|e| match e {
-                Extent::Fixed(n) => *n,
-                _ => 0,
-            })
-            .collect();
-        let mut view = self.shared_at(name, bytes, in_bytes, offset, extents, Vec::new());
+        let mut extents: Vec<_> = tile.iter().map(|&n| Extent::Fixed(n)).collect();
+        let mut outer = Vec::new();
+        if let Some(stages) = stages {
+            extents.extend([stages, MAX_TILES].map(Extent::Fixed));
+            outer.extend([stride, 0]);
+        }
+        let fixed = outer.len();
+        let mut view = self.shared_at(name, bytes, in_bytes, offset, extents, outer);
+        view.back = vec![self.pool.constant(0); fixed];
         self.set_element(view.buffer, element);
         view.element = Some(element);
         view.tile = Some(tile);
@@ -284,6 +309,8 @@ impl Kernel {
             base: None,
             tile: None,
             reversed: false,
+            front: 0,
+            back: Vec::new(),
             derivation: None,
         }
     }
@@ -315,7 +342,59 @@ impl Kernel {
         }
         let index = self.block_index(axis, u64::try_from(count.max(1)).unwrap_or(u64::MAX));
         self.tiling(index, extent, tile);
+        if tile == 1 {
+            // There is a block for each element: its own is inside.
+            let one = self.pool.constant(1);
+            let next = self.pool.add(index, one);
+            self.kept_by_launch(next, extent);
+        }
         Ok(index)
+    }
+}
+
+impl Kernel {
+    /// [`Kernel::tiles`] from the last tile to the first: where later tiles take longer, as the rows of causal attention do, the long ones begin
+    /// first.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// // y = x
+    /// let mut k = Kernel::new("copy", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// let (i, thread) = (k.tiles_from_last(Axis::X, n, 512)?, k.thread());
+    /// let shares = Layout::parse("(128,4):(1,128)")?;
+    /// let x = x.tile(&mut k, &[512], &[i])?.partition(&mut k, &shares, thread)?;
+    /// let y = y.tile(&mut k, &[512], &[i])?.partition(&mut k, &shares, thread)?;
+    /// k.copy(&x, &y)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::tiles`].
+    pub fn tiles_from_last(
+        &mut self,
+        axis: Axis,
+        extent: Expr,
+        tile: i64,
+    ) -> Result<Expr, ViewError> {
+        let index = self.tiles(axis, extent, tile)?;
+        let round = self.pool.constant(tile - 1);
+        let end = self.pool.add(extent, round);
+        let count = self.pool.div(end, tile);
+        let one = self.pool.constant(1);
+        let next = self.pool.add(index, one);
+        let most = i64::try_from(self.pool.facts(index).hi).unwrap_or(i64::MAX);
+        let left = self.pool.sub(count, next);
+        // There are as many blocks as tiles, so that it never is.
+        let from_last = self.not_negative(left, most);
+        self.tiling(from_last, extent, tile);
+        Ok(from_last)
     }
 }
 
@@ -335,21 +414,32 @@ pub(crate) fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, Layout
 }
 
 impl View {
-    /// Coordinates in the buffer's order.
+    /// Coordinates in the buffer's order; those of the first modes that are fixed are left out.
     pub(super) fn ordered(&self, coordinates: &[Expr]) -> Vec<Expr> {
         let mut all = coordinates.to_vec();
         if self.reversed {
             all.reverse();
         }
+        all.extend(&self.back);
         all
     }
 
-    pub(super) fn name<'k>(&self, k: &'k Kernel) -> &'k str {
+    /// Modes of the view.
+    fn rank(&self) -> usize {
+        self.origin.len() - self.front - self.back.len()
+    }
+
+    /// The number of its buffer in the kernel.
+    pub(crate) fn number(&self) -> usize {
+        self.buffer
+    }
+
+    pub(crate) fn name<'k>(&self, k: &'k Kernel) -> &'k str {
         &k.buffer(self.buffer).name
     }
 
     fn check_rank(&self, k: &Kernel, given: usize) -> Result<(), ViewError> {
-        let modes = self.origin.len();
+        let modes = self.rank();
         if modes == given {
             return Ok(());
         }
@@ -412,6 +502,62 @@ impl View {
         self.check_rank(k, coordinates.len())?;
         let by = self.ordered(coordinates);
         Ok(self.moved(k, &by)?)
+    }
+
+    /// A stage of a ring, as the one that holds tile `tile`.
+    pub(crate) fn stage(&self, k: &mut Kernel, stage: i64, tile: Expr) -> Self {
+        let mut origin = self.origin.clone();
+        if let [.., a, b] = &mut origin[..] {
+            (*a, *b) = (k.pool.constant(stage), tile);
+        }
+        Self {
+            origin,
+            ..self.clone()
+        }
+    }
+
+    /// The part of the buffer at coordinates of its first modes, which the view does not have any more: a head of a tensor of heads.
+    ///
+    /// The coordinates must be inside, as the index of a block along an axis of the grid is that [counts](Kernel::tiles) them one by one: they
+    /// have no guard, and the prover refuses one that may be outside.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// // y = x for a tensor of heads x rows x 64, 16 rows of a head a block.
+    /// let mut k = Kernel::new("copy", 128);
+    /// let (heads, rows, cols) = (k.size("heads", 1 << 16), k.size("rows", 1 << 20), k.pool.constant(64));
+    /// let x = k.input("x", Element::F32, &[heads, rows, cols]);
+    /// let y = k.output("y", Element::F32, &[heads, rows, cols]);
+    /// let (i, head, none) = (k.tiles(Axis::X, rows, 16)?, k.tiles(Axis::Y, heads, 1)?, k.pool.constant(0));
+    /// let (x, y) = (x.slice(&mut k, &[head])?, y.slice(&mut k, &[head])?);
+    /// let (thread, shares) = (k.thread(), Layout::parse("((16,8),(4,2)):((64,1),(16,8))")?);
+    /// let x = x.tile(&mut k, &[16, 64], &[i, none])?.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
+    /// let y = y.tile(&mut k, &[16, 64], &[i, none])?.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
+    /// k.copy(&x, &y)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Rank`] if no mode would be left, or for a view that is transposed.
+    pub fn slice(&self, k: &mut Kernel, at: &[Expr]) -> Result<Self, ViewError> {
+        if self.reversed || at.len() >= self.rank() {
+            return Err(ViewError::Rank {
+                buffer: self.name(k).to_owned(),
+                modes: self.rank(),
+                given: at.len(),
+            });
+        }
+        let mut by = at.to_vec();
+        by.resize(self.rank(), k.pool.constant(0));
+        let mut slice = self.at(k, &by)?.pinned(k);
+        slice.front += at.len();
+        slice.tile = None;
+        Ok(slice)
     }
 
     /// The tile of `shape` elements at tile coordinates `at`. Tiles at the end of the buffer may reach beyond it: what is outside is not touched.

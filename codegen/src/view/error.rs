@@ -160,6 +160,13 @@ pub enum ViewError {
         /// What stands in the way.
         error: DeriveError,
     },
+    /// Rings of stages that do not make a pipeline, or that are waited for in another order.
+    Pipeline {
+        /// What was given.
+        given: String,
+        /// What would be accepted.
+        accepted: String,
+    },
     /// An operation of the algebra refused.
     Layout(LayoutError),
 }
@@ -263,6 +270,9 @@ impl fmt::Display for ViewError {
             } => write!(f, "{operation} of {fragment}: {reason}"),
             Self::Derive { buffer, error } => {
                 write!(f, "no layout of `{buffer}` fits its uses: {error}")
+            }
+            Self::Pipeline { given, accepted } => {
+                write!(f, "{given} is no pipeline: {accepted}")
             }
             Self::Layout(e) => write!(f, "the view's layouts do not compose: {e}"),
         }

@@ -216,44 +216,45 @@ impl Kernel {
     fn size_inside(&mut self, share: &Partition, value: i64) -> Result<Option<Reg>, ViewError> {
         let by = share.coordinates(self, value)?;
         let by = share.view.ordered(&by);
-        let buffer = self.buffer(share.view.buffer);
-        let (extents, bytes) = (buffer.extents.clone(), buffer.bytes);
-        let last = extents.len() - 1;
+        let bytes = self.buffer(share.view.buffer).bytes;
+        let last = by.len() - 1;
         let mut row = None;
-        for mode in 0..last {
-            if let Some((left, constant)) = self.left(extents[mode], share, by[mode], mode) {
+        for (mode, &by) in by[..last].iter().enumerate() {
+            if let Some((left, constant)) = self.left(share, by, mode) {
                 row = Some(self.compare_here(Cmp::Gt, left, -constant, row));
             }
         }
-        Ok(
-            match (self.left(extents[last], share, by[last], last), row) {
-                (None, None) => None,
-                (Some((left, constant)), row) => {
-                    let row =
-                        row.unwrap_or_else(|| self.compare_here(Cmp::Gt, left, -constant, None));
-                    Some(self.bytes_inside(row, (left, -constant), (share.vector, bytes)))
-                }
-                (None, Some(row)) => {
-                    let all = self.pool.constant(share.vector);
-                    Some(self.bytes_inside(row, (all, 0), (share.vector, bytes)))
-                }
-            },
-        )
+        Ok(match (self.left(share, by[last], last), row) {
+            (None, None) => None,
+            (Some((left, constant)), row) => {
+                let row = row.unwrap_or_else(|| self.compare_here(Cmp::Gt, left, -constant, None));
+                Some(self.bytes_inside(row, (left, -constant), (share.vector, bytes)))
+            }
+            (None, Some(row)) => {
+                let all = self.pool.constant(share.vector);
+                Some(self.bytes_inside(row, (all, 0), (share.vector, bytes)))
+            }
+        })
     }
 
-    /// Elements from a coordinate to the end of its mode, without their constant and the constant; none where the extent is one.
-    fn left(
-        &mut self,
-        extent: Extent,
-        share: &Partition,
-        by: Expr,
-        mode: usize,
-    ) -> Option<(Expr, i64)> {
-        let Extent::Value(extent) = extent else {
+    /// Elements from a coordinate to the end of its mode of the view, without their constant and the constant; none where every thread is known
+    /// to be inside.
+    fn left(&mut self, share: &Partition, by: Expr, mode: usize) -> Option<(Expr, i64)> {
+        let (view, extents) = (&share.view, &self.buffer(share.view.buffer).extents);
+        let in_buffer = view.front + mode;
+        let Extent::Value(extent) = extents[in_buffer] else {
             return None;
         };
-        let at = self.pool.add(share.view.origin[mode], by);
+        let together = if in_buffer + 1 == extents.len() {
+            share.vector
+        } else {
+            1
+        };
+        let at = self.pool.add(view.origin[in_buffer], by);
         let left = self.pool.sub(extent, at);
+        if self.pool.as_const(extent).is_some() && self.pool.facts(left).lo >= together.into() {
+            return None;
+        }
         // Constants stay in the comparison, so that values at constant distances share a register.
         let (_, constant) = self.pool.terms(left);
         let less = self.pool.constant(-constant);
@@ -395,10 +396,9 @@ impl Kernel {
     }
 
     fn inside(&mut self, share: &Partition, by: &[Expr], owner: Option<Reg>) -> Option<Reg> {
-        let extents = self.buffer(share.view.buffer).extents.clone();
         let mut inside = owner;
-        for (mode, (&extent, &by)) in extents.iter().zip(by).enumerate() {
-            if let Some((left, constant)) = self.left(extent, share, by, mode) {
+        for (mode, &by) in by.iter().enumerate() {
+            if let Some((left, constant)) = self.left(share, by, mode) {
                 inside = Some(self.compare_here(Cmp::Gt, left, -constant, inside));
             }
         }

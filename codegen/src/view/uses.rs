@@ -337,7 +337,7 @@ fn best(tile: Tile, patterns: &[Pattern]) -> Result<Derivation, layout_core::der
 
 impl Kernel {
     /// A tile in shared memory of `shape` elements, whose layout is derived from its uses: of the layouts of the algebra, one with the fewest
-    /// wavefronts over one access of each kind. The kernel's comment carries the layout and its certificate; [`View::derivation`] has them.
+    /// wavefronts over one access of each kind; row-major if no use is given. The kernel's comment carries the layout and its certificate; [`View::derivation`] has them.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
@@ -368,6 +368,21 @@ impl Kernel {
         shape: [i64; 2],
         uses: &[Use],
     ) -> Result<View, ViewError> {
+        self.staged_for(name, element, (shape, uses), None)
+    }
+
+    /// The same, once or for each stage of a ring.
+    pub(crate) fn staged_for(
+        &mut self,
+        name: &str,
+        element: Element,
+        (shape, uses): ([i64; 2], &[Use]),
+        stages: Option<i64>,
+    ) -> Result<View, ViewError> {
+        if uses.is_empty() {
+            let row_major = Layout::flat(&shape, &[shape[1], 1])?;
+            return self.staged(name, element, &row_major.into(), stages);
+        }
         let derivation = self.derived(name, element, shape, uses)?;
         let Some(layout) = derivation.layout else {
             return Err(ViewError::Layout(LayoutError::Unsupported {
@@ -376,8 +391,12 @@ impl Kernel {
                 accepted: "uses that a swizzle, permuted strides or padding fit",
             }));
         };
-        let mut view = self.shared(name, element, &layout)?;
-        self.describe(format!("{name} = {layout}: {}", derivation.certificate));
+        let mut view = self.staged(name, element, &layout, stages)?;
+        let times = stages.map_or(String::new(), |n| format!(" (stages: {n})"));
+        self.describe(format!(
+            "{name}{times} = {layout}: {}",
+            derivation.certificate
+        ));
         view.derivation = Some(Arc::new(derivation));
         Ok(view)
     }

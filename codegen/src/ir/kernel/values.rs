@@ -3,7 +3,7 @@
 use super::Kernel;
 use crate::index::code::{Op, Operand, Sink, Ty, type_of};
 use crate::index::{Expr, Level};
-use crate::ir::inst::{Inst, class_of, source};
+use crate::ir::inst::{Binary, Inst, class_of, source};
 use crate::ir::meaning::Meaning;
 use crate::ir::node::Node;
 use crate::ir::value::{Class, Cmp, Logic, Reg, Src, Type};
@@ -261,5 +261,23 @@ impl Kernel {
         let home = self.home(0);
         self.scopes[home].bounded.insert((e, hi), variable);
         variable
+    }
+
+    /// The variable that equals the larger of a signed `e` and 0, of which `hi` is the largest value, at the kernel's entry.
+    pub(crate) fn not_negative(&mut self, e: Expr, hi: i64) -> Expr {
+        let from = self.operand(e);
+        let to = self.reg(Class::B32);
+        let inst = Inst::Binary {
+            op: Binary::Max,
+            ty: Type::S32,
+            to,
+            a: from,
+            b: 0.into(),
+        };
+        self.at_top(0, inst);
+        self.meanings.insert(to, Meaning::NotNegative { of: e });
+        let name = self.unique("not_negative");
+        self.bind(&name, to, Ty::U32);
+        self.pool.var(&name, 0, hi, 0)
     }
 }

@@ -6,6 +6,7 @@
 
 mod kinds;
 mod mma;
+mod pipeline;
 mod sgemm;
 mod transpose;
 

@@ -34,6 +34,7 @@ mod exchange;
 mod holders;
 mod map;
 mod memory;
+mod part;
 mod product;
 mod reduce;
 mod relayout;
