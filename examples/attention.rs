@@ -80,7 +80,7 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
     let mut k = Kernel::new(&format!("attention_{element}_{d}"), threads as u32);
     let (sets, group) = (k.size("sets", HEADS[1]), k.size("group", HEADS[0]));
     let (queries, keys) = (k.size("queries", MOST), k.size("keys", MOST));
-    let (zero, width) = (k.pool.constant(0), k.pool.constant(d));
+    let (zero, width, thread) = (k.pool.constant(0), k.pool.constant(d), k.thread());
     let q = k.input("q", element, &[sets, group, queries, width]);
     let [key, value] = ["k", "v"].map(|name| k.input(name, element, &[sets, keys, width]));
     let o = k.output("o", element, &[sets, group, queries, width]);
@@ -92,16 +92,11 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
         false => k.tiles(Axis::X, queries, m)?,
     };
     let (member, set) = (k.tiles(Axis::Y, group, 1)?, k.tiles(Axis::Z, sets, 1)?);
-    let thread = k.thread();
 
     // Warps side by side along the queries; two atoms along keys, whose B is one ldmatrix.
-    let atom = match element {
-        Element::F16 => atoms::MMA_M16N8K16_F16,
-        _ => atoms::MMA_M16N8K16_BF16,
-    };
     let warps = Layout::flat(&[how.warps, 1, 1], &[1, 0, 0])?;
     let [rows, side] = [16 * how.warps, 16].map(|extent| Layout::mode(extent, 1));
-    let mma = TiledMma::with_tile(atom, &warps, &[rows?, side?, side?])?;
+    let mma = TiledMma::with_tile(what.product(), &warps, &[rows?, side?, side?])?;
     let read_q = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A)?;
     let read_k = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::B)?;
     let read_v = TiledCopy::for_operand(atoms::LDMATRIX_X4_TRANS, &mma, Operand::B)?;
@@ -128,18 +123,12 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
     };
     let key = fill(key.slice(&mut k, &[set])?);
     let uses = [Use::target(&write), Use::source(&read_k)];
-    let key_ring = k.ring(
-        how.stages,
-        [Staged::new("k_tile", element, [n, d], &uses)],
-        key,
-    )?;
+    let tile = [Staged::new("k_tile", element, [n, d], &uses)];
+    let key_ring = k.ring(how.stages, tile, key)?;
     let value = fill(value.slice(&mut k, &[set])?);
     let uses = [Use::target(&write), Use::source(&read_v).transposed()];
-    let value_ring = k.ring(
-        how.stages,
-        [Staged::new("v_tile", element, [n, d], &uses)],
-        value,
-    )?;
+    let tile = [Staged::new("v_tile", element, [n, d], &uses)];
+    let value_ring = k.ring(how.stages, tile, value)?;
 
     // Some query of this block sees the keys before `end`, all of them those before `seen`.
     let (mut end, mut seen) = (keys, keys);
@@ -161,12 +150,9 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
         let scores = k.accumulators(&mma, [m, n], thread)?;
         for part in 0..d / 16 {
             let at = [zero, k.pool.constant(part)];
-            let a = q_tile
-                .tile(k, &[m, 16], &at)?
-                .partition_s(k, &read_q, thread)?;
-            let b = tile
-                .tile(k, &[n, 16], &at)?
-                .partition_s(k, &read_k, thread)?;
+            let (a, b) = (q_tile.tile(k, &[m, 16], &at)?, tile.tile(k, &[n, 16], &at)?);
+            let a = a.partition_s(k, &read_q, thread)?;
+            let b = b.partition_s(k, &read_k, thread)?;
             let (a, b) = (k.load_fragment(&a)?, k.load_fragment(&b)?);
             k.gemm(&mma, &a, &b, &scores)?;
         }
@@ -227,13 +213,11 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
         let log2 = sum.log2(k);
         max.fma(k, scale, log2).mul(k, LN_2)
     })?;
-    let (o, lse) = (
-        o.slice(&mut k, &[set, member])?,
-        lse.slice(&mut k, &[set, member])?,
-    );
+    let o = o.slice(&mut k, &[set, member])?;
     let o = o.tile(&mut k, &[m, d], &[i, zero])?;
-    let o = o.partition_c(&mut k, &mma, thread)?;
+    let lse = lse.slice(&mut k, &[set, member])?;
     let lse = lse.tile(&mut k, &[m], &[i])?;
+    let o = o.partition_c(&mut k, &mma, thread)?;
     let lse = o.along(&mut k, 0, &lse)?;
     k.store_fragment(&lse, &logarithm)?;
     let rounded = sums.convert(&mut k, element)?;
@@ -242,6 +226,14 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
 }
 
 impl Attention {
+    /// The matrix instruction.
+    fn product(&self) -> atoms::MmaAtom {
+        match self.element {
+            Element::F16 => atoms::MMA_M16N8K16_F16,
+            _ => atoms::MMA_M16N8K16_BF16,
+        }
+    }
+
     /// The schedule that is fastest on an H100.
     pub(crate) fn schedule(&self) -> Schedule {
         Schedule {
