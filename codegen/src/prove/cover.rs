@@ -4,6 +4,8 @@
 //! once: the grid cuts the mode into tiles, or has one block for each element, or one block has the whole mode. The block must write the part of
 //! its intervals that is inside the output, each element once, and nothing else.
 //!
+//! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each turn has one.
+//!
 //! ```text
 //! coordinate = base + local      local: a number for each thread and store; together they have each element of the tile once
 //! base       = origin            or less, for a tile that is moved back to the end, where the guard leaves out what is below the origin
@@ -126,9 +128,15 @@ impl<'a> Output<'a> {
         let Some(first) = stores.first() else {
             return Err("nothing is stored".to_owned());
         };
-        if stores.iter().any(|s| s.in_loop) {
-            return Err("it is stored in a loop".to_owned());
+        let walked = |turn: &Sym| self.trace.walks.iter().any(|w| w.turn == *turn);
+        if stores.iter().any(|s| s.turns != first.turns) || !first.turns.iter().all(walked) {
+            return Err(
+                "it is stored in a loop that does not count its tiles from 0 to its extent"
+                    .to_owned(),
+            );
         }
+        // Turns differ in what they have, as blocks do.
+        self.axes.extend(&first.turns);
         let rank = first.coordinates.len();
         let mut cuts = Vec::new();
         let mut cases = Vec::new();
@@ -143,7 +151,7 @@ impl<'a> Output<'a> {
                 terms: at.terms.clone(),
                 k: Num::One(least),
             };
-            let (cut, of) = self.cut(mode, &at)?;
+            let (cut, of) = self.cut(mode, &at, stores)?;
             cuts.push(cut);
             cases.push(of);
         }
@@ -173,7 +181,12 @@ impl<'a> Output<'a> {
     }
 
     /// What a block has along a mode, and the cases of where its stores begin: at the coordinate of the first of them.
-    fn cut(&mut self, mode: usize, first: &Lin) -> Result<(Cut, Vec<Case>), String> {
+    fn cut(
+        &mut self,
+        mode: usize,
+        first: &Lin,
+        stores: &[&GlobalAccess],
+    ) -> Result<(Cut, Vec<Case>), String> {
         let only = |base: Lin| Case {
             chosen: Vec::new(),
             when: Vec::new(),
@@ -189,7 +202,17 @@ impl<'a> Output<'a> {
         if let (true, Some(n)) = (first.terms.is_empty(), extent.as_constant()) {
             return Ok((Cut::Whole(n), vec![only(Lin::constant(0))]));
         }
-        let tilings = self.trace.tilings.clone();
+        // One tile that has all of the mode.
+        let tile = self.end_of(mode, stores);
+        if first.terms.is_empty()
+            && self.trace.symbols.range(&extent, self.trace.threads).1 <= tile.into()
+        {
+            let origin = Lin::constant(0);
+            return Ok((Cut::Tile(origin.clone(), tile, extent), vec![only(origin)]));
+        }
+        let walks = self.trace.walks.iter();
+        let walks = walks.map(|w| (Lin::symbol(w.turn), w.covers.clone(), w.tile));
+        let tilings: Vec<_> = self.trace.tilings.iter().cloned().chain(walks).collect();
         for (index, covers, tile) in tilings.iter().filter(|(_, covers, _)| *covers == extent) {
             let origin = index.scale(*tile);
             if let Some(cases) = self.bases(first, &origin, covers, *tile) {
@@ -197,6 +220,21 @@ impl<'a> Output<'a> {
             }
         }
         Err(format!("mode {mode} is not cut into tiles by the grid"))
+    }
+
+    /// Behind the last element of a tile that begins at 0.
+    fn end_of(&self, mode: usize, stores: &[&GlobalAccess]) -> i64 {
+        let last = |s: &&GlobalAccess| {
+            let at = &s.coordinates[mode];
+            let more = if mode + 1 == s.coordinates.len() {
+                s.width
+            } else {
+                1
+            };
+            let numbers = (0..self.trace.threads).map(|t| at.k.at(t) + more);
+            numbers.max().unwrap_or(0)
+        };
+        stores.iter().map(last).max().unwrap_or(0)
     }
 
     /// The cases of where the stores of a tile begin; none if in one of them they may miss an element of the tile that is inside.
@@ -275,7 +313,7 @@ impl<'a> Output<'a> {
         if self.axes.iter().all(|&axis| apart(axis)) {
             Ok(())
         } else {
-            Err("blocks along another axis write the same".to_owned())
+            Err("blocks along another axis, or turns of a loop, write the same".to_owned())
         }
     }
 

@@ -99,6 +99,17 @@ pub(super) struct Trace {
     pub(super) promises: Vec<Rc<Formula>>,
     /// What counts tiles, what they cover, and elements of a tile.
     pub(super) tilings: Vec<(Lin, Lin, i64)>,
+    /// Loops that take each tile of something once.
+    pub(super) walks: Vec<Walk>,
+}
+
+/// A loop from 0 in steps of `tile` up to `covers`, that nothing leaves: each tile is one turn's.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    /// The turns before.
+    pub(super) turn: Sym,
+    pub(super) covers: Lin,
+    pub(super) tile: i64,
 }
 
 /// Registers that may be of an earlier turn, each with the statement under which it is.
@@ -135,6 +146,7 @@ pub(super) struct Machine<'a> {
     pub(super) stays: Vec<Rc<Formula>>,
     /// What has happened on the way, so that paths can be told apart.
     pub(super) turns: Vec<Sym>,
+    pub(super) walks: Vec<Walk>,
     /// Registers that have a value wherever the innermost loop was left so far.
     pub(super) at_leave: Option<HashSet<Reg>>,
 }
@@ -174,6 +186,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         path: Vec::new(),
         stays: Vec::new(),
         turns: Vec::new(),
+        walks: Vec::new(),
         at_leave: None,
     };
     machine.nodes(&entry.nodes)?;
@@ -208,6 +221,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         promises,
         symbols: machine.symbols,
         tilings,
+        walks: machine.walks,
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::ProofError;
-use super::execute::{Event, Machine, Turn, Turns, Val};
+use super::execute::{Event, Machine, Turn, Turns, Val, Walk};
 use super::formula::Formula;
 use super::value::Lin;
 use crate::index::code::{Op, Operand};
@@ -131,6 +131,15 @@ impl Machine<'_> {
         self.registers.undo(entered);
         self.registers.unmark();
         self.facts = facts;
+        if let (LoopEnd::Below { limit, .. }, 1, Src::Int(0)) = (l.end, period, l.start)
+            && !is_left(&l.body)
+            && !assigned.contains_key(&l.counter)
+            && !matches!(limit, Src::Reg(r) if assigned.contains_key(&r))
+        {
+            let covers = self.source(limit);
+            let tile = l.step;
+            self.walks.push(Walk { turn, covers, tile });
+        }
         let all = Lin::symbol(trips);
         let parity = if period == 1 { 0 } else { -1 };
         // What has a value wherever the loop is left; a loop that may not have a turn leaves what there was.
@@ -260,4 +269,15 @@ fn assignments(nodes: &[Node], all: &mut HashMap<Reg, Assigned>) {
             Node::Comment(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }
+}
+
+/// Whether something in a loop's body leaves the loop, or the kernel.
+fn is_left(body: &[Node]) -> bool {
+    body.iter().any(|node| match node {
+        Node::Leave { .. } | Node::Exit { .. } => true,
+        Node::If(branch) => is_left(&branch.then) || is_left(&branch.otherwise),
+        // What leaves a loop inside leaves only that one; what exits is found there, too.
+        Node::Loop(inner) => is_left(&inner.body),
+        Node::Inst(_) | Node::Comment(_) => false,
+    })
 }

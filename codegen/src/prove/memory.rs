@@ -9,7 +9,7 @@ use super::access::AccessProof;
 use super::execute::{Event, Machine, Trace, Val};
 use super::formula::Formula;
 use super::solve::Facts;
-use super::value::{Lin, Num};
+use super::value::{Lin, Num, Sym};
 use crate::ir::{Address, Arrangement, Extent, Inst, Place, Role, Space, Statement, Stride, Type};
 
 /// What an access does to shared memory.
@@ -67,7 +67,8 @@ pub(super) struct GlobalAccess {
     /// What holds since threads have left the kernel.
     pub(super) stays: Vec<Rc<Formula>>,
     pub(super) sectors: Option<(u32, u32)>,
-    pub(super) in_loop: bool,
+    /// The turns of the loops that it is in.
+    pub(super) turns: Vec<Sym>,
 }
 
 /// What a global access costs in sectors of 32 bytes; only accesses whose lanes differ by constants have one.
@@ -673,7 +674,7 @@ impl Machine<'_> {
             path: self.path.clone(),
             stays: self.stays.clone(),
             sectors,
-            in_loop: !self.turns.is_empty(),
+            turns: self.turns.clone(),
         });
         self.addresses += 1;
         Ok(())

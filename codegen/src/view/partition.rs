@@ -12,7 +12,7 @@ use super::fragment::along;
 use super::{View, ViewError};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cmp, Kernel, Reg};
+use crate::ir::{Cmp, Element, Kernel, Reg};
 
 /// What one thread has of a tile.
 ///
@@ -48,6 +48,8 @@ pub struct Partition {
     pub(super) shape: Option<Vec<i64>>,
     /// Where several threads have an element: who writes it.
     pub(super) owner: Option<Reg>,
+    /// The bits of the element that is read outside of the buffer.
+    pub(super) fill: u32,
 }
 
 /// The instruction that moves a thread's values.
@@ -177,6 +179,7 @@ impl View {
             operand: None,
             shape: None,
             owner: None,
+            fill: 0,
         })
     }
 }
@@ -277,6 +280,41 @@ impl Partition {
         }
         Ok(Self {
             vector: elements,
+            ..self.clone()
+        })
+    }
+
+    /// The same share, but what is outside of the buffer is read as `value`, and not as 0: −∞ for a maximum.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F16, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 256)?, k.thread());
+    /// let share = x.tile(&mut k, &[256], &[block])?.partition(&mut k, &Layout::parse("(32,8):(8,1)")?, thread)?;
+    /// let x = k.load_fragment(&share.filled(&k, f32::NEG_INFINITY)?)?;
+    /// assert!(share.filled(&k, 0.1).is_err()); // 0.1 is no f16
+    /// # let _ = x;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Vector`] for a number that the element type does not have exactly, for integers, and for shares that are not moved by loads.
+    pub fn filled(&self, k: &Kernel, value: f32) -> Result<Self, ViewError> {
+        let bits = self.view.element.and_then(|e| bits_of(e, value));
+        let Some(fill) = bits.filter(|_| self.by == Instruction::Plain) else {
+            return Err(ViewError::Vector {
+                buffer: self.view.name(k).to_owned(),
+                elements: self.vector,
+                reason: "loads of f32, f16 and bf16 are filled, with a number that the type has exactly",
+            });
+        };
+        Ok(Self {
+            fill,
             ..self.clone()
         })
     }
@@ -415,4 +453,24 @@ pub(super) fn first_holder(
     let repeat = index(&mut k.pool, &Layout::flat(&shape, &strides)?, &[thread])?;
     let one = k.pool.constant(1);
     Ok(Some(k.compare(Cmp::Lt, repeat, one)))
+}
+
+/// The bits of a number in an element type that has it exactly.
+fn bits_of(element: Element, value: f32) -> Option<u32> {
+    let bits = value.to_bits();
+    let (exponent, fraction) = (bits >> 23 & 0xff, bits & 0x7f_ffff);
+    match element {
+        Element::F32 => Some(bits),
+        Element::Bf16 => (bits & 0xffff == 0).then_some(bits >> 16),
+        Element::F16 => {
+            let sign = bits >> 16 & 0x8000;
+            match (exponent, fraction) {
+                (0, 0) => Some(sign),
+                (0xff, 0) => Some(sign | 0x7c00),
+                (113..=142, f) if f & 0x1fff == 0 => Some(sign | (exponent - 112) << 10 | f >> 13),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }

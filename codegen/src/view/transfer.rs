@@ -422,7 +422,7 @@ impl Kernel {
         };
         if inside.is_some() {
             for &r in to {
-                self.clear(r);
+                self.fill(r, from);
             }
         }
         self.load(inside.map(Into::into), cache, ty, to, at);
@@ -446,6 +446,19 @@ impl Kernel {
             self.tag(&format!("write {name}"));
         }
         Ok(())
+    }
+
+    /// Sets a register to what is outside of a share's buffer.
+    fn fill(&mut self, r: Reg, share: &Partition) {
+        let bits = share.fill;
+        match r.class {
+            _ if bits == 0 => self.clear(r),
+            Class::F32 => self.set(Type::F32, r, f32::from_bits(bits)),
+            Class::B16 => self.set(Type::B16, r, i64::from(bits)),
+            // Two elements, or one.
+            _ if bits > 0xffff => self.set(Type::B32, r, i64::from(bits)),
+            _ => self.set(Type::B32, r, i64::from(bits << 16 | bits)),
+        }
     }
 
     pub(super) fn clear(&mut self, r: Reg) {

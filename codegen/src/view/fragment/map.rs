@@ -56,7 +56,10 @@ impl Kernel {
 
 impl Fragment {
     /// The values of its registers as typed values, if the type is that of its elements.
-    fn typed<T: Kind>(&self, operation: &'static str) -> Result<Vec<Value<T>>, ViewError> {
+    pub(super) fn typed<T: Kind>(
+        &self,
+        operation: &'static str,
+    ) -> Result<Vec<Value<T>>, ViewError> {
         let fits = T::ELEMENT == self.element;
         let values = self.registers.iter().filter(|_| fits);
         let values: Vec<_> = values.filter_map(|&r| Value::of(r)).collect();

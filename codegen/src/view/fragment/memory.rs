@@ -2,7 +2,8 @@
 
 use super::{Fragment, registers_of};
 use crate::index::layout::index;
-use crate::ir::{Class, Kernel, Space, Type};
+use crate::ir::{Class, Element, Kernel, Space, Type};
+use crate::value::F32;
 use crate::view::partition::Instruction;
 use crate::view::words::held;
 use crate::view::{Partition, ViewError};
@@ -81,6 +82,45 @@ impl Kernel {
             }
         }
         Ok(fragment)
+    }
+
+    /// A fragment of f32 that is shared out as `share` and holds `value` everywhere: what a loop over tiles adds to ([`Fragment::update_with`]).
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F16, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 256)?, k.thread());
+    /// let share = x.tile(&mut k, &[256], &[block])?.partition(&mut k, &Layout::parse("(32,8):(8,1)")?, thread)?;
+    /// let sums = k.fragment_of(&share, 0.0)?;
+    /// assert_eq!((sums.element(), sums.values()), (Element::F32, 8));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::NoTile`] for a view that is not cut into tiles.
+    pub fn fragment_of(
+        &mut self,
+        share: &Partition,
+        value: impl Into<F32>,
+    ) -> Result<Fragment, ViewError> {
+        let value = value.into();
+        let registers = self.regs(Class::F32, share.values as usize);
+        for &register in &registers {
+            self.set(Type::F32, register, value.src());
+        }
+        Ok(Fragment {
+            element: Element::F32,
+            registers,
+            each: 1,
+            shape: self.fragment_shape(share)?,
+            tv: share.tv,
+            thread: share.thread,
+        })
     }
 
     /// New registers for a share of a tile.

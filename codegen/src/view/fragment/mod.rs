@@ -31,13 +31,14 @@
 
 mod convert;
 mod exchange;
+mod fold;
 mod holders;
 mod map;
 mod memory;
-mod part;
 mod product;
 mod reduce;
 mod relayout;
+mod split;
 
 use layout_core::Layout;
 
