@@ -77,9 +77,7 @@ pub(crate) fn gemm(arch: Arch) -> Result<Proven, Box<dyn Error>> {
     })?;
 
     let sums = k.accumulators(&mma, [tm, tn], thread)?;
-    let round = k.pool.constant(tk - 1);
-    let end = k.pool.add(depth, round);
-    let steps = k.pool.shr(end, 5);
+    let steps = k.tiles_in(depth, tk)?;
     k.pipeline(&[&ring], steps, |k, step| {
         let [x, y] = step.arrived(k, &ring)?;
         let x = x.partition_s(k, &read_a, thread)?;

@@ -24,10 +24,6 @@ pub(crate) trait Number: BufferElement + Into<f64> {
     }
 
     /// |self - other|, infinite if one of them is NaN.
-    #[allow(
-        dead_code,
-        reason = "not every example compares its result with another of the same type"
-    )]
     fn distance(self, other: Self) -> f64 {
         let d: f64 = self.into() - other.into();
         if d.is_nan() { f64::INFINITY } else { d.abs() }

@@ -49,9 +49,7 @@
 //!     Ok(())
 //! })?;
 //! let sums = k.accumulators(&mma, [16, 16], lane)?;
-//! let round = k.pool.constant(31);
-//! let end = k.pool.add(depth, round);
-//! let steps = k.pool.shr(end, 5);
+//! let steps = k.tiles_in(depth, 32)?;
 //! k.pipeline(&[&ring], steps, |k, step| {
 //!     let [a, b] = step.arrived(k, &ring)?;
 //!     let (a, b) = (a.partition_s(k, &read_a, lane)?, b.partition_s(k, &read_b, lane)?);

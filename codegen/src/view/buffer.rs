@@ -353,6 +353,28 @@ impl Kernel {
 }
 
 impl Kernel {
+    /// How many tiles of `tile` elements cover `extent`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// let n = k.size("n", 1000);
+    /// let steps = k.tiles_in(n, 32)?;
+    /// assert_eq!(k.pool.facts(steps).hi, 32);
+    /// assert_eq!(k.pool.evaluate(steps, &|_| 33), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Extent`] for a tile without elements.
+    pub fn tiles_in(&mut self, extent: Expr, tile: i64) -> Result<Expr, ViewError> {
+        let round = self.pool.constant(checked("an extent", tile)? - 1);
+        let end = self.pool.add(extent, round);
+        Ok(self.pool.div(end, tile))
+    }
+
     /// [`Kernel::tiles`] from the last tile to the first: where later tiles take longer, as the rows of causal attention do, the long ones begin
     /// first.
     ///
@@ -384,9 +406,7 @@ impl Kernel {
         tile: i64,
     ) -> Result<Expr, ViewError> {
         let index = self.tiles(axis, extent, tile)?;
-        let round = self.pool.constant(tile - 1);
-        let end = self.pool.add(extent, round);
-        let count = self.pool.div(end, tile);
+        let count = self.tiles_in(extent, tile)?;
         let one = self.pool.constant(1);
         let next = self.pool.add(index, one);
         let most = i64::try_from(self.pool.facts(index).hi).unwrap_or(i64::MAX);

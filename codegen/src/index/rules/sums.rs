@@ -113,6 +113,14 @@ impl Pool {
         self.sum(terms, k.wrapping_mul(c))
     }
 
+    /// `Σ cᵢ·eᵢ + k`, such as the first row of a tile plus a row of it.
+    pub fn linear(&mut self, terms: &[(i64, Expr)], k: i64) -> Expr {
+        terms.iter().fold(self.constant(k), |sum, &(c, e)| {
+            let part = self.scale(e, c);
+            self.add(sum, part)
+        })
+    }
+
     /// The sum of `terms` and `k` in normal form.
     pub(super) fn sum(&mut self, terms: Vec<(i64, Expr)>, k: i64) -> Expr {
         let mut sum = Terms { terms, constant: k };

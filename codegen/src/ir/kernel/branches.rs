@@ -45,6 +45,41 @@ impl Kernel {
         });
     }
 
+    /// Does `body` where `when` holds, in which all threads of a block agree; what only it needs is computed there. A step that few turns of a loop take,
+    /// such as a mask at the edge.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    /// use layout_codegen::value::Predicate;
+    ///
+    /// let mut k = Kernel::new("k", 64);
+    /// let (n, many) = (k.size("n", 100), k.pool.constant(50));
+    /// let p = Predicate::of(&mut k, n, Cmp::Gt, many);
+    /// k.when(p, |k| {
+    ///     k.barrier(); // all threads are here
+    ///     Ok::<(), layout_codegen::view::ViewError>(())
+    /// })?;
+    /// assert!(k.build(Arch(80)).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `body`.
+    pub fn when<E>(
+        &mut self,
+        when: impl Into<Pred>,
+        body: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.begin_if(when, true);
+        self.open_region();
+        let done = body(self);
+        self.close_region();
+        self.end_if();
+        done
+    }
+
     /// Names the other side and the end of the innermost open branch, for the reader of the text.
     ///
     /// ```

@@ -208,6 +208,22 @@ impl Kernel {
         e
     }
 
+    /// The variable that equals the smaller of two values, at the kernel's entry.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (n, m) = (k.size("n", 100), k.size("m", 200));
+    /// let smaller = k.smaller(n, m);
+    /// assert_ne!(smaller, n);
+    /// assert_eq!(k.smaller(n, n), n);
+    /// ```
+    pub fn smaller(&mut self, a: Expr, b: Expr) -> Expr {
+        let less = self.compare(Cmp::Lt, a, b);
+        self.select(less, a, b)
+    }
+
     pub(super) fn widened(&mut self, e: Expr, wide: bool) -> Src {
         let v = self.emit_expr(e);
         source(match v {

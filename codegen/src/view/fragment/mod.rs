@@ -31,10 +31,10 @@
 
 mod convert;
 mod exchange;
+mod fold;
 mod holders;
 mod map;
 mod memory;
-mod part;
 mod product;
 mod reduce;
 mod relayout;

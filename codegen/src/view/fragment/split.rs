@@ -123,7 +123,7 @@ impl Fragment {
 }
 
 /// The layout with these values in order, if there is one: runs of equal steps, of runs.
-fn layout_of(list: &[i64]) -> Option<Layout> {
+pub(super) fn layout_of(list: &[i64]) -> Option<Layout> {
     if *list.first()? != 0 {
         return None;
     }
