@@ -6,6 +6,7 @@
 
 mod kinds;
 mod mma;
+mod rows;
 mod sgemm;
 mod transpose;
 
