@@ -1,5 +1,7 @@
 //! The row kernels of the examples: clean, right and counted as proven over ragged sizes, NaN and infinities as PyTorch has them, quick to prove.
 
+#![allow(clippy::duplicate_mod)] // Each example is a program of its own, with what they share.
+
 #[path = "../../examples/layer_norm.rs"]
 #[allow(dead_code)]
 mod layer_norm;
