@@ -91,7 +91,7 @@ impl SgemmPlan {
     }
 
     /// The epilogue of the plan as it is listed: α·sum + β·C.
-    fn linear(self) -> Linear {
+    fn linear() -> Linear {
         Linear::new(Epilogue::default(), Element::F32, DataType::F32)
     }
 
@@ -269,11 +269,11 @@ impl Plan for SgemmPlan {
     }
 
     fn entry_name(&self, operands: Operands) -> String {
-        self.entry_name_with(&self.linear(), operands)
+        self.entry_name_with(&Self::linear(), operands)
     }
 
     fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        self.entries_with(&self.linear(), operands, arch)
+        self.entries_with(&Self::linear(), operands, arch)
     }
 
     /// None: its stages are declared in the kernel.
@@ -282,12 +282,12 @@ impl Plan for SgemmPlan {
     }
 
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        self.adapt_with(&self.linear(), problem, schedule)?;
+        self.adapt_with(&Self::linear(), problem, schedule)?;
         Ok(Box::new(*self))
     }
 
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        self.launch_with(&self.linear(), problem)
+        self.launch_with(&Self::linear(), problem)
     }
 }
 
