@@ -24,6 +24,7 @@ pub(crate) trait Number: BufferElement + Into<f64> {
     }
 
     /// |self - other|, infinite if one of them is NaN.
+    #[allow(dead_code)] // Some examples have a bound for each element.
     fn distance(self, other: Self) -> f64 {
         let d: f64 = self.into() - other.into();
         if d.is_nan() { f64::INFINITY } else { d.abs() }
