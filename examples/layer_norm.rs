@@ -184,9 +184,9 @@ impl RowKernel for LayerNorm {
 /// Layer norm of the rows of a matrix with a kernel of one's own, proven, and checked
 #[derive(Parser, Debug)]
 #[command(name = "layer_norm")]
-struct Command {
+pub(crate) struct Command {
     #[command(flatten)]
-    on: RowFlags,
+    pub(crate) on: RowFlags,
 }
 
 fn main() -> ExitCode {
