@@ -330,3 +330,105 @@ fn an_architecture_without_an_instruction_is_refused() {
         .expect_err("sm_80 has no ex2.bf16x2");
     assert!(error.to_string().contains("sm_90 is the first"), "{error}");
 }
+
+/// Every operation that an architecture has, one after the other.
+fn everything(k: &mut Kernel, arch: Arch, x: F32) -> F32 {
+    let mut y = x
+        .add(k, 1.0)
+        .sub(k, x)
+        .mul(k, x)
+        .fma(k, 2.0, x)
+        .neg(k)
+        .abs(k);
+    y = y
+        .min(k, 3.0)
+        .max(k, -3.0)
+        .exp2(k)
+        .reciprocal(k)
+        .rsqrt(k)
+        .sqrt(k)
+        .log2(k)
+        .tanh(k);
+    let whole = [
+        Rounding::Nearest,
+        Rounding::Zero,
+        Rounding::Down,
+        Rounding::Up,
+    ];
+    for rounding in whole {
+        let (a, b) = (y.to_s32(k, rounding), y.to_s8(k, rounding));
+        let unsigned = y.to_u32(k, rounding).add(k, 1).to_f32(k);
+        y = a
+            .add(k, b)
+            .mul(k, 3)
+            .sub(k, a)
+            .min(k, 9)
+            .max(k, b)
+            .to_f32(k)
+            .add(k, unsigned);
+    }
+    let wide = y.to_f64(k);
+    y = wide
+        .add(k, wide)
+        .mul(k, 0.5)
+        .fma(k, wide, 1.0)
+        .neg(k)
+        .abs(k)
+        .sqrt(k)
+        .max(k, 1.0)
+        .to_f32(k);
+    let (p, q) = (y.lt(k, x), y.ne(k, y).not());
+    y = p.and(k, q.not()).or(k, q).select(k, x, y);
+    if arch >= Arch(80) {
+        y = y.min_nan(k, 2.0).max_nan(k, 1.0);
+        let pair = y.pair_f16(k, x);
+        let pair = pair
+            .add(k, pair)
+            .sub(k, pair)
+            .mul(k, pair)
+            .fma(k, pair, pair)
+            .neg(k)
+            .abs(k);
+        let pair = pair
+            .min(k, pair)
+            .max(k, pair)
+            .min_nan(k, pair)
+            .max_nan(k, pair)
+            .exp2(k)
+            .tanh(k);
+        let [low, high] = pair.to_f32(k);
+        y = low.add(k, high);
+        let pair = y.pair_bf16(k, x);
+        let pair = pair
+            .add(k, pair)
+            .sub(k, pair)
+            .mul(k, pair)
+            .fma(k, pair, pair)
+            .neg(k)
+            .abs(k);
+        let mut pair = pair
+            .min(k, pair)
+            .max(k, pair)
+            .min_nan(k, pair)
+            .max_nan(k, pair);
+        if arch >= Arch(90) {
+            pair = pair.exp2(k).tanh(k);
+        }
+        let [low, high] = pair.to_f32(k);
+        y = low.add(k, high);
+    }
+    y
+}
+
+#[test]
+fn the_assembler_takes_all_of_it() {
+    let ptxas = tilewright::gpu::ptxas::for_tests();
+    let Some(ptxas) = ptxas.expect("ptxas is here or left out by TILEWRIGHT_NO_PTXAS=1") else {
+        return;
+    };
+    for arch in Arch::ALL {
+        let kernel = built(arch, |k, x| everything(k, arch, x)).expect("proven");
+        let assembly = ptxas.assemble(&kernel.ptx, &arch.to_string());
+        assembly.unwrap_or_else(|e| panic!("{arch}: {e}"));
+    }
+}

@@ -18,6 +18,7 @@ mod softmax;
 use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
+use tilewright::gpu::ptxas;
 use tilewright::host::{On, run};
 
 /// Rows and columns: 1, primes, whole and ragged vectors, a tile and one more, several warps, tiles of a loop.
@@ -138,6 +139,48 @@ macro_rules! tests {
                                 }
                             }
                         });
+                    }
+                }
+            }
+
+            #[test]
+            fn the_command_line_reports() {
+                use clap::Parser;
+                let words = ["f16", "bf16", "f32"].map(|dtype| {
+                    ["example", "--dtype", dtype, "--rows", "3", "--cols", "77", "--on", "emulator"]
+                });
+                for words in words {
+                    let command = crate::$room::Command::try_parse_from(words).expect("flags");
+                    let report = command.on.run::<K>().unwrap_or_else(|e| panic!("{}", e.message));
+                    assert_eq!((&report["passed"], &report["findings"]), (&true.into(), &0.into()));
+                    assert_eq!(report["launch"]["params"][1]["name"], "cols");
+                }
+                let command = crate::$room::Command::try_parse_from(["example", "--cols", "131073"]);
+                let failure = command.expect("flags").on.run::<K>().expect_err("too long");
+                assert_eq!(failure.code, "too_large", "{}", failure.message);
+            }
+
+            #[test]
+            fn the_assembler_takes_them() {
+                let Some(ptxas) = ptxas::for_tests().expect("ptxas is here or left out by TILEWRIGHT_NO_PTXAS=1") else {
+                    return;
+                };
+                for arch in [Arch(80), Arch(90), Arch(120)] {
+                    for element in [Element::F32, Element::F16, Element::Bf16] {
+                        for cols in [1, 97, 1024, 4096, 32_768, 131_072] {
+                            let built = kernel::<K>(element, cols, arch).expect("proven");
+                            let assembly = ptxas.assemble(&built.ptx, &arch.to_string());
+                            let assembly = assembly.unwrap_or_else(|e| panic!("{element} {cols} {arch}: {e}"));
+                            // 1024 threads have 64 registers each; beside sm_90, a few bytes may not fit.
+                            let most = if arch == Arch(90) { 0 } else { 64 };
+                            for resources in &assembly.kernels {
+                                let spilled = resources.spill_store_bytes;
+                                assert!(
+                                    spilled <= most,
+                                    "{element} {cols} {arch}: {spilled} bytes are spilled"
+                                );
+                            }
+                        }
                     }
                 }
             }

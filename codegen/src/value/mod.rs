@@ -88,7 +88,13 @@ pub trait Kind: Copy + std::fmt::Debug + sealed::Sealed {
 /// ```
 pub trait Float: Kind {}
 
+/// Types of values are those of registers, and these are all: the trait is out of reach for others.
 mod sealed {
+    /// A type of this list.
+    ///
+    /// ```compile_fail
+    /// use layout_codegen::value::sealed::Sealed;
+    /// ```
     pub trait Sealed {}
 }
 
