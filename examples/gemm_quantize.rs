@@ -111,7 +111,7 @@ impl Command {
                 worst = worst.max(error);
                 near &= error <= allowed(of.tolerance(), size, scale[row]);
             }
-            report.checked(&outcome, worst, near);
+            report.ran_within(&outcome, worst, near);
         }
         Ok(report.to_json())
     }

@@ -123,7 +123,7 @@ impl Command {
                 worst = worst.max(error);
                 near &= error <= allowed(of.tolerance(), [size_x, size_y], exact, element);
             }
-            report.checked(&outcome, worst, near);
+            report.ran_within(&outcome, worst, near);
         }
         Ok(report.to_json())
     }

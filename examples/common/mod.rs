@@ -226,11 +226,11 @@ impl Report {
     /// Adds what a run gave: it passes if no error is above the tolerance, nothing was found, and every access took as many wavefronts as
     /// were proven.
     pub(crate) fn ran(&mut self, outcome: &Outcome, max_abs_err: f64, tolerance: f64) {
-        self.checked(outcome, max_abs_err, max_abs_err <= tolerance);
+        self.ran_within(outcome, max_abs_err, max_abs_err <= tolerance);
     }
 
-    /// As [`Report::ran`], where each element has a tolerance of its own: `near` says that all errors are within it.
-    pub(crate) fn checked(&mut self, outcome: &Outcome, max_abs_err: f64, near: bool) {
+    /// Adds what a run gave: as [`Report::ran`], where it is known whether each element is within its bound.
+    pub(crate) fn ran_within(&mut self, outcome: &Outcome, max_abs_err: f64, within: bool) {
         let mut findings = outcome.clean().err().map_or(Vec::new(), |e| e.reasons);
         if outcome.ran == Ran::Emulator && outcome.launches > 0 {
             findings.extend(
@@ -247,7 +247,7 @@ impl Report {
         let measured = outcome.accesses.iter();
         let measured = measured.filter_map(|a| Some((a.proof.access.clone(), a.wavefronts?.1)));
         self.measured = measured.collect();
-        self.passed = Some(findings.is_empty() && near);
+        self.passed = Some(findings.is_empty() && within);
         self.max_abs_err = max_abs_err.is_finite().then_some(max_abs_err);
         self.findings = findings;
         self.time_ms = outcome.time_ms;
