@@ -66,7 +66,7 @@ pub enum PlanError {
         /// What.
         error: ProofError,
     },
-    /// An epilogue asks for what there is not.
+    /// An epilogue with a name, a type or an input that does not fit.
     Epilogue {
         /// What.
         what: String,

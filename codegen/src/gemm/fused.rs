@@ -64,7 +64,7 @@ impl FusedPlan {
         }
     }
 
-    /// The problem leaves to the function what is the function's.
+    /// Checks that the problem asks for nothing that the function replaces: bias, activation, and factors that it does not read.
     fn leaves(&self, problem: &Gemm) -> Result<(), PlanError> {
         let unsupported = |what: String, instead: &str| {
             Err(PlanError::Unsupported {

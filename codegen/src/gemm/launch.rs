@@ -22,13 +22,13 @@ pub struct Launch {
     pub before: Vec<Launch>,
     /// Launches that follow, in order, such as the sum of partial sums.
     pub after: Vec<Launch>,
-    /// Bytes of device memory that the launches pass data through, aligned to 256; what is in it does not matter.
+    /// Bytes of device memory that the launches pass data through, aligned to 256; it needs no initial contents.
     pub workspace_bytes: u64,
-    /// Buffers that an epilogue reads beside the product's own: what [`ArgumentValue::Given`] stands for, by name.
+    /// Buffers beside the product's own, what an epilogue reads and B2 of a dual product: what [`ArgumentValue::Given`] stands for, by name.
     pub inputs: Vec<GivenInput>,
 }
 
-/// A buffer that an epilogue reads.
+/// A buffer that an epilogue reads, or B2 of a dual product, as one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenInput {
     /// Its parameter's name.
@@ -67,7 +67,7 @@ pub enum ArgumentValue {
     C,
     /// The address of the bias: m elements (by row) or n (by column) of C's type.
     Bias,
-    /// The address of the workspace plus so many bytes.
+    /// The address of the workspace plus this offset in bytes.
     Workspace(u64),
     /// What the caller gives for the parameter's name: a buffer of [`Launch::inputs`], its leading dimension, or a number of an epilogue.
     Given,

@@ -91,7 +91,7 @@ impl Packing {
         ])
     }
 
-    /// The copy of one operand of so many rows and columns.
+    /// The copy of one operand of `rows` × `cols` elements.
     fn launch(
         &self,
         i: usize,

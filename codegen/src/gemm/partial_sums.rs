@@ -57,7 +57,7 @@ impl PartialSums<'_> {
         u64::from(THREADS) * self.vector() as u64
     }
 
-    /// A grid has room for so many columns.
+    /// Checks that a grid has room for `n` columns.
     pub(crate) fn fits(&self, n: u64) -> Result<(), ProblemError> {
         Limit::Grid.at_most("n", n, GRID_YZ * self.columns_of_a_block())
     }

@@ -68,7 +68,7 @@ impl Raster {
         Ok(Tile { row, col, layer })
     }
 
-    /// Blocks along x, y and z for an m×n matrix in tiles of so many rows and columns; `layers` is the name and the number of what the third
+    /// Blocks along x, y and z for an m×n matrix in tiles of `rows` × `columns`; `layers` is the name and the number of what the third
     /// axis counts.
     pub(crate) fn grid(
         self,

@@ -13,7 +13,7 @@ const WORKSPACE_LIMIT: u64 = 1 << 47;
 pub(crate) struct Workspace(pub(crate) u64);
 
 impl Workspace {
-    /// A buffer of so many elements, which are all counts multiplied, of `bytes` bytes each; returns where it begins.
+    /// A buffer whose number of elements is the product of `counts`, of `bytes` bytes each; returns its offset.
     pub(crate) fn place(&mut self, counts: [u64; 3], bytes: u32) -> Result<u64, ProblemError> {
         let at = self.0;
         let elements = counts.map(u128::from).iter().product::<u128>();

@@ -147,7 +147,7 @@ pub(super) fn load_all(
     all
 }
 
-/// The most elements that [`load_all`] reads at once of rows aligned to so many bytes.
+/// The most elements that [`load_all`] reads at once from rows aligned to `aligned` bytes.
 pub(super) fn chunk(element: Element, aligned: u32) -> usize {
     if element == Element::S8 {
         return 1;

@@ -69,7 +69,7 @@ impl Fragment<'_> {
         self.values.is_empty()
     }
 
-    /// The sums, and after the function what is stored: one register for each element, the first for [`column`](Self::column) 0 of the
+    /// The sums on entry and the stored values on return: one register for each element, the first for [`column`](Self::column) 0 of the
     /// fragment. Instructions may write them in place.
     pub fn values(&self) -> Vec<Reg> {
         self.values.clone()

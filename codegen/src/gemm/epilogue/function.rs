@@ -79,7 +79,7 @@ impl Function {
         self.input(Input::matrix(name, element))
     }
 
-    /// It computes in this type; without, in the type of the product's sums (`f32`, `f64`, or `s32` for products of integers).
+    /// It computes in this type; the default is that of the product's sums (`f32`, `f64`, or `s32` for products of integers).
     #[must_use]
     pub fn computes_in(mut self, element: Element) -> Self {
         self.computes_in = Some(element);

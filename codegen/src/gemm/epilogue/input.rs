@@ -18,7 +18,7 @@ pub enum InputKind {
     Matrix {
         /// The elements.
         element: Element,
-        /// What its address and its rows are multiples of, in bytes: it is read so many bytes at once where C is written in vectors.
+        /// The alignment of its address and its rows, in bytes: the width of one read where C is written in vectors.
         aligned: u32,
     },
 }
@@ -68,7 +68,7 @@ impl Input {
         Self::new(name, InputKind::Matrix { element, aligned })
     }
 
-    /// The same matrix with an address and rows that are multiples of so many bytes, a power of two; less than an element counts as an element.
+    /// The same matrix with its address and rows aligned to `bytes`, a power of two; less than an element counts as an element.
     #[must_use]
     pub fn aligned_to(mut self, bytes: u32) -> Self {
         if let InputKind::Matrix { element, aligned } = &mut self.kind {

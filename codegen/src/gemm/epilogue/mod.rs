@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A kernel calls [`Finish::finish`] for every vector of C that a thread stores, and for single elements at the edges. The function gets the
-//! sums in registers, knows their row and columns, reads further operands with the guards of C, and leaves in the registers what is stored.
+//! sums in registers, knows their row and columns, reads further operands with the guards of C, and leaves the values to store in the registers.
 //! What it reads is declared ([`Input`]), so that it is part of the launch contract: parameters, types, sizes. The product's own epilogue
 //! (α, β, bias, activation) is one such function, [`Linear`].
 //!
@@ -131,7 +131,7 @@ pub trait Finish: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Turns the sums of a fragment into what is stored, in place or by [`Fragment::set`].
+    /// Turns the sums of a fragment into the values to store, in place or by [`Fragment::set`].
     ///
     /// # Errors
     ///

@@ -68,7 +68,7 @@ pub(super) fn entries(
     let entry = product.entry_name(operands);
     let mut k = Kernel::new(&entry, plan.threads());
     describe(&mut k, plan, operands, &maps)?;
-    // One block a multiprocessor is what there is anyway; but asked for it, ptxas 13.0 spills in the f64 128x128 kernel, and not asked, in others.
+    // One block a multiprocessor needs no directive; but with one, ptxas 13.0 spills in the f64 128x128 kernel, and without, in others.
     let blocks = plan.blocks_per_sm(&maps) as u32;
     if blocks > 1 || plan.data_type != DataType::F64 {
         k.blocks_per_multiprocessor(blocks);

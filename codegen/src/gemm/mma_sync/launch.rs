@@ -52,7 +52,8 @@ impl MmaPlan {
         matches!(self.data_type, DataType::E4m3 | DataType::E5m2)
     }
 
-    /// There are registers for the addresses and pieces of copies of A and of B of so many bytes: without, the assembler spills.
+    /// Whether registers suffice for copies of A and B of these widths in bytes. Narrow copies need extra address registers; without this
+    /// reserve ptxas spills.
     fn has_registers_for(&self, [a, b]: [i64; 2]) -> bool {
         if a.min(b) >= 16 {
             return true;

@@ -26,7 +26,7 @@ pub enum Depth {
     Groups,
     /// Products of a batch.
     Batch,
-    /// Parts of the sums, at most so many.
+    /// Parts of the sums, with their largest number.
     Split(u32),
 }
 

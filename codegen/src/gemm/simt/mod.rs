@@ -95,8 +95,8 @@ impl SgemmPlan {
         Linear::new(Epilogue::default(), Element::F32, DataType::F32)
     }
 
-    /// This plan with a function of your own as its epilogue, in place of α and β; as of [`MmaPlan`](super::mma_sync::MmaPlan::with_epilogue). A
-    /// thread has single elements of C.
+    /// This plan with a function of your own as its epilogue, in place of α and β. It is used like
+    /// [`MmaPlan::with_epilogue`](super::mma_sync::MmaPlan::with_epilogue), but each fragment is one element of C.
     ///
     /// ```
     /// use layout_codegen::Arch;
