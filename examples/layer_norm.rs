@@ -46,15 +46,17 @@ pub(crate) fn layer_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
         let x = share(k, j)?;
         k.load_fragment(&x)?.convert(k, Element::F32)
     };
-    // Where this thread stores vector `step` of tile j, with the weights and the offsets for it.
+    // Where this thread stores vector `at` of a row, and that with the weights and the offsets for it.
+    let width = plan.cols / plan.steps;
+    let place = |k: &mut Kernel, at| {
+        y.tile(k, &[plan.rows, width], &[i, at])?
+            .partition(k, &plan.step, thread)?
+            .vectors(k, plan.vector)
+    };
     let part = |k: &mut Kernel, j, step: usize| {
         let (first, step) = (k.pool.scale(j, plan.steps), k.pool.constant(step as i64));
         let at = k.pool.add(first, step);
-        let width = plan.cols / plan.steps;
-        let tile: View = y.tile(k, &[plan.rows, width], &[i, at])?;
-        let to = tile
-            .partition(k, &plan.step, thread)?
-            .vectors(k, plan.vector)?;
+        let to = place(k, at)?;
         let mut along = |of: &View| {
             let of = of.tile(k, &[width], &[at])?;
             let of = to.along(k, 1, &of)?.vectors(k, plan.vector)?;
@@ -86,13 +88,20 @@ pub(crate) fn layer_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
     let scale = |k: &mut Kernel, sum: F32| sum.fma(k, inverse, eps).rsqrt(k);
     let centred =
         |k: &mut Kernel, x: &Fragment, mean: &Fragment| x.zip(k, mean, |k, x, mean| x.sub(k, mean));
-    // The squares of what is inside the row, in tile j.
-    let squares = |k: &mut Kernel, x: &Fragment, j: Expr| {
-        let first = k.pool.scale(j, plan.cols);
-        x.map_at(k, |k, x, [_, column]| {
-            let (square, column) = (x.mul(k, x), k.pool.add(first, column));
-            Predicate::of(k, column, Cmp::Lt, cols).select(k, square, 0.0)
-        })
+    // The squares of what is inside the row, in tile j: one vector of each thread, to which the others are added.
+    let squares = |k: &mut Kernel, x: &Fragment, j: Expr| -> Result<Fragment, ViewError> {
+        let (first, like) = (k.pool.scale(j, plan.cols), place(k, zero)?);
+        let sums = k.fragment_of(&like, 0.0)?;
+        for (step, x) in (0..).zip(x.split(1, plan.steps as usize)?) {
+            let x = x.map_at(k, |k, x, [_, column]| {
+                let before = k.pool.constant(step * width);
+                let (before, square) = (k.pool.add(first, before), x.mul(k, x));
+                let column = k.pool.add(before, column);
+                Predicate::of(k, column, Cmp::Lt, cols).select(k, square, 0.0)
+            })?;
+            sums.update_with(k, &x, |k, sum, x| sum.add(k, x))?;
+        }
+        Ok(sums)
     };
     if plan.fits() {
         let x = load(&mut k, zero)?;
@@ -120,7 +129,8 @@ pub(crate) fn layer_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
         sums.update_with(k, &x, |k, sum, x| sum.add(k, x))
     })?;
     let mean = sums.reduce(&mut k, 1, Combine::Add)?.map(&mut k, mean)?;
-    let sums = k.fragment_of(&first, 0.0)?;
+    let like = place(&mut k, zero)?;
+    let sums = k.fragment_of(&like, 0.0)?;
     each(&mut k, &mut |k, x, j| {
         let x = centred(k, &x, &mean)?;
         let squares = squares(k, &x, j)?;
@@ -174,9 +184,9 @@ impl RowKernel for LayerNorm {
 /// Layer norm of the rows of a matrix with a kernel of one's own, proven, and checked
 #[derive(Parser, Debug)]
 #[command(name = "layer_norm")]
-struct Command {
+pub(crate) struct Command {
     #[command(flatten)]
-    on: RowFlags,
+    pub(crate) on: RowFlags,
 }
 
 fn main() -> ExitCode {

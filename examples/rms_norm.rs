@@ -133,9 +133,9 @@ impl RowKernel for RmsNorm {
 /// RMS norm of the rows of a matrix with a kernel of one's own, proven, and checked
 #[derive(Parser, Debug)]
 #[command(name = "rms_norm")]
-struct Command {
+pub(crate) struct Command {
     #[command(flatten)]
-    on: RowFlags,
+    pub(crate) on: RowFlags,
 }
 
 fn main() -> ExitCode {

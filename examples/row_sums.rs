@@ -77,9 +77,9 @@ impl RowKernel for RowSums {
 /// Sums of the rows of a matrix with a kernel of one's own, proven, and checked
 #[derive(Parser, Debug)]
 #[command(name = "row_sums")]
-struct Command {
+pub(crate) struct Command {
     #[command(flatten)]
-    on: RowFlags,
+    pub(crate) on: RowFlags,
 }
 
 fn main() -> ExitCode {

@@ -30,11 +30,8 @@ pub(crate) fn softmax(element: Element, plan: &Plan, arch: Arch) -> Built {
     let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", plan.most));
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", element, &[rows, cols]);
-    let (i, thread, zero) = (
-        k.tiles(Axis::X, rows, plan.rows)?,
-        k.thread(),
-        k.pool.constant(0),
-    );
+    let (i, thread) = (k.tiles(Axis::X, rows, plan.rows)?, k.thread());
+    let zero = k.pool.constant(0);
     // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
     let share = |k: &mut Kernel, of: &View, j| {
         of.tile(k, &[plan.rows, plan.cols], &[i, j])?
@@ -118,9 +115,9 @@ impl RowKernel for Softmax {
 /// Softmax of the rows of a matrix with a kernel of one's own, proven, and checked
 #[derive(Parser, Debug)]
 #[command(name = "softmax")]
-struct Command {
+pub(crate) struct Command {
     #[command(flatten)]
-    on: RowFlags,
+    pub(crate) on: RowFlags,
 }
 
 fn main() -> ExitCode {

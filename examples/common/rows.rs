@@ -225,13 +225,14 @@ pub(crate) fn compared<K: RowKernel, T: Number>(
         for (wanted, allowed) in K::reference(&wide(row), &vectors, unit) {
             let got = y.next().unwrap_or(f64::NAN);
             let error = (got - wanted).abs();
-            let (error, relative) = if got == wanted || (got.is_nan() && wanted.is_nan()) {
-                (0.0, 0.0)
-            } else if error.is_nan() || error.is_infinite() {
-                (f64::INFINITY, f64::INFINITY)
-            } else {
-                (error, error / allowed)
-            };
+            let (error, relative) =
+                if got.to_bits() == wanted.to_bits() || (got.is_nan() && wanted.is_nan()) {
+                    (0.0, 0.0)
+                } else if error.is_nan() || error.is_infinite() {
+                    (f64::INFINITY, f64::INFINITY)
+                } else {
+                    (error, error / allowed)
+                };
             worst = worst.max(error);
             ratio = ratio.max(relative);
         }

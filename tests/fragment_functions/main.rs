@@ -1,6 +1,8 @@
 //! Functions of values and fragments on the emulator: arithmetic, maps, broadcasts, reductions and changes of the register layout, each against
 //! the same computed on the host.
 
+#![allow(clippy::float_cmp)] // What is compared is exact.
+
 mod arithmetic;
 mod reductions;
 mod relayouts;

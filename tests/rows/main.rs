@@ -1,5 +1,7 @@
 //! The row kernels of the examples: clean, right and counted as proven over ragged sizes, NaN and infinities as PyTorch has them, quick to prove.
 
+#![allow(clippy::duplicate_mod)] // Each example is a program of its own, with what they share.
+
 #[path = "../../examples/layer_norm.rs"]
 #[allow(dead_code)]
 mod layer_norm;
@@ -138,6 +140,23 @@ macro_rules! tests {
                         });
                     }
                 }
+            }
+
+            #[test]
+            fn the_command_line_reports() {
+                use clap::Parser;
+                let words = ["f16", "bf16", "f32"].map(|dtype| {
+                    ["example", "--dtype", dtype, "--rows", "3", "--cols", "77", "--on", "emulator"]
+                });
+                for words in words {
+                    let command = crate::$room::Command::try_parse_from(words).expect("flags");
+                    let report = command.on.run::<K>().unwrap_or_else(|e| panic!("{}", e.message));
+                    assert_eq!((&report["passed"], &report["findings"]), (&true.into(), &0.into()));
+                    assert_eq!(report["launch"]["params"][1]["name"], "cols");
+                }
+                let command = crate::$room::Command::try_parse_from(["example", "--cols", "131073"]);
+                let failure = command.expect("flags").on.run::<K>().expect_err("too long");
+                assert_eq!(failure.code, "too_large", "{}", failure.message);
             }
 
             /// The time of a proof without optimization is no measure; how much there is to prove is.

@@ -546,9 +546,18 @@ impl Inst {
     /// ```
     pub fn needs(&self) -> Option<(u32, &'static str)> {
         Some(match self {
-            Inst::CopyAsync { .. } | Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll => {
-                (80, "7.0")
+            Inst::CopyAsync { .. }
+            | Inst::CommitGroup
+            | Inst::WaitGroup { .. }
+            | Inst::WaitAll
+            | Inst::ConvertPair { .. }
+            | Inst::Convert {
+                to_ty: Type::Bf16, ..
             }
+            | Inst::MulAdd {
+                ty: Type::Bf16x2 | Type::Bf16,
+                ..
+            } => (80, "7.0"),
             Inst::Mma { atom, .. } => {
                 let arch = atom.target.min_sm()?;
                 let version = match (arch, atom.a_type) {
@@ -560,19 +569,11 @@ impl Inst {
                 (arch, version)
             }
             Inst::LoadMatrix { .. } => (75, "6.5"),
-            Inst::ConvertPair { .. } => (80, "7.0"),
             Inst::Convert {
                 from_ty: Type::Bf16,
                 ..
             } => (90, "7.8"),
-            Inst::Convert {
-                to_ty: Type::Bf16, ..
-            } => (80, "7.0"),
             Inst::Binary { op, ty, .. } => op.needs(*ty),
-            Inst::MulAdd {
-                ty: Type::Bf16x2 | Type::Bf16,
-                ..
-            } => (80, "7.0"),
             Inst::Unary { op, ty, .. } => op.needs(*ty),
             _ => (75, "6.3"),
         })

@@ -11,7 +11,7 @@
 //! | [`S32`], [`U32`] | an integer | modulo 2³² |
 //!
 //! **NaN.** `add`, `sub`, `mul`, `fma` and the functions give NaN for NaN. `min` and `max` give the other operand, as IEEE 754's `minNum`; `min_nan` and `max_nan` give
-//! NaN, as PyTorch's `max` does. Comparisons with NaN are false, but for `ne`, as in Rust.
+//! NaN, as `torch.max` does. Comparisons with NaN are false, but for `ne`, as in Rust.
 //!
 //! ```
 //! use layout_codegen::ir::Kernel;
@@ -88,7 +88,13 @@ pub trait Kind: Copy + std::fmt::Debug + sealed::Sealed {
 /// ```
 pub trait Float: Kind {}
 
+/// Types of values are those of registers, and these are all: the trait is out of reach for others.
 mod sealed {
+    /// A type of this list.
+    ///
+    /// ```compile_fail
+    /// use layout_codegen::value::sealed::Sealed;
+    /// ```
     pub trait Sealed {}
 }
 

@@ -461,13 +461,15 @@ fn bits_of(element: Element, value: f32) -> Option<u32> {
     let (exponent, fraction) = (bits >> 23 & 0xff, bits & 0x7f_ffff);
     match element {
         Element::F32 => Some(bits),
-        Element::Bf16 => (bits & 0xffff == 0).then_some(bits >> 16),
+        Element::Bf16 => (bits.trailing_zeros() >= 16).then_some(bits >> 16),
         Element::F16 => {
             let sign = bits >> 16 & 0x8000;
             match (exponent, fraction) {
                 (0, 0) => Some(sign),
                 (0xff, 0) => Some(sign | 0x7c00),
-                (113..=142, f) if f & 0x1fff == 0 => Some(sign | (exponent - 112) << 10 | f >> 13),
+                (113..=142, f) if f.trailing_zeros() >= 13 => {
+                    Some(sign | (exponent - 112) << 10 | f >> 13)
+                }
                 _ => None,
             }
         }

@@ -383,7 +383,7 @@ impl Kernel {
             let row_major = Layout::flat(&shape, &[shape[1], 1])?;
             return self.staged(name, element, &row_major.into(), stages);
         }
-        let derivation = self.derived(name, element, shape, uses)?;
+        let derivation = derived(name, element, shape, uses)?;
         let Some(layout) = derivation.layout else {
             return Err(ViewError::Layout(LayoutError::Unsupported {
                 operation: "a shared tile",
@@ -400,30 +400,29 @@ impl Kernel {
         view.derivation = Some(Arc::new(derivation));
         Ok(view)
     }
+}
 
-    /// The layout of a tile for its uses, before there is a tile.
-    pub(super) fn derived(
-        &self,
-        name: &str,
-        element: Element,
-        shape: [i64; 2],
-        uses: &[Use],
-    ) -> Result<Derivation, ViewError> {
-        let [rows, cols] = shape;
-        for extent in shape {
-            checked(format!("`{name}`"), extent)?;
-        }
-        let bytes = element.bytes().into();
-        let mut patterns = Vec::new();
-        for using in uses {
-            using.patterns(shape, bytes, &mut patterns)?;
-        }
-        let refuse = |error| ViewError::Derive {
-            buffer: name.to_owned(),
-            error,
-        };
-        best(Tile::new(rows, cols, bytes), &patterns).map_err(refuse)
+/// The layout of a tile for its uses, before there is a tile.
+pub(super) fn derived(
+    name: &str,
+    element: Element,
+    shape: [i64; 2],
+    uses: &[Use],
+) -> Result<Derivation, ViewError> {
+    let [rows, cols] = shape;
+    for extent in shape {
+        checked(format!("`{name}`"), extent)?;
     }
+    let bytes = element.bytes().into();
+    let mut patterns = Vec::new();
+    for using in uses {
+        using.patterns(shape, bytes, &mut patterns)?;
+    }
+    let refuse = |error| ViewError::Derive {
+        buffer: name.to_owned(),
+        error,
+    };
+    best(Tile::new(rows, cols, bytes), &patterns).map_err(refuse)
 }
 
 impl View {

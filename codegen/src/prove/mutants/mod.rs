@@ -7,6 +7,7 @@
 mod kinds;
 mod mma;
 mod pipeline;
+mod rows;
 mod sgemm;
 mod transpose;
 

@@ -295,14 +295,14 @@ impl Exchange {
         });
         let wide = wide.unwrap_or(1) as usize;
         let mut all = Vec::new();
-        for i in 0..values.len() {
+        for (i, value) in values.iter().enumerate() {
             let slot = slot(k, i);
             let mut read = Vec::new();
             for run in parts.chunks(wide) {
                 let part = k.pool.constant(run[0]);
                 let part = k.pool.add(own, part);
                 let at = partials.element(k, &[slot, part])?;
-                let to = k.regs(values[i].class, wide);
+                let to = k.regs(value.class, wide);
                 k.load(None, Cache::Coherent, ty, &to, at);
                 k.tag(&format!("read {name}"));
                 read.extend(to);

@@ -22,6 +22,7 @@ use crate::ir::{Class, Cmp, Kernel, Reg, Shuffle, Type};
 use crate::value::{Predicate, U32};
 use crate::view::partition::{Owners, by_mode, first_holder, has_runs};
 use crate::view::tiled::operand_tv;
+use crate::view::uses::derived;
 use crate::view::{Partition, Use, View, ViewError};
 
 /// What a barrier costs, in wavefronts of a warp.
@@ -139,7 +140,7 @@ impl Fragment {
             let words = sources.iter().map(|s| self.registers[s.words[0]]);
             return Ok(done(words.collect()));
         }
-        let shared = self.through_shared(k, tv);
+        let shared = self.through_shared(tv);
         let shuffles = sources.map(|all| (all.iter().map(Source::cost).sum::<usize>(), all));
         match (shuffles, shared) {
             (Some((cost, sources)), Ok(shared)) if cost <= shared.cost => {
@@ -263,7 +264,7 @@ impl Fragment {
     }
 
     /// The way through shared memory.
-    fn through_shared(&self, k: &Kernel, tv: &Layout) -> Result<Through, ViewError> {
+    fn through_shared(&self, tv: &Layout) -> Result<Through, ViewError> {
         let refuse = |reason: String| self.refuse("a change of the register layout", reason);
         let [rows, cols] = self.shape[..] else {
             return Err(refuse("it takes a tile of two modes".to_owned()));
@@ -284,7 +285,7 @@ impl Fragment {
             Use::store(&self.tv).vectors(widths[0]),
             Use::load(tv).vectors(widths[1]),
         ];
-        let derivation = k.derived("a register layout", self.element, shape, &uses)?;
+        let derivation = derived("a register layout", self.element, shape, &uses)?;
         let mut cost = BARRIER;
         for (values, width) in [(&self.tv, widths[0]), (tv, widths[1])] {
             let n = values.get(1)?.size() / width;

@@ -131,10 +131,8 @@ pub(super) fn layout_of(list: &[i64]) -> Option<Layout> {
     let mut rest = list.to_vec();
     while rest.len() > 1 {
         let step = rest[1];
-        let mut run = (1..)
-            .take_while(|&i| rest.get(i) == Some(&(step * i as i64)))
-            .count()
-            + 1;
+        let equal = |&i: &usize| rest[i] == step * i as i64;
+        let mut run = (0..rest.len()).take_while(equal).count();
         // The longest run that tiles the rest.
         let tiles = |run: usize| {
             rest.len().is_multiple_of(run)
