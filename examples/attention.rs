@@ -13,7 +13,7 @@
 //!
 //! Tensors are contiguous: q and o are batch × heads × queries × d, k and v are batch × kv-heads × keys × d; `heads / kv-heads` neighbouring heads share
 //! their keys. To the kernel that is (batch · kv-heads) × group × queries × d, and no index is divided. `--causal` lets query i see keys 0 to i, as
-//! `is_causal` of PyTorch does: aligned at the top left.
+//! `is_causal` of `PyTorch` does: aligned at the top left.
 //!
 //! A row without keys, or whose scores are all −∞, is 0 and its logarithm −∞. A NaN in a query, or in a key or a value that it sees, makes its row NaN, as does a
 //! score of +∞. Weights of 0 are multiplied like others: an infinite or NaN value in a tile that a row looks into shows, even behind the mask.
@@ -87,9 +87,10 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
     let lse = k.output("lse", Element::F32, &[sets, group, queries]);
 
     // Block (i, member, set) has m queries of one head. Causal rows grow longer: the longest first.
-    let i = match causal {
-        true => k.tiles_from_last(Axis::X, queries, m)?,
-        false => k.tiles(Axis::X, queries, m)?,
+    let i = if causal {
+        k.tiles_from_last(Axis::X, queries, m)?
+    } else {
+        k.tiles(Axis::X, queries, m)?
     };
     let (member, set) = (k.tiles(Axis::Y, group, 1)?, k.tiles(Axis::Z, sets, 1)?);
 
@@ -354,7 +355,7 @@ pub(crate) fn error<T: Number>(
             );
         }
         let there = f64::from(lse[row]);
-        let same = there == logarithm;
+        let same = there.to_bits() == logarithm.to_bits(); // −∞, too
         judge(
             if same { 0.0 } else { (there - logarithm).abs() },
             1e-4 * (1.0 + logarithm.abs()),

@@ -1,5 +1,10 @@
 //! The attention of `examples/attention.rs`: clean, right and counted as proven over ragged sizes, and its command line.
 
+#![allow(
+    clippy::float_cmp,
+    reason = "what is compared is exact: 0, 1, 3 and infinity"
+)]
+
 #[path = "../examples/attention.rs"]
 #[allow(dead_code)]
 mod example;
