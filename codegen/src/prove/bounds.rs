@@ -76,10 +76,7 @@ impl Machine<'_> {
                     continue;
                 }
                 let mut case = facts.with(&when);
-                let active: Vec<bool> = (0..threads)
-                    .map(|t| facts.active[t] && when.for_thread(t) != Some(false))
-                    .collect();
-                case.active = active.into();
+                case.active = when.possible(&facts.active);
                 self.partial_bounds(name, (buffer, elem), coordinates, &size, &case)?;
             }
             return Ok(());

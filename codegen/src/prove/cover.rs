@@ -399,19 +399,23 @@ impl<'a> Output<'a> {
             .collect();
         let facts = self.facts(when);
         let mut conditions = Conditions::new(self.trace, chosen, origins, facts);
+        let mut known: Vec<QuickMap<Num, Rc<Room>>> = vec![QuickMap::default(); ends.len()];
         for (group, place) in groups {
-            let rooms: Vec<Room> = ends
-                .iter()
-                .zip(place)
-                .filter_map(|(ends, local)| {
-                    let (above, below, moved) = ends.as_ref()?;
+            // Elements share rows and columns.
+            let mut rooms: Vec<Rc<Room>> = Vec::new();
+            for ((ends, local), known) in ends.iter().zip(place).zip(&mut known) {
+                let Some((above, below, moved)) = ends else {
+                    continue;
+                };
+                let room = known.entry(local.clone()).or_insert_with(|| {
                     let local = Lin::number(local.clone());
                     let distance = below.add(&local);
                     let (above, below) = (above.sub(&local).tightened(), distance.tightened());
                     let all = above.add(&below);
-                    Some(Room::new([above, below, all], distance, *moved))
-                })
-                .collect();
+                    Rc::new(Room::new([above, below, all], distance, *moved))
+                });
+                rooms.push(Rc::clone(room));
+            }
             let stores: Vec<&GlobalAccess> = group.iter().map(|&(i, _)| stores[i]).collect();
             conditions.exactly_one(&stores, &rooms)?;
         }

@@ -293,10 +293,7 @@ impl Machine<'_> {
     /// From here on, the statement holds.
     pub(super) fn learn(&mut self, f: &Rc<Formula>) {
         self.facts = self.facts.with(f);
-        let active: Vec<bool> = (0..self.threads)
-            .map(|t| self.facts.active[t] && f.for_thread(t) != Some(false))
-            .collect();
-        self.facts.active = active.into();
+        self.facts.active = f.possible(&self.facts.active);
     }
 
     pub(super) fn agreed(&self, f: &Formula, uniform: bool, what: &str) -> Result<(), ProofError> {
@@ -407,6 +404,7 @@ impl Machine<'_> {
     ) {
         let changed: HashSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
         let mut changed: Vec<Reg> = changed.into_iter().collect();
+        let not = when.not();
         // Symbols are made on the way: in the same order whenever the same kernel is proven.
         changed.sort_unstable_by_key(|r| (r.class, r.id));
         for reg in changed {
@@ -423,9 +421,9 @@ impl Machine<'_> {
                     None => continue,
                 },
                 (Some(a), Some(b)) if a == b => a,
-                (Some(a), Some(b)) => self.joined(when, a, b),
+                (Some(a), Some(b)) => self.joined([when, &not], a, b),
                 (Some(a), None) => defined_where(when, a),
-                (None, Some(b)) => defined_where(&when.not(), b),
+                (None, Some(b)) => defined_where(&not, b),
                 (None, None) => {
                     self.registers.remove(&reg);
                     continue;
@@ -442,7 +440,7 @@ impl Machine<'_> {
         then: &QuickMap<Reg, Option<Rc<Formula>>>,
         otherwise: &QuickMap<Reg, Option<Rc<Formula>>>,
     ) {
-        let fresh = Rc::new(Formula::False);
+        let (fresh, not) = (Rc::new(Formula::False), when.not());
         let changed: HashSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
         for reg in changed {
             let before = self.stale.get(&reg).cloned();
@@ -454,7 +452,7 @@ impl Machine<'_> {
             let stale = if a == b {
                 a
             } else {
-                Formula::or(&Formula::and(when, &a), &Formula::and(&when.not(), &b))
+                Formula::or(&Formula::and(when, &a), &Formula::and(&not, &b))
             };
             if *stale == Formula::False {
                 self.stale.remove(&reg);
@@ -465,13 +463,13 @@ impl Machine<'_> {
     }
 
     /// What a register holds behind a branch, from what it holds on its sides.
-    fn joined(&mut self, when: &Rc<Formula>, a: Val, b: Val) -> Val {
+    fn joined(&mut self, [when, not]: [&Rc<Formula>; 2], a: Val, b: Val) -> Val {
         let ((f, a), (g, b)) = (a.parts(), b.parts());
         let value = match (a, b) {
             (a, b) if a == b => a,
             (Val::Int(a), Val::Int(b)) => Val::Int(self.symbols.ite(when, &a, &b, self.threads)),
             (Val::Pred(a), Val::Pred(b)) => {
-                let (a, b) = (Formula::and(when, &a), Formula::and(&when.not(), &b));
+                let (a, b) = (Formula::and(when, &a), Formula::and(not, &b));
                 Val::Pred(Formula::or(&a, &b))
             }
             _ => Val::Data(false),
@@ -479,7 +477,7 @@ impl Machine<'_> {
         if *f == Formula::True && *g == Formula::True {
             return value;
         }
-        let (f, g) = (Formula::and(when, &f), Formula::and(&when.not(), &g));
+        let (f, g) = (Formula::and(when, &f), Formula::and(not, &g));
         Val::Where(Formula::or(&f, &g), Box::new(value))
     }
 

@@ -139,6 +139,25 @@ impl Formula {
         }
     }
 
+    /// The threads of a mask for which it is not known to be false.
+    pub(super) fn possible(&self, mask: &Rc<[bool]>) -> Rc<[bool]> {
+        if !self.is_of_index() {
+            return Rc::clone(mask);
+        }
+        let possible = |(t, taken): (usize, &bool)| *taken && self.for_thread(t) != Some(false);
+        mask.iter().enumerate().map(possible).collect()
+    }
+
+    /// Some part of it is a matter of the thread's index alone.
+    fn is_of_index(&self) -> bool {
+        match self {
+            Formula::True | Formula::Opaque(..) | Formula::Not(..) => false,
+            Formula::False => true,
+            Formula::Ge(x) => x.terms.is_empty(),
+            Formula::And(a, b) | Formula::Or(a, b) => a.is_of_index() || b.is_of_index(),
+        }
+    }
+
     /// The statements of a conjunction.
     pub(super) fn conjuncts(self: &Rc<Self>) -> Vec<Rc<Self>> {
         match &**self {

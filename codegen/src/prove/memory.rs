@@ -311,10 +311,7 @@ impl Machine<'_> {
         };
         let mut facts = self.facts.with(&guard);
         facts.all.extend(self.promises());
-        let active: Vec<bool> = (0..self.threads)
-            .map(|i| facts.active[i] && guard.for_thread(i) != Some(false))
-            .collect();
-        facts.active = active.into();
+        facts.active = guard.possible(&facts.active);
         if self.is_input(t.at.place()) {
             self.made_at_all(t, &guard)?;
         }

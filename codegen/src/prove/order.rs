@@ -315,30 +315,28 @@ impl Walk {
             let unit = &mut units[step.class];
             let before = *unit;
             let fault = step.touches.iter().find_map(|touch| {
-                let effect = &histories.effects[touch.effect as usize];
+                let effect = histories.effects[touch.effect as usize];
                 let expected = expected(unit.version, effect.version);
-                let last = histories.singles[touch.single.end - 1];
-                let named = (last.access, last.thread);
+                let named = (touch.first.access, touch.first.thread);
                 let fault = unit.touch(effect, touch.threads, expected, named)?;
-                Some((named, *unit, fault))
+                Some((touch.first, *unit, fault))
             });
-            let Some(fault) = fault else { continue };
+            let Some((first, at, fault)) = fault else {
+                continue;
+            };
             // Which access by which thread it is, one after the other.
             let mut unit = before;
-            let mut each = step
-                .touches
-                .iter()
-                .flat_map(|touch| touch.single.clone().map(move |i| (touch.effect, i)));
-            let single = each.find_map(|(effect, i)| {
-                let effect = &histories.effects[effect as usize];
+            let mut each = histories.singles(histories.segment_of(first), step.class);
+            let single = each.find_map(|single| {
+                let (access, thread) = (single.access as usize, single.thread.into());
+                let effect = histories.effects[histories.effect(access, thread) as usize];
                 let expected = expected(unit.version, effect.version);
-                let single = histories.singles[i];
                 let named = (single.access, single.thread);
                 let threads = Threads::One(single.thread);
                 let fault = unit.touch(effect, threads, expected, named)?;
                 Some((named, unit, fault))
             });
-            let (named, unit, fault) = single.unwrap_or(fault);
+            let (named, unit, fault) = single.unwrap_or(((first.access, first.thread), at, fault));
             if refused.as_ref().is_none_or(|(a, t, _)| named < (*a, *t)) {
                 let error = refusal(&histories, named, step.class, unit, fault);
                 refused = Some((named.0, named.1, error));

@@ -385,9 +385,7 @@ impl Symbols {
 /// A fact that says of the active threads that `x` is at least 0, or more than that.
 fn states(fact: &Formula, x: &Lin, active: &[bool]) -> bool {
     match fact {
-        Formula::Ge(y) if y.terms == x.terms => {
-            (0..active.len()).all(|t| !active[t] || x.k.at(t) >= y.k.at(t))
-        }
+        Formula::Ge(y) => y.terms == x.terms && x.k.is_at_least(&y.k, active),
         _ => false,
     }
 }

@@ -7,6 +7,7 @@
 //! What is not linear becomes a symbol with its definition (the smaller of two values, the low bits of one, one of two by a predicate), which
 //! `solve` takes apart where a proof needs it.
 
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use super::quick::QuickMap;
@@ -15,10 +16,27 @@ use super::quick::QuickMap;
 pub(super) type Sym = u32;
 
 /// A number for all threads, or one for each.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Num {
     One(i64),
     Each(Rc<[i64]>),
+}
+
+impl Hash for Num {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Num::One(k) => state.write_i64(*k),
+            Num::Each(all) => {
+                // Some of them are enough to tell most apart: those whose index has one bit.
+                state.write_u64(all.len() as u64);
+                let mut at = 0;
+                while let Some(&k) = all.get(at) {
+                    state.write_i64(k);
+                    at = (2 * at).max(1);
+                }
+            }
+        }
+    }
 }
 
 impl Num {
@@ -72,6 +90,23 @@ impl Num {
 
     pub(super) fn is_zero(&self) -> bool {
         *self == Num::One(0)
+    }
+
+    /// At least another number, for each thread of a mask.
+    pub(super) fn is_at_least(&self, other: &Self, mask: &[bool]) -> bool {
+        let each = |all: &[i64], f: &dyn Fn(i64) -> bool| {
+            let mut each = all.iter().zip(mask);
+            each.all(|(&k, taken)| !taken || f(k))
+        };
+        match (self, other) {
+            (Num::One(a), Num::One(b)) => a >= b || !mask.contains(&true),
+            (Num::One(a), Num::Each(b)) => each(b, &|b| *a >= b),
+            (Num::Each(a), Num::One(b)) => each(a, &|a| a >= *b),
+            (Num::Each(a), Num::Each(b)) => {
+                let mut each = a.iter().zip(b.iter()).zip(mask);
+                each.all(|((a, b), taken)| !taken || a >= b)
+            }
+        }
     }
 
     pub(super) fn all(&self, f: impl Fn(i64) -> bool) -> bool {

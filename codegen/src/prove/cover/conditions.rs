@@ -75,7 +75,7 @@ impl<'a> Conditions<'a> {
     pub(super) fn exactly_one(
         &mut self,
         stores: &[&GlobalAccess],
-        rooms: &[Room],
+        rooms: &[Rc<Room>],
     ) -> Result<(), String> {
         let mut leaves = Vec::new();
         for s in stores {
@@ -194,11 +194,16 @@ impl<'a> Conditions<'a> {
     }
 
     /// A statement where the element is inside: what follows from that is true.
-    fn where_inside(&mut self, f: &Rc<Formula>, rooms: &[Room], active: &[bool]) -> Rc<Formula> {
+    fn where_inside(
+        &mut self,
+        f: &Rc<Formula>,
+        rooms: &[Rc<Room>],
+        active: &[bool],
+    ) -> Rc<Formula> {
         match &**f {
             Formula::Ge(x) => {
-                let inside = |room: &Room| room.ends.iter().any(|y| above(x, y, active));
-                let outside = |room: &Room| room.beyond.iter().any(|y| above(y, x, active));
+                let inside = |room: &Rc<Room>| room.ends.iter().any(|y| above(x, y, active));
+                let outside = |room: &Rc<Room>| room.beyond.iter().any(|y| above(y, x, active));
                 let known = if rooms.iter().any(inside) {
                     Some(true)
                 } else {
@@ -228,8 +233,7 @@ impl<'a> Conditions<'a> {
 
 /// `x` is at least `y` because they differ by numbers alone, for the threads of a mask.
 fn above(x: &Lin, y: &Lin, active: &[bool]) -> bool {
-    let least = |t: usize| !active[t] || x.k.at(t) >= y.k.at(t);
-    x.terms == y.terms && (0..active.len()).all(least)
+    x.terms == y.terms && x.k.is_at_least(&y.k, active)
 }
 
 /// Exactly one of the lists holds, whatever its statements are: each statement is taken to hold, and not to.

@@ -28,12 +28,12 @@ use crate::prove::quick::{QuickMap, QuickSet};
 const BLOCK: u32 = 4;
 
 /// What one step does to the units of a class.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
     pub(super) effect: u32,
     pub(super) threads: Threads,
-    /// The accesses and threads that it stands for, among those of the class.
-    pub(super) single: Range<usize>,
+    /// The first of them, and the first of its threads: for messages.
+    pub(super) first: Single,
 }
 
 /// One access by one thread.
@@ -61,12 +61,12 @@ pub(super) struct Histories {
     pub(super) bytes: Vec<i64>,
     /// What each segment does.
     pub(super) segments: Vec<Vec<Step>>,
-    /// Who touches the first unit of each class, class after class.
-    pub(super) singles: Vec<Single>,
     /// The segment of an access that is the first of one, by the address of its event.
     begins: QuickMap<usize, u32>,
     /// The segment of each access.
     segment: Vec<u32>,
+    /// The effects of each access: one for all its threads, or one for each.
+    of_access: Vec<Vec<u32>>,
     /// What each segment reads.
     reads: Vec<Vec<Effect>>,
 }
@@ -126,43 +126,108 @@ impl Histories {
 
     /// The classes of units by their histories.
     fn classify(&mut self, units: &Units, versions: &mut Versions, threads: usize) {
-        let lists = units.lists(&self.accesses);
-        let effects = self.effects_of(versions);
-        self.reads = self.reads_of(&effects);
+        self.of_access = self.effects_of(versions);
+        self.reads = self.reads_of(&self.of_access);
+        let (parts, last) = self.parts(units);
         let mut classes: QuickSet<Vec<u64>> = QuickSet::default();
         let mut names = Names::new(threads);
-        let mut words = Vec::new();
-        for (unit, list) in lists.each() {
+        let (mut list, mut words) = (Vec::new(), Vec::new());
+        for (unit, &last) in last.iter().enumerate() {
+            list.clear();
+            let mut at = last;
+            while let Some(part) = parts.get(at as usize) {
+                list.push(part);
+                at = part.before;
+            }
+            if list.is_empty() {
+                continue;
+            }
             names.forget();
             words.clear();
-            self.touches(list, &effects, |segment, touch| {
-                words.push(u64::from(segment) << 32 | u64::from(touch.effect));
-                words.push(names.of(touch.threads));
-            });
+            for part in list.iter().rev() {
+                words.push(u64::from(part.segment) << 32 | u64::from(part.touch.effect));
+                words.push(names.of(part.touch.threads));
+            }
             if classes.contains(&words) {
                 continue;
             }
             classes.insert(words.clone());
             let class = self.bytes.len();
             self.bytes.push(units.byte(unit));
-            let first = self.singles.len();
-            self.singles.extend_from_slice(list);
-            let mut touches = Vec::new();
-            self.touches(list, &effects, |segment, touch| {
-                touches.push((segment, touch))
-            });
-            for (segment, mut touch) in touches {
-                touch.single = touch.single.start + first..touch.single.end + first;
-                let steps = &mut self.segments[segment as usize];
+            for part in list.iter().rev() {
+                let steps = &mut self.segments[part.segment as usize];
                 match steps.last_mut() {
-                    Some(last) if last.class == class => last.touches.push(touch),
+                    Some(step) if step.class == class => step.touches.push(part.touch),
                     _ => steps.push(Step {
                         class,
-                        touches: vec![touch],
+                        touches: vec![part.touch],
                     }),
                 }
             }
         }
+    }
+
+    /// What accesses do to units, and the last of it for each unit, if there is any.
+    fn parts(&self, units: &Units) -> (Vec<Part>, Vec<u32>) {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut last = vec![u32::MAX; units.count];
+        for (access, a) in self.accesses.iter().enumerate() {
+            let segment = self.segment[access];
+            for (thread, &at) in a.at.iter().enumerate().filter(|(_, at)| **at >= 0) {
+                let effect = self.effect(access, thread);
+                let (access, thread) = (access as u32, thread as u16);
+                for unit in units.touched(at, a.bytes) {
+                    let last = &mut last[unit];
+                    if a.kind == Kind::Read
+                        && let Some(part) = parts.get_mut(*last as usize)
+                        && (part.segment, part.touch.effect) == (segment, effect)
+                    {
+                        part.touch.threads = part.touch.threads.and(thread);
+                        continue;
+                    }
+                    let part = Part {
+                        before: *last,
+                        segment,
+                        touch: Touch {
+                            effect,
+                            threads: Threads::One(thread),
+                            first: Single { access, thread },
+                        },
+                    };
+                    *last = parts.len() as u32;
+                    parts.push(part);
+                }
+            }
+        }
+        (parts, last)
+    }
+
+    /// What an access does for a thread, by its number.
+    pub(super) fn effect(&self, access: usize, thread: usize) -> u32 {
+        match &self.of_access[access][..] {
+            [one] => *one,
+            each => each[thread],
+        }
+    }
+
+    /// Who touches the first unit of a class in a segment, in the order of the text.
+    pub(super) fn singles(&self, segment: u32, class: usize) -> impl Iterator<Item = Single> {
+        let byte = self.bytes[class];
+        let here = (0..self.accesses.len()).filter(move |&i| self.segment[i] == segment);
+        here.flat_map(move |access| {
+            let a = &self.accesses[access];
+            let reach = move |at: i64| at >= 0 && (at..at + i64::from(a.bytes)).contains(&byte);
+            let threads = (0..a.at.len()).filter(move |&t| reach(a.at[t]));
+            threads.map(move |thread| Single {
+                access: access as u32,
+                thread: thread as u16,
+            })
+        })
+    }
+
+    /// The segment of an access.
+    pub(super) fn segment_of(&self, single: Single) -> u32 {
+        self.segment[single.access as usize]
     }
 
     /// The effect of each access: one for all its threads, or one for each.
@@ -209,36 +274,14 @@ impl Histories {
         }
         all
     }
+}
 
-    /// What the accesses in a list do, one after the other, each with its segment.
-    fn touches(&self, list: &[Single], effects: &[Vec<u32>], mut done: impl FnMut(u32, Touch)) {
-        let of = |single: &Single| {
-            let access = single.access as usize;
-            let effect = match &effects[access][..] {
-                [one] => *one,
-                each => each[usize::from(single.thread)],
-            };
-            (self.segment[access], effect)
-        };
-        let mut i = 0;
-        while let Some(single) = list.get(i) {
-            let (segment, effect) = of(single);
-            let (start, mut threads) = (i, Threads::One(single.thread));
-            i += 1;
-            if self.effects[effect as usize].kind == Kind::Read {
-                while let Some(next) = list.get(i).filter(|next| of(next) == (segment, effect)) {
-                    threads = threads.and(next.thread);
-                    i += 1;
-                }
-            }
-            let touch = Touch {
-                effect,
-                threads,
-                single: start..i,
-            };
-            done(segment, touch);
-        }
-    }
+/// What one step does to a unit, while histories are collected.
+struct Part {
+    /// The part before it, if there is one.
+    before: u32,
+    segment: u32,
+    touch: Touch,
 }
 
 fn address(event: &Event) -> usize {
@@ -332,13 +375,13 @@ impl Units {
         first as usize + ((byte as usize & ((1 << BLOCK) - 1)) >> unit)
     }
 
-    /// The units of each thread's access, in the order of the threads.
-    fn touched<'a>(&'a self, a: &'a Access) -> impl Iterator<Item = (u16, Range<usize>)> + 'a {
-        let taking_part = a.at.iter().enumerate().filter(|(_, at)| **at >= 0);
-        taking_part.map(|(thread, &at)| {
-            let last = self.at(at + i64::from(a.bytes) - 1);
-            (thread as u16, self.at(at)..last + 1)
-        })
+    /// The units that a thread's access touches.
+    fn touched(&self, at: i64, bytes: u32) -> Range<usize> {
+        let first = self.at(at);
+        if bytes == 1 << self.blocks[(at >> BLOCK) as usize].1 {
+            return first..first + 1;
+        }
+        first..self.at(at + i64::from(bytes) - 1) + 1
     }
 
     /// The first byte of a unit.
@@ -346,60 +389,5 @@ impl Units {
         let block = self.blocks.partition_point(|b| b.0 as usize <= number) - 1;
         let (first, unit) = self.blocks[block];
         ((block << BLOCK) + ((number - first as usize) << unit)) as i64
-    }
-
-    /// Who touches each unit.
-    fn lists(&self, accesses: &[Rc<Access>]) -> Lists {
-        let mut ends = vec![0u32; self.count + 1];
-        for a in accesses {
-            for unit in self.touched(a).flat_map(|(_, units)| units) {
-                ends[unit + 1] += 1;
-            }
-        }
-        for i in 1..ends.len() {
-            ends[i] += ends[i - 1];
-        }
-        let all = ends.last().copied().unwrap_or(0) as usize;
-        let none = Single {
-            access: 0,
-            thread: 0,
-        };
-        let mut singles = vec![none; all];
-        // The next place of each unit; in the end, that is where the next unit's places begin.
-        let mut next = ends;
-        for (number, a) in accesses.iter().enumerate() {
-            for (thread, units) in self.touched(a) {
-                for unit in units {
-                    let access = number as u32;
-                    singles[next[unit] as usize] = Single { access, thread };
-                    next[unit] += 1;
-                }
-            }
-        }
-        Lists {
-            singles,
-            ends: next,
-        }
-    }
-}
-
-/// The accesses that touch each unit, unit after unit.
-struct Lists {
-    singles: Vec<Single>,
-    ends: Vec<u32>,
-}
-
-impl Lists {
-    /// The units that anything touches.
-    fn each(&self) -> impl Iterator<Item = (usize, &[Single])> {
-        let mut start = 0;
-        self.ends
-            .iter()
-            .enumerate()
-            .filter_map(move |(unit, &end)| {
-                let list = &self.singles[start as usize..end as usize];
-                start = end;
-                (!list.is_empty()).then_some((unit, list))
-            })
     }
 }

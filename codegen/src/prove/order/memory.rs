@@ -146,7 +146,7 @@ impl Unit {
     /// thread, for messages.
     pub(super) fn touch(
         &mut self,
-        effect: &Effect,
+        effect: Effect,
         threads: Threads,
         expected: bool,
         named: (u32, u16),
@@ -161,7 +161,7 @@ impl Unit {
 
     fn read(
         &mut self,
-        effect: &Effect,
+        effect: Effect,
         threads: Threads,
         expected: bool,
         (access, thread): (u32, u16),
@@ -200,13 +200,7 @@ impl Unit {
         None
     }
 
-    fn write(
-        &mut self,
-        effect: &Effect,
-        thread: u16,
-        expected: bool,
-        access: u32,
-    ) -> Option<Fault> {
+    fn write(&mut self, effect: Effect, thread: u16, expected: bool, access: u32) -> Option<Fault> {
         // Nobody else may be about to read what is overwritten.
         match self.readers {
             Readers::Nobody => {}

@@ -111,7 +111,9 @@ fn refused_by_bytes(events: &[Event]) -> bool {
     let mut bytes = [Unit::EMPTY; 512];
     for event in events {
         let Event::Access(a) = event else {
-            bytes.iter_mut().for_each(|unit| unit.synchronise(event));
+            for unit in &mut bytes {
+                unit.synchronise(event);
+            }
             continue;
         };
         for (thread, &at) in a.at.iter().enumerate().filter(|(_, at)| **at >= 0) {
@@ -123,7 +125,7 @@ fn refused_by_bytes(events: &[Event]) -> bool {
             };
             let thread = thread as u16;
             for unit in &mut bytes[at as usize..][..a.bytes as usize] {
-                let fault = unit.touch(&effect, Threads::One(thread), true, (0, thread));
+                let fault = unit.touch(effect, Threads::One(thread), true, (0, thread));
                 if fault.is_some() {
                     return true;
                 }
