@@ -80,7 +80,7 @@ impl Machine<'_> {
             self.registers.undo(entered);
             self.facts = facts.clone();
             let before = Lin::symbol(turn).scale(period).plus(i);
-            self.carry(&assigned, &steps, &before, i, None);
+            self.carry(&assigned, &steps, i, None, |_| Some(before.clone()));
             let begins = match l.end {
                 LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
                 _ => Rc::new(Formula::True),
@@ -145,7 +145,9 @@ impl Machine<'_> {
         // What has a value wherever the loop is left; a loop that may not have a turn leaves what there was.
         let left = std::mem::replace(&mut self.at_leave, outer_leave).unwrap_or_default();
         let turned = !matches!(l.end, LoopEnd::Below { .. });
-        self.carry(&assigned, &steps, &all, parity, turned.then_some(&left));
+        self.carry(&assigned, &steps, parity, turned.then_some(&left), |reg| {
+            Some(all.plus(ahead(l, reg)?))
+        });
         self.stale.undo(stale);
         self.stale.unmark();
         Ok(())
@@ -161,15 +163,15 @@ impl Machine<'_> {
         self.at_leave = Some(all);
     }
 
-    /// Sets the registers that a loop changes to what they are after `before` turns: at the top of the next, or behind the loop, with those that
-    /// have a value wherever it is left. `parity` is that of `before`; negative where it is not known.
+    /// Sets the registers that a loop changes to what they are after `made` of their steps, if that is known: at the top of a turn, or behind the
+    /// loop, with those that have a value wherever it is left. `parity` is that of the turns made; negative where it is not known.
     fn carry(
         &mut self,
         assigned: &HashMap<Reg, Assigned>,
         steps: &[(Reg, Lin, Step)],
-        before: &Lin,
         parity: i64,
         left: Option<&HashSet<Reg>>,
+        made: impl Fn(Reg) -> Option<Lin>,
     ) {
         for reg in assigned.keys() {
             // What has had no value before the loop has none at its top.
@@ -183,7 +185,9 @@ impl Machine<'_> {
         }
         for (reg, first, step) in steps {
             let value = match step {
-                Step::Grows(by) => by.mul(before).map(|grown| first.add(&grown)),
+                Step::Grows(by) => made(*reg)
+                    .and_then(|made| by.mul(&made))
+                    .map(|grown| first.add(&grown)),
                 Step::Alternates(_) if parity == 0 => Some(first.clone()),
                 Step::Alternates(by) if parity == 1 => {
                     let by = Lin::constant(*by);
@@ -271,6 +275,34 @@ fn assignments(nodes: &[Node], all: &mut HashMap<Reg, Assigned>) {
     }
 }
 
+/// How many more steps a register has made behind the loop than turns were completed; nothing if that depends on where the loop was left.
+///
+/// A turn that leaves the loop in its midst is not completed, and the counter has not counted it. A register that is stepped before that place
+/// has made a step more.
+fn ahead(l: &Loop, reg: Reg) -> Option<i64> {
+    let leaves = |node: &Node| leaves_loop(std::slice::from_ref(node));
+    let steps = |node: &Node| matches!(node, Node::Inst(s) if s.inst.results().contains(&reg));
+    // The counter is stepped at the end.
+    let step = l.body.iter().position(steps).unwrap_or(l.body.len());
+    let mut places = l.body.iter().enumerate().filter(|(_, node)| leaves(node));
+    let before = places.clone().any(|(place, _)| place < step);
+    let behind = places.any(|(place, _)| place > step);
+    match (before, behind) {
+        (_, false) => Some(0),
+        (false, true) if matches!(l.end, LoopEnd::Left) => Some(1),
+        _ => None,
+    }
+}
+
+/// Whether something leaves the loop in whose body this is.
+fn leaves_loop(body: &[Node]) -> bool {
+    body.iter().any(|node| match node {
+        Node::Leave { .. } => true,
+        Node::If(branch) => leaves_loop(&branch.then) || leaves_loop(&branch.otherwise),
+        _ => false,
+    })
+}
+
 /// Whether something in a loop's body leaves the loop, or the kernel.
 fn is_left(body: &[Node]) -> bool {
     body.iter().any(|node| match node {
@@ -280,4 +312,66 @@ fn is_left(body: &[Node]) -> bool {
         Node::Loop(inner) => is_left(&inner.body),
         Node::Inst(_) | Node::Comment(_) => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Class, Kernel};
+
+    /// A loop that is left in its midst, or also at its end, with a register that is stepped before that, and one behind.
+    fn left_in_its_midst(endless: bool, inside_a_branch: bool) -> (Loop, [Reg; 2]) {
+        let mut k = Kernel::new("k", 32);
+        let n = k.size("n", 100);
+        let registers = [k.reg(Class::B32), k.reg(Class::B32)];
+        for r in registers {
+            k.set(Type::U32, r, 0);
+        }
+        let turn = k.open_loop("i", 0, 1, 100);
+        let last = k.compare(Cmp::Ge, turn.counter, n);
+        k.binary(
+            crate::ir::Binary::Add,
+            Type::U32,
+            registers[0],
+            registers[0],
+            4,
+        );
+        if inside_a_branch {
+            k.begin_if(last, true);
+            k.leave_loop(last, true);
+            k.end_if();
+        } else {
+            k.leave_loop(last, true);
+        }
+        k.binary(
+            crate::ir::Binary::Add,
+            Type::U32,
+            registers[1],
+            registers[1],
+            4,
+        );
+        if endless {
+            k.close_endless_loop(&turn, "counted");
+        } else {
+            k.close_loop(&turn, n);
+        }
+        let found = k.finish().nodes.into_iter().find_map(|node| match node {
+            Node::Loop(l) => Some(*l),
+            _ => None,
+        });
+        (found.expect("a loop"), registers)
+    }
+
+    #[test]
+    fn a_step_before_the_place_where_a_loop_is_left_is_one_more() {
+        for inside_a_branch in [false, true] {
+            let (l, [before, behind]) = left_in_its_midst(true, inside_a_branch);
+            let all = [before, behind, l.counter].map(|r| ahead(&l, r));
+            assert_eq!(all, [Some(1), Some(0), Some(0)]);
+            // Left at its end too, the first register has made as many steps as turns were completed.
+            let (l, [before, behind]) = left_in_its_midst(false, inside_a_branch);
+            let all = [before, behind, l.counter].map(|r| ahead(&l, r));
+            assert_eq!(all, [None, Some(0), Some(0)]);
+        }
+    }
 }

@@ -26,7 +26,7 @@ use super::value::{Lin, Sym};
 use decisions::Decisions;
 use histories::{Histories, Step};
 use memory::{Fault, Threads, Unit};
-use versions::{Renewal, Versions};
+use versions::{Renewal, Versions, Way};
 
 /// States that are visited at most.
 const STATES: usize = 20_000;
@@ -191,7 +191,7 @@ impl Walk {
                         };
                         none.decisions.forget(l.turn);
                         none.decisions.zero.push(l.trips);
-                        left.push((none, false));
+                        left.push((none, Way::Before));
                     }
                     for decisions in s.decisions.with(&turn.begins) {
                         begun.push(State {
@@ -211,7 +211,7 @@ impl Walk {
                                     decisions,
                                     ..s.clone()
                                 };
-                                left.push((behind(l, state), true));
+                                left.push((behind(l, state), Way::End));
                             }
                             for decisions in s.decisions.with(&turn.again) {
                                 now.push(State {
@@ -225,9 +225,9 @@ impl Walk {
                                 gone: Gone::No,
                                 ..s
                             };
-                            left.push((behind(l, state), true));
+                            left.push((behind(l, state), Way::Midst));
                         }
-                        Gone::Kernel => left.push((s, true)),
+                        Gone::Kernel => left.push((s, Way::Midst)),
                     }
                 }
                 dedup(&mut now);
@@ -242,13 +242,13 @@ impl Walk {
                 open.push(s);
             }
         }
-        let mut after: QuickMap<(u32, bool), u32> = QuickMap::default();
+        let mut after: QuickMap<(u32, Way), u32> = QuickMap::default();
         let mut states = Vec::new();
-        for (mut s, turned) in left {
+        for (mut s, way) in left {
             let before = s.memory;
             s.memory = *after
-                .entry((before, turned))
-                .or_insert_with(|| self.with_versions(before, |all, _, v| all.left(v, l, turned)));
+                .entry((before, way))
+                .or_insert_with(|| self.with_versions(before, |all, _, v| all.left(v, l, way)));
             states.push(s);
         }
         dedup(&mut states);

@@ -141,20 +141,70 @@ impl Versions {
         next
     }
 
-    /// A version behind a loop: after as many turns as there were, or without any.
-    pub(super) fn left(&mut self, number: u32, l: &Turns, turned: bool) -> u32 {
-        let last = if turned {
-            Lin::symbol(l.trips).plus(-1)
-        } else {
-            Lin::constant(0)
+    /// A version behind a loop, said in terms of the turns that were completed.
+    pub(super) fn left(&mut self, number: u32, l: &Turns, by: Way) -> u32 {
+        let last = match by {
+            Way::Before => Lin::constant(0),
+            Way::Midst => Lin::symbol(l.trips),
+            Way::End => Lin::symbol(l.trips).plus(-1),
         };
         let single = l.period.len() == 1;
         self.mapped(number, |_, x| {
             // Where turns take each other's place, their number is not linear in how often all were made.
-            if !single && turned && x.mentions(l.turn) {
+            if !single && by != Way::Before && x.mentions(l.turn) {
                 return None;
             }
             x.substitute(l.turn, &last)
         })
+    }
+}
+
+/// Where a loop is left.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Way {
+    /// Before its first turn.
+    Before,
+    /// In the midst of a turn, which is not completed.
+    Midst,
+    /// At the end of a turn.
+    End,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::prove::execute::Turn;
+    use crate::prove::formula::Formula;
+    use crate::prove::symbols::Symbols;
+
+    #[test]
+    fn a_turn_that_is_left_in_its_midst_is_not_completed() {
+        let mut symbols = Symbols::default();
+        let (turn, trips) = (symbols.free(0, 99, false), symbols.free(0, 100, false));
+        let always = Rc::new(Formula::True);
+        let period = vec![Turn {
+            begins: Rc::clone(&always),
+            events: Vec::new(),
+            again: always,
+        }];
+        let l = Turns {
+            turn,
+            trips,
+            period,
+        };
+        let mut versions = Versions::default();
+        // The tile of this turn.
+        let tile = versions.number(&[Lin::symbol(turn).scale(32)]);
+        let completed = Lin::symbol(trips).scale(32);
+        for (way, expected) in [
+            (Way::Before, Lin::constant(0)),
+            (Way::Midst, completed.clone()),
+            (Way::End, completed.plus(-32)),
+        ] {
+            let number = versions.left(tile, &l, way);
+            assert_eq!(versions.all[number as usize], [expected], "{way:?}");
+        }
     }
 }
