@@ -233,10 +233,12 @@ impl Attention {
             _ => atoms::MMA_M16N8K16_BF16,
         }
     }
+}
 
-    /// The schedule that is fastest on an H100, of those that need no local memory.
-    pub(crate) fn schedule(&self) -> Schedule {
-        Schedule {
+impl Default for Schedule {
+    /// The fastest on an H100, of those that need no local memory.
+    fn default() -> Self {
+        Self {
             queries: 128,
             keys: 64,
             warps: 4,
@@ -438,7 +440,7 @@ impl Command {
             d,
             causal: self.causal,
         };
-        let mut how = what.schedule();
+        let mut how = Schedule::default();
         let asked = [self.tile_queries, self.tile_keys, self.warps, self.stages];
         let parts = [
             &mut how.queries,

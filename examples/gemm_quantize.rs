@@ -92,7 +92,9 @@ impl Command {
             // Sums are of the order of the root of k: some are beyond what 8 bits hold.
             let unit = 150.0 / (of.k.max(1) as f32).sqrt();
             let mut scale = f32::random(of.m as usize, seed.wrapping_add(2));
-            scale.iter_mut().for_each(|s| *s *= unit);
+            for s in &mut scale {
+                *s *= unit;
+            }
             let outcome = self.flags.launch(
                 &kernel,
                 [

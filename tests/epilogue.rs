@@ -45,12 +45,12 @@ const WHOLE: Schedule = Schedule {
 
 /// A plan with an epilogue.
 fn fused(name: &str, finish: impl Finish + 'static) -> FusedPlan {
-    let fused = match SgemmPlan::ALL.into_iter().find(|p| p.name() == name) {
-        Some(plan) => plan.with_epilogue(finish),
-        None => {
-            let plan = PLANS.iter().find(|p| p.name() == name).expect("a plan");
-            plan.with_epilogue(finish)
-        }
+    let simt = SgemmPlan::ALL.into_iter().find(|p| p.name() == name);
+    let fused = if let Some(plan) = simt {
+        plan.with_epilogue(finish)
+    } else {
+        let plan = PLANS.iter().find(|p| p.name() == name).expect("a plan");
+        plan.with_epilogue(finish)
     };
     fused.expect("an epilogue that fits")
 }

@@ -149,7 +149,7 @@ impl Product {
         }
         // A number in [-1, 1) to an element.
         let random = f32::random(2 * CHECKED, seed ^ 0x5eed);
-        let within = |x: f32, size: usize| ((f64::from(x) + 1.0) / 2.0 * size as f64) as usize;
+        let within = |x: f32, size: usize| (f64::midpoint(x.into(), 1.0) * size as f64) as usize;
         let pairs = random
             .chunks_exact(2)
             .map(|p| [within(p[0], m), within(p[1], n)]);
@@ -159,11 +159,14 @@ impl Product {
 
 /// |x - y|: 0 of equal infinities and of two NaN, infinite if one of them is NaN.
 pub(crate) fn distance(x: f64, y: f64) -> f64 {
-    if x == y || (x.is_nan() && y.is_nan()) {
+    let alike = x.is_nan() && y.is_nan() || x.is_infinite() && x.total_cmp(&y).is_eq();
+    let d = (x - y).abs();
+    if alike {
         0.0
+    } else if d.is_nan() {
+        f64::INFINITY
     } else {
-        let d = (x - y).abs();
-        if d.is_nan() { f64::INFINITY } else { d }
+        d
     }
 }
 

@@ -379,7 +379,8 @@ impl Kernel {
         (shape, uses): ([i64; 2], &[Use]),
         stages: Option<i64>,
     ) -> Result<View, ViewError> {
-        if uses.is_empty() {
+        // A stage may have uses that nobody names; a tile that is to be derived from its uses needs some.
+        if uses.is_empty() && stages.is_some() {
             let row_major = Layout::flat(&shape, &[shape[1], 1])?;
             return self.staged(name, element, &row_major.into(), stages);
         }

@@ -20,7 +20,7 @@
 //! uniform over their type; the same seed gives the same content everywhere. `random` takes the place of the buffer on the command line as its
 //! seed, from 1, so that two buffers differ.
 //!
-//! [`bind`] assigns the arguments to the parameters of a kernel.
+//! [`bind()`] assigns the arguments to the parameters of a kernel.
 
 mod bind;
 
