@@ -44,7 +44,7 @@ const MUTANTS: &[(&str, Mutant)] = &[
         Mutant {
             what: "only half of the block comes to a barrier",
             edit: |t| {
-                let half = t.operand(&["setp.lt.u32", "%p0"], 0, 0);
+                let half = t.operand(&["setp.lt.u32", ", 32;"], 0, 0);
                 t.replace(&["bar.sync 0"], 0, "bar.sync", &format!("@{half} bar.sync"));
             },
             caught: Finding(&[BarrierMismatch, Deadlock, SharedRace]),
