@@ -4,6 +4,7 @@
 //! prover accepts is printed, run on the emulator with the sanitizer on, over sizes with and without ragged edges, and compared with the reference: it must be
 //! clean and right. The table of who caught what is printed by `cargo test -p layout-codegen mutants -- --nocapture`.
 
+mod attention;
 mod kinds;
 mod mma;
 mod pipeline;
