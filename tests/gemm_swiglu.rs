@@ -183,7 +183,7 @@ fn absurd_input_is_refused() {
     }
 }
 
-/// A dual product says what it has not, and a function that asks for a second product where there is none is refused.
+/// A dual plan names what it does not support, and a function that asks for a second product is refused where there is only one.
 #[test]
 fn what_a_dual_product_lacks_is_refused() {
     let plan = PLANS

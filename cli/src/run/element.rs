@@ -129,7 +129,7 @@ impl Element {
     }
 
     /// The elements in `bytes` as JSON numbers, with the fewest digits that only this element has; `"nan"`, `"inf"` or `"-inf"` for what
-    /// JSON has no number for. A rest that is no whole element is left out.
+    /// JSON has no number for. Bytes at the end that do not fill an element are left out.
     pub(crate) fn decode(self, bytes: &[u8]) -> Vec<Value> {
         bytes
             .chunks_exact(self.bytes())

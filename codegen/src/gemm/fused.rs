@@ -11,7 +11,7 @@ use super::{
 use crate::arch::Arch;
 use crate::ir::Entry;
 
-/// A plan of a family whose kernels end with any epilogue: what of it depends on the epilogue.
+/// What a family makes of an epilogue: the part of its plans that depends on it.
 pub(crate) trait Family: Plan + fmt::Debug {
     /// The name of the entry that multiplies.
     fn entry_name_with(&self, finish: &dyn Finish, operands: Operands) -> String;

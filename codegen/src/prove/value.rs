@@ -27,7 +27,7 @@ impl Hash for Num {
         match self {
             Num::One(k) => state.write_i64(*k),
             Num::Each(all) => {
-                // Some of them are enough to tell most apart: those whose index has one bit.
+                // A sample distinguishes most of them: those whose index has one bit.
                 state.write_u64(all.len() as u64);
                 let mut at = 0;
                 while let Some(&k) = all.get(at) {

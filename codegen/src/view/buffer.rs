@@ -38,7 +38,7 @@ pub struct View {
     pub(super) tile: Option<Vec<i64>>,
     /// Modes are given in reverse.
     pub(super) reversed: bool,
-    /// The buffer's first modes that a slice has fixed: they are none of the view's.
+    /// The buffer's leading modes that a slice has fixed; they do not belong to the view.
     pub(super) front: usize,
     /// A 0 for each of the buffer's last modes that are fixed: the stage of a ring, and which tile it holds.
     pub(super) back: Vec<Expr>,

@@ -93,7 +93,7 @@ const LANES: usize = 32;
 pub(super) struct Exchange {
     /// Bits of the lane that are combined.
     combined: Vec<usize>,
-    /// Bits of the lane that tell results apart.
+    /// Bits of the lane on which the results depend.
     apart: Vec<usize>,
     /// Lanes with the other bits not 0 hold nothing of their own.
     repeated: u64,
