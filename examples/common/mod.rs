@@ -203,6 +203,17 @@ impl Report {
         Self::of(kernel, launch(kernel, sizes)?, flags)
     }
 
+    /// The same with the value of a number in the launch contract.
+    #[allow(dead_code)] // Most examples take none.
+    pub(crate) fn with_number(mut self, name: &str, value: f32) -> Self {
+        let params = self.launch.get_mut("params");
+        let params = params.and_then(Value::as_array_mut);
+        for param in params.into_iter().flatten().filter(|p| p["name"] == name) {
+            param["value"] = json!(value);
+        }
+        self
+    }
+
     /// The report of a kernel with this launch contract, before it runs. Writes the file that the flags ask for.
     ///
     /// # Errors

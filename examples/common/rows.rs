@@ -150,7 +150,8 @@ impl RowFlags {
             &kernel,
             &self.flags,
             &[("rows", self.rows), ("cols", self.cols)],
-        )?;
+        )?
+        .with_number("eps", EPS);
         if self.flags.runs() {
             // On the host x and y, once more on the device.
             let count = fits(&[self.rows, self.cols], 4 * T::TYPE.bytes())?;

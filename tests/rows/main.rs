@@ -154,6 +154,9 @@ macro_rules! tests {
                     let report = command.on.run::<K>().unwrap_or_else(|e| panic!("{}", e.message));
                     assert_eq!((&report["passed"], &report["findings"]), (&true.into(), &0.into()));
                     assert_eq!(report["launch"]["params"][1]["name"], "cols");
+                    let params = report["launch"]["params"].as_array();
+                    let mut values = params.into_iter().flatten().map(|p| &p["value"]);
+                    assert!(values.all(|value| !value.is_null()), "{report}");
                 }
                 let command = crate::$room::Command::try_parse_from(["example", "--cols", "131073"]);
                 let failure = command.expect("flags").on.run::<K>().expect_err("too long");
