@@ -46,7 +46,7 @@ pub enum ProblemError {
         /// What the kernel copies at once, in bytes.
         copies: u32,
     },
-    /// An address that is no multiple of an element's size, or an alignment that is no power of two.
+    /// An address that is not a multiple of the element size, or an alignment that is not a power of two.
     Alignment {
         /// `A`, `B` or `C`.
         matrix: &'static str,
