@@ -92,8 +92,7 @@ impl Anatomy {
         let (wm, wn) = self.warp_tile();
         let accumulators = wm * wn / 32 * self.data_type.accumulator().bytes() / 4;
         let (fragments, other) = match self.units {
-            // Eight of A and eight of B.
-            Units::Fma => (16, OTHER_REGISTERS_FMA),
+            Units::Fma => (self.factors_of_a_lane(), OTHER_REGISTERS_FMA),
             Units::Tensor => (
                 (wm + wn) * self.instruction.2 * self.data_type.bytes() / 128,
                 OTHER_REGISTERS,
@@ -107,6 +106,12 @@ impl Anatomy {
             all += WIDENED_REGISTERS;
         }
         all.min(255)
+    }
+
+    /// Factors of one k that a lane of an FMA kernel holds: those of its rows and those of its columns, in a grid of 4×8 lanes.
+    pub fn factors_of_a_lane(&self) -> u32 {
+        let (wm, wn) = self.warp_tile();
+        wm / 4 + wn / 8
     }
 
     /// Products that one instruction of a warp adds.

@@ -158,6 +158,7 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
         whole,
         left,
     };
+    let sums = end.scaled(&mut k, &sums);
     end.update(&mut k, [&sums, &[]], &loaded, &place)?;
     Ok(k)
 }
