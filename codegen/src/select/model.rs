@@ -243,8 +243,12 @@ impl Model<'_> {
         let bytes = f64::from(a.data_type.bytes());
         let warps = f64::from(a.warp_count());
         let products = f64::from(m) * f64::from(n) * f64::from(depth);
-        let mut rate = self.machine.rate(a.data_type);
-        let half_shape = a.data_type == DataType::F64 && a.instruction.0 < 16;
+        let mut rate = match a.units {
+            Units::Fma => self.machine.fma_rate(a.data_type),
+            Units::Tensor => self.machine.rate(a.data_type),
+        };
+        let half_shape =
+            a.units == Units::Tensor && a.data_type == DataType::F64 && a.instruction.0 < 16;
         if half_shape && self.machine.arch.0 == 90 {
             // Half of the tensor cores' width is left unused by m8n8k4 there.
             rate /= 2.0;
@@ -266,8 +270,9 @@ impl Model<'_> {
             // Reads.
             if a.units == Units::Fma {
                 // 16 bytes at a time; the pair rule halves the wavefronts.
-                let lanes = if o.is_a { 4 } else { 8 };
-                let read = warps * 32.0 * f64::from(o.warp_side / lanes * depth) * bytes;
+                let [rows, columns] = a.factors_of_a_lane();
+                let each = f64::from(if o.is_a { rows } else { columns });
+                let read = warps * 32.0 * each * f64::from(depth) * bytes;
                 slots += read / 512.0;
                 shared += read / WAVEFRONT / 2.0;
                 continue;

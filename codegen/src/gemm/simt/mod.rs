@@ -166,8 +166,8 @@ impl Plan for SgemmPlan {
     }
 
     fn anatomy(&self) -> Anatomy {
-        // Each lane has 8×8 sums in a grid of 4×8 lanes.
-        let warps = if self.tile == 64 { (2, 1) } else { (4, 2) };
+        // As square as can be: of these kernels the model of time needs the number of warps, not their arrangement.
+        let warps = if self.tile == 64 { (1, 2) } else { (2, 4) };
         Anatomy {
             data_type: DataType::F32,
             units: Units::Fma,
