@@ -19,6 +19,7 @@ mod fused;
 mod launch;
 pub mod mma_sync;
 mod obligation;
+pub mod opencl;
 mod pack;
 mod partial_sums;
 mod pieces;
