@@ -13,14 +13,16 @@
 //! ```
 
 use crate::gemm::mma_sync::PLANS;
+use crate::gemm::outer::OuterPlan;
 use crate::gemm::simt::SgemmPlan;
 use crate::gemm::{Plan, PlanError};
 
 /// All plans.
 pub fn plans() -> Vec<Box<dyn Plan>> {
     let sgemm = SgemmPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
+    let outer = OuterPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
     let mma = PLANS.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
-    sgemm.chain(mma).collect()
+    sgemm.chain(outer).chain(mma).collect()
 }
 
 /// The plan of a name.

@@ -310,11 +310,11 @@ fn an_empty_product_is_served() {
 #[test]
 fn what_no_plan_can_do_is_refused_by_name() {
     let machine = Machine::for_arch(Arch(75));
-    let refused = candidates(DataType::F64, &cube(64), Arch(75), &machine).err();
+    let refused = candidates(DataType::Tf32, &cube(64), Arch(75), &machine).err();
     assert_eq!(
         refused,
         Some(SelectError::NoPlan {
-            data_type: DataType::F64,
+            data_type: DataType::Tf32,
             arch: Arch(75),
             needs: Some(Arch(80)),
         })

@@ -20,6 +20,7 @@ mod launch;
 pub mod mma_sync;
 mod obligation;
 pub mod opencl;
+pub mod outer;
 mod pack;
 mod partial_sums;
 mod pieces;

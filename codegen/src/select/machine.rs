@@ -261,6 +261,13 @@ impl Machine {
         }
     }
 
+    /// The same for fused multiply-adds of single threads: the A100 and the H100 have half as many units for f64 beside their tensor cores (white
+    /// papers: 9.7 and 33.5 TFLOP/s, and 19.5 and 67 with tensor cores); other products multiply f64 by these units either way.
+    pub fn fma_rate(&self, data_type: DataType) -> f64 {
+        let halved = data_type == DataType::F64 && matches!(self.arch.0, 80 | 90);
+        self.rate(data_type) / if halved { 2.0 } else { 1.0 }
+    }
+
     /// Bytes of level 2 cache that one multiprocessor gets a clock if all of them ask.
     pub fn l2_share(&self) -> f64 {
         self.l2_bytes_per_clock / f64::from(self.multiprocessors)

@@ -233,8 +233,12 @@ impl Model<'_> {
         let bytes = f64::from(a.data_type.bytes());
         let warps = f64::from(a.warp_count());
         let products = f64::from(m) * f64::from(n) * f64::from(depth);
-        let mut rate = self.machine.rate(a.data_type);
-        let half_shape = a.data_type == DataType::F64 && a.instruction.0 < 16;
+        let mut rate = match a.units {
+            Units::Fma => self.machine.fma_rate(a.data_type),
+            Units::Tensor => self.machine.rate(a.data_type),
+        };
+        let half_shape =
+            a.units == Units::Tensor && a.data_type == DataType::F64 && a.instruction.0 < 16;
         if half_shape && self.machine.arch.0 == 90 {
             // Half of the tensor cores' width is left unused by m8n8k4 there.
             rate /= 2.0;
@@ -255,8 +259,10 @@ impl Model<'_> {
             }
             // Reads.
             if a.units == Units::Fma {
-                // Eight elements a thread and k, 16 bytes at a time; the pair rule halves the wavefronts.
-                let read = warps * 32.0 * 8.0 * f64::from(depth) * bytes;
+                // A thread's sums are square: so many elements a thread and k, 16 bytes at a time; the pair rule halves the wavefronts.
+                let (wm, wn) = a.warp_tile();
+                let each = f64::from((wm * wn / 32).isqrt());
+                let read = warps * 32.0 * each * f64::from(depth) * bytes;
                 slots += read / 512.0;
                 shared += read / WAVEFRONT / 2.0;
                 continue;

@@ -7,7 +7,9 @@ use layout_core::{Layout, LayoutError, Swizzled};
 
 use super::ViewError;
 use crate::index::{Expr, Node};
-use crate::ir::{Arrangement, Axis, Buffer, Element, Extent, Kernel, Role, Space, Stride};
+use crate::ir::{
+    Arrangement, Axis, Buffer, Element, Extent, Kernel, LoopHandle, Role, Space, Stride,
+};
 
 /// A buffer, seen from a coordinate.
 ///
@@ -651,6 +653,15 @@ impl View {
     pub(crate) fn pinned(&self, k: &mut Kernel) -> Self {
         Self {
             base: self.base.map(|base| k.pool.pin(base)),
+            ..self.clone()
+        }
+    }
+
+    /// The same place by an address that a loop carries: it moves by one addition a turn.
+    #[must_use]
+    pub(crate) fn carried(&self, k: &mut Kernel, name: &str, of: &LoopHandle) -> Self {
+        Self {
+            base: self.base.map(|base| k.induction_value(name, base, of)),
             ..self.clone()
         }
     }

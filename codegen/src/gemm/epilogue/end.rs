@@ -193,6 +193,11 @@ impl<'f> End<'f> {
         })
     }
 
+    /// The types on the way from sums to C.
+    pub(crate) fn types(&self) -> Types {
+        self.types
+    }
+
     /// The factor is 0: there is no product. None without a factor.
     pub(crate) fn no_product(&self, k: &mut Kernel) -> Option<Reg> {
         self.factor.map(|f| is_zero(k, self.types.scalar, f))

@@ -1,0 +1,130 @@
+//! From global memory to registers, and from there to a stage: a thread's part of both operands' tiles.
+//!
+//! In the main loop every tile is whole: vectors without predicates, from one address an operand. Elsewhere each element has its own predicate,
+//! and what is outside is 0.
+
+use super::{DEPTH, Gemm, coordinates, place};
+use crate::gemm::PlanError;
+use crate::index::Expr;
+use crate::ir::{Cache, Cmp, LoopHandle, Reg};
+use crate::view::View;
+
+/// The values of a tile on their way: those of x, and those of y.
+pub(super) type InFlight = [Vec<Reg>; 2];
+
+impl Gemm<'_> {
+    /// The first tile to stage 0. Without a product it is all zeros.
+    pub(super) fn first_tile(&mut self) -> Result<(), PlanError> {
+        self.k.comment("tile 0 to stage 0");
+        let zero = self.k.pool.constant(0);
+        let tile = self.load_elements(zero)?;
+        self.store_tile(0, zero, &tile)?;
+        self.k.barrier();
+        Ok(())
+    }
+
+    /// Registers for a tile.
+    fn registers(&mut self) -> InFlight {
+        let (class, values) = (self.element.0, self.maps.values() as usize);
+        [0, 1].map(|_| self.k.regs(class, values))
+    }
+
+    /// Where the tile after the one at the loop's counter begins for this thread: addresses that advance once a turn.
+    pub(super) fn carried(&mut self, of: &LoopHandle) -> Result<[View; 2], PlanError> {
+        let zero = self.k.pool.constant(0);
+        let depth = self.k.pool.constant(DEPTH);
+        let next = self.k.pool.add(of.counter, depth);
+        let mut at = |i: usize| -> Result<View, PlanError> {
+            let operand = &self.operands[i];
+            let by = place(operand.along, zero, next);
+            let tile = operand.corner.moved(self.k, &by)?;
+            Ok(tile.carried(self.k, ["pointer.x", "pointer.y"][i], of))
+        };
+        Ok([at(0)?, at(1)?])
+    }
+
+    /// Loads the tile that is `ahead` elements of k further than `from`: it is whole.
+    pub(super) fn load_vectors(
+        &mut self,
+        from: &[View; 2],
+        ahead: i64,
+    ) -> Result<InFlight, PlanError> {
+        let tile = self.registers();
+        let zero = self.k.pool.constant(0);
+        let ahead = self.k.pool.constant(ahead);
+        for i in 0..2 {
+            let along = self.operands[i].along;
+            let from = from[i].moved(self.k, &place(along, zero, ahead))?;
+            let load = *self.maps.load(along);
+            for (v, regs) in tile[i].chunks(load.loaded as usize).enumerate() {
+                let v = self.k.pool.constant(v as i64 * load.loaded);
+                let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
+                let at = from.element(self.k, &place(along, side, step))?;
+                let ty = self.element.1;
+                self.k.load(None, Cache::ReadOnly, ty, regs, at);
+            }
+        }
+        Ok(tile)
+    }
+
+    /// Loads the tile that begins at `first`, element by element, with zeros outside.
+    pub(super) fn load_elements(&mut self, first: Expr) -> Result<InFlight, PlanError> {
+        // What only this path needs does not occupy registers elsewhere.
+        self.k.open_region();
+        let tile = self.registers();
+        let (_, ty, none) = self.element;
+        let zero = self.k.pool.constant(0);
+        for i in 0..2 {
+            let operand = &self.operands[i];
+            let (along, left, step) = (operand.along, operand.left, operand.step);
+            let load = *self.maps.load(along);
+            let corner = operand.corner.clone();
+            let from = corner.moved(self.k, &place(along, zero, first))?;
+            let from = from.pinned(self.k);
+            let left_k = self.k.pool.sub(self.depth, first);
+            let left_k = self.k.pool.sub(left_k, step);
+            for (v, &r) in tile[i].iter().enumerate() {
+                let v = self.k.pool.constant(v as i64);
+                let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
+                let at = from.element(self.k, &place(along, side, step))?;
+                let [side, step] = [side, step].map(|e| self.k.pool.as_const(e).unwrap_or(0));
+                let inside = self.k.compare_here(Cmp::Gt, left, side, None);
+                let inside = self.k.compare_here(Cmp::Gt, left_k, step, Some(inside));
+                self.k.set(ty, r, none);
+                self.k
+                    .load(Some(inside.into()), Cache::ReadOnly, ty, &[r], at);
+            }
+        }
+        self.k.close_region();
+        Ok(tile)
+    }
+
+    /// Puts the tile that begins at k = `first` into a stage.
+    pub(super) fn store_tile(
+        &mut self,
+        stage: i64,
+        first: Expr,
+        tile: &InFlight,
+    ) -> Result<(), PlanError> {
+        let zero = self.k.pool.constant(0);
+        let stage = self.k.pool.constant(stage);
+        for i in 0..2 {
+            let operand = &self.operands[i];
+            let (tag, to) = (operand.side.store(), operand.stores.clone());
+            let load = *self.maps.load(operand.along);
+            for (v, regs) in tile[i].chunks(load.stored as usize).enumerate() {
+                let v = self.k.pool.constant(v as i64 * load.stored);
+                let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
+                let at = to.element(self.k, &[side, step, stage, first])?;
+                self.k.store(None, self.element.1, regs, at);
+                self.k.tag(tag);
+            }
+        }
+        Ok(())
+    }
+
+    /// Elements of k that a turn of either loop multiplies.
+    pub(super) fn turn() -> i64 {
+        super::STAGES * DEPTH
+    }
+}
