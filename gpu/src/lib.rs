@@ -24,6 +24,8 @@
 //! }
 //! ```
 //!
+//! With the feature `opencl` there is also an OpenCL device, opened the same way: module `opencl`.
+//!
 //! All memory operations and launches of one [`Gpu`] are in order, on one stream; a further [`Stream`] is in order with
 //! itself and with the plain copies. The `unsafe` code of Tilewright is here, except for one block in the emulator's inner loop.
 
@@ -38,6 +40,8 @@ mod kept;
 mod launch;
 mod library;
 mod module;
+#[cfg(feature = "opencl")]
+pub mod opencl;
 pub mod ptxas;
 mod tensor_map;
 mod timing;

@@ -34,6 +34,8 @@ pub use fit::OperandError;
 pub use machine::machine;
 pub use matrix::Matrix;
 pub use reference::{Check, Inputs, check, check_rows, tolerance};
+#[cfg(feature = "opencl")]
+pub use run::run_on_opencl;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 pub use run::{
     Arg, ArgError, Buffer, BufferElement, BufferType, CountedAccess, GemmKernel, Launches, On,

@@ -18,6 +18,7 @@ fn auto_says_where_it_ran_and_why() {
     let outcome = run(&racing(), On::Auto, [("out", Arg::output::<u32>(64))]).expect("it runs");
     match outcome.ran {
         Ran::Gpu => assert_eq!(outcome.why, "there is a GPU"),
+        Ran::OpenCl => panic!("an OpenCL device is never chosen"),
         Ran::Emulator => {
             assert!(
                 outcome.why.contains("GPU") || outcome.why.contains("CUDA"),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{DataType, ProblemError, Refusal};
 use crate::arch::{Arch, UnknownArch};
+use crate::print::opencl::OpenClError;
 use crate::prove::ProofError;
 
 /// Why a plan does not serve.
@@ -76,6 +77,8 @@ pub enum PlanError {
         /// The plan.
         plan: String,
     },
+    /// A kernel of the plan has no form in OpenCL C.
+    OpenCl(OpenClError),
     /// An operation of the algebra refused while the plan was composed.
     Layout(layout_core::LayoutError),
 }
@@ -94,6 +97,7 @@ impl PlanError {
             Self::Refused(_) | Self::Unproven { .. } => "not_proven",
             Self::Epilogue { .. } => "epilogue",
             Self::GridNotConstant { .. } => "grid_not_constant",
+            Self::OpenCl(e) => e.code(),
             Self::Layout(e) => e.code(),
         }
     }
@@ -166,6 +170,7 @@ impl fmt::Display for PlanError {
                 f,
                 "plan {plan} chooses its launch from more than m and n; ask `Plan::launch` for it at run time"
             ),
+            Self::OpenCl(e) => e.fmt(f),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
         }
     }
@@ -176,6 +181,12 @@ impl std::error::Error for PlanError {}
 impl From<layout_core::LayoutError> for PlanError {
     fn from(e: layout_core::LayoutError) -> Self {
         Self::Layout(e)
+    }
+}
+
+impl From<OpenClError> for PlanError {
+    fn from(e: OpenClError) -> Self {
+        Self::OpenCl(e)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use layout_core::banks::{self, Access as Op, Matrices, NVIDIA};
+use layout_core::banks::{self, Access as Op, BankModel, Matrices};
 
 use super::ProofError;
 use super::access::AccessProof;
@@ -108,14 +108,14 @@ pub struct GlobalCost {
 }
 
 impl Trace {
-    pub(super) fn shared_costs(&self) -> Vec<AccessProof> {
+    pub(super) fn shared_costs(&self, model: &BankModel) -> Vec<AccessProof> {
         let mut all: Vec<AccessProof> = Vec::new();
         let mut known = Costs::default();
         for a in &self.accesses {
             let Some(op) = a.op.filter(|_| a.tagged) else {
                 continue;
             };
-            let Some((wavefronts, ideal)) = cost(op, &a.at, !a.maybe, &mut known) else {
+            let Some((wavefronts, ideal)) = cost(model, op, &a.at, !a.maybe, &mut known) else {
                 continue;
             };
             match all.iter_mut().find(|c| c.access == a.name) {
@@ -160,7 +160,13 @@ type Costs = QuickMap<(Op, [i64; 32]), Option<(u32, u32)>>;
 const ROUND: i64 = 128;
 
 /// The most wavefronts of a warp and their ideal. If it is not `exact` which lanes take part, only warps count of which all do.
-fn cost(op: Op, at: &[i64], exact: bool, known: &mut Costs) -> Option<(u32, u32)> {
+fn cost(
+    model: &BankModel,
+    op: Op,
+    at: &[i64],
+    exact: bool,
+    known: &mut Costs,
+) -> Option<(u32, u32)> {
     at.chunks(32)
         .filter_map(|warp| <[i64; 32]>::try_from(warp).ok())
         .filter(|warp| warp.iter().all(|&a| a >= 0) || (exact && warp.iter().any(|&a| a >= 0)))
@@ -169,7 +175,7 @@ fn cost(op: Op, at: &[i64], exact: bool, known: &mut Costs) -> Option<(u32, u32)
             let rounds = active.min().map_or(0, |least| least / ROUND * ROUND);
             let warp = warp.map(|a| if a < 0 { a } else { a - rounds });
             *known.entry((op, warp)).or_insert_with(|| {
-                let counted = banks::wavefronts(&NVIDIA, op, &warp).ok()?;
+                let counted = banks::wavefronts(model, op, &warp).ok()?;
                 Some((counted.wavefronts, counted.ideal))
             })
         })

@@ -39,6 +39,8 @@ pub use access::AccessProof;
 pub use error::ProofError;
 pub use memory::GlobalCost;
 
+use layout_core::banks::{BankModel, NVIDIA};
+
 use crate::ir::Entry;
 
 /// What was proven of a kernel.
@@ -102,11 +104,47 @@ pub struct KernelProof {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
+    prove_on(entry, &NVIDIA)
+}
+
+/// As [`prove`], with shared memory that has the banks of `model`: accesses are counted for 32 threads at a time, which is a warp, or half
+/// of a wavefront of 64 threads. What the model has no instruction for is not counted.
+///
+/// # Errors
+///
+/// As [`prove`].
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Element, Kernel};
+/// use layout_codegen::prove::{prove, prove_on};
+/// use layout_core::banks::AMD_GCN;
+/// use layout_core::{Layout, Swizzled};
+///
+/// // y = x through shared memory, two elements of f32 a thread.
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1000);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let tile = k.shared("tile", Element::F32, &Swizzled::parse("512:1")?)?;
+/// let (block, thread) = (k.tiles(Axis::X, n, 512)?, k.thread());
+/// let (fours, ones) = (Layout::parse("(128,4):(4,1)")?, Layout::parse("(128,4):(1,128)")?);
+/// let put = tile.partition(&mut k, &fours, thread)?.vectors(&k, 4)?;
+/// let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &fours, thread)?.vectors(&k, 4)?;
+/// k.copy(&x, &put)?;
+/// k.barrier();
+/// let take = tile.partition(&mut k, &ones, thread)?;
+/// let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &ones, thread)?;
+/// k.copy(&take, &y)?;
+/// let kernel = k.finish();
+/// let wavefronts = |proof: &layout_codegen::prove::KernelProof| proof.shared[0].wavefronts;
+/// assert_eq!((wavefronts(&prove(&kernel)?), wavefronts(&prove_on(&kernel, &AMD_GCN)?)), (4, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofError> {
     let mut trace = execute::execute(entry)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;
     Ok(KernelProof {
-        shared: trace.shared_costs(),
+        shared: trace.shared_costs(model),
         global: trace.global_costs(),
         addresses: trace.addresses,
         states,

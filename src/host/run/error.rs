@@ -8,6 +8,8 @@ use layout_codegen::gemm::PlanError;
 use ptx_emulator::{MemoryError, ParseError};
 #[cfg(feature = "gpu")]
 use tilewright_gpu::GpuError;
+#[cfg(feature = "opencl")]
+use tilewright_gpu::opencl::ClDeviceError;
 
 /// An argument that does not go with the parameters.
 ///
@@ -202,6 +204,9 @@ pub enum RunError {
     /// There is no GPU, or the driver refused the text, the memory or a launch.
     #[cfg(feature = "gpu")]
     Gpu(GpuError),
+    /// The OpenCL device refused the text, the memory or a launch.
+    #[cfg(feature = "opencl")]
+    OpenCl(ClDeviceError),
 }
 
 impl RunError {
@@ -230,6 +235,8 @@ impl RunError {
             Self::Memory(_) => "emulator_memory",
             #[cfg(feature = "gpu")]
             Self::Gpu(e) => e.code(),
+            #[cfg(feature = "opencl")]
+            Self::OpenCl(e) => e.code(),
         }
     }
 }
@@ -253,6 +260,8 @@ impl fmt::Display for RunError {
             Self::Memory(e) => write!(f, "the emulator's memory: {e}"),
             #[cfg(feature = "gpu")]
             Self::Gpu(e) => e.fmt(f),
+            #[cfg(feature = "opencl")]
+            Self::OpenCl(e) => e.fmt(f),
         }
     }
 }
@@ -302,5 +311,12 @@ impl From<MemoryError> for RunError {
 impl From<GpuError> for RunError {
     fn from(e: GpuError) -> Self {
         Self::Gpu(e)
+    }
+}
+
+#[cfg(feature = "opencl")]
+impl From<ClDeviceError> for RunError {
+    fn from(e: ClDeviceError) -> Self {
+        Self::OpenCl(e)
     }
 }

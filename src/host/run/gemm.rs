@@ -1,8 +1,12 @@
 //! A plan with a problem as a kernel that can be run: its launches, those before and after it, and its workspace.
 
 use std::borrow::Cow;
+#[cfg(feature = "opencl")]
+use std::collections::BTreeMap;
 
 use layout_codegen::Arch;
+#[cfg(feature = "opencl")]
+use layout_codegen::gemm::opencl::EmittedOpenCl;
 use layout_codegen::gemm::{
     Argument, ArgumentValue, Batch, Bias, Emitted, Gemm, GivenInput, Launch, Plan, PlanError,
     Schedule,
@@ -83,6 +87,26 @@ impl<'k> GemmKernel<'k> {
         problem: &Gemm,
     ) -> Result<Self, PlanError> {
         Self::of(plan, Cow::Borrowed(kernel), problem)
+    }
+
+    /// A kernel that was emitted as OpenCL C, to be run by [`run_on_opencl`](super::run_on_opencl()): it has no PTX.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::launch`].
+    #[cfg(feature = "opencl")]
+    pub fn opencl(
+        plan: &dyn Plan,
+        kernel: &EmittedOpenCl,
+        problem: &Gemm,
+    ) -> Result<Self, PlanError> {
+        let kernel = Emitted {
+            ptx: String::new(),
+            kernel: kernel.kernel.clone(),
+            proof: kernel.proof.clone(),
+            address_registers: BTreeMap::new(),
+        };
+        Self::of(plan, Cow::Owned(kernel), problem)
     }
 
     fn of(plan: &dyn Plan, kernel: Cow<'k, Emitted>, problem: &Gemm) -> Result<Self, PlanError> {

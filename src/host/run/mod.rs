@@ -21,6 +21,8 @@ mod gemm;
 pub(super) mod on_emulator;
 #[cfg(feature = "gpu")]
 pub(super) mod on_gpu;
+#[cfg(feature = "opencl")]
+mod on_opencl;
 mod outcome;
 mod proven;
 mod ptx_kernel;
@@ -38,6 +40,8 @@ pub use contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg}
 pub use element::{BufferElement, BufferType};
 pub use error::{ArgError, RunError};
 pub use gemm::GemmKernel;
+#[cfg(feature = "opencl")]
+pub use on_opencl::run_on_opencl;
 pub use outcome::{CountedAccess, Outcome, OutcomeError, Ran};
 pub use ptx_kernel::PtxKernel;
 

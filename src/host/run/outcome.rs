@@ -15,6 +15,8 @@ pub enum Ran {
     Emulator,
     /// On a GPU.
     Gpu,
+    /// On an OpenCL device.
+    OpenCl,
 }
 
 /// A shared access of the kernel: what was proven of it, and what the emulator counted.
@@ -135,6 +137,7 @@ impl fmt::Display for OutcomeError {
         let on = match self.ran {
             Ran::Emulator => "the emulator",
             Ran::Gpu => "the GPU",
+            Ran::OpenCl => "the OpenCL device",
         };
         write!(f, "`{}` on {on}: ", self.kernel)?;
         match self.reasons.as_slice() {
@@ -268,7 +271,7 @@ impl Outcome {
     ///
     /// Everything that differs.
     pub fn counted_as_proven(&self) -> Result<(), OutcomeError> {
-        if self.ran == Ran::Gpu {
+        if self.ran != Ran::Emulator {
             let reason = "a GPU counts no wavefronts: run on the emulator";
             return self.holds(vec![reason.to_owned()]);
         }
