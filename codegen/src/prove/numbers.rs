@@ -130,6 +130,7 @@ struct Kept {
     least: QuickMap<(Vec<u32>, u32, Mask), Chosen>,
     term_sums: QuickMap<(Terms, Terms, i64), Terms>,
     term_products: QuickMap<(Terms, Num), Terms>,
+    term_gathered: QuickMap<(Terms, u32), Terms>,
 }
 
 /// The class of each thread, and how many classes there are.
@@ -162,6 +163,7 @@ impl Kept {
             least: QuickMap::default(),
             term_sums: QuickMap::default(),
             term_products: QuickMap::default(),
+            term_gathered: QuickMap::default(),
         }
     }
 
@@ -647,6 +649,19 @@ impl Terms {
         let sum = Self::of(terms);
         kept(|kept| kept.term_sums.insert(key, sum));
         sum
+    }
+
+    /// The terms of some threads, in their order.
+    pub(super) fn of_threads(self, chosen: &Chosen) -> Self {
+        let key = (self, chosen.number);
+        if let Some(known) = kept(|kept| kept.term_gathered.get(&key).copied()) {
+            return known;
+        }
+        let all = self.list();
+        let all = all.iter().map(|(m, x)| (*m, x.of_threads(chosen)));
+        let gathered = Self::of(all.filter(|(_, x)| !x.is_zero()).collect());
+        kept(|kept| kept.term_gathered.insert(key, gathered));
+        gathered
     }
 
     pub(super) fn scale(self, c: Num) -> Self {

@@ -41,12 +41,17 @@ impl Symbols {
         if facts.all.iter().any(|f| states(f, x, facts.active)) {
             return true;
         }
+        if self.follows_as_before(x, facts) {
+            return true;
+        }
         let mut tried = 0;
         for near in [true, false] {
             let relevant = self.relevant(x, &facts.all, near);
             if relevant.len() > tried || near {
                 tried = relevant.len();
-                if self.answer(x, relevant, facts.active) {
+                if self.answer(x, relevant.clone(), facts.active) {
+                    let key = (x.terms, x.k.pattern(), facts.active);
+                    self.reasons.insert(key, (x.k, relevant));
                     return true;
                 }
             }
@@ -63,8 +68,32 @@ impl Symbols {
         }
     }
 
+    /// What was found of a value with the same terms, and a number that is not greater, follows from facts that hold here too. Most accesses follow
+    /// from what many have in common, and not from their own guards: what is kept as the reason is what the accesses so far have in common.
+    fn follows_as_before(&mut self, x: &Lin, facts: &Facts) -> bool {
+        let key = (x.terms, x.k.pattern(), facts.active);
+        let Some((least, reason)) = self.reasons.get(&key) else {
+            return false;
+        };
+        if !x.k.is_at_least(*least, facts.active) {
+            return false;
+        }
+        let least = *least;
+        let common = reason.iter().filter(|f| facts.all.contains(f));
+        let common: Vec<Rc<Formula>> = common.cloned().collect();
+        if common.len() == reason.len() {
+            return true;
+        }
+        let value = Lin { k: least, ..*x };
+        let follows = self.answer(&value, common.clone(), facts.active);
+        if follows {
+            self.reasons.insert(key, (least, common));
+        }
+        follows
+    }
+
     /// The facts that have something to do with a value, directly or through others; through disjunctions only if not `near`.
-    fn relevant(&self, x: &Lin, facts: &[Rc<Formula>], near: bool) -> Vec<Rc<Formula>> {
+    fn relevant(&mut self, x: &Lin, facts: &[Rc<Formula>], near: bool) -> Vec<Rc<Formula>> {
         let mut roots = self.roots(x);
         let of: Vec<_> = facts.iter().map(|f| self.roots_of(f)).collect();
         loop {
@@ -110,19 +139,18 @@ impl Symbols {
 
     /// A thread for each that differs from others in the facts, or in the value: of those that have the same facts, and the same value but for a
     /// number, the one with the least. None where definitions differ between threads.
-    fn representatives(&self, x: &Lin, facts: &[Rc<Formula>], active: Mask) -> Option<Chosen> {
+    fn representatives(&mut self, x: &Lin, facts: &[Rc<Formula>], active: Mask) -> Option<Chosen> {
         let mut patterns: Vec<u32> = Vec::new();
         let mut note = |n: Num| {
             if !patterns.contains(&n.pattern()) {
                 patterns.push(n.pattern());
             }
         };
-        let same = |x: &Lin| x.symbols().all(|s| self.info(s).same);
-        let mut known = same(x);
+        let mut known = self.defined_alike(x);
         x.terms.list().iter().for_each(|(_, c)| note(*c));
         for f in facts {
             f.each_value(&mut |y| {
-                known &= same(y);
+                known &= self.defined_alike(y);
                 y.terms.list().iter().for_each(|(_, c)| note(*c));
                 note(y.k);
             });

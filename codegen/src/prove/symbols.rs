@@ -48,6 +48,10 @@ struct Reach {
     lo: i128,
     hi: i128,
     each: Option<[Vec<i128>; 2]>,
+    /// What their symbols are made of.
+    roots: Roots,
+    /// No number in their symbols' definitions differs between threads.
+    same: bool,
 }
 
 /// A set of free symbols and of statements about data, as bits; several may share one.
@@ -65,6 +69,8 @@ pub(super) struct Symbols {
     /// Symbols whose low bits are 0, in units of that.
     units: QuickMap<(Sym, u32), Sym>,
     free: u32,
+    /// Values that were found to be at least 0, by their terms, patterns and threads: the number, and the facts that it follows from.
+    pub(super) reasons: QuickMap<(Terms, u32, Mask), (Num, Vec<Rc<Formula>>)>,
     reaches: QuickMap<Terms, Rc<Reach>>,
     /// What terms are where a symbol is replaced; none where that has too many factors.
     replaced: QuickMap<(Terms, Sym, Lin), Option<Lin>>,
@@ -154,12 +160,17 @@ impl Symbols {
     }
 
     /// What a value is made of.
-    pub(super) fn roots(&self, x: &Lin) -> Roots {
-        x.symbols().fold(0, |all, s| all | self.info(s).roots)
+    pub(super) fn roots(&mut self, x: &Lin) -> Roots {
+        self.reach(x.terms).roots
+    }
+
+    /// No number in the definitions of a value's symbols differs between threads.
+    pub(super) fn defined_alike(&mut self, x: &Lin) -> bool {
+        self.reach(x.terms).same
     }
 
     /// What a statement is made of.
-    pub(super) fn roots_of(&self, f: &Formula) -> Roots {
+    pub(super) fn roots_of(&mut self, f: &Formula) -> Roots {
         match f {
             Formula::True | Formula::False => 0,
             Formula::Ge(x) => self.roots(x),
@@ -169,13 +180,13 @@ impl Symbols {
     }
 
     /// No number in a value or in its symbols' definitions differs between threads.
-    fn same(&self, x: &Lin) -> bool {
+    fn same(&mut self, x: &Lin) -> bool {
         let terms = x.terms.list();
         let one = x.k.one().is_some() && terms.iter().all(|(_, c)| c.one().is_some());
-        one && x.symbols().all(|s| self.info(s).same)
+        one && self.defined_alike(x)
     }
 
-    fn same_for_all(&self, f: &Formula) -> bool {
+    fn same_for_all(&mut self, f: &Formula) -> bool {
         match f {
             Formula::Ge(x) => self.same(x),
             Formula::And(a, b) | Formula::Or(a, b) => self.same_for_all(a) && self.same_for_all(b),
@@ -225,9 +236,14 @@ impl Symbols {
             return Rc::clone(known);
         }
         let (mut lo, mut hi) = (0i128, 0i128);
+        let (mut roots, mut same) = (0, true);
         let mut each: Option<[Vec<i128>; 2]> = None;
         for (m, c) in terms.list().iter() {
             let range = self.range_of(m);
+            for info in m.symbols().map(|s| self.info(s)) {
+                roots |= info.roots;
+                same &= info.same;
+            }
             let part = |c: i64| {
                 let ends = [range.0, range.1].map(|x| x.saturating_mul(c.into()));
                 (ends[0].min(ends[1]), ends[0].max(ends[1]))
@@ -245,7 +261,13 @@ impl Symbols {
                 (*least, *most) = (least.saturating_add(a), most.saturating_add(b));
             }
         }
-        let reach = Rc::new(Reach { lo, hi, each });
+        let reach = Rc::new(Reach {
+            lo,
+            hi,
+            each,
+            roots,
+            same,
+        });
         self.reaches.insert(terms, Rc::clone(&reach));
         reach
     }

@@ -166,7 +166,10 @@ impl Lin {
 
     /// The value of some threads, in their order.
     pub(super) fn of_threads(&self, chosen: &Chosen) -> Lin {
-        self.map(|n| n.of_threads(chosen))
+        Lin {
+            terms: self.terms.of_threads(chosen),
+            k: self.k.of_threads(chosen),
+        }
     }
 
     /// A value that differs from this one by a multiple of 2ⁿ, with numbers below 2ⁿ.

@@ -22,10 +22,16 @@ impl Decisions {
     /// A value with the symbols that are 0 left out, apart from its constant.
     fn form(&self, x: &Lin) -> (Lin, i64) {
         let terms = x.terms.list();
-        let left = terms
-            .iter()
-            .filter(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)));
-        let form = Lin::of(left.copied(), Num::ZERO);
+        let is_zero = |m: &Mono| m.symbols().any(|s| self.zero.contains(&s));
+        let form = if terms.iter().any(|(m, _)| is_zero(m)) {
+            let left = terms.iter().filter(|(m, _)| !is_zero(m));
+            Lin::of(left.copied(), Num::ZERO)
+        } else {
+            Lin {
+                terms: x.terms,
+                k: Num::ZERO,
+            }
+        };
         // One sign for a value and its opposite.
         let k = x.k.one().unwrap_or(0);
         let first = form.terms.list().first().and_then(|(_, c)| c.one());
