@@ -10,12 +10,13 @@ use std::rc::Rc;
 use super::ProofError;
 use super::formula::Formula;
 use super::memory::Access;
+use super::numbers::Mask;
 use super::offsets::Offsets;
-use super::quick::{QuickMap, QuickSet};
+use super::quick::QuickMap;
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
-use super::value::{Lin, Num, Sym};
+use super::value::{Lin, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
 use crate::ir::{Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, Src, Statement, class_of};
@@ -117,10 +118,7 @@ pub(super) struct Walk {
 type Stale = Scoped<Reg, Rc<Formula>>;
 
 /// A value, the number of its low bits that are to be 0, values whose low bits are, and the threads.
-type MultipleOf = (Lin, u32, Vec<(Lin, u32)>, Rc<[bool]>);
-
-/// A buffer and the bytes of an access, the address of each thread, its coordinates, and the threads.
-type Placed = ((usize, u32), Num, Vec<Num>, Rc<[bool]>);
+type MultipleOf = (Lin, u32, Vec<(Lin, u32)>, Mask);
 
 pub(super) struct Machine<'a> {
     pub(super) entry: &'a Entry,
@@ -139,8 +137,6 @@ pub(super) struct Machine<'a> {
     pub(super) extents: HashMap<(usize, usize), Lin>,
     /// Addresses that were asked for being multiples of a power of two, with what is known of low bits and for which threads.
     pub(super) multiples: QuickMap<MultipleOf, bool>,
-    /// Addresses in shared memory that were found to be what they are meant for.
-    pub(super) placed: QuickSet<Placed>,
     /// Where buffers of shared memory keep their elements.
     pub(super) offsets: QuickMap<usize, Offsets>,
     /// Statements about data, by what they compare.
@@ -182,7 +178,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         expressions: Scoped::default(),
         facts: Facts {
             all: Vec::new(),
-            active: vec![true; threads].into(),
+            active: Mask::all(threads),
         },
         events: Vec::new(),
         accesses: Vec::new(),
@@ -192,7 +188,6 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         blocks,
         extents: HashMap::new(),
         multiples: QuickMap::default(),
-        placed: QuickSet::default(),
         offsets: QuickMap::default(),
         opaque: HashMap::new(),
         left: false,
@@ -293,7 +288,7 @@ impl Machine<'_> {
     /// From here on, the statement holds.
     pub(super) fn learn(&mut self, f: &Rc<Formula>) {
         self.facts = self.facts.with(f);
-        self.facts.active = f.possible(&self.facts.active);
+        self.facts.active = f.possible(self.facts.active);
     }
 
     pub(super) fn agreed(&self, f: &Formula, uniform: bool, what: &str) -> Result<(), ProofError> {
@@ -521,9 +516,9 @@ impl Machine<'_> {
 
     /// Whether all lanes of each warp that is here are: what instructions of whole warps need.
     fn whole_warps(&self) -> bool {
-        let warps = self.facts.active.chunks(32);
+        let active = self.facts.active.list();
         let whole = |warp: &[bool]| warp.len() == 32 && warp.iter().all(|&a| a == warp[0]);
-        self.undecided == 0 && !self.left && warps.into_iter().all(whole)
+        self.undecided == 0 && !self.left && active.chunks(32).all(whole)
     }
 
     fn statement(&mut self, s: &Statement) -> Result<(), ProofError> {
@@ -545,7 +540,7 @@ impl Machine<'_> {
                 what: "a barrier under a guard".to_owned(),
             }),
             Inst::Barrier => {
-                let all = self.facts.active.iter().all(|&a| a);
+                let all = self.facts.active.is_full();
                 if self.divergent > 0 || self.left || !all {
                     return Err(ProofError::Divergent {
                         what: "a barrier".to_owned(),

@@ -41,13 +41,13 @@ impl Machine<'_> {
             });
         }
         let start = self.source(l.start);
-        self.registers.insert(l.counter, Val::Int(start.clone()));
+        self.registers.insert(l.counter, Val::Int(start));
         self.nodes(&l.entry)?;
         let mut assigned = HashMap::new();
         assignments(&l.body, &mut assigned);
         // What is carried from turn to turn in a way that is known.
         let mut steps: Vec<(Reg, Lin, Step)> =
-            vec![(l.counter, start.clone(), Step::Grows(Lin::constant(l.step)))];
+            vec![(l.counter, start, Step::Grows(Lin::constant(l.step)))];
         let mut period = 1;
         for (&reg, count) in &assigned {
             if reg == l.counter || count.times != 1 {
@@ -80,7 +80,7 @@ impl Machine<'_> {
             self.registers.undo(entered);
             self.facts = facts.clone();
             let before = Lin::symbol(turn).scale(period).plus(i);
-            self.carry(&assigned, &steps, i, None, |_| Some(before.clone()));
+            self.carry(&assigned, &steps, i, None, |_| Some(before));
             let begins = match l.end {
                 LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
                 _ => Rc::new(Formula::True),
@@ -188,10 +188,10 @@ impl Machine<'_> {
                 Step::Grows(by) => made(*reg)
                     .and_then(|made| by.mul(&made))
                     .map(|grown| first.add(&grown)),
-                Step::Alternates(_) if parity == 0 => Some(first.clone()),
+                Step::Alternates(_) if parity == 0 => Some(*first),
                 Step::Alternates(by) if parity == 1 => {
                     let by = Lin::constant(*by);
-                    Some(self.symbols.xor(first, &by, self.threads))
+                    Some(self.symbols.xor(first, &by))
                 }
                 Step::Alternates(_) => None,
             };

@@ -16,6 +16,7 @@
 mod access;
 mod arithmetic;
 mod bounds;
+mod costs;
 mod cover;
 mod error;
 mod execute;
@@ -25,10 +26,12 @@ mod loops;
 mod memory;
 #[cfg(test)]
 mod mutants;
+mod numbers;
 mod offsets;
 mod order;
 mod quick;
 mod scoped;
+mod shared;
 mod solve;
 mod symbols;
 #[cfg(test)]
@@ -36,8 +39,8 @@ mod tests;
 mod value;
 
 pub use access::AccessProof;
+pub use costs::GlobalCost;
 pub use error::ProofError;
-pub use memory::GlobalCost;
 
 use layout_core::banks::{BankModel, NVIDIA};
 
@@ -140,6 +143,7 @@ pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofError> {
+    numbers::forget_all();
     let mut trace = execute::execute(entry)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;

@@ -10,6 +10,7 @@
 
 mod decisions;
 mod histories;
+mod imprint;
 mod memory;
 #[cfg(test)]
 mod tests;
@@ -411,7 +412,7 @@ fn behind(l: &Turns, mut state: State) -> State {
 
 fn collect(f: &Formula, all: &mut Vec<Lin>) {
     match f {
-        Formula::Ge(x) => all.push((**x).clone()),
+        Formula::Ge(x) => all.push(*x),
         Formula::And(a, b) | Formula::Or(a, b) => {
             collect(a, all);
             collect(b, all);
