@@ -94,7 +94,7 @@ fn arrivals_order_shared_memory() {
 WAIT:
     mbarrier.test_wait.shared::cta.b64 %done, [bar0], %state;
     @!%done bra WAIT;
-    xor.b32 %r2, %t, 96;
+    xor.b32 %r2, %t, 0x60;
     mad.lo.u32 %r1, %r2, 4, %r0;
     ld.shared.u32 %r3, [%r1];
     mad.wide.u32 %rd0, %t, 4, %out;
@@ -106,7 +106,7 @@ WAIT:
         128,
     );
     for (t, x) in out.iter().enumerate().take(128) {
-        assert_eq!(*x as usize, t ^ 96);
+        assert_eq!(*x as usize, t ^ 0x60);
     }
 }
 
@@ -392,7 +392,7 @@ WAIT:
             64,
         );
         for t in 0..64u32 {
-            assert_eq!(out[t as usize], 4 * (t ^ 63));
+            assert_eq!(out[t as usize], 4 * (t ^ 0x3f));
         }
     }
 }

@@ -498,15 +498,13 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
             (tired, events) = (0, env.events);
         }
         tired += 1;
-        let mut gave_up = false;
-        for w in warps.iter_mut().filter(|w| w.polls()) {
-            gave_up = true;
-            w.expired = w.waits.iter().fold(0, |m, x| m | x.lanes);
-            w.wake();
-        }
-        if !gave_up || tired > PATIENCE {
+        if tired > PATIENCE || !warps.iter().any(Warp::polls) {
             barrier::deadlock(cx, env, warps, each);
             return;
+        }
+        for w in warps.iter_mut().filter(|w| w.polls()) {
+            w.expired = w.waits.iter().fold(0, |m, x| m | x.lanes);
+            w.wake();
         }
     }
 }
