@@ -3,17 +3,13 @@
 use crate::error::{ParseError, ParseErrorKind as Kind};
 
 /// Instructions of PTX 9.0 that no decoder knows.
-const INSTRUCTIONS: [&str; 33] = [
+const INSTRUCTIONS: [&str; 28] = [
     "alloca",
     "applypriority",
     "clusterlaunchcontrol",
     "discard",
-    "getctarank",
     "istypep",
-    "mapa",
-    "mbarrier",
     "multimem",
-    "setmaxnreg",
     "stackrestore",
     "stacksave",
     "suld",
@@ -36,17 +32,13 @@ const INSTRUCTIONS: [&str; 33] = [
     "vshl",
     "vshr",
     "vsub",
-    "wgmma",
 ];
 
 /// Modifiers of PTX that some known instruction has and its decoder does not know.
-const MODIFIERS: [&str; 24] = [
-    "async",
+const MODIFIERS: [&str; 18] = [
     "b6x16_p32",
     "bf16x2",
     "block_scale",
-    "bulk",
-    "cluster",
     "e2m1",
     "e2m3",
     "e3m2",
@@ -57,10 +49,7 @@ const MODIFIERS: [&str; 24] = [
     "ordered_metadata",
     "rs",
     "scaled",
-    "shared::cluster",
-    "sp",
     "sp::ordered_metadata",
-    "tensor",
     "ue8m0",
     "v2",
     "v4",

@@ -6,10 +6,11 @@ use crate::ir::{Access, Atom, AtomOp, CpAsync, NONE, Op, Reg};
 use crate::types::{File, ScalarType};
 
 /// The state space named by a modifier.
-fn space_of(s: &str) -> Option<Space> {
+pub(super) fn space_of(s: &str) -> Option<Space> {
     Some(match s {
         "global" => Space::Global,
         "shared" | "shared::cta" => Space::Shared,
+        "shared::cluster" => Space::Cluster,
         "local" => Space::Local,
         "param" | "param::entry" | "param::func" => Space::Param,
         "const" => Space::Const,
@@ -18,7 +19,7 @@ fn space_of(s: &str) -> Option<Space> {
 }
 
 /// Takes the modifiers that only hint at caches. Returns whether a cache policy operand follows.
-fn hints(m: &mut Mods<'_>) -> Result<bool> {
+pub(super) fn hints(m: &mut Mods<'_>) -> Result<bool> {
     let operators = |s: &str| matches!(s, "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt");
     if m.find(|s| operators(s).then_some(())).is_some()
         && m.find(|s| operators(s).then_some(())).is_some()
@@ -56,7 +57,9 @@ fn strength(m: &mut Mods<'_>) -> Result<bool> {
 impl<'a> Decoder<'a> {
     /// Decodes `i` if it is of this family.
     pub(super) fn memory(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Option<Op>> {
+        let is_async = || i.mods.iter().any(|(s, _)| *s == "async");
         let op = match i.name {
+            "st" | "red" if is_async() => self.store_async(i, m)?,
             "ld" | "ldu" => Op::Ld(Box::new(self.access(i, m, 0, 1)?)),
             "st" => Op::St(Box::new(self.access(i, m, 1, 0)?)),
             "atom" | "red" => self.atom(i, m)?,
@@ -106,7 +109,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn grain(&mut self, space: Space, bytes: u32) {
-        if matches!(space, Space::Shared | Space::Generic) {
+        if matches!(space, Space::Shared | Space::Cluster | Space::Generic) {
             self.program.shared_grain = self.program.shared_grain.min(bytes);
         }
         if matches!(space, Space::Global | Space::Generic | Space::Const) {
@@ -261,7 +264,8 @@ impl<'a> Decoder<'a> {
         if half != keeps_subnormals {
             return m.invalid(".noftz goes with sums of halves, which need it");
         }
-        if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
+        let known = [Space::Generic, Space::Global, Space::Shared, Space::Cluster];
+        if !known.contains(&space) {
             return m.invalid("this space");
         }
         let n = 3 - usize::from(red) + usize::from(op == AtomOp::Cas) + usize::from(policy);
@@ -312,10 +316,17 @@ impl<'a> Decoder<'a> {
         Ok(Op::Cvta { to, space, d, a })
     }
 
-    /// `cp.async` and its groups; the bulk forms are not known.
+    /// `cp.async` and its groups, bulk copies and reductions.
     fn cp_async(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let reduce = m.take("reduce");
         if !m.take("async") {
             return m.unsupported("this copy");
+        }
+        if m.take("bulk") {
+            return self.bulk(i, m, reduce);
+        }
+        if m.take("mbarrier") {
+            return self.copy_arrive(i, m);
         }
         if m.take("commit_group") {
             Self::count(i, 0..=0)?;

@@ -7,6 +7,8 @@
 
 mod arith;
 mod bits;
+mod bulk;
+mod cluster;
 mod convert;
 mod flow;
 mod functions;
@@ -18,6 +20,7 @@ mod packed;
 mod select;
 mod special;
 mod warp;
+mod wgmma;
 mod wmma;
 
 use std::collections::HashMap;
@@ -553,7 +556,10 @@ impl<'a> Decoder<'a> {
                         Some(op) => Some(op),
                         None => match self.warp(i, m)? {
                             Some(op) => Some(op),
-                            None => self.video(i, m)?,
+                            None => match self.cluster(i, m)? {
+                                Some(op) => Some(op),
+                                None => self.video(i, m)?,
+                            },
                         },
                     },
                 },

@@ -8,7 +8,7 @@ use super::alu::{int32, int64, lop3, put, shift64};
 use super::rare::rare;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, fp, lanes, matrix, mem, mma};
+use super::{barrier, fp, lanes, matrix, mem, mma, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
@@ -247,6 +247,9 @@ fn check_defined(
     mask: u32,
     active: u32,
 ) {
+    if !cx.program.touches.is_empty() {
+        wgmma::touch(cx, env, w, pc, active);
+    }
     for i in inst.checks.0..inst.checks.1 {
         let r = cx.program.checks[i as usize];
         let is_guard = r.file == File::Pred && r.row == inst.guard;

@@ -232,6 +232,12 @@ pub(crate) enum AtomOp {
     AddBf16x2,
     AddF16,
     AddBf16,
+    MinF16,
+    MaxF16,
+    MinBf16,
+    MaxBf16,
+    /// Flushes subnormal numbers, as bulk reductions do.
+    AddF32Ftz,
 }
 
 /// Modes of `shfl.sync`.
@@ -275,6 +281,8 @@ pub(crate) enum MmaType {
     U8,
     S32,
     F32,
+    /// Single bits.
+    B1,
 }
 
 /// Properties that `testp` asks for.
