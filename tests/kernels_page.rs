@@ -74,7 +74,11 @@ fn every_plan_is_listed_as_it_is() {
         };
         let old = if from == "`sm_75`" { "-sm75" } else { "" };
         for data_type in names(types) {
-            let name = format!("mma-{data_type}-{tile}{old}");
+            let name = if data_type == "f32" {
+                format!("sgemm-{tile}")
+            } else {
+                format!("mma-{data_type}-{tile}{old}")
+            };
             let plan = plan_named(&name).expect("a plan");
             let own = PLANS
                 .iter()

@@ -82,4 +82,5 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
     plan(DataType::F64, (64, 64), 32, (2, 2), 3, 90),
     plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
+    plan(DataType::F64, (16, 128), 16, (1, 4), 4, 90),
 ];
