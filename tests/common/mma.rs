@@ -4,11 +4,11 @@
 //! any other, whether it is the rows, the address or the distance of the matrices of a batch that keep it from being wider.
 
 use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::mma_sync::PLANS;
 use tilewright::codegen::gemm::{
     Activation, Alignment, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError,
     Schedule, Trans,
 };
-use tilewright::codegen::gemm::mma_sync::PLANS;
 use tilewright::codegen::registry::plans;
 
 use super::Random;

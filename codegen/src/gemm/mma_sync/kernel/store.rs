@@ -8,7 +8,7 @@ use crate::gemm::edges::first_own;
 use crate::gemm::epilogue::{Loaded, Place, scalar_type, widen_pair};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cache, Cmp, Element, Logic, Reg};
+use crate::ir::{Binary, Cache, Cmp, Element, Logic, Reg, Type};
 use crate::view::View;
 
 /// What all vectors of a lane have in common.
@@ -253,10 +253,18 @@ impl Gemm<'_> {
     /// follow each other, and the factors of the main loop lie so too; sums there would share register banks with them (0.73 instead of 0.87 products a
     /// clock of `sgemm-128x128x8` tn, counted in the machine code).
     fn sums_to_stage(&mut self, regs: &[Reg]) -> Vec<Reg> {
-        match self.end.clone() {
-            Some(end) if self.plan.is_fma() => end.scaled(self.k, regs),
-            _ => self.scalars(regs),
+        if !self.plan.is_fma() {
+            return self.scalars(regs);
         }
+        if let Some(end) = self.end.clone() {
+            return end.scaled(self.k, regs);
+        }
+        if let Some(factor) = self.factor {
+            for &sum in regs {
+                self.k.binary(Binary::Mul, Type::F32, sum, sum, factor);
+            }
+        }
+        regs.to_vec()
     }
 
     /// The sums of one atom as scalars: half-precision sums are widened.
