@@ -15,7 +15,7 @@
 //! fma                     4×4 sums of f64, 8×8 of f32
 //! ```
 //!
-//! Nothing asks for tensor cores, asynchronous copies or exchanges within a warp, so that any architecture (and OpenCL C) has these kernels. Both
+//! Nothing asks for tensor cores, asynchronous copies or exchanges within a warp, so that any GPU can run these kernels. Both
 //! serve all transposes: an operand whose rows run along k is transposed on its way to the stage.
 //!
 //! ```
