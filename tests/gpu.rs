@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use common::mma::{Case, adapted, cases, plans_of};
 use rayon::prelude::*;
 use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::outer::OuterPlan;
 use tilewright::codegen::gemm::simt::SgemmPlan;
 use tilewright::codegen::gemm::{DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::gpu::ptxas::{self, PtxasError};
@@ -146,29 +147,39 @@ fn assert_runs_right(
     assert!(check.passed, "{what}: {check:?}");
 }
 
-fn fifty_problems(plan: SgemmPlan) {
+fn fifty_problems(plan: &dyn Plan) {
     let Some(gpu) = compiled() else { return };
     let spent = Spent::new();
     let emit = |o| plan.emit(o, arch(gpu)).expect("the plan proves");
     let kernels = spent.on(Phase::Emit, || Operands::ALL.map(emit));
     for (seed, problem) in (0..).zip(common::problems(50, 3)) {
         let at = Operands::ALL.iter().position(|&o| o == problem.operands);
-        let inputs = Inputs::random(&problem, DataType::F32, seed);
+        let inputs = Inputs::random(&problem, plan.data_type(), seed);
         let kernel = &kernels[at.expect("one of four")];
-        let what = format!("{plan}, {problem:?}");
-        assert_runs_right((gpu, &spent), &plan, kernel, &problem, &inputs, &what);
+        let what = format!("{}, {problem:?}", plan.name());
+        assert_runs_right((gpu, &spent), plan, kernel, &problem, &inputs, &what);
     }
-    common::say(&format!("{plan}: 50 problems passed {spent}"));
+    common::say(&format!("{}: 50 problems passed {spent}", plan.name()));
 }
 
 #[test]
 fn fifty_random_problems_64() {
-    fifty_problems(SgemmPlan::MAXAS_64);
+    fifty_problems(&SgemmPlan::MAXAS_64);
 }
 
 #[test]
 fn fifty_random_problems_128() {
-    fifty_problems(SgemmPlan::MAXAS_128);
+    fifty_problems(&SgemmPlan::MAXAS_128);
+}
+
+#[test]
+fn fifty_random_problems_of_dgemm_4x4() {
+    fifty_problems(&OuterPlan::DGEMM_4X4);
+}
+
+#[test]
+fn fifty_random_problems_of_sgemm_r700_64() {
+    fifty_problems(&OuterPlan::SGEMM_R700_64);
 }
 
 /// What BLAS promises: β = 0 does not read C, α = 0 does not read A or B, no terms give β·C.
@@ -176,7 +187,14 @@ fn fifty_random_problems_128() {
 fn edge_cases() {
     let Some(gpu) = assembled() else { return };
     let spent = Spent::new();
-    for plan in SgemmPlan::ALL {
+    let simt = SgemmPlan::ALL
+        .iter()
+        .map(|plan| Box::new(*plan) as Box<dyn Plan>);
+    let outer = OuterPlan::ALL
+        .iter()
+        .map(|plan| Box::new(*plan) as Box<dyn Plan>);
+    for plan in simt.chain(outer) {
+        let plan = plan.as_ref();
         for operands in Operands::ALL {
             let emitted = spent.on(Phase::Emit, || plan.emit(operands, arch(gpu)));
             let kernel = emitted.expect("the plan proves");
@@ -188,7 +206,7 @@ fn edge_cases() {
             ] {
                 let mut problem = Gemm::packed(131, 70, k, operands);
                 (problem.alpha, problem.beta, problem.ldc) = (alpha, beta, 73);
-                let mut inputs = Inputs::random(&problem, DataType::F32, 8);
+                let mut inputs = Inputs::random(&problem, plan.data_type(), 8);
                 if alpha == 0.0 {
                     inputs.a = inputs.a.filled(f64::NAN);
                     inputs.b = inputs.b.filled(f64::NAN);
@@ -196,12 +214,12 @@ fn edge_cases() {
                 if beta == 0.0 {
                     inputs.c = inputs.c.filled(f64::NAN);
                 }
-                let what = format!("{plan}, {problem:?}");
-                assert_runs_right((gpu, &spent), &plan, &kernel, &problem, &inputs, &what);
+                let what = format!("{}, {problem:?}", plan.name());
+                assert_runs_right((gpu, &spent), plan, &kernel, &problem, &inputs, &what);
             }
         }
     }
-    common::say(&format!("sgemm: the edge cases passed {spent}"));
+    common::say(&format!("by multiply-adds: the edge cases passed {spent}"));
 }
 
 /// Tests that the one hundred problems of a type are shared out between.

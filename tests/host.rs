@@ -463,6 +463,7 @@ impl Plan for ByHand {
             ptx: COPY.to_owned(),
             kernel: self.launch.kernel.clone(),
             proof: Proof::default(),
+            mix: None,
             address_registers: BTreeMap::new(),
         })
     }

@@ -12,6 +12,7 @@ use tilewright::codegen::select::{Candidate, Reason, Wanted};
 
 use crate::bench::shape;
 use crate::error::{CliError, Outcome, finish};
+use crate::gemm::report;
 use crate::gemm::select::{self, Device};
 use crate::output;
 
@@ -87,7 +88,8 @@ fn list(args: &PlansArgs) -> Outcome {
 fn details(plan: &dyn Plan) -> Result<String, PlanError> {
     let mut text = String::new();
     for operands in Operands::ALL {
-        let proof = plan.prove(operands)?;
+        let kernel = plan.emit(operands, plan.min_arch())?;
+        let proof = kernel.proof;
         let _ = writeln!(text, "\n{operands}: layouts");
         for l in plan.layouts(operands)? {
             let _ = writeln!(text, "  {:<11} {:<38} {}", l.name, l.layout, l.meaning);
@@ -103,6 +105,13 @@ fn details(plan: &dyn Plan) -> Result<String, PlanError> {
                 a.access, a.op, a.wavefronts, a.ideal
             );
         }
+        if let Some(mix) = kernel.mix {
+            let _ = writeln!(
+                text,
+                "{operands}: main loop\n  {mix}{}",
+                report::source(plan)
+            );
+        }
     }
     Ok(text)
 }
@@ -111,7 +120,8 @@ fn to_json(plan: &dyn Plan) -> Result<Value, PlanError> {
     let (m, n, k) = plan.tile();
     let mut variants = Vec::new();
     for operands in Operands::ALL {
-        let proof = plan.prove(operands)?;
+        let kernel = plan.emit(operands, plan.min_arch())?;
+        let proof = kernel.proof;
         let layouts: Vec<Value> = plan
             .layouts(operands)?
             .into_iter()
@@ -127,7 +137,7 @@ fn to_json(plan: &dyn Plan) -> Result<Value, PlanError> {
             .iter()
             .map(|a| json!({"access": a.access, "op": a.op.to_string(), "wavefronts": a.wavefronts, "ideal": a.ideal}))
             .collect();
-        variants.push(json!({"trans": operands.to_string(), "layouts": layouts, "proofs": obligations, "smem": accesses}));
+        variants.push(json!({"trans": operands.to_string(), "layouts": layouts, "proofs": obligations, "smem": accesses, "main_loop": kernel.mix.map(report::mix_json)}));
     }
     Ok(json!({
         "plan": plan.name(),
@@ -135,6 +145,7 @@ fn to_json(plan: &dyn Plan) -> Result<Value, PlanError> {
         "arch": plan.min_arch().to_string(),
         "tile": [m, n, k],
         "threads": plan.threads(),
+        "source_useful": plan.source_mix().map(|(source, useful)| json!({"source": source, "useful": useful})),
         "variants": variants,
     }))
 }

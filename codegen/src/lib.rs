@@ -6,6 +6,7 @@ mod arch;
 pub mod gemm;
 pub mod index;
 pub mod ir;
+pub mod mix;
 pub mod pipeline;
 pub mod print;
 pub mod prove;

@@ -307,6 +307,36 @@ fn an_empty_product_is_served() {
     }
 }
 
+/// `dgemm-4x4` multiplies on the FMA units, of which the A100 and the H100 have half as many as tensor cores count: it is taken where there is
+/// no other plan for f64.
+#[test]
+fn outer_products_give_way_to_tensor_cores() {
+    for arch in Arch::ALL {
+        let machine = Machine::for_arch(arch);
+        for size in [64, 4095] {
+            let all = candidates(DataType::F64, &cube(size), arch, &machine).expect("candidates");
+            let outer = all.iter().filter(|c| c.plan.name() == "dgemm-4x4").count();
+            let expected = if arch < Arch(80) { all.len() } else { 0 };
+            assert_eq!(outer, expected, "{arch}, {size}");
+        }
+    }
+    let seconds = |name: &str| {
+        let plan = named(name);
+        estimate(plan.as_ref(), Schedule::default(), &cube(4096), &h200()).seconds
+    };
+    assert!(seconds("dgemm-4x4") > 1.9 * seconds("mma-f64-128x128x8"));
+    assert!(close(
+        h200().fma_rate(DataType::F64),
+        h200().rate(DataType::F64) / 2.0,
+        1e6
+    ));
+    assert!(close(
+        h200().fma_rate(DataType::F32),
+        h200().rate(DataType::F32),
+        1e6
+    ));
+}
+
 #[test]
 fn what_no_plan_can_do_is_refused_by_name() {
     let machine = Machine::for_arch(Arch(75));

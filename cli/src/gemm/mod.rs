@@ -4,7 +4,7 @@
 //! arguments ──▶ problem + plan ──▶ proof ──▶ PTX ──▶ GPU | emulator ──▶ compare with float64 ──▶ report
 //! ```
 
-mod report;
+pub(crate) mod report;
 pub(crate) mod select;
 
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
     Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
 };
+use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
 use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
 
@@ -150,6 +151,7 @@ impl Report<'_> {
             "tolerance": self.check.map(|c| c.tolerance),
             "passed": self.ran.c.as_ref().map(|_| self.passed()),
             "smem": smem,
+            "main_loop": self.kernel.mix.map(mix_json),
             "findings": self.ran.findings,
             "time_ms": self.ran.time_ms,
             "launch": self.launch.map(|l| launches_json(self.problem, l)),
@@ -204,6 +206,9 @@ impl Report<'_> {
             others(&mut out, "before", &l.before);
         }
         let _ = writeln!(out, "kernel {}: {}", self.kernel.kernel, self.size());
+        if let Some(mix) = self.kernel.mix {
+            let _ = writeln!(out, "main loop: {mix}{}", source(self.plan));
+        }
         if let Some(l) = self.launch {
             let _ = writeln!(out, "{}", shape(l));
             others(&mut out, "after", &l.after);
@@ -322,6 +327,24 @@ impl Report<'_> {
             ),
         }
     }
+}
+
+/// What the plan's source reports of its loop, if it does.
+pub(crate) fn source(plan: &dyn Plan) -> String {
+    plan.source_mix().map_or(String::new(), |(name, useful)| {
+        format!(" ({name}: {:.0} %)", 100.0 * useful)
+    })
+}
+
+/// The instructions of a main loop.
+pub(crate) fn mix_json(mix: Mix) -> Value {
+    json!({
+        "multiply_adds": mix.products,
+        "loads": mix.loads,
+        "stores": mix.stores,
+        "others": mix.others,
+        "useful": mix.useful(),
+    })
 }
 
 fn finite(v: f64) -> Value {

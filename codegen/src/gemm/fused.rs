@@ -153,6 +153,10 @@ impl Plan for FusedPlan {
         self.plan.entries_with(&*self.finish, operands, arch)
     }
 
+    fn source_mix(&self) -> Option<(&'static str, f64)> {
+        self.plan.source_mix()
+    }
+
     fn ptx_version(&self, arch: Arch) -> &'static str {
         self.plan.ptx_version(arch)
     }

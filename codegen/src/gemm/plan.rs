@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Anatomy, DataType, Gemm, Launch, Obligation, Operands, PlanError, Proof};
 use crate::arch::Arch;
 use crate::ir::Entry;
+use crate::mix::Mix;
 use crate::print::{module, register};
 use crate::prove::prove;
 
@@ -28,6 +29,8 @@ pub struct Emitted {
     pub kernel: String,
     /// What was proven of it.
     pub proof: Proof,
+    /// What the main loop of the kernel that multiplies is made of.
+    pub mix: Option<Mix>,
     /// For each entry, the registers that hold addresses written by the index compiler.
     pub address_registers: BTreeMap<String, Vec<String>>,
 }
@@ -173,6 +176,11 @@ pub trait Plan: Send + Sync {
     /// An operation of the algebra that refused.
     fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError>;
 
+    /// What the plan's source reports of its own main loop: its name, and the share of multiply-adds and loads. [`Emitted::mix`] is stated beside it.
+    fn source_mix(&self) -> Option<(&'static str, f64)> {
+        None
+    }
+
     /// The PTX version that its instructions need on an architecture.
     fn ptx_version(&self, arch: Arch) -> &'static str {
         arch.ptx_version()
@@ -202,9 +210,12 @@ pub trait Plan: Send + Sync {
             });
         }
         let (entries, proof) = self.proven(operands, arch)?;
+        let kernel = self.entry_name(operands);
+        let main = entries.iter().find(|entry| entry.name == kernel);
         Ok(Emitted {
             ptx: module(&entries, self.ptx_version(arch), &arch.to_string()),
-            kernel: self.entry_name(operands),
+            mix: main.and_then(Mix::of),
+            kernel,
             proof,
             address_registers: address_registers(&entries),
         })

@@ -235,8 +235,10 @@ impl Maps {
     /// None for the plans there are.
     pub fn stores(&self, along: bool) -> Result<Layout, LayoutError> {
         let [operand, stage] = self.apart;
+        let store = self.load(along).store;
         Layout::tuple(&[
-            self.load(along).store,
+            store.get(0)?,
+            store.get(1)?,
             Layout::mode(2, operand)?,
             Layout::mode(STAGES, stage)?,
         ])

@@ -3,8 +3,8 @@
 //! Two of the project's sources are kernels for AMD's GPUs, and both are made here of the same few layouts:
 //!
 //! * `dgemm-4x4` is the DGEMM of the Radeon HD 7970 walk-through, which reads the generated ISA line by line: a thread owns 4×4 doubles of C and
-//!   adds the outer product of 4 + 4 values for each k. There 57 % of the loop are fused multiply-adds and loads; of this kernel's loop 95 % are
-//!  .
+//!   adds the outer product of 4 + 4 values for each k. There 57 % of the loop are fused multiply-adds and loads; of this kernel's loop at least
+//!   95 % are ([`mix`](crate::mix)).
 //! * `sgemm-r700-64` stores its tiles in shared memory where the R700's local data share puts what threads write, and reads them by the inverse of
 //!   that map ([`r700`]).
 //!
@@ -15,7 +15,7 @@
 //! fma                     4×4 sums of f64, 8×8 of f32
 //! ```
 //!
-//! Nothing asks for tensor cores, asynchronous copies or exchanges within a warp, so that any architecture (and OpenCL C) has these kernels. Both
+//! Nothing asks for tensor cores, asynchronous copies or exchanges within a warp, so that any GPU can run these kernels. Both
 //! serve all transposes: an operand whose rows run along k is transposed on its way to the stage.
 //!
 //! ```
@@ -286,6 +286,10 @@ impl Plan for OuterPlan {
 
     fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
         self.entries_with(&self.linear(), operands, arch)
+    }
+
+    fn source_mix(&self) -> Option<(&'static str, f64)> {
+        (*self == Self::DGEMM_4X4).then_some(("the HD 7970 walk-through", 0.57))
     }
 
     /// None: its stages are declared in the kernel.

@@ -42,7 +42,7 @@ fn numbers(n: u64, seed: u32) -> Vec<i64> {
 }
 
 /// A plan for one kind of problem.
-struct Case {
+pub(super) struct Case {
     plan: &'static str,
     operands: Operands,
     schedule: Schedule,
@@ -55,6 +55,23 @@ struct Case {
 }
 
 impl Case {
+    /// A product by a plan as it is listed.
+    pub(super) fn plain(
+        plan: &'static str,
+        operands: Operands,
+        sizes: &'static [[u64; 4]],
+    ) -> Self {
+        Self {
+            plan,
+            operands,
+            schedule: PLAIN,
+            batch: 1,
+            epilogue: NO_EPILOGUE,
+            sizes,
+            kernel: "",
+        }
+    }
+
     fn problem(&self, [m, n, k, more]: [u64; 4], alpha: f64, beta: f64) -> Gemm {
         let mut p = Gemm::packed(m, n, k, self.operands);
         (p.lda, p.ldb, p.ldc) = (p.lda + more, p.ldb + more, p.ldc + more);
@@ -75,7 +92,7 @@ impl Case {
         p
     }
 
-    fn subject(&self) -> Subject {
+    pub(super) fn subject(&self) -> Subject {
         let plan = plan_named(self.plan).expect("a plan");
         let own = plan
             .adapt(&self.problem(self.sizes[0], 1.0, 0.0), self.schedule)
@@ -235,15 +252,7 @@ const NO_EPILOGUE: Epilogue = Epilogue {
 #[test]
 fn mutants_of_mma() {
     let [nn, nt, tn, tt] = Operands::ALL;
-    let plain = |plan, operands, sizes| Case {
-        plan,
-        operands,
-        schedule: PLAIN,
-        batch: 1,
-        epilogue: NO_EPILOGUE,
-        sizes,
-        kernel: "",
-    };
+    let plain = Case::plain;
     let split = Schedule {
         split: 2,
         pack: false,

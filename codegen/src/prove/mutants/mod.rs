@@ -7,6 +7,7 @@
 mod attention;
 mod kinds;
 mod mma;
+mod outer;
 mod pipeline;
 mod rows;
 mod sgemm;

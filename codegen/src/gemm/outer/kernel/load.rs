@@ -52,11 +52,11 @@ impl Gemm<'_> {
         let tile = self.registers();
         let zero = self.k.pool.constant(0);
         let ahead = self.k.pool.constant(ahead);
-        for i in 0..2 {
-            let along = self.operands[i].along;
-            let from = from[i].moved(self.k, &place(along, zero, ahead))?;
+        let along = [0, 1].map(|i: usize| self.operands[i].along);
+        for ((from, along), values) in from.iter().zip(along).zip(&tile) {
+            let from = from.moved(self.k, &place(along, zero, ahead))?;
             let load = *self.maps.load(along);
-            for (v, regs) in tile[i].chunks(load.loaded as usize).enumerate() {
+            for (v, regs) in values.chunks(load.loaded as usize).enumerate() {
                 let v = self.k.pool.constant(v as i64 * load.loaded);
                 let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
                 let at = from.element(self.k, &place(along, side, step))?;
@@ -74,7 +74,7 @@ impl Gemm<'_> {
         let tile = self.registers();
         let (_, ty, none) = self.element;
         let zero = self.k.pool.constant(0);
-        for i in 0..2 {
+        for (i, values) in tile.iter().enumerate() {
             let operand = &self.operands[i];
             let (along, left, step) = (operand.along, operand.left, operand.step);
             let load = *self.maps.load(along);
@@ -83,7 +83,7 @@ impl Gemm<'_> {
             let from = from.pinned(self.k);
             let left_k = self.k.pool.sub(self.depth, first);
             let left_k = self.k.pool.sub(left_k, step);
-            for (v, &r) in tile[i].iter().enumerate() {
+            for (v, &r) in values.iter().enumerate() {
                 let v = self.k.pool.constant(v as i64);
                 let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
                 let at = from.element(self.k, &place(along, side, step))?;
@@ -108,11 +108,11 @@ impl Gemm<'_> {
     ) -> Result<(), PlanError> {
         let zero = self.k.pool.constant(0);
         let stage = self.k.pool.constant(stage);
-        for i in 0..2 {
+        for (i, values) in tile.iter().enumerate() {
             let operand = &self.operands[i];
             let (tag, to) = (operand.side.store(), operand.stores.clone());
             let load = *self.maps.load(operand.along);
-            for (v, regs) in tile[i].chunks(load.stored as usize).enumerate() {
+            for (v, regs) in values.chunks(load.stored as usize).enumerate() {
                 let v = self.k.pool.constant(v as i64 * load.stored);
                 let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
                 let at = to.element(self.k, &[side, step, stage, first])?;

@@ -101,10 +101,10 @@ impl Gemm<'_> {
         step: i64,
     ) -> Result<(), PlanError> {
         let [stage, step] = [stage, step].map(|e| self.k.pool.constant(e));
-        for i in 0..2 {
+        for (i, values) in into.iter().enumerate() {
             let (tag, from) = (self.operands[i].side.read(), self.operands[i].reads.clone());
             let vector = self.maps.vector as usize;
-            for (half, regs) in (0..).zip(into[i].chunks(vector)) {
+            for (half, regs) in (0..).zip(values.chunks(vector)) {
                 let half = self.k.pool.constant(half * TILE / 2);
                 let at = from.element(self.k, &[half, step, stage, tile])?;
                 self.k.load(None, Cache::Coherent, self.element.1, regs, at);
