@@ -27,6 +27,7 @@
 //! | kernels of your own, from views and thread-value layouts, proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
 //! | PTX on the CPU, with a sanitizer | `emulator` (feature `emulator`) |
 //! | PTX on a GPU, cuBLAS, ptxas | `gpu` (feature `gpu`) |
+//! | OpenCL C of the same kernels | [`codegen::gemm::opencl`], [`codegen::print::opencl`]; on a device `gpu::opencl` (feature `opencl`) |
 //! | any kernel run on the emulator or a GPU, and checked | `host` (feature `host`, with `emulator` or `gpu`) |
 //! | assertions and strategies for your own tests | `testing` (feature `testing`) |
 //!
@@ -80,6 +81,11 @@ struct KernelsPage;
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../docs/own-kernels.md")]
 struct OwnKernelsPage;
+
+/// The snippets of `docs/opencl.md`, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/opencl.md")]
+struct OpenClPage;
 
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]

@@ -5,6 +5,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod compile;
+mod isa;
 mod run;
 
 /// Whether the tests are left out; then they say so.

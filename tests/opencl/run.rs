@@ -89,6 +89,11 @@ fn a_hundred_problems_sgemm_64() {
 }
 
 #[test]
-fn a_hundred_problems_sgemm_128() {
-    hundreds("sgemm-maxas-128", &["nn", "nt", "tn", "tt"]);
+fn a_hundred_problems_dgemm() {
+    hundreds("dgemm-4x4", &["nn", "nt", "tn", "tt"]);
+}
+
+#[test]
+fn a_hundred_problems_sgemm_r700() {
+    hundreds("sgemm-r700-64", &["nn", "nt", "tn", "tt"]);
 }

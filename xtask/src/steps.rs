@@ -2,13 +2,14 @@
 //!
 //! A step is a `cargo` command. All of them run, also after a failure, so that one run shows everything there is to mend;
 //! the summary counts them. The tests get the assembler through `PTXAS`; with `--no-ptxas` they get
-//! `TILEWRIGHT_NO_PTXAS=1` and say for themselves that they did not run it. A missing assembler is never a silent pass.
+//! `TILEWRIGHT_NO_PTXAS=1` and say for themselves that they did not run it. A missing assembler is never a silent pass; nor are missing
+//! tools of OpenCL, without which the tests get `TILEWRIGHT_NO_OPENCL=1`.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::{ptxas, workspace_root};
+use crate::{opencl, ptxas, workspace_root};
 
 /// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
 const BARE_TARGET: &str = "thumbv7em-none-eabi";
@@ -29,6 +30,8 @@ struct Run {
     env: Env,
     passed: usize,
     failed: Vec<String>,
+    /// What was not run, each in a few words with what to install.
+    left_out: Vec<String>,
     started: Instant,
 }
 
@@ -44,6 +47,7 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         env,
         passed: 0,
         failed: Vec::new(),
+        left_out: Vec::new(),
         started: Instant::now(),
     };
 
@@ -57,8 +61,10 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         Ptxas::LeaveOut => {
             eprintln!("\n== ptxas: left out (--no-ptxas); no kernel is assembled in this run");
             run.env.push(("TILEWRIGHT_NO_PTXAS", "1".to_owned()));
+            run.left_out.push("ptxas left out".to_owned());
         }
     }
+    run.opencl();
     run.cargo("formatting", &["fmt", "--all", "--check"]);
     run.cargo(
         "lints",
@@ -96,7 +102,7 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
             "\n== layout-core without std: not run, `rustup target add {BARE_TARGET}` for it"
         );
     }
-    run.finish(ptxas)
+    run.finish()
 }
 
 impl Run {
@@ -133,12 +139,24 @@ impl Run {
         });
     }
 
-    fn finish(self, ptxas: Ptxas) -> ExitCode {
-        let left_out = if ptxas == Ptxas::LeaveOut {
-            ", ptxas left out"
-        } else {
-            ""
-        };
+    /// PoCL and clang for AMD: a step where they are there, else the tests are told to leave themselves out. CI has them.
+    fn opencl(&mut self) {
+        match opencl::provide() {
+            Err(why) if std::env::var_os("CI").is_none() => {
+                eprintln!("\n== OpenCL: not run, {why}");
+                self.env.push(("TILEWRIGHT_NO_OPENCL", "1".to_owned()));
+                self.left_out.push(format!("OpenCL not run: {why}"));
+            }
+            provided => self.step("OpenCL", |_| provided),
+        }
+    }
+
+    fn finish(self) -> ExitCode {
+        let mut left_out = String::new();
+        for what in &self.left_out {
+            left_out.push_str(", ");
+            left_out.push_str(what);
+        }
         let (passed, seconds) = (self.passed, seconds(self.started.elapsed()));
         if self.failed.is_empty() {
             eprintln!("\nxtask test: all {passed} steps passed in {seconds}{left_out}");

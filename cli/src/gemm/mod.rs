@@ -4,6 +4,7 @@
 //! arguments ──▶ problem + plan ──▶ proof ──▶ PTX ──▶ GPU | emulator ──▶ compare with float64 ──▶ report
 //! ```
 
+mod opencl;
 pub(crate) mod report;
 pub(crate) mod select;
 
@@ -13,12 +14,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use tilewright::banks::BankModel;
+use tilewright::codegen::gemm::opencl::emit;
 use tilewright::codegen::gemm::{
-    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError,
+    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Launch, Operands, Plan, PlanError,
+    ProblemError,
 };
 use tilewright::codegen::ir::Element;
 use tilewright::emulator;
-use tilewright::host::{self, Inputs};
+use tilewright::host::{self, Check, Inputs};
 
 use crate::error::{CliError, Outcome, finish};
 use crate::{memory, output};
@@ -91,10 +95,16 @@ pub(crate) struct GemmArgs {
     /// The architecture to generate for: one such as `sm_80`, or auto (the GPU's; without one `sm_80`, or the first later one that the plan or the type needs)
     #[arg(long, default_value = "auto")]
     arch: String,
-    /// Write the PTX to this file
-    #[arg(long, value_name = "FILE.ptx")]
+    /// The language of the kernel: PTX by default, OpenCL C with `--on opencl`
+    #[arg(long, value_enum)]
+    target: Option<select::Target>,
+    /// With `--target opencl`, the banks of local memory that accesses are proven on: amd-gcn (the default), amd-r700 or nvidia
+    #[arg(long, value_name = "MODEL")]
+    banks: Option<String>,
+    /// Write the kernel's text to this file
+    #[arg(long, value_name = "FILE")]
     emit: Option<PathBuf>,
-    /// Where to run: auto takes a GPU if there is one
+    /// Where to run: auto takes a GPU if there is one, and for OpenCL C an OpenCL device
     #[arg(long, value_enum, default_value = "auto")]
     on: Device,
     /// Seed of the random operands
@@ -209,6 +219,9 @@ impl GemmArgs {
 fn gemm(args: &GemmArgs) -> Outcome {
     let data_type = select::data_type(&args.dtype)?;
     let problem = args.problem(data_type)?;
+    if let Some(model) = opencl::target(args)? {
+        return in_opencl(args, data_type, &problem, model);
+    }
     let gpu = select::gpu(args.on)?;
     let arch = select::arch(&args.arch, gpu.as_ref(), &args.plan, data_type)?;
     let plan = select::plan(
@@ -224,14 +237,13 @@ fn gemm(args: &GemmArgs) -> Outcome {
     // The proof comes first: a plan that does not prove is not emitted.
     let launch = plan.launch(&problem).map_err(refused)?;
     let kernel = plan.emit(problem.operands, arch).map_err(refused)?;
-    let workspace = launch.as_ref().map_or(0, |l| l.workspace_bytes);
-    let run = args.on != Device::None;
-    let inputs = if run {
-        memory::for_all(&problem, data_type, workspace)?;
-        Some(Inputs::random(&problem, data_type, args.seed))
-    } else {
-        None
-    };
+    let inputs = operands(
+        args,
+        data_type,
+        &problem,
+        launch.as_ref(),
+        args.on != Device::None,
+    )?;
     if let Some(path) = &args.emit {
         output::write_atomically(path, kernel.ptx.as_bytes())?;
     }
@@ -245,31 +257,101 @@ fn gemm(args: &GemmArgs) -> Outcome {
         }
         (Some(inputs), None) => emulated(plan.as_ref(), &kernel, &problem, inputs)?,
     };
-    let check = match (&inputs, &ran.c) {
-        (Some(inputs), Some(c)) if args.check => {
-            let spinner = spinner("checking against float64");
-            let check = host::check(&problem, data_type, inputs, c)
-                .map_err(|e| CliError::new("reference", e.to_string()))?;
-            spinner.finish_and_clear();
-            Some(check)
-        }
-        _ => None,
-    };
+    let check = checked(args, data_type, &problem, inputs.as_ref(), &ran)?;
     let report = Report {
         plan: plan.as_ref(),
-        arch,
+        target: report::Target::Ptx(arch),
         problem: &problem,
         kernel: &kernel,
         launch: launch.as_ref(),
         ran: &ran,
         check,
     };
+    told(args, &report)
+}
+
+/// The operands of a run, if there is one; what does not fit the memory is refused.
+fn operands(
+    args: &GemmArgs,
+    data_type: DataType,
+    problem: &Gemm,
+    launch: Option<&Launch>,
+    run: bool,
+) -> Result<Option<Inputs>, CliError> {
+    if !run {
+        return Ok(None);
+    }
+    let workspace = launch.map_or(0, |l| l.workspace_bytes);
+    memory::for_all(problem, data_type, workspace)?;
+    Ok(Some(Inputs::random(problem, data_type, args.seed)))
+}
+
+/// The comparison with the reference, if it is wanted.
+fn checked(
+    args: &GemmArgs,
+    data_type: DataType,
+    problem: &Gemm,
+    inputs: Option<&Inputs>,
+    ran: &Ran,
+) -> Result<Option<Check>, CliError> {
+    match (inputs, &ran.c) {
+        (Some(inputs), Some(c)) if args.check => {
+            let spinner = spinner("checking against float64");
+            let check = host::check(problem, data_type, inputs, c)
+                .map_err(|e| CliError::new("reference", e.to_string()))?;
+            spinner.finish_and_clear();
+            Ok(Some(check))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Prints the report.
+fn told(args: &GemmArgs, report: &Report<'_>) -> Outcome {
     if args.json {
         output::print_json(&report.to_json());
     } else {
-        output::print_line(&report.to_text().map_err(refused)?);
+        let text = report.to_text();
+        output::print_line(&text.map_err(|e| CliError::new(e.code(), e.to_string()))?);
     }
     Ok(ExitCode::from(u8::from(!report.passed())))
+}
+
+/// The product in OpenCL C, with local memory that has the banks of `model`.
+fn in_opencl(
+    args: &GemmArgs,
+    data_type: DataType,
+    problem: &Gemm,
+    model: &'static BankModel,
+) -> Outcome {
+    let name = opencl::plan_name(&args.plan, data_type)?;
+    let arch = select::arch("auto", None, name, data_type)?;
+    let plan = select::plan(name, &args.schedule, data_type, problem, arch, None)?;
+    let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
+    let launch = plan.launch(problem).map_err(refused)?;
+    let kernel = emit(plan.as_ref(), problem.operands, model).map_err(refused)?;
+    if let Some(path) = &args.emit {
+        output::write_atomically(path, kernel.source.as_bytes())?;
+    }
+    let device = opencl::open(args.on)?;
+    let inputs = operands(args, data_type, problem, launch.as_ref(), device.is_some())?;
+    let ran = match (&inputs, &device) {
+        (Some(inputs), Some(device)) => {
+            opencl::run(device, plan.as_ref(), &kernel, problem, inputs)?
+        }
+        _ => Ran::nowhere(),
+    };
+    let check = checked(args, data_type, problem, inputs.as_ref(), &ran)?;
+    let report = Report {
+        plan: plan.as_ref(),
+        target: report::Target::OpenCl(model),
+        problem,
+        kernel: &opencl::emitted(&kernel),
+        launch: launch.as_ref(),
+        ran: &ran,
+        check,
+    };
+    told(args, &report)
 }
 
 /// Products that take the emulator about half a minute.

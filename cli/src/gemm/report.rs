@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use tilewright::banks::BankModel;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
     Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
 };
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
+#[cfg(feature = "opencl")]
+use tilewright::host::Outcome;
 use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
 
 /// What a run gave, wherever it was.
@@ -71,6 +74,23 @@ impl Ran {
         }
     }
 
+    #[cfg(feature = "opencl")]
+    pub(super) fn on_opencl(c: Matrix, outcome: &Outcome) -> Self {
+        let outside = |name: &String| format!("a kernel wrote behind {name}");
+        let changed = |name: &String| format!("a kernel changed {name}");
+        let findings = outcome.guards_touched.iter().map(outside);
+        let findings = findings.chain(outcome.inputs_changed.iter().map(changed));
+        Self {
+            device: outcome.device.clone(),
+            c: Some(c),
+            time_ms: outcome.time_ms,
+            registers: None,
+            accesses: Vec::new(),
+            findings: findings.collect(),
+            lane_instructions: None,
+        }
+    }
+
     fn measured(&self, access: &str) -> Option<(u32, u32)> {
         self.accesses
             .iter()
@@ -79,10 +99,19 @@ impl Ran {
     }
 }
 
+/// What a kernel was printed for.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    /// PTX for an architecture.
+    Ptx(Arch),
+    /// OpenCL C, proven on a bank model.
+    OpenCl(&'static BankModel),
+}
+
 /// Everything that there is to say.
 pub(super) struct Report<'a> {
     pub(super) plan: &'a dyn Plan,
-    pub(super) arch: Arch,
+    pub(super) target: Target,
     pub(super) problem: &'a Gemm,
     pub(super) kernel: &'a Emitted,
     pub(super) launch: Option<&'a Launch>,
@@ -144,7 +173,18 @@ impl Report<'_> {
             "alignment": [p.alignment.a, p.alignment.b, p.alignment.c],
             "split": split,
             "pack": packed,
-            "arch": self.arch.to_string(),
+            "target": match self.target {
+                Target::Ptx(_) => "ptx",
+                Target::OpenCl(_) => "opencl",
+            },
+            "arch": match self.target {
+                Target::Ptx(arch) => Some(arch.to_string()),
+                Target::OpenCl(_) => None,
+            },
+            "banks": match self.target {
+                Target::Ptx(_) => "nvidia",
+                Target::OpenCl(model) => model.name,
+            },
             "device": self.ran.device,
             "max_abs_err": self.check.map(|c| finite(c.max_abs_err)),
             "max_rel_err": self.check.map(|c| finite(c.max_rel_err)),
@@ -161,13 +201,12 @@ impl Report<'_> {
     pub(super) fn to_text(&self) -> Result<String, PlanError> {
         let mut out = String::new();
         let p = self.problem;
-        let _ = writeln!(
-            out,
-            "{} for {}: {}",
-            self.plan.name(),
-            self.arch,
-            self.formula()
-        );
+        let target = match self.target {
+            Target::Ptx(arch) => arch.to_string(),
+            Target::OpenCl(model) => format!("OpenCL C, banks of {}", model.name),
+        };
+        let (plan, formula) = (self.plan.name(), self.formula());
+        let _ = writeln!(out, "{plan} for {target}: {formula}");
         let _ = writeln!(out, "\nlayouts");
         for l in self.plan.layouts(p.operands)? {
             let _ = writeln!(out, "  {:<11} {:<38} {}", l.name, l.layout, l.meaning);
@@ -277,6 +316,12 @@ impl Report<'_> {
     }
 
     fn size(&self) -> String {
+        let arch = match self.target {
+            Target::Ptx(arch) => arch,
+            Target::OpenCl(_) => {
+                return format!("{} lines of OpenCL C", self.kernel.ptx.lines().count());
+            }
+        };
         let lines = self
             .kernel
             .ptx
@@ -284,8 +329,7 @@ impl Report<'_> {
             .filter(|l| l.trim_end().contains(';') && !l.trim_start().starts_with(['.', '/']))
             .count();
         let mut text = format!("{lines} PTX instructions");
-        let assembled =
-            ptxas::find().and_then(|p| p.assemble(&self.kernel.ptx, &self.arch.to_string()));
+        let assembled = ptxas::find().and_then(|p| p.assemble(&self.kernel.ptx, &arch.to_string()));
         let kernels = assembled.map(|a| a.kernels).unwrap_or_default();
         let main = kernels.iter().find(|k| k.kernel == self.kernel.kernel);
         match (main, self.ran.registers) {
@@ -308,7 +352,10 @@ impl Report<'_> {
 
     fn speed(&self) -> String {
         if self.ran.c.is_none() {
-            return "nothing is run (`--on none`)".to_owned();
+            return match self.target {
+                Target::Ptx(_) => "nothing is run (`--on none`)".to_owned(),
+                Target::OpenCl(_) => "nothing is run (`--on opencl` runs it)".to_owned(),
+            };
         }
         let Some(ms) = self.ran.time_ms else {
             return format!("{}: nothing to launch", self.ran.device);

@@ -24,8 +24,19 @@ pub(crate) enum Device {
     Gpu,
     /// The CPU
     Emulator,
+    /// The first OpenCL device, in OpenCL C
+    Opencl,
     /// Nowhere: only the proofs, the text and the launch contract
     None,
+}
+
+/// The language of a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Target {
+    /// PTX, for NVIDIA's GPUs and the emulator
+    Ptx,
+    /// OpenCL C, for any OpenCL device
+    Opencl,
 }
 
 /// What a plan leaves open; what is not given is chosen.
@@ -71,7 +82,7 @@ pub(crate) fn machine(arch: Arch, gpu: Option<&Gpu>) -> Machine {
 /// The GPU to run on; none means the emulator, or nothing.
 pub(crate) fn gpu(on: Device) -> Result<Option<Gpu>, CliError> {
     match on {
-        Device::Emulator | Device::None => Ok(None),
+        Device::Emulator | Device::Opencl | Device::None => Ok(None),
         Device::Gpu => Gpu::open(0)
             .map(Some)
             .map_err(|e| CliError::new(e.code(), format!("{e}; `--on emulator` needs none"))),

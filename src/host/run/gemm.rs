@@ -104,6 +104,7 @@ impl<'k> GemmKernel<'k> {
             ptx: String::new(),
             kernel: kernel.kernel.clone(),
             proof: kernel.proof.clone(),
+            mix: None,
             address_registers: BTreeMap::new(),
         };
         Self::of(plan, Cow::Owned(kernel), problem)

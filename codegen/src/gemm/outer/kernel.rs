@@ -70,8 +70,6 @@ pub(super) fn entry(
     k.blocks_per_multiprocessor(plan.blocks());
 
     let mut g = Gemm::new(&mut k, plan, &maps, finish, operands)?;
-    // The last group of rows may reach beyond C: a block there has nothing to do.
-    g.k.exit(g.outside, true);
     let acc = g.accumulators();
     g.first_tile()?;
     g.main_loop(&acc)?;
@@ -125,10 +123,8 @@ struct Gemm<'a> {
     n: Expr,
     c: View,
     ldc: Expr,
-    /// Length of the sums; 0 without a product, so that A and B are not read.
+    /// Length of the sums; 0 without a product, and for a block without rows, so that A and B are not read.
     depth: Expr,
-    /// This block has nothing to do.
-    outside: Reg,
     end: Rc<End<'a>>,
 }
 
@@ -163,7 +159,10 @@ impl<'a> Gemm<'a> {
         let tid = k.thread();
         let tile = Raster::Grouped.tile(k, [m, n], (TILE, TILE))?;
         let (row0, col0) = (tile.row, tile.col);
+        // The last group of rows may reach beyond C. A block there has empty sums and nothing to store; it does not leave, since OpenCL's
+        // barriers are met by all threads, and not every compiler gets a barrier in a branch right.
         let outside = k.compare(Cmp::Ge, row0, m);
+        let depth = k.select(outside, zero, depth);
         let x = Source {
             base: b,
             ld: ldb,
@@ -197,7 +196,6 @@ impl<'a> Gemm<'a> {
             n,
             ldc,
             depth,
-            outside,
             end: Rc::new(end),
         })
     }

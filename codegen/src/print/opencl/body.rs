@@ -8,6 +8,7 @@ use super::expression::{Operands, bare, constant};
 use super::instruction::{Missing, value};
 use super::memory;
 use super::names::Names;
+use super::order::{Held, Order, holds, multiplies};
 use super::pointers::Pointers;
 use super::scopes::Declarations;
 use crate::ir::{
@@ -28,6 +29,10 @@ pub(super) struct Body<'a> {
     /// Vectors so far, and what they are called before their number.
     vectors: u32,
     vector: String,
+    /// In a loop that multiplies: what is held back.
+    order: Option<Order>,
+    /// The numbers of values that `KEEP` was used with.
+    arities: BTreeSet<usize>,
     /// Some threads of a block may be elsewhere: in a branch that not all take, or gone.
     apart: usize,
 }
@@ -50,15 +55,18 @@ impl<'a> Body<'a> {
             declared: BTreeSet::new(),
             vectors: 0,
             vector,
+            order: None,
+            arities: BTreeSet::new(),
             apart: 0,
         }
     }
 
-    pub(super) fn text(mut self) -> Result<String, OpenClError> {
+    /// The text, and the numbers of values that it keeps in order.
+    pub(super) fn text(mut self) -> Result<(String, BTreeSet<usize>), OpenClError> {
         self.declare();
         let nodes = &self.entry.nodes;
         match self.nodes(nodes) {
-            Ok(()) => Ok(self.out),
+            Ok(()) => Ok((self.out, self.arities)),
             Err((what, instead)) => Err(OpenClError {
                 kernel: self.entry.name.clone(),
                 what,
@@ -106,9 +114,72 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
+    /// The body of a loop.
+    fn turn(&mut self, nodes: &[Node]) -> Result<(), Missing> {
+        let outer = self.order.take();
+        self.order = multiplies(nodes).then(Order::default);
+        self.depth += 1;
+        self.nodes(nodes)?;
+        self.release(&[]);
+        self.depth -= 1;
+        if let Some(order) = std::mem::replace(&mut self.order, outer) {
+            self.arities.extend(order.arities);
+        }
+        Ok(())
+    }
+
+    /// Holds a load back until what it loads is used.
+    fn hold(&mut self, s: &Statement) {
+        let Inst::Load { at, ty, to, .. } = &s.inst else {
+            return;
+        };
+        let (vector, load) = self.vector_load(*at, *ty, to.len(), s.tag.as_deref());
+        if let Some(order) = &mut self.order {
+            order.hold(Held {
+                vector,
+                load,
+                to: to.clone(),
+                base: at.base(),
+                ty: *ty,
+            });
+        }
+    }
+
+    /// Loads what the first of these nodes needs, after the products so far and before its own.
+    fn release(&mut self, nodes: &[Node]) {
+        let Some(order) = &mut self.order else { return };
+        let due = order.due(nodes);
+        let sums = match due.is_empty() {
+            true => Vec::new(),
+            false => order.sums(),
+        };
+        if let Some(Node::Inst(s)) = nodes.first() {
+            order.product(&s.inst);
+        }
+        if due.is_empty() {
+            return;
+        }
+        let sums: Vec<_> = sums.iter().map(|&r| self.operands.register(r)).collect();
+        let vectors: Vec<_> = due.iter().map(|held| held.vector.clone()).collect();
+        let (before, after) = (order.keep(&sums), order.keep(&vectors));
+        for line in before {
+            self.line(line);
+        }
+        for held in &due {
+            self.line(&held.load);
+        }
+        for line in after {
+            self.line(line);
+        }
+        for held in &due {
+            self.parts(&held.vector, held.ty, &held.to, true);
+        }
+    }
+
     fn nodes(&mut self, nodes: &[Node]) -> Result<(), Missing> {
         let mut rest = nodes;
         while let Some((node, after)) = rest.split_first() {
+            self.release(rest);
             let alike = self.literals(rest);
             if alike > 1 {
                 self.set(&rest[..alike]);
@@ -117,6 +188,7 @@ impl<'a> Body<'a> {
             }
             rest = after;
             match node {
+                Node::Inst(s) if self.order.is_some() && holds(s) => self.hold(s),
                 Node::Inst(s) => self.statement(s)?,
                 Node::Comment(text) => self.line(format_args!("// {text}")),
                 Node::If(branch) => self.branches(branch)?,
@@ -189,19 +261,19 @@ impl<'a> Body<'a> {
             LoopEnd::Below { limit, .. } => {
                 let limit = self.operands.source(limit, Type::U32);
                 self.line(format_args!("for (; {counter} < {limit}; {advance}) {{"));
-                self.inside(&l.body)?;
+                self.turn(&l.body)?;
                 self.line("}");
             }
             LoopEnd::While { again } => {
                 self.line("do {");
-                self.inside(&l.body)?;
+                self.turn(&l.body)?;
                 self.line(format_args!("    {advance};"));
                 let again = self.operands.register(again);
                 self.line(format_args!("}} while ({again});"));
             }
             LoopEnd::Left => {
                 self.line(format_args!("for (;; {advance}) {{"));
-                self.inside(&l.body)?;
+                self.turn(&l.body)?;
                 self.line("}");
             }
         }
@@ -303,11 +375,30 @@ impl<'a> Body<'a> {
             self.assign(*one, &value, always, tag);
             return;
         }
+        let (vector, load) = self.vector_load(at, ty, to.len(), tag);
+        self.line(load);
+        self.parts(&vector, ty, to, always);
+    }
+
+    /// A vector's name, and its declaration with the load.
+    fn vector_load(
+        &mut self,
+        at: Address,
+        ty: Type,
+        n: usize,
+        tag: Option<&str>,
+    ) -> (String, String) {
         self.vectors += 1;
         let vector = format!("{}{}", self.vector, self.vectors);
-        let of = memory::vector(ty, to.len());
+        let place = memory::place(&self.operands, at, ty, n, false);
+        let of = memory::vector(ty, n);
         let tag = tag.map_or(String::new(), |t| format!(" // {t}"));
-        self.line(format_args!("const {of} {vector} = {place};{tag}"));
+        let load = format!("{of} {vector} = {place};{tag}");
+        (vector, load)
+    }
+
+    /// The parts of a vector to their registers.
+    fn parts(&mut self, vector: &str, ty: Type, to: &[Reg], always: bool) {
         for (i, r) in to.iter().enumerate() {
             let part = narrow(ty, *r, format!("{vector}.s{i}"));
             self.assign(*r, &part, always, None);

@@ -38,9 +38,11 @@ mod expression;
 mod instruction;
 mod memory;
 mod names;
+mod order;
 mod pointers;
 mod scopes;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 pub use error::OpenClError;
@@ -71,10 +73,14 @@ pub fn program(kernels: &[Entry], about: &[String]) -> Result<String, OpenClErro
         out.push_str("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
     }
     out.push_str("#pragma OPENCL FP_CONTRACT OFF\n");
+    let mut text = String::new();
+    let mut arities = BTreeSet::new();
     for k in kernels {
-        out.push('\n');
-        kernel(&mut out, k)?;
+        text.push('\n');
+        arities.extend(kernel(&mut text, k)?);
     }
+    out.push_str(&order::macros(&arities));
+    out.push_str(&text);
     Ok(out)
 }
 
@@ -83,7 +89,8 @@ fn has_doubles(k: &Entry) -> bool {
         || k.params.iter().any(|p| p.kind == ParamKind::F64)
 }
 
-fn kernel(out: &mut String, k: &Entry) -> Result<(), OpenClError> {
+/// Adds a kernel's text; returns the numbers of values that it keeps in order.
+fn kernel(out: &mut String, k: &Entry) -> Result<BTreeSet<usize>, OpenClError> {
     let mut names = Names::of(k);
     let pointers = Pointers::of(k);
     let declarations = Declarations::of(k);
@@ -118,9 +125,10 @@ fn kernel(out: &mut String, k: &Entry) -> Result<(), OpenClError> {
         );
     }
     let body = Body::new(k, &mut names, &pointers, &declarations);
-    out.push_str(&body.text()?);
+    let (text, arities) = body.text()?;
+    out.push_str(&text);
     out.push_str("}\n");
-    Ok(())
+    Ok(arities)
 }
 
 /// A parameter's declaration.

@@ -1,0 +1,168 @@
+//! `gemm --target opencl`: the kernel as OpenCL C, and on an OpenCL device if the command was built for that (feature `opencl`).
+//!
+//! ```text
+//! --on auto      the first OpenCL device, or nowhere if there is none
+//! --on opencl    the first OpenCL device
+//! --on none      nowhere: the proofs, the text and the launch contract
+//! ```
+
+use std::collections::BTreeMap;
+
+use tilewright::banks::{BankModel, MODELS, model_named};
+use tilewright::codegen::gemm::opencl::EmittedOpenCl;
+use tilewright::codegen::gemm::{DataType, Emitted};
+
+use super::GemmArgs;
+use super::select::{Device, Target};
+use crate::error::CliError;
+
+/// What the arguments mean: PTX, or OpenCL C with the banks of local memory.
+pub(super) fn target(args: &GemmArgs) -> Result<Option<&'static BankModel>, CliError> {
+    let wrong = |message: &str| Err(CliError::usage("target", message.to_owned()));
+    let opencl = match (args.target, args.on) {
+        (Some(Target::Ptx), Device::Opencl) => {
+            return wrong(
+                "an OpenCL device runs no PTX: leave out `--target ptx`, or give another `--on`",
+            );
+        }
+        (Some(Target::Opencl), Device::Gpu | Device::Emulator) => {
+            return wrong("OpenCL C runs on OpenCL devices: give `--on opencl` or `--on none`");
+        }
+        (Some(Target::Opencl), _) | (None, Device::Opencl) => true,
+        (Some(Target::Ptx) | None, _) => false,
+    };
+    if !opencl {
+        return match args.banks {
+            Some(_) => {
+                wrong("`--banks` goes with `--target opencl`: PTX is proven on NVIDIA's banks")
+            }
+            None => Ok(None),
+        };
+    }
+    if args.arch != "auto" {
+        return wrong(
+            "`--arch` goes with `--target ptx`: OpenCL C is compiled for a device when it runs",
+        );
+    }
+    let name = args.banks.as_deref().unwrap_or("amd-gcn");
+    match model_named(name).filter(|model| !model.registers) {
+        Some(model) => Ok(Some(model)),
+        None => {
+            let known = MODELS.iter().filter(|m| !m.registers).map(|m| m.name);
+            let known: Vec<_> = known.collect();
+            Err(CliError::usage(
+                "unknown_model",
+                format!(
+                    "there is no model `{name}` of a banked memory; known are {}",
+                    known.join(", ")
+                ),
+            ))
+        }
+    }
+}
+
+/// The name of the plan: for `auto` the one of the element type that has a form in OpenCL C.
+pub(super) fn plan_name(asked: &str, data_type: DataType) -> Result<&str, CliError> {
+    match (asked, data_type) {
+        ("auto", DataType::F32) => Ok("sgemm-r700-64"),
+        ("auto", DataType::F64) => Ok("dgemm-4x4"),
+        ("auto", other) => Err(CliError::new(
+            "no_opencl_form",
+            format!("no plan in {other} has a form in OpenCL C: give `--dtype f32` or `f64`"),
+        )),
+        (name, _) => Ok(name),
+    }
+}
+
+/// What the report reads of a kernel; its text is OpenCL C.
+pub(super) fn emitted(kernel: &EmittedOpenCl) -> Emitted {
+    Emitted {
+        ptx: kernel.source.clone(),
+        kernel: kernel.kernel.clone(),
+        proof: kernel.proof.clone(),
+        mix: None,
+        address_registers: BTreeMap::new(),
+    }
+}
+
+#[cfg(feature = "opencl")]
+mod device {
+    use tilewright::codegen::gemm::opencl::EmittedOpenCl;
+    use tilewright::codegen::gemm::{Gemm, Plan};
+    use tilewright::gpu::opencl::{ClDevice, ClDeviceError};
+    use tilewright::host::{GemmKernel, Inputs, RunError, run_on_opencl};
+
+    use super::super::report::Ran;
+    use super::super::select::Device;
+    use crate::error::CliError;
+
+    /// An open device.
+    pub(in super::super) type Opened = ClDevice;
+
+    /// The device to run on; none means nowhere.
+    pub(in super::super) fn open(on: Device) -> Result<Option<Opened>, CliError> {
+        let failed =
+            |e: ClDeviceError| CliError::new(e.code(), format!("{e}; `--on none` needs no device"));
+        match (on, ClDevice::open()) {
+            (Device::None, _)
+            | (Device::Auto, Err(ClDeviceError::NoLoader | ClDeviceError::NoDevice)) => Ok(None),
+            (_, opened) => opened.map(Some).map_err(failed),
+        }
+    }
+
+    /// Runs a kernel.
+    pub(in super::super) fn run(
+        device: &Opened,
+        plan: &dyn Plan,
+        kernel: &EmittedOpenCl,
+        problem: &Gemm,
+        inputs: &Inputs,
+    ) -> Result<Ran, CliError> {
+        let failed = |e: RunError| CliError::new(e.code(), e.to_string());
+        let bound = GemmKernel::opencl(plan, kernel, problem).map_err(|e| failed(e.into()))?;
+        let program = device.build(&kernel.source).map_err(|e| failed(e.into()))?;
+        let outcome =
+            run_on_opencl(device, &program, &bound, bound.args(inputs)).map_err(failed)?;
+        let c = bound
+            .result(inputs, &outcome)
+            .map_err(|e| CliError::new("opencl_error", e.to_string()))?;
+        Ok(Ran::on_opencl(c, &outcome))
+    }
+}
+
+#[cfg(not(feature = "opencl"))]
+mod device {
+    use tilewright::codegen::gemm::opencl::EmittedOpenCl;
+    use tilewright::codegen::gemm::{Gemm, Plan};
+    use tilewright::host::Inputs;
+
+    use super::super::report::Ran;
+    use super::super::select::Device;
+    use crate::error::CliError;
+
+    /// No device can be open.
+    #[derive(Debug)]
+    pub(in super::super) enum Opened {}
+
+    /// None: this build knows no device.
+    pub(in super::super) fn open(on: Device) -> Result<Option<Opened>, CliError> {
+        if on == Device::Opencl {
+            let message = "this tilewright was built without OpenCL devices: build it with `--features opencl`, or give `--on none`, which writes the kernel";
+            return Err(CliError::new("not_built", message));
+        }
+        Ok(None)
+    }
+
+    /// Never called.
+    pub(in super::super) fn run(
+        device: &Opened,
+        _: &dyn Plan,
+        _: &EmittedOpenCl,
+        _: &Gemm,
+        _: &Inputs,
+    ) -> Result<Ran, CliError> {
+        match *device {}
+    }
+}
+
+pub(super) use device::{open, run};
