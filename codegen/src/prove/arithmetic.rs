@@ -433,7 +433,7 @@ impl Machine<'_> {
 }
 
 /// The statement that two integers compare so.
-fn compared(cmp: Cmp, x: &Lin, y: &Lin) -> Rc<Formula> {
+pub(super) fn compared(cmp: Cmp, x: &Lin, y: &Lin) -> Rc<Formula> {
     let ge = |x: Lin| Rc::new(Formula::ge(x));
     match cmp {
         Cmp::Ge => ge(x.sub(y)),

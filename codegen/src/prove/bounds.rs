@@ -1,4 +1,4 @@
-//! Bounds, alignment and sectors of accesses of global memory.
+//! Bounds and alignment of accesses of global memory.
 
 use std::rc::Rc;
 
@@ -210,31 +210,5 @@ impl Machine<'_> {
                     .iter()
                     .any(|(of, n)| *n >= bits && zero(self, &y.sub(of)))
         })
-    }
-
-    /// The most sectors of a warp, where lanes differ by numbers alone.
-    pub(super) fn sectors(&self, address: &Lin, bytes: u32, facts: &Facts) -> Option<(u32, u32)> {
-        if address.terms.list().iter().any(|(_, c)| c.one().is_none()) {
-            return None;
-        }
-        let (active, numbers) = (facts.active.list(), address.k.values());
-        let mut most = 0;
-        let mut ideal = 0;
-        for warp in 0..self.threads.div_ceil(32) {
-            let lanes = 32 * warp..(32 * warp + 32).min(self.threads);
-            let mut sectors: Vec<i64> = Vec::new();
-            let mut n = 0;
-            for t in lanes.filter(|&t| active[t]) {
-                let first = numbers.at(t);
-                n += bytes;
-                sectors
-                    .extend(first.div_euclid(32)..=(first + i64::from(bytes) - 1).div_euclid(32));
-            }
-            sectors.sort_unstable();
-            sectors.dedup();
-            most = most.max(sectors.len() as u32);
-            ideal = ideal.max(n.div_ceil(32));
-        }
-        Some((most, ideal))
     }
 }

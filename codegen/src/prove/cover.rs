@@ -392,6 +392,9 @@ impl<'a> Output<'a> {
                 _ => None,
             })
             .collect();
+        if !self.trace.assumptions.is_empty() {
+            when.extend(self.trace.promises.iter().cloned());
+        }
         let facts = self.facts(when);
         let mut conditions = Conditions::new(self.trace, chosen, origins, facts);
         let mut known: Vec<QuickMap<Num, Rc<Room>>> = vec![QuickMap::default(); ends.len()];

@@ -80,7 +80,8 @@ pub(super) struct GlobalAccess {
     pub(super) path: Vec<Rc<Formula>>,
     /// What holds since threads have left the kernel.
     pub(super) stays: Vec<Rc<Formula>>,
-    pub(super) sectors: Option<(u32, u32)>,
+    pub(super) address: Lin,
+    pub(super) bytes: u32,
     /// The turns of the loops that it is in.
     pub(super) turns: Vec<Sym>,
 }
@@ -437,7 +438,6 @@ impl Machine<'_> {
                 }
             }
         }
-        let sectors = self.sectors(address, t.bytes, facts);
         self.global.push(GlobalAccess {
             name,
             buffer,
@@ -448,7 +448,8 @@ impl Machine<'_> {
             guard: Rc::clone(guard),
             path: self.path.clone(),
             stays: self.stays.clone(),
-            sectors,
+            address: *address,
+            bytes: t.bytes,
             turns: self.turns.clone(),
         });
         self.addresses += 1;

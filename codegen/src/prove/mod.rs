@@ -15,6 +15,7 @@
 
 mod access;
 mod arithmetic;
+mod assumed;
 mod bounds;
 mod costs;
 mod cover;
@@ -39,6 +40,7 @@ mod tests;
 mod value;
 
 pub use access::AccessProof;
+pub use assumed::Assumed;
 pub use costs::GlobalCost;
 pub use error::ProofError;
 
@@ -81,6 +83,29 @@ pub struct KernelProof {
     pub states: usize,
     /// Outputs of which every element is written exactly once.
     pub covered: Vec<String>,
+    /// What the author states, which the proof takes as facts: nothing for the kernels of this crate.
+    pub assumptions: Vec<Assumed>,
+    /// What the proof took.
+    pub effort: Effort,
+}
+
+/// What a proof took, in numbers that do not depend on the machine.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+/// use layout_codegen::prove::prove;
+///
+/// let mut k = Kernel::new("waits", 64);
+/// k.barrier();
+/// assert_eq!(prove(&k.finish())?.effort.cases, 0); // nothing to decide
+/// # Ok::<(), layout_codegen::prove::ProofError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Effort {
+    /// Cases that the solver looked into.
+    pub cases: usize,
+    /// Patterns that the numbers of threads have.
+    pub patterns: usize,
 }
 
 /// Proves a kernel.
@@ -153,5 +178,10 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
         addresses: trace.addresses,
         states,
         covered,
+        effort: Effort {
+            cases: trace.symbols.cases,
+            patterns: numbers::patterns(),
+        },
+        assumptions: trace.assumptions,
     })
 }

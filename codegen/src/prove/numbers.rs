@@ -13,11 +13,11 @@
 //! The tables belong to the thread that proves, and are emptied when a proof begins.
 
 use std::cell::RefCell;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::rc::Rc;
 
-use super::quick::QuickMap;
-use super::value::Term;
+use super::quick::{Quick, QuickMap};
+use super::value::{Mono, Term};
 
 /// A number for all threads, or one for each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -116,6 +116,8 @@ struct Kept {
     /// How many threads each set has.
     counts: Vec<usize>,
     terms: Lists<Term>,
+    /// Of each list of terms, n where 2ⁿ divides every coefficient, and the products of symbols in it, as bits; several may share one.
+    term_shapes: Vec<(u32, u128)>,
     chosen: Lists<usize>,
     sums: QuickMap<(u32, u32), u32>,
     products: QuickMap<(u32, i64), u32>,
@@ -152,6 +154,7 @@ impl Kept {
             masks: Lists::new(),
             counts: vec![0],
             terms: Lists::new(),
+            term_shapes: vec![(62, 0)],
             chosen: Lists::new(),
             sums: QuickMap::default(),
             products: QuickMap::default(),
@@ -226,6 +229,11 @@ fn kept<R>(f: impl FnOnce(&mut Kept) -> R) -> R {
 /// Empties the tables. What was in them is not to be used afterwards.
 pub(super) fn forget_all() {
     KEPT.set(Kept::new());
+}
+
+/// How many patterns there are.
+pub(super) fn patterns() -> usize {
+    kept(|kept| kept.shapes.len())
 }
 
 impl Num {
@@ -600,7 +608,16 @@ impl Terms {
     pub(super) const NONE: Self = Self(0);
 
     pub(super) fn of(terms: Vec<Term>) -> Self {
-        Self(kept(|kept| kept.terms.number(terms)))
+        let number = kept(|kept| kept.terms.number(terms));
+        if kept(|kept| kept.term_shapes.len() == number as usize) {
+            let list = Self(number).list();
+            let zeros = list.iter().map(|(_, c)| c.zeros()).min();
+            let bit = |m: &Mono| 1u128 << (Quick::default().hash_one(m) % 128);
+            let products = list.iter().fold(0, |all, (m, _)| all | bit(m));
+            let shape = (zeros.unwrap_or(62).min(62), products);
+            kept(|kept| kept.term_shapes.push(shape));
+        }
+        Self(number)
     }
 
     pub(super) fn list(self) -> Rc<[Term]> {
@@ -609,6 +626,16 @@ impl Terms {
 
     pub(super) fn is_empty(self) -> bool {
         self == Self::NONE
+    }
+
+    /// 2ⁿ with this n divides every coefficient; at most 62.
+    pub(super) fn zeros(self) -> u32 {
+        kept(|kept| kept.term_shapes[self.0 as usize].0)
+    }
+
+    /// The products of symbols in it, as bits. Several may share a bit, so that lists without a bit in common have no product in common.
+    pub(super) fn products(self) -> u128 {
+        kept(|kept| kept.term_shapes[self.0 as usize].1)
     }
 
     /// The sum of these and `sign` times the others.

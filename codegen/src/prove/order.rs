@@ -138,6 +138,14 @@ impl Walk {
                             });
                         }
                     }
+                    Event::Assume(f) => {
+                        for decisions in state.decisions.with(f) {
+                            after.push(State {
+                                decisions,
+                                ..state.clone()
+                            });
+                        }
+                    }
                     Event::Loop(turns) => after.extend(self.turns(turns, state)?),
                     _ => {}
                 }
@@ -429,7 +437,7 @@ fn collect_events(events: &[Event], all: &mut Vec<Lin>) {
                 collect_events(a, all);
                 collect_events(b, all);
             }
-            Event::Leave(f) | Event::Exit(f) => collect(f, all),
+            Event::Leave(f) | Event::Exit(f) | Event::Assume(f) => collect(f, all),
             _ => {}
         }
     }

@@ -212,6 +212,7 @@ impl Symbols {
     }
 
     fn holds(&mut self, goal: &Lin, facts: &[Rc<Formula>], mut open: Mask, depth: u32) -> bool {
+        self.cases += 1;
         let threads = open.list().len();
         let (goal, facts) = &self.normal(goal, facts, threads);
         let facts = &facts[..];
@@ -252,11 +253,20 @@ impl Symbols {
                 return true;
             }
         }
+        // Two facts say more than each by itself if they have a product of symbols in common, or each has one in common with the goal: else the least
+        // of the sum is the sum of the least.
+        let of_goal = goal.terms.products();
+        let products: Vec<u128> = linear.iter().map(|x| x.terms.products()).collect();
         for (i, x) in linear.iter().enumerate() {
-            for y in &linear[i + 1..] {
+            for (j, y) in linear.iter().enumerate().skip(i + 1) {
+                let in_common = products[i] & products[j] != 0;
+                let both_in_goal = products[i] & of_goal != 0 && products[j] & of_goal != 0;
+                if !in_common && !both_in_goal {
+                    continue;
+                }
                 let sum = x.add(y).tightened();
                 if self.close(&goal.sub(&sum), &mut open)
-                    || self.close(&sum.scale(-1).plus(-1), &mut open)
+                    || (in_common && self.close(&sum.scale(-1).plus(-1), &mut open))
                 {
                     return true;
                 }

@@ -69,14 +69,19 @@ pub(super) struct Symbols {
     /// Symbols whose low bits are 0, in units of that.
     units: QuickMap<(Sym, u32), Sym>,
     free: u32,
+    /// Cases that the solver has looked into.
+    pub(super) cases: usize,
     /// Values that were found to be at least 0, by their terms, patterns and threads: the number, and the facts that it follows from.
-    pub(super) reasons: QuickMap<(Terms, u32, Mask), (Num, Vec<Rc<Formula>>)>,
+    pub(super) reasons: QuickMap<(Terms, u32, Mask), Reason>,
     reaches: QuickMap<Terms, Rc<Reach>>,
     /// What terms are where a symbol is replaced; none where that has too many factors.
     replaced: QuickMap<(Terms, Sym, Lin), Option<Lin>>,
     /// Questions that were answered before.
     pub(super) answers: QuickMap<Question, bool>,
 }
+
+/// The number of a value that was found to be at least 0, and the facts that it follows from.
+pub(super) type Reason = (Num, Vec<Rc<Formula>>);
 
 /// A value that is to be at least 0, the facts that may matter, and the threads that it is asked for.
 pub(super) type Question = (Lin, Vec<Rc<Formula>>, Mask);

@@ -148,9 +148,7 @@ impl Lin {
 
     /// 2ⁿ with the largest n such that every coefficient of a symbol is a multiple of it.
     pub(super) fn symbol_alignment(&self) -> u32 {
-        let terms = self.terms.list();
-        let zeros = terms.iter().map(|(_, c)| c.zeros());
-        zeros.min().unwrap_or(62).min(62)
+        self.terms.zeros()
     }
 
     /// The same value with other numbers; zero coefficients are left out.

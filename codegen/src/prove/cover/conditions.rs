@@ -180,6 +180,16 @@ impl<'a> Conditions<'a> {
             let opposite = x.scale(-1).plus(-1);
             symbols.never_negative(&opposite, active).then_some(false)
         };
+        // What the author states may decide it, too.
+        let answer = answer.or_else(|| {
+            let stated = !self.trace.assumptions.is_empty();
+            let opposite = x.scale(-1).plus(-1);
+            let symbols = &mut self.trace.symbols;
+            if stated && symbols.at_least_zero(x, &self.facts) {
+                return Some(true);
+            }
+            (stated && symbols.at_least_zero(&opposite, &self.facts)).then_some(false)
+        });
         self.bounded.insert((*x, active), answer);
         answer
     }

@@ -1,6 +1,5 @@
 //! Classes of units against bytes: a random trace is refused by one if and only if it is by the other.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::histories::Histories;
@@ -10,6 +9,7 @@ use super::versions::Versions;
 use crate::prove::execute::{Event, Trace};
 use crate::prove::memory::{Access, Kind};
 use crate::prove::numbers::{Mask, Num};
+use crate::prove::quick::QuickMap;
 use crate::prove::symbols::Symbols;
 
 const THREADS: usize = 96;
@@ -39,9 +39,10 @@ fn trace(events: Vec<Event>) -> Trace {
         global: Vec::new(),
         addresses: 0,
         blocks: [0; 3],
-        used: HashMap::new(),
+        used: QuickMap::default(),
         symbols: Symbols::default(),
         promises: Vec::new(),
+        assumptions: Vec::new(),
         tilings: Vec::new(),
         walks: Vec::new(),
     }
