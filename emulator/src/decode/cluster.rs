@@ -243,6 +243,9 @@ impl<'a> Decoder<'a> {
                 return Ok(Op::Nop);
             }
             Self::count(i, 0..=0)?;
+            if i.name == "membar" {
+                return m.invalid("`membar.proxy.alias` is the only form with a proxy");
+            }
             self.program.uses_async = true;
             if m.take("async::generic") {
                 let restrict = if m.take("acquire") {
