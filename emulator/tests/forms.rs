@@ -122,7 +122,9 @@ fn page(introduction: &str) -> String {
         let outcome = outcome.replace('|', "\\|");
         tables += &format!("| `{shown}` | {outcome} |\n");
     }
-    page += &format!("\n{forms_in_all} forms, {statements} statements with all choices, of which {run} run.\n");
+    page += &format!(
+        "\n{forms_in_all} forms, {statements} statements with all choices, of which {run} run.\n"
+    );
     page + &tables
 }
 
@@ -136,7 +138,10 @@ fn the_page_is_what_the_decoder_says() {
         std::fs::write(&path, &new).expect("a write");
         return;
     }
-    assert!(old == new, "docs/emulator-instructions.md is old: run this test with TILEWRIGHT_UPDATE=1");
+    assert!(
+        old == new,
+        "docs/emulator-instructions.md is old: run this test with TILEWRIGHT_UPDATE=1"
+    );
 }
 
 /// Textures need declarations of their own; what is not PTX would be refused here.

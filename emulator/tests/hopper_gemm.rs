@@ -211,6 +211,11 @@ fn map(address: u64, cols: u64, rows: u64, box_rows: u32) -> Arg {
 
 /// Runs the kernel; whether the product is right, and what was found.
 fn go(text: &str) -> (bool, Report) {
+    checked(text, true)
+}
+
+/// The same with or without the sanitizer.
+fn checked(text: &str, sanitize: bool) -> (bool, Report) {
     let module = Module::parse_strict(text).unwrap_or_else(|e| panic!("{e}"));
     let (mut memory, mut random) = (GlobalMemory::new(), Random(3));
     let (a, left) = matrix(&mut memory, &mut random, M, K);
@@ -225,6 +230,7 @@ fn go(text: &str) -> (bool, Report) {
     };
     let options = Options {
         step_limit: 1 << 18,
+        sanitize,
         ..Options::default()
     };
     let report = run(&module, "k", &launch, &mut memory, &options).expect("a launch");
@@ -245,6 +251,8 @@ fn the_product_is_right_and_clean() {
     let (right, report) = go(&text);
     assert!(report.is_clean(), "{:#?}", report.findings);
     assert!(right);
+    let (right, report) = checked(&text, false);
+    assert!(right && report.is_clean());
 }
 
 #[test]

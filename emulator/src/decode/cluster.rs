@@ -21,6 +21,7 @@ impl<'a> Decoder<'a> {
             "membar" | "fence" => self.fence(i, m)?,
             "setmaxnreg" => Self::setmaxnreg(i, m)?,
             "wgmma" => self.wgmma(i, m)?,
+            "tensormap" => self.tensormap(i, m)?,
             _ => return Ok(None),
         };
         Ok(Some(op))

@@ -568,6 +568,8 @@ impl<'a> Decoder<'a> {
         found.ok_or_else(|| {
             i.span.error(if known::is_texture(i.name) {
                 Kind::Unsupported(format!("textures and surfaces (`{}`)", m.instruction))
+            } else if known::is_instruction(i.name) {
+                Kind::Unsupported(format!("`{}`", m.instruction))
             } else {
                 Kind::UnknownInstruction(m.instruction.clone())
             })

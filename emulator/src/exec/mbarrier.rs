@@ -544,7 +544,7 @@ fn apply(
         }
         MbarrierKind::CopyArrive { no_increment } => {
             if let Some(o) = env.mbarriers.objects.get_mut(&offset) {
-                o.pending += i64::from(!no_increment);
+                o.pending += i64::from(!no_increment && o.pending < MOST);
                 let (lane, pc) = (lane as u32, at.site.pc);
                 o.copies.push(CopyArrival {
                     warp,
