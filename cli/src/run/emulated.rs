@@ -69,6 +69,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         sanitize: !job.args.no_sanitize,
         undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
         global_races: job.args.also.contains(&Extra::GlobalRaces),
+        lane_races: job.args.also.contains(&Extra::LaneRaces),
         step_limit: job.args.step_limit.unwrap_or(1 << 28),
         total_step_limit: job.args.step_limit.unwrap_or(1 << 32),
         progress: Some(Arc::new(move |done, all| {

@@ -118,6 +118,8 @@ pub(crate) enum Extra {
     UndefinedGlobal,
     /// Global memory that two blocks access, one of them storing
     GlobalRaces,
+    /// Shared memory that lanes of one warp exchange without bar.warp.sync
+    LaneRaces,
 }
 
 /// A launch, read and checked: what both places need.

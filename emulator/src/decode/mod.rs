@@ -270,7 +270,7 @@ fn exit_early(p: &mut Program) {
     };
     // From the back, so that a branch to a branch to an exit is seen as well.
     for pc in (0..p.insts.len()).rev() {
-        if let Op::Bra { target } = p.insts[pc].op
+        if let Op::Bra { target, uni: false } = p.insts[pc].op
             && leaves(p, target)
         {
             p.insts[pc].op = Op::Exit;

@@ -471,6 +471,8 @@ pub(crate) enum Op {
     },
     Bra {
         target: u32,
+        /// `.uni`: no lane that is here goes the other way.
+        uni: bool,
     },
     /// `brx.idx` through a table.
     Brx {
