@@ -41,7 +41,7 @@ fn blocks(p: &Program, body: &Body) -> Vec<Block> {
     for pc in start..n {
         let inst = &p.insts[pc];
         let ends = match &inst.op {
-            Op::Bra { target } => {
+            Op::Bra { target, .. } => {
                 leader[*target as usize - start] = true;
                 true
             }
@@ -77,7 +77,7 @@ fn blocks(p: &Program, body: &Body) -> Vec<Block> {
             let fall = (end as usize) < n;
             let mut succs = Vec::new();
             match &last.op {
-                Op::Bra { target } => succs.push(block_of(*target)),
+                Op::Bra { target, .. } => succs.push(block_of(*target)),
                 Op::Brx { targets, .. } => {
                     succs.extend(targets.iter().map(|t| block_of(*t)));
                 }

@@ -115,6 +115,9 @@ pub struct Options {
     pub sanitize: bool,
     /// Also report global memory accessed by two blocks, one of them storing. Meant for kernels whose blocks do not communicate.
     pub global_races: bool,
+    /// Also report shared memory that one lane writes and another lane of its warp accesses, with no `bar.warp.sync` or barrier between. Lanes are not
+    /// ordered by instructions on hardware; here they are, so that such a kernel computes what its author meant.
+    pub lane_races: bool,
     /// Also report reads of global memory that neither host nor kernel wrote.
     pub undefined_global: bool,
     /// Threads to run blocks on; 0 for all cores.
@@ -136,6 +139,7 @@ impl Default for Options {
         Self {
             sanitize: true,
             global_races: false,
+            lane_races: false,
             undefined_global: false,
             workers: 0,
             step_limit: 1 << 28,
@@ -152,6 +156,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("sanitize", &self.sanitize)
             .field("global_races", &self.global_races)
+            .field("lane_races", &self.lane_races)
             .field("undefined_global", &self.undefined_global)
             .field("workers", &self.workers)
             .field("step_limit", &self.step_limit)

@@ -8,8 +8,8 @@
 //!
 //! - Divergence: lanes that diverge reconverge at the immediate post-dominator; divergent groups of lanes take turns, so that lanes may
 //!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
-//! - Races between lanes of one warp are seen only within one instruction (different values stored to one place) and for `cp.async`;
-//!   otherwise the lanes of a warp count as ordered by the order of instructions.
+//! - Races between lanes of one warp are seen within one instruction (different values stored to one place) and for `cp.async`;
+//!   otherwise the lanes of a warp count as ordered by the order of instructions, unless [`Options::lane_races`] asks for more.
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences are no-ops, which is
 //!   enough for kernels whose blocks do not communicate. A block that waits for one that has not started waits for ever (step limit).
 //! - Clusters: the blocks of a cluster run together, in turn, and reach each other's shared memory.

@@ -124,6 +124,10 @@ pub(crate) enum Conflict {
     NoBarrierAfterWait(Who),
     /// Not ordered after what a warp of another block of the cluster did.
     Elsewhere { other: Remote, wrote: bool },
+    /// After a write by another lane of the warp, with nothing between that orders lanes.
+    AfterLane(Who),
+    /// Write after a read by another lane of the warp, likewise.
+    AfterLaneRead(Who),
     /// An asynchronous operation reads or overwrites this write, with no fence between the proxies.
     NoProxyFence(Who),
     /// Written while an asynchronous operation reads it.
@@ -135,6 +139,8 @@ pub(crate) enum Conflict {
 pub(crate) struct Shadow {
     /// log2 of the bytes of a unit: 0, 1 or 2.
     pub(crate) grain: u32,
+    /// Whether the lanes of a warp count as unordered until `bar.warp.sync` or a barrier.
+    lanes: bool,
     /// Columns of `reads`: the warps, or all actors that read.
     pub(crate) columns: usize,
     pub(crate) cells: Vec<Cell>,
@@ -151,11 +157,18 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    pub(crate) fn new(bytes: u32, grain_bytes: u32, columns: usize, clocks: Clocks) -> Self {
+    pub(crate) fn new(
+        bytes: u32,
+        grain_bytes: u32,
+        columns: usize,
+        lanes: bool,
+        clocks: Clocks,
+    ) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
         let units = ((bytes.div_ceil(4) * 4) >> grain) as usize;
         let mut s = Self {
             grain,
+            lanes,
             columns,
             cells: vec![Cell::default(); units],
             reads: vec![0; units * columns],
@@ -191,10 +204,18 @@ impl Shadow {
         let ordered = cell.clock.wrapping_sub(1) < seen[cell.who.warp() as usize & 63];
         self.reads[u * self.columns + warp] = seen[warp & 31];
         self.last_reader[u] = who;
-        if ordered && !cell.who.is_async() {
+        if ordered && !cell.who.is_async() && !self.lanes {
             return None;
         }
         self.explain_read(u, who)
+    }
+
+    /// Whether `other` is another lane of the warp of `who`, at another instruction.
+    fn other_lane(who: Who, other: Who) -> bool {
+        other.warp() == who.warp()
+            && other.lane() != who.lane()
+            && other.pc() != who.pc()
+            && !(other.is_atomic() && who.is_atomic())
     }
 
     #[inline(never)]
@@ -216,6 +237,9 @@ impl Shadow {
         }
         let same_warp = cell.who.warp() == who.warp();
         let no_barrier_since = cell.clock == seen[warp];
+        if self.lanes && no_barrier_since && Self::other_lane(who, cell.who) {
+            return Some(Conflict::AfterLane(cell.who));
+        }
         if cell.who.is_async() && same_warp && cell.who.lane() != who.lane() && no_barrier_since {
             return Some(Conflict::NoBarrierAfterWait(cell.who));
         }
@@ -233,7 +257,7 @@ impl Shadow {
         for (r, s) in reads.iter().zip(seen) {
             bad |= r > s;
         }
-        let conflict = if bad {
+        let conflict = if bad || self.lanes {
             self.explain_write(u, who)
         } else {
             None
@@ -262,6 +286,16 @@ impl Shadow {
             && !(cell.who.is_atomic() && who.is_atomic())
         {
             return Some(Conflict::AfterWrite(cell.who));
+        }
+        if self.lanes {
+            let now = seen[warp];
+            if cell.clock == now && Self::other_lane(who, cell.who) {
+                return Some(Conflict::AfterLane(cell.who));
+            }
+            let last = self.last_reader[u];
+            if self.reads[u * self.columns + warp] == now && Self::other_lane(who, last) {
+                return Some(Conflict::AfterLaneRead(last));
+            }
         }
         self.unread(u, seen)
             .or_else(|| self.unordered(self.remote_reads.get(&u), warp, false))

@@ -27,6 +27,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::ir::MapField;
+
 /// Bytes of an encoded map.
 pub const TENSOR_MAP_BYTES: usize = 128;
 
@@ -353,6 +355,54 @@ impl TensorMap {
         let mut bytes = [0; TENSOR_MAP_BYTES];
         bytes.copy_from_slice(&out);
         Ok(bytes)
+    }
+
+    /// Whether `bytes` hold a map of this encoding, complete or not.
+    pub(crate) fn is_encoded(bytes: &[u8]) -> bool {
+        bytes.starts_with(&MAGIC)
+    }
+
+    /// Replaces a field of the map that `bytes` hold; `None` for a value that the emulator has no meaning for.
+    pub(crate) fn replace(bytes: &mut [u8], field: MapField, value: u64) -> Option<()> {
+        // The layout of `encode`.
+        let mut put = |at: usize, n: usize, value: u64| {
+            let place = bytes.get_mut(at..at + n)?;
+            place.copy_from_slice(&value.to_le_bytes()[..n]);
+            Some(())
+        };
+        match field {
+            MapField::Address => put(8, 8, value),
+            MapField::Rank => put(5, 1, value.checked_add(1).filter(|r| *r <= 5)?),
+            MapField::Size(d) => put(16 + 4 * usize::from(d), 4, value.wrapping_sub(1)),
+            MapField::Stride(d) => put(36 + 8 * usize::from(d), 8, value),
+            MapField::Box(d) => put(68 + 2 * usize::from(d), 2, value.min(0xffff)),
+            MapField::Step(d) => put(78 + usize::from(d), 1, value.min(0xff)),
+            MapField::Swizzle => put(6, 1, Some(value).filter(|v| *v <= 3)?),
+            MapField::Interleave => (value == 0).then_some(()),
+            MapField::Fill => {
+                let flags = bytes.get_mut(7)?;
+                *flags = *flags & !1 | u8::from(value == 1);
+                (value <= 1).then_some(())
+            }
+            MapField::Element => {
+                // The ISA's numbers, without those that flush subnormal numbers on the way.
+                let element = match value {
+                    0 => TensorElement::U8,
+                    1 => TensorElement::U16,
+                    2 => TensorElement::U32,
+                    3 => TensorElement::S32,
+                    4 => TensorElement::U64,
+                    5 => TensorElement::S64,
+                    6 => TensorElement::F16,
+                    7 => TensorElement::F32,
+                    9 => TensorElement::F64,
+                    10 => TensorElement::Bf16,
+                    11 => TensorElement::Tf32,
+                    _ => return None,
+                };
+                put(4, 1, u64::from(Self::index(element)))
+            }
+        }
     }
 
     fn index(element: TensorElement) -> u8 {

@@ -81,6 +81,7 @@ impl Exhibit {
         let options = Options {
             step_limit: 1 << 20,
             workers: 1,
+            lane_races: true,
             ..Options::default()
         };
         run(&module, kernel, &launch, &mut memory, &options).expect("a launch")

@@ -31,7 +31,7 @@ fn bad_bodies() {
         ),
         (
             "tcgen05.fence::before_thread_sync;",
-            "16:5: unknown instruction `tcgen05.fence::before_thread_sync`",
+            "16:5: not supported: `tcgen05.fence::before_thread_sync`",
         ),
         (
             "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd1, {%f1,%f2}];",

@@ -506,7 +506,7 @@ fn wrong_maps_and_copies_are_explained() {
                  memory: &mut GlobalMemory| {
         let case = Case {
             map,
-            coords: vec![x, 0, 0],
+            coords: vec![x, 0, 0, 0, 0],
             offsets: vec![],
             bytes: 512,
             extent: if store { 512 } else { 0 },
@@ -548,6 +548,20 @@ fn wrong_maps_and_copies_are_explained() {
         "of an allocation of 4096 bytes",
         &mut memory,
     );
+    let mut huge = good.clone();
+    huge.box_sizes[1] = 256;
+    huge.sizes.extend([9, 9, 9]);
+    huge.strides.extend([2048; 3]);
+    huge.box_sizes.extend([256; 3]);
+    check(
+        huge,
+        5,
+        false,
+        0,
+        FindingKind::OutOfBounds,
+        "a box of 274877906944 bytes",
+        &mut memory,
+    );
     let mut long = good;
     long.box_sizes[1] = 10;
     check(
@@ -558,5 +572,111 @@ fn wrong_maps_and_copies_are_explained() {
         FindingKind::TransactionCount,
         "128 bytes more",
         &mut memory,
+    );
+}
+
+#[test]
+fn maps_are_changed_on_the_device() {
+    // The map has another address, size, stride and box; the kernel changes a copy in shared memory and publishes it in global memory.
+    let text = kernel(
+        ".param .u64 out, .param .align 64 .b8 map[128], .param .u64 in",
+        ".reg .b32 %r<10>, %t; .reg .b64 %rd<10>, %out, %in; .reg .pred %p0, %done;
+    .shared .align 128 .b8 data[1024];
+    .shared .align 128 .b8 own[128];
+    .shared .align 8 .b64 bar;
+    ld.param.u64 %out, [out];
+    ld.param.u64 %in, [in];
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %p0, %t, 0;
+    mov.u32 %r0, own;
+    mad.lo.u32 %r0, %t, 4, %r0;
+    mov.b64 %rd0, map;
+    cvt.u64.u32 %rd1, %t;
+    shl.b64 %rd1, %rd1, 2;
+    add.u64 %rd0, %rd0, %rd1;
+    ld.param.b32 %r1, [%rd0];
+    st.shared.b32 [%r0], %r1;
+    bar.warp.sync 0xffffffff;
+    mov.u64 %rd2, own;
+    mov.u64 %rd3, 64;
+    mov.u32 %r2, 32;
+    mov.u32 %r3, 8;
+    @%p0 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd2], %in;
+    @%p0 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%rd2], 0, %r2;
+    @%p0 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%rd2], 1, %r2;
+    @%p0 tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%rd2], 0, %rd3;
+    @%p0 tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%rd2], 0, %r2;
+    @%p0 tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%rd2], 1, %r3;
+    @%p0 tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%rd2], 1;
+    @%p0 tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%rd2], 2;
+    bar.warp.sync 0xffffffff;
+    add.u64 %rd4, %out, 1024;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd4], [%rd2], 128;
+    fence.proxy.tensormap::generic.acquire.gpu [%rd4], 128;
+    @!%p0 bra WAIT;
+    mbarrier.init.shared.b64 [bar], 1;
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
+    mov.u32 %r4, 0;
+    mov.u32 %r5, 3;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [data], [%rd4, {%r4, %r5}], [bar];
+WAIT:
+    bar.warp.sync 0xffffffff;
+AGAIN:
+    mbarrier.try_wait.parity.shared.b64 %done, [bar], 0;
+    @!%done bra AGAIN;
+    mov.u32 %r6, data;
+    mad.lo.u32 %r6, %t, 16, %r6;
+    ld.shared.v4.b32 {%r1, %r7, %r8, %r9}, [%r6];
+    mad.wide.u32 %rd5, %t, 16, %out;
+    st.global.v4.b32 [%rd5], {%r1, %r7, %r8, %r9};",
+    );
+    assembles("replace", &text);
+    let module = Module::parse_strict(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut memory = GlobalMemory::new();
+    let (out, input) = (
+        memory.alloc(2048, 256).expect("memory"),
+        memory.alloc(2048, 256).expect("memory"),
+    );
+    let data: Vec<u8> = (0..1024u16).flat_map(u16::to_le_bytes).collect();
+    memory.write(input, &data).expect("a write");
+    let map = TensorMap {
+        sizes: vec![16, 1],
+        strides: vec![32],
+        box_sizes: vec![16, 1],
+        ..TensorMap::new(TensorElement::F16, out)
+    };
+    let launch = Launch {
+        args: vec![
+            Arg::Ptr(out),
+            Arg::Bytes(map.encode().expect("a correct map").to_vec()),
+            Arg::Ptr(input),
+        ],
+        ..Launch::default()
+    };
+    let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a launch");
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    let got = memory.read(out, 512).expect("a read");
+    for (place, x) in got.as_chunks::<2>().0.iter().enumerate() {
+        // 64 bytes a row, 64-byte swizzle: chunk c of 128-byte line l holds chunk c xor (l mod 4).
+        let (line, chunk, within) = (place / 64, place / 8 % 8, place % 8);
+        let linear = line * 64 + (chunk ^ (line % 4)) * 8 + within;
+        assert_eq!(
+            usize::from(u16::from_le_bytes(*x)),
+            3 * 32 + linear,
+            "{place}"
+        );
+    }
+    let bad = text.replace(
+        "elemtype.shared::cta.b1024.b32 [%rd2], 1;",
+        "elemtype.shared::cta.b1024.b32 [%rd2], 13;",
+    );
+    let module = Module::parse_strict(&bad).unwrap_or_else(|e| panic!("{e}"));
+    let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a launch");
+    assert_eq!(
+        report.findings[0].kind,
+        FindingKind::TensorMap,
+        "{:#?}",
+        report.findings
     );
 }

@@ -4,7 +4,8 @@ use super::memory::hints;
 use super::{Decoder, Mods, Result, Symbol};
 use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
 use crate::ir::{
-    Address, AtomOp, Bulk, BulkSide, NONE, Op, Reduction, Reg, Row, StoreAsync, TensorCopy,
+    Address, AtomOp, Bulk, BulkSide, MapField, NONE, Op, Reduction, Reg, Row, StoreAsync,
+    TensorCopy, TensormapReplace,
 };
 use crate::shared::PARAM_WINDOW;
 use crate::types::{File, ScalarType};
@@ -367,6 +368,109 @@ impl<'a> Decoder<'a> {
             .map(|c| self.src(c, ScalarType::S32))
             .collect::<Result<Vec<_>>>()?;
         Ok((map, rows))
+    }
+
+    /// `tensormap.replace` and `tensormap.cp_fenceproxy` (PTX ISA, sections 9.7.9.26 and 9.7.13.16).
+    pub(super) fn tensormap(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        if m.take("cp_fenceproxy") {
+            let words = [
+                "global",
+                "shared::cta",
+                "tensormap::generic",
+                "release",
+                "sync",
+                "aligned",
+            ];
+            if !words.iter().all(|w| m.take(w)) {
+                return m.invalid("`.global.shared::cta.tensormap::generic.release`, a scope and `.sync.aligned` are needed");
+            }
+            if m.find(|s| matches!(s, "cta" | "cluster" | "gpu" | "sys").then_some(()))
+                .is_none()
+            {
+                return m.invalid("a scope is needed");
+            }
+            Self::count(i, 3..=3)?;
+            if !matches!(i.operands[2].kind, OperandKind::Int(128)) {
+                return Self::type_error(&i.operands[2], "128, the size of a tensor map");
+            }
+            let dst = self.address(&i.operands[0])?;
+            let src = self.address(&i.operands[1])?;
+            return Ok(Op::TensormapCopy { dst, src });
+        }
+        if !m.take("replace") || !m.take("tile") || !m.take("b1024") {
+            return m.invalid("`.replace.tile`, a field and `.b1024` are needed");
+        }
+        let field = m.find(|s| {
+            let known = matches!(
+                s,
+                "global_address"
+                    | "rank"
+                    | "box_dim"
+                    | "global_dim"
+                    | "global_stride"
+                    | "element_stride"
+                    | "elemtype"
+                    | "interleave_layout"
+                    | "swizzle_mode"
+                    | "fill_mode"
+            );
+            known.then_some(s)
+        });
+        let Some(field) = field else {
+            return m.invalid("this field");
+        };
+        let space = m.find(super::memory::space_of).unwrap_or(Space::Generic);
+        if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
+            return m.invalid("the space is .global or .shared::cta");
+        }
+        let wide = matches!(field, "global_address" | "global_stride");
+        let ty = m.ty()?;
+        if ty.bits() != if wide { 64 } else { 32 } {
+            return m.invalid("the type is .b64 for addresses and strides, else .b32");
+        }
+        let has_ordinal = matches!(
+            field,
+            "box_dim" | "global_dim" | "global_stride" | "element_stride"
+        );
+        let n = 2 + usize::from(has_ordinal);
+        Self::count(i, n..=n)?;
+        let mut ordinal = 0;
+        if has_ordinal {
+            let OperandKind::Int(k @ 0..=4) = i.operands[1].kind else {
+                return Self::type_error(&i.operands[1], "a dimension from 0 to 4");
+            };
+            ordinal = k as u8;
+        }
+        let field = match field {
+            "global_address" => MapField::Address,
+            "rank" => MapField::Rank,
+            "box_dim" => MapField::Box(ordinal),
+            "global_dim" => MapField::Size(ordinal),
+            "global_stride" if ordinal < 4 => MapField::Stride(ordinal),
+            "element_stride" => MapField::Step(ordinal),
+            "elemtype" => MapField::Element,
+            "interleave_layout" => MapField::Interleave,
+            "swizzle_mode" => MapField::Swizzle,
+            "fill_mode" => MapField::Fill,
+            _ => return Self::type_error(&i.operands[1], "a stride from 0 to 3"),
+        };
+        let value = &i.operands[n - 1];
+        let constant = matches!(
+            field,
+            MapField::Element | MapField::Interleave | MapField::Swizzle | MapField::Fill
+        );
+        if constant && !matches!(value.kind, OperandKind::Int(0..=15)) {
+            return Self::type_error(value, "an immediate from 0 to 15");
+        }
+        let address = self.address(&i.operands[0])?;
+        let value = self.src_reg(value, ty, false)?;
+        self.grain(space, 4);
+        Ok(Op::TensormapReplace(Box::new(TensormapReplace {
+            field,
+            space,
+            address,
+            value,
+        })))
     }
 
     /// `st.async` and `red.async`.

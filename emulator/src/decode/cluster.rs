@@ -21,6 +21,7 @@ impl<'a> Decoder<'a> {
             "membar" | "fence" => self.fence(i, m)?,
             "setmaxnreg" => Self::setmaxnreg(i, m)?,
             "wgmma" => self.wgmma(i, m)?,
+            "tensormap" => self.tensormap(i, m)?,
             _ => return Ok(None),
         };
         Ok(Some(op))
@@ -243,6 +244,9 @@ impl<'a> Decoder<'a> {
                 return Ok(Op::Nop);
             }
             Self::count(i, 0..=0)?;
+            if i.name == "membar" {
+                return m.invalid("`membar.proxy.alias` is the only form with a proxy");
+            }
             self.program.uses_async = true;
             if m.take("async::generic") {
                 let restrict = if m.take("acquire") {

@@ -11,7 +11,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn flow(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Option<Op>> {
         let op = match i.name {
             "bra" => {
-                let _ = m.take("uni");
+                let uni = m.take("uni");
                 Self::count(i, 1..=1)?;
                 let OperandKind::Name {
                     name,
@@ -23,6 +23,7 @@ impl<'a> Decoder<'a> {
                 };
                 Op::Bra {
                     target: self.label(name, self.scope_id, i.operands[0].span)?,
+                    uni,
                 }
             }
             "brx" => self.brx(i, m)?,

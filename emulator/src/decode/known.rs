@@ -3,7 +3,7 @@
 use crate::error::{ParseError, ParseErrorKind as Kind};
 
 /// Instructions of PTX 9.0 that no decoder knows.
-const INSTRUCTIONS: [&str; 28] = [
+const INSTRUCTIONS: [&str; 27] = [
     "alloca",
     "applypriority",
     "clusterlaunchcontrol",
@@ -17,7 +17,6 @@ const INSTRUCTIONS: [&str; 28] = [
     "sured",
     "sust",
     "tcgen05",
-    "tensormap",
     "tex",
     "tld4",
     "txq",
@@ -64,11 +63,16 @@ pub(super) fn is_texture(name: &str) -> bool {
     )
 }
 
+/// Whether `name` is an instruction of PTX that no decoder knows.
+pub(super) fn is_instruction(name: &str) -> bool {
+    INSTRUCTIONS.contains(&name)
+}
+
 /// Whether `error` says that the emulator lacks something of PTX, in an instruction `name`, rather than that the text is wrong.
 pub(super) fn is_lacking(error: &ParseError, name: &str) -> bool {
     match &error.kind {
         Kind::Unsupported(_) => true,
-        Kind::UnknownInstruction(_) => INSTRUCTIONS.contains(&name),
+        Kind::UnknownInstruction(_) => is_instruction(name),
         Kind::UnknownModifier { modifier, .. } => {
             MODIFIERS.contains(&modifier.trim_start_matches('.'))
         }

@@ -270,7 +270,7 @@ fn exit_early(p: &mut Program) {
     };
     // From the back, so that a branch to a branch to an exit is seen as well.
     for pc in (0..p.insts.len()).rev() {
-        if let Op::Bra { target } = p.insts[pc].op
+        if let Op::Bra { target, uni: false } = p.insts[pc].op
             && leaves(p, target)
         {
             p.insts[pc].op = Op::Exit;
@@ -568,6 +568,8 @@ impl<'a> Decoder<'a> {
         found.ok_or_else(|| {
             i.span.error(if known::is_texture(i.name) {
                 Kind::Unsupported(format!("textures and surfaces (`{}`)", m.instruction))
+            } else if known::is_instruction(i.name) {
+                Kind::Unsupported(format!("`{}`", m.instruction))
             } else {
                 Kind::UnknownInstruction(m.instruction.clone())
             })

@@ -502,6 +502,41 @@ pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
     } else {
         report_unbalanced(cx, env);
     }
+    report_early_exit(cx, env, warps);
+}
+
+/// Reports accesses of other blocks that the exit of the current one, of `warps`, is not ordered after: another time they may come too late.
+fn report_early_exit(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
+    let Some(shadow) = &env.shadow else { return };
+    let unseen = |r: &Remote| {
+        !warps
+            .iter()
+            .any(|w| shadow.clocks.has_seen(w.index as usize & 31, r))
+    };
+    let grain = shadow.grain;
+    let data = shadow.remote_writes.iter().chain(&shadow.remote_reads);
+    let data = data.map(|(u, r)| ((*u as u32) << grain, r));
+    let first = env
+        .mbarriers
+        .remote()
+        .chain(data)
+        .filter(|(_, r)| unseen(r))
+        .min_by_key(|(at, r)| (r.who.pc(), *at, r.rank));
+    let Some((offset, r)) = first.map(|(at, r)| (at, *r)) else {
+        return;
+    };
+    let site = Site {
+        pc: r.who.pc(),
+        warp: r.who.warp() & 31,
+        lanes: 1 << r.who.lane(),
+        address: Some(u64::from(offset + SHARED_BASE)),
+    };
+    let exiting = env.rank;
+    env.within(r.rank as usize, |env| {
+        env.report(cx, FindingKind::BlockExited, site, || {
+            format!("access to shared byte {offset} of block {exiting} of the cluster, whose exit nothing orders after it: the block may be gone; a barrier.cluster before its exit keeps it alive")
+        });
+    });
 }
 
 /// Reports mbarriers of the current block whose bytes do not add up.

@@ -5,9 +5,9 @@
 //! it. A wait for parity P is for the current phase if that has parity P, and otherwise for the one before, which is complete: so a fresh
 //! object lets a wait for parity 1 pass.
 //!
-//! A wait that finds its phase incomplete first lands the copies that this object tracks: they come as late as the rules permit. If that
-//! is not enough the lanes are suspended until some phase completes. When nobody else can move the wait gives up and is false, as the
-//! hardware's does after a time; if all warps only wait again, it is a hang.
+//! A wait that finds its phase incomplete is false the first time, as the hardware's may be after a while: who does not try again shows. The second time
+//! it lands the copies that this object tracks, which come as late as the rules permit. If that is not enough the lanes are suspended until some
+//! phase completes. When nobody else can move the wait gives up and is false; if all warps only wait again, it is a hang.
 //!
 //! The object's 8 bytes hold its state, so that a store over it shows at the next operation.
 
@@ -22,7 +22,7 @@ use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::{Mbarrier, MbarrierKind, NONE};
-use crate::proxies::{Knowledge, mbarrier_actor};
+use crate::proxies::{Knowledge, Remote, mbarrier_actor};
 use crate::report::FindingKind;
 use crate::shared::{SHARED_BASE, Who};
 
@@ -63,6 +63,8 @@ pub(crate) struct Object {
     counted: usize,
     /// Copies that will complete bytes on it.
     landings: Vec<Landing>,
+    /// The last operations by each warp of other blocks.
+    remote: Vec<Remote>,
     /// Lanes whose `cp.async` copies will arrive at it.
     copies: Vec<CopyArrival>,
 }
@@ -99,6 +101,12 @@ impl Mbarriers {
     /// Some object waits for `cp.async` copies.
     pub(crate) fn track_copies(&self) -> bool {
         self.objects.values().any(|o| !o.copies.is_empty())
+    }
+
+    /// The last operations of other blocks' warps on each object, with its place.
+    pub(crate) fn remote(&self) -> impl Iterator<Item = (u32, &Remote)> {
+        let objects = self.objects.iter();
+        objects.flat_map(|(at, o)| o.remote.iter().map(|r| (*at, r)))
     }
 
     /// The copies that have not landed.
@@ -438,6 +446,7 @@ pub(crate) fn execute(
             continue;
         }
         let who = (w.index, l, w.issued);
+        note_remote(env, w, &at);
         let state = env.within(at.rank, |env| {
             apply(cx, env, &at, m, i64::from(operand), known.as_ref(), who)
         });
@@ -449,6 +458,28 @@ pub(crate) fn execute(
         shadow.tick(w.index as usize);
     }
     Next::On
+}
+
+/// Notes what a warp does to an object of another block, whose exit must be ordered after it.
+fn note_remote(env: &mut Env, w: &Warp, at: &At) {
+    let (Some(shadow), false) = (&env.shadow, at.rank == env.rank) else {
+        return;
+    };
+    let warp = w.index as usize & 31;
+    let me = Remote {
+        rank: env.rank as u32,
+        who: Who::new(at.site.pc, w.index, at.site.lanes.trailing_zeros()),
+        clock: shadow.seen[warp][warp],
+    };
+    let offset = at.offset;
+    env.within(at.rank, |env| {
+        let Some(o) = env.mbarriers.objects.get_mut(&offset) else {
+            return;
+        };
+        o.remote
+            .retain(|r| (r.rank, r.who.warp()) != (me.rank, me.who.warp()));
+        o.remote.push(me);
+    });
 }
 
 /// What an instruction other than init and wait does to a valid object of the current block; returns the state before.
@@ -513,7 +544,7 @@ fn apply(
         }
         MbarrierKind::CopyArrive { no_increment } => {
             if let Some(o) = env.mbarriers.objects.get_mut(&offset) {
-                o.pending += i64::from(!no_increment);
+                o.pending += i64::from(!no_increment && o.pending < MOST);
                 let (lane, pc) = (lane as u32, at.site.pc);
                 o.copies.push(CopyArrival {
                     warp,
@@ -585,6 +616,7 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
             published: false,
             counted: at.site.pc,
             landings: Vec::new(),
+            remote: Vec::new(),
             copies: Vec::new(),
         },
     );
@@ -602,6 +634,11 @@ fn wait(
     active: u32,
 ) -> Next {
     let at = addresses(w, m.address);
+    let tried = w
+        .waits
+        .iter()
+        .filter(|x| x.pc as usize == pc)
+        .fold(0, |lanes, x| lanes | x.lanes & active);
     w.waits.retain(|x| x.lanes & active == 0);
     let mut done = 0u32;
     let mut pending = Vec::new();
@@ -651,7 +688,7 @@ fn wait(
             }
             state
         };
-        if want == phase {
+        if want == phase && tried >> l & 1 == 1 {
             land(cx, env, at.offset);
         }
         let now = env.mbarriers.objects.get(&at.offset).map_or(0, |o| o.phase);
@@ -687,12 +724,14 @@ fn wait(
                 }),
             }
         }
-        let s = &mut w.splits[w.current];
-        s.pc = pc as u32;
-        s.state = State::Poll;
-        w.polled = env.events;
-        env.attention = true;
-        return Next::Stop;
+        if tried == active {
+            let s = &mut w.splits[w.current];
+            s.pc = pc as u32;
+            s.state = State::Poll;
+            w.polled = env.events;
+            env.attention = true;
+            return Next::Stop;
+        }
     }
     if m.d.row != NONE {
         set_pred(w, m.d.row, done, active);

@@ -67,6 +67,7 @@ pub(crate) struct Context<'a> {
     pub(crate) shared_bytes: u32,
     pub(crate) threads: u32,
     pub(crate) sanitize: bool,
+    pub(crate) lane_races: bool,
     pub(crate) undefined_global: bool,
     pub(crate) step_limit: u64,
     pub(crate) total_step_limit: u64,
@@ -104,6 +105,7 @@ impl<'a> Context<'a> {
             },
             threads: launch.block.iter().product(),
             sanitize: options.sanitize,
+            lane_races: options.lane_races,
             undefined_global: options.undefined_global,
             step_limit: options.step_limit.min(options.total_step_limit),
             total_step_limit: options.total_step_limit,
@@ -270,7 +272,7 @@ impl Worker {
             let clocks = Clocks::new(rank, blocks, proxies);
             let grain = cx.program.shared_grain;
             cx.sanitize
-                .then(|| Shadow::new(cx.shared_bytes, grain, columns, clocks))
+                .then(|| Shadow::new(cx.shared_bytes, grain, columns, cx.lane_races, clocks))
         };
         let state = |rank| BlockState {
             shared: SharedData::new(cx.shared_bytes),

@@ -1,6 +1,6 @@
 //! Everything that does not need to be in the hot loop: one operation a case.
 
-use super::alu::{bfi, count64, int16, put};
+use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
@@ -119,6 +119,20 @@ pub(super) fn rare(
                 &w.r32[*c as usize],
             );
             put(&mut w.r32[*d as usize], &out, active);
+        }
+        Op::Lop3Pred(x) => {
+            let [a, b, c] = x.sources.map(|row| w.r32[row as usize]);
+            let out = lop3(x.lut, &a, &b, &c);
+            let mut some = 0;
+            for (l, v) in out.iter().enumerate() {
+                some |= u32::from(*v != 0) << l;
+            }
+            let q = w.p[x.q as usize] ^ if x.negated { u32::MAX } else { 0 };
+            let value = if x.or { some | q } else { some & q };
+            if x.d != NONE {
+                put(&mut w.r32[x.d as usize], &out, active);
+            }
+            set_pred(w, x.p, value, active);
         }
         Op::Mov16 { d, a } => {
             let out = w.r32[*a as usize].map(|x| x & 0xffff);
@@ -253,6 +267,13 @@ pub(super) fn rare(
             set_pred(w, *d, value, active);
         }
         Op::Atom(a) => atomics::atom(cx, env, w, pc, a, active),
+        Op::Atoms(list) => {
+            for a in list {
+                atomics::atom(cx, env, w, pc, a, active);
+            }
+        }
+        Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),
+        Op::TensormapCopy { dst, src } => tensor::copy_map(cx, env, w, pc, (*dst, *src), active),
         Op::Cvta { to, space, d, a } => {
             let base = generic_base(*space);
             let out = w.r64[*a as usize].map(|x| {

@@ -244,6 +244,19 @@ pub(crate) fn report_conflict(
                 line(other.who)
             ),
         ),
+        Conflict::AfterLane(o) | Conflict::AfterLaneRead(o) => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, {} by lane {} of the same warp at line {} with no bar.warp.sync between",
+                if matches!(conflict, Conflict::AfterLane(_)) {
+                    "written"
+                } else {
+                    "read"
+                },
+                o.lane(),
+                line(o)
+            ),
+        ),
         Conflict::NoProxyFence(o) => (
             FindingKind::MissingProxyFence,
             format!(

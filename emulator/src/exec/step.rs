@@ -213,10 +213,13 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 lanes::whole_warp(cx, env, w, pc, active);
                 mma::mma(w, m, active);
             }
-            Op::Bra { target } => {
+            Op::Bra { target, uni } => {
                 if active == mask {
                     pc = *target as usize;
                 } else {
+                    if *uni {
+                        divergent_uni(cx, env, w, pc, mask, active);
+                    }
                     w.diverge(active, *target, pc as u32 + 1, cx.program.reconverge[pc]);
                     return used;
                 }
@@ -234,6 +237,25 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
         }
         pc += 1;
     }
+}
+
+/// A branch that says that its lanes do not part, and they do.
+#[cold]
+#[inline(never)]
+fn divergent_uni(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: u32, active: u32) {
+    let site = Site {
+        pc,
+        warp: w.index,
+        lanes: active,
+        address: None,
+    };
+    env.report(cx, FindingKind::Divergent, site, || {
+        format!(
+            ".uni, and lanes {} branch while lanes {} do not",
+            barrier::lane_list(active),
+            barrier::lane_list(mask & !active)
+        )
+    });
 }
 
 /// Reports sources that were never written, in lanes that execute the instruction (for the guard: that reach it).

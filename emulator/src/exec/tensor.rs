@@ -7,13 +7,16 @@
 //! Example: a box of 64 × 8 halves at (0, 0) with the 128-byte swizzle: 16 bytes at (8, 1) go to byte 128 + (16 xor 16) = 128.
 
 use super::bulk::{Piece, Store, begin_store, read_global, shared_side, spread};
-use super::mem::{addresses, lanes_of};
+use super::cluster::units;
+use super::lanes::whole_warp;
+use super::mem::{addresses, get_lane, lanes_of};
+use super::smem::report_conflict;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
-use crate::ir::{AtomOp, NONE, Reduction, TensorCopy};
+use crate::ir::{Address, AtomOp, NONE, Reduction, TensorCopy, TensormapReplace};
 use crate::report::FindingKind;
-use crate::shared::{PARAM_WINDOW, WINDOW};
+use crate::shared::{PARAM_WINDOW, SHARED_WINDOW, WINDOW, Who};
 use crate::tensor_map::{Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap};
 
 /// The bytes of the tensor map at `address`.
@@ -220,21 +223,41 @@ pub(crate) fn issue(
             wrong(env, text);
             continue;
         }
-        let (rows, inner) = match &map.im2col {
-            None => (tile_rows(&map, start), map.box_sizes[0]),
+        // A box may be larger than any memory: count before listing its rows.
+        let counts = (1..rank).map(|d| match &map.im2col {
+            None => u64::from(map.box_sizes[d].div_ceil(map.step(d))),
+            Some(c) => u64::from(if d == 1 { c.pixels } else { 1 }),
+        });
+        let inner = map
+            .im2col
+            .as_ref()
+            .map_or_else(|| map.box_sizes[0], |c| c.channels);
+        let row_bytes = u64::from(inner) * map.element.bytes();
+        let pitch = map.swizzle.span().unwrap_or(row_bytes);
+        let count: u64 = counts.product();
+        let size = env.shared.size;
+        if count * pitch > u64::from(size) {
+            env.report(cx, FindingKind::OutOfBounds, site, || {
+                format!(
+                    "a box of {} bytes; the block has {size} bytes of shared memory",
+                    count * pitch
+                )
+            });
+            continue;
+        }
+        let rows = match &map.im2col {
+            None => tile_rows(&map, start),
             Some(c) => {
                 let offsets: Vec<u32> = t
                     .offsets
                     .iter()
                     .map(|row| w.r32[*row as usize][l] & 0xffff)
                     .collect();
-                (pixel_rows(&map, c, start, &offsets), c.channels)
+                pixel_rows(&map, c, start, &offsets)
             }
         };
-        let row_bytes = inner * map.element.bytes() as u32;
-        let bytes = row_bytes * rows.len() as u32;
-        let pitch = map.swizzle.span().map_or(row_bytes, |s| s as u32);
-        let extent = pitch * rows.len() as u32;
+        let bytes = row_bytes as u32 * rows.len() as u32;
+        let extent = pitch as u32 * rows.len() as u32;
         if !shared[l].is_multiple_of(128) {
             env.report(cx, FindingKind::Misaligned, site, || {
                 format!(
@@ -288,4 +311,145 @@ pub(crate) fn issue(
         let mask = (t.mask != NONE).then(|| w.r32[t.mask as usize][l]);
         spread(cx, env, w, site, mask, at, bar, &to, bytes, &data);
     }
+}
+
+/// Does `f` on the 128 bytes at `address` of shared or global memory, and stores them if it gives true.
+fn edit(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    site: Site,
+    space: Space,
+    address: u64,
+    f: impl FnOnce(&mut [u8]) -> bool,
+) {
+    let bytes = TENSOR_MAP_BYTES as u32;
+    let lane = site.lanes.trailing_zeros();
+    let is_shared = space == Space::Shared || address.wrapping_sub(SHARED_WINDOW) < WINDOW;
+    if is_shared {
+        let place = shared_side(
+            cx,
+            env,
+            site,
+            Space::Shared,
+            (lane as usize, address),
+            bytes,
+        );
+        let Some((_, offset)) = place else { return };
+        let mut map = vec![0; TENSOR_MAP_BYTES];
+        env.shared.read_bytes(offset, &mut map);
+        if !f(&mut map) {
+            return;
+        }
+        env.shared.write_bytes(offset, &map);
+        let who = Who::new(site.pc, w.index, lane);
+        let mut conflict = None;
+        if let Some(shadow) = &mut env.shadow {
+            for u in units(shadow, offset, bytes) {
+                let found = shadow.write(u, who);
+                conflict = conflict.or(found.map(|c| ((u as u32) << shadow.grain, c)));
+            }
+        }
+        if let Some((at, c)) = conflict {
+            report_conflict(cx, env, who, at, c, true);
+        }
+        return;
+    }
+    let mut hint = 0;
+    let alloc = cx.memory.locate(address, &mut hint);
+    let alloc = alloc.filter(|a| a.len - (address - a.base) >= u64::from(bytes));
+    let Some(alloc) = alloc else {
+        env.report(cx, FindingKind::OutOfBounds, site, || {
+            format!("no 128 bytes of a tensor map at global address {address:#x}")
+        });
+        return;
+    };
+    let offset = address - alloc.base;
+    let words = (0..32).map(|k| alloc.word(offset + 4 * k));
+    let mut map: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+    if !f(&mut map) {
+        return;
+    }
+    for (k, word) in map.as_chunks::<4>().0.iter().enumerate() {
+        alloc.set_word(offset + 4 * k as u64, u32::from_le_bytes(*word));
+    }
+    if cx.undefined_global {
+        alloc.mark_written(offset, bytes);
+    }
+}
+
+/// `tensormap.replace`.
+pub(crate) fn replace(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    r: &TensormapReplace,
+    active: u32,
+) {
+    let at = addresses(w, r.address);
+    for l in lanes_of(active) {
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(at[l]),
+        };
+        let value = get_lane(w, r.value, l);
+        let mut wrong = None;
+        edit(cx, env, w, site, r.space, at[l], |map| {
+            if !TensorMap::is_encoded(map) {
+                wrong = Some("these 128 bytes are no tensor map of TensorMap::encode".to_owned());
+                return false;
+            }
+            if TensorMap::replace(map, r.field, value).is_none() {
+                wrong = Some(format!("the value {value} for this field is not supported"));
+            }
+            wrong.is_none()
+        });
+        if let Some(text) = wrong {
+            env.report(cx, FindingKind::TensorMap, site, || text);
+        }
+    }
+}
+
+/// `tensormap.cp_fenceproxy` by a whole warp.
+pub(crate) fn copy_map(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    (dst, src): (Address, Address),
+    active: u32,
+) {
+    whole_warp(cx, env, w, pc, active);
+    let (dst, src) = (addresses(w, dst)[0], addresses(w, src)[0]);
+    let site = |address| Site {
+        pc,
+        warp: w.index,
+        lanes: active & active.wrapping_neg(),
+        address: Some(address),
+    };
+    let (to, from) = (site(dst), site(src));
+    let bytes = TENSOR_MAP_BYTES as u32;
+    let Some((_, offset)) = shared_side(cx, env, from, Space::Shared, (0, src), bytes) else {
+        return;
+    };
+    let mut map = vec![0; TENSOR_MAP_BYTES];
+    env.shared.read_bytes(offset, &mut map);
+    let who = Who::new(pc, w.index, 0);
+    let mut conflict = None;
+    if let Some(shadow) = &mut env.shadow {
+        for u in units(shadow, offset, bytes) {
+            let found = shadow.read(u, who);
+            conflict = conflict.or(found.map(|c| ((u as u32) << shadow.grain, c)));
+        }
+    }
+    if let Some((at, c)) = conflict {
+        report_conflict(cx, env, who, at, c, false);
+    }
+    edit(cx, env, w, to, Space::Global, dst, |out| {
+        out.copy_from_slice(&map);
+        true
+    });
 }

@@ -101,6 +101,30 @@ pub(crate) struct TensorCopy {
     pub(crate) reduction: Option<AtomOp>,
 }
 
+/// `tensormap.replace`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TensormapReplace {
+    pub(crate) field: MapField,
+    pub(crate) space: Space,
+    pub(crate) address: Address,
+    pub(crate) value: Reg,
+}
+
+/// A field of a tensor map, with its dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MapField {
+    Address,
+    Rank,
+    Box(u8),
+    Size(u8),
+    Stride(u8),
+    Step(u8),
+    Element,
+    Interleave,
+    Swizzle,
+    Fill,
+}
+
 /// `st.async` and `red.async`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StoreAsync {

@@ -12,7 +12,8 @@ use crate::ast::Space;
 use crate::types::File;
 
 pub(crate) use asynchronous::{
-    Bulk, BulkSide, Mbarrier, MbarrierKind, Multiplicand, Reduction, StoreAsync, TensorCopy, Wgmma,
+    Bulk, BulkSide, MapField, Mbarrier, MbarrierKind, Multiplicand, Reduction, StoreAsync,
+    TensorCopy, TensormapReplace, Wgmma,
 };
 pub(crate) use kinds::{
     AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, Join, MmaType, Packed,
@@ -298,6 +299,7 @@ pub(crate) enum Op {
         b: Row,
         c: Row,
     },
+    Lop3Pred(Box<Lop3Pred>),
     F32 {
         f: FloatOp,
         mode: FloatMode,
@@ -447,6 +449,14 @@ pub(crate) enum Op {
     Ld(Box<Access>),
     St(Box<Access>),
     Atom(Box<Atom>),
+    /// `atom` and `red` of a vector: element after element.
+    Atoms(Box<[Atom]>),
+    TensormapReplace(Box<TensormapReplace>),
+    /// `tensormap.cp_fenceproxy`: copies a tensor map from shared to global memory.
+    TensormapCopy {
+        dst: Address,
+        src: Address,
+    },
     /// `cvta` to generic: adds the window base; `to` subtracts it.
     Cvta {
         to: bool,
@@ -461,6 +471,8 @@ pub(crate) enum Op {
     },
     Bra {
         target: u32,
+        /// `.uni`: no lane that is here goes the other way.
+        uni: bool,
     },
     /// `brx.idx` through a table.
     Brx {
@@ -576,6 +588,18 @@ pub(crate) enum Op {
     WgmmaWait(u32),
     /// An instruction for the whole warp that does nothing here (`setmaxnreg`).
     WholeWarp,
+}
+
+/// `lop3` with a predicate: whether the result is not 0, and or or another predicate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Lop3Pred {
+    pub(crate) lut: u8,
+    pub(crate) or: bool,
+    pub(crate) d: Row,
+    pub(crate) p: Row,
+    pub(crate) sources: [Row; 3],
+    pub(crate) q: Row,
+    pub(crate) negated: bool,
 }
 
 /// A video instruction, scalar or of 2 or 4 elements (PTX ISA, section 9.7.18).
