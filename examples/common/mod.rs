@@ -318,9 +318,8 @@ fn launch(kernel: &Proven, sizes: &[(&str, u64)]) -> Result<Value, Failure> {
         json!({"name": p.name, "type": p.kind.name(), "value": value})
     });
     let assumptions = kernel.proof.assumptions.iter();
-    let assumptions = assumptions.map(
-        |a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}),
-    );
+    let assumptions = assumptions
+        .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
     Ok(json!({
         "kernel": kernel.name(),
         "grid": grid,
