@@ -62,7 +62,8 @@ impl Gemm<'_> {
                     whole: Some(*whole),
                     left: *left,
                 };
-                end.update(self.k, [sums, &[]], &loaded, &place)?;
+                let sums = end.scaled(self.k, sums);
+                end.update(self.k, [&sums, &[]], &loaded, &place)?;
             }
             self.k.close_region();
         }
