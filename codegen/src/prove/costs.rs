@@ -5,9 +5,8 @@ use layout_core::banks::{self, Access as Op, BankModel};
 use super::access::AccessProof;
 use super::execute::Trace;
 use super::memory::Access;
-use super::numbers::{Each, Mask, Num};
+use super::numbers::{Mask, Num, alike};
 use super::quick::QuickMap;
-use super::value::Lin;
 
 /// What a global access costs in sectors of 32 bytes. Lanes in different rows share none, since rows may be any distance apart; rows are taken to begin
 /// at sectors.
@@ -80,14 +79,18 @@ impl Trace {
 
     pub(super) fn global_costs(&self) -> Vec<GlobalCost> {
         let mut all: Vec<GlobalCost> = Vec::new();
-        let mut known: QuickMap<(Lin, u32, Mask), (u32, u32)> = QuickMap::default();
+        let mut known: QuickMap<Footprint, (u32, u32)> = QuickMap::default();
         for a in &self.global {
+            let terms = a.address.terms.list();
+            let mut rows: Vec<u32> = terms.iter().map(|(_, c)| c.pattern()).collect();
+            rows.sort_unstable();
+            rows.dedup();
             // Whole sectors make no difference.
-            let whole = a.address.k.range().0.div_euclid(SECTOR) * SECTOR;
-            let key = (a.address.plus(-whole), a.bytes, a.facts.active);
+            let k = a.address.k;
+            let k = k.plus(-(k.range().0.div_euclid(SECTOR) * SECTOR));
             let (sectors, ideal) = *known
-                .entry(key)
-                .or_insert_with(|| sectors(&key.0, key.1, key.2));
+                .entry((rows, k, a.bytes, a.facts.active))
+                .or_insert_with_key(|(rows, k, bytes, active)| sectors(rows, *k, *bytes, *active));
             match all.iter_mut().find(|c| c.access == a.name) {
                 Some(c) => (c.sectors, c.ideal) = (c.sectors.max(sectors), c.ideal.max(ideal)),
                 None => all.push(GlobalCost {
@@ -100,6 +103,9 @@ impl Trace {
         all
     }
 }
+
+/// What tells the rows of threads apart, their addresses, the bytes of each, and which of them there are.
+type Footprint = (Vec<u32>, Num, u32, Mask);
 
 /// Wavefronts, and their ideal.
 type Wavefronts = (u32, u32);
@@ -138,23 +144,21 @@ fn cost(model: &BankModel, op: Op, access: &Access, known: &mut Costs) -> Option
 
 /// The most sectors of a warp. Lanes that differ by numbers alone share sectors; those that differ by a multiple of a symbol, such as lanes in different
 /// rows, do not, since rows may be any distance apart.
-fn sectors(address: &Lin, bytes: u32, active: Mask) -> (u32, u32) {
-    let (active, numbers) = (active.list(), address.k.values());
-    let terms = address.terms.list();
-    let coefficients: Vec<Each> = terms.iter().map(|(_, c)| c.values()).collect();
+fn sectors(rows: &[u32], address: Num, bytes: u32, active: Mask) -> (u32, u32) {
+    let (active, numbers) = (active.list(), address.values());
+    let rows = alike(rows.to_vec(), active.len());
     let mut most = 0;
     let mut ideal = 0;
     for warp in 0..active.len().div_ceil(32) {
         let lanes = 32 * warp..(32 * warp + 32).min(active.len());
-        let mut sectors: Vec<(Vec<i64>, i64)> = Vec::new();
+        let mut sectors: Vec<(u32, i64)> = Vec::new();
         let mut n = 0;
         for t in lanes.filter(|&t| active[t]) {
             let first = numbers.at(t);
             let last = first.saturating_add(i64::from(bytes) - 1);
-            let row: Vec<i64> = coefficients.iter().map(|c| c.at(t)).collect();
             n += bytes;
             let touched = first.div_euclid(SECTOR)..=last.div_euclid(SECTOR);
-            sectors.extend(touched.map(|sector| (row.clone(), sector)));
+            sectors.extend(touched.map(|sector| (rows.of[t], sector)));
         }
         sectors.sort_unstable();
         sectors.dedup();

@@ -68,10 +68,8 @@ impl Decisions {
             Formula::And(a, b) => match (self.decide(a), self.decide(b)) {
                 (Some(false), _) | (_, Some(false)) => Some(false),
                 (Some(true), Some(true)) => Some(true),
-                _ => {
-                    let opposite = f.not();
-                    self.either.contains(&opposite).then_some(false)
-                }
+                _ if self.either.is_empty() => None,
+                _ => self.either.contains(&f.not()).then_some(false),
             },
             Formula::Or(..) if self.either.contains(f) => Some(true),
             Formula::Or(a, b) => match (self.decide(a), self.decide(b)) {
@@ -89,6 +87,9 @@ impl Decisions {
     }
 
     fn range(&self, x: &Lin) -> (i64, i64) {
+        if self.ranges.is_empty() && self.zero.is_empty() && !x.terms.is_empty() {
+            return (-FAR, FAR);
+        }
         let opposite = self.is_opposite(x);
         let (form, k) = self.form(x);
         if form.terms.is_empty() {
