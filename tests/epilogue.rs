@@ -6,6 +6,7 @@
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::epilogue::{Finish, Function, Input};
 use tilewright::codegen::gemm::mma_sync::PLANS;
+use tilewright::codegen::gemm::outer::OuterPlan;
 use tilewright::codegen::gemm::simt::SgemmPlan;
 use tilewright::codegen::gemm::{
     ArgumentValue, Batch, Bias, DataType, Epilogue, FusedPlan, Gemm, Operands, Plan, PlanError,
@@ -46,7 +47,10 @@ const WHOLE: Schedule = Schedule {
 /// A plan with an epilogue.
 fn fused(name: &str, finish: impl Finish + 'static) -> FusedPlan {
     let simt = SgemmPlan::ALL.into_iter().find(|p| p.name() == name);
+    let outer = OuterPlan::ALL.into_iter().find(|p| p.name() == name);
     let fused = if let Some(plan) = simt {
+        plan.with_epilogue(finish)
+    } else if let Some(plan) = outer {
         plan.with_epilogue(finish)
     } else {
         let plan = PLANS.iter().find(|p| p.name() == name).expect("a plan");
@@ -181,6 +185,7 @@ fn residuals_are_added() {
         ("mma-f16-64x64x64", 2),
         ("mma-f16-64x64x64", 16),
         ("sgemm-maxas-128", 2),
+        ("sgemm-r700-64", 16),
     ] {
         let plan = fused(
             name,
@@ -256,6 +261,7 @@ fn a_bias_and_silu_follow_each_column() {
         ("mma-f16acc16-64x64x32", Element::F32),
         ("sgemm-maxas-64", Element::F32),
         ("sgemm-maxas-128", Element::F32),
+        ("sgemm-r700-64", Element::F32),
     ] {
         let plan = fused(name, silu());
         let rounding = match output {

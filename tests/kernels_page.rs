@@ -93,6 +93,25 @@ fn every_plan_is_listed_as_it_is() {
 }
 
 #[test]
+fn the_main_loops_are_those_of_the_kernels() {
+    let header =
+        "| main loop | products | loads | stores | others | products | products and loads |";
+    let rows = table(header);
+    assert!(rows.len() >= 4, "{rows:?}");
+    for row in rows {
+        let plan = plan_named(code(row[0])).expect("a plan");
+        let tn = "tn".parse().expect("transposes");
+        let kernel = plan.emit(tn, plan.min_arch()).expect("it proves");
+        let mix = kernel.mix.expect("a main loop");
+        let counts = [mix.products, mix.loads, mix.stores, mix.others];
+        let mut expected = counts.map(|n| n.to_string()).to_vec();
+        let shares = [mix.multiplying(), mix.useful()];
+        expected.extend(shares.map(|share| format!("{:.1} %", 100.0 * share)));
+        assert_eq!(row[1..], expected, "{}", plan.name());
+    }
+}
+
+#[test]
 fn the_limits_of_shared_memory_are_those_of_the_architectures() {
     let (_, text) = PAGE.split_once("A block can have ").expect("the sentence");
     let (text, _) = text.split_once(". ").expect("its end");

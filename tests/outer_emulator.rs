@@ -80,8 +80,8 @@ fn the_main_loop_and_the_rest_agree() {
             for (m, n, k) in [(64, 64, 24), (128, 64, 40), (128, 192, 63), (64, 128, 23)] {
                 for more in [0, 1] {
                     let mut problem = Gemm::packed(m, n, k, operands);
-                    problem.lda = (problem.lda + 3) / 4 * 4 + more;
-                    problem.ldb = (problem.ldb + 3) / 4 * 4 + more;
+                    problem.lda = problem.lda.next_multiple_of(4) + more;
+                    problem.ldb = problem.ldb.next_multiple_of(4) + more;
                     problem.ldc += more;
                     (problem.alpha, problem.beta) = (1.5, -0.5);
                     let inputs = Inputs::random(&problem, plan.data_type(), k);

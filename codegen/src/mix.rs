@@ -1,7 +1,7 @@
-//! What a kernel's main loop is made of: multiply-adds, loads, stores, and everything else.
+//! What a kernel's main loop is made of: products, loads, stores, and everything else.
 //!
-//! A multiply-add or a load that is issued does the product's work; every other instruction takes an issue slot from them. Published kernels are
-//! compared by this share: the DGEMM of the HD 7970 walk-through spends 57 % of its loop on multiply-adds and loads, maxas 98.5 % on
+//! A multiply-add or a load that is issued does the product's work; every other instruction takes an issue slot from them. Published kernels that
+//! multiply on FMA units are compared by this share: the DGEMM of the HD 7970 walk-through spends 57 % of its loop on multiply-adds and loads, maxas 98.5 % on
 //! multiply-adds alone. The counts are those of the representation that is printed, one for each instruction of the text:
 //!
 //! ```
@@ -27,7 +27,7 @@ use crate::ir::{Entry, Inst, LoopEnd, Node, Type};
 /// Instructions of one turn of a loop, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mix {
-    /// Multiply-adds of floats, and products of tensor cores.
+    /// Multiply-adds of floats, or instructions of tensor cores, which multiply far more each.
     pub products: u32,
     /// Loads of global and shared memory, into registers or (`cp.async`) into shared memory.
     pub loads: u32,
@@ -82,7 +82,7 @@ impl Mix {
         self.products + self.loads + self.stores + self.others
     }
 
-    /// The share of multiply-adds and loads, in 0..=1.
+    /// The share of products and loads, in 0..=1.
     ///
     /// ```
     /// use layout_codegen::mix::Mix;
@@ -94,7 +94,7 @@ impl Mix {
         f64::from(self.products + self.loads) / f64::from(self.all().max(1))
     }
 
-    /// The share of multiply-adds, in 0..=1.
+    /// The share of products, in 0..=1.
     ///
     /// ```
     /// use layout_codegen::mix::Mix;
@@ -111,7 +111,7 @@ impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} multiply-adds, {} loads, {} stores, {} others: {:.1} % multiply-adds and loads",
+            "{} products, {} loads, {} stores, {} others: {:.1} % products and loads",
             self.products,
             self.loads,
             self.stores,

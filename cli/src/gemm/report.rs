@@ -386,7 +386,7 @@ pub(crate) fn source(plan: &dyn Plan) -> String {
 /// The instructions of a main loop.
 pub(crate) fn mix_json(mix: Mix) -> Value {
     json!({
-        "multiply_adds": mix.products,
+        "products": mix.products,
         "loads": mix.loads,
         "stores": mix.stores,
         "others": mix.others,

@@ -13,7 +13,7 @@
 //! reads, as in the maps of maxas.
 //!
 //! How a tile lies in a stage is the only difference between the plans: in rows along the side ([`Staging::Rows`]), or where the R700's
-//! write map puts it ([`Staging::R700`], see [`r700`](super::r700)). The reads follow by composition from either.
+//! write map puts it ([`Staging::R700`], see [`r700`]). The reads follow by composition from either.
 
 use layout_core::{Layout, LayoutError};
 
