@@ -344,4 +344,5 @@ mma! {
     mma_e4m3: E4m3,
     mma_e5m2: E5m2,
     mma_f64: F64,
+    fma_f32: F32,
 }

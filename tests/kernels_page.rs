@@ -74,7 +74,11 @@ fn every_plan_is_listed_as_it_is() {
         };
         let old = if from == "`sm_75`" { "-sm75" } else { "" };
         for data_type in names(types) {
-            let name = format!("mma-{data_type}-{tile}{old}");
+            let name = if data_type == "f32" {
+                format!("sgemm-{tile}")
+            } else {
+                format!("mma-{data_type}-{tile}{old}")
+            };
             let plan = plan_named(&name).expect("a plan");
             let own = PLANS
                 .iter()
@@ -189,7 +193,7 @@ fn narrow_copies_are_where_the_page_says() {
             (problem.alignment.a, problem.alignment.b) = (bytes, bytes);
             plan.adapt(&problem, Schedule::default()).is_ok()
         };
-        let small = plan.tile == (64, 64)
+        let small = [(64, 64), (16, 128), (128, 32)].contains(&plan.tile)
             || ([(64, 128), (128, 64)].contains(&plan.tile) && plan.threads() == 256);
         let bytes = plan.data_type.bytes();
         let narrowest = odd(bytes);

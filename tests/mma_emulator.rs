@@ -59,6 +59,7 @@ five_hundred_problems! {
     e4m3: E4m3,
     e5m2: E5m2,
     f64: F64,
+    f32: F32,
 }
 
 /// What makes the 500 problems worth their time: they are not all alike.

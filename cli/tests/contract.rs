@@ -197,7 +197,7 @@ fn a_kernel_prints_and_what_is_missing_waits() {
     { .param .b64 f, a; .param .b32 r; st.param.b64 [f], %d2; st.param.b64 [a], %d1; call (r), vprintf, (f, a); }
     ret;
 }
-.visible .entry lacks() { setmaxnreg.inc.sync.aligned.u32 96; ret; }
+.visible .entry lacks() { .reg .b32 %r; stacksave.u32 %r; ret; }
 ";
     let path = folder.path().join("two.ptx");
     std::fs::write(&path, text).expect("written");
@@ -212,7 +212,7 @@ fn a_kernel_prints_and_what_is_missing_waits() {
     let shown = tilewright(&run);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("printed:\n  n 3\n"), "{shown}");
-    let code = "unknown_instruction".to_owned();
+    let code = "unsupported_instruction".to_owned();
     assert_eq!(
         refused(&["run", &path, "--kernel", "lacks"]),
         (1, code.clone())

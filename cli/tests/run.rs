@@ -197,3 +197,63 @@ fn what_does_not_fit_is_refused_before_it_is_used() {
         }
     }
 }
+
+/// An exhibit of the emulator's museum, whose kernels take a tensor map.
+#[test]
+fn tensor_maps_are_arguments() {
+    let exhibit = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../emulator/museum/clipped_box_counts_in_full.ptx"
+    );
+    let run = |kernel: &str, map: &str| {
+        common::json(&[
+            "run",
+            exhibit,
+            "--kernel",
+            kernel,
+            "--block",
+            "64",
+            "--arg",
+            "buf:u32:64:zero",
+            "--arg",
+            "buf:u32:2048:iota",
+            "--arg",
+            map,
+        ])
+    };
+    let map = "map=tensor:f16:64x64:box=64x8:swizzle=128:of=in";
+    let (code, report) = run("bug", map);
+    assert_eq!((code, &report["passed"]), (1, &json!(false)));
+    assert_eq!(report["findings"][0]["kind"], "transaction_count");
+    let (code, report) = run("fixed", map);
+    assert_eq!((code, &report["passed"]), (0, &json!(true)), "{report}");
+    // Row 60 of 32 words, its chunks in the order of the swizzle: 60 * 32, …
+    assert_eq!(report["buffers"][0]["first"][0], 1920);
+    for (map, says) in [
+        (
+            "map=tensor:f16:64x64:box=64x300:of=in",
+            "has box sizes from 1 to 256",
+        ),
+        (
+            "map=tensor:f16:60x64:box=64x8:of=in",
+            "multiples of 16 bytes",
+        ),
+        (
+            "map=tensor:f16:64x64:box=64x8:of=in+8",
+            "an address that is a multiple of 16",
+        ),
+        (
+            "map=tensor:f16:64x64:box=64x8:of=nowhere",
+            "there is no buffer `nowhere`",
+        ),
+        ("map=bytes:00", "128"),
+    ] {
+        let (code, error) = run("fixed", map);
+        let message = error["error"]["message"].as_str().unwrap_or("").to_owned();
+        assert_eq!(code, 2, "{map}: {error}");
+        assert!(message.contains(says), "{map}: {message}");
+    }
+    let list = tilewright(&["run", exhibit, "--list"]);
+    let list = String::from_utf8(list.stdout).expect("UTF-8");
+    assert!(list.contains("--arg map=tensor:f16:"), "{list}");
+}

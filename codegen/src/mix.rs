@@ -127,7 +127,7 @@ fn count(nodes: &[Node], loops: &mut Vec<Mix>) -> Mix {
     for node in nodes {
         match node {
             Node::Inst(statement) => *kind(&statement.inst, &mut mix) += 1,
-            Node::Comment(_) => {}
+            Node::Comment(_) | Node::Assume(_) => {}
             Node::If(branch) => {
                 let then = count(&branch.then, loops);
                 let otherwise = count(&branch.otherwise, loops);

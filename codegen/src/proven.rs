@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Arch;
+use crate::ir::checked;
 use crate::ir::{Arrangement, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Role};
 use crate::print::module;
 use crate::prove::{AccessProof, KernelProof, ProofError, prove};
@@ -71,6 +72,13 @@ pub enum ContractError {
         /// What it must be a multiple of.
         of: u64,
     },
+    /// An assumption of the kernel's author does not hold.
+    Assumption {
+        /// What is assumed.
+        condition: String,
+        /// Why, in the author's words.
+        reason: String,
+    },
     /// A grid has no room for so many blocks along an axis.
     Grid {
         /// The axis.
@@ -96,6 +104,7 @@ impl ContractError {
             Self::Missing { .. } => "missing",
             Self::TooLarge { .. } | Self::Grid { .. } => "too_large",
             Self::Multiple { .. } => "unaligned",
+            Self::Assumption { .. } => "assumption",
         }
     }
 }
@@ -111,6 +120,10 @@ impl fmt::Display for ContractError {
             Self::Multiple { name, value, of } => write!(
                 f,
                 "`{name}` is {value}, and the kernel was proven for multiples of {of}"
+            ),
+            Self::Assumption { condition, reason } => write!(
+                f,
+                "the kernel was proven under the assumption {condition} ({reason}), which does not hold for these sizes"
             ),
             Self::Grid { axis, blocks, most } => write!(
                 f,
@@ -493,6 +506,21 @@ impl Proven {
             if value % p.multiple != 0 {
                 let of = p.multiple;
                 return Err(ContractError::Multiple { name, value, of });
+            }
+        }
+        let value = |name: &str| size(name).map_or(0, |v| i64::try_from(v).unwrap_or(i64::MAX));
+        let Entry {
+            nodes,
+            params,
+            pool,
+            ..
+        } = &self.entry;
+        for stated in checked(nodes, params, pool) {
+            if !stated.holds(pool, &value) {
+                return Err(ContractError::Assumption {
+                    condition: stated.condition(pool),
+                    reason: stated.reason.clone(),
+                });
             }
         }
         Ok(())

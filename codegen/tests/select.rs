@@ -68,6 +68,19 @@ const MEASURED: &[(&str, [u64; 3], &str, f64)] = &[
     ("nn", [4096, 4096, 4096], "sgemm-maxas-128", 45.8),
     ("nn", [2048, 2048, 2048], "sgemm-maxas-128", 44.8),
     ("nn", [1000, 1000, 1000], "sgemm-maxas-64", 20.0),
+    // One H100 with the same clock and as many multiprocessors.
+    ("nn", [4096, 4096, 4096], "sgemm-128x128x8", 52.0),
+    ("tn", [4096, 4096, 4096], "sgemm-128x128x8", 52.9),
+    ("nn", [8192, 8192, 8192], "sgemm-128x128x8", 52.5),
+    ("nn", [4096, 4096, 4096], "sgemm-128x128x16", 52.0),
+    ("nn", [8192, 8192, 8192], "sgemm-128x128x16", 52.8),
+    ("nn", [4096, 4096, 4096], "sgemm-128x256x8", 47.1),
+    ("tn", [4096, 4096, 4096], "sgemm-128x256x8", 51.1),
+    ("nn", [8192, 8192, 8192], "sgemm-128x256x8", 49.5),
+    ("nn", [4096, 4096, 4096], "sgemm-256x128x8", 46.3),
+    ("nn", [1000, 1000, 1000], "sgemm-64x64x16", 35.4),
+    ("nn", [1024, 1024, 1024], "sgemm-64x64x16", 37.6),
+    ("nn", [2048, 2048, 2048], "sgemm-64x64x16", 44.5),
 ];
 
 fn measured() -> impl Iterator<Item = (Box<dyn Plan>, Gemm, f64)> {
@@ -356,7 +369,7 @@ fn what_no_plan_can_do_is_refused_by_name() {
         },
         ..cube(64)
     };
-    let refused = choose(DataType::F32, &relu, Arch(80), &machine, None).err();
+    let refused = choose(DataType::F32, &relu, Arch(75), &machine, None).err();
     assert!(
         matches!(&refused, Some(SelectError::Plan(PlanError::Unsupported { what, .. })) if what.contains("activation")),
         "{refused:?}"
@@ -409,7 +422,11 @@ fn what_is_wanted_is_kept() {
         refused(of("mma-f64-128x128x8"), DataType::F64),
         Some("arch_too_old")
     );
-    assert_eq!(refused(split, DataType::F32), Some("unsupported"));
+    let unsplit = Wanted {
+        plan: Some("sgemm-maxas-128"),
+        ..split
+    };
+    assert_eq!(refused(unsplit, DataType::F32), Some("unsupported"));
 }
 
 fn finding(problem: &Gemm, plans: &[(&str, u32, f64)]) -> Findings {

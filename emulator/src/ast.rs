@@ -56,6 +56,8 @@ pub(crate) enum Space {
     Generic,
     Global,
     Shared,
+    /// `.shared::cluster`: the shared memory of all blocks of a cluster.
+    Cluster,
     Local,
     Param,
     Const,

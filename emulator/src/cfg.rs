@@ -11,14 +11,15 @@
 //! makes the check for undefined registers nearly free and still exact. Moves carry undefined bits along without using them: compilers
 //! copy the padding of structures.
 
-use crate::ir::{Body, Inst, NONE, Op, Program, Reg};
+use crate::ir::{Body, Inst, Multiplicand, NONE, Op, Program, Reg, RowInit};
 use crate::types::File;
 
-/// A basic block: instructions `[start, end)` and successors by number.
+/// A basic block: instructions `[start, end)`, successors by number, and whether lanes may leave at its end.
 struct Block {
     start: u32,
     end: u32,
     succs: Vec<u32>,
+    leaves: bool,
 }
 
 /// Fills `reconverge`, `checks` and `marks` of `p`; `uses` has the registers read and written by each instruction.
@@ -40,7 +41,7 @@ fn blocks(p: &Program, body: &Body) -> Vec<Block> {
     for pc in start..n {
         let inst = &p.insts[pc];
         let ends = match &inst.op {
-            Op::Bra { target } => {
+            Op::Bra { target, .. } => {
                 leader[*target as usize - start] = true;
                 true
             }
@@ -76,7 +77,7 @@ fn blocks(p: &Program, body: &Body) -> Vec<Block> {
             let fall = (end as usize) < n;
             let mut succs = Vec::new();
             match &last.op {
-                Op::Bra { target } => succs.push(block_of(*target)),
+                Op::Bra { target, .. } => succs.push(block_of(*target)),
                 Op::Brx { targets, .. } => {
                     succs.extend(targets.iter().map(|t| block_of(*t)));
                 }
@@ -91,12 +92,18 @@ fn blocks(p: &Program, body: &Body) -> Vec<Block> {
             }
             succs.sort_unstable();
             succs.dedup();
-            Block { start, end, succs }
+            Block {
+                start,
+                end,
+                succs,
+                leaves: matches!(last.op, Op::Exit | Op::Ret | Op::Trap),
+            }
         })
         .collect()
 }
 
-/// The last block in the text that the entry reaches and that leaves the kernel.
+/// The last block in the text that the entry reaches and that leaves the kernel; one that some lanes leave, if there is no other: a loop whose only
+/// way out is a guarded exit.
 fn last_exit(blocks: &[Block]) -> Option<usize> {
     let mut seen = vec![false; blocks.len()];
     let mut stack = vec![0usize];
@@ -108,9 +115,12 @@ fn last_exit(blocks: &[Block]) -> Option<usize> {
             }
         }
     }
-    (0..blocks.len())
-        .rev()
-        .find(|&b| seen[b] && blocks[b].succs.is_empty())
+    let last = |leaves: &dyn Fn(&Block) -> bool| {
+        (0..blocks.len())
+            .rev()
+            .find(|&b| seen[b] && leaves(&blocks[b]))
+    };
+    last(&|b| b.succs.is_empty()).or_else(|| last(&|b| b.leaves))
 }
 
 /// For every instruction, the first instruction of its block's immediate post-dominator, into `out`.
@@ -238,6 +248,11 @@ fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>
     }
     p.checks = checks;
     let id = |r: &Reg| numbering.id(*r);
+    let asynchronous = wgmma_registers(p);
+    for r in &asynchronous {
+        tracked[id(r) / 64] |= 1 << (id(r) % 64);
+    }
+    watch(p, uses, &asynchronous);
     for (inst, (_, written)) in p.insts.iter_mut().zip(uses) {
         let first = p.marks.len() as u32;
         p.marks.extend(
@@ -246,6 +261,60 @@ fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>
                 .filter(|r| tracked[id(r) / 64] >> (id(r) % 64) & 1 != 0),
         );
         inst.marks = (first, p.marks.len() as u32);
+    }
+}
+
+/// The registers that some `wgmma` uses until it is waited for.
+fn wgmma_registers(p: &Program) -> Vec<Reg> {
+    let mut rows = Vec::new();
+    for inst in &p.insts {
+        if let Op::Wgmma(m) = &inst.op {
+            rows.extend(&m.d);
+            if let Multiplicand::Registers { rows: a, .. } = &m.a {
+                rows.extend(a);
+            }
+        }
+    }
+    rows.sort_unstable();
+    rows.dedup();
+    let file = File::R32;
+    rows.into_iter().map(|row| Reg { file, row }).collect()
+}
+
+/// Notes which instructions touch `registers` besides `wgmma`, and gives each a check, which is when the interpreter looks at them.
+fn watch(p: &mut Program, uses: &[(Vec<Reg>, Vec<Reg>)], registers: &[Reg]) {
+    if registers.is_empty() {
+        return;
+    }
+    let always = p.rows32.iter().position(|r| matches!(r, RowInit::Const(_)));
+    for (pc, (read, written)) in uses.iter().enumerate().take(p.insts.len()) {
+        if matches!(p.insts[pc].op, Op::Wgmma(_)) {
+            continue;
+        }
+        let touched: Vec<Reg> = read
+            .iter()
+            .chain(written)
+            .filter(|r| {
+                registers
+                    .binary_search_by_key(&(r.row, 0), |x| (x.row, 0))
+                    .is_ok()
+            })
+            .filter(|r| r.file == File::R32)
+            .copied()
+            .collect();
+        if touched.is_empty() {
+            continue;
+        }
+        p.touches.insert(pc as u32, touched);
+        let inst = &mut p.insts[pc];
+        if let (true, Some(row)) = (inst.checks.0 == inst.checks.1, always) {
+            let first = p.checks.len() as u32;
+            p.checks.push(Reg {
+                file: File::R32,
+                row: row as u32,
+            });
+            inst.checks = (first, first + 1);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::decode::END;
 use crate::error::RunError;
-use crate::exec::{Context, Worker, run_block};
+use crate::exec::{Context, Worker, run_cluster};
 use crate::memory::GlobalMemory;
 use crate::module::{Kernel, Module, Param};
 use crate::report::{Counters, Finding, InstructionCounter, Report};
@@ -115,6 +115,9 @@ pub struct Options {
     pub sanitize: bool,
     /// Also report global memory accessed by two blocks, one of them storing. Meant for kernels whose blocks do not communicate.
     pub global_races: bool,
+    /// Also report shared memory that one lane writes and another lane of its warp accesses, with no `bar.warp.sync` or barrier between. Lanes are not
+    /// ordered by instructions on hardware; here they are, so that such a kernel computes what its author meant.
+    pub lane_races: bool,
     /// Also report reads of global memory that neither host nor kernel wrote.
     pub undefined_global: bool,
     /// Threads to run blocks on; 0 for all cores.
@@ -136,6 +139,7 @@ impl Default for Options {
         Self {
             sanitize: true,
             global_races: false,
+            lane_races: false,
             undefined_global: false,
             workers: 0,
             step_limit: 1 << 28,
@@ -152,6 +156,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("sanitize", &self.sanitize)
             .field("global_races", &self.global_races)
+            .field("lane_races", &self.lane_races)
             .field("undefined_global", &self.undefined_global)
             .field("workers", &self.workers)
             .field("step_limit", &self.step_limit)
@@ -341,6 +346,9 @@ pub fn run(
         memory.make_heap()?;
     }
     let blocks: u64 = launch.grid.iter().map(|&d| u64::from(d)).product();
+    // Blocks of a cluster run together.
+    let size: u64 = launch.cluster.iter().map(|&d| u64::from(d)).product();
+    let clusters = blocks / size;
     let result = {
         let context = Context::new(kernel, launch, &params, &variables, memory, options);
         let done = AtomicU64::new(0);
@@ -348,19 +356,19 @@ pub fn run(
         let give_up = AtomicBool::new(false);
         let work = |worker: &mut Worker, index: u64| {
             if !give_up.load(Relaxed) {
-                let own = run_block(&context, worker, index).max(LEAST_STEPS);
+                let own = run_cluster(&context, worker, index).max(LEAST_STEPS * size);
                 let limit = options.total_step_limit;
                 let before = steps.fetch_add(own, Relaxed);
                 let reached = before <= limit && before.saturating_add(own) > limit;
                 if reached && !worker.is_full() {
-                    let left = blocks - (done.load(Relaxed) + 1).min(blocks);
+                    let left = blocks - (done.load(Relaxed) + size).min(blocks);
                     worker.report_total(&context, left);
                 }
                 if worker.is_full() {
                     give_up.store(true, Relaxed);
                 }
             }
-            let n = done.fetch_add(1, Relaxed) + 1;
+            let n = done.fetch_add(size, Relaxed) + size;
             if let Some(progress) = &options.progress {
                 progress(n, blocks);
             }
@@ -374,7 +382,7 @@ pub fn run(
         };
         // A run that is given up does not count its way through the blocks that are left.
         let all = || {
-            (0..blocks)
+            (0..clusters)
                 .into_par_iter()
                 .take_any_while(|_| !give_up.load(Relaxed))
                 .for_each(|index| {
@@ -387,7 +395,7 @@ pub fn run(
         };
         let outcome = if options.workers == 1 {
             let mut worker = take();
-            for index in (0..blocks).take_while(|_| !give_up.load(Relaxed)) {
+            for index in (0..clusters).take_while(|_| !give_up.load(Relaxed)) {
                 work(&mut worker, index);
             }
             if let Ok(mut pool) = idle.lock() {

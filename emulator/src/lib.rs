@@ -8,12 +8,15 @@
 //!
 //! - Divergence: lanes that diverge reconverge at the immediate post-dominator; divergent groups of lanes take turns, so that lanes may
 //!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
-//! - Races between lanes of one warp are seen only within one instruction (different values stored to one place) and for `cp.async`;
-//!   otherwise the lanes of a warp count as ordered by the order of instructions.
+//! - Races between lanes of one warp are seen within one instruction (different values stored to one place) and for `cp.async`;
+//!   otherwise the lanes of a warp count as ordered by the order of instructions, unless [`Options::lane_races`] asks for more.
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences are no-ops, which is
 //!   enough for kernels whose blocks do not communicate. A block that waits for one that has not started waits for ever (step limit).
-//! - Clusters: geometry and special registers only; each block runs alone. `mbarrier`, bulk copies and `wgmma` are not supported.
-//! - `cp.async`: data lands at the wait, so that a read before it sees old bytes and is reported.
+//! - Clusters: the blocks of a cluster run together, in turn, and reach each other's shared memory.
+//! - `cp.async`, bulk and tensor copies land at the wait, as late as the rules permit, and `wgmma` is carried out at the wait: a kernel that does
+//!   not wait computes with old data and is reported. So is one that lacks a fence between the proxies, see [`FindingKind`].
+//! - mbarriers count arrivals and bytes by phases. A wait suspends its lanes; if all warps wait it is a hang, reported with what each waits for.
+//! - Tensor maps are those of [`TensorMap`], since the driver's encoding is not published. Not supported: interleaved maps, sparse `wgmma`, `multimem`.
 //! - Matrix multiplication: exact products; sums and their rounding as documented in `exec/mma.rs`. The hardware does not document its own.
 //! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.
 //!
@@ -44,8 +47,10 @@ mod lexer;
 mod memory;
 mod module;
 mod parser;
+mod proxies;
 pub mod report;
 mod shared;
+mod tensor_map;
 mod types;
 
 pub use error::{MemoryError, ParseError, ParseErrorKind, RunError};
@@ -54,4 +59,7 @@ pub use launch::{Arg, Launch, MAX_PRINTED, MAX_SHARED_BYTES, Options, Progress, 
 pub use memory::GlobalMemory;
 pub use module::{Kernel, Module, Param};
 pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report};
+pub use tensor_map::{
+    Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorMapError, TensorSwizzle,
+};
 pub use types::ScalarType;

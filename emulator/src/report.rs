@@ -44,6 +44,20 @@ pub enum FindingKind {
     MemberMask,
     /// The step limit was reached.
     StepLimit,
+    /// An mbarrier that is not initialised, initialised twice, overwritten, or given more arrivals than its phase expects.
+    Mbarrier,
+    /// The bytes that an mbarrier expects are not those that copies bring.
+    TransactionCount,
+    /// The asynchronous proxy accesses what the generic one wrote, without `fence.proxy.async` between.
+    MissingProxyFence,
+    /// Registers of a `wgmma` used before `wgmma.wait_group`.
+    WgmmaInFlight,
+    /// Registers of a `wgmma` used before it, without `wgmma.fence` between.
+    MissingWgmmaFence,
+    /// Access to the shared memory of a block that has exited, or exit of a block while a copy uses its shared memory.
+    BlockExited,
+    /// A tensor map that is none, or a copy that does not fit it.
+    TensorMap,
     /// `trap` was executed.
     Trap,
     /// Something only the host could have got wrong at run time, such as a barrier number above 15 or an index outside its table.
@@ -71,6 +85,13 @@ impl FindingKind {
             Self::Deadlock => "deadlock",
             Self::MemberMask => "member_mask",
             Self::StepLimit => "step_limit",
+            Self::Mbarrier => "mbarrier",
+            Self::TransactionCount => "transaction_count",
+            Self::MissingProxyFence => "missing_proxy_fence",
+            Self::WgmmaInFlight => "wgmma_in_flight",
+            Self::MissingWgmmaFence => "missing_wgmma_fence",
+            Self::BlockExited => "block_exited",
+            Self::TensorMap => "tensor_map",
             Self::Trap => "trap",
             Self::BadOperand => "bad_operand",
         }

@@ -11,8 +11,14 @@
 //! **Asynchronous copies** land at the wait and are *in flight* before: any access to a unit in flight is a finding. Example: warp 0
 //! issues `cp.async` into bytes 0..16, waits, and warp 1 reads without a barrier: the write carries warp 0's clock 1, of which
 //! warp 1 has seen 0: a race.
+//!
+//! **Actors.** What is ordered are actors: the 32 warps of the block, its 8 warpgroups as readers by `wgmma`, and its mbarriers as writers of
+//! the bulk copies that they track, each with a clock of its own. See [`crate::proxies`] for those and for what other blocks of the cluster do.
+
+use std::collections::HashMap;
 
 use crate::ast::Space;
+use crate::proxies::{ACTORS, Clocks, Remote};
 
 /// First address of the shared window of a block: not 0, so that a null pointer is caught, and aligned for every variable.
 pub(crate) const SHARED_BASE: u32 = 1 << 16;
@@ -27,7 +33,7 @@ pub(crate) const WINDOW: u64 = 1 << 32;
 
 /// What the offset of a variable counts from, in its own state space.
 pub(crate) fn window_base(space: Space) -> u64 {
-    if space == Space::Shared {
+    if matches!(space, Space::Shared | Space::Cluster) {
         u64::from(SHARED_BASE)
     } else {
         0
@@ -37,7 +43,7 @@ pub(crate) fn window_base(space: Space) -> u64 {
 /// The generic address of address 0 of `space`.
 pub(crate) fn generic_base(space: Space) -> u64 {
     match space {
-        Space::Shared => SHARED_WINDOW,
+        Space::Shared | Space::Cluster => SHARED_WINDOW,
         Space::Local => LOCAL_WINDOW,
         Space::Param => PARAM_WINDOW,
         _ => 0,
@@ -45,18 +51,21 @@ pub(crate) fn generic_base(space: Space) -> u64 {
 }
 
 /// Clock value of a unit with a copy in flight.
-const IN_FLIGHT: u32 = u32::MAX;
+pub(crate) const IN_FLIGHT: u32 = u32::MAX;
+/// Clock value of a unit that another block wrote last: see [`Shadow::remote_writes`].
+pub(crate) const REMOTE: u32 = u32::MAX - 1;
 
-/// Who did an access, packed: instruction, warp, lane and two flags.
+/// Who did an access, packed: instruction, actor, lane and two flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Who(u32);
 
 impl Who {
-    const ASYNC: u32 = 1 << 10;
-    const ATOMIC: u32 = 1 << 11;
+    const ASYNC: u32 = 1 << 11;
+    const ATOMIC: u32 = 1 << 12;
 
+    /// Lane `lane` of warp `warp`; for an actor above the warps `lane` is the warp that issued the operation.
     pub(crate) fn new(pc: usize, warp: u32, lane: u32) -> Self {
-        Self((pc as u32) << 12 | (warp & 31) << 5 | (lane & 31))
+        Self((pc as u32) << 13 | (warp & 63) << 5 | (lane & 31))
     }
 
     pub(crate) fn asynchronous(self) -> Self {
@@ -68,12 +77,13 @@ impl Who {
     }
 
     pub(crate) fn pc(self) -> usize {
-        (self.0 >> 12) as usize
+        (self.0 >> 13) as usize
     }
 
+    /// The actor, which is a warp below 32.
     #[inline(always)]
     pub(crate) fn warp(self) -> u32 {
-        self.0 >> 5 & 31
+        self.0 >> 5 & 63
     }
 
     pub(crate) fn lane(self) -> u32 {
@@ -81,22 +91,22 @@ impl Who {
     }
 
     #[inline(always)]
-    fn is_async(self) -> bool {
+    pub(crate) fn is_async(self) -> bool {
         self.0 & Self::ASYNC != 0
     }
 
     #[inline(always)]
-    fn is_atomic(self) -> bool {
+    pub(crate) fn is_atomic(self) -> bool {
         self.0 & Self::ATOMIC != 0
     }
 }
 
 /// The last write of a unit.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cell {
+pub(crate) struct Cell {
     /// The writer's clock; 0 if never written.
-    clock: u32,
-    who: Who,
+    pub(crate) clock: u32,
+    pub(crate) who: Who,
 }
 
 /// What is wrong with an access.
@@ -112,6 +122,16 @@ pub(crate) enum Conflict {
     InFlight(Who),
     /// Another lane's copy was waited for, but no barrier followed.
     NoBarrierAfterWait(Who),
+    /// Not ordered after what a warp of another block of the cluster did.
+    Elsewhere { other: Remote, wrote: bool },
+    /// After a write by another lane of the warp, with nothing between that orders lanes.
+    AfterLane(Who),
+    /// Write after a read by another lane of the warp, likewise.
+    AfterLaneRead(Who),
+    /// An asynchronous operation reads or overwrites this write, with no fence between the proxies.
+    NoProxyFence(Who),
+    /// Written while an asynchronous operation reads it.
+    BeingRead(Who),
 }
 
 /// The shadow of shared memory. Units are numbered from the start of the block's window.
@@ -119,26 +139,44 @@ pub(crate) enum Conflict {
 pub(crate) struct Shadow {
     /// log2 of the bytes of a unit: 0, 1 or 2.
     pub(crate) grain: u32,
-    warps: usize,
-    cells: Vec<Cell>,
-    /// Clock of the last read of unit u by warp w at `u * warps + w`.
-    reads: Vec<u32>,
-    last_reader: Vec<Who>,
-    /// Row w: how far warp w has seen each warp's clock.
-    pub(crate) seen: Vec<[u32; 32]>,
+    /// Whether the lanes of a warp count as unordered until `bar.warp.sync` or a barrier.
+    lanes: bool,
+    /// Columns of `reads`: the warps, or all actors that read.
+    pub(crate) columns: usize,
+    pub(crate) cells: Vec<Cell>,
+    /// Clock of the last read of unit u by actor a at `u * columns + a`.
+    pub(crate) reads: Vec<u32>,
+    pub(crate) last_reader: Vec<Who>,
+    /// Row w: how far warp w has seen each actor's clock.
+    pub(crate) seen: Vec<[u32; ACTORS]>,
+    /// What warps know besides: fences between proxies, and clocks of other blocks.
+    pub(crate) clocks: Clocks,
+    /// Last writes and reads by warps of other blocks, by unit.
+    pub(crate) remote_writes: HashMap<usize, Remote>,
+    pub(crate) remote_reads: HashMap<usize, Remote>,
 }
 
 impl Shadow {
-    pub(crate) fn new(bytes: u32, grain_bytes: u32, warps: usize) -> Self {
+    pub(crate) fn new(
+        bytes: u32,
+        grain_bytes: u32,
+        columns: usize,
+        lanes: bool,
+        clocks: Clocks,
+    ) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
         let units = ((bytes.div_ceil(4) * 4) >> grain) as usize;
         let mut s = Self {
             grain,
-            warps,
+            lanes,
+            columns,
             cells: vec![Cell::default(); units],
-            reads: vec![0; units * warps],
+            reads: vec![0; units * columns],
             last_reader: vec![Who::default(); units],
-            seen: vec![[0; 32]; 32],
+            seen: vec![[0; ACTORS]; 32],
+            clocks,
+            remote_writes: HashMap::new(),
+            remote_reads: HashMap::new(),
         };
         s.reset();
         s
@@ -150,9 +188,12 @@ impl Shadow {
         self.reads.fill(0);
         self.last_reader.fill(Who::default());
         for (w, row) in self.seen.iter_mut().enumerate() {
-            *row = [0; 32];
+            *row = [0; ACTORS];
             row[w] = 1;
         }
+        self.clocks.reset();
+        self.remote_writes.clear();
+        self.remote_reads.clear();
     }
 
     /// A plain read of unit `u`.
@@ -160,30 +201,45 @@ impl Shadow {
     pub(crate) fn read(&mut self, u: usize, who: Who) -> Option<Conflict> {
         let (warp, cell) = (who.warp() as usize, self.cells[u]);
         let seen = &self.seen[warp & 31];
-        let ordered = cell.clock.wrapping_sub(1) < seen[cell.who.warp() as usize & 31];
-        self.reads[u * self.warps + warp] = seen[warp & 31];
+        let ordered = cell.clock.wrapping_sub(1) < seen[cell.who.warp() as usize & 63];
+        self.reads[u * self.columns + warp] = seen[warp & 31];
         self.last_reader[u] = who;
-        if ordered && !cell.who.is_async() {
+        if ordered && !cell.who.is_async() && !self.lanes {
             return None;
         }
         self.explain_read(u, who)
     }
 
+    /// Whether `other` is another lane of the warp of `who`, at another instruction.
+    fn other_lane(who: Who, other: Who) -> bool {
+        other.warp() == who.warp()
+            && other.lane() != who.lane()
+            && other.pc() != who.pc()
+            && !(other.is_atomic() && who.is_atomic())
+    }
+
     #[inline(never)]
     fn explain_read(&self, u: usize, who: Who) -> Option<Conflict> {
         let cell = self.cells[u];
-        let seen = &self.seen[who.warp() as usize & 31];
+        let warp = who.warp() as usize & 31;
+        let seen = &self.seen[warp];
         if cell.clock == IN_FLIGHT {
             return Some(Conflict::InFlight(cell.who));
+        }
+        if cell.clock == REMOTE {
+            return self.unordered(self.remote_writes.get(&u), warp, true);
         }
         if cell.clock == 0 {
             return Some(Conflict::Undefined);
         }
-        if cell.clock > seen[cell.who.warp() as usize & 31] {
+        if cell.clock > seen[cell.who.warp() as usize & 63] {
             return Some(Conflict::AfterWrite(cell.who));
         }
         let same_warp = cell.who.warp() == who.warp();
-        let no_barrier_since = cell.clock == seen[who.warp() as usize & 31];
+        let no_barrier_since = cell.clock == seen[warp];
+        if self.lanes && no_barrier_since && Self::other_lane(who, cell.who) {
+            return Some(Conflict::AfterLane(cell.who));
+        }
         if cell.who.is_async() && same_warp && cell.who.lane() != who.lane() && no_barrier_since {
             return Some(Conflict::NoBarrierAfterWait(cell.who));
         }
@@ -196,12 +252,12 @@ impl Shadow {
         let warp = who.warp() as usize & 31;
         let cell = self.cells[u];
         let seen = &self.seen[warp];
-        let mut bad = cell.clock > seen[cell.who.warp() as usize & 31];
-        let reads = &self.reads[u * self.warps..(u + 1) * self.warps];
+        let mut bad = cell.clock > seen[cell.who.warp() as usize & 63];
+        let reads = &self.reads[u * self.columns..(u + 1) * self.columns];
         for (r, s) in reads.iter().zip(seen) {
             bad |= r > s;
         }
-        let conflict = if bad {
+        let conflict = if bad || self.lanes {
             self.explain_write(u, who)
         } else {
             None
@@ -214,30 +270,67 @@ impl Shadow {
     }
 
     #[inline(never)]
-    fn explain_write(&self, u: usize, who: Who) -> Option<Conflict> {
+    pub(crate) fn explain_write(&self, u: usize, who: Who) -> Option<Conflict> {
         let cell = self.cells[u];
-        let seen = &self.seen[who.warp() as usize & 31];
+        let warp = who.warp() as usize & 31;
+        let seen = &self.seen[warp];
         if cell.clock == IN_FLIGHT {
             return Some(Conflict::InFlight(cell.who));
         }
-        if cell.clock > seen[cell.who.warp() as usize & 31]
+        if cell.clock == REMOTE {
+            let found = self.unordered(self.remote_writes.get(&u), warp, true);
+            if found.is_some() && !who.is_atomic() {
+                return found;
+            }
+        } else if cell.clock > seen[cell.who.warp() as usize & 63]
             && !(cell.who.is_atomic() && who.is_atomic())
         {
             return Some(Conflict::AfterWrite(cell.who));
         }
-        let reads = &self.reads[u * self.warps..(u + 1) * self.warps];
+        if self.lanes {
+            let now = seen[warp];
+            if cell.clock == now && Self::other_lane(who, cell.who) {
+                return Some(Conflict::AfterLane(cell.who));
+            }
+            let last = self.last_reader[u];
+            if self.reads[u * self.columns + warp] == now && Self::other_lane(who, last) {
+                return Some(Conflict::AfterLaneRead(last));
+            }
+        }
+        self.unread(u, seen)
+            .or_else(|| self.unordered(self.remote_reads.get(&u), warp, false))
+    }
+
+    /// A read of unit `u` by an actor of this block that is not in `seen`.
+    pub(crate) fn unread(&self, u: usize, seen: &[u32; ACTORS]) -> Option<Conflict> {
+        let reads = &self.reads[u * self.columns..(u + 1) * self.columns];
         let warp = reads.iter().zip(seen).position(|(r, s)| r > s)? as u32;
         let last = self.last_reader[u];
-        Some(Conflict::AfterRead {
-            warp,
-            who: (last.warp() == warp).then_some(last),
-        })
+        let who = (last.warp() == warp).then_some(last);
+        if reads[warp as usize] == IN_FLIGHT {
+            return Some(who.map_or(Conflict::AfterRead { warp, who }, Conflict::BeingRead));
+        }
+        Some(Conflict::AfterRead { warp, who })
+    }
+
+    /// What another block did, unless warp `warp` is ordered after it.
+    fn unordered(&self, other: Option<&Remote>, warp: usize, wrote: bool) -> Option<Conflict> {
+        let other = *other?;
+        (!self.clocks.has_seen(warp, &other)).then_some(Conflict::Elsewhere { other, wrote })
     }
 
     /// A strong read (volatile or atomic): ordered with strong writes by the hardware, not recorded as a reader.
     pub(crate) fn read_strong(&mut self, u: usize, who: Who) -> Option<Conflict> {
         let cell = self.cells[u];
-        if cell.who.is_atomic() && cell.clock != 0 && cell.clock != IN_FLIGHT {
+        let fine = match cell.clock {
+            0 | IN_FLIGHT => false,
+            REMOTE => self
+                .remote_writes
+                .get(&u)
+                .is_some_and(|r| r.who.is_atomic()),
+            _ => cell.who.is_atomic(),
+        };
+        if fine {
             None
         } else {
             self.explain_read(u, who)
@@ -266,14 +359,7 @@ impl Shadow {
     /// Advances the clock of `warp`: what it does from now on is not yet released to anyone.
     pub(crate) fn tick(&mut self, warp: usize) {
         let clock = &mut self.seen[warp & 31][warp & 31];
-        *clock = (*clock + 1).min(IN_FLIGHT - 1);
-    }
-
-    /// `warp` now sees everything in `joined`.
-    pub(crate) fn join(&mut self, warp: usize, joined: &[u32; 32]) {
-        for (s, j) in self.seen[warp & 31].iter_mut().zip(joined) {
-            *s = (*s).max(*j);
-        }
+        *clock = (*clock + 1).min(REMOTE - 1);
     }
 }
 
@@ -308,6 +394,26 @@ impl SharedData {
     pub(crate) fn set_word(&mut self, offset: u32, value: u32) {
         if let Some(w) = self.words.get_mut((offset >> 2) as usize) {
             *w = value;
+        }
+    }
+
+    /// Copies the bytes from `offset` on, as many as `out` has.
+    pub(crate) fn read_bytes(&self, offset: u32, out: &mut [u8]) {
+        for (k, byte) in out.iter_mut().enumerate() {
+            *byte = self.load(offset + k as u32, 1) as u8;
+        }
+    }
+
+    /// Stores `data` from byte `offset` on; whole words at once where both are aligned.
+    pub(crate) fn write_bytes(&mut self, offset: u32, data: &[u8]) {
+        if offset.is_multiple_of(4) && data.len().is_multiple_of(4) {
+            for (k, word) in data.as_chunks::<4>().0.iter().enumerate() {
+                self.set_word(offset + 4 * k as u32, u32::from_le_bytes(*word));
+            }
+            return;
+        }
+        for (k, byte) in data.iter().enumerate() {
+            self.store(offset + k as u32, 1, u64::from(*byte));
         }
     }
 

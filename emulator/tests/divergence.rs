@@ -469,3 +469,14 @@ L:  mov.u64 %rd2, %clock64; setp.lt.u64 %p1, %rd2, %rd1; @%p1 bra L;
     st.global.u32 [%mine], 1;";
     assert_eq!(clean(wait, 32), [1; 32]);
 }
+
+/// A loop whose only way out is a guarded exit: lanes that part before it meet all the same.
+#[test]
+fn lanes_meet_before_a_loop_that_only_an_exit_leaves() {
+    let body = "setp.eq.u32 %p1, %tid, 0; mov.u32 %r1, 0;
+    @!%p1 bra MEET; mov.u32 %r1, 5; MEET: bar.sync 0;
+    LOOP: setp.gt.u32 %p2, %r1, 9; @%p2 bra END; add.u32 %r1, %r1, 1; st.global.u32 [%mine], %r1; bra LOOP; END:";
+    let (data, report) = common::block(body, 64, 64);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    assert_eq!(data, [10; 64]);
+}

@@ -511,3 +511,33 @@ fn comparisons_and_their_combinations() {
         assert_eq!(got.3, a == b || a);
     }
 }
+
+#[test]
+fn lop3_with_a_predicate_and_saturating_mad24() {
+    let body = "setp.lt.u32 %p1, %tid, 16; and.b32 %r1, %tid, 1; mov.u32 %r2, 0;
+    lop3.and.b32 %r3|%p2, %r1, %r1, %r2, 0x3c, %p1; lop3.or.b32 _|%p3, %tid, %r1, %r2, 0xc0, %p1;
+    selp.u32 %r4, 1, 0, %p2; selp.u32 %r5, 2, 0, %p3; add.u32 %r4, %r4, %r5;
+    mad24.hi.sat.s32 %r6, 0x7fffff, 0x7fffff, 0x7ffffff0; shl.b32 %r7, %r3, 8; add.u32 %r4, %r4, %r7; xor.b32 %r6, %r6, 0x7fffffff; add.u32 %r4, %r4, %r6;
+    st.global.u32 [%mine], %r4;";
+    let (data, report) = common::block(body, 32, 32);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    for (t, x) in data.iter().enumerate() {
+        // 0x3c is a xor b: here 0; 0xc0 is a and b.
+        let both = t & t & 1 != 0;
+        let or = both || t < 16;
+        assert_eq!(*x, 2 * u32::from(or), "{t}");
+    }
+}
+
+#[test]
+fn atomics_of_vectors() {
+    let body = ".reg .b16 %x<2>;
+    red.global.v4.f32.add [%out], {0f3f800000, 0f40000000, 0f00000000, 0fbf800000};
+    mov.b32 %r1, 0x3c003c00; atom.global.v2.f16x2.add.noftz {%r2, %r3}, [%out+16], {%r1, %r1};
+    mov.b16 %x0, 0x4000; mov.b16 %x1, 0xc000; red.global.v2.f16.max.noftz [%out+24], {%x0, %x1};";
+    let (data, report) = common::block(body, 32, 8);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    let floats: Vec<f32> = data[..4].iter().map(|x| f32::from_bits(*x)).collect();
+    assert_eq!(floats, [32.0, 64.0, 0.0, -32.0]);
+    assert_eq!(data[4..], [0x5000_5000, 0x5000_5000, 0x0000_4000, 0]);
+}

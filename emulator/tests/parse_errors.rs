@@ -14,12 +14,24 @@ fn bad_bodies() {
             "16:5: unknown instruction `frobnicate.u32`",
         ),
         (
-            "mbarrier.init.shared.b64 [%r1], 1;",
-            "16:5: unknown instruction `mbarrier.init.shared.b64`",
+            "mbarrier.init.shared.b32 [%r1], 1;",
+            "16:5: not valid: `mbarrier.init.shared.b32`: the type is .b64",
         ),
         (
-            "wgmma.fence.sync.aligned;",
-            "16:5: unknown instruction `wgmma.fence.sync.aligned`",
+            "mbarrier.arrive.shared::cluster.b64 %rd1, [%r1];",
+            "16:41: operand `%rd1`: expected `_`: an mbarrier of .shared::cluster gives no state",
+        ),
+        (
+            "wgmma.fence.sync;",
+            "16:5: not valid: `wgmma.fence.sync`: .sync.aligned is needed",
+        ),
+        (
+            "setmaxnreg.inc.sync.aligned.u32 100;",
+            "16:37: out of range: the number of registers is 24 to 256, a multiple of 8",
+        ),
+        (
+            "tcgen05.fence::before_thread_sync;",
+            "16:5: not supported: `tcgen05.fence::before_thread_sync`",
         ),
         (
             "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd1, {%f1,%f2}];",
@@ -27,7 +39,7 @@ fn bad_bodies() {
         ),
         (
             "cp.async.bulk.shared::cluster.global [%r1], [%rd1], 16;",
-            "not supported: `cp.async.bulk.shared::cluster.global`",
+            "not valid: `cp.async.bulk.shared::cluster.global`: .mbarrier::complete_tx::bytes is needed with this destination",
         ),
         ("add.u32 %r1, %r2;", "16:5: `add` takes 3 operands, found 2"),
         (

@@ -4,6 +4,7 @@
 //! any other, whether it is the rows, the address or the distance of the matrices of a batch that keep it from being wider.
 
 use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::mma_sync::PLANS;
 use tilewright::codegen::gemm::{
     Activation, Alignment, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError,
     Schedule, Trans,
@@ -13,7 +14,7 @@ use tilewright::codegen::registry::plans;
 use super::Random;
 
 /// The types that these plans compute in.
-pub(crate) const TYPES: [DataType; 8] = [
+pub(crate) const TYPES: [DataType; 9] = [
     DataType::F16,
     DataType::F16Acc16,
     DataType::Bf16,
@@ -22,6 +23,7 @@ pub(crate) const TYPES: [DataType; 8] = [
     DataType::E4m3,
     DataType::E5m2,
     DataType::F64,
+    DataType::F32,
 ];
 
 /// A problem, the schedule to solve it by, and the seed of its operands.
@@ -32,10 +34,11 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
-/// The `mma.sync` plans of a type.
+/// The plans of a type in the family of `mma.sync`, those by fused multiply-adds too.
 pub(crate) fn plans_of(data_type: DataType) -> Vec<Box<dyn Plan>> {
     let mut all = plans();
-    all.retain(|plan| plan.data_type() == data_type && plan.name().starts_with("mma-"));
+    let family: Vec<String> = PLANS.iter().map(Plan::name).collect();
+    all.retain(|plan| plan.data_type() == data_type && family.contains(&plan.name()));
     assert!(!all.is_empty(), "no plan computes in {data_type}");
     all
 }

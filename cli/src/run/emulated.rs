@@ -6,6 +6,7 @@ use std::sync::Arc;
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::emulator::{
     self, Arg, GlobalMemory, Launch, MemoryError, Options, ParseError, ParseErrorKind, RunError,
+    TensorMap, TensorMapError,
 };
 
 use super::argument::{Passed, Value};
@@ -41,11 +42,20 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
     }
     let addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
     let args = bound.passed.iter().map(|passed| match passed {
-        Passed::Value(value) => by_value(value),
-        Passed::Address(place) => Arg::Ptr(place.address(&addresses)),
-        Passed::Structure(..) => Arg::Bytes(passed.bytes(&addresses)),
+        Passed::Value(value) => Ok(by_value(value)),
+        Passed::Address(place) => Ok(Arg::Ptr(place.address(&addresses))),
+        Passed::Structure(..) => Ok(Arg::Bytes(passed.bytes(&addresses))),
+        Passed::Tensor(map, place) => {
+            let address = place.address(&addresses);
+            let map = TensorMap {
+                address,
+                ..(**map).clone()
+            };
+            let refuse = |e: TensorMapError| CliError::usage("wrong_tensor_map", e.to_string());
+            map.encode().map_err(refuse).map(|b| Arg::Bytes(b.to_vec()))
+        }
     });
-    let args = args.collect();
+    let args = args.collect::<Result<Vec<Arg>, CliError>>()?;
     let launch = Launch {
         grid: job.args.grid,
         block,
@@ -59,6 +69,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         sanitize: !job.args.no_sanitize,
         undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
         global_races: job.args.also.contains(&Extra::GlobalRaces),
+        lane_races: job.args.also.contains(&Extra::LaneRaces),
         step_limit: job.args.step_limit.unwrap_or(1 << 28),
         total_step_limit: job.args.step_limit.unwrap_or(1 << 32),
         progress: Some(Arc::new(move |done, all| {

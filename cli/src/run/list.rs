@@ -43,7 +43,9 @@ pub(super) fn list(args: &RunArgs) -> Outcome {
 pub(super) fn parameter(param: &Param) -> Parameter {
     let ty = param.ty.name();
     let array = u64::from(param.size) != u64::from(param.ty.bits()) / 8;
-    let (takes, example) = if array {
+    let (takes, example) = if array && param.size == 128 && param.align >= 64 {
+        ("a tensor map".to_owned(), "tensor:f16:64x64:box=64x64:of=x")
+    } else if array {
         (format!("{} bytes", param.size), "struct:u64:0,…")
     } else {
         let example = match ty {

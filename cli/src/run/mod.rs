@@ -93,6 +93,9 @@ One argument, for the parameter NAME, or for the next parameter that no name tak
   buf:ELEMENT:COUNT[:FILL][=OUT]                      a buffer of COUNT elements
   buf:ELEMENT:FILE[=OUT]                              a buffer with a file's raw content
   ref:NAME[+BYTES]                                    a pointer into the buffer of parameter NAME or of --buffer NAME=…
+  tensor:ELEMENT:SIZES:box=SIZES:of=NAME[+BYTES]      a tensor map of that buffer; SIZES are innermost first, 512x256. Further
+                                                      keys: strides=BYTESx… steps= swizzle=32, 64, 128 fill=nan, and instead of
+                                                      a box the lower= upper= channels= pixels= of im2col
 
 ELEMENT is u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 or f64. FILL is none (never written, the default), zero, iota,
 random, random(SEED) or a number, nan and inf among them. OUT is a file that takes the raw content after the run.";
@@ -115,6 +118,8 @@ pub(crate) enum Extra {
     UndefinedGlobal,
     /// Global memory that two blocks access, one of them storing
     GlobalRaces,
+    /// Shared memory that lanes of one warp exchange without bar.warp.sync
+    LaneRaces,
 }
 
 /// A launch, read and checked: what both places need.

@@ -1,7 +1,8 @@
 //! A run on a GPU.
 
-use tilewright::emulator::{Kernel, Module};
+use tilewright::emulator::{self, Kernel, Module};
 use tilewright::gpu::{self, Arg, Gpu, GpuError, LaunchConfig};
+use tilewright::gpu::{MapElement, MapSwizzle, TensorMap, TensorMapSpec};
 
 use super::argument::{Passed, Value};
 use super::report::{Buffer, Report};
@@ -34,11 +35,16 @@ pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
     }
     let addresses: Vec<u64> = memories.iter().map(gpu::Buffer::address).collect();
     let args = bound.passed.iter().map(|passed| match passed {
-        Passed::Value(value) => by_value(value),
-        Passed::Address(place) => Arg::U64(place.address(&addresses)),
-        Passed::Structure(..) => Arg::Bytes(passed.bytes(&addresses)),
+        Passed::Value(value) => Ok(by_value(value)),
+        Passed::Address(place) => Ok(Arg::U64(place.address(&addresses))),
+        Passed::Structure(..) => Ok(Arg::Bytes(passed.bytes(&addresses))),
+        Passed::Tensor(map, place) => {
+            let spec = specification(map, place.address(&addresses))?;
+            let map = TensorMap::encode(gpu, &spec).map_err(refuse)?;
+            Ok(Arg::Bytes(map.to_bytes()))
+        }
     });
-    let args: Vec<Arg> = args.collect();
+    let args = args.collect::<Result<Vec<Arg>, CliError>>()?;
     let required = entry.and_then(Kernel::required_threads);
     let block = job.args.block.or(required).unwrap_or([32, 1, 1]);
     let config = LaunchConfig::new(job.args.grid, block)
@@ -62,6 +68,46 @@ pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
         });
     }
     Ok(report)
+}
+
+/// The driver's map of what `map` describes.
+fn specification(map: &emulator::TensorMap, address: u64) -> Result<TensorMapSpec, CliError> {
+    use emulator::{TensorElement as From, TensorSwizzle as Swizzle};
+    let element = match map.element {
+        From::U8 => MapElement::U8,
+        From::U16 => MapElement::U16,
+        From::U32 => MapElement::U32,
+        From::S32 => MapElement::I32,
+        From::U64 => MapElement::U64,
+        From::S64 => MapElement::I64,
+        From::F16 => MapElement::F16,
+        From::Bf16 => MapElement::Bf16,
+        From::F32 => MapElement::F32,
+        From::Tf32 => MapElement::Tf32,
+        From::F64 => MapElement::F64,
+        other => {
+            let message = format!("the driver's tensor maps have no elements {other:?}");
+            return Err(CliError::usage("wrong_tensor_map", message));
+        }
+    };
+    if map.im2col.is_some() {
+        let message = "tensor maps of im2col are for the emulator only: --on emulator";
+        return Err(CliError::usage("wrong_tensor_map", message));
+    }
+    Ok(TensorMapSpec {
+        sizes: map.sizes.clone(),
+        strides: map.strides.clone(),
+        box_sizes: map.box_sizes.clone(),
+        element_strides: map.element_strides.clone(),
+        swizzle: match map.swizzle {
+            Swizzle::Bytes32 => MapSwizzle::Bytes32,
+            Swizzle::Bytes64 => MapSwizzle::Bytes64,
+            Swizzle::Bytes128 => MapSwizzle::Bytes128,
+            _ => MapSwizzle::None,
+        },
+        nan_outside: map.nan_outside,
+        ..TensorMapSpec::new(element, address)
+    })
 }
 
 fn by_value(value: &Value) -> Arg {

@@ -92,8 +92,11 @@ impl Anatomy {
         let (wm, wn) = self.warp_tile();
         let accumulators = wm * wn / 32 * self.data_type.accumulator().bytes() / 4;
         let (fragments, other) = match self.units {
-            // Eight of A and eight of B.
-            Units::Fma => (16, OTHER_REGISTERS_FMA),
+            Units::Fma => {
+                let factors: u32 = self.factors_of_a_lane().iter().sum();
+                let wide = self.data_type.bytes() / 4;
+                (factors * wide, OTHER_REGISTERS_FMA)
+            }
             Units::Tensor => (
                 (wm + wn) * self.instruction.2 * self.data_type.bytes() / 128,
                 OTHER_REGISTERS,
@@ -107,6 +110,23 @@ impl Anatomy {
             all += WIDENED_REGISTERS;
         }
         all.min(255)
+    }
+
+    /// Rows and columns of C that a lane of an FMA kernel has sums of: in a grid of 4×8 lanes where copies are asynchronous, else as many of both.
+    ///
+    /// ```
+    /// use layout_codegen::registry::plan_named;
+    /// assert_eq!(plan_named("sgemm-256x128x8")?.anatomy().factors_of_a_lane(), [16, 8]);
+    /// assert_eq!(plan_named("sgemm-maxas-128")?.anatomy().factors_of_a_lane(), [8, 8]);
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn factors_of_a_lane(&self) -> [u32; 2] {
+        let (wm, wn) = self.warp_tile();
+        if self.asynchronous {
+            [wm / 4, wn / 8]
+        } else {
+            [(wm * wn / 32).isqrt(); 2]
+        }
     }
 
     /// Products that one instruction of a warp adds.

@@ -57,6 +57,12 @@ impl Proof {
                 "each element of a tile, in each case of where the tile begins".to_owned(),
             );
         }
+        for stated in &proof.assumptions {
+            holds(
+                &format!("assumed: {}", stated.condition),
+                format!("stated by the author, not proven: {}", stated.reason),
+            );
+        }
         for access in &proof.shared {
             if self.accesses.iter().all(|a| a.access != access.access) {
                 self.accesses.push(access.clone());

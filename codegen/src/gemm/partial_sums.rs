@@ -26,6 +26,8 @@ pub(crate) struct PartialSums<'a> {
     pub(crate) store: i64,
     pub(crate) types: Types,
     pub(crate) finish: &'a dyn Finish,
+    /// The product's kernel has multiplied the sums with the epilogue's factor.
+    pub(crate) scaled: bool,
 }
 
 impl PartialSums<'_> {
@@ -126,8 +128,8 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let source = partial.moved(&mut k, &[row, col])?;
     let target = c.moved(&mut k, &[row, col])?.pinned(&mut k);
 
-    let sums = k.regs(class, each as usize);
-    for s in &sums {
+    let totals = k.regs(class, each as usize);
+    for s in &totals {
         k.set(ty, *s, zero);
     }
     let left = k.pool.sub(n, col);
@@ -139,7 +141,7 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let at = at.element(&mut k, &[])?;
     let terms = k.regs(class, each as usize);
     k.load(None, Cache::Coherent, ty, &terms, at);
-    for (s, t) in sums.iter().zip(&terms) {
+    for (s, t) in totals.iter().zip(&terms) {
         k.binary(Binary::Add, arithmetic(ty), *s, *s, *t);
     }
     k.close_loop(&turn, parts);
@@ -158,6 +160,11 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
         whole,
         left,
     };
-    end.update(&mut k, [&sums, &[]], &loaded, &place)?;
+    let finished = if sums.scaled {
+        totals
+    } else {
+        end.scaled(&mut k, &totals)
+    };
+    end.update(&mut k, [&finished, &[]], &loaded, &place)?;
     Ok(k)
 }

@@ -612,6 +612,22 @@ impl Kernel {
         });
     }
 
+    /// Puts what is stated as early as it holds: before all of the kernel where nothing is open and no thread may have left, else here.
+    pub(super) fn state(&mut self, node: Node) {
+        let outermost = self.scopes.len() == 1;
+        let scope = self.scope();
+        let nothing_before = scope.branches.is_empty()
+            && scope
+                .body
+                .iter()
+                .all(|n| matches!(n, Node::Inst(_) | Node::Comment(_) | Node::Assume(_)));
+        if outermost && nothing_before {
+            scope.top.push(node);
+        } else {
+            scope.body.push(node);
+        }
+    }
+
     /// What every launch keeps to: `e` is at most `most`, in every block.
     pub(crate) fn kept_by_launch(&mut self, e: Expr, most: Expr) {
         self.promises.push((e, most));

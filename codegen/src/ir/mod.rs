@@ -9,6 +9,7 @@
 //! [`Address`] cannot be written by hand: it is made from an index expression, which comes from a layout.
 
 mod address;
+mod assumption;
 mod element;
 mod entry;
 mod inst;
@@ -20,6 +21,8 @@ mod place;
 mod value;
 
 pub use address::{Address, Space};
+pub(crate) use assumption::checked;
+pub use assumption::{Assumption, AssumptionError};
 pub use element::Element;
 pub use entry::{Entry, Shared, TileAxis, Tiling};
 pub(crate) use inst::class_of;

@@ -4,6 +4,7 @@
 //! kernel ends at its last instruction or by [`Node::Exit`]. So a reader of the representation, the prover first, follows it from top to
 //! bottom.
 
+use super::assumption::Assumption;
 use super::inst::Statement;
 use super::value::{Pred, Reg, Src};
 
@@ -22,6 +23,8 @@ pub enum Node {
     Inst(Statement),
     /// A line for the reader of the text.
     Comment(String),
+    /// What the author takes as a fact from here on.
+    Assume(Box<Assumption>),
     /// A branch.
     If(Box<If>),
     /// A loop.

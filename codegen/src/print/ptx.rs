@@ -110,6 +110,7 @@ impl Printer<'_> {
             match node {
                 Node::Inst(s) => self.statement(s),
                 Node::Comment(text) => self.line(format_args!("// {text}")),
+                Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch),
                 Node::Loop(turn) => self.turns(turn),
                 Node::Leave { when, uniform } => {

@@ -5,14 +5,15 @@ use std::rc::Rc;
 use super::ProofError;
 use super::execute::{Machine, Val};
 use super::formula::Formula;
-use super::value::{Lin, Num};
+use super::numbers::Num;
+use super::value::Lin;
 use crate::index::code::{Op, Ty};
 use crate::ir::{Axis, Binary, Cmp, Inst, Logic, Meaning, ParamKind, Reg, Special, Src, Type};
 
 impl Machine<'_> {
     /// An unsigned value as it is; none where it may be negative, which the machine would read as a large one.
     pub(super) fn unsigned(&mut self, x: &Lin) -> Option<Lin> {
-        let (lo, hi) = self.symbols.range(x, self.threads);
+        let (lo, hi) = self.symbols.range(x);
         if hi >= 1 << 64 {
             return None;
         }
@@ -20,7 +21,7 @@ impl Machine<'_> {
             let facts = self.facts.clone();
             self.symbols.at_least_zero(x, &facts)
         };
-        fits.then(|| x.clone())
+        fits.then_some(*x)
     }
 
     /// `a cmp b`
@@ -192,15 +193,15 @@ impl Machine<'_> {
             } => {
                 let left = self.evaluate(left);
                 let zero = Lin::constant(0);
-                let some = self.symbols.max(&left, &zero, threads);
-                let some = self.symbols.min(&some, &Lin::constant(most), threads);
+                let some = self.symbols.max(&left, &zero);
+                let some = self.symbols.min(&some, &Lin::constant(most));
                 let p = self.predicate(p);
                 let all = self.symbols.ite(&p, &some.scale(bytes), &zero, threads);
                 held == Some(Val::Int(all))
             }
             Meaning::NotNegative { of } => {
                 let (of, zero) = (self.evaluate(of), Lin::constant(0));
-                held == Some(Val::Int(self.symbols.max(&of, &zero, threads)))
+                held == Some(Val::Int(self.symbols.max(&of, &zero)))
             }
         };
         if right {
@@ -236,7 +237,6 @@ impl Machine<'_> {
             return Val::Data(false);
         }
         let (x, y) = (self.source(a), self.source(b));
-        let threads = self.threads;
         let value = match op {
             Binary::Add => x.add(&y),
             Binary::Sub => x.sub(&y),
@@ -244,18 +244,18 @@ impl Machine<'_> {
                 Some(product) => product,
                 None => self.unknown(),
             },
-            Binary::Min => self.symbols.min(&x, &y, threads),
-            Binary::Max => self.symbols.max(&x, &y, threads),
+            Binary::Min => self.symbols.min(&x, &y),
+            Binary::Max => self.symbols.max(&x, &y),
             Binary::Shl => match y.as_constant() {
                 Some(k @ 0..=31) => x.scale(1 << k),
                 _ => self.unknown(),
             },
             Binary::Shr => match y.as_constant() {
-                Some(k @ 0..=31) => self.symbols.shr(&x, k as u32, threads),
+                Some(k @ 0..=31) => self.symbols.shr(&x, k as u32),
                 _ => self.unknown(),
             },
             Binary::And => match y.as_constant() {
-                Some(k) if k >= 0 => self.symbols.and(&x, k as u64, threads),
+                Some(k) if k >= 0 => self.symbols.and(&x, k as u64),
                 _ => self.unknown(),
             },
             Binary::Or | Binary::MinNan | Binary::MaxNan => self.unknown(),
@@ -314,7 +314,7 @@ impl Machine<'_> {
         if ty.wide() {
             return x;
         }
-        let (lo, hi) = self.symbols.range(&x, self.threads);
+        let (lo, hi) = self.symbols.range(&x);
         let (least, most) = (-(1i128 << 31), (1i128 << 32) - 1);
         if lo >= least && hi <= most {
             return x;
@@ -339,7 +339,6 @@ impl Machine<'_> {
     }
 
     pub(super) fn arithmetic(&mut self, op: Op, ty: Ty, from: Ty, args: &[Lin]) -> Lin {
-        let threads = self.threads;
         let product = |m: &mut Self, a: &Lin, b: &Lin| match a.mul(b) {
             Some(x) => x,
             None => m.unknown(),
@@ -351,11 +350,7 @@ impl Machine<'_> {
             (Op::Mad, [a, b, c]) => product(self, a, b).add(c),
             (Op::MulWide, [a, b]) | (Op::MadWide, [a, b, _]) => {
                 let wide = |m: &mut Self, x: &Lin| {
-                    if ty.signed() {
-                        Some(x.clone())
-                    } else {
-                        m.unsigned(x)
-                    }
+                    if ty.signed() { Some(*x) } else { m.unsigned(x) }
                 };
                 let (Some(a), Some(b)) = (wide(self, a), wide(self, b)) else {
                     return self.unknown();
@@ -379,9 +374,9 @@ impl Machine<'_> {
                 _ => self.unknown(),
             },
             (Op::Shr, [a, b]) => match (b.as_constant(), ty.signed()) {
-                (Some(k @ 0..=62), true) => self.symbols.shr(a, k as u32, threads),
+                (Some(k @ 0..=62), true) => self.symbols.shr(a, k as u32),
                 (Some(k @ 0..=62), false) => match self.unsigned(a) {
-                    Some(a) => self.symbols.shr(&a, k as u32, threads),
+                    Some(a) => self.symbols.shr(&a, k as u32),
                     None => self.unknown(),
                 },
                 _ => self.unknown(),
@@ -396,29 +391,29 @@ impl Machine<'_> {
                     // A mask with its high bits set keeps the sign: all but the low bits.
                     Some(k) if k < 0 => {
                         let low = (!k) as u64;
-                        let less = self.symbols.and(a, low, threads);
+                        let less = self.symbols.and(a, low);
                         a.sub(&less)
                     }
                     Some(k) if !ty.wide() && k as u64 & 0x8000_0000 != 0 => {
                         let low = !(k as u64) & 0xffff_ffff;
-                        let less = self.symbols.and(a, low, threads);
+                        let less = self.symbols.and(a, low);
                         a.sub(&less)
                     }
-                    Some(k) => self.symbols.and(a, k as u64, threads),
+                    Some(k) => self.symbols.and(a, k as u64),
                     None => match (a.as_number(), b.as_number()) {
                         (Some(a), Some(b)) => Lin::number(a.zip(b, |a, b| a & b)),
                         _ => self.unknown(),
                     },
                 }
             }
-            (Op::Xor, [a, b]) => self.symbols.xor(a, b, threads),
+            (Op::Xor, [a, b]) => self.symbols.xor(a, b),
             (Op::Div, [a, b]) => match b.as_constant() {
-                Some(d) if d > 0 => self.symbols.div(a, d, threads),
+                Some(d) if d > 0 => self.symbols.div(a, d),
                 _ => self.unknown(),
             },
             (Op::Widen, [a]) => {
                 if from.signed() {
-                    a.clone()
+                    *a
                 } else {
                     match self.unsigned(a) {
                         Some(a) => a,
@@ -426,7 +421,7 @@ impl Machine<'_> {
                     }
                 }
             }
-            (Op::Narrow, [a]) => a.clone(),
+            (Op::Narrow, [a]) => *a,
             _ => self.unknown(),
         };
         let result = match op {
@@ -438,7 +433,7 @@ impl Machine<'_> {
 }
 
 /// The statement that two integers compare so.
-fn compared(cmp: Cmp, x: &Lin, y: &Lin) -> Rc<Formula> {
+pub(super) fn compared(cmp: Cmp, x: &Lin, y: &Lin) -> Rc<Formula> {
     let ge = |x: Lin| Rc::new(Formula::ge(x));
     match cmp {
         Cmp::Ge => ge(x.sub(y)),

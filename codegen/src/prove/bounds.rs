@@ -1,13 +1,14 @@
-//! Bounds, alignment and sectors of accesses of global memory.
+//! Bounds and alignment of accesses of global memory.
 
 use std::rc::Rc;
 
 use super::ProofError;
 use super::execute::Machine;
 use super::formula::Formula;
+use super::numbers::{Mask, alike};
 use super::solve::Facts;
 use super::symbols::Definition;
-use super::value::{Lin, Num, alike};
+use super::value::Lin;
 use crate::ir::Extent;
 
 /// Choices within choices that an alignment may depend on.
@@ -36,7 +37,7 @@ impl Machine<'_> {
         if below && self.symbols.at_least_zero(c, facts) {
             return Ok(());
         }
-        let thread = facts.active.iter().position(|&a| a).unwrap_or(0);
+        let thread = facts.active.first().unwrap_or(0);
         Err(ProofError::Bounds {
             access: name.to_owned(),
             thread,
@@ -53,7 +54,6 @@ impl Machine<'_> {
         size: &Lin,
         facts: &Facts,
     ) -> Result<(), ProofError> {
-        let threads = self.threads;
         // The first symbol with cases, if there is one.
         let sym = size.symbols().find(|&s| {
             matches!(
@@ -76,7 +76,7 @@ impl Machine<'_> {
                     continue;
                 }
                 let mut case = facts.with(&when);
-                case.active = when.possible(&facts.active);
+                case.active = when.possible(facts.active);
                 self.partial_bounds(name, (buffer, elem), coordinates, &size, &case)?;
             }
             return Ok(());
@@ -86,7 +86,7 @@ impl Machine<'_> {
             return Ok(());
         }
         // Elements that are read.
-        let n = self.symbols.shr(size, elem.trailing_zeros(), threads);
+        let n = self.symbols.shr(size, elem.trailing_zeros());
         for (mode, c) in coordinates.iter().enumerate() {
             let one = Lin::constant(1);
             self.within(
@@ -114,7 +114,7 @@ impl Machine<'_> {
             .iter()
             .filter_map(|f| self.symbols.low_bits_of(f))
             .collect();
-        let question = (address.modulo(bits), bits, low, Rc::clone(&facts.active));
+        let question = (address.modulo(bits), bits, low, facts.active);
         let known = self.multiples.get(&question).copied();
         let multiple = known.unwrap_or_else(|| {
             self.multiple_by_cases(&question.0, bits, &question.2, facts, CASES)
@@ -123,7 +123,7 @@ impl Machine<'_> {
         if multiple {
             return Ok(());
         }
-        let rest = self.symbols.low(address, bits, self.threads);
+        let rest = self.symbols.low(address, bits);
         if self.symbols.is_zero(&rest, facts) {
             return Ok(());
         }
@@ -142,13 +142,13 @@ impl Machine<'_> {
         facts: &Facts,
         depth: u32,
     ) -> bool {
-        if self.multiple_of(x, bits, low, &facts.active) {
+        if self.multiple_of(x, bits, low, facts.active) {
             return true;
         }
         let chosen = x
             .symbols()
             .find_map(|s| match &self.symbols.info(s).definition {
-                Definition::Ite(p, a, b) => Some((s, Rc::clone(p), a.clone(), b.clone())),
+                Definition::Ite(p, a, b) => Some((s, Rc::clone(p), *a, *b)),
                 _ => None,
             });
         let Some((s, p, a, b)) = chosen.filter(|_| depth > 0) else {
@@ -174,19 +174,19 @@ impl Machine<'_> {
         x: &Lin,
         bits: u32,
         low: &[(Lin, u32)],
-        mask: &[bool],
+        mask: Mask,
     ) -> bool {
         // Threads that have the same numbers in what is known are looked at together.
-        let numbers = low
-            .iter()
-            .flat_map(|(of, _)| of.terms.iter().map(|(_, c)| c));
-        let (of, count) = alike(numbers, self.threads);
-        let mut classes = vec![vec![false; self.threads]; count];
-        for t in (0..self.threads).filter(|&t| mask[t]) {
-            classes[of[t] as usize][t] = true;
+        let mut patterns = Vec::new();
+        for (of, _) in low {
+            patterns.extend(of.terms.list().iter().map(|(_, c)| c.pattern()));
         }
-        classes.retain(|class| class.contains(&true));
-        classes.iter().all(|class| {
+        let alike = alike(patterns, self.threads);
+        (0..alike.count).all(|class| {
+            let class = mask.keep(|t| alike.of[t] as usize == class);
+            if class.is_empty() {
+                return true;
+            }
             let mut y = x.restricted(class);
             let known: Vec<_> = low
                 .iter()
@@ -201,39 +201,14 @@ impl Machine<'_> {
                 }
             }
             let zero = |m: &mut Self, y: &Lin| {
-                let low = m.symbols.low(y, bits, m.threads);
-                let ok = |k: &Num| (0..m.threads).all(|t| !class[t] || k.at(t) == 0);
-                low.as_number().is_some_and(ok)
+                let low = m.symbols.low(y, bits);
+                let low = low.as_number().and_then(|k| k.range_of(class));
+                low == Some((0, 0))
             };
             zero(self, &y)
                 || known
                     .iter()
                     .any(|(of, n)| *n >= bits && zero(self, &y.sub(of)))
         })
-    }
-
-    /// The most sectors of a warp, where lanes differ by numbers alone.
-    pub(super) fn sectors(&self, address: &Lin, bytes: u32, facts: &Facts) -> Option<(u32, u32)> {
-        if address.terms.iter().any(|(_, c)| c.one().is_none()) {
-            return None;
-        }
-        let mut most = 0;
-        let mut ideal = 0;
-        for warp in 0..self.threads.div_ceil(32) {
-            let lanes = 32 * warp..(32 * warp + 32).min(self.threads);
-            let mut sectors: Vec<i64> = Vec::new();
-            let mut n = 0;
-            for t in lanes.filter(|&t| facts.active[t]) {
-                let first = address.k.at(t);
-                n += bytes;
-                sectors
-                    .extend(first.div_euclid(32)..=(first + i64::from(bytes) - 1).div_euclid(32));
-            }
-            sectors.sort_unstable();
-            sectors.dedup();
-            most = most.max(sectors.len() as u32);
-            ideal = ideal.max(n.div_ceil(32));
-        }
-        Some((most, ideal))
     }
 }

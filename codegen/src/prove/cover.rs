@@ -24,10 +24,11 @@ use super::ProofError;
 use super::execute::Trace;
 use super::formula::Formula;
 use super::memory::GlobalAccess;
+use super::numbers::{Each, Mask, Num};
 use super::quick::QuickMap;
 use super::solve::Facts;
 use super::symbols::Definition;
-use super::value::{Lin, Num, Sym};
+use super::value::{Lin, Sym};
 use crate::ir::{Entry, Extent, Role};
 
 /// Cases of one mode at most.
@@ -105,7 +106,7 @@ impl<'a> Output<'a> {
             _ => None,
         });
         let blocks = blocks.collect();
-        let extents = modes().map(|(mode, _)| trace.used.get(&(number, mode)).cloned());
+        let extents = modes().map(|(mode, _)| trace.used.get(&(number, mode)).copied());
         let extents = extents.collect();
         let several = |axis: &usize| entry.grid_limit[*axis] > 1;
         let axes = (0..3).filter(several).map(|a| trace.blocks[a]).collect();
@@ -120,7 +121,7 @@ impl<'a> Output<'a> {
     fn facts(&self, all: Vec<Rc<Formula>>) -> Facts {
         Facts {
             all,
-            active: vec![true; self.trace.threads].into(),
+            active: Mask::all(self.trace.threads),
         }
     }
 
@@ -141,15 +142,12 @@ impl<'a> Output<'a> {
         let mut cuts = Vec::new();
         let mut cases = Vec::new();
         for mode in 0..rank {
-            let least = |s: &&GlobalAccess| {
-                let numbers = (0..self.trace.threads).map(|t| s.coordinates[mode].k.at(t));
-                numbers.min().unwrap_or(0)
-            };
+            let least = |s: &&GlobalAccess| s.coordinates[mode].k.range().0;
             let at = &first.coordinates[mode];
             let least = stores.iter().map(least).min().unwrap_or(0);
             let at = Lin {
-                terms: at.terms.clone(),
-                k: Num::One(least),
+                terms: at.terms,
+                k: Num::same(least),
             };
             let (cut, of) = self.cut(mode, &at, stores)?;
             cuts.push(cut);
@@ -196,34 +194,32 @@ impl<'a> Output<'a> {
         if let Some(block) = self.blocks[mode] {
             return Ok((Cut::Block(block), vec![only(Lin::symbol(block))]));
         }
-        let Some(extent) = self.extents[mode].clone() else {
+        let Some(extent) = self.extents[mode] else {
             return Err(format!("mode {mode} has no extent"));
         };
         if let (true, Some(n)) = (first.terms.is_empty(), extent.as_constant()) {
             return Ok((Cut::Whole(n), vec![only(Lin::constant(0))]));
         }
         // One tile that has all of the mode.
-        let tile = self.end_of(mode, stores);
-        if first.terms.is_empty()
-            && self.trace.symbols.range(&extent, self.trace.threads).1 <= tile.into()
-        {
+        let tile = Self::end_of(mode, stores);
+        if first.terms.is_empty() && self.trace.symbols.range(&extent).1 <= tile.into() {
             let origin = Lin::constant(0);
-            return Ok((Cut::Tile(origin.clone(), tile, extent), vec![only(origin)]));
+            return Ok((Cut::Tile(origin, tile, extent), vec![only(origin)]));
         }
         let walks = self.trace.walks.iter();
-        let walks = walks.map(|w| (Lin::symbol(w.turn), w.covers.clone(), w.tile));
-        let tilings: Vec<_> = self.trace.tilings.iter().cloned().chain(walks).collect();
+        let walks = walks.map(|w| (Lin::symbol(w.turn), w.covers, w.tile));
+        let tilings: Vec<_> = self.trace.tilings.iter().copied().chain(walks).collect();
         for (index, covers, tile) in tilings.iter().filter(|(_, covers, _)| *covers == extent) {
             let origin = index.scale(*tile);
             if let Some(cases) = self.bases(first, &origin, covers, *tile) {
-                return Ok((Cut::Tile(origin, *tile, covers.clone()), cases));
+                return Ok((Cut::Tile(origin, *tile, *covers), cases));
             }
         }
         Err(format!("mode {mode} is not cut into tiles by the grid"))
     }
 
     /// Behind the last element of a tile that begins at 0.
-    fn end_of(&self, mode: usize, stores: &[&GlobalAccess]) -> i64 {
+    fn end_of(mode: usize, stores: &[&GlobalAccess]) -> i64 {
         let last = |s: &&GlobalAccess| {
             let at = &s.coordinates[mode];
             let more = if mode + 1 == s.coordinates.len() {
@@ -231,8 +227,7 @@ impl<'a> Output<'a> {
             } else {
                 1
             };
-            let numbers = (0..self.trace.threads).map(|t| at.k.at(t) + more);
-            numbers.max().unwrap_or(0)
+            at.k.range().1 + more
         };
         stores.iter().map(last).max().unwrap_or(0)
     }
@@ -243,7 +238,7 @@ impl<'a> Output<'a> {
         // The block has a tile, and the launch keeps to what it does.
         let mut when = self.trace.promises.clone();
         when.push(Rc::new(Formula::ge(covers.sub(origin).plus(-1))));
-        let mut open = vec![(first.clone(), Vec::new(), when)];
+        let mut open = vec![(*first, Vec::new(), when)];
         let mut cases = Vec::new();
         while let Some((at, chosen, when)) = open.pop() {
             if cases.len() + open.len() > CASES {
@@ -253,7 +248,7 @@ impl<'a> Output<'a> {
             let chosen_by = at
                 .symbols()
                 .find_map(|s| match &symbols.info(s).definition {
-                    Definition::Ite(p, a, b) => Some((s, Rc::clone(p), a.clone(), b.clone())),
+                    Definition::Ite(p, a, b) => Some((s, Rc::clone(p), *a, *b)),
                     _ => None,
                 });
             let Some((s, p, a, b)) = chosen_by else {
@@ -328,11 +323,11 @@ impl<'a> Output<'a> {
         for s in stores {
             let mut local = Vec::new();
             for (mode, (coordinate, case)) in s.coordinates.iter().zip(here).enumerate() {
-                let mut at = Some(coordinate.clone());
+                let mut at = Some(*coordinate);
                 for (s, value) in &case.chosen {
                     at = at.and_then(|x| self.trace.symbols.replace(&x, *s, value, threads));
                 }
-                let number = at.and_then(|at| at.sub(&case.base).as_number().cloned());
+                let number = at.and_then(|at| at.sub(&case.base).as_number());
                 let Some(number) = number else {
                     return Err(format!(
                         "stores differ by more than numbers along mode {mode}"
@@ -359,9 +354,9 @@ impl<'a> Output<'a> {
         let mut chosen = Vec::new();
         for (cut, case) in cuts.iter().zip(here) {
             when.extend(case.when.iter().cloned());
-            chosen.extend(case.chosen.iter().cloned());
+            chosen.extend(case.chosen.iter().copied());
             if let (Cut::Tile(origin, ..), true) = (cut, case.moved) {
-                origins.push(origin.clone());
+                origins.push(*origin);
             }
         }
         // Values that are multiples of a power of two in this case.
@@ -376,7 +371,7 @@ impl<'a> Output<'a> {
         chosen.extend(aligned);
         let threads = self.trace.threads;
         let mut in_units = |x: &Lin| {
-            let mut x = x.clone();
+            let mut x = *x;
             for (s, by) in &chosen {
                 x = self.trace.symbols.replace(&x, *s, by, threads).unwrap_or(x);
             }
@@ -397,6 +392,9 @@ impl<'a> Output<'a> {
                 _ => None,
             })
             .collect();
+        if !self.trace.assumptions.is_empty() {
+            when.extend(self.trace.promises.iter().cloned());
+        }
         let facts = self.facts(when);
         let mut conditions = Conditions::new(self.trace, chosen, origins, facts);
         let mut known: Vec<QuickMap<Num, Rc<Room>>> = vec![QuickMap::default(); ends.len()];
@@ -407,8 +405,8 @@ impl<'a> Output<'a> {
                 let Some((above, below, moved)) = ends else {
                     continue;
                 };
-                let room = known.entry(local.clone()).or_insert_with(|| {
-                    let local = Lin::number(local.clone());
+                let room = known.entry(*local).or_insert_with(|| {
+                    let local = Lin::number(*local);
                     let distance = below.add(&local);
                     let (above, below) = (above.sub(&local).tightened(), distance.tightened());
                     let all = above.add(&below);
@@ -431,7 +429,7 @@ fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
         for v in 0..s.width {
             let mut place = local.clone();
             if let Some(last) = place.last_mut() {
-                *last = last.map(|k| k + v);
+                *last = last.plus(v);
             }
             let n = *numbers.entry(place.clone()).or_insert(all.len());
             if n == all.len() {
@@ -461,10 +459,12 @@ fn each_once(
     let mut owners: Vec<u32> = vec![u32::MAX; size as usize];
     let last = sizes.len() - 1;
     for (s, local) in stores.iter().zip(locals) {
-        for thread in (0..threads).filter(|&t| s.facts.active[t]) {
+        let active = s.facts.active.list();
+        let local: Vec<Each> = local.iter().map(|k| k.values()).collect();
+        for thread in (0..threads).filter(|&t| active[t]) {
             for v in 0..s.width {
                 let mut at = 0;
-                for (mode, (&n, k)) in sizes.iter().zip(local).enumerate() {
+                for (mode, (&n, k)) in sizes.iter().zip(&local).enumerate() {
                     let k = k.at(thread) + if mode == last { v } else { 0 };
                     if k < 0 || k >= n {
                         return Err(format!(

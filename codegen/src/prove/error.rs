@@ -101,6 +101,13 @@ pub enum ProofError {
         /// What is wrong.
         reason: String,
     },
+    /// An assumption that cannot be taken as a fact.
+    Assumption {
+        /// What is stated.
+        condition: String,
+        /// What stands in the way.
+        reason: &'static str,
+    },
     /// The paths through the kernel do not come to an end.
     Paths {
         /// States that were visited.
@@ -136,6 +143,7 @@ impl ProofError {
             Self::Race { .. } => "race",
             Self::Divergent { .. } => "divergent",
             Self::Coverage { .. } => "coverage",
+            Self::Assumption { .. } => "assumption",
             Self::Paths { .. } => "paths",
             Self::Undecided { .. } => "undecided",
         }
@@ -206,6 +214,9 @@ impl fmt::Display for ProofError {
             ),
             Self::Coverage { output, reason } => {
                 write!(f, "output `{output}` is not written exactly once: {reason}")
+            }
+            Self::Assumption { condition, reason } => {
+                write!(f, "the assumption {condition} is refused: {reason}")
             }
             Self::Paths { states } => write!(
                 f,

@@ -4,18 +4,19 @@
 //! turns before as a symbol: `turn = period·u + i`. What a turn changes is either carried in a known way (it grows by the same step each turn, or
 //! alternates by an exclusive or) or unknown at the top of the loop.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::ProofError;
+use super::assumed::Assumed;
 use super::formula::Formula;
 use super::memory::Access;
+use super::numbers::Mask;
 use super::offsets::Offsets;
 use super::quick::{QuickMap, QuickSet};
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
-use super::value::{Lin, Num, Sym};
+use super::value::{Lin, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
 use crate::ir::{Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, Src, Statement, class_of};
@@ -54,6 +55,8 @@ pub(super) enum Event {
     Loop(Rc<Turns>),
     Leave(Rc<Formula>),
     Exit(Rc<Formula>),
+    /// What is taken as a fact.
+    Assume(Rc<Formula>),
 }
 
 impl Event {
@@ -61,7 +64,7 @@ impl Event {
     pub(super) fn is_simple(&self) -> bool {
         !matches!(
             self,
-            Event::If(..) | Event::Loop(_) | Event::Leave(_) | Event::Exit(_)
+            Event::If(..) | Event::Loop(_) | Event::Leave(_) | Event::Exit(_) | Event::Assume(_)
         )
     }
 }
@@ -94,10 +97,12 @@ pub(super) struct Trace {
     pub(super) addresses: usize,
     pub(super) blocks: [Sym; 3],
     /// Elements of each mode of a buffer that matter.
-    pub(super) used: HashMap<(usize, usize), Lin>,
+    pub(super) used: QuickMap<(usize, usize), Lin>,
     pub(super) symbols: Symbols,
     /// What every launch keeps to.
     pub(super) promises: Vec<Rc<Formula>>,
+    /// What the author states.
+    pub(super) assumptions: Vec<Assumed>,
     /// What counts tiles, what they cover, and elements of a tile.
     pub(super) tilings: Vec<(Lin, Lin, i64)>,
     /// Loops that take each tile of something once.
@@ -117,10 +122,7 @@ pub(super) struct Walk {
 type Stale = Scoped<Reg, Rc<Formula>>;
 
 /// A value, the number of its low bits that are to be 0, values whose low bits are, and the threads.
-type MultipleOf = (Lin, u32, Vec<(Lin, u32)>, Rc<[bool]>);
-
-/// A buffer and the bytes of an access, the address of each thread, its coordinates, and the threads.
-type Placed = ((usize, u32), Num, Vec<Num>, Rc<[bool]>);
+type MultipleOf = (Lin, u32, Vec<(Lin, u32)>, Mask);
 
 pub(super) struct Machine<'a> {
     pub(super) entry: &'a Entry,
@@ -136,19 +138,17 @@ pub(super) struct Machine<'a> {
     /// The address of shared memory, in units of its alignment.
     pub(super) shared: Sym,
     pub(super) blocks: [Sym; 3],
-    pub(super) extents: HashMap<(usize, usize), Lin>,
+    pub(super) extents: QuickMap<(usize, usize), Lin>,
     /// Addresses that were asked for being multiples of a power of two, with what is known of low bits and for which threads.
     pub(super) multiples: QuickMap<MultipleOf, bool>,
-    /// Addresses in shared memory that were found to be what they are meant for.
-    pub(super) placed: QuickSet<Placed>,
     /// Where buffers of shared memory keep their elements.
     pub(super) offsets: QuickMap<usize, Offsets>,
     /// Statements about data, by what they compare.
-    pub(super) opaque: HashMap<(Cmp, Src, Src), u32>,
+    pub(super) opaque: QuickMap<(Cmp, Src, Src), u32>,
     /// Some threads may have left the kernel.
     pub(super) left: bool,
     /// Branches on which threads differ, inside of each other.
-    divergent: u32,
+    pub(super) divergent: u32,
     /// Those of them that are not a matter of the thread's index: threads may leave out what is in them.
     pub(super) undecided: u32,
     /// Registers that may hold what they held a turn ago, with the statement under which they do.
@@ -160,8 +160,11 @@ pub(super) struct Machine<'a> {
     /// What has happened on the way, so that paths can be told apart.
     pub(super) turns: Vec<Sym>,
     pub(super) walks: Vec<Walk>,
+    /// What the author states, and those of the statements that hold in all of the kernel.
+    pub(super) assumptions: Vec<Assumed>,
+    pub(super) assumed: Vec<Rc<Formula>>,
     /// Registers that have a value wherever the innermost loop was left so far.
-    pub(super) at_leave: Option<HashSet<Reg>>,
+    pub(super) at_leave: Option<QuickSet<Reg>>,
 }
 
 /// Follows a kernel.
@@ -182,7 +185,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         expressions: Scoped::default(),
         facts: Facts {
             all: Vec::new(),
-            active: vec![true; threads].into(),
+            active: Mask::all(threads),
         },
         events: Vec::new(),
         accesses: Vec::new(),
@@ -190,11 +193,10 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         addresses: 0,
         shared,
         blocks,
-        extents: HashMap::new(),
+        extents: QuickMap::default(),
         multiples: QuickMap::default(),
-        placed: QuickSet::default(),
         offsets: QuickMap::default(),
-        opaque: HashMap::new(),
+        opaque: QuickMap::default(),
         left: false,
         divergent: 0,
         undecided: 0,
@@ -203,6 +205,8 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         stays: Vec::new(),
         turns: Vec::new(),
         walks: Vec::new(),
+        assumptions: Vec::new(),
+        assumed: Vec::new(),
         at_leave: None,
     };
     machine.nodes(&entry.nodes)?;
@@ -214,8 +218,9 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
             (index, extent, t.tile)
         })
         .collect();
-    let promises = machine.promises();
-    let mut used = HashMap::new();
+    let mut promises = machine.promises();
+    promises.append(&mut machine.assumed);
+    let mut used = QuickMap::default();
     for (number, buffer) in entry.buffers.iter().enumerate() {
         for (mode, extent) in buffer.extents.iter().enumerate() {
             let n = match extent {
@@ -235,6 +240,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         blocks,
         used,
         promises,
+        assumptions: machine.assumptions,
         symbols: machine.symbols,
         tilings,
         walks: machine.walks,
@@ -257,6 +263,7 @@ impl Machine<'_> {
         for node in nodes {
             match node {
                 Node::Comment(_) => {}
+                Node::Assume(stated) => self.assume(stated)?,
                 Node::Inst(statement) => self.statement(statement)?,
                 Node::If(branch) => self.branch(branch)?,
                 Node::Loop(turns) => self.turns(turns)?,
@@ -293,7 +300,7 @@ impl Machine<'_> {
     /// From here on, the statement holds.
     pub(super) fn learn(&mut self, f: &Rc<Formula>) {
         self.facts = self.facts.with(f);
-        self.facts.active = f.possible(&self.facts.active);
+        self.facts.active = f.possible(self.facts.active);
     }
 
     pub(super) fn agreed(&self, f: &Formula, uniform: bool, what: &str) -> Result<(), ProofError> {
@@ -402,7 +409,7 @@ impl Machine<'_> {
         mut then: QuickMap<Reg, Option<Val>>,
         mut otherwise: QuickMap<Reg, Option<Val>>,
     ) {
-        let changed: HashSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
+        let changed: QuickSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
         let mut changed: Vec<Reg> = changed.into_iter().collect();
         let not = when.not();
         // Symbols are made on the way: in the same order whenever the same kernel is proven.
@@ -441,7 +448,7 @@ impl Machine<'_> {
         otherwise: &QuickMap<Reg, Option<Rc<Formula>>>,
     ) {
         let (fresh, not) = (Rc::new(Formula::False), when.not());
-        let changed: HashSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
+        let changed: QuickSet<Reg> = then.keys().chain(otherwise.keys()).copied().collect();
         for reg in changed {
             let before = self.stale.get(&reg).cloned();
             let of = |side: &QuickMap<Reg, Option<Rc<Formula>>>| {
@@ -521,9 +528,9 @@ impl Machine<'_> {
 
     /// Whether all lanes of each warp that is here are: what instructions of whole warps need.
     fn whole_warps(&self) -> bool {
-        let warps = self.facts.active.chunks(32);
+        let active = self.facts.active.list();
         let whole = |warp: &[bool]| warp.len() == 32 && warp.iter().all(|&a| a == warp[0]);
-        self.undecided == 0 && !self.left && warps.into_iter().all(whole)
+        self.undecided == 0 && !self.left && active.chunks(32).all(whole)
     }
 
     fn statement(&mut self, s: &Statement) -> Result<(), ProofError> {
@@ -545,7 +552,7 @@ impl Machine<'_> {
                 what: "a barrier under a guard".to_owned(),
             }),
             Inst::Barrier => {
-                let all = self.facts.active.iter().all(|&a| a);
+                let all = self.facts.active.is_full();
                 if self.divergent > 0 || self.left || !all {
                     return Err(ProofError::Divergent {
                         what: "a barrier".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::numbers::{Mask, Num};
 use super::symbols::Symbols;
 use super::value::Lin;
 
@@ -11,7 +12,7 @@ pub(super) enum Formula {
     True,
     False,
     /// The value is at least 0.
-    Ge(Rc<Lin>),
+    Ge(Lin),
     And(Rc<Formula>, Rc<Formula>),
     Or(Rc<Formula>, Rc<Formula>),
     /// Nothing is known of it but that it is the same wherever its number is; `true` if threads may differ.
@@ -21,10 +22,10 @@ pub(super) enum Formula {
 
 impl Formula {
     pub(super) fn ge(x: Lin) -> Self {
-        match x.as_number() {
-            Some(k) if k.all(|k| k >= 0) => Formula::True,
-            Some(k) if k.all(|k| k < 0) => Formula::False,
-            _ => Formula::Ge(Rc::new(x)),
+        match x.as_number().map(Num::range) {
+            Some((least, _)) if least >= 0 => Formula::True,
+            Some((_, most)) if most < 0 => Formula::False,
+            _ => Formula::Ge(x),
         }
     }
 
@@ -140,12 +141,11 @@ impl Formula {
     }
 
     /// The threads of a mask for which it is not known to be false.
-    pub(super) fn possible(&self, mask: &Rc<[bool]>) -> Rc<[bool]> {
+    pub(super) fn possible(&self, mask: Mask) -> Mask {
         if !self.is_of_index() {
-            return Rc::clone(mask);
+            return mask;
         }
-        let possible = |(t, taken): (usize, &bool)| *taken && self.for_thread(t) != Some(false);
-        mask.iter().enumerate().map(possible).collect()
+        mask.keep(|t| self.for_thread(t) != Some(false))
     }
 
     /// Some part of it is a matter of the thread's index alone.

@@ -10,9 +10,8 @@ impl Machine<'_> {
     /// The value of an index expression now.
     pub(super) fn evaluate(&mut self, e: Expr) -> Lin {
         if let Some(known) = self.expressions.get(&e) {
-            return known.clone();
+            return *known;
         }
-        let threads = self.threads;
         let value = match self.entry.pool.node(e).clone() {
             Index::Const(c) => Lin::constant(c),
             Index::Var { name } => self.variable(&name),
@@ -29,15 +28,15 @@ impl Machine<'_> {
                 let moved = if shift >= 0 {
                     x.scale(1i64.wrapping_shl(shift as u32))
                 } else {
-                    self.symbols.shr(&x, (-shift) as u32, threads)
+                    self.symbols.shr(&x, (-shift) as u32)
                 };
-                self.symbols.and(&moved, mask, threads)
+                self.symbols.and(&moved, mask)
             }
             Index::Xor(items) => {
                 let mut all = Lin::constant(0);
                 for x in items {
                     let x = self.evaluate(x);
-                    all = self.symbols.xor(&all, &x, threads);
+                    all = self.symbols.xor(&all, &x);
                 }
                 all
             }
@@ -50,12 +49,12 @@ impl Machine<'_> {
             }
             Index::Div(x, d) => {
                 let x = self.evaluate(x);
-                self.symbols.div(&x, d, threads)
+                self.symbols.div(&x, d)
             }
             Index::DivFast { .. } => self.unknown(),
             Index::Pin(x) => self.evaluate(x),
         };
-        self.expressions.insert(e, value.clone());
+        self.expressions.insert(e, value);
         value
     }
 
@@ -76,11 +75,11 @@ impl Machine<'_> {
     /// The integer that a register holds.
     pub(super) fn integer(&mut self, reg: Reg) -> Lin {
         if let Some(Val::Int(x)) = self.registers.get(&reg) {
-            return x.clone();
+            return *x;
         }
         let x = self.unknown();
         if reg.class != Class::Pred {
-            self.registers.insert(reg, Val::Int(x.clone()));
+            self.registers.insert(reg, Val::Int(x));
         }
         x
     }

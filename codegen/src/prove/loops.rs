@@ -1,11 +1,11 @@
 //! Loops: what a turn carries to the next.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::ProofError;
 use super::execute::{Event, Machine, Turn, Turns, Val, Walk};
 use super::formula::Formula;
+use super::quick::{QuickMap, QuickSet};
 use super::value::Lin;
 use crate::index::code::{Op, Operand};
 use crate::ir::{Cmp, Counts, Inst, Loop, LoopEnd, Node, Reg, Src, Type, class_of};
@@ -19,10 +19,14 @@ enum Step {
 }
 
 /// How a loop's body assigns a register.
-struct Assigned {
+struct Assigned<'n> {
     times: u32,
-    inst: Inst,
+    /// The instruction; none for a counter.
+    inst: Option<&'n Inst>,
 }
+
+/// The registers that a loop's body assigns.
+type Assignments<'n> = QuickMap<Reg, Assigned<'n>>;
 
 impl Machine<'_> {
     pub(super) fn turns(&mut self, l: &Loop) -> Result<(), ProofError> {
@@ -41,13 +45,13 @@ impl Machine<'_> {
             });
         }
         let start = self.source(l.start);
-        self.registers.insert(l.counter, Val::Int(start.clone()));
+        self.registers.insert(l.counter, Val::Int(start));
         self.nodes(&l.entry)?;
-        let mut assigned = HashMap::new();
+        let mut assigned = Assignments::default();
         assignments(&l.body, &mut assigned);
         // What is carried from turn to turn in a way that is known.
         let mut steps: Vec<(Reg, Lin, Step)> =
-            vec![(l.counter, start.clone(), Step::Grows(Lin::constant(l.step)))];
+            vec![(l.counter, start, Step::Grows(Lin::constant(l.step)))];
         let mut period = 1;
         for (&reg, count) in &assigned {
             if reg == l.counter || count.times != 1 {
@@ -56,7 +60,7 @@ impl Machine<'_> {
             let Some(Val::Int(first)) = self.registers.get(&reg).cloned() else {
                 continue;
             };
-            if let Some(step) = self.step(reg, &count.inst, &assigned) {
+            if let Some(step) = count.inst.and_then(|i| self.step(reg, i, &assigned)) {
                 if let Step::Alternates(_) = step {
                     period = 2;
                 }
@@ -80,7 +84,7 @@ impl Machine<'_> {
             self.registers.undo(entered);
             self.facts = facts.clone();
             let before = Lin::symbol(turn).scale(period).plus(i);
-            self.carry(&assigned, &steps, i, None, |_| Some(before.clone()));
+            self.carry(&assigned, &steps, i, None, |_| Some(before));
             let begins = match l.end {
                 LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
                 _ => Rc::new(Formula::True),
@@ -167,10 +171,10 @@ impl Machine<'_> {
     /// loop, with those that have a value wherever it is left. `parity` is that of the turns made; negative where it is not known.
     fn carry(
         &mut self,
-        assigned: &HashMap<Reg, Assigned>,
+        assigned: &Assignments<'_>,
         steps: &[(Reg, Lin, Step)],
         parity: i64,
-        left: Option<&HashSet<Reg>>,
+        left: Option<&QuickSet<Reg>>,
         made: impl Fn(Reg) -> Option<Lin>,
     ) {
         for reg in assigned.keys() {
@@ -188,10 +192,10 @@ impl Machine<'_> {
                 Step::Grows(by) => made(*reg)
                     .and_then(|made| by.mul(&made))
                     .map(|grown| first.add(&grown)),
-                Step::Alternates(_) if parity == 0 => Some(first.clone()),
+                Step::Alternates(_) if parity == 0 => Some(*first),
                 Step::Alternates(by) if parity == 1 => {
                     let by = Lin::constant(*by);
-                    Some(self.symbols.xor(first, &by, self.threads))
+                    Some(self.symbols.xor(first, &by))
                 }
                 Step::Alternates(_) => None,
             };
@@ -202,7 +206,7 @@ impl Machine<'_> {
     }
 
     /// The one assignment of a register in a loop, if it is a step from turn to turn.
-    fn step(&mut self, reg: Reg, inst: &Inst, assigned: &HashMap<Reg, Assigned>) -> Option<Step> {
+    fn step(&mut self, reg: Reg, inst: &Inst, assigned: &Assignments<'_>) -> Option<Step> {
         let Inst::Index { op, ty, args, .. } = inst else {
             return None;
         };
@@ -232,7 +236,7 @@ impl Machine<'_> {
     }
 }
 
-fn assignments(nodes: &[Node], all: &mut HashMap<Reg, Assigned>) {
+fn assignments<'n>(nodes: &'n [Node], all: &mut Assignments<'n>) {
     for node in nodes {
         match node {
             Node::Inst(s) => {
@@ -241,13 +245,13 @@ fn assignments(nodes: &[Node], all: &mut HashMap<Reg, Assigned>) {
                         .and_modify(|a| a.times += 1)
                         .or_insert_with(|| Assigned {
                             times: 1 + u32::from(s.guard.is_some()),
-                            inst: s.inst.clone(),
+                            inst: Some(&s.inst),
                         });
                 }
             }
             Node::If(b) => {
                 for side in [&b.then, &b.otherwise] {
-                    let mut inner = HashMap::new();
+                    let mut inner = Assignments::default();
                     assignments(side, &mut inner);
                     for (reg, mut a) in inner {
                         // Not in every turn.
@@ -257,12 +261,12 @@ fn assignments(nodes: &[Node], all: &mut HashMap<Reg, Assigned>) {
                 }
             }
             Node::Loop(l) => {
-                let mut inner = HashMap::new();
+                let mut inner = Assignments::default();
                 assignments(&l.entry, &mut inner);
                 assignments(&l.body, &mut inner);
                 let counter = Assigned {
                     times: 2,
-                    inst: Inst::Barrier,
+                    inst: None,
                 };
                 inner.insert(l.counter, counter);
                 for (reg, mut a) in inner {
@@ -270,7 +274,7 @@ fn assignments(nodes: &[Node], all: &mut HashMap<Reg, Assigned>) {
                     all.insert(reg, a);
                 }
             }
-            Node::Comment(_) | Node::Leave { .. } | Node::Exit { .. } => {}
+            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }
 }
@@ -310,7 +314,7 @@ fn is_left(body: &[Node]) -> bool {
         Node::If(branch) => is_left(&branch.then) || is_left(&branch.otherwise),
         // What leaves a loop inside leaves only that one; what exits is found there, too.
         Node::Loop(inner) => is_left(&inner.body),
-        Node::Inst(_) | Node::Comment(_) => false,
+        Node::Inst(_) | Node::Comment(_) | Node::Assume(_) => false,
     })
 }
 

@@ -15,7 +15,9 @@
 
 mod access;
 mod arithmetic;
+mod assumed;
 mod bounds;
+mod costs;
 mod cover;
 mod error;
 mod execute;
@@ -25,10 +27,12 @@ mod loops;
 mod memory;
 #[cfg(test)]
 mod mutants;
+mod numbers;
 mod offsets;
 mod order;
 mod quick;
 mod scoped;
+mod shared;
 mod solve;
 mod symbols;
 #[cfg(test)]
@@ -36,8 +40,9 @@ mod tests;
 mod value;
 
 pub use access::AccessProof;
+pub use assumed::Assumed;
+pub use costs::GlobalCost;
 pub use error::ProofError;
-pub use memory::GlobalCost;
 
 use layout_core::banks::{BankModel, NVIDIA};
 
@@ -78,6 +83,29 @@ pub struct KernelProof {
     pub states: usize,
     /// Outputs of which every element is written exactly once.
     pub covered: Vec<String>,
+    /// What the author states, which the proof takes as facts: nothing for the kernels of this crate.
+    pub assumptions: Vec<Assumed>,
+    /// What the proof took.
+    pub effort: Effort,
+}
+
+/// What a proof took, in numbers that do not depend on the machine.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+/// use layout_codegen::prove::prove;
+///
+/// let mut k = Kernel::new("waits", 64);
+/// k.barrier();
+/// assert_eq!(prove(&k.finish())?.effort.cases, 0); // nothing to decide
+/// # Ok::<(), layout_codegen::prove::ProofError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Effort {
+    /// Cases that the solver looked into.
+    pub cases: usize,
+    /// Patterns that the numbers of threads have.
+    pub patterns: usize,
 }
 
 /// Proves a kernel.
@@ -140,6 +168,7 @@ pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofError> {
+    numbers::forget_all();
     let mut trace = execute::execute(entry)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;
@@ -149,5 +178,10 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
         addresses: trace.addresses,
         states,
         covered,
+        effort: Effort {
+            cases: trace.symbols.cases,
+            patterns: numbers::patterns(),
+        },
+        assumptions: trace.assumptions,
     })
 }

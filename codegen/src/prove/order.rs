@@ -10,6 +10,7 @@
 
 mod decisions;
 mod histories;
+mod imprint;
 mod memory;
 #[cfg(test)]
 mod tests;
@@ -131,6 +132,14 @@ impl Walk {
                             });
                         }
                         for decisions in state.decisions.with(&when.not()) {
+                            after.push(State {
+                                decisions,
+                                ..state.clone()
+                            });
+                        }
+                    }
+                    Event::Assume(f) => {
+                        for decisions in state.decisions.with(f) {
                             after.push(State {
                                 decisions,
                                 ..state.clone()
@@ -411,7 +420,7 @@ fn behind(l: &Turns, mut state: State) -> State {
 
 fn collect(f: &Formula, all: &mut Vec<Lin>) {
     match f {
-        Formula::Ge(x) => all.push((**x).clone()),
+        Formula::Ge(x) => all.push(*x),
         Formula::And(a, b) | Formula::Or(a, b) => {
             collect(a, all);
             collect(b, all);
@@ -428,7 +437,7 @@ fn collect_events(events: &[Event], all: &mut Vec<Lin>) {
                 collect_events(a, all);
                 collect_events(b, all);
             }
-            Event::Leave(f) | Event::Exit(f) => collect(f, all),
+            Event::Leave(f) | Event::Exit(f) | Event::Assume(f) => collect(f, all),
             _ => {}
         }
     }

@@ -20,7 +20,9 @@ impl Hasher for Mixer {
     fn write(&mut self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(8);
         for word in &mut words {
-            self.write_u64(word.iter().rev().fold(0, |x, &b| x << 8 | u64::from(b)));
+            let mut eight = [0; 8];
+            eight.copy_from_slice(word);
+            self.write_u64(u64::from_le_bytes(eight));
         }
         for &b in words.remainder() {
             self.write_u64(b.into());

@@ -6,8 +6,9 @@
 use std::rc::Rc;
 
 use super::formula::Formula;
+use super::numbers::{Chosen, Mask, Num, representatives};
 use super::symbols::{Definition, Symbols};
-use super::value::{Lin, Num, Sym, alike};
+use super::value::{Lin, Sym};
 
 /// Cases within cases.
 const DEPTH: u32 = 7;
@@ -16,7 +17,7 @@ const DEPTH: u32 = 7;
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) all: Vec<Rc<Formula>>,
-    pub(super) active: Rc<[bool]>,
+    pub(super) active: Mask,
 }
 
 impl Facts {
@@ -26,7 +27,7 @@ impl Facts {
         all.extend(f.conjuncts());
         Self {
             all,
-            active: Rc::clone(&self.active),
+            active: self.active,
         }
     }
 }
@@ -34,10 +35,13 @@ impl Facts {
 impl Symbols {
     /// `x ≥ 0` for every active thread where the facts hold.
     pub(super) fn at_least_zero(&mut self, x: &Lin, facts: &Facts) -> bool {
-        if self.close(x, &mut facts.active.to_vec()) {
+        if self.never_negative(x, facts.active) {
             return true;
         }
-        if facts.all.iter().any(|f| states(f, x, &facts.active)) {
+        if facts.all.iter().any(|f| states(f, x, facts.active)) {
+            return true;
+        }
+        if self.follows_as_before(x, facts) {
             return true;
         }
         let mut tried = 0;
@@ -45,7 +49,9 @@ impl Symbols {
             let relevant = self.relevant(x, &facts.all, near);
             if relevant.len() > tried || near {
                 tried = relevant.len();
-                if self.answer(x, relevant, &facts.active) {
+                if self.answer(x, relevant.clone(), facts.active) {
+                    let key = (x.terms, x.k.pattern(), facts.active);
+                    self.reasons.insert(key, (x.k, relevant));
                     return true;
                 }
             }
@@ -58,12 +64,36 @@ impl Symbols {
                     all.push(Rc::clone(f));
                 }
             }
-            self.answer(&Lin::constant(-1), all, &facts.active)
+            self.answer(&Lin::constant(-1), all, facts.active)
         }
     }
 
+    /// What was found of a value with the same terms, and a number that is not greater, follows from facts that hold here too. Most accesses follow
+    /// from what many have in common, and not from their own guards: what is kept as the reason is what the accesses so far have in common.
+    fn follows_as_before(&mut self, x: &Lin, facts: &Facts) -> bool {
+        let key = (x.terms, x.k.pattern(), facts.active);
+        let Some((least, reason)) = self.reasons.get(&key) else {
+            return false;
+        };
+        if !x.k.is_at_least(*least, facts.active) {
+            return false;
+        }
+        let least = *least;
+        let common = reason.iter().filter(|f| facts.all.contains(f));
+        let common: Vec<Rc<Formula>> = common.cloned().collect();
+        if common.len() == reason.len() {
+            return true;
+        }
+        let value = Lin { k: least, ..*x };
+        let follows = self.answer(&value, common.clone(), facts.active);
+        if follows {
+            self.reasons.insert(key, (least, common));
+        }
+        follows
+    }
+
     /// The facts that have something to do with a value, directly or through others; through disjunctions only if not `near`.
-    fn relevant(&self, x: &Lin, facts: &[Rc<Formula>], near: bool) -> Vec<Rc<Formula>> {
+    fn relevant(&mut self, x: &Lin, facts: &[Rc<Formula>], near: bool) -> Vec<Rc<Formula>> {
         let mut roots = self.roots(x);
         let of: Vec<_> = facts.iter().map(|f| self.roots_of(f)).collect();
         loop {
@@ -90,63 +120,42 @@ impl Symbols {
     }
 
     /// The answer to a question, for one of all threads that have the same numbers in it.
-    fn answer(&mut self, x: &Lin, facts: Vec<Rc<Formula>>, active: &[bool]) -> bool {
+    fn answer(&mut self, x: &Lin, facts: Vec<Rc<Formula>>, active: Mask) -> bool {
         let question = match self.representatives(x, &facts, active) {
             Some(threads) => {
                 let of = |x: &Lin| x.of_threads(&threads);
                 let facts = facts.iter().map(|f| f.map(&of)).collect();
-                (of(x), facts, vec![true; threads.len()])
+                (of(x), facts, Mask::all(threads.threads.len()))
             }
-            None => (x.clone(), facts, active.to_vec()),
+            None => (*x, facts, active),
         };
         if let Some(&known) = self.answers.get(&question) {
             return known;
         }
-        let answer = self.holds(&question.0, &question.1, question.2.clone(), DEPTH);
+        let answer = self.holds(&question.0, &question.1, question.2, DEPTH);
         self.answers.insert(question, answer);
         answer
     }
 
     /// A thread for each that differs from others in the facts, or in the value: of those that have the same facts, and the same value but for a
     /// number, the one with the least. None where definitions differ between threads.
-    fn representatives(
-        &self,
-        x: &Lin,
-        facts: &[Rc<Formula>],
-        active: &[bool],
-    ) -> Option<Vec<usize>> {
-        let mut numbers: Vec<Num> = Vec::new();
-        let mut note = |n: &Num| {
-            if n.one().is_none() && !numbers.contains(n) {
-                numbers.push(n.clone());
+    fn representatives(&mut self, x: &Lin, facts: &[Rc<Formula>], active: Mask) -> Option<Chosen> {
+        let mut patterns: Vec<u32> = Vec::new();
+        let mut note = |n: Num| {
+            if !patterns.contains(&n.pattern()) {
+                patterns.push(n.pattern());
             }
         };
-        let same = |s: Sym| self.info(s).same;
-        let mut known = x.symbols().all(same);
-        x.terms.iter().for_each(|(_, c)| note(c));
+        let mut known = self.defined_alike(x);
+        x.terms.list().iter().for_each(|(_, c)| note(*c));
         for f in facts {
             f.each_value(&mut |y| {
-                known &= y.symbols().all(same);
-                y.terms.iter().for_each(|(_, c)| note(c));
-                note(&y.k);
+                known &= self.defined_alike(y);
+                y.terms.list().iter().for_each(|(_, c)| note(*c));
+                note(y.k);
             });
         }
-        if !known {
-            return None;
-        }
-        let threads = (0..active.len()).filter(|&t| active[t]);
-        if numbers.is_empty() {
-            return Some(threads.min_by_key(|&t| x.k.at(t)).into_iter().collect());
-        }
-        let (classes, count) = alike(&numbers, active.len());
-        let mut least: Vec<Option<usize>> = vec![None; count];
-        for t in threads {
-            let slot = &mut least[classes[t] as usize];
-            if slot.is_none_or(|other| x.k.at(t) < x.k.at(other)) {
-                *slot = Some(t);
-            }
-        }
-        Some(least.into_iter().flatten().collect())
+        known.then(|| representatives(patterns, x.k, active))
     }
 
     /// `x = 0` for every active thread where the facts hold.
@@ -155,15 +164,15 @@ impl Symbols {
     }
 
     /// A statement that one of the facts excludes, by itself and for every active thread.
-    pub(super) fn refutes(&self, f: &Formula, facts: &Facts) -> bool {
+    pub(super) fn refutes(&mut self, f: &Formula, facts: &Facts) -> bool {
         let Formula::Ge(x) = f else { return false };
         let excluded = x.scale(-1).plus(-1);
         let values = facts.all.iter().filter_map(|fact| match &**fact {
-            Formula::Ge(y) if y.terms.len() == x.terms.len() => Some(excluded.sub(y)),
+            Formula::Ge(y) if y.terms == excluded.terms => Some(excluded.sub(y)),
             _ => None,
         });
         let mut values = values.filter(|rest| rest.terms.is_empty());
-        values.any(|rest| self.close(&rest, &mut facts.active.to_vec()))
+        values.any(|rest| self.never_negative(&rest, facts.active))
     }
 
     /// No active thread can satisfy the facts.
@@ -178,7 +187,7 @@ impl Symbols {
         facts: &[Rc<Formula>],
         threads: usize,
     ) -> (Lin, Vec<Rc<Formula>>) {
-        let (mut goal, mut all) = (goal.clone(), facts.to_vec());
+        let (mut goal, mut all) = (*goal, facts.to_vec());
         let aligned: Vec<_> = all.iter().filter_map(|f| self.low_bits_zero(f)).collect();
         for (sym, bits) in aligned {
             let by = self.multiple(sym, bits);
@@ -194,7 +203,7 @@ impl Symbols {
         for f in &mut all {
             if let Formula::Ge(x) = &**f {
                 let tight = x.tightened();
-                if tight != **x {
+                if tight != *x {
                     *f = Rc::new(Formula::ge(tight));
                 }
             }
@@ -202,14 +211,10 @@ impl Symbols {
         (goal, all)
     }
 
-    fn holds(
-        &mut self,
-        goal: &Lin,
-        facts: &[Rc<Formula>],
-        mut open: Vec<bool>,
-        depth: u32,
-    ) -> bool {
-        let (goal, facts) = &self.normal(goal, facts, open.len());
+    fn holds(&mut self, goal: &Lin, facts: &[Rc<Formula>], mut open: Mask, depth: u32) -> bool {
+        self.cases += 1;
+        let threads = open.list().len();
+        let (goal, facts) = &self.normal(goal, facts, threads);
         let facts = &facts[..];
         // Threads for which a fact is false are out of the question.
         for f in facts {
@@ -221,17 +226,16 @@ impl Symbols {
                     return true;
                 }
                 Formula::Ge(x) if x.terms.is_empty() => {
-                    for (t, open) in open.iter_mut().enumerate() {
-                        *open &= x.k.at(t) >= 0;
-                    }
+                    let k = x.k.values();
+                    open = open.keep(|t| k.at(t) >= 0);
                 }
                 _ => {}
             }
         }
-        let linear: Vec<&Rc<Lin>> = facts
+        let linear: Vec<Lin> = facts
             .iter()
             .filter_map(|f| match &**f {
-                Formula::Ge(x) => Some(x),
+                Formula::Ge(x) => Some(*x),
                 _ => None,
             })
             .collect();
@@ -249,11 +253,20 @@ impl Symbols {
                 return true;
             }
         }
+        // Two facts say more than each by itself if they have a product of symbols in common, or each has one in common with the goal: else the least
+        // of the sum is the sum of the least.
+        let of_goal = goal.terms.products();
+        let products: Vec<u128> = linear.iter().map(|x| x.terms.products()).collect();
         for (i, x) in linear.iter().enumerate() {
-            for y in &linear[i + 1..] {
+            for (j, y) in linear.iter().enumerate().skip(i + 1) {
+                let in_common = products[i] & products[j] != 0;
+                let both_in_goal = products[i] & of_goal != 0 && products[j] & of_goal != 0;
+                if !in_common && !both_in_goal {
+                    continue;
+                }
                 let sum = x.add(y).tightened();
                 if self.close(&goal.sub(&sum), &mut open)
-                    || self.close(&sum.scale(-1).plus(-1), &mut open)
+                    || (in_common && self.close(&sum.scale(-1).plus(-1), &mut open))
                 {
                     return true;
                 }
@@ -274,7 +287,7 @@ impl Symbols {
                 let mut case = facts.to_vec();
                 case.swap_remove(i);
                 case.extend(side.conjuncts());
-                self.holds(goal, &case, open.clone(), depth - 1)
+                self.holds(goal, &case, open, depth - 1)
             });
         };
         let (p, a, b) = match self.info(sym).definition.clone() {
@@ -282,14 +295,13 @@ impl Symbols {
             Definition::Max(a, b) => (Rc::new(Formula::ge(a.sub(&b))), a, b),
             Definition::Min(a, b) => (Rc::new(Formula::ge(b.sub(&a))), a, b),
             Definition::Low(a, bits) => {
-                return self.round_down(goal, facts, &open, (sym, a, bits), depth);
+                return self.round_down(goal, facts, open, (sym, a, bits), depth);
             }
             _ => return false,
         };
         [(Rc::clone(&p), a), (p.not(), b)]
             .into_iter()
             .all(|(when, value)| {
-                let threads = open.len();
                 let Some(goal) = self.replace(goal, sym, &value, threads) else {
                     return false;
                 };
@@ -303,22 +315,23 @@ impl Symbols {
                 if *when == Formula::False {
                     return true;
                 }
-                self.holds(&goal, &case, open.clone(), depth - 1)
+                self.holds(&goal, &case, open, depth - 1)
             })
     }
 
     /// Threads for which `x` cannot be negative are closed; true once none is open.
-    fn close(&self, x: &Lin, open: &mut [bool]) -> bool {
-        self.for_least(x, open.len(), |thread, least| match thread {
-            None if least >= 0 => open.fill(false),
-            Some(t) if least >= 0 => open[t] = false,
-            _ => {}
-        });
-        open.iter().all(|o| !o)
+    fn close(&mut self, x: &Lin, open: &mut Mask) -> bool {
+        match self.negative(x, *open) {
+            None => true,
+            Some(left) => {
+                *open = left;
+                false
+            }
+        }
     }
 
     /// The latest symbol of the goal, or of a fact, that is defined by cases.
-    fn splittable(&self, goal: &Lin, facts: &[&Rc<Lin>]) -> Option<Sym> {
+    fn splittable(&self, goal: &Lin, facts: &[Lin]) -> Option<Sym> {
         let by_cases = |s: &Sym| {
             matches!(
                 self.info(*s).definition,
@@ -339,7 +352,7 @@ impl Symbols {
             .or_else(|| {
                 facts
                     .iter()
-                    .flat_map(|x| x.symbols())
+                    .flat_map(super::value::Lin::symbols)
                     .filter(by_cases)
                     .max()
             })
@@ -352,11 +365,11 @@ impl Symbols {
         &mut self,
         goal: &Lin,
         facts: &[Rc<Formula>],
-        open: &[bool],
+        open: Mask,
         (sym, x, bits): (Sym, Lin, u32),
         depth: u32,
     ) -> bool {
-        let threads = open.len();
+        let threads = open.list().len();
         let mut candidates = Vec::new();
         for f in facts {
             if let Formula::Ge(y) = &**f {
@@ -371,11 +384,11 @@ impl Symbols {
         for u in candidates {
             let rest = x.sub(&u);
             let end = rest.scale(-1).plus((1i64 << bits) - 1);
-            if self.holds(&rest, facts, open.to_vec(), 0)
-                && self.holds(&end, facts, open.to_vec(), 0)
+            if self.holds(&rest, facts, open, 0)
+                && self.holds(&end, facts, open, 0)
                 && let Some(goal) = self.replace(goal, sym, &rest, threads)
             {
-                return self.holds(&goal, facts, open.to_vec(), depth - 1);
+                return self.holds(&goal, facts, open, depth - 1);
             }
         }
         false
@@ -383,9 +396,9 @@ impl Symbols {
 }
 
 /// A fact that says of the active threads that `x` is at least 0, or more than that.
-fn states(fact: &Formula, x: &Lin, active: &[bool]) -> bool {
+fn states(fact: &Formula, x: &Lin, active: Mask) -> bool {
     match fact {
-        Formula::Ge(y) => y.terms == x.terms && x.k.is_at_least(&y.k, active),
+        Formula::Ge(y) => y.terms == x.terms && x.k.is_at_least(y.k, active),
         _ => false,
     }
 }
@@ -393,8 +406,9 @@ fn states(fact: &Formula, x: &Lin, active: &[bool]) -> bool {
 /// How often a fact may be taken from a goal: once, or as often as takes one of its symbols away.
 fn multiples(goal: &Lin, fact: &Lin) -> Vec<i64> {
     let mut all = vec![1];
-    for (m, c) in &fact.terms {
-        let Some((_, d)) = goal.terms.iter().find(|(n, _)| n == m) else {
+    let of_goal = goal.terms.list();
+    for (m, c) in fact.terms.list().iter() {
+        let Some((_, d)) = of_goal.iter().find(|(n, _)| n == m) else {
             continue;
         };
         if let (Some(c), Some(d)) = (c.one(), d.one())
@@ -410,14 +424,7 @@ fn multiples(goal: &Lin, fact: &Lin) -> Vec<i64> {
 
 /// The terms of a value whose coefficients are multiples of 2ⁿ.
 fn aligned_part(x: &Lin, bits: u32) -> Lin {
-    let multiple = |c: i64| c.trailing_zeros() >= bits || c == 0;
-    Lin {
-        terms: x
-            .terms
-            .iter()
-            .filter(|(_, c)| c.all(multiple))
-            .cloned()
-            .collect(),
-        k: x.k.map(|k| k & !((1i64 << bits) - 1)),
-    }
+    let terms = x.terms.list();
+    let aligned = terms.iter().filter(|(_, c)| c.zeros() >= bits);
+    Lin::of(aligned.copied(), x.k.add(x.k.low(bits).scale(-1)))
 }

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use super::formula::Formula;
+use super::numbers::{Mask, Num, Terms};
 use super::quick::QuickMap;
-use super::value::{Lin, Mono, Num, Sym};
+use super::value::{Lin, Mono, Sym};
 
 /// How a symbol is defined.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -41,6 +42,18 @@ pub(super) struct Info {
     roots: Roots,
 }
 
+/// What terms add at least and at most: the same for all threads, and more for each where their coefficients differ.
+#[derive(Debug)]
+struct Reach {
+    lo: i128,
+    hi: i128,
+    each: Option<[Vec<i128>; 2]>,
+    /// What their symbols are made of.
+    roots: Roots,
+    /// No number in their symbols' definitions differs between threads.
+    same: bool,
+}
+
 /// A set of free symbols and of statements about data, as bits; several may share one.
 type Roots = u128;
 
@@ -56,12 +69,22 @@ pub(super) struct Symbols {
     /// Symbols whose low bits are 0, in units of that.
     units: QuickMap<(Sym, u32), Sym>,
     free: u32,
+    /// Cases that the solver has looked into.
+    pub(super) cases: usize,
+    /// Values that were found to be at least 0, by their terms, patterns and threads: the number, and the facts that it follows from.
+    pub(super) reasons: QuickMap<(Terms, u32, Mask), Reason>,
+    reaches: QuickMap<Terms, Rc<Reach>>,
+    /// What terms are where a symbol is replaced; none where that has too many factors.
+    replaced: QuickMap<(Terms, Sym, Lin), Option<Lin>>,
     /// Questions that were answered before.
     pub(super) answers: QuickMap<Question, bool>,
 }
 
+/// The number of a value that was found to be at least 0, and the facts that it follows from.
+pub(super) type Reason = (Num, Vec<Rc<Formula>>);
+
 /// A value that is to be at least 0, the facts that may matter, and the threads that it is asked for.
-pub(super) type Question = (Lin, Vec<Rc<Formula>>, Vec<bool>);
+pub(super) type Question = (Lin, Vec<Rc<Formula>>, Mask);
 
 impl Symbols {
     pub(super) fn info(&self, sym: Sym) -> &Info {
@@ -89,13 +112,15 @@ impl Symbols {
     /// The symbol and the number of its low bits, if the statement says that they are 0: of the symbol itself, or of a power of two times it.
     pub(super) fn low_bits_zero(&self, f: &Formula) -> Option<(Sym, u32)> {
         let (of, bits) = self.low_bits_of(f)?;
-        let [(m, Num::One(c))] = &of.terms[..] else {
+        let terms = of.terms.list();
+        let [(m, c)] = &terms[..] else {
             return None;
         };
+        let c = c.one()?;
         let mut symbols = m.symbols();
         let sym = symbols.next().filter(|_| symbols.next().is_none())?;
         let known = c.trailing_zeros();
-        let power = of.k.is_zero() && *c == 1 << known;
+        let power = of.k.is_zero() && c == 1 << known;
         (power && known < bits).then(|| (sym, bits - known))
     }
 
@@ -103,7 +128,7 @@ impl Symbols {
     pub(super) fn low_bits_of(&self, f: &Formula) -> Option<(Lin, u32)> {
         let Formula::Ge(x) = f else { return None };
         match &self.info(x.scale(-1).single()?).definition {
-            Definition::Low(of, bits) => Some((of.clone(), *bits)),
+            Definition::Low(of, bits) => Some((*of, *bits)),
             _ => None,
         }
     }
@@ -140,12 +165,17 @@ impl Symbols {
     }
 
     /// What a value is made of.
-    pub(super) fn roots(&self, x: &Lin) -> Roots {
-        x.symbols().fold(0, |all, s| all | self.info(s).roots)
+    pub(super) fn roots(&mut self, x: &Lin) -> Roots {
+        self.reach(x.terms).roots
+    }
+
+    /// No number in the definitions of a value's symbols differs between threads.
+    pub(super) fn defined_alike(&mut self, x: &Lin) -> bool {
+        self.reach(x.terms).same
     }
 
     /// What a statement is made of.
-    pub(super) fn roots_of(&self, f: &Formula) -> Roots {
+    pub(super) fn roots_of(&mut self, f: &Formula) -> Roots {
         match f {
             Formula::True | Formula::False => 0,
             Formula::Ge(x) => self.roots(x),
@@ -155,12 +185,13 @@ impl Symbols {
     }
 
     /// No number in a value or in its symbols' definitions differs between threads.
-    fn same(&self, x: &Lin) -> bool {
-        let one = x.k.one().is_some() && x.terms.iter().all(|(_, c)| c.one().is_some());
-        one && x.symbols().all(|s| self.info(s).same)
+    fn same(&mut self, x: &Lin) -> bool {
+        let terms = x.terms.list();
+        let one = x.k.one().is_some() && terms.iter().all(|(_, c)| c.one().is_some());
+        one && self.defined_alike(x)
     }
 
-    fn same_for_all(&self, f: &Formula) -> bool {
+    fn same_for_all(&mut self, f: &Formula) -> bool {
         match f {
             Formula::Ge(x) => self.same(x),
             Formula::And(a, b) | Formula::Or(a, b) => self.same_for_all(a) && self.same_for_all(b),
@@ -180,6 +211,7 @@ impl Symbols {
     pub(super) fn is_uniform(&self, x: &Lin) -> bool {
         x.k.one().is_some()
             && x.terms
+                .list()
                 .iter()
                 .all(|(m, c)| c.one().is_some() && m.symbols().all(|s| !self.info(s).each))
     }
@@ -203,75 +235,96 @@ impl Symbols {
         range
     }
 
-    /// What the symbols of `x` add at least: the same for all threads, and more for each where their coefficients differ.
-    fn least_of_symbols(&self, x: &Lin, threads: usize, sign: i128) -> (i128, Option<Vec<i128>>) {
-        let mut same = 0i128;
-        let mut each: Option<Vec<i128>> = None;
-        for (m, c) in &x.terms {
-            let (lo, hi) = self.range_of(m);
+    /// What terms add at least and at most.
+    fn reach(&mut self, terms: Terms) -> Rc<Reach> {
+        if let Some(known) = self.reaches.get(&terms) {
+            return Rc::clone(known);
+        }
+        let (mut lo, mut hi) = (0i128, 0i128);
+        let (mut roots, mut same) = (0, true);
+        let mut each: Option<[Vec<i128>; 2]> = None;
+        for (m, c) in terms.list().iter() {
+            let range = self.range_of(m);
+            for info in m.symbols().map(|s| self.info(s)) {
+                roots |= info.roots;
+                same &= info.same;
+            }
             let part = |c: i64| {
-                let c = sign * i128::from(c);
-                c.saturating_mul(if c >= 0 { lo } else { hi })
+                let ends = [range.0, range.1].map(|x| x.saturating_mul(c.into()));
+                (ends[0].min(ends[1]), ends[0].max(ends[1]))
             };
-            match c {
-                Num::One(c) => same = same.saturating_add(part(*c)),
-                Num::Each(all) => {
-                    let sums = each.get_or_insert_with(|| vec![0; threads]);
-                    for (sum, &c) in sums.iter_mut().zip(all.iter()) {
-                        *sum = sum.saturating_add(part(c));
-                    }
-                }
+            if let Some(c) = c.one() {
+                let (least, most) = part(c);
+                (lo, hi) = (lo.saturating_add(least), hi.saturating_add(most));
+                continue;
+            }
+            let values = c.values();
+            let [least, most] =
+                each.get_or_insert_with(|| [vec![0; values.count()], vec![0; values.count()]]);
+            for (t, (least, most)) in least.iter_mut().zip(most).enumerate() {
+                let (a, b) = part(values.at(t));
+                (*least, *most) = (least.saturating_add(a), most.saturating_add(b));
             }
         }
-        (same, each)
+        let reach = Rc::new(Reach {
+            lo,
+            hi,
+            each,
+            roots,
+            same,
+        });
+        self.reaches.insert(terms, Rc::clone(&reach));
+        reach
     }
 
-    /// Does something with the least value of `x` for each thread, or once if all have the same.
-    pub(super) fn for_least(
-        &self,
-        x: &Lin,
-        threads: usize,
-        mut f: impl FnMut(Option<usize>, i128),
-    ) {
-        let (same, each) = self.least_of_symbols(x, threads, 1);
-        match (&x.k, each) {
-            (Num::One(k), None) => f(None, same.saturating_add((*k).into())),
-            (k, each) => {
-                for t in 0..threads {
-                    let more = each.as_ref().map_or(0, |e| e[t]);
-                    f(
-                        Some(t),
-                        same.saturating_add(more).saturating_add(k.at(t).into()),
-                    );
-                }
+    /// The threads of a mask for which `x` may be negative; none if there are none.
+    pub(super) fn negative(&mut self, x: &Lin, mask: Mask) -> Option<Mask> {
+        let reach = self.reach(x.terms);
+        if reach.each.is_none() {
+            // The same for all threads but for their numbers.
+            let (least, most) = x.k.range_of(mask)?;
+            if reach.lo.saturating_add(least.into()) >= 0 {
+                return None;
+            }
+            if reach.lo.saturating_add(most.into()) < 0 {
+                return Some(mask);
             }
         }
+        let k = x.k.values();
+        let left = mask.keep(|t| {
+            let more = match &reach.each {
+                Some([least, _]) => least.get(t).copied().unwrap_or(i128::MIN),
+                None => 0,
+            };
+            let least = reach.lo.saturating_add(more).saturating_add(k.at(t).into());
+            least < 0
+        });
+        (!left.is_empty()).then_some(left)
+    }
+
+    /// Whether `x` is at least 0 for all threads of a mask, by the ranges of its symbols.
+    pub(super) fn never_negative(&mut self, x: &Lin, mask: Mask) -> bool {
+        self.negative(x, mask).is_none()
     }
 
     /// The least and the greatest value of `x` over all threads.
-    pub(super) fn range(&self, x: &Lin, threads: usize) -> (i128, i128) {
-        let mut range = (i128::MAX, i128::MIN);
-        for sign in [1i128, -1] {
-            let (same, each) = self.least_of_symbols(x, threads, sign);
-            let least = match (&x.k, each) {
-                (Num::One(k), None) => same.saturating_add(sign * i128::from(*k)),
-                (Num::Each(k), None) => {
-                    let k = k.iter().map(|&k| sign * i128::from(k)).min();
-                    same.saturating_add(k.unwrap_or(0))
-                }
-                (k, Some(each)) => {
-                    let all =
-                        (0..threads).map(|t| each[t].saturating_add(sign * i128::from(k.at(t))));
-                    same.saturating_add(all.min().unwrap_or(0))
-                }
-            };
-            if sign == 1 {
-                range.0 = least;
-            } else {
-                range.1 = -least;
-            }
-        }
-        range
+    pub(super) fn range(&mut self, x: &Lin) -> (i128, i128) {
+        let reach = self.reach(x.terms);
+        let Some([least, most]) = &reach.each else {
+            let (lo, hi) = x.k.range();
+            return (
+                reach.lo.saturating_add(lo.into()),
+                reach.hi.saturating_add(hi.into()),
+            );
+        };
+        let k = x.k.values();
+        let ends = |each: &[i128]| -> Vec<i128> {
+            let all = each.iter().enumerate();
+            all.map(|(t, x)| x.saturating_add(k.at(t).into())).collect()
+        };
+        let lo = ends(least).into_iter().min().unwrap_or(0);
+        let hi = ends(most).into_iter().max().unwrap_or(0);
+        (reach.lo.saturating_add(lo), reach.hi.saturating_add(hi))
     }
 
     fn differs(&self, x: &Lin) -> bool {
@@ -281,85 +334,79 @@ impl Symbols {
     /// `x` where `p` holds, else `y`.
     pub(super) fn ite(&mut self, p: &Rc<Formula>, x: &Lin, y: &Lin, threads: usize) -> Lin {
         if x == y {
-            return x.clone();
+            return *x;
         }
         match &**p {
-            Formula::True => return x.clone(),
-            Formula::False => return y.clone(),
+            Formula::True => return *x,
+            Formula::False => return *y,
             _ => {}
         }
         // A matter of the thread's index: the numbers are chosen now.
         let chosen: Option<Vec<bool>> = (0..threads).map(|t| p.for_thread(t)).collect();
         if let Some(chosen) = chosen {
-            let pick = |a: &Num, b: &Num| {
-                Num::each(
-                    (0..threads)
-                        .map(|t| if chosen[t] { a.at(t) } else { b.at(t) })
-                        .collect(),
-                )
+            let pick = |a: Num, b: Num| {
+                let (a, b) = (a.values(), b.values());
+                let each = (0..threads).map(|t| if chosen[t] { a.at(t) } else { b.at(t) });
+                Num::each(each.collect())
             };
-            let zero = Num::One(0);
+            let (of_x, of_y) = (x.terms.list(), y.terms.list());
             let mut terms = Vec::new();
-            for (m, c) in &x.terms {
-                let d = y.terms.iter().find(|(n, _)| n == m).map(|(_, d)| d);
-                terms.push((*m, pick(c, d.unwrap_or(&zero))));
+            for (m, c) in of_x.iter() {
+                let d = of_y.iter().find(|(n, _)| n == m).map(|(_, d)| *d);
+                terms.push((*m, pick(*c, d.unwrap_or(Num::ZERO))));
             }
-            for (m, d) in &y.terms {
-                if !x.terms.iter().any(|(n, _)| n == m) {
-                    terms.push((*m, pick(&zero, d)));
+            for (m, d) in of_y.iter() {
+                if !of_x.iter().any(|(n, _)| n == m) {
+                    terms.push((*m, pick(Num::ZERO, *d)));
                 }
             }
             terms.sort_by_key(|(m, _)| *m);
-            terms.retain(|(_, c)| !c.is_zero());
-            return Lin {
-                terms,
-                k: pick(&x.k, &y.k),
-            };
+            return Lin::of(terms, pick(x.k, y.k));
         }
-        let (a, b) = (self.range(x, threads), self.range(y, threads));
+        let (a, b) = (self.range(x), self.range(y));
         let each = self.differs(x) || self.differs(y) || !p.is_uniform(self);
-        let definition = Definition::Ite(Rc::clone(p), x.clone(), y.clone());
+        let definition = Definition::Ite(Rc::clone(p), *x, *y);
         self.defined(definition, a.0.min(b.0), a.1.max(b.1), each)
     }
 
     /// The low `bits` bits of a value.
-    pub(super) fn low(&mut self, x: &Lin, bits: u32, threads: usize) -> Lin {
+    pub(super) fn low(&mut self, x: &Lin, bits: u32) -> Lin {
         let mask = (1i64 << bits) - 1;
         if x.symbol_alignment() >= bits {
-            return Lin::number(x.k.map(|k| k & mask));
+            return Lin::number(x.k.low(bits));
         }
-        let (lo, hi) = self.range(x, threads);
+        let (lo, hi) = self.range(x);
         if lo >= 0 && hi <= i128::from(mask) {
-            return x.clone();
+            return *x;
         }
         let each = self.differs(x);
-        self.defined(Definition::Low(x.clone(), bits), 0, mask.into(), each)
+        self.defined(Definition::Low(*x, bits), 0, mask.into(), each)
     }
 
     /// A value shifted right, rounding down.
-    pub(super) fn shr(&mut self, x: &Lin, by: u32, threads: usize) -> Lin {
+    pub(super) fn shr(&mut self, x: &Lin, by: u32) -> Lin {
         if x.symbol_alignment() >= by {
-            let terms = x.terms.iter();
-            return Lin {
-                terms: terms.map(|(m, c)| (*m, c.map(|c| c >> by))).collect(),
-                k: x.k.map(|k| k >> by),
-            };
+            let terms = x.terms.list();
+            return Lin::of(
+                terms.iter().map(|(m, c)| (*m, c.map(|c| c >> by))),
+                x.k.shr(by),
+            );
         }
-        let (lo, hi) = self.range(x, threads);
+        let (lo, hi) = self.range(x);
         let each = self.differs(x);
-        self.defined(Definition::Shr(x.clone(), by), lo >> by, hi >> by, each)
+        self.defined(Definition::Shr(*x, by), lo >> by, hi >> by, each)
     }
 
     /// A value that is never negative, divided by a constant.
-    pub(super) fn div(&mut self, x: &Lin, d: i64, threads: usize) -> Lin {
+    pub(super) fn div(&mut self, x: &Lin, d: i64) -> Lin {
         if let Some(k) = x.as_number() {
             return Lin::number(k.map(|k| k.div_euclid(d)));
         }
-        let (lo, hi) = self.range(x, threads);
+        let (lo, hi) = self.range(x);
         let each = self.differs(x);
         let d128 = i128::from(d);
         self.defined(
-            Definition::Div(x.clone(), d),
+            Definition::Div(*x, d),
             lo.div_euclid(d128),
             hi.div_euclid(d128),
             each,
@@ -367,7 +414,7 @@ impl Symbols {
     }
 
     /// Bits of `x` in a mask that is one run of ones.
-    pub(super) fn and(&mut self, x: &Lin, mask: u64, threads: usize) -> Lin {
+    pub(super) fn and(&mut self, x: &Lin, mask: u64) -> Lin {
         if let Some(k) = x.as_number() {
             return Lin::number(k.map(|k| k & mask as i64));
         }
@@ -378,66 +425,79 @@ impl Symbols {
         if length + start + mask.leading_zeros() != 64 || start + length >= 63 {
             return Lin::symbol(self.free(0, i128::from(mask), true));
         }
-        let low = self.low(x, start + length, threads);
+        let low = self.low(x, start + length);
         if start == 0 {
             return low;
         }
-        let less = self.low(&low, start, threads);
+        let less = self.low(&low, start);
         low.sub(&less)
     }
 
     /// Exclusive or of values that are never negative.
-    pub(super) fn xor(&mut self, x: &Lin, y: &Lin, threads: usize) -> Lin {
+    pub(super) fn xor(&mut self, x: &Lin, y: &Lin) -> Lin {
         let (x, y) = if x.terms.is_empty() { (y, x) } else { (x, y) };
         if let Some(b) = y.as_number() {
             // What symbols add is above every bit of the number.
             let above = x.symbol_alignment().min(62);
-            let fits = b.all(|b| b >= 0 && b < 1i64 << above);
-            let low = x.k.all(|k| k >= 0);
+            let (least, most) = b.range();
+            let fits = least >= 0 && most < 1i64 << above;
+            let low = x.k.range().0 >= 0;
             if fits && low {
                 return Lin {
-                    terms: x.terms.clone(),
+                    terms: x.terms,
                     k: x.k.zip(b, |a, b| a ^ b),
                 };
             }
         }
-        let (a, b) = (self.range(x, threads), self.range(y, threads));
+        let (a, b) = (self.range(x), self.range(y));
         let hi = a.1.max(b.1).max(0) as u128;
         let cover = hi.checked_next_power_of_two().unwrap_or(1 << 64) * 2;
         let each = self.differs(x) || self.differs(y);
-        self.defined(
-            Definition::Xor(x.clone(), y.clone()),
-            0,
-            cover as i128,
-            each,
-        )
+        self.defined(Definition::Xor(*x, *y), 0, cover as i128, each)
     }
 
-    pub(super) fn max(&mut self, x: &Lin, y: &Lin, threads: usize) -> Lin {
-        self.extreme(x, y, true, threads)
+    pub(super) fn max(&mut self, x: &Lin, y: &Lin) -> Lin {
+        self.extreme(x, y, true)
     }
 
-    pub(super) fn min(&mut self, x: &Lin, y: &Lin, threads: usize) -> Lin {
-        self.extreme(x, y, false, threads)
+    pub(super) fn min(&mut self, x: &Lin, y: &Lin) -> Lin {
+        self.extreme(x, y, false)
     }
 
-    fn extreme(&mut self, x: &Lin, y: &Lin, larger: bool, threads: usize) -> Lin {
+    fn extreme(&mut self, x: &Lin, y: &Lin, larger: bool) -> Lin {
         if let (Some(a), Some(b)) = (x.as_number(), y.as_number()) {
             return Lin::number(a.zip(b, |a, b| if larger { a.max(b) } else { a.min(b) }));
         }
-        let (a, b) = (self.range(x, threads), self.range(y, threads));
+        let (a, b) = (self.range(x), self.range(y));
         let each = self.differs(x) || self.differs(y);
         if larger {
-            let definition = Definition::Max(x.clone(), y.clone());
+            let definition = Definition::Max(*x, *y);
             self.defined(definition, a.0.max(b.0), a.1.max(b.1), each)
         } else {
-            let definition = Definition::Min(x.clone(), y.clone());
+            let definition = Definition::Min(*x, *y);
             self.defined(definition, a.0.min(b.0), a.1.min(b.1), each)
         }
     }
 
     /// A value with a symbol replaced, in the definitions of its other symbols too.
     pub(super) fn replace(&mut self, x: &Lin, sym: Sym, by: &Lin, threads: usize) -> Option<Lin> {
+        // A number that is added stays what it is.
+        let key = (x.terms, sym, *by);
+        let terms = if let Some(known) = self.replaced.get(&key) {
+            *known
+        } else {
+            let terms = Lin {
+                terms: x.terms,
+                k: Num::ZERO,
+            };
+            let replaced = self.replaced_in_terms(&terms, sym, by, threads);
+            self.replaced.insert(key, replaced);
+            replaced
+        };
+        Some(terms?.add(&Lin::number(x.k)))
+    }
+
+    fn replaced_in_terms(&mut self, x: &Lin, sym: Sym, by: &Lin, threads: usize) -> Option<Lin> {
         let mut out = x.substitute(sym, by)?;
         let inner: Vec<Sym> = out.symbols().filter(|&s| s != sym).collect();
         for s in inner {
@@ -456,36 +516,36 @@ impl Symbols {
                 }
                 Definition::Low(a, bits) => {
                     let a = self.replace(&a, sym, by, threads)?;
-                    self.low(&a, bits, threads)
+                    self.low(&a, bits)
                 }
                 Definition::Shr(a, bits) => {
                     let a = self.replace(&a, sym, by, threads)?;
-                    self.shr(&a, bits, threads)
+                    self.shr(&a, bits)
                 }
                 Definition::Div(a, d) => {
                     let a = self.replace(&a, sym, by, threads)?;
-                    self.div(&a, d, threads)
+                    self.div(&a, d)
                 }
                 Definition::Max(a, b) => {
                     let (a, b) = (
                         self.replace(&a, sym, by, threads)?,
                         self.replace(&b, sym, by, threads)?,
                     );
-                    self.max(&a, &b, threads)
+                    self.max(&a, &b)
                 }
                 Definition::Min(a, b) => {
                     let (a, b) = (
                         self.replace(&a, sym, by, threads)?,
                         self.replace(&b, sym, by, threads)?,
                     );
-                    self.min(&a, &b, threads)
+                    self.min(&a, &b)
                 }
                 Definition::Xor(a, b) => {
                     let (a, b) = (
                         self.replace(&a, sym, by, threads)?,
                         self.replace(&b, sym, by, threads)?,
                     );
-                    self.xor(&a, &b, threads)
+                    self.xor(&a, &b)
                 }
             };
             out = out.substitute(s, &new)?;
@@ -533,7 +593,7 @@ impl Symbols {
                         Definition::Min(a, b) => (Rc::new(Formula::ge(b.sub(a))), a, b),
                         _ => return None,
                     };
-                    Some((s, p, a.clone(), b.clone()))
+                    Some((s, p, *a, *b))
                 });
                 let Some((s, p, a, b)) = chosen.max_by_key(|(s, ..)| *s) else {
                     return Rc::clone(f);

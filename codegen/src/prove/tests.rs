@@ -77,3 +77,68 @@ fn threads_that_leave_leave_their_elements_out() {
     let error = prove(&k.finish()).expect_err("it is refused");
     assert_eq!(error.code(), "coverage", "{error}");
 }
+
+#[test]
+fn what_is_assumed_is_a_fact() {
+    // An output that is written, and a tile that is filled, only if m is not 0.
+    for (assumed, by_shared) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (mut k, [x, y, tile]) = shares().expect("views");
+        let (m, zero) = (k.size("m", 1 << 20), k.pool.constant(0));
+        if assumed {
+            k.assume(m, Cmp::Gt, zero, "callers ask for something")
+                .expect("a reason");
+        }
+        let some = k.compare(Cmp::Gt, m, zero);
+        k.begin_if(some, true);
+        k.copy(&x, if by_shared { &tile } else { &y })
+            .expect("a copy");
+        k.end_if();
+        if by_shared {
+            k.barrier();
+            k.copy(&tile, &y).expect("a copy");
+        }
+        match prove(&k.finish()) {
+            Ok(proof) => {
+                assert!(assumed, "{proof:?}");
+                assert_eq!(proof.assumptions.len(), 1);
+                assert_eq!(proof.assumptions[0].condition, "m > 0");
+            }
+            Err(e) => {
+                let code = if by_shared { "undefined" } else { "coverage" };
+                assert!(!assumed && e.code() == code, "{e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_assumed_in_a_branch_holds_there_alone() {
+    let (mut k, [x, y, _]) = shares().expect("views");
+    let (m, zero) = (k.size("m", 1 << 20), k.pool.constant(0));
+    let (other, one) = (k.size("other", 1 << 20), k.pool.constant(1));
+    let odd = k.compare(Cmp::Gt, other, one);
+    k.begin_if(odd, true);
+    k.assume(m, Cmp::Gt, zero, "only here").expect("a reason");
+    k.end_if();
+    let some = k.compare(Cmp::Gt, m, zero);
+    k.begin_if(some, true);
+    k.copy(&x, &y).expect("a copy");
+    k.end_if();
+    let error = prove(&k.finish()).expect_err("it is refused");
+    assert_eq!(error.code(), "coverage", "{error}");
+}
+
+#[test]
+fn assumptions_that_contradict_or_differ_between_threads_are_refused() {
+    for by_thread in [false, true] {
+        let mut k = Kernel::new("k", 64);
+        let (m, most, thread) = (k.size("m", 100), k.pool.constant(101), k.thread());
+        let a = if by_thread { thread } else { m };
+        k.assume(a, Cmp::Ge, most, "never").expect("a reason");
+        let error = prove(&k.finish()).expect_err("it is refused");
+        assert_eq!(error.code(), "assumption", "{error}");
+        let said = if by_thread { "differ" } else { "contradicts" };
+        // A comparison of the thread's index alone is known to be false.
+        assert!(error.to_string().contains(said) || by_thread, "{error}");
+    }
+}

@@ -31,11 +31,11 @@
 //! ```
 //!
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
-//! the tile. FMA kernels reach 0.8 of their units' rate (register banks). Copies narrower than 16 bytes take an instruction and a wavefront
+//! the tile. FMA kernels fill 1.05 − 0.64 / w of their slots, at least 0.5 and at most all (register banks). Copies narrower than 16 bytes take an instruction and a wavefront
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
-//! The constants 0.2, 40, 1.25 and 0.8 are fitted to `docs/performance.md` (one H200); everything else is counted.
+//! The constants 0.2, 40, 1.25, 1.05, 0.64 and 0.5 are fitted to `docs/performance.md` (one H200 and one H100); everything else is counted.
 //!
 //! # Worked example
 //!
@@ -59,8 +59,14 @@ const STEP: f64 = 40.0;
 /// How much longer a block takes at the edge of C.
 const EDGE: f64 = 1.25;
 
-/// The share of their rate that FMA kernels reach.
-const FMA_REACHED: f64 = 0.8;
+/// The share of the schedulers' slots that FMA kernels fill with many warps a scheduler: register banks and waits take the others.
+const FMA_REACHED: f64 = 1.05;
+
+/// What one warp a scheduler leaves unfilled; `w` leave a share 1/w of that.
+const FMA_ALONE: f64 = 0.64;
+
+/// What they fill with one.
+const FMA_LEAST: f64 = 0.5;
 
 /// Schedulers of a multiprocessor.
 const SCHEDULERS: f64 = 4.0;
@@ -159,6 +165,8 @@ struct Operand {
     width: u32,
     /// Whether k is contiguous.
     k_major: bool,
+    /// A, not B.
+    is_a: bool,
 }
 
 struct Model<'a> {
@@ -215,6 +223,7 @@ impl Model<'_> {
                 inside: inside(p.m, rows),
                 width: width(widths[0]),
                 k_major: p.operands.a == Trans::N,
+                is_a: true,
             },
             Operand {
                 side: a.tile.1,
@@ -222,6 +231,7 @@ impl Model<'_> {
                 inside: inside(p.n, cols),
                 width: width(widths[1]),
                 k_major: p.operands.b == Trans::T,
+                is_a: false,
             },
         ]
     }
@@ -259,9 +269,9 @@ impl Model<'_> {
             }
             // Reads.
             if a.units == Units::Fma {
-                // A thread's sums are square: so many elements a thread and k, 16 bytes at a time; the pair rule halves the wavefronts.
-                let (wm, wn) = a.warp_tile();
-                let each = f64::from((wm * wn / 32).isqrt());
+                // 16 bytes at a time; the pair rule halves the wavefronts.
+                let [rows, columns] = a.factors_of_a_lane();
+                let each = f64::from(if o.is_a { rows } else { columns });
                 let read = warps * 32.0 * each * f64::from(depth) * bytes;
                 slots += read / 512.0;
                 shared += read / WAVEFRONT / 2.0;
@@ -287,13 +297,14 @@ impl Model<'_> {
                 _ => {}
             }
         }
-        let reached = if a.units == Units::Fma {
-            FMA_REACHED
-        } else {
-            1.0
-        };
+        if a.units == Units::Fma && a.asynchronous {
+            // K-major operands go through registers and are transposed on the way.
+            for o in self.operands().iter().filter(|o| o.k_major) {
+                slots += f64::from(o.side * depth) / 32.0 * 1.25;
+            }
+        }
         Demands {
-            math: 2.0 * products / rate / reached + widened,
+            math: 2.0 * products / rate + widened,
             slots: slots / SCHEDULERS,
             shared,
             l2: copied / self.machine.l2_share(),
@@ -330,10 +341,15 @@ impl Model<'_> {
         let (blocks, warps) = (r as f64, self.warps_each(r));
         let latency =
             self.machine.latency * self.machine.clock / f64::from(self.anatomy.stages - 1);
+        // FMA kernels issue a product a clock at best, and lose clocks to register banks that other warps fill.
+        let slots = match self.anatomy.units {
+            Units::Fma => d.slots / (FMA_REACHED - FMA_ALONE / warps).clamp(FMA_LEAST, 1.0),
+            Units::Tensor => d.slots,
+        };
         let demands = [
             // Fewer than four warps leave schedulers without work.
             (d.math * blocks / warps.min(1.0), Bound::Issue),
-            (d.slots * blocks / warps.min(1.0), Bound::Issue),
+            (slots * blocks / warps.min(1.0), Bound::Issue),
             (d.shared * blocks, Bound::SharedMemory),
             (d.l2 * blocks, Bound::L2),
         ];

@@ -365,6 +365,7 @@ impl<'a> Decoder<'a> {
             ("mul24", false) => (2, by_sign(ty, IntOp::Mul24LoU, IntOp::Mul24LoS)),
             ("mul24", true) => (2, by_sign(ty, IntOp::Mul24HiU, IntOp::Mul24HiS)),
             (_, false) => (3, by_sign(ty, IntOp::Mad24LoU, IntOp::Mad24LoS)),
+            (_, true) if ty == ScalarType::S32 && m.take("sat") => (3, IntOp::Mad24HiSat),
             (_, true) => (3, by_sign(ty, IntOp::Mad24HiU, IntOp::Mad24HiS)),
         };
         if ty.bits() != 32 || !ty.is_int() {
@@ -383,16 +384,18 @@ impl<'a> Decoder<'a> {
                 "div" => (FloatOp::Div, 2),
                 "min" | "max" => {
                     let (nan, xorsign) = (m.take("NaN"), m.take("xorsign"));
-                    if xorsign && (nan || !m.take("abs")) {
-                        return m.invalid(".xorsign without .abs, or with .NaN");
+                    if xorsign && !m.take("abs") {
+                        return m.invalid(".xorsign goes with .abs");
                     }
                     let f = match (i.name, nan, xorsign) {
                         ("min", false, false) => FloatOp::Min,
-                        ("min", true, _) => FloatOp::MinNan,
-                        ("min", ..) => FloatOp::MinXorsign,
+                        ("min", true, false) => FloatOp::MinNan,
+                        ("min", false, true) => FloatOp::MinXorsign,
+                        ("min", true, true) => FloatOp::MinNanXorsign,
                         (_, false, false) => FloatOp::Max,
-                        (_, true, _) => FloatOp::MaxNan,
-                        _ => FloatOp::MaxXorsign,
+                        (_, true, false) => FloatOp::MaxNan,
+                        (_, false, true) => FloatOp::MaxXorsign,
+                        (_, true, true) => FloatOp::MaxNanXorsign,
                     };
                     (f, 2)
                 }
@@ -412,7 +415,15 @@ impl<'a> Decoder<'a> {
                     );
                 }
             }
-            if ty == ScalarType::F64 && matches!(f, FloatOp::MinNan | FloatOp::MaxNan) {
+            if ty == ScalarType::F64
+                && matches!(
+                    f,
+                    FloatOp::MinNan
+                        | FloatOp::MaxNan
+                        | FloatOp::MinNanXorsign
+                        | FloatOp::MaxNanXorsign
+                )
+            {
                 return m.invalid(".NaN is not for .f64");
             }
             if f == FloatOp::Neg && ty == ScalarType::F64 && m.take("ftz") {

@@ -3,7 +3,7 @@
 use super::arith::by_sign;
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandKind};
-use crate::ir::{IntOp, Op};
+use crate::ir::{IntOp, Lop3Pred, Op};
 use crate::types::ScalarType;
 
 impl<'a> Decoder<'a> {
@@ -181,16 +181,34 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn lop3(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let or = m.take("or");
+        let with = or || m.take("and");
         if m.ty()? != ScalarType::B32 {
             return m.invalid("this type");
         }
-        Self::count(i, 5..=5)?;
+        let n = 5 + usize::from(with);
+        Self::count(i, n..=n)?;
         let OperandKind::Int(lut @ 0..=255) = i.operands[4].kind else {
             return Self::type_error(&i.operands[4], "a truth table from 0 to 0xff");
         };
         let a = self.src(&i.operands[1], ScalarType::B32)?;
         let b = self.src(&i.operands[2], ScalarType::B32)?;
         let c = self.src(&i.operands[3], ScalarType::B32)?;
+        if with {
+            let (q, negated) = self.src_pred(&i.operands[5])?;
+            let OperandKind::Pair(d, p) = &i.operands[0].kind else {
+                return Self::type_error(&i.operands[0], "a pair d|p");
+            };
+            return Ok(Op::Lop3Pred(Box::new(Lop3Pred {
+                lut: lut as u8,
+                or,
+                d: self.dst(d, ScalarType::B32)?,
+                p: self.dst(p, ScalarType::Pred)?,
+                sources: [a, b, c],
+                q,
+                negated,
+            })));
+        }
         let d = self.dst_some(&i.operands[0], ScalarType::B32)?;
         Ok(Op::Lop3 {
             lut: lut as u8,

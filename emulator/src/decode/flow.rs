@@ -11,7 +11,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn flow(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Option<Op>> {
         let op = match i.name {
             "bra" => {
-                let _ = m.take("uni");
+                let uni = m.take("uni");
                 Self::count(i, 1..=1)?;
                 let OperandKind::Name {
                     name,
@@ -23,6 +23,7 @@ impl<'a> Decoder<'a> {
                 };
                 Op::Bra {
                     target: self.label(name, self.scope_id, i.operands[0].span)?,
+                    uni,
                 }
             }
             "brx" => self.brx(i, m)?,
@@ -42,39 +43,6 @@ impl<'a> Decoder<'a> {
                 Op::Trap
             }
             "bar" | "barrier" => self.bar(i, m)?,
-            "membar" | "fence" => {
-                if m.list.is_empty() {
-                    return m.invalid("a scope or a kind of fence is needed");
-                }
-                while m
-                    .find(|s| {
-                        let plain = matches!(
-                            s,
-                            "cta"
-                                | "cluster"
-                                | "gpu"
-                                | "gl"
-                                | "sys"
-                                | "sc"
-                                | "acq_rel"
-                                | "acquire"
-                                | "release"
-                                | "proxy"
-                                | "async"
-                                | "alias"
-                                | "async::generic"
-                                | "sync_restrict::shared::cta"
-                                | "global"
-                                | "shared::cta"
-                                | "shared::cluster"
-                        );
-                        plain.then_some(())
-                    })
-                    .is_some()
-                {}
-                Self::count(i, 0..=0)?;
-                Op::Nop
-            }
             "nanosleep" => {
                 if m.ty()? != ScalarType::U32 {
                     return m.invalid("the type is .u32");
@@ -130,7 +98,7 @@ impl<'a> Decoder<'a> {
 
     fn bar(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         if m.take("cluster") {
-            return m.unsupported("barriers of a cluster");
+            return Self::cluster_barrier(i, m);
         }
         let _ = m.take("cta");
         if m.take("warp") {

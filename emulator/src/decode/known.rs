@@ -3,17 +3,13 @@
 use crate::error::{ParseError, ParseErrorKind as Kind};
 
 /// Instructions of PTX 9.0 that no decoder knows.
-const INSTRUCTIONS: [&str; 33] = [
+const INSTRUCTIONS: [&str; 27] = [
     "alloca",
     "applypriority",
     "clusterlaunchcontrol",
     "discard",
-    "getctarank",
     "istypep",
-    "mapa",
-    "mbarrier",
     "multimem",
-    "setmaxnreg",
     "stackrestore",
     "stacksave",
     "suld",
@@ -21,7 +17,6 @@ const INSTRUCTIONS: [&str; 33] = [
     "sured",
     "sust",
     "tcgen05",
-    "tensormap",
     "tex",
     "tld4",
     "txq",
@@ -36,17 +31,13 @@ const INSTRUCTIONS: [&str; 33] = [
     "vshl",
     "vshr",
     "vsub",
-    "wgmma",
 ];
 
 /// Modifiers of PTX that some known instruction has and its decoder does not know.
-const MODIFIERS: [&str; 24] = [
-    "async",
+const MODIFIERS: [&str; 18] = [
     "b6x16_p32",
     "bf16x2",
     "block_scale",
-    "bulk",
-    "cluster",
     "e2m1",
     "e2m3",
     "e3m2",
@@ -57,10 +48,7 @@ const MODIFIERS: [&str; 24] = [
     "ordered_metadata",
     "rs",
     "scaled",
-    "shared::cluster",
-    "sp",
     "sp::ordered_metadata",
-    "tensor",
     "ue8m0",
     "v2",
     "v4",
@@ -75,11 +63,16 @@ pub(super) fn is_texture(name: &str) -> bool {
     )
 }
 
+/// Whether `name` is an instruction of PTX that no decoder knows.
+pub(super) fn is_instruction(name: &str) -> bool {
+    INSTRUCTIONS.contains(&name)
+}
+
 /// Whether `error` says that the emulator lacks something of PTX, in an instruction `name`, rather than that the text is wrong.
 pub(super) fn is_lacking(error: &ParseError, name: &str) -> bool {
     match &error.kind {
         Kind::Unsupported(_) => true,
-        Kind::UnknownInstruction(_) => INSTRUCTIONS.contains(&name),
+        Kind::UnknownInstruction(_) => is_instruction(name),
         Kind::UnknownModifier { modifier, .. } => {
             MODIFIERS.contains(&modifier.trim_start_matches('.'))
         }

@@ -6,10 +6,11 @@ use crate::ir::{Access, Atom, AtomOp, CpAsync, NONE, Op, Reg};
 use crate::types::{File, ScalarType};
 
 /// The state space named by a modifier.
-fn space_of(s: &str) -> Option<Space> {
+pub(super) fn space_of(s: &str) -> Option<Space> {
     Some(match s {
         "global" => Space::Global,
         "shared" | "shared::cta" => Space::Shared,
+        "shared::cluster" => Space::Cluster,
         "local" => Space::Local,
         "param" | "param::entry" | "param::func" => Space::Param,
         "const" => Space::Const,
@@ -18,7 +19,7 @@ fn space_of(s: &str) -> Option<Space> {
 }
 
 /// Takes the modifiers that only hint at caches. Returns whether a cache policy operand follows.
-fn hints(m: &mut Mods<'_>) -> Result<bool> {
+pub(super) fn hints(m: &mut Mods<'_>) -> Result<bool> {
     let operators = |s: &str| matches!(s, "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt");
     if m.find(|s| operators(s).then_some(())).is_some()
         && m.find(|s| operators(s).then_some(())).is_some()
@@ -38,10 +39,11 @@ fn hints(m: &mut Mods<'_>) -> Result<bool> {
 
 /// Takes `.volatile`, `.relaxed.gpu` and so on; returns whether one was there.
 fn strength(m: &mut Mods<'_>) -> Result<bool> {
+    let mmio = m.take("mmio");
     let strong = m.find(|s| {
         matches!(
             s,
-            "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" | "mmio"
+            "volatile" | "relaxed" | "acquire" | "release" | "acq_rel"
         )
         .then_some(s)
     });
@@ -50,13 +52,18 @@ fn strength(m: &mut Mods<'_>) -> Result<bool> {
     if is_access && matches!(strong, Some("relaxed" | "acquire" | "release")) && scope.is_none() {
         return m.invalid("a scope is needed: .cta, .cluster, .gpu or .sys");
     }
+    if mmio && strong.is_none() {
+        return m.invalid(".mmio goes with .relaxed, .acquire or .release and .sys");
+    }
     Ok(strong.is_some())
 }
 
 impl<'a> Decoder<'a> {
     /// Decodes `i` if it is of this family.
     pub(super) fn memory(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Option<Op>> {
+        let is_async = || i.mods.iter().any(|(s, _)| *s == "async");
         let op = match i.name {
+            "st" | "red" if is_async() => self.store_async(i, m)?,
             "ld" | "ldu" => Op::Ld(Box::new(self.access(i, m, 0, 1)?)),
             "st" => Op::St(Box::new(self.access(i, m, 1, 0)?)),
             "atom" | "red" => self.atom(i, m)?,
@@ -106,7 +113,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn grain(&mut self, space: Space, bytes: u32) {
-        if matches!(space, Space::Shared | Space::Generic) {
+        if matches!(space, Space::Shared | Space::Cluster | Space::Generic) {
             self.program.shared_grain = self.program.shared_grain.min(bytes);
         }
         if matches!(space, Space::Global | Space::Generic | Space::Const) {
@@ -222,6 +229,12 @@ impl<'a> Decoder<'a> {
         let policy = hints(m)?;
         let keeps_subnormals = m.take("noftz");
         let _ = m.take("rn");
+        let vector = m.find(|s| match s {
+            "v2" => Some(2u32),
+            "v4" => Some(4),
+            "v8" => Some(8),
+            _ => None,
+        });
         let op = m.find(|s| {
             matches!(
                 s,
@@ -238,6 +251,10 @@ impl<'a> Decoder<'a> {
             (Some("add"), T::Bf16x2) => AtomOp::AddBf16x2,
             (Some("add"), T::F16) => AtomOp::AddF16,
             (Some("add"), T::Bf16) => AtomOp::AddBf16,
+            (Some("min"), T::F16) if vector.is_some() => AtomOp::MinF16,
+            (Some("max"), T::F16) if vector.is_some() => AtomOp::MaxF16,
+            (Some("min"), T::Bf16) if vector.is_some() => AtomOp::MinBf16,
+            (Some("max"), T::Bf16) if vector.is_some() => AtomOp::MaxBf16,
             (Some("min"), T::U32 | T::U64) => AtomOp::MinU,
             (Some("min"), T::S32 | T::S64) => AtomOp::MinS,
             (Some("max"), T::U32 | T::U64) => AtomOp::MaxU,
@@ -256,16 +273,27 @@ impl<'a> Decoder<'a> {
         };
         let half = matches!(
             op,
-            AtomOp::AddF16 | AtomOp::AddF16x2 | AtomOp::AddBf16 | AtomOp::AddBf16x2
+            AtomOp::AddF16
+                | AtomOp::AddF16x2
+                | AtomOp::AddBf16
+                | AtomOp::AddBf16x2
+                | AtomOp::MinF16
+                | AtomOp::MaxF16
+                | AtomOp::MinBf16
+                | AtomOp::MaxBf16
         );
         if half != keeps_subnormals {
             return m.invalid(".noftz goes with sums of halves, which need it");
         }
-        if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
+        let known = [Space::Generic, Space::Global, Space::Shared, Space::Cluster];
+        if !known.contains(&space) {
             return m.invalid("this space");
         }
         let n = 3 - usize::from(red) + usize::from(op == AtomOp::Cas) + usize::from(policy);
         Self::count(i, n..=n)?;
+        if let Some(count) = vector {
+            return self.atom_vector(i, m, (op, ty, space, count), red, policy);
+        }
         let first = usize::from(!red);
         let address = self.address(&i.operands[first])?;
         let b = self.src_reg(&i.operands[first + 1], ty, false)?;
@@ -297,6 +325,62 @@ impl<'a> Decoder<'a> {
         })))
     }
 
+    /// `atom` and `red` of `.v2`, `.v4` and `.v8`, on global memory.
+    fn atom_vector(
+        &mut self,
+        i: &InstrAst<'a>,
+        m: &Mods<'a>,
+        (op, ty, space, count): (AtomOp, ScalarType, Space, u32),
+        red: bool,
+        policy: bool,
+    ) -> Result<Op> {
+        let known = ty.is_float() && ty != ScalarType::F64 && count * ty.bytes() <= 16;
+        if !known || space == Space::Shared || space == Space::Cluster {
+            return m
+                .invalid("vectors are of floats of 16 or 32 bits, at most 16 bytes, in .global");
+        }
+        let first = usize::from(!red);
+        let list = |o: &OperandAst<'a>| match &o.kind {
+            OperandKind::Vector(v) if v.len() == count as usize => Ok(v.clone()),
+            _ => Self::type_error(o, &format!("{count} registers in braces")),
+        };
+        let sources = list(&i.operands[first + 1])?;
+        let results = if red {
+            Vec::new()
+        } else {
+            list(&i.operands[0])?
+        };
+        let address = self.address(&i.operands[first])?;
+        if policy && let Some(o) = i.operands.last() {
+            self.src(o, ScalarType::B64)?;
+        }
+        let mut all = Vec::new();
+        for (k, source) in sources.iter().enumerate() {
+            let b = self.src_reg(source, ty, false)?;
+            let d = match results.get(k) {
+                Some(o) => self.dst_reg(o, ty, false)?,
+                None => Reg {
+                    file: b.file,
+                    row: NONE,
+                },
+            };
+            all.push(Atom {
+                op,
+                space,
+                bytes: ty.bytes() as u8,
+                address: crate::ir::Address {
+                    base: address.base,
+                    offset: address.offset + i64::from(k as u32 * ty.bytes()),
+                },
+                d,
+                b,
+                c: b,
+            });
+        }
+        self.grain(space, ty.bytes());
+        Ok(Op::Atoms(all.into_boxed_slice()))
+    }
+
     fn cvta(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         let to = m.take("to");
         let Some(space) = m.find(space_of) else {
@@ -312,10 +396,17 @@ impl<'a> Decoder<'a> {
         Ok(Op::Cvta { to, space, d, a })
     }
 
-    /// `cp.async` and its groups; the bulk forms are not known.
+    /// `cp.async` and its groups, bulk copies and reductions.
     fn cp_async(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let reduce = m.take("reduce");
         if !m.take("async") {
             return m.unsupported("this copy");
+        }
+        if m.take("bulk") {
+            return self.bulk(i, m, reduce);
+        }
+        if m.take("mbarrier") {
+            return self.copy_arrive(i, m);
         }
         if m.take("commit_group") {
             Self::count(i, 0..=0)?;

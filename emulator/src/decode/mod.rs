@@ -7,6 +7,8 @@
 
 mod arith;
 mod bits;
+mod bulk;
+mod cluster;
 mod convert;
 mod flow;
 mod functions;
@@ -18,6 +20,7 @@ mod packed;
 mod select;
 mod special;
 mod warp;
+mod wgmma;
 mod wmma;
 
 use std::collections::HashMap;
@@ -267,7 +270,7 @@ fn exit_early(p: &mut Program) {
     };
     // From the back, so that a branch to a branch to an exit is seen as well.
     for pc in (0..p.insts.len()).rev() {
-        if let Op::Bra { target } = p.insts[pc].op
+        if let Op::Bra { target, uni: false } = p.insts[pc].op
             && leaves(p, target)
         {
             p.insts[pc].op = Op::Exit;
@@ -553,7 +556,10 @@ impl<'a> Decoder<'a> {
                         Some(op) => Some(op),
                         None => match self.warp(i, m)? {
                             Some(op) => Some(op),
-                            None => self.video(i, m)?,
+                            None => match self.cluster(i, m)? {
+                                Some(op) => Some(op),
+                                None => self.video(i, m)?,
+                            },
                         },
                     },
                 },
@@ -562,6 +568,8 @@ impl<'a> Decoder<'a> {
         found.ok_or_else(|| {
             i.span.error(if known::is_texture(i.name) {
                 Kind::Unsupported(format!("textures and surfaces (`{}`)", m.instruction))
+            } else if known::is_instruction(i.name) {
+                Kind::Unsupported(format!("`{}`", m.instruction))
             } else {
                 Kind::UnknownInstruction(m.instruction.clone())
             })

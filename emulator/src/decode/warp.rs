@@ -330,6 +330,7 @@ impl<'a> Decoder<'a> {
             MmaType::F32 | MmaType::S32 | MmaType::Tf32 => 32,
             MmaType::F16 | MmaType::Bf16 => 16,
             MmaType::E4m3 | MmaType::E5m2 | MmaType::S8 | MmaType::U8 => 8,
+            MmaType::B1 => 1,
         };
         // Registers of 32 bits, or 64 for f64, that hold `elements` spread over 32 lanes.
         let regs = |elements: usize, t: MmaType| {

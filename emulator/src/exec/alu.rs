@@ -98,6 +98,12 @@ pub(crate) fn int32_rare(f: IntOp, a: &Row32, b: &Row32, c: &Row32) -> Row32 {
         IntOp::Mad24HiS => {
             lanes!(a b c, (((i64::from(sext24(a)) * i64::from(sext24(b))) >> 16) as u32).wrapping_add(c))
         }
+        IntOp::Mad24HiSat => {
+            lanes!(a b c, {
+                let sum = ((i64::from(sext24(a)) * i64::from(sext24(b))) >> 16) + i64::from(s(c));
+                sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u32
+            })
+        }
         // Division by zero gives all ones on the hardware, the remainder the dividend; neither is specified.
         IntOp::DivU => lanes!(a b c, a.checked_div(b).unwrap_or(u32::MAX)),
         IntOp::DivS => {

@@ -1,5 +1,6 @@
 //! `atom` and `red` (PTX ISA, sections 9.7.13.5 and 9.7.13.6): lane after lane, in order.
 
+use super::cluster;
 use super::gmem::check_global;
 use super::mem::{addresses, get_lane, lanes_of, set_lane};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
@@ -18,21 +19,24 @@ pub(super) fn combine(op: AtomOp, bytes: u32, old: u64, b: u64, c: u64) -> u64 {
             x as i64
         }
     };
-    let half = |bf16: bool, x: u64, y: u64, packed: bool| {
+    let halves = |f: FloatOp, bf16: bool, x: u64, y: u64, packed: bool| {
         let row = |v: u64| [v as u32; 32];
-        u64::from(
-            super::fp::half(
-                FloatOp::Add,
-                bf16,
-                packed,
-                FloatMode::PLAIN,
-                &row(x),
-                &row(y),
-                &row(0),
-            )[0],
-        )
+        u64::from(super::fp::half(f, bf16, packed, FloatMode::PLAIN, &row(x), &row(y), &row(0))[0])
     };
+    let half = |bf16, x, y, packed| halves(FloatOp::Add, bf16, x, y, packed);
     match op {
+        AtomOp::MinF16 => halves(FloatOp::Min, false, old, b, false),
+        AtomOp::MaxF16 => halves(FloatOp::Max, false, old, b, false),
+        AtomOp::MinBf16 => halves(FloatOp::Min, true, old, b, false),
+        AtomOp::MaxBf16 => halves(FloatOp::Max, true, old, b, false),
+        AtomOp::AddF32Ftz => {
+            let mode = FloatMode {
+                ftz: true,
+                ..FloatMode::PLAIN
+            };
+            let sum = super::fp::scalar32(FloatOp::Add, mode, old as u32, b as u32, 0);
+            u64::from(sum)
+        }
         AtomOp::Add => old.wrapping_add(b),
         AtomOp::MinU => old.min(b),
         AtomOp::MaxU => old.max(b),
@@ -105,50 +109,50 @@ pub(crate) fn atom(
     let at = addresses(w, a.address);
     let in_window = |l: usize| at[l].wrapping_sub(SHARED_WINDOW) < WINDOW;
     let to_shared = match a.space {
-        Space::Shared => active,
+        Space::Shared | Space::Cluster => active,
         Space::Generic => lanes_of(active)
             .filter(|&l| in_window(l))
             .fold(0, |m, l| m | 1 << l),
         _ => 0,
     };
-    let base = if a.space == Space::Shared {
-        0
-    } else {
+    let base = if a.space == Space::Generic {
         SHARED_WINDOW
+    } else {
+        0
+    };
+    let groups = match a.space {
+        _ if to_shared == 0 => Vec::new(),
+        Space::Shared => vec![(None, to_shared)],
+        _ => cluster::by_rank(&at, to_shared, base),
     };
     let mask = if bytes == 8 {
         u64::MAX
     } else {
         (1 << (8 * bytes)) - 1
     };
-    if to_shared != 0 {
-        let offsets = shared_offsets(w, a.address, to_shared, base);
-        let lanes = check_shared(cx, env, w, pc, &offsets, bytes, to_shared);
-        count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
-        for l in lanes_of(lanes) {
-            let who = Who::new(pc, w.index, l as u32).atomic();
-            let mut conflict = None;
-            if let Some(shadow) = &mut env.shadow {
-                let first = (offsets[l] >> shadow.grain) as usize;
-                for u in first..first + (bytes >> shadow.grain).max(1) as usize {
-                    conflict = conflict
-                        .or(shadow.read_strong(u, who))
-                        .or(shadow.write(u, who));
+    for (rank, lanes) in groups {
+        match rank {
+            None => shared(cx, env, w, pc, a, lanes, base),
+            Some(r) if r == env.rank => {
+                shared(cx, env, w, pc, a, lanes, cluster::window_of(r, base));
+            }
+            Some(r) => {
+                let space = a.space;
+                for l in lanes_of(lanes) {
+                    let address = (l, at[l]);
+                    let place = cluster::remote_place(cx, env, w, pc, address, bytes, r, space);
+                    let Some(offset) = place else { continue };
+                    cluster::observe(cx, env, w, pc, l, r, (offset, bytes), true, true);
+                    let (b, c) = (get_lane(w, a.b, l) & mask, get_lane(w, a.c, l) & mask);
+                    let old = env.within(r, |env| {
+                        let old = env.shared.load(offset, bytes);
+                        let new = combine(a.op, bytes, old, b, c) & mask;
+                        env.shared.store(offset, bytes, new);
+                        old
+                    });
+                    set_lane(w, a.d, l, old, bytes, false);
                 }
             }
-            if let Some(c) = conflict {
-                report_conflict(cx, env, who, offsets[l], c, true);
-            }
-            let old = env.shared.load(offsets[l], bytes);
-            let new = combine(
-                a.op,
-                bytes,
-                old,
-                get_lane(w, a.b, l) & mask,
-                get_lane(w, a.c, l) & mask,
-            );
-            env.shared.store(offsets[l], bytes, new & mask);
-            set_lane(w, a.d, l, old, bytes, false);
         }
     }
     let rest = active & !to_shared;
@@ -171,4 +175,50 @@ pub(crate) fn atom(
         set_lane(w, a.d, l, old, bytes, false);
     }
     drop(guard);
+}
+
+/// `atom` and `red` on the block's own shared memory, in the window that starts at `base`.
+fn shared(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Atom,
+    active: u32,
+    base: u64,
+) {
+    let bytes = u32::from(a.bytes);
+    let mask = if bytes == 8 {
+        u64::MAX
+    } else {
+        (1 << (8 * bytes)) - 1
+    };
+    let offsets = shared_offsets(w, a.address, active, base);
+    let lanes = check_shared(cx, env, w, pc, &offsets, bytes, active);
+    count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
+    for l in lanes_of(lanes) {
+        let who = Who::new(pc, w.index, l as u32).atomic();
+        let mut conflict = None;
+        if let Some(shadow) = &mut env.shadow {
+            let first = (offsets[l] >> shadow.grain) as usize;
+            for u in first..first + (bytes >> shadow.grain).max(1) as usize {
+                conflict = conflict
+                    .or(shadow.read_strong(u, who))
+                    .or(shadow.write(u, who));
+            }
+        }
+        if let Some(c) = conflict {
+            report_conflict(cx, env, who, offsets[l], c, true);
+        }
+        let old = env.shared.load(offsets[l], bytes);
+        let new = combine(
+            a.op,
+            bytes,
+            old,
+            get_lane(w, a.b, l) & mask,
+            get_lane(w, a.c, l) & mask,
+        );
+        env.shared.store(offsets[l], bytes, new & mask);
+        set_lane(w, a.d, l, old, bytes, false);
+    }
 }

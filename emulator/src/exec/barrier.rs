@@ -11,6 +11,7 @@ use super::mem::lanes_of;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use crate::ir::{Bar, BarKind, NONE, Reg};
+use crate::proxies::Knowledge;
 use crate::report::FindingKind;
 use crate::types::File;
 
@@ -24,7 +25,7 @@ struct Barrier {
     /// Warp, split and destination of who waits.
     waiting: Vec<(u32, usize, Reg, BarKind)>,
     /// What the arrived warps had seen of each other's clocks.
-    seen: [u32; 32],
+    seen: Knowledge,
     popc: u32,
     all: bool,
     any: bool,
@@ -43,7 +44,7 @@ const IDLE: Barrier = Barrier {
     count: None,
     arrived: [0; 32],
     waiting: Vec::new(),
-    seen: [0; 32],
+    seen: Knowledge::NONE,
     popc: 0,
     all: true,
     any: false,
@@ -174,9 +175,7 @@ pub(crate) fn arrive(
         b.any |= p & active != 0;
     }
     if let Some(shadow) = &mut env.shadow {
-        for (s, o) in b.seen.iter_mut().zip(&shadow.seen[w.index as usize & 31]) {
-            *s = (*s).max(*o);
-        }
+        shadow.give(w.index as usize, &mut b.seen);
         if bar.kind == BarKind::Arrive {
             shadow.tick(w.index as usize);
         }
@@ -271,39 +270,61 @@ fn release(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], id: usize) {
             _ => {}
         }
         if let Some(shadow) = &mut env.shadow {
-            shadow.join(warp as usize, &b.seen);
+            shadow.take(warp as usize, &b.seen);
             shadow.tick(warp as usize);
         }
     }
 }
 
-/// Nothing moves and somebody still lives.
+/// Nothing moves and somebody still lives: of `warps`, `each` to a block.
 #[inline(never)]
-pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
+pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp], each: usize) {
     let mut places = Vec::new();
     let mut first = None;
     let mut exited = 0;
-    for w in warps {
+    for (k, w) in warps.iter().enumerate() {
         exited += u32::from(w.live == 0);
+        env.enter(k / each);
         for s in w.splits.iter().filter(|s| s.mask != 0) {
-            let pc = (s.pc as usize).saturating_sub(1);
+            // A barrier is behind the split, what is tried again before it.
+            let again = matches!(s.state, State::Poll | State::Cluster | State::Wgmma(_));
+            let pc = (s.pc as usize).saturating_sub(usize::from(!again));
             let line = cx.program.meta[pc].line;
             let opcode = &cx.program.meta[pc].opcode;
-            first = first.or(Some(Site {
-                pc,
-                warp: w.index,
-                lanes: s.mask,
-                address: None,
-            }));
+            first = first.or(Some((
+                k / each,
+                Site {
+                    pc,
+                    warp: w.index,
+                    lanes: s.mask,
+                    address: None,
+                },
+            )));
             let whole = if s.mask == w.launched {
                 String::new()
             } else {
                 format!(" lanes {}", lane_list(s.mask))
             };
-            places.push(format!("warp {}{whole} at line {line} ({opcode})", w.index));
+            let block = if env.blocks > 1 {
+                format!("block {} of the cluster, ", k / each)
+            } else {
+                String::new()
+            };
+            let mut place = format!("{block}warp {}{whole} at line {line} ({opcode})", w.index);
+            let waits = w.waits.iter().find(|x| x.lanes & s.mask != 0);
+            if let (State::Poll, Some(x)) = (s.state, waits) {
+                place += " for ";
+                place += &env.mbarriers.describe(x.offset, x.phase);
+            }
+            places.push(place);
         }
     }
-    let Some(site) = first else { return };
+    let Some((rank, site)) = first else { return };
+    for rank in 0..env.blocks {
+        env.enter(rank);
+        super::bulk::report_unbalanced(cx, env);
+    }
+    env.enter(rank);
     let more = places.len().saturating_sub(8);
     places.truncate(8);
     let mut text = format!("every warp waits: {}", places.join(", "));

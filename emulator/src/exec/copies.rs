@@ -104,7 +104,9 @@ pub(crate) fn issue(
             to: to[l],
             data,
             group: w.groups[l],
+            serial: w.issued,
         });
+        w.issued += 1;
     }
     env.hints[pc] = hint;
 }
@@ -120,12 +122,19 @@ pub(crate) fn commit(w: &mut Warp, active: u32) {
 #[inline(never)]
 pub(crate) fn wait(env: &mut Env, w: &mut Warp, pending: Option<u32>, active: u32) {
     let groups = w.groups;
+    land(env, w, |c| {
+        let lane = usize::from(c.lane);
+        active >> lane & 1 == 1 && pending.is_none_or(|n| c.group < groups[lane].saturating_sub(n))
+    });
+}
+
+/// Lands the copies that `lands` says.
+pub(crate) fn land(env: &mut Env, w: &mut Warp, lands: impl Fn(&PendingCopy) -> bool) {
     let Env { shared, shadow, .. } = env;
     let warp = w.index;
     w.copies.retain(|c| {
         let lane = usize::from(c.lane);
-        let lands = active >> lane & 1 == 1
-            && pending.is_none_or(|n| c.group < groups[lane].saturating_sub(n));
+        let lands = lands(c);
         if lands {
             for k in 0..u32::from(c.bytes) / 4 {
                 shared.set_word(c.to + 4 * k, c.data[k as usize]);

@@ -76,12 +76,7 @@ pub(crate) fn scalar32(f: FloatOp, mode: FloatMode, a: u32, b: u32, c: u32) -> u
         FloatOp::Abs => return a & 0x7fff_ffff,
         FloatOp::Neg => return a ^ 0x8000_0000,
         FloatOp::Copysign => return (a & 0x8000_0000) | (b & 0x7fff_ffff),
-        FloatOp::Min
-        | FloatOp::Max
-        | FloatOp::MinNan
-        | FloatOp::MaxNan
-        | FloatOp::MinXorsign
-        | FloatOp::MaxXorsign => {
+        f if f.is_extremum() => {
             return min_max(f, u64::from(a), u64::from(b), Format::F32) as u32;
         }
         _ => {}
@@ -130,15 +125,24 @@ fn min_max(op: FloatOp, a: u64, b: u64, f: Format) -> u64 {
         _ => (1 << 15, 0x7fff),
     };
     let is_nan = |x: u64| widen(x, f).is_nan();
-    let xorsign = matches!(op, FloatOp::MinXorsign | FloatOp::MaxXorsign);
+    let xorsign = matches!(
+        op,
+        FloatOp::MinXorsign | FloatOp::MaxXorsign | FloatOp::MinNanXorsign | FloatOp::MaxNanXorsign
+    );
     let signs = (a ^ b) & sign;
     let (a, b) = if xorsign {
         (a & !sign, b & !sign)
     } else {
         (a, b)
     };
-    let strict = matches!(op, FloatOp::MinNan | FloatOp::MaxNan);
-    let max = matches!(op, FloatOp::Max | FloatOp::MaxNan | FloatOp::MaxXorsign);
+    let strict = matches!(
+        op,
+        FloatOp::MinNan | FloatOp::MaxNan | FloatOp::MinNanXorsign | FloatOp::MaxNanXorsign
+    );
+    let max = matches!(
+        op,
+        FloatOp::Max | FloatOp::MaxNan | FloatOp::MaxXorsign | FloatOp::MaxNanXorsign
+    );
     let pick = match (is_nan(a), is_nan(b)) {
         (true, true) => return nan,
         (true, false) | (false, true) if strict => return nan,
@@ -185,12 +189,7 @@ fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
         FloatOp::Abs => return a & !SIGN,
         FloatOp::Neg => return a ^ SIGN,
         FloatOp::Copysign => return (a & SIGN) | (b & !SIGN),
-        FloatOp::Min
-        | FloatOp::Max
-        | FloatOp::MinNan
-        | FloatOp::MaxNan
-        | FloatOp::MinXorsign
-        | FloatOp::MaxXorsign => {
+        f if f.is_extremum() => {
             return min_max(f, a, b, Format::F64);
         }
         FloatOp::Add => two_sum(x, y),
@@ -264,12 +263,7 @@ fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> 
     match f {
         FloatOp::Abs => return a & 0x7fff,
         FloatOp::Neg => return a ^ 0x8000,
-        FloatOp::Min
-        | FloatOp::Max
-        | FloatOp::MinNan
-        | FloatOp::MaxNan
-        | FloatOp::MinXorsign
-        | FloatOp::MaxXorsign => {
+        f if f.is_extremum() => {
             return min_max(f, u64::from(a), u64::from(b), format) as u32;
         }
         _ => {}

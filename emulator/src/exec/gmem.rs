@@ -160,6 +160,77 @@ pub(super) fn global(
             }
         }
     }
+    if store && cx.sanitize {
+        check_store(cx, env, w, pc, a, at, active);
+    }
+}
+
+/// Lanes of one instruction must not store different values to one place: each finds what it stored, unless another block has stored there since.
+#[inline(always)]
+fn check_store(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    a: &Access,
+    at: &Row64,
+    active: u32,
+) {
+    let bytes = u32::from(a.bytes);
+    let mut hint = env.hints[pc];
+    let mut lost = 0u32;
+    for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
+        for l in lanes_of(active) {
+            let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
+                continue;
+            };
+            let offset = at[l] - alloc.base + u64::from(e as u32 * bytes);
+            let mask = if bytes == 8 {
+                u64::MAX
+            } else {
+                (1 << (8 * bytes)) - 1
+            };
+            let differs = alloc.load(offset, bytes) != get_lane(w, *reg, l) & mask;
+            lost |= u32::from(differs) << l;
+        }
+    }
+    if lost != 0 {
+        report_conflict(cx, env, w, pc, a, at, active, lost);
+    }
+}
+
+/// Reports the lanes of `lost` that another lane of the warp has overwritten, if one has.
+#[cold]
+#[inline(never)]
+#[allow(clippy::too_many_arguments)] // an access is that much
+fn report_conflict(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    a: &Access,
+    at: &Row64,
+    active: u32,
+    lost: u32,
+) {
+    let value = |l: usize| {
+        a.regs
+            .map(|r| if r.row == NONE { 0 } else { get_lane(w, r, l) })
+    };
+    let other = |l: usize| lanes_of(active).find(|&k| at[k] == at[l] && value(k) != value(l));
+    let Some((lane, by)) = lanes_of(lost).find_map(|l| Some((l, other(l)?))) else {
+        return;
+    };
+    let address = at[lane];
+    let site = Site {
+        pc,
+        warp: w.index,
+        lanes: lost,
+        address: Some(address),
+    };
+    env.report(cx, FindingKind::WriteConflict, site, || {
+        format!("lanes {lane} and {by} of the warp store different values to global address {address:#x}")
+    });
 }
 
 /// The optional checks on global memory.

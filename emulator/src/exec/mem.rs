@@ -3,6 +3,7 @@
 //! Generic addresses are sorted by window first; local and parameter memory, which no hot loop touches, are served here.
 
 use super::alu::Row64;
+use super::cluster;
 use super::gmem::global;
 use super::local::little;
 use super::smem::shared;
@@ -105,6 +106,9 @@ fn windows(
     if a.space == Space::Local {
         return local(cx, env, w, pc, a, &at, active, store);
     }
+    if a.space == Space::Cluster {
+        return cluster::sort(cx, env, w, pc, a, &at, active, store, 0);
+    }
     let inside = |base: u64| {
         lanes_of(active)
             .filter(|&l| at[l].wrapping_sub(base) < WINDOW)
@@ -117,7 +121,7 @@ fn windows(
     );
     let to_global = active & !(to_shared | to_local | to_param);
     if to_shared != 0 {
-        shared(cx, env, w, pc, a, to_shared, store, SHARED_WINDOW);
+        cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
     }
     if to_local != 0 {
         local(

@@ -42,6 +42,7 @@ pub(super) fn element(word: u32, i: usize, t: MmaType) -> f64 {
         MmaType::U8 => f64::from((word >> (8 * i)) as u8),
         MmaType::F32 => f64::from(f32::from_bits(word)),
         MmaType::S32 => f64::from(word as i32),
+        MmaType::B1 => f64::from(word >> i & 1),
         MmaType::F64 => 0.0,
     }
 }

@@ -7,7 +7,9 @@
 mod alu;
 mod atomics;
 mod barrier;
+mod bulk;
 mod calls;
+mod cluster;
 mod copies;
 mod cvt;
 mod fp;
@@ -16,6 +18,7 @@ mod gmem;
 mod lanes;
 mod local;
 mod matrix;
+mod mbarrier;
 mod mem;
 mod mma;
 mod packed;
@@ -23,7 +26,10 @@ mod rare;
 mod services;
 mod smem;
 mod step;
+mod stores;
+mod tensor;
 mod warp;
+mod wgmma;
 mod wmma;
 
 use std::collections::HashMap;
@@ -34,12 +40,16 @@ use crate::ir::Program;
 use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
+use crate::proxies::{Clocks, READERS};
 use crate::report::{Finding, FindingKind};
 use crate::shared::{Shadow, SharedData};
 
 use barrier::Barriers;
+use cluster::{BlockState, Gate};
 use global::GlobalShadow;
+use mbarrier::Mbarriers;
 use warp::Warp;
+use wgmma::Warpgroups;
 
 /// Instructions a warp runs before another gets its turn, if it does not wait earlier.
 const SLICE: u32 = 1 << 16;
@@ -57,6 +67,7 @@ pub(crate) struct Context<'a> {
     pub(crate) shared_bytes: u32,
     pub(crate) threads: u32,
     pub(crate) sanitize: bool,
+    pub(crate) lane_races: bool,
     pub(crate) undefined_global: bool,
     pub(crate) step_limit: u64,
     pub(crate) total_step_limit: u64,
@@ -94,6 +105,7 @@ impl<'a> Context<'a> {
             },
             threads: launch.block.iter().product(),
             sanitize: options.sanitize,
+            lane_races: options.lane_races,
             undefined_global: options.undefined_global,
             step_limit: options.step_limit.min(options.total_step_limit),
             total_step_limit: options.total_step_limit,
@@ -106,6 +118,11 @@ impl<'a> Context<'a> {
     /// Warps of a block.
     pub(crate) fn warps(&self) -> usize {
         self.threads.div_ceil(32) as usize
+    }
+
+    /// Blocks of a cluster.
+    pub(crate) fn blocks(&self) -> usize {
+        self.cluster.iter().product::<u32>() as usize
     }
 }
 
@@ -151,6 +168,7 @@ pub(crate) struct Worker {
 }
 
 /// All that a running warp may touch besides itself.
+#[allow(clippy::struct_excessive_bools)] // independent states
 pub(crate) struct Env {
     pub(crate) counts: Vec<Count>,
     /// By instruction: the last shared access pattern.
@@ -161,6 +179,20 @@ pub(crate) struct Env {
     pub(crate) shared: SharedData,
     pub(crate) shadow: Option<Shadow>,
     pub(crate) barriers: Barriers,
+    pub(crate) mbarriers: Mbarriers,
+    pub(crate) groups: Warpgroups,
+    /// All warps of the block have exited.
+    pub(crate) ended: bool,
+    /// The block of the cluster whose state is here, by rank; how many there are, and the state of the others.
+    pub(crate) rank: usize,
+    pub(crate) blocks: usize,
+    pub(crate) parked: Vec<BlockState>,
+    /// The barrier of the cluster.
+    pub(crate) gate: Gate,
+    /// Phases of mbarriers completed and copies issued, which those who wait may look at again.
+    pub(crate) events: u64,
+    /// Somebody waits for what [`serve`] does.
+    pub(crate) attention: bool,
     pub(crate) block: u64,
     pub(crate) ctaid: [u32; 3],
     /// Instructions that the block's warps have executed: what `%clock` shows. It is the same in every run, since the warps of a
@@ -229,19 +261,56 @@ impl Env {
 impl Worker {
     pub(crate) fn new(cx: &Context<'_>) -> Self {
         let n = cx.program.insts.len();
-        let shadow = cx
-            .sanitize
-            .then(|| Shadow::new(cx.shared_bytes, cx.program.shared_grain, cx.warps()));
+        let blocks = cx.blocks();
+        let proxies = cx.program.uses_async;
+        let columns = if proxies || blocks > 1 {
+            READERS
+        } else {
+            cx.warps()
+        };
+        let shadow = |rank| {
+            let clocks = Clocks::new(rank, blocks, proxies);
+            let grain = cx.program.shared_grain;
+            cx.sanitize
+                .then(|| Shadow::new(cx.shared_bytes, grain, columns, cx.lane_races, clocks))
+        };
+        let state = |rank| BlockState {
+            shared: SharedData::new(cx.shared_bytes),
+            shadow: shadow(rank),
+            barriers: Barriers::new(),
+            mbarriers: Mbarriers::default(),
+            groups: Warpgroups::default(),
+            block: 0,
+            ctaid: [0; 3],
+            clock: 0,
+            ended: false,
+        };
+        // The first block's place holds what is in the way while another block is current.
+        let parked = match blocks {
+            1 => Vec::new(),
+            n => (0..n).map(state).collect(),
+        };
         Self {
-            warps: (0..cx.warps()).map(|w| Warp::new(cx, w as u32)).collect(),
+            warps: (0..cx.warps() * blocks)
+                .map(|w| Warp::new(cx, (w % cx.warps()) as u32))
+                .collect(),
             env: Env {
                 counts: vec![NO_COUNT; n],
                 caches: vec![WavefrontCache::default(); n],
                 hints: vec![0; n],
                 findings: Findings::default(),
                 shared: SharedData::new(cx.shared_bytes),
-                shadow,
+                shadow: shadow(0),
                 barriers: Barriers::new(),
+                mbarriers: Mbarriers::default(),
+                groups: Warpgroups::default(),
+                ended: false,
+                rank: 0,
+                blocks,
+                parked,
+                gate: Gate::default(),
+                events: 0,
+                attention: false,
                 block: 0,
                 ctaid: [0; 3],
                 clock: 0,
@@ -326,49 +395,78 @@ impl Worker {
     }
 }
 
-/// Runs block number `index` (x fastest) from start to end; the result is how many warp instructions it executed.
-pub(crate) fn run_block(cx: &Context<'_>, worker: &mut Worker, index: u64) -> u64 {
+/// Runs the blocks of cluster number `index` (x fastest) from start to end; the result is how many warp instructions they executed.
+pub(crate) fn run_cluster(cx: &Context<'_>, worker: &mut Worker, index: u64) -> u64 {
     run_warps(cx, worker, index);
     worker.warps.iter().map(|warp| warp.steps).sum()
 }
 
-fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
+/// Rounds in which all warps only give up waiting at mbarriers and wait again, after which it is a hang.
+const PATIENCE: u32 = 64;
+
+/// Makes the blocks of cluster number `index` ready.
+fn begin(cx: &Context<'_>, worker: &mut Worker, index: u64) {
     let Worker { warps, env } = worker;
-    let (gx, gy) = (u64::from(cx.grid[0]), u64::from(cx.grid[1]));
-    env.block = index;
-    env.ctaid = [
-        (index % gx) as u32,
-        (index / gx % gy) as u32,
-        (index / gx / gy) as u32,
+    let along = |d: usize| u64::from(cx.grid[d] / cx.cluster[d].max(1)).max(1);
+    let at = [
+        index % along(0),
+        index / along(0) % along(1),
+        index / along(0) / along(1),
     ];
+    let [sx, sy, _] = cx.cluster;
     env.abort = false;
-    env.clock = 0;
-    env.barriers.reset();
-    env.shared.reset();
-    if let Some(shadow) = &mut env.shadow {
-        shadow.reset();
+    env.events = 0;
+    env.attention = false;
+    env.gate.reset(env.blocks);
+    for (rank, warps) in warps.chunks_mut(cx.warps()).enumerate() {
+        let r = rank as u32;
+        let within = [r % sx, r / sx % sy, r / sx / sy];
+        env.enter(rank);
+        env.ctaid = [0, 1, 2].map(|d| at[d] as u32 * cx.cluster[d] + within[d]);
+        let [x, y, z] = env.ctaid.map(u64::from);
+        env.block = x + u64::from(cx.grid[0]) * (y + u64::from(cx.grid[1]) * z);
+        env.clock = 0;
+        env.ended = false;
+        env.barriers.reset();
+        env.mbarriers.reset();
+        env.groups.reset();
+        env.shared.reset();
+        if let Some(shadow) = &mut env.shadow {
+            shadow.reset();
+        }
+        for warp in warps {
+            warp.start(cx, env.ctaid);
+        }
     }
-    for warp in warps.iter_mut() {
-        warp.start(cx, env.ctaid);
-    }
+}
+
+fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
+    begin(cx, worker, index);
+    let Worker { warps, env } = worker;
+    let each = cx.warps();
+    let (mut tired, mut events) = (0, 0);
     loop {
         let (mut moved, mut alive) = (false, false);
-        for w in 0..warps.len() {
-            let warp = &mut warps[w];
+        for k in 0..warps.len() {
+            let warp = &mut warps[k];
             if warp.live == 0 {
                 continue;
             }
             alive = true;
+            if warp.polled != env.events && !warp.waits.is_empty() {
+                warp.wake();
+            }
             if !warp.is_runnable() {
                 continue;
             }
             moved = true;
+            env.enter(k / each);
             step::run_warp(cx, env, warp, SLICE);
             if warp.steps > cx.step_limit {
                 let pc = warp.current_pc();
                 let site = Site {
                     pc,
-                    warp: w as u32,
+                    warp: warp.index,
                     lanes: warp.live,
                     address: None,
                 };
@@ -379,8 +477,13 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
                     format!("a warp executed more than {steps} instructions")
                 });
             }
+            let ended = warp.live == 0;
             if env.barriers.any_active() {
-                barrier::serve(cx, env, warps);
+                let first = k / each * each;
+                barrier::serve(cx, env, &mut warps[first..first + each]);
+            }
+            if env.attention || env.gate.stirred || ended {
+                serve(cx, env, warps, k / each, ended);
             }
             if env.abort {
                 return;
@@ -389,9 +492,39 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
         if !alive {
             return;
         }
-        if !moved {
-            barrier::deadlock(cx, env, warps);
+        if moved {
+            continue;
+        }
+        // Nobody moves: waits at mbarriers give up, as the hardware's do after a time.
+        if env.events != events {
+            (tired, events) = (0, env.events);
+        }
+        tired += 1;
+        if tired > PATIENCE || !warps.iter().any(Warp::polls) {
+            barrier::deadlock(cx, env, warps, each);
             return;
         }
+        for w in warps.iter_mut().filter(|w| w.polls()) {
+            w.expired = w.waits.iter().fold(0, |m, x| m | x.lanes);
+            w.wake();
+        }
+    }
+}
+
+/// What takes more than one warp: `wgmma`, the barrier of the cluster, copies that mbarriers wait for, the end of block `rank`.
+fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], rank: usize, ended: bool) {
+    let each = cx.warps();
+    env.attention = false;
+    env.gate.serve(warps, each);
+    let own = &mut warps[rank * each..(rank + 1) * each];
+    wgmma::serve(cx, env, own);
+    if env.mbarriers.track_copies() {
+        if own.iter().any(Warp::polls) {
+            mbarrier::serve_copies(cx, env, own);
+        }
+        env.attention = true;
+    }
+    if ended && own.iter().all(|w| w.live == 0) {
+        bulk::end_block(cx, env, own);
     }
 }

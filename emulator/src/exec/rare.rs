@@ -1,10 +1,11 @@
 //! Everything that does not need to be in the hot loop: one operation a case.
 
-use super::alu::{bfi, count64, int16, put};
+use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, calls, copies, cvt, fp, lanes, matrix, mem, packed, wmma};
+use super::{atomics, barrier, bulk, calls, cluster, copies, cvt, fp, lanes, matrix, mbarrier};
+use super::{mem, packed, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -118,6 +119,20 @@ pub(super) fn rare(
                 &w.r32[*c as usize],
             );
             put(&mut w.r32[*d as usize], &out, active);
+        }
+        Op::Lop3Pred(x) => {
+            let [a, b, c] = x.sources.map(|row| w.r32[row as usize]);
+            let out = lop3(x.lut, &a, &b, &c);
+            let mut some = 0;
+            for (l, v) in out.iter().enumerate() {
+                some |= u32::from(*v != 0) << l;
+            }
+            let q = w.p[x.q as usize] ^ if x.negated { u32::MAX } else { 0 };
+            let value = if x.or { some | q } else { some & q };
+            if x.d != NONE {
+                put(&mut w.r32[x.d as usize], &out, active);
+            }
+            set_pred(w, x.p, value, active);
         }
         Op::Mov16 { d, a } => {
             let out = w.r32[*a as usize].map(|x| x & 0xffff);
@@ -252,6 +267,13 @@ pub(super) fn rare(
             set_pred(w, *d, value, active);
         }
         Op::Atom(a) => atomics::atom(cx, env, w, pc, a, active),
+        Op::Atoms(list) => {
+            for a in list {
+                atomics::atom(cx, env, w, pc, a, active);
+            }
+        }
+        Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),
+        Op::TensormapCopy { dst, src } => tensor::copy_map(cx, env, w, pc, (*dst, *src), active),
         Op::Cvta { to, space, d, a } => {
             let base = generic_base(*space);
             let out = w.r64[*a as usize].map(|x| {
@@ -273,6 +295,12 @@ pub(super) fn rare(
                     .find(|s| inside(*x, *s));
                 let is = match space {
                     Space::Global => special.is_none(),
+                    Space::Shared => {
+                        special == Some(Space::Shared) && {
+                            cluster::rank_of(*x, true, env.rank) as usize == env.rank
+                        }
+                    }
+                    Space::Cluster => special == Some(Space::Shared),
                     s => special == Some(*s),
                 };
                 value |= u32::from(is) << l;
@@ -381,6 +409,65 @@ pub(super) fn rare(
         Op::CpCommit => copies::commit(w, active),
         Op::CpWait(n) => copies::wait(env, w, Some(*n), active),
         Op::CpWaitAll => copies::wait(env, w, None, active),
+        Op::Mbarrier(m) => return mbarrier::execute(cx, env, w, pc, m, active),
+        Op::PendingCount { d, a } => {
+            let out = w.r64[*a as usize].map(|x| x as u32 & 0xf_ffff);
+            put(&mut w.r32[*d as usize], &out, active);
+        }
+        Op::FenceProxy => {
+            env.mbarriers.publish(w.index);
+            if let Some(shadow) = &mut env.shadow {
+                shadow.fence_proxies(w.index as usize);
+            }
+        }
+        Op::FenceMbarrierInit => env.mbarriers.publish(w.index),
+        Op::Mapa {
+            generic,
+            d,
+            a,
+            rank,
+        } => {
+            for l in mem::lanes_of(active) {
+                let rank = w.r32[*rank as usize][l];
+                let address = cluster::map(get(w, *a, l), *generic, rank);
+                set(w, *d, l, address);
+            }
+        }
+        Op::CtaRank { generic, d, a } => {
+            for l in mem::lanes_of(active) {
+                let rank = cluster::rank_of(get(w, *a, l), *generic, env.rank);
+                w.r32[*d as usize][l] = rank;
+            }
+        }
+        Op::ClusterArrive { aligned, relaxed } => {
+            cluster::arrive(cx, env, w, pc, (*aligned, *relaxed), active);
+        }
+        Op::ClusterWait { aligned } if cluster::wait(cx, env, w, pc, *aligned, active) => {
+            let s = &mut w.splits[w.current];
+            s.pc = pc as u32;
+            s.state = State::Cluster;
+            return Next::Stop;
+        }
+        Op::Bulk(b) => bulk::issue(cx, env, w, pc, b, active),
+        Op::Tensor(t) => tensor::issue(cx, env, w, pc, t, active),
+        Op::StoreAsync(s) => stores::issue(cx, env, w, pc, s, active),
+        Op::BulkCommit => {
+            for l in mem::lanes_of(active) {
+                w.bulk_groups[l] += 1;
+            }
+        }
+        Op::BulkWait { pending, .. } => bulk::wait(cx, env, w, Some(*pending), active),
+        Op::Wgmma(m) => wgmma::issue(cx, env, w, pc, m, active),
+        Op::WgmmaFence => {
+            lanes::whole_warp(cx, env, w, pc, active);
+            wgmma::fence(w);
+        }
+        Op::WgmmaCommit => {
+            lanes::whole_warp(cx, env, w, pc, active);
+            wgmma::commit(w);
+        }
+        Op::WgmmaWait(n) => return wgmma::wait(env, w, pc, *n),
+        Op::WholeWarp => lanes::whole_warp(cx, env, w, pc, active),
         // The others are in the hot loop, or do nothing.
         _ => {}
     }

@@ -9,6 +9,7 @@ use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::banks::SharedAccess;
 use crate::ir::{Access, Address, NONE, Reg};
+use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
 use crate::shared::{Conflict, SHARED_BASE, Who};
 use crate::types::File;
@@ -157,17 +158,32 @@ pub(crate) fn report_conflict(
     let address = u64::from(offset) + u64::from(SHARED_BASE);
     let site = Site {
         pc: who.pc(),
-        warp: who.warp(),
+        warp: who.warp() & 31,
         lanes: 1 << who.lane(),
         address: Some(address),
     };
     let verb = if store { "writes" } else { "reads" };
     let (lane, meta) = (who.lane(), &cx.program.meta);
     let line = |w: Who| meta.get(w.pc()).map_or(0, |m| m.line);
+    let reader = |actor: u32| {
+        if (actor as usize) < WARPGROUPS {
+            format!("warp {actor}")
+        } else {
+            format!("the wgmma of warpgroup {}", actor as usize - WARPGROUPS)
+        }
+    };
     let (kind, text) = match conflict {
         Conflict::Undefined => (
             FindingKind::UndefinedShared,
             format!("lane {lane} {verb} shared byte {offset}, which nothing has written"),
+        ),
+        Conflict::AfterWrite(o) if o.warp() as usize >= WARPGROUPS => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, filled by the copy that warp {} issued at line {}: the warp has not waited for it at its mbarrier",
+                o.lane(),
+                line(o)
+            ),
         ),
         Conflict::AfterWrite(o) => (
             FindingKind::SharedRace,
@@ -181,14 +197,24 @@ pub(crate) fn report_conflict(
         Conflict::AfterRead { warp, who: Some(o) } => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, read by warp {warp} at line {} with no barrier between",
+                "lane {lane} {verb} shared byte {offset}, read by {} at line {} with no barrier between",
+                reader(warp),
                 line(o)
             ),
         ),
         Conflict::AfterRead { warp, who: None } => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, read by warp {warp} with no barrier between"
+                "lane {lane} {verb} shared byte {offset}, read by {} with no barrier between",
+                reader(warp)
+            ),
+        ),
+        Conflict::InFlight(o) if o.warp() as usize >= WARPGROUPS => (
+            FindingKind::ReadBeforeWait,
+            format!(
+                "lane {lane} {verb} shared byte {offset} while the copy that warp {} issued at line {} fills it: nothing has waited at its mbarrier for the phase that the copy completes",
+                o.lane(),
+                line(o)
             ),
         ),
         Conflict::InFlight(o) => (
@@ -205,6 +231,50 @@ pub(crate) fn report_conflict(
             format!(
                 "lane {lane} {verb} shared byte {offset}, copied by lane {} at line {}, with no barrier after its wait",
                 o.lane(),
+                line(o)
+            ),
+        ),
+        Conflict::Elsewhere { other, wrote } => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, {} by warp {} of block {} of the cluster at line {} with nothing that orders the two",
+                if wrote { "written" } else { "read" },
+                other.who.warp(),
+                other.rank,
+                line(other.who)
+            ),
+        ),
+        Conflict::AfterLane(o) | Conflict::AfterLaneRead(o) => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset}, {} by lane {} of the same warp at line {} with no bar.warp.sync between",
+                if matches!(conflict, Conflict::AfterLane(_)) {
+                    "written"
+                } else {
+                    "read"
+                },
+                o.lane(),
+                line(o)
+            ),
+        ),
+        Conflict::NoProxyFence(o) => (
+            FindingKind::MissingProxyFence,
+            format!(
+                "it {verb} shared byte {offset} by the asynchronous proxy, written by warp {} lane {} at line {} by the generic proxy, with no fence.proxy.async between",
+                o.warp(),
+                o.lane(),
+                line(o)
+            ),
+        ),
+        Conflict::BeingRead(o) => (
+            FindingKind::SharedRace,
+            format!(
+                "lane {lane} {verb} shared byte {offset} while {} at line {} reads it: nothing has waited for its end",
+                if o.warp() < WARPGROUPS as u32 {
+                    format!("the bulk copy by warp {}", o.warp())
+                } else {
+                    format!("the wgmma of warpgroup {}", o.warp() - WARPGROUPS as u32)
+                },
                 line(o)
             ),
         ),

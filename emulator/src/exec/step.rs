@@ -8,7 +8,7 @@ use super::alu::{int32, int64, lop3, put, shift64};
 use super::rare::rare;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, fp, lanes, matrix, mem, mma};
+use super::{barrier, fp, lanes, matrix, mem, mma, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
@@ -213,10 +213,13 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 lanes::whole_warp(cx, env, w, pc, active);
                 mma::mma(w, m, active);
             }
-            Op::Bra { target } => {
+            Op::Bra { target, uni } => {
                 if active == mask {
                     pc = *target as usize;
                 } else {
+                    if *uni {
+                        divergent_uni(cx, env, w, pc, mask, active);
+                    }
                     w.diverge(active, *target, pc as u32 + 1, cx.program.reconverge[pc]);
                     return used;
                 }
@@ -236,6 +239,25 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
     }
 }
 
+/// A branch that says that its lanes do not part, and they do.
+#[cold]
+#[inline(never)]
+fn divergent_uni(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: u32, active: u32) {
+    let site = Site {
+        pc,
+        warp: w.index,
+        lanes: active,
+        address: None,
+    };
+    env.report(cx, FindingKind::Divergent, site, || {
+        format!(
+            ".uni, and lanes {} branch while lanes {} do not",
+            barrier::lane_list(active),
+            barrier::lane_list(mask & !active)
+        )
+    });
+}
+
 /// Reports sources that were never written, in lanes that execute the instruction (for the guard: that reach it).
 #[inline(never)]
 fn check_defined(
@@ -247,6 +269,9 @@ fn check_defined(
     mask: u32,
     active: u32,
 ) {
+    if !cx.program.touches.is_empty() {
+        wgmma::touch(cx, env, w, pc, active);
+    }
     for i in inst.checks.0..inst.checks.1 {
         let r = cx.program.checks[i as usize];
         let is_guard = r.file == File::Pred && r.row == inst.guard;

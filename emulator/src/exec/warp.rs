@@ -8,6 +8,9 @@
 //! other runs to A, arrives, and all 32 go on.
 
 use super::Context;
+use super::bulk::Store;
+use super::mbarrier::Wait;
+use super::wgmma::Pipeline;
 use crate::ir::{RowInit, Special};
 use crate::types::File;
 
@@ -22,6 +25,12 @@ pub(crate) enum State {
     Barrier,
     /// Waits at `bar.warp.sync` for the lanes of the mask.
     WarpSync(u32),
+    /// Waits at an mbarrier.
+    Poll,
+    /// Waits at the barrier of the cluster.
+    Cluster,
+    /// Waits for this many `wgmma` of its warpgroup.
+    Wgmma(u64),
 }
 
 /// A group of lanes at one place.
@@ -68,6 +77,8 @@ pub(crate) struct PendingCopy {
     pub(crate) data: [u32; 4],
     /// Sequence number of the group of its lane.
     pub(crate) group: u32,
+    /// Sequence number among the copies of the warp.
+    pub(crate) serial: u32,
 }
 
 /// A warp.
@@ -106,6 +117,19 @@ pub(crate) struct Warp {
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
     pub(crate) copies: Vec<PendingCopy>,
     pub(crate) groups: [u32; 32],
+    /// `cp.async` copies issued.
+    pub(crate) issued: u32,
+    /// Bulk copies to global memory that nobody has waited for, and the number of committed bulk groups of each lane.
+    pub(crate) stores: Vec<Store>,
+    pub(crate) bulk_groups: [u32; 32],
+    /// Waits at mbarriers that are suspended; lanes whose wait is to give up; the events that had been when the warp last waited.
+    pub(crate) waits: Vec<Wait>,
+    pub(crate) expired: u32,
+    pub(crate) polled: u64,
+    /// The phase of the cluster's barrier at which each lane has arrived, until it has waited.
+    pub(crate) gate: [Option<u64>; 32],
+    /// What it does with its warpgroup.
+    pub(crate) wgmma: Pipeline,
 }
 
 impl Warp {
@@ -141,6 +165,14 @@ impl Warp {
             saved: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
+            issued: 0,
+            stores: Vec::new(),
+            bulk_groups: [0; 32],
+            waits: Vec::new(),
+            expired: 0,
+            polled: 0,
+            gate: [None; 32],
+            wgmma: Pipeline::default(),
         }
     }
 
@@ -210,6 +242,14 @@ impl Warp {
         self.saved.iter_mut().for_each(Vec::clear);
         self.copies.clear();
         self.groups = [0; 32];
+        self.issued = 0;
+        self.stores.clear();
+        self.bulk_groups = [0; 32];
+        self.waits.clear();
+        self.expired = 0;
+        self.polled = 0;
+        self.gate = [None; 32];
+        self.wgmma.reset();
     }
 
     fn initial(&self, cx: &Context<'_>, init: RowInit, ctaid: [u32; 3], lane: u32) -> u64 {
@@ -261,6 +301,21 @@ impl Warp {
             Special::TotalSmem => cx.shared_bytes,
             Special::DynamicSmem => cx.dynamic_shared,
         })
+    }
+
+    /// Lets the splits that wait at mbarriers look again.
+    pub(crate) fn wake(&mut self) {
+        for s in &mut self.splits {
+            if s.state == State::Poll {
+                s.state = State::Running;
+            }
+        }
+    }
+
+    /// Whether some split waits at an mbarrier.
+    pub(crate) fn polls(&self) -> bool {
+        let mut splits = self.splits.iter();
+        splits.any(|s| s.mask != 0 && s.state == State::Poll)
     }
 
     /// Whether some split may run.

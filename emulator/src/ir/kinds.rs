@@ -22,6 +22,7 @@ pub(crate) enum IntOp {
     Mad24LoS,
     Mad24HiU,
     Mad24HiS,
+    Mad24HiSat,
     DivU,
     DivS,
     RemU,
@@ -99,6 +100,8 @@ pub(crate) enum FloatOp {
     MaxNan,
     MinXorsign,
     MaxXorsign,
+    MinNanXorsign,
+    MaxNanXorsign,
     Abs,
     Neg,
     Rcp,
@@ -112,6 +115,23 @@ pub(crate) enum FloatOp {
     Copysign,
     /// Add, subtract or multiply with the result clamped below at zero (`fma.rn.relu`).
     FmaRelu,
+}
+
+impl FloatOp {
+    /// Minimum and maximum in all forms.
+    pub(crate) fn is_extremum(self) -> bool {
+        matches!(
+            self,
+            Self::Min
+                | Self::Max
+                | Self::MinNan
+                | Self::MaxNan
+                | Self::MinXorsign
+                | Self::MaxXorsign
+                | Self::MinNanXorsign
+                | Self::MaxNanXorsign
+        )
+    }
 }
 
 /// Rounding of a float result.
@@ -232,6 +252,12 @@ pub(crate) enum AtomOp {
     AddBf16x2,
     AddF16,
     AddBf16,
+    MinF16,
+    MaxF16,
+    MinBf16,
+    MaxBf16,
+    /// Flushes subnormal numbers, as bulk reductions do.
+    AddF32Ftz,
 }
 
 /// Modes of `shfl.sync`.
@@ -275,6 +301,8 @@ pub(crate) enum MmaType {
     U8,
     S32,
     F32,
+    /// Single bits.
+    B1,
 }
 
 /// Properties that `testp` asks for.

@@ -5,11 +5,16 @@
 //! Example: `add.u32 %r1, %tid.x, 4` becomes `Op::I32 { f: Add, d: 0, a: 1, b: 2, .. }` with row 1 a special row and row 2 a
 //! constant row.
 
+mod asynchronous;
 mod kinds;
 
 use crate::ast::Space;
 use crate::types::File;
 
+pub(crate) use asynchronous::{
+    Bulk, BulkSide, MapField, Mbarrier, MbarrierKind, Multiplicand, Reduction, StoreAsync,
+    TensorCopy, TensormapReplace, Wgmma,
+};
 pub(crate) use kinds::{
     AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, Join, MmaType, Packed,
     Rounding, Shuffle, TestP, VideoOp, Vote,
@@ -294,6 +299,7 @@ pub(crate) enum Op {
         b: Row,
         c: Row,
     },
+    Lop3Pred(Box<Lop3Pred>),
     F32 {
         f: FloatOp,
         mode: FloatMode,
@@ -443,6 +449,14 @@ pub(crate) enum Op {
     Ld(Box<Access>),
     St(Box<Access>),
     Atom(Box<Atom>),
+    /// `atom` and `red` of a vector: element after element.
+    Atoms(Box<[Atom]>),
+    TensormapReplace(Box<TensormapReplace>),
+    /// `tensormap.cp_fenceproxy`: copies a tensor map from shared to global memory.
+    TensormapCopy {
+        dst: Address,
+        src: Address,
+    },
     /// `cvta` to generic: adds the window base; `to` subtracts it.
     Cvta {
         to: bool,
@@ -457,6 +471,8 @@ pub(crate) enum Op {
     },
     Bra {
         target: u32,
+        /// `.uni`: no lane that is here goes the other way.
+        uni: bool,
     },
     /// `brx.idx` through a table.
     Brx {
@@ -527,6 +543,63 @@ pub(crate) enum Op {
     /// Waits until at most `0` groups are pending.
     CpWait(u32),
     CpWaitAll,
+    Mbarrier(Box<Mbarrier>),
+    /// `mbarrier.pending_count`.
+    PendingCount {
+        d: Row,
+        a: Row,
+    },
+    /// `fence.proxy.async`, unless for global memory only.
+    FenceProxy,
+    /// `fence.mbarrier_init`.
+    FenceMbarrierInit,
+    /// `mapa`: the address of `a` in block `rank`.
+    Mapa {
+        generic: bool,
+        d: Reg,
+        a: Reg,
+        rank: Row,
+    },
+    /// `getctarank`.
+    CtaRank {
+        generic: bool,
+        d: Row,
+        a: Reg,
+    },
+    ClusterArrive {
+        aligned: bool,
+        relaxed: bool,
+    },
+    ClusterWait {
+        aligned: bool,
+    },
+    Bulk(Box<Bulk>),
+    Tensor(Box<TensorCopy>),
+    StoreAsync(Box<StoreAsync>),
+    BulkCommit,
+    /// Waits until at most `pending` groups are; `read` only for their reading.
+    BulkWait {
+        pending: u32,
+        read: bool,
+    },
+    Wgmma(Box<Wgmma>),
+    WgmmaFence,
+    WgmmaCommit,
+    WgmmaWait(u32),
+    /// An instruction for the whole warp that does nothing here (`setmaxnreg`).
+    WholeWarp,
+}
+
+/// `lop3` with a predicate: whether the result is not 0, and or or another predicate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Lop3Pred {
+    pub(crate) lut: u8,
+    pub(crate) or: bool,
+    pub(crate) d: Row,
+    pub(crate) p: Row,
+    pub(crate) sources: [Row; 3],
+    pub(crate) q: Row,
+    pub(crate) negated: bool,
 }
 
 /// A video instruction, scalar or of 2 or 4 elements (PTX ISA, section 9.7.18).
@@ -730,6 +803,10 @@ pub(crate) struct Program {
     pub(crate) shared_dynamic: u32,
     /// Bytes of local memory a thread.
     pub(crate) local_bytes: u32,
+    /// Whether some instruction belongs to the asynchronous proxy.
+    pub(crate) uses_async: bool,
+    /// By instruction: registers that it touches and some `wgmma` uses.
+    pub(crate) touches: std::collections::HashMap<u32, Vec<Reg>>,
     /// Smallest shared and global access in bytes: the grain of race detection.
     pub(crate) shared_grain: u32,
     pub(crate) global_grain: u32,

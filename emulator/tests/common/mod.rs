@@ -209,3 +209,39 @@ pub(crate) fn kinds(report: &Report) -> Vec<FindingKind> {
     kinds.dedup();
     kinds
 }
+
+/// Runs of the assembler: tests of one program run side by side.
+static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+/// Assembles `text`, as PTX 9.0 for `sm_90a`, by NVIDIA's assembler: that of `PTXAS`, or the one that `cargo xtask ptxas` has fetched. Without one this fails,
+/// unless `TILEWRIGHT_NO_PTXAS=1` says that it is meant to be missing.
+pub(crate) fn assembles(name: &str, text: &str) {
+    let cached = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../target/tools/ptxas-13.0.88/ptxas"
+    );
+    let set = std::env::var_os("PTXAS").filter(|path| !path.is_empty());
+    let path = set.unwrap_or_else(|| cached.into());
+    if !std::path::Path::new(&path).exists() {
+        let meant = std::env::var_os("TILEWRIGHT_NO_PTXAS").is_some_and(|v| v == "1");
+        assert!(meant, "there is no ptxas at {}", path.display());
+        eprintln!("{name} is not assembled: TILEWRIGHT_NO_PTXAS=1");
+        return;
+    }
+    let text = text
+        .replace(".version 8.0\n", ".version 9.0\n")
+        .replace(".target sm_90\n", ".target sm_90a\n");
+    let number = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("emulator-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (ptx, cubin) = (folder.join("k.ptx"), folder.join("k.cubin"));
+    std::fs::write(&ptx, &text).expect("a file");
+    let run = std::process::Command::new(&path)
+        .args(["-arch=sm_90a", "-o"])
+        .args([&cubin, &ptx])
+        .output()
+        .expect("ptxas starts");
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{name}: {said}\n{text}");
+}

@@ -32,6 +32,7 @@
 //! | [`wgmma`] | `wgmma.mma_async` |
 //! | [`tcgen05`] | operands, accumulators and copies of `tcgen05` |
 //! | [`COPY_ATOMS`], [`BYTE_MATRIX_ATOMS`], [`vector_copy`] | `ldmatrix`, `stmatrix`, `cp.async`, plain loads and stores |
+//! | [`FMA_M16N32_F32`] | outer products of a warp by `fma` |
 //! | [`MFMA_ATOMS`], [`WMMA_ATOMS`] | AMD's matrix instructions |
 //! | [`r700_lds_write`] | LDS writes of AMD's R700 |
 //!
@@ -48,6 +49,7 @@ pub mod tcgen05;
 mod amd;
 mod copy;
 mod copy_bytes;
+mod fma;
 mod kinds;
 mod mma;
 mod mma_sync;
@@ -64,6 +66,7 @@ pub use copy::{
     STMATRIX_X2, STMATRIX_X2_TRANS, STMATRIX_X4, STMATRIX_X4_TRANS, vector_copy,
 };
 pub use copy_bytes::*;
+pub use fma::FMA_M16N32_F32;
 pub use kinds::{E2M1_ATOMS, MMA_M16N8K64_MXF4, MMA_M16N8K64_NVF4, mma_f8f6f4, mma_f8f6f4_atoms};
 pub use mma::MmaAtom;
 pub use mma_sync::*;

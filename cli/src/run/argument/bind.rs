@@ -3,6 +3,8 @@
 //! An argument with a name is for that parameter; those without take the parameters that are left, in order. What a pointer points to is a
 //! buffer of the run: that of a `buf:` argument, which has its parameter's name, or one of `--buffer`.
 
+use tilewright::emulator::TensorMap;
+
 use super::{Argument, Buffer, Given, Reference, Value};
 use crate::error::CliError;
 
@@ -35,6 +37,8 @@ pub(crate) enum Passed {
     Address(Place),
     /// The bytes of a structure, and the addresses in it, each with its first byte.
     Structure(Vec<u8>, Vec<(usize, Place)>),
+    /// A tensor map of the array that begins there.
+    Tensor(Box<TensorMap>, Place),
 }
 
 /// A byte of a buffer.
@@ -55,11 +59,13 @@ impl Place {
 }
 
 impl Passed {
-    /// The bytes of the parameter, where the buffers lie at `addresses`.
+    /// The bytes of the parameter, where the buffers lie at `addresses`; of a tensor map, whose bytes only the machine knows, its address.
     pub(crate) fn bytes(&self, addresses: &[u64]) -> Vec<u8> {
         match self {
             Self::Value(value) => value.bytes(),
-            Self::Address(place) => place.address(addresses).to_le_bytes().into(),
+            Self::Address(place) | Self::Tensor(_, place) => {
+                place.address(addresses).to_le_bytes().into()
+            }
             Self::Structure(bytes, places) => {
                 let mut bytes = bytes.clone();
                 for (at, place) in places {
@@ -111,6 +117,10 @@ pub(crate) fn bind(
             }
             Given::Reference(reference) => Passed::Address(bound.place(reference)?),
             Given::Structure(members) => bound.structure(members)?,
+            Given::Tensor(tensor) => {
+                let place = bound.place(&tensor.of)?;
+                Passed::Tensor(Box::new(tensor.map.clone()), place)
+            }
         };
         bound.passed.push(passed);
     }
@@ -214,7 +224,7 @@ impl Bound {
                 Given::Value(value) => (value.bytes(), value.bytes().len(), None),
                 Given::Reference(reference) => (vec![0; 8], 8, Some(self.place(reference)?)),
                 // The reader of arguments lets nothing else into a structure.
-                Given::Buffer(_) | Given::Structure(_) => continue,
+                Given::Buffer(_) | Given::Structure(_) | Given::Tensor(_) => continue,
             };
             bytes.resize(bytes.len().next_multiple_of(align), 0);
             addresses.extend(place.map(|place| (bytes.len(), place)));

@@ -9,6 +9,7 @@
 //! buf:ELEMENT:COUNT[:FILL][=OUT]                        a pointer to COUNT elements in global memory
 //! buf:ELEMENT:FILE[=OUT]                                a pointer to the raw content of a file
 //! ref:NAME[+BYTES]                                      a pointer into the buffer of another argument, or of `--buffer NAME=buf:…`
+//! tensor:ELEMENT:SIZES:box=SIZES[:KEY=VALUE…]:of=NAME   a tensor map of that buffer, see [`tensor`]
 //!
 //! ELEMENT  u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64
 //! FILL     none (the default: never written, so that reading it shows), zero, iota (0, 1, 2, …), random, random(SEED),
@@ -23,10 +24,12 @@
 //! [`bind()`] assigns the arguments to the parameters of a kernel.
 
 mod bind;
+mod tensor;
 
 use std::path::PathBuf;
 
 pub(crate) use self::bind::{Bound, Parameter, Passed, bind};
+pub(crate) use self::tensor::Tensor;
 use super::element::Element;
 use crate::error::CliError;
 use crate::output;
@@ -54,6 +57,8 @@ pub(crate) enum Given {
     Reference(Reference),
     /// The members of a structure: values and references.
     Structure(Vec<Given>),
+    /// A tensor map.
+    Tensor(Box<Tensor>),
 }
 
 /// A place in a buffer.
@@ -194,9 +199,12 @@ impl Given {
             "buf" => return buffer(text, (at, end), place).map(Self::Buffer),
             "ref" => return reference(text, (at, end)).map(Self::Reference),
             "struct" => return structure(text, (at, end), place),
+            "tensor" => {
+                return Tensor::parse(text, (at, end)).map(|t| Self::Tensor(Box::new(t)));
+            }
             _ => {
                 let message = format!(
-                    "there is no argument type `{kind}`; known are u32 s32 u64 s64 f32 f64 bytes buf ref struct"
+                    "there is no argument type `{kind}`; known are u32 s32 u64 s64 f32 f64 bytes buf ref struct tensor"
                 );
                 return Err(refuse(&message, text, (start, start + kind.len())));
             }
@@ -232,7 +240,10 @@ fn structure(text: &str, (start, end): (usize, usize), place: usize) -> Result<G
         let span = (from, from + member.len());
         from = span.1 + 1;
         let given = Given::parse(text, span, place)?;
-        if matches!(given, Given::Buffer(_) | Given::Structure(_)) {
+        if matches!(
+            given,
+            Given::Buffer(_) | Given::Structure(_) | Given::Tensor(_)
+        ) {
             let message = "a member of a structure is a number, bytes or ref:NAME (declare the buffer with --buffer NAME=buf:…)";
             return Err(refuse(message, text, span));
         }

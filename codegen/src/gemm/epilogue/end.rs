@@ -316,7 +316,7 @@ impl<'f> End<'f> {
         Ok(())
     }
 
-    /// Finishes and stores one vector, from the sums of one product, or of two.
+    /// Finishes and stores one vector, from the sums of one product, or of two, which are [`scaled`](Self::scaled).
     pub(crate) fn update(
         &self,
         k: &mut Kernel,
@@ -325,7 +325,6 @@ impl<'f> End<'f> {
         place: &Place<'_>,
     ) -> Result<(), PlanError> {
         let types = (self.types.output, self.types.scalar);
-        let [sums, second] = [sums, second].map(|s| self.scaled(k, s));
         let fragment = |first: usize, values: &[Reg], second: &[Reg], guard| Fragment {
             end: self,
             place,
@@ -340,7 +339,7 @@ impl<'f> End<'f> {
         if let Some(whole) = place.whole {
             k.begin_if(whole, false);
             k.name_branch("single", "stored");
-            let mut c = fragment(0, &sums, &second, None);
+            let mut c = fragment(0, sums, second, None);
             self.finish.finish(k, &mut c)?;
             convert::store_all(k, types, self.types.packs, &c.values, place.targets[0]);
             k.otherwise();

@@ -29,6 +29,7 @@ pub(super) fn delivered(
                 evidence: format!("element by element at {own}"),
             });
         }
+        Read::Vectors => return delivered_in_vectors(name, atom, o, is_a),
     };
     let per_register = 4 / o.bytes;
     let registers = values / per_register;
@@ -118,6 +119,47 @@ fn delivered_in_pairs(
             "lanes point at {}; all 32 lanes and 16 bytes compared with {own}, the side in the order {arrangement}",
             o.points
         ),
+    })
+}
+
+/// A load of 16 bytes begins at the first element that an FMA atom wants in a lane, and the others follow it along the side, in memory that is contiguous
+/// there.
+fn delivered_in_vectors(
+    name: &str,
+    atom: &MmaAtom,
+    o: &OperandMaps,
+    is_a: bool,
+) -> Result<Obligation, Refusal> {
+    let own = if is_a { atom.a } else { atom.b };
+    let refuse = |reason: String| Refusal {
+        obligation: name.to_owned(),
+        reason,
+    };
+    let first = own.get(0).map_err(|e| refuse(e.to_string()))?;
+    for lane in 0..32 {
+        for value in 0..own.size() / 32 {
+            let wanted = own.at(&[lane, value]);
+            let delivered = first.index(lane) + value;
+            if delivered != wanted {
+                return Err(refuse(format!(
+                    "lane {lane}, value {value} gets the element {delivered} of the side and wants {wanted}"
+                )));
+            }
+            let byte = |at: i64| {
+                let (row, col) = o.place(at, 0);
+                o.shared.index(row + o.rows * col)
+            };
+            if byte(wanted) != byte(first.index(lane)) + value * o.bytes {
+                return Err(refuse(format!(
+                    "lane {lane}, value {value} is not {} bytes behind the first",
+                    value * o.bytes
+                )));
+            }
+        }
+    }
+    Ok(Obligation {
+        name: name.to_owned(),
+        evidence: format!("by 16 bytes at {first}; all 32 lanes compared with {own}"),
     })
 }
 

@@ -167,6 +167,8 @@ struct Gemm<'a> {
     inside: Reg,
     /// How sums become C; none for partial sums.
     end: Option<Rc<End<'a>>>,
+    /// What partial sums are multiplied with, if there is such a factor.
+    factor: Option<Reg>,
     /// The assembler may not move reads of fragments over products.
     one_by_one: bool,
 }
@@ -194,10 +196,10 @@ impl<'a> Gemm<'a> {
             ["m", "n", "k", "lda", "ldb"].map(|p| k.param_u32(p, hi));
         let ldc = k.param_u32(if partial { "pitch" } else { "ldc" }, hi);
         let chunk = partial.then(|| k.param_u32("chunk", hi));
+        let scalar = product.scalar();
+        let factor = finish.factor().filter(|_| partial);
+        let factor = factor.map(|name| k.param_scalar(name, scalar_kind(scalar)));
         let (end, no_product) = if partial {
-            let scalar = product.scalar();
-            let factor = finish.factor();
-            let factor = factor.map(|name| k.param_scalar(name, scalar_kind(scalar)));
             (None, factor.map(|f| epilogue::is_zero(k, scalar, f)))
         } else {
             let extents = [m, n].map(Extent::Value);
@@ -327,6 +329,7 @@ impl<'a> Gemm<'a> {
             outside,
             inside,
             end,
+            factor,
             one_by_one: false,
         })
     }

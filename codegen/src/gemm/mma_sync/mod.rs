@@ -65,13 +65,19 @@ impl MmaPlan {
             DataType::F16 => atoms::MMA_M16N8K16_F16,
             DataType::F16Acc16 => atoms::MMA_M16N8K16_F16_F16,
             DataType::Bf16 => atoms::MMA_M16N8K16_BF16,
-            DataType::Tf32 | DataType::F32 => atoms::MMA_M16N8K8_TF32,
+            DataType::Tf32 => atoms::MMA_M16N8K8_TF32,
+            DataType::F32 => atoms::FMA_M16N32_F32,
             DataType::S8 => atoms::MMA_M16N8K32_S8,
             DataType::E4m3 => atoms::MMA_M16N8K32_E4M3,
             DataType::E5m2 => atoms::MMA_M16N8K32_E5M2,
             DataType::F64 if self.arch >= 90 => atoms::MMA_M16N8K8_F64,
             DataType::F64 => atoms::MMA_M8N8K4_F64,
         }
+    }
+
+    /// Its products are fused multiply-adds of single lanes.
+    fn is_fma(&self) -> bool {
+        operand::is_fma(&self.atom())
     }
 
     /// Copies are asynchronous where rows are aligned to words.
@@ -101,6 +107,9 @@ impl MmaPlan {
 impl Plan for MmaPlan {
     fn name(&self) -> String {
         let (m, n) = self.tile;
+        if self.is_fma() {
+            return format!("sgemm-{m}x{n}x{}", self.depth);
+        }
         let old = if self.arch < 80 { "-sm75" } else { "" };
         format!("mma-{}-{m}x{n}x{}{old}", self.data_type, self.depth)
     }
@@ -125,7 +134,11 @@ impl Plan for MmaPlan {
         let instruction = self.instruction();
         Anatomy {
             data_type: self.data_type,
-            units: Units::Tensor,
+            units: if self.is_fma() {
+                Units::Fma
+            } else {
+                Units::Tensor
+            },
             tile: self.tile(),
             warps: (self.warps.0 as u32, self.warps.1 as u32),
             stages: self.stages as u32,
@@ -169,7 +182,7 @@ impl Plan for MmaPlan {
                         o.read_pattern().access
                     ),
                 }),
-                Read::Elements => all.push(NamedLayout {
+                Read::Elements | Read::Vectors => all.push(NamedLayout {
                     name: read,
                     layout: o.fragment.to_string(),
                     meaning: format!(

@@ -73,6 +73,8 @@ pub enum Read {
     LdmatrixPairs,
     /// One load for each element.
     Elements,
+    /// One load of 16 bytes for the elements of an FMA atom, which are neighbours along the side.
+    Vectors,
 }
 
 /// Bytes by `ldmatrix.trans`, where the side is contiguous.
@@ -127,8 +129,10 @@ pub struct OperandMaps {
     pub certificate: String,
     /// (thread, (element of a vector, vector)) → `column + cols·row`.
     pub copy: Layout,
-    /// Elements that are stored at once.
+    /// Elements that are copied at once.
     pub vector: i64,
+    /// Elements are stored one by one, to columns that were rows: k is contiguous in memory and the side in shared memory.
+    pub transposes: bool,
     /// How they get there.
     pub copies: Copies,
     /// How fragments are read.
@@ -143,6 +147,11 @@ pub struct OperandMaps {
 
 /// One 16-bit unit, of which `ldmatrix` moves pairs whatever the element is.
 const UNIT: i64 = 2;
+
+/// Whether the atom is an outer product of fused multiply-adds, not an instruction.
+pub(super) fn is_fma(atom: &MmaAtom) -> bool {
+    *atom == atoms::FMA_M16N32_F32
+}
 
 /// A value for each lane of a warp.
 fn lanes(first: impl Fn(i64) -> i64) -> [i64; 32] {
@@ -196,13 +205,20 @@ impl OperandMaps {
             .into());
         }
 
+        let fma = is_fma(atom);
         let read = match (bytes, k_major) {
+            _ if fma => Read::Vectors,
             (1 | 2 | 4, true) => Read::Ldmatrix { trans: false },
             (2, false) => Read::Ldmatrix { trans: true },
             (1, false) => Read::LdmatrixPairs,
             _ => Read::Elements,
         };
         let (fragment, points, side) = Self::fragment(atom, is_a, read, bytes)?;
+        let transposes = fma && k_major;
+        let copies = Copies {
+            asynchronous: copies.asynchronous && !transposes,
+            ..copies
+        };
         let mut maps = Self {
             rows,
             cols,
@@ -213,6 +229,7 @@ impl OperandMaps {
             certificate: String::new(),
             copy,
             vector,
+            transposes,
             copies,
             read,
             fragment,
@@ -239,7 +256,7 @@ impl OperandMaps {
                 let k = Layout::flat(&[2, 4, 2, 2], &[16, 16 * 4, 16 * 2, 16 * 16])?;
                 return Ok((own, k, 16));
             }
-            Read::Elements => return Ok((own, own.get(0)?, side)),
+            Read::Elements | Read::Vectors => return Ok((own, own.get(0)?, side)),
         };
         // In units of 16 bits every K-major fragment is that of f16.
         let units = if is_a {
@@ -299,10 +316,28 @@ impl OperandMaps {
         if self.k_major { (side, k) } else { (k, side) }
     }
 
-    /// Row-major index of the element at a coordinate `side + S·k`.
+    /// Rows and columns of the tile that is derived: columns are what lies together in shared memory.
+    fn derived_tile(&self) -> (i64, i64) {
+        if self.transposes {
+            (self.cols, self.rows)
+        } else {
+            (self.rows, self.cols)
+        }
+    }
+
+    /// Row-major index in that tile of the element at a row and a column.
+    fn row_major(&self, row: i64, col: i64) -> i64 {
+        if self.transposes {
+            col * self.rows + row
+        } else {
+            row * self.cols + col
+        }
+    }
+
+    /// The same of a coordinate `side + S·k`.
     fn element(&self, coordinate: i64) -> i64 {
         let (row, col) = self.place(coordinate % self.side, coordinate / self.side);
-        row * self.cols + col
+        self.row_major(row, col)
     }
 
     /// The access of the reads, and its lanes' row-major element indices for the first fragment.
@@ -318,29 +353,42 @@ impl OperandMaps {
             },
             (Read::Elements, 8) => Access::Ld64,
             (Read::Elements, _) => Access::Ld32,
+            (Read::Vectors, _) => Access::Ld128,
         };
         let elements = match self.read {
             Read::Ldmatrix { .. } | Read::LdmatrixPairs => {
                 lanes(|lane| self.element(self.points.index(lane)))
             }
-            Read::Elements => lanes(|lane| self.element(self.fragment.at(&[lane, 0]))),
+            Read::Elements | Read::Vectors => {
+                lanes(|lane| self.element(self.fragment.at(&[lane, 0])))
+            }
         };
         Pattern { access, elements }
     }
 
     /// The access of the copies, and its lanes' element indices.
     pub fn write_pattern(&self) -> Pattern {
+        let access = if self.transposes {
+            Access::St32
+        } else {
+            self.copies.access()
+        };
+        let first = |lane| {
+            let at = self.copy.at(&[lane, 0]);
+            self.row_major(at / self.cols, at % self.cols)
+        };
         Pattern {
-            access: self.copies.access(),
-            elements: lanes(|lane| self.copy.at(&[lane, 0])),
+            access,
+            elements: lanes(first),
         }
     }
 
     /// Derives the shared layout from the accesses.
     fn derive(&mut self) -> Result<(), PlanError> {
+        let (rows, cols) = self.derived_tile();
         let tile = Tile {
-            rows: self.rows,
-            cols: self.cols,
+            rows,
+            cols,
             elem_bytes: self.bytes,
         };
         let patterns = [self.write_pattern(), self.read_pattern()];
@@ -358,9 +406,16 @@ impl OperandMaps {
         let layout = best
             .layout
             .ok_or_else(|| refuse("nothing was derived".to_owned()))?;
-        self.derived = layout;
+        self.derived = if self.transposes {
+            // (k, side) becomes (side, k): the order of memory.
+            let own = layout.layout();
+            let swapped = Layout::tuple(&[own.get(1)?, own.get(0)?])?;
+            Swizzled::new(layout.swizzle(), layout.offset(), swapped)?
+        } else {
+            layout
+        };
         self.certificate = best.certificate.to_string();
-        self.shared = in_bytes(&layout, self.bytes)?;
+        self.shared = in_bytes(&self.derived, self.bytes)?;
         Ok(())
     }
 

@@ -70,6 +70,7 @@ impl Product<'_> {
             store: self.variant.store,
             types: self.types(),
             finish: self.finish,
+            scaled: self.plan.is_fma(),
         }
     }
 }

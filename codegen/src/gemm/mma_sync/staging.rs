@@ -12,6 +12,8 @@ use layout_core::banks::Access;
 use layout_core::derive::{Family, Pattern, Tile, derive};
 use layout_core::{Layout, Swizzled};
 
+use super::operand::is_fma;
+
 use crate::gemm::{PlanError, Refusal};
 
 /// The staging of one warp's strip of C.
@@ -34,6 +36,8 @@ pub(crate) struct Staging {
     /// (lane, (row half, atom)) → `row + R·column` of the first of the `together` accumulators that a lane writes at once; two atoms count as
     /// one where they share their columns.
     pub(crate) write: Layout,
+    /// Neighbours of a row in one atom's accumulators of a lane: 2, or 4 of an FMA atom.
+    pub(crate) run: i64,
     /// Neighbours that a lane writes at once: 2 of one atom, or 4 of two.
     pub(crate) together: i64,
     /// (lane, ((part of the columns, pass down the rows), part of a vector)) → `row + R·column` of the first accumulator of each read of the first
@@ -59,8 +63,9 @@ impl Staging {
         let along = per_row.min(32);
         let (again, down) = (per_row / along, 32 / along);
         let parts = (vector * bytes / 16).max(1);
-        // C fragment: the pairs of a lane. Its values are (pair, half of the rows).
-        let halves = atom.c.get(1)?.size() / 2;
+        // C fragment: the pairs of a lane. Its values are (pair, half of the rows). In an FMA atom, (4 neighbours, 4 rows).
+        let run = if is_fma(atom) { 4 } else { 2 };
+        let halves = atom.c.get(1)?.size() / run;
         let place = place_of_c(atom, (rows_arranged, cols_arranged), rows)?;
         let first = place.compose(&atom.c.get(0)?)?;
         let atoms = if cols_arranged { 2 } else { 1 };
@@ -69,12 +74,16 @@ impl Staging {
             Layout::flat(
                 &[halves, cols / (atom.n * atoms)],
                 &[
-                    if halves > 1 { place.index(8) } else { 0 },
+                    match halves {
+                        1 => 0,
+                        _ if run == 4 => 1,
+                        _ => place.index(8),
+                    },
                     rows * atom.n * atoms,
                 ],
             )?,
         ])?;
-        let together = 2 * atoms;
+        let together = run * atoms;
         let read = Layout::tuple(&[
             Layout::flat(&[along, down], &[rows * vector, 1])?,
             Layout::tuple(&[
@@ -121,6 +130,7 @@ impl Staging {
             certificate: best.certificate.to_string(),
             vector,
             write,
+            run,
             together,
             read,
         })

@@ -28,7 +28,9 @@ impl OuterPlan {
         problem.placed(data_type)?;
         let instead = match data_type {
             DataType::F64 => "leave it out, or take an mma-f64 plan",
-            _ => "leave it out, or take an mma-tf32 plan (--dtype tf32)",
+            _ => {
+                "leave it out, or take a plan with cp.async: sgemm-128x128x8 and others, for sm_80 and later"
+            }
         };
         let result = problem.result(data_type);
         if result != output(self, finish) {

@@ -129,7 +129,7 @@ impl SgemmPlan {
     /// The problem asks for nothing but a product of f32 matrices, with C of the epilogue's type.
     fn serves(self, finish: &dyn Finish, problem: &Gemm) -> Result<(), PlanError> {
         problem.placed(DataType::F32)?;
-        let instead = "leave it out, or take an mma-tf32 plan (--dtype tf32)";
+        let instead = "leave it out, or take a plan with cp.async: sgemm-128x128x8 and others, for sm_80 and later";
         let result = problem.result(DataType::F32);
         if result != output(finish) {
             return Err(self.unsupported(format!("C in {result}"), instead));
@@ -166,7 +166,7 @@ impl Plan for SgemmPlan {
     }
 
     fn anatomy(&self) -> Anatomy {
-        // As square as can be: of FMA kernels the model of time needs the number of warps, not their arrangement.
+        // As square as can be: of these kernels the model of time needs the number of warps, not their arrangement.
         let warps = if self.tile == 64 { (1, 2) } else { (2, 4) };
         Anatomy {
             data_type: DataType::F32,

@@ -192,6 +192,7 @@ impl<'a> Body<'a> {
                 Node::Inst(s) if self.order.is_some() && holds(s) => self.hold(s),
                 Node::Inst(s) => self.statement(s)?,
                 Node::Comment(text) => self.line(format_args!("// {text}")),
+                Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch)?,
                 Node::Loop(turns) => self.turns(turns)?,
                 Node::Leave { when, uniform } => {

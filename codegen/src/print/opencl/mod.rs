@@ -173,7 +173,7 @@ fn first_access(k: &Entry, nodes: &[Node], parameter: &str) -> Option<Type> {
         Node::Loop(l) => {
             first_access(k, &l.entry, parameter).or_else(|| first_access(k, &l.body, parameter))
         }
-        Node::Comment(_) | Node::Leave { .. } | Node::Exit { .. } => None,
+        Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => None,
     })
 }
 

@@ -237,7 +237,7 @@ fn collect(nodes: &[Node], all: &mut Vec<Address>) {
                 collect(&l.entry, all);
                 collect(&l.body, all);
             }
-            Node::Comment(_) | Node::Leave { .. } | Node::Exit { .. } => {}
+            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }
 }

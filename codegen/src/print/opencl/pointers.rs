@@ -82,7 +82,7 @@ fn collect<'e>(nodes: &'e [Node], all: &mut Vec<&'e Inst>) {
                 collect(&turns.entry, all);
                 collect(&turns.body, all);
             }
-            Node::Comment(_) | Node::Leave { .. } | Node::Exit { .. } => {}
+            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use crate::prove::execute::Trace;
 use crate::prove::formula::Formula;
 use crate::prove::memory::GlobalAccess;
+use crate::prove::numbers::Mask;
 use crate::prove::quick::QuickMap;
 use crate::prove::solve::Facts;
 use crate::prove::symbols::Definition;
@@ -47,8 +48,8 @@ pub(super) struct Conditions<'a> {
     facts: Facts,
     /// Statements, by their addresses, and what they are in this case.
     known: QuickMap<*const Formula, [Rc<Formula>; 2]>,
-    /// Statements that hold, or do not, by the ranges of their symbols alone: by their addresses and those of the threads that are asked about.
-    bounded: QuickMap<[usize; 2], Option<bool>>,
+    /// Statements that hold, or do not, by the ranges of their symbols alone, for the threads that are asked about.
+    bounded: QuickMap<(Lin, Mask), Option<bool>>,
     /// What low bits are in this case.
     low: QuickMap<Sym, Option<Lin>>,
 }
@@ -84,7 +85,7 @@ impl<'a> Conditions<'a> {
             for room in rooms.iter().filter(|room| room.moved) {
                 let mut each = all.iter().flat_map(Formula::conjuncts);
                 if !each.any(
-                    |f| matches!(&*f, Formula::Ge(x) if above(&room.distance, x, &s.facts.active)),
+                    |f| matches!(&*f, Formula::Ge(x) if above(&room.distance, x, s.facts.active)),
                 ) {
                     return Err(
                         "a tile that is moved back stores what another block has".to_owned()
@@ -93,7 +94,7 @@ impl<'a> Conditions<'a> {
             }
             let left = all
                 .iter()
-                .map(|f| self.where_inside(f, rooms, &s.facts.active));
+                .map(|f| self.where_inside(f, rooms, s.facts.active));
             let left: Vec<Rc<Formula>> = left.filter(|f| **f != Formula::True).collect();
             if !left.iter().any(|f| **f == Formula::False) {
                 leaves.push(left);
@@ -115,9 +116,9 @@ impl<'a> Conditions<'a> {
             }
         }
         for (s, of, bits) in self.low_bits(&g) {
-            let known = self.low.get(&s).cloned();
+            let known = self.low.get(&s).copied();
             let value = known.unwrap_or_else(|| self.above_origin(&of, bits));
-            self.low.insert(s, value.clone());
+            self.low.insert(s, value);
             if let Some(value) = value
                 && let Some(h) = self.trace.symbols.replace_in(&g, s, &value, threads)
             {
@@ -136,7 +137,7 @@ impl<'a> Conditions<'a> {
             Formula::Ge(x) => x
                 .symbols()
                 .filter_map(|s| match &self.trace.symbols.info(s).definition {
-                    Definition::Low(of, bits) => Some((s, of.clone(), *bits)),
+                    Definition::Low(of, bits) => Some((s, *of, *bits)),
                     _ => None,
                 })
                 .collect(),
@@ -167,39 +168,34 @@ impl<'a> Conditions<'a> {
         None
     }
 
-    fn never_negative(&self, x: &Lin, active: &[bool]) -> bool {
-        let mut all = true;
-        self.trace
-            .symbols
-            .for_least(x, active.len(), |thread, least| {
-                all &= least >= 0 || thread.is_some_and(|t| !active[t]);
-            });
-        all
-    }
-
-    /// Whether a value is at least 0 by the ranges of its symbols. It is part of a statement that is kept.
-    fn bounded(&mut self, x: &Rc<Lin>, active: &[bool]) -> Option<bool> {
-        let key = [Rc::as_ptr(x) as usize, active.as_ptr() as usize];
-        if let Some(known) = self.bounded.get(&key) {
+    /// Whether a value is at least 0 by the ranges of its symbols.
+    fn bounded(&mut self, x: &Lin, active: Mask) -> Option<bool> {
+        if let Some(known) = self.bounded.get(&(*x, active)) {
             return *known;
         }
-        let answer = if self.never_negative(x, active) {
+        let symbols = &mut self.trace.symbols;
+        let answer = if symbols.never_negative(x, active) {
             Some(true)
         } else {
             let opposite = x.scale(-1).plus(-1);
-            self.never_negative(&opposite, active).then_some(false)
+            symbols.never_negative(&opposite, active).then_some(false)
         };
-        self.bounded.insert(key, answer);
+        // What the author states may decide it, too.
+        let answer = answer.or_else(|| {
+            let stated = !self.trace.assumptions.is_empty();
+            let opposite = x.scale(-1).plus(-1);
+            let symbols = &mut self.trace.symbols;
+            if stated && symbols.at_least_zero(x, &self.facts) {
+                return Some(true);
+            }
+            (stated && symbols.at_least_zero(&opposite, &self.facts)).then_some(false)
+        });
+        self.bounded.insert((*x, active), answer);
         answer
     }
 
     /// A statement where the element is inside: what follows from that is true.
-    fn where_inside(
-        &mut self,
-        f: &Rc<Formula>,
-        rooms: &[Rc<Room>],
-        active: &[bool],
-    ) -> Rc<Formula> {
+    fn where_inside(&mut self, f: &Rc<Formula>, rooms: &[Rc<Room>], active: Mask) -> Rc<Formula> {
         match &**f {
             Formula::Ge(x) => {
                 let inside = |room: &Rc<Room>| room.ends.iter().any(|y| above(x, y, active));
@@ -232,8 +228,8 @@ impl<'a> Conditions<'a> {
 }
 
 /// `x` is at least `y` because they differ by numbers alone, for the threads of a mask.
-fn above(x: &Lin, y: &Lin, active: &[bool]) -> bool {
-    x.terms == y.terms && x.k.is_at_least(&y.k, active)
+fn above(x: &Lin, y: &Lin, active: Mask) -> bool {
+    x.terms == y.terms && x.k.is_at_least(y.k, active)
 }
 
 /// Exactly one of the lists holds, whatever its statements are: each statement is taken to hold, and not to.

@@ -322,6 +322,8 @@ fn mutants_of_mma() {
             ..plain("mma-f16-64x64x32", nn, &[[65, 67, 71, 0], [70, 129, 33, 0]])
         },
         plain("mma-f16-64x64x32", tn, &[[65, 66, 67, 1], [70, 8, 129, 0]]),
+        // Both operands as fused multiply-adds have them: one through registers, transposed, and one as it lies.
+        plain("sgemm-64x64x16", nn, &[[64, 64, 112, 4], [72, 68, 20, 0]]),
     ];
     let mut all = 0;
     for case in &cases {

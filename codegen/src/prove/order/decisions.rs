@@ -1,7 +1,8 @@
 //! What a path has decided: the values of data that it branched on, and between which numbers values lie.
 
 use crate::prove::formula::Formula;
-use crate::prove::value::{Lin, Mono, Num, Sym};
+use crate::prove::numbers::Num;
+use crate::prove::value::{Lin, Mono, Sym};
 
 /// What a path has decided.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -20,32 +21,33 @@ const FAR: i64 = i64::MAX / 4;
 impl Decisions {
     /// A value with the symbols that are 0 left out, apart from its constant.
     fn form(&self, x: &Lin) -> (Lin, i64) {
-        let mut form = Lin {
-            terms: x
-                .terms
-                .iter()
-                .filter(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)))
-                .cloned()
-                .collect(),
-            k: Num::One(0),
+        let terms = x.terms.list();
+        let is_zero = |m: &Mono| m.symbols().any(|s| self.zero.contains(&s));
+        let form = if terms.iter().any(|(m, _)| is_zero(m)) {
+            let left = terms.iter().filter(|(m, _)| !is_zero(m));
+            Lin::of(left.copied(), Num::ZERO)
+        } else {
+            Lin {
+                terms: x.terms,
+                k: Num::ZERO,
+            }
         };
         // One sign for a value and its opposite.
         let k = x.k.one().unwrap_or(0);
-        if let Some((_, Num::One(c))) = form.terms.first()
-            && *c < 0
-        {
-            form = form.scale(-1);
-            return (form, -k);
+        let first = form.terms.list().first().and_then(|(_, c)| c.one());
+        if first.is_some_and(|c| c < 0) {
+            return (form.scale(-1), -k);
         }
         (form, k)
     }
 
     fn is_opposite(&self, x: &Lin) -> bool {
-        let first = x
-            .terms
+        let terms = x.terms.list();
+        let mut left = terms
             .iter()
-            .find(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)));
-        matches!(first, Some((_, Num::One(c))) if *c < 0)
+            .filter(|(m, _)| !m.symbols().any(|s| self.zero.contains(&s)));
+        let first = left.next().and_then(|(_, c)| c.one());
+        first.is_some_and(|c| c < 0)
     }
 
     /// What is known of `x ≥ 0`: the range of the form f with x = ±f + k.
@@ -195,6 +197,7 @@ impl Decisions {
         let old = std::mem::take(&mut self.ranges);
         let step = |f: &Lin| {
             f.terms
+                .list()
                 .iter()
                 .find(|(m, _)| m.symbols().eq([turn]))
                 .and_then(|(_, c)| c.one())
@@ -205,15 +208,11 @@ impl Decisions {
             for (form, lo, hi) in &old {
                 for value in values {
                     let (with_turn, _) = self.form(value);
-                    let bare = Lin {
-                        terms: with_turn
-                            .terms
-                            .iter()
-                            .filter(|(m, _)| !m.symbols().any(|s| s == turn))
-                            .cloned()
-                            .collect(),
-                        k: Num::One(0),
-                    };
+                    let terms = with_turn.terms.list();
+                    let left = terms
+                        .iter()
+                        .filter(|(m, _)| !m.symbols().any(|s| s == turn));
+                    let bare = Lin::of(left.copied(), Num::ZERO);
                     if bare == *form
                         && let Some(a) = step(&with_turn)
                     {
@@ -241,7 +240,8 @@ impl Decisions {
 
 /// The terms of a value of all threads: an order for values.
 fn terms(x: &Lin) -> Vec<(Mono, i64)> {
-    x.terms.iter().map(|(m, c)| (*m, c.at(0))).collect()
+    let terms = x.terms.list();
+    terms.iter().map(|(m, c)| (*m, c.at(0))).collect()
 }
 
 /// A bound moved; one that is far stays far.

@@ -15,17 +15,19 @@
 //!
 //! A unit is as large as all accesses that touch it allow: 16 bytes, or fewer where one is narrower.
 
-use std::ops::Range;
 use std::rc::Rc;
+
+use super::imprint::{Covered, Imprint, Local, Mark, ShapePart, Shapes, local_classes, stretches};
 
 use super::memory::{Effect, Threads};
 use super::versions::Versions;
 use crate::prove::execute::{Event, Trace};
 use crate::prove::memory::{Access, Kind};
+use crate::prove::numbers::Num;
 use crate::prove::quick::{QuickMap, QuickSet};
 
 /// Bytes of the largest unit, as a power of two.
-const BLOCK: u32 = 4;
+pub(super) const BLOCK: u32 = 4;
 
 /// What one step does to the units of a class.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +67,8 @@ pub(super) struct Histories {
     begins: QuickMap<usize, u32>,
     /// The segment of each access.
     segment: Vec<u32>,
-    /// The effects of each access: one for all its threads, or one for each.
-    of_access: Vec<Vec<u32>>,
+    /// The effect of each access, by number, for each thread.
+    of_access: Vec<Num>,
     /// What each segment reads.
     reads: Vec<Vec<Effect>>,
 }
@@ -75,8 +77,7 @@ impl Histories {
     pub(super) fn of(trace: &Trace, versions: &mut Versions) -> Self {
         let mut all = Self::default();
         all.segments_of(&trace.events);
-        let units = Units::of(&all.accesses);
-        all.classify(&units, versions, trace.threads);
+        all.classify(versions, trace.threads);
         all
     }
 
@@ -125,89 +126,145 @@ impl Histories {
     }
 
     /// The classes of units by their histories.
-    fn classify(&mut self, units: &Units, versions: &mut Versions, threads: usize) {
+    fn classify(&mut self, versions: &mut Versions, threads: usize) {
         self.of_access = self.effects_of(versions);
-        self.reads = self.reads_of(&self.of_access);
-        let (parts, last) = self.parts(units);
+        self.reads = self.reads_of();
+        let mut shapes = Shapes::default();
+        let imprints = self.imprints(&mut shapes);
         let mut classes: QuickSet<Vec<u64>> = QuickSet::default();
+        let mut local: QuickMap<Covered, Rc<Vec<Local>>> = QuickMap::default();
         let mut names = Names::new(threads);
-        let (mut list, mut words) = (Vec::new(), Vec::new());
-        for (unit, &last) in last.iter().enumerate() {
-            list.clear();
-            let mut at = last;
-            while let Some(part) = parts.get(at as usize) {
-                list.push(part);
-                at = part.before;
-            }
-            if list.is_empty() {
-                continue;
-            }
-            names.forget();
-            words.clear();
-            for part in list.iter().rev() {
-                words.push(u64::from(part.segment) << 32 | u64::from(part.touch.effect));
-                words.push(names.of(part.touch.threads));
-            }
-            if classes.contains(&words) {
-                continue;
-            }
-            classes.insert(words.clone());
-            let class = self.bytes.len();
-            self.bytes.push(units.byte(unit));
-            for part in list.iter().rev() {
-                let steps = &mut self.segments[part.segment as usize];
-                match steps.last_mut() {
-                    Some(step) if step.class == class => step.touches.push(part.touch),
-                    _ => steps.push(Step {
-                        class,
-                        touches: vec![part.touch],
-                    }),
+        for stretch in stretches(&imprints) {
+            let covering = stretch.covering.iter().map(|&i| &imprints[i]);
+            let covering: Vec<&Imprint> = covering.collect();
+            let place = |imprint: &&Imprint| (imprint.shape, stretch.first - imprint.first);
+            let key = (
+                stretch.end - stretch.first,
+                covering.iter().map(place).collect(),
+            );
+            let known = local.entry(key).or_insert_with_key(|(bytes, places)| {
+                Rc::new(local_classes(*bytes, places, &shapes, &mut names))
+            });
+            for one in Rc::clone(known).iter() {
+                let touch = |(place, mark): &(usize, Mark)| {
+                    let imprint = covering[*place];
+                    let effect = imprint.effects[mark.effect as usize];
+                    let touch = Touch {
+                        effect,
+                        threads: mark.threads,
+                        first: Single {
+                            access: imprint.accesses[mark.access as usize],
+                            thread: mark.thread,
+                        },
+                    };
+                    (imprint.segment, touch)
+                };
+                let touches: Vec<(u32, Touch)> = one.marks.iter().map(touch).collect();
+                let mut words = Vec::with_capacity(2 * touches.len());
+                for ((segment, touch), name) in touches.iter().zip(&one.names) {
+                    words.push(u64::from(*segment) << 32 | u64::from(touch.effect));
+                    words.push(*name);
+                }
+                if !classes.insert(words) {
+                    continue;
+                }
+                let class = self.bytes.len();
+                self.bytes.push(stretch.first + one.byte);
+                for (segment, touch) in touches {
+                    let steps = &mut self.segments[segment as usize];
+                    match steps.last_mut() {
+                        Some(step) if step.class == class => step.touches.push(touch),
+                        _ => steps.push(Step {
+                            class,
+                            touches: vec![touch],
+                        }),
+                    }
                 }
             }
         }
     }
 
-    /// What accesses do to units, and the last of it for each unit, if there is any.
-    fn parts(&self, units: &Units) -> (Vec<Part>, Vec<u32>) {
-        let mut parts: Vec<Part> = Vec::new();
-        let mut last = vec![u32::MAX; units.count];
-        for (access, a) in self.accesses.iter().enumerate() {
-            let segment = self.segment[access];
-            for (thread, &at) in a.at.iter().enumerate().filter(|(_, at)| **at >= 0) {
-                let effect = self.effect(access, thread);
-                let (access, thread) = (access as u32, thread as u16);
-                for unit in units.touched(at, a.bytes) {
-                    let last = &mut last[unit];
-                    if a.kind == Kind::Read
-                        && let Some(part) = parts.get_mut(*last as usize)
-                        && (part.segment, part.touch.effect) == (segment, effect)
-                    {
-                        part.touch.threads = part.touch.threads.and(thread);
-                        continue;
-                    }
-                    let part = Part {
-                        before: *last,
-                        segment,
-                        touch: Touch {
-                            effect,
-                            threads: Threads::One(thread),
-                            first: Single { access, thread },
-                        },
-                    };
-                    *last = parts.len() as u32;
-                    parts.push(part);
+    /// What each segment touches, in parts that have no byte in common.
+    fn imprints(&self, shapes: &mut Shapes) -> Vec<Imprint> {
+        let mut all = Vec::new();
+        let mut access = 0;
+        for segment in 0..self.segments.len() as u32 {
+            let mut ranges = Vec::new();
+            while self.segment.get(access) == Some(&segment) {
+                let a = &self.accesses[access];
+                if let Some((lo, hi)) = a.at.range_of(a.active) {
+                    ranges.push((lo, hi + i64::from(a.bytes), access as u32));
                 }
+                access += 1;
+            }
+            ranges.sort_unstable();
+            let mut rest = &ranges[..];
+            while let Some(&(first, mut end, _)) = rest.first() {
+                let count = rest.iter().take_while(|(lo, hi, _)| {
+                    let more = *lo < end;
+                    end = if more { end.max(*hi) } else { end };
+                    more
+                });
+                let (here, others) = rest.split_at(count.count());
+                let mut accesses: Vec<u32> = here.iter().map(|(.., access)| *access).collect();
+                accesses.sort_unstable();
+                all.push(self.imprint(segment, accesses, first, end, shapes));
+                rest = others;
             }
         }
-        (parts, last)
+        all
+    }
+
+    fn imprint(
+        &self,
+        segment: u32,
+        accesses: Vec<u32>,
+        first: i64,
+        end: i64,
+        shapes: &mut Shapes,
+    ) -> Imprint {
+        let first = first >> BLOCK << BLOCK;
+        let mut effects: Vec<u32> = Vec::new();
+        let parts = accesses.iter().map(|&access| {
+            let a = &self.accesses[access as usize];
+            let of = self.of_access[access as usize];
+            let mut local = |effect: i64| {
+                let effect = effect as u32;
+                let known = effects.iter().position(|&e| e == effect);
+                known.unwrap_or_else(|| {
+                    effects.push(effect);
+                    effects.len() - 1
+                })
+            };
+            let effects = if let Some(effect) = of.one() {
+                Num::same(local(effect) as i64)
+            } else {
+                let values = of.values();
+                let each = (0..values.count()).map(|t| local(values.at(t)) as i64);
+                Num::each(each.collect())
+            };
+            ShapePart {
+                at: a.at.plus(-first),
+                active: a.active,
+                effects,
+                bytes: a.bytes,
+                reads: a.kind == Kind::Read,
+            }
+        });
+        let parts: Vec<ShapePart> = parts.collect();
+        Imprint {
+            segment,
+            shape: shapes.number(parts),
+            first,
+            end: ((end - 1) >> BLOCK << BLOCK) + (1 << BLOCK),
+            accesses,
+            effects,
+        }
     }
 
     /// What an access does for a thread, by its number.
     pub(super) fn effect(&self, access: usize, thread: usize) -> u32 {
-        match &self.of_access[access][..] {
-            [one] => *one,
-            each => each[thread],
-        }
+        self.of_access[access].at(thread) as u32
     }
 
     /// Who touches the first unit of a class in a segment, in the order of the text.
@@ -216,8 +273,11 @@ impl Histories {
         let here = (0..self.accesses.len()).filter(move |&i| self.segment[i] == segment);
         here.flat_map(move |access| {
             let a = &self.accesses[access];
-            let reach = move |at: i64| at >= 0 && (at..at + i64::from(a.bytes)).contains(&byte);
-            let threads = (0..a.at.len()).filter(move |&t| reach(a.at[t]));
+            let (at, active) = (a.at.values(), a.active.list());
+            let reaches = move |t: &usize| {
+                active[*t] && (at.at(*t)..at.at(*t) + i64::from(a.bytes)).contains(&byte)
+            };
+            let threads = (0..a.active.list().len()).filter(reaches);
             threads.map(move |thread| Single {
                 access: access as u32,
                 thread: thread as u16,
@@ -230,44 +290,47 @@ impl Histories {
         self.segment[single.access as usize]
     }
 
-    /// The effect of each access: one for all its threads, or one for each.
-    fn effects_of(&mut self, versions: &mut Versions) -> Vec<Vec<u32>> {
+    /// The effect of each access, by number, for each thread.
+    fn effects_of(&mut self, versions: &mut Versions) -> Vec<Num> {
         let mut known: QuickMap<Effect, u32> = QuickMap::default();
         let mut all = Vec::with_capacity(self.accesses.len());
         for a in &self.accesses {
             let version = versions.number(&a.version);
-            let mut number = |buffer: u16| {
+            let mut number = |buffer: i64| {
                 let effect = Effect {
                     kind: a.kind,
                     maybe: a.maybe,
                     version,
-                    buffer: buffer + 1,
+                    buffer: buffer as u16 + 1,
                 };
-                *known.entry(effect).or_insert_with(|| {
+                let known = *known.entry(effect).or_insert_with(|| {
                     self.effects.push(effect);
                     self.effects.len() as u32 - 1
-                })
+                });
+                i64::from(known)
             };
-            let taking_part = |(at, buffer): (&i64, &u16)| (*at >= 0).then_some(*buffer);
-            let buffers = || a.at.iter().zip(&a.buffer).map(taking_part);
-            let first = buffers().flatten().next().unwrap_or(0);
-            all.push(if buffers().flatten().all(|b| b == first) {
-                vec![number(first)]
+            let first = a.active.first().map_or(0, |t| a.buffer.at(t));
+            all.push(if let Some(buffer) = a.buffer.restricted(a.active).one() {
+                Num::same(number(buffer))
             } else {
-                buffers().map(|b| number(b.unwrap_or(first))).collect()
+                let (list, buffers) = (a.active.list(), a.buffer.values());
+                let each = list.iter().enumerate();
+                let each = each.map(|(t, &taken)| if taken { buffers.at(t) } else { first });
+                Num::each(each.map(&mut number).collect())
             });
         }
         all
     }
 
     /// What each segment reads, in the order of the text.
-    fn reads_of(&self, effects: &[Vec<u32>]) -> Vec<Vec<Effect>> {
+    fn reads_of(&self) -> Vec<Vec<Effect>> {
         let mut all = vec![Vec::new(); self.segments.len()];
-        for (numbers, &segment) in effects.iter().zip(&self.segment) {
+        for (numbers, &segment) in self.of_access.iter().zip(&self.segment) {
             let reads: &mut Vec<Effect> = &mut all[segment as usize];
-            let effects = numbers.iter().map(|&n| self.effects[n as usize]);
-            for effect in effects.filter(|e| e.kind == Kind::Read) {
-                if !reads.contains(&effect) {
+            let values = numbers.values();
+            for t in 0..values.count().max(1) {
+                let effect = self.effects[values.at(t) as usize];
+                if effect.kind == Kind::Read && !reads.contains(&effect) {
                     reads.push(effect);
                 }
             }
@@ -276,20 +339,12 @@ impl Histories {
     }
 }
 
-/// What one step does to a unit, while histories are collected.
-struct Part {
-    /// The part before it, if there is one.
-    before: u32,
-    segment: u32,
-    touch: Touch,
-}
-
 fn address(event: &Event) -> usize {
     std::ptr::from_ref(event) as usize
 }
 
 /// Threads and warps by the order in which they appear in a history.
-struct Names {
+pub(super) struct Names {
     /// Of each thread, and of each warp: the history in which it got its name, and the name.
     threads: Vec<(u32, u32)>,
     warps: Vec<(u32, u32)>,
@@ -307,12 +362,12 @@ impl Names {
         }
     }
 
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.history += 1;
         self.next = 0;
     }
 
-    fn of(&mut self, threads: Threads) -> u64 {
+    pub(super) fn of(&mut self, threads: Threads) -> u64 {
         let (history, next) = (self.history, &mut self.next);
         let mut name = |slot: &mut (u32, u32)| {
             if slot.0 != history {
@@ -329,65 +384,5 @@ impl Names {
             Threads::Warp(w) => name(&mut self.warps[usize::from(w)]) << 32,
             Threads::Many => 0,
         }
-    }
-}
-
-/// Shared memory cut into units, each of which an access touches as a whole or not at all.
-struct Units {
-    /// Of each block: the number of its first unit, and the bytes of its units as a power of two.
-    blocks: Vec<(u32, u32)>,
-    count: usize,
-}
-
-impl Units {
-    fn of(accesses: &[Rc<Access>]) -> Self {
-        let end = |a: &Rc<Access>| a.at.iter().map(|at| at + i64::from(a.bytes)).max();
-        let bytes = accesses.iter().filter_map(end).max().unwrap_or(0).max(0);
-        let mut blocks = vec![(0, BLOCK); (bytes as usize).div_ceil(1 << BLOCK)];
-        for a in accesses {
-            let bytes = i64::from(a.bytes);
-            for &at in a.at.iter().filter(|at| **at >= 0) {
-                let fits = (at | bytes).trailing_zeros();
-                if fits >= BLOCK && bytes == 1 << BLOCK {
-                    continue;
-                }
-                let first = (at >> BLOCK) as usize;
-                let last = ((at + bytes - 1) >> BLOCK) as usize;
-                for (_, unit) in &mut blocks[first..=last] {
-                    *unit = fits.min(*unit);
-                }
-            }
-        }
-        let mut count = 0u32;
-        for (first, unit) in &mut blocks {
-            *first = count;
-            count += 1 << (BLOCK - *unit);
-        }
-        Self {
-            blocks,
-            count: count as usize,
-        }
-    }
-
-    /// The unit of a byte.
-    fn at(&self, byte: i64) -> usize {
-        let (first, unit) = self.blocks[(byte >> BLOCK) as usize];
-        first as usize + ((byte as usize & ((1 << BLOCK) - 1)) >> unit)
-    }
-
-    /// The units that a thread's access touches.
-    fn touched(&self, at: i64, bytes: u32) -> Range<usize> {
-        let first = self.at(at);
-        if bytes == 1 << self.blocks[(at >> BLOCK) as usize].1 {
-            return first..first + 1;
-        }
-        first..self.at(at + i64::from(bytes) - 1) + 1
-    }
-
-    /// The first byte of a unit.
-    fn byte(&self, number: usize) -> i64 {
-        let block = self.blocks.partition_point(|b| b.0 as usize <= number) - 1;
-        let (first, unit) = self.blocks[block];
-        ((block << BLOCK) + ((number - first as usize) << unit)) as i64
     }
 }

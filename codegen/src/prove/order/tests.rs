@@ -1,6 +1,5 @@
 //! Classes of units against bytes: a random trace is refused by one if and only if it is by the other.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::histories::Histories;
@@ -9,6 +8,8 @@ use super::ordered;
 use super::versions::Versions;
 use crate::prove::execute::{Event, Trace};
 use crate::prove::memory::{Access, Kind};
+use crate::prove::numbers::{Mask, Num};
+use crate::prove::quick::QuickMap;
 use crate::prove::symbols::Symbols;
 
 const THREADS: usize = 96;
@@ -38,9 +39,10 @@ fn trace(events: Vec<Event>) -> Trace {
         global: Vec::new(),
         addresses: 0,
         blocks: [0; 3],
-        used: HashMap::new(),
+        used: QuickMap::default(),
         symbols: Symbols::default(),
         promises: Vec::new(),
+        assumptions: Vec::new(),
         tilings: Vec::new(),
         walks: Vec::new(),
     }
@@ -51,8 +53,9 @@ fn access(kind: Kind, bytes: u32, at: impl Fn(usize) -> i64) -> Access {
         kind,
         op: None,
         name: "an access".to_owned(),
-        at: (0..THREADS).map(at).collect(),
-        buffer: vec![0; THREADS],
+        at: Num::each((0..THREADS).map(|t| at(t).max(0)).collect()),
+        active: Mask::of((0..THREADS).map(|t| at(t) >= 0).collect()),
+        buffer: Num::ZERO,
         version: Vec::new(),
         bytes,
         maybe: false,
@@ -89,9 +92,8 @@ fn events(random: &mut Random) -> Vec<Event> {
             }
         });
         a.maybe = kind != Kind::Read && random.below(5) == 0;
-        a.buffer = (0..THREADS)
-            .map(|t| u16::from(random.0 & 0x7000 == 0 && t % 2 == 1))
-            .collect();
+        let odd = |t: usize| i64::from(random.0 & 0x7000 == 0 && t % 2 == 1);
+        a.buffer = Num::each((0..THREADS).map(odd).collect());
         all.push(Event::Access(Rc::new(a)));
         if kind == Kind::Async && random.below(4) != 0 {
             all.push(Event::Commit);
@@ -116,12 +118,13 @@ fn refused_by_bytes(events: &[Event]) -> bool {
             }
             continue;
         };
-        for (thread, &at) in a.at.iter().enumerate().filter(|(_, at)| **at >= 0) {
+        for (thread, _) in a.active.list().iter().enumerate().filter(|(_, a)| **a) {
+            let at = a.at.at(thread);
             let effect = Effect {
                 kind: a.kind,
                 maybe: a.maybe,
                 version: 0,
-                buffer: a.buffer[thread] + 1,
+                buffer: a.buffer.at(thread) as u16 + 1,
             };
             let thread = thread as u16;
             for unit in &mut bytes[at as usize..][..a.bytes as usize] {

@@ -12,6 +12,7 @@
 use super::histories::Histories;
 use super::memory::Effect;
 use crate::prove::execute::{Event, Turns};
+use crate::prove::numbers::Num;
 use crate::prove::quick::QuickMap;
 use crate::prove::value::{Lin, Sym};
 
@@ -94,7 +95,7 @@ impl Versions {
     pub(super) fn without(&mut self, number: u32, zero: &[Sym]) -> u32 {
         let nothing = Lin::constant(0);
         let left_out = |_: usize, x: &Lin| {
-            let mut x = x.clone();
+            let mut x = *x;
             for &s in zero {
                 x = x.substitute(s, &nothing)?;
             }
@@ -110,14 +111,13 @@ impl Versions {
         };
         self.mapped(number, |i, x| {
             let grows = read.get(i).map(|read| {
-                let terms = read.terms.iter().filter(|(m, _)| m.symbols().eq([l.turn]));
-                let mut grows = Lin::constant(0);
-                grows.terms = terms.cloned().collect();
-                grows
+                let terms = read.terms.list();
+                let grows = terms.iter().filter(|(m, _)| m.symbols().eq([l.turn]));
+                Lin::of(grows.copied(), Num::ZERO)
             });
             match grows {
                 Some(grows) if !x.mentions(l.turn) => Some(x.add(&grows)),
-                _ => Some(x.clone()),
+                _ => Some(*x),
             }
         })
     }
@@ -200,7 +200,7 @@ mod tests {
         let completed = Lin::symbol(trips).scale(32);
         for (way, expected) in [
             (Way::Before, Lin::constant(0)),
-            (Way::Midst, completed.clone()),
+            (Way::Midst, completed),
             (Way::End, completed.plus(-32)),
         ] {
             let number = versions.left(tile, &l, way);

@@ -19,6 +19,11 @@ impl MmaPlan {
         // hardware does not multiply them: both take registers. So do the addresses of narrow copies.
         let bytes = self.data_type.bytes() == 1;
         let narrow = self.variant.copies.iter().any(|&c| c < 16) || self.arch < 80;
+        if self.is_fma() {
+            // 128 registers beside 64 sums: the fragments of a k step are few.
+            let threads = if accumulators > 64 { 256 } else { 512 };
+            return (threads / self.thread_count()).max(1);
+        }
         let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes || narrow;
         let threads = match (heavy, accumulators) {
             (true, _) => 256,

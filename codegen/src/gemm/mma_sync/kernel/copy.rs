@@ -158,17 +158,27 @@ impl Gemm<'_> {
             // Swizzled as a whole: row and column of the vector, not of the thread.
             let (r, c) = (self.k.pool.add(row, dr), self.k.pool.add(col, dc));
             let stage = self.k.pool.constant(stage);
-            let target = stages.element(self.k, &[r, c, stage, k_at])?;
+            let mut targets = Vec::new();
+            for j in 0..if o.transposes { o.vector } else { 1 } {
+                let j = self.k.pool.constant(j);
+                let c = self.k.pool.add(c, j);
+                targets.push(stages.element(self.k, &[r, c, stage, k_at])?);
+            }
             let constant = |pool: &Pool, e: Expr| pool.as_const(e).unwrap_or(0);
             let (dr, dc) = (constant(&self.k.pool, dr), constant(&self.k.pool, dc));
             let left = edge.then_some((left_row, left_col, dr, dc));
             if o.copies.asynchronous {
                 let source = tile.element(self.k, &from)?;
-                self.copy_async(o, source, target, left);
+                self.copy_async(o, source, targets[0], left);
                 self.k.tag(tag);
+                continue;
+            }
+            let (pieces, size) = self.load_pieces(o, &tile, from, left)?;
+            if o.transposes {
+                let each = pieces.into_iter().zip(targets);
+                stores.extend(each.map(|(piece, target)| (vec![piece], o.bytes, target, tag)));
             } else {
-                let (pieces, size) = self.load_pieces(o, &tile, from, left)?;
-                stores.push((pieces, size, target, tag));
+                stores.push((pieces, size, targets[0], tag));
             }
         }
         self.k.close_region();

@@ -71,13 +71,17 @@ impl Gemm<'_> {
         let steps = depth / self.k_step();
         let next = (s + stages - 1) % stages;
         let offset = self.k.pool.constant((s + stages - 1) * depth);
-        let parts = (steps - 1).max(1);
+        // A k step of an FMA atom is too short to wait for memory: all copies start with the tile, and land at its end.
+        let fma = self.plan.is_fma();
+        let parts = if fma { 1 } else { (steps - 1).max(1) };
         let mut flying = InFlight::default();
         for step in 0..steps {
             let now = ((s * steps + step) % 2) as usize;
-            // What was loaded during the step before.
-            self.land(std::mem::take(&mut flying));
             let last = step + 1 == steps;
+            // What was loaded during the step before.
+            if !fma || last {
+                self.land(std::mem::take(&mut flying));
+            }
             if last && steps == 1 {
                 // There is no step before: the copies must be under way before the wait that counts them.
                 flying = self.copy_ahead(of, (next, offset), (step, parts))?;
@@ -88,7 +92,9 @@ impl Gemm<'_> {
             } else {
                 let tile = self.tile(of, s);
                 self.fetch(&buffers[1 - now], tile, step + 1)?;
-                flying = self.copy_ahead(of, (next, offset), (step, parts))?;
+                if step < parts {
+                    flying = self.copy_ahead(of, (next, offset), (step, parts))?;
+                }
             }
             self.multiply(&buffers[now], acc);
         }

@@ -1,0 +1,165 @@
+//! What accesses cost: wavefronts of shared memory, sectors of global memory.
+
+use layout_core::banks::{self, Access as Op, BankModel};
+
+use super::access::AccessProof;
+use super::execute::Trace;
+use super::memory::Access;
+use super::numbers::{Each, Mask, Num};
+use super::quick::QuickMap;
+use super::value::Lin;
+
+/// What a global access costs in sectors of 32 bytes. Lanes in different rows share none, since rows may be any distance apart; rows are taken to begin
+/// at sectors.
+///
+/// ```
+/// use layout_codegen::ir::{Axis, Kernel};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
+/// use layout_core::{Layout, Swizzled};
+///
+/// // y = x through shared memory, an element a thread.
+/// let mut k = Kernel::new("copy", 128);
+/// let n = k.size("n", 1000);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let tile = k.shared("tile", Element::F32, &Swizzled::parse("128:1")?)?;
+/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
+/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let tile = tile.partition(&mut k, &one, thread)?;
+/// k.copy(&x, &tile)?;
+/// k.copy(&tile, &y)?;
+/// let proof = k.build(Arch(80))?.proof;
+/// let read = &proof.global[0];
+/// assert_eq!((read.access.as_str(), read.sectors, read.ideal), ("read x", 4, 4)); // 128 bytes a warp
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GlobalCost {
+    /// The buffer, and whether it is read or written.
+    pub access: String,
+    /// The most sectors of a warp's execution.
+    pub sectors: u32,
+    /// Sectors if its bytes were side by side.
+    pub ideal: u32,
+}
+
+impl Trace {
+    pub(super) fn shared_costs(&self, model: &BankModel) -> Vec<AccessProof> {
+        let mut all: Vec<AccessProof> = Vec::new();
+        let mut known = Costs::default();
+        let mut alike: QuickMap<(Op, Num, Mask, bool), Option<Wavefronts>> = QuickMap::default();
+        for a in &self.accesses {
+            let Some(op) = a.op.filter(|_| a.tagged) else {
+                continue;
+            };
+            // Rounds of the banks make no difference.
+            let rounds = a.at.range().0.div_euclid(ROUND) * ROUND;
+            let key = (op, a.at.plus(-rounds), a.active, a.maybe);
+            let found = *alike
+                .entry(key)
+                .or_insert_with(|| cost(model, op, a, &mut known));
+            let Some((wavefronts, ideal)) = found else {
+                continue;
+            };
+            match all.iter_mut().find(|c| c.access == a.name) {
+                Some(c) => {
+                    c.wavefronts = c.wavefronts.max(wavefronts);
+                    c.ideal = c.ideal.max(ideal);
+                }
+                None => all.push(AccessProof {
+                    access: a.name.clone(),
+                    op,
+                    wavefronts,
+                    ideal,
+                }),
+            }
+        }
+        all
+    }
+
+    pub(super) fn global_costs(&self) -> Vec<GlobalCost> {
+        let mut all: Vec<GlobalCost> = Vec::new();
+        let mut known: QuickMap<(Lin, u32, Mask), (u32, u32)> = QuickMap::default();
+        for a in &self.global {
+            // Whole sectors make no difference.
+            let whole = a.address.k.range().0.div_euclid(SECTOR) * SECTOR;
+            let key = (a.address.plus(-whole), a.bytes, a.facts.active);
+            let (sectors, ideal) = *known
+                .entry(key)
+                .or_insert_with(|| sectors(&key.0, key.1, key.2));
+            match all.iter_mut().find(|c| c.access == a.name) {
+                Some(c) => (c.sectors, c.ideal) = (c.sectors.max(sectors), c.ideal.max(ideal)),
+                None => all.push(GlobalCost {
+                    access: a.name.clone(),
+                    sectors,
+                    ideal,
+                }),
+            }
+        }
+        all
+    }
+}
+
+/// Wavefronts, and their ideal.
+type Wavefronts = (u32, u32);
+
+/// What warps were found to cost.
+type Costs = QuickMap<(Op, [i64; 32]), Option<Wavefronts>>;
+
+/// Bytes of a sector.
+const SECTOR: i64 = 32;
+
+/// Bytes of one word in each bank: whole rounds of the banks move no word to another bank.
+const ROUND: i64 = 128;
+
+/// The most wavefronts of a warp and their ideal. If it is not exact which lanes take part, only warps count of which all do.
+fn cost(model: &BankModel, op: Op, access: &Access, known: &mut Costs) -> Option<Wavefronts> {
+    let (numbers, active) = (access.at.values(), access.active.list());
+    let byte = |t: usize| if active[t] { numbers.at(t) } else { -1 };
+    let at: Vec<i64> = (0..active.len()).map(byte).collect();
+    let counts = |warp: &[i64; 32]| {
+        warp.iter().all(|&a| a >= 0) || (!access.maybe && warp.iter().any(|&a| a >= 0))
+    };
+    at.chunks(32)
+        .filter_map(|warp| <[i64; 32]>::try_from(warp).ok())
+        .filter(counts)
+        .filter_map(|warp| {
+            let active = warp.iter().filter(|&&a| a >= 0);
+            let rounds = active.min().map_or(0, |least| least / ROUND * ROUND);
+            let warp = warp.map(|a| if a < 0 { a } else { a - rounds });
+            *known.entry((op, warp)).or_insert_with(|| {
+                let counted = banks::wavefronts(model, op, &warp).ok()?;
+                Some((counted.wavefronts, counted.ideal))
+            })
+        })
+        .max()
+}
+
+/// The most sectors of a warp. Lanes that differ by numbers alone share sectors; those that differ by a multiple of a symbol, such as lanes in different
+/// rows, do not, since rows may be any distance apart.
+fn sectors(address: &Lin, bytes: u32, active: Mask) -> (u32, u32) {
+    let (active, numbers) = (active.list(), address.k.values());
+    let terms = address.terms.list();
+    let coefficients: Vec<Each> = terms.iter().map(|(_, c)| c.values()).collect();
+    let mut most = 0;
+    let mut ideal = 0;
+    for warp in 0..active.len().div_ceil(32) {
+        let lanes = 32 * warp..(32 * warp + 32).min(active.len());
+        let mut sectors: Vec<(Vec<i64>, i64)> = Vec::new();
+        let mut n = 0;
+        for t in lanes.filter(|&t| active[t]) {
+            let first = numbers.at(t);
+            let last = first.saturating_add(i64::from(bytes) - 1);
+            let row: Vec<i64> = coefficients.iter().map(|c| c.at(t)).collect();
+            n += bytes;
+            let touched = first.div_euclid(SECTOR)..=last.div_euclid(SECTOR);
+            sectors.extend(touched.map(|sector| (row.clone(), sector)));
+        }
+        sectors.sort_unstable();
+        sectors.dedup();
+        most = most.max(sectors.len() as u32);
+        ideal = ideal.max(n.div_ceil(SECTOR as u32));
+    }
+    (most, ideal)
+}

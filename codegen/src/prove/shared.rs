@@ -1,0 +1,243 @@
+//! Accesses of shared memory: the address of each thread against the layout of its buffer.
+
+use super::ProofError;
+use super::execute::Machine;
+use super::memory::{Access, Touch};
+use super::numbers::{Each, Mask, Num};
+use super::offsets::Offsets;
+use super::solve::Facts;
+use super::value::Lin;
+use crate::ir::{Arrangement, Extent, Place};
+
+/// An access of a buffer of shared memory, for all threads.
+struct Placed<'a> {
+    active: Mask,
+    /// The first byte of each thread.
+    relative: Num,
+    /// The coordinates of its element.
+    numbers: &'a [Num],
+    extents: &'a [Option<i64>],
+    /// Strides of the modes that are not the layout's, in bytes.
+    outer: &'a [i64],
+    /// Bytes before the buffer.
+    offset: i64,
+    bytes: i64,
+    /// Elements at once, and bytes of one.
+    width: i64,
+    elem: i64,
+    /// Bytes of shared memory.
+    limit: i64,
+}
+
+impl Placed<'_> {
+    /// Whether it is inside, aligned, and where the layout says: for all threads at once. Where threads go different ways about it, it may
+    /// hold although this says no.
+    fn holds(&self, offsets: &mut Offsets) -> bool {
+        let inside = |k: Num, n: Option<i64>, more: i64| {
+            let range = k.range_of(self.active);
+            range.is_none_or(|(lo, hi)| lo >= 0 && n.is_none_or(|n| hi + more <= n))
+        };
+        let mut modes = self.numbers.iter().zip(self.extents);
+        let all_inside = modes.all(|(&k, &n)| inside(k, n, 1));
+        let aligned =
+            self.bytes.count_ones() == 1 && self.relative.zeros() >= self.bytes.trailing_zeros();
+        if !all_inside || !aligned || !inside(self.relative, Some(self.limit), self.bytes) {
+            return false;
+        }
+        let (inner, others) = self.numbers.split_at(self.numbers.len() - self.outer.len());
+        let Some(first) = offsets.of_numbers(inner) else {
+            return false;
+        };
+        let mut byte = first.plus(self.offset);
+        for (k, stride) in others.iter().zip(self.outer) {
+            byte = byte.add(k.scale(*stride));
+        }
+        if !byte.is_equal(self.relative, self.active) {
+            return false;
+        }
+        // The elements of a vector are neighbours along one mode.
+        let mut at = inner.to_vec();
+        self.width == 1
+            || (0..inner.len()).any(|mode| {
+                let first_along = at[mode];
+                let follow = inside(first_along, self.extents[mode], self.width)
+                    && (1..self.width).all(|v| {
+                        at[mode] = first_along.plus(v);
+                        let next = offsets.of_numbers(&at);
+                        let wanted = first.plus(v * self.elem);
+                        next.is_some_and(|next| next.is_equal(wanted, self.active))
+                    });
+                at[mode] = first_along;
+                follow
+            })
+    }
+}
+
+impl Machine<'_> {
+    pub(super) fn shared(
+        &mut self,
+        t: &Touch<'_>,
+        place: u32,
+        address: &Lin,
+        facts: &Facts,
+        found: &mut Access,
+    ) -> Result<(), ProofError> {
+        let (buffer, coordinates) = match self.place(place)? {
+            Place::Either {
+                when,
+                then,
+                otherwise,
+            } => {
+                let [a, b] = self.sides(when, facts)?;
+                self.shared(t, then, address, &a, found)?;
+                return self.shared(t, otherwise, address, &b, found);
+            }
+            Place::Element {
+                buffer,
+                coordinates,
+            } => (buffer, coordinates),
+        };
+        let name = found.name.clone();
+        let coordinates: Vec<Lin> = coordinates.into_iter().map(|e| self.evaluate(e)).collect();
+        let info = &self.entry.buffers[buffer];
+        let Arrangement::Shared {
+            layout,
+            outer,
+            offset,
+        } = &info.arrangement
+        else {
+            return Err(ProofError::Undecided {
+                what: format!("{name}: a place in global memory by a shared address"),
+            });
+        };
+        let elem = info.bytes;
+        let width = (i64::from(t.bytes) / elem).max(1);
+        let inner = coordinates.len() - outer.len();
+        let base = self.shared_base();
+        let relative = address.sub(&base);
+        let Some(relative) = relative.as_number() else {
+            return Err(ProofError::Undecided {
+                what: format!(
+                    "{name}: an address in shared memory that depends on more than the thread and the turn"
+                ),
+            });
+        };
+        let mut version = Vec::new();
+        let mut numbers: Vec<Num> = Vec::new();
+        for (mode, c) in coordinates.iter().enumerate() {
+            if mode >= inner && outer[mode - inner] == 0 {
+                // It is no part of the address: it tells which of the values that are kept here one after the other is meant.
+                if !self.symbols.is_uniform(c) {
+                    return Err(ProofError::Undecided {
+                        what: format!("{name}: threads that are in different passes"),
+                    });
+                }
+                version.push(*c);
+                numbers.push(Num::ZERO);
+                continue;
+            }
+            match c.as_number() {
+                Some(k) => numbers.push(k),
+                None => {
+                    return Err(ProofError::Undecided {
+                        what: format!(
+                            "{name}: a coordinate in shared memory that depends on more than the thread and the turn"
+                        ),
+                    });
+                }
+            }
+        }
+        // Both sides of a choice are of the same pass.
+        if !found.active.is_empty() && found.version != version {
+            return Err(ProofError::Undecided {
+                what: format!("{name}: threads that are in different passes"),
+            });
+        }
+        found.version = version;
+        let extents: Vec<Option<i64>> = info
+            .extents
+            .iter()
+            .map(|e| match e {
+                Extent::Fixed(n) => Some(*n),
+                _ => None,
+            })
+            .collect();
+        let limit = self.entry.shared.map_or(0, |s| s.bytes) as i64;
+        found.take(relative, facts.active, buffer as u16);
+        self.addresses += 1;
+        let known = self.offsets.remove(&buffer);
+        let mut offsets = known.unwrap_or_else(|| Offsets::of(layout, &extents[..inner]));
+        let access = Placed {
+            active: facts.active,
+            relative,
+            numbers: &numbers,
+            extents: &extents,
+            outer,
+            offset: *offset,
+            bytes: t.bytes.into(),
+            width,
+            elem,
+            limit,
+        };
+        if access.holds(&mut offsets) {
+            self.offsets.insert(buffer, offsets);
+            return Ok(());
+        }
+        // Thread by thread, to say which one.
+        let mut at = vec![0i64; inner];
+        let active = facts.active.list();
+        let relative = relative.values();
+        let numbers: Vec<Each> = numbers.iter().map(|k| k.values()).collect();
+        for thread in 0..self.threads {
+            if !active[thread] {
+                continue;
+            }
+            for (mode, (k, extent)) in numbers.iter().zip(&extents).enumerate() {
+                let k = k.at(thread);
+                if k < 0 || extent.is_some_and(|n| k >= n) {
+                    return Err(ProofError::Bounds {
+                        access: name,
+                        thread,
+                        mode,
+                    });
+                }
+            }
+            for (slot, k) in at.iter_mut().zip(&numbers) {
+                *slot = k.at(thread);
+            }
+            let mut byte = offsets.at(&at) + offset;
+            for (k, stride) in numbers[inner..].iter().zip(outer) {
+                byte += k.at(thread) * stride;
+            }
+            let real = relative.at(thread);
+            if byte != real {
+                return Err(ProofError::Address {
+                    access: name,
+                    thread,
+                });
+            }
+            if real % i64::from(t.bytes) != 0 {
+                return Err(ProofError::Alignment {
+                    access: name,
+                    bytes: t.bytes,
+                });
+            }
+            if real < 0 || real + i64::from(t.bytes) > limit {
+                return Err(ProofError::Bounds {
+                    access: name,
+                    thread,
+                    mode: inner,
+                });
+            }
+            // The elements of a vector are neighbours along one mode.
+            if width > 1 && !offsets.are_neighbours(&mut at, width, elem) {
+                return Err(ProofError::Address {
+                    access: name,
+                    thread,
+                });
+            }
+        }
+        self.offsets.insert(buffer, offsets);
+        Ok(())
+    }
+}

@@ -1,0 +1,774 @@
+//! Bulk copies of the asynchronous proxy (PTX ISA, sections 9.7.9.25.4 to 9.7.9.25.6), as late as the rules permit.
+//!
+//! A copy that an mbarrier tracks reads global memory when it is issued and writes shared memory when somebody waits at that mbarrier for the
+//! phase ([`Landing`]). A copy of a bulk group reads shared memory and writes global memory when its thread waits for the group, for its
+//! reading or in full, or when the block ends ([`Store`]). Until then the bytes are in flight, and whoever touches them is reported.
+//!
+//! Both know their bytes as [`Piece`]s: runs of at least 1 byte that are contiguous on both sides.
+
+use super::atomics::combine;
+use super::cluster::units;
+use super::gmem::observe_global;
+use super::mbarrier;
+use super::mem::{addresses, lanes_of};
+use super::smem::report_conflict;
+use super::warp::Warp;
+use super::{Context, Env, Site};
+use crate::ast::Space;
+use crate::ir::{Bulk, BulkSide, NONE, Reduction};
+use crate::proxies::{ACTORS, REMOTE_READER, Remote};
+use crate::report::FindingKind;
+use crate::shared::{Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, WINDOW, Who};
+
+/// Bytes in a row on both sides of a copy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece {
+    /// Offset in the block's shared memory.
+    pub(crate) shared: u32,
+    /// Global address; `None` for bytes that lie outside the tensor.
+    pub(crate) global: Option<u64>,
+    pub(crate) bytes: u32,
+}
+
+/// Where the data of a landing comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Bytes read at issue, one piece after the other.
+    Data(Vec<u8>),
+    /// Shared memory of block `rank` from `offset` on, read when it lands.
+    Shared { rank: usize, offset: u32 },
+}
+
+/// A copy into shared memory that has not landed.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    pub(crate) pc: usize,
+    /// Warp and lanes that issued it, in its own block.
+    pub(crate) warp: u32,
+    pub(crate) lanes: u32,
+    /// Bytes that it completes at its mbarrier.
+    pub(crate) bytes: u32,
+    pub(crate) source: Source,
+    /// Offsets in shared memory and lengths.
+    pub(crate) to: Vec<(u32, u32)>,
+    pub(crate) reduction: Option<Reduction>,
+    /// Whether it writes by the asynchronous proxy.
+    pub(crate) proxy: bool,
+}
+
+impl Landing {
+    /// Writes into the shared memory of the current block, at `clock` of the mbarrier's `actor`.
+    pub(crate) fn land(&self, _cx: &Context<'_>, env: &mut Env, actor: u32, clock: u32) {
+        let total: u32 = self.to.iter().map(|t| t.1).sum();
+        let data = match &self.source {
+            Source::Data(data) => data.clone(),
+            Source::Shared { rank, offset } => {
+                let mut data = vec![0; total as usize];
+                let (rank, offset, warp) = (*rank, *offset, self.warp as usize);
+                env.within(rank, |env| {
+                    env.shared.read_bytes(offset, &mut data);
+                    end_reading(env, warp, &[(offset, total)]);
+                });
+                data
+            }
+        };
+        let mut at = 0;
+        for (offset, bytes) in &self.to {
+            let piece = &data[at..at + *bytes as usize];
+            at += *bytes as usize;
+            match self.reduction {
+                None => env.shared.write_bytes(*offset, piece),
+                Some(r) => {
+                    for (k, x) in piece.chunks_exact(usize::from(r.bytes)).enumerate() {
+                        let place = offset + k as u32 * u32::from(r.bytes);
+                        let bytes = u32::from(r.bytes);
+                        let old = env.shared.load(place, bytes);
+                        let new = combine(r.op, bytes, old, little(x), 0);
+                        env.shared.store(place, bytes, cut(new, bytes));
+                    }
+                }
+            }
+            if let Some(shadow) = &mut env.shadow {
+                let mut who = Who::new(self.pc, actor, self.warp);
+                if self.reduction.is_some() {
+                    who = who.atomic();
+                }
+                for u in units(shadow, *offset, *bytes) {
+                    shadow.cells[u] = Cell { clock, who };
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn little(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b))
+}
+
+fn cut(x: u64, bytes: u32) -> u64 {
+    if bytes == 8 {
+        x
+    } else {
+        x & ((1 << (8 * bytes)) - 1)
+    }
+}
+
+/// A copy from shared to global memory that has not been waited for.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) pc: usize,
+    pub(crate) lane: u8,
+    /// Number of the bulk group of its lane.
+    pub(crate) group: u32,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) reduction: Option<Reduction>,
+}
+
+/// Begins the writing of `landing` in the shared memory of block `rank` by an operation of `w` for the mbarrier `actor`: checks that all earlier
+/// accesses are ordered before, and marks the bytes as in flight.
+pub(crate) fn begin_writing(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    (rank, actor): (usize, u32),
+    landing: &Landing,
+) {
+    let Some(shadow) = &env.shadow else { return };
+    let (to, reduction) = (&landing.to, landing.reduction.is_some());
+    let warp = w.index as usize & 31;
+    let own = env.rank;
+    let seen = if rank == own {
+        shadow.seen[warp]
+    } else {
+        shadow.clocks.far(warp, rank)
+    };
+    let fenced = if landing.proxy {
+        shadow.clocks.fenced(warp, rank)
+    } else {
+        [u32::MAX; ACTORS]
+    };
+    let me = Who::new(pc, actor, w.index);
+    let far: Vec<_> = (0..env.blocks)
+        .map(|r| shadow.clocks.far(warp, r))
+        .collect();
+    let mine = shadow.seen[warp];
+    let knows = |o: &Remote| {
+        let row = if o.rank as usize == own {
+            &mine
+        } else {
+            &far[o.rank as usize]
+        };
+        row[o.who.warp() as usize & 63] >= o.clock
+    };
+    let mut found = None;
+    env.within(rank, |env| {
+        let Some(shadow) = &mut env.shadow else {
+            return;
+        };
+        let mut previous = usize::MAX;
+        for (offset, bytes) in to {
+            for u in units(shadow, *offset, *bytes) {
+                // Two pieces of the copy may meet within a unit.
+                if std::mem::replace(&mut previous, u) == u {
+                    continue;
+                }
+                let cell = shadow.cells[u];
+                let actor_of = cell.who.warp() as usize & 63;
+                let generic = actor_of < crate::proxies::WARPGROUPS;
+                let conflict = match cell.clock {
+                    IN_FLIGHT if reduction && cell.who.is_atomic() => None,
+                    IN_FLIGHT => Some(Conflict::InFlight(cell.who)),
+                    0 if reduction => Some(Conflict::Undefined),
+                    0 => None,
+                    REMOTE => shadow.remote_writes.get(&u).filter(|o| !knows(o)).map(|o| {
+                        Conflict::Elsewhere {
+                            other: *o,
+                            wrote: true,
+                        }
+                    }),
+                    _ if reduction && cell.who.is_atomic() => None,
+                    c if c > seen[actor_of] => Some(Conflict::AfterWrite(cell.who)),
+                    c if generic && c > fenced[actor_of] => Some(Conflict::NoProxyFence(cell.who)),
+                    _ => None,
+                };
+                let conflict = conflict.or_else(|| match shadow.unread(u, &seen) {
+                    Some(Conflict::AfterRead { warp, .. }) if warp as usize == REMOTE_READER => {
+                        shadow.remote_reads.get(&u).filter(|o| !knows(o)).map(|o| {
+                            Conflict::Elsewhere {
+                                other: *o,
+                                wrote: false,
+                            }
+                        })
+                    }
+                    other => other,
+                });
+                found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
+                let who = if reduction { me.atomic() } else { me };
+                shadow.cells[u] = Cell {
+                    clock: IN_FLIGHT,
+                    who,
+                };
+            }
+        }
+    });
+    if let Some((offset, c)) = found {
+        let who = Who::new(pc, w.index, 0);
+        report_conflict(cx, env, who, offset, c, true);
+    }
+}
+
+/// Begins the reading of `from` in the block's own shared memory by an asynchronous operation of `w`: checks that all writes are ordered
+/// before and fenced, and marks the bytes as being read by `reader`.
+pub(crate) fn begin_reading(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    reader: u32,
+    from: impl Iterator<Item = (u32, u32)>,
+) {
+    let Some(shadow) = &mut env.shadow else {
+        return;
+    };
+    let warp = w.index as usize & 31;
+    let seen = shadow.seen[warp];
+    let fenced = shadow.clocks.fenced(warp, env.rank);
+    let me = Who::new(pc, reader, w.index);
+    let mut found = None;
+    for (offset, bytes) in from {
+        for u in units(shadow, offset, bytes) {
+            let cell = shadow.cells[u];
+            let actor = cell.who.warp() as usize & 63;
+            let conflict = match cell.clock {
+                0 => Some(Conflict::Undefined),
+                IN_FLIGHT => Some(Conflict::InFlight(cell.who)),
+                REMOTE => shadow
+                    .remote_writes
+                    .get(&u)
+                    .filter(|o| !shadow.clocks.has_seen(warp, o))
+                    .map(|o| Conflict::Elsewhere {
+                        other: *o,
+                        wrote: true,
+                    }),
+                c if c > seen[actor] => Some(Conflict::AfterWrite(cell.who)),
+                c if actor < crate::proxies::WARPGROUPS && c > fenced[actor] => {
+                    Some(Conflict::NoProxyFence(cell.who))
+                }
+                _ => None,
+            };
+            found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
+            let column = u * shadow.columns + reader as usize;
+            if let Some(mark) = shadow.reads.get_mut(column) {
+                *mark = IN_FLIGHT;
+            }
+            shadow.last_reader[u] = me;
+        }
+    }
+    if let Some((offset, c)) = found {
+        report_conflict(cx, env, Who::new(pc, w.index, 0), offset, c, false);
+    }
+}
+
+/// Warp `warp` knows that its bulk copies have read `from`.
+pub(crate) fn end_reading(env: &mut Env, warp: usize, from: &[(u32, u32)]) {
+    let Some(shadow) = &mut env.shadow else {
+        return;
+    };
+    let clock = shadow.seen[warp & 31][warp & 31];
+    for (offset, bytes) in from {
+        for u in units(shadow, *offset, *bytes) {
+            let column = u * shadow.columns + (warp & 31);
+            if let Some(mark) = shadow.reads.get_mut(column) {
+                *mark = clock;
+            }
+        }
+    }
+}
+
+/// Reads `piece`s of global memory, fills what lies outside the tensor by repeating `fill`; reports what is not there.
+pub(crate) fn read_global(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    lane: usize,
+    pieces: &[Piece],
+    fill: &[u8],
+) -> Vec<u8> {
+    let mut data = Vec::new();
+    let mut hint = 0;
+    for p in pieces {
+        let Some(address) = p.global else {
+            data.extend((0..p.bytes as usize).map(|k| fill[k % fill.len()]));
+            continue;
+        };
+        let Some(offset) = global_place(cx, env, w, pc, lane, address, p.bytes, &mut hint) else {
+            data.resize(data.len() + p.bytes as usize, 0);
+            continue;
+        };
+        observe(cx, env, w, pc, lane, address, p.bytes, false);
+        let Some(alloc) = cx.memory.locate(address, &mut hint) else {
+            continue;
+        };
+        if offset.is_multiple_of(4) && p.bytes.is_multiple_of(4) {
+            for k in 0..u64::from(p.bytes) / 4 {
+                data.extend(alloc.word(offset + 4 * k).to_le_bytes());
+            }
+        } else {
+            data.extend((0..u64::from(p.bytes)).map(|k| alloc.load(offset + k, 1) as u8));
+        }
+    }
+    data
+}
+
+/// The optional checks of global memory, for each word.
+#[allow(clippy::too_many_arguments)] // an access is that much
+fn observe(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    lane: usize,
+    address: u64,
+    bytes: u32,
+    store: bool,
+) {
+    if !cx.undefined_global && cx.global_shadow.is_none() {
+        return;
+    }
+    let mut at = [0; 32];
+    for k in (0..bytes).step_by(16) {
+        at[lane] = address + u64::from(k);
+        observe_global(cx, env, w, pc, &at, (bytes - k).min(16), 1 << lane, store);
+    }
+}
+
+/// The offset of `bytes` at `address` in their allocation; reports it if they are not in one.
+#[allow(clippy::too_many_arguments)] // an access is that much
+fn global_place(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    lane: usize,
+    address: u64,
+    bytes: u32,
+    hint: &mut u32,
+) -> Option<u64> {
+    let alloc = cx.memory.locate(address, hint);
+    let fits = alloc.filter(|a| a.len - (address - a.base) >= u64::from(bytes));
+    if let Some(a) = fits {
+        return Some(address - a.base);
+    }
+    let site = Site {
+        pc,
+        warp: w.index,
+        lanes: 1 << lane,
+        address: Some(address),
+    };
+    env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(address) {
+        Some(a) => {
+            let (offset, len) = (address.wrapping_sub(a.base) as i64, a.len);
+            format!("the copy accesses {bytes} bytes at byte {offset} of an allocation of {len} bytes")
+        }
+        None => format!("the copy accesses {bytes} bytes of global memory, and nothing is allocated"),
+    });
+    None
+}
+
+/// Reads shared memory and writes global memory: what a store does in the end.
+fn perform(cx: &Context<'_>, env: &mut Env, w: &Warp, s: &Store) {
+    let mut hint = 0;
+    let lane = usize::from(s.lane);
+    for p in &s.pieces {
+        let Some(address) = p.global else { continue };
+        let Some(offset) = global_place(cx, env, w, s.pc, lane, address, p.bytes, &mut hint) else {
+            continue;
+        };
+        let mut data = vec![0; p.bytes as usize];
+        env.shared.read_bytes(p.shared, &mut data);
+        if s.reduction.is_none() {
+            observe(cx, env, w, s.pc, lane, address, p.bytes, true);
+        }
+        let Some(alloc) = cx.memory.locate(address, &mut hint) else {
+            continue;
+        };
+        match s.reduction {
+            Some(r) => {
+                let bytes = u32::from(r.bytes);
+                let guard = (bytes == 8).then(|| cx.atomic_lock.lock());
+                for (k, x) in data.chunks_exact(bytes as usize).enumerate() {
+                    let place = offset + u64::from(k as u32 * bytes);
+                    alloc.update(place, bytes, |old| {
+                        cut(combine(r.op, bytes, old, little(x), 0), bytes)
+                    });
+                }
+                drop(guard);
+                if cx.undefined_global {
+                    alloc.mark_written(offset, p.bytes);
+                }
+            }
+            None if offset.is_multiple_of(4) && p.bytes.is_multiple_of(4) => {
+                for (k, x) in data.chunks_exact(4).enumerate() {
+                    alloc.set_word(offset + 4 * k as u64, little(x) as u32);
+                }
+            }
+            None => {
+                for (k, x) in data.iter().enumerate() {
+                    alloc.store(offset + k as u64, 1, u64::from(*x));
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of shared memory that a store reads.
+fn sources(s: &Store) -> Vec<(u32, u32)> {
+    let inside = s.pieces.iter().filter(|p| p.global.is_some());
+    inside.map(|p| (p.shared, p.bytes)).collect()
+}
+
+/// Registers a store of `w`.
+pub(crate) fn begin_store(cx: &Context<'_>, env: &mut Env, w: &mut Warp, s: Store) {
+    begin_reading(cx, env, w, s.pc, w.index, sources(&s).into_iter());
+    w.stores.push(s);
+}
+
+/// `cp.async.bulk.wait_group`.
+pub(crate) fn wait(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pending: Option<u32>,
+    active: u32,
+) {
+    let groups = w.bulk_groups;
+    let all = std::mem::take(&mut w.stores);
+    let (done, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|s| {
+        let lane = usize::from(s.lane);
+        active >> lane & 1 == 1 && pending.is_none_or(|n| s.group < groups[lane].saturating_sub(n))
+    });
+    for s in &done {
+        perform(cx, env, w, s);
+        end_reading(env, w.index as usize, &sources(s));
+    }
+    // What other copies of the warp still read stays marked.
+    if let Some(shadow) = &mut env.shadow {
+        for (offset, bytes) in left.iter().flat_map(sources) {
+            for u in units(shadow, offset, bytes) {
+                let column = u * shadow.columns + w.index as usize;
+                if let Some(mark) = shadow.reads.get_mut(column) {
+                    *mark = IN_FLIGHT;
+                }
+            }
+        }
+    }
+    w.stores = left;
+}
+
+/// All warps of the current block, `warps`, have exited: copies to global memory end, and what still uses its shared memory is reported.
+pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
+    env.ended = true;
+    for w in warps.iter_mut() {
+        if let Some(s) = w.stores.first() {
+            let site = Site {
+                pc: s.pc,
+                warp: w.index,
+                lanes: 1 << s.lane,
+                address: None,
+            };
+            env.report(cx, FindingKind::BlockExited, site, || {
+                "the block exits while this copy reads its shared memory: its thread must wait for the group (cp.async.bulk.wait_group) first".to_owned()
+            });
+        }
+        wait(cx, env, w, None, u32::MAX);
+        for s in std::mem::take(&mut w.stores) {
+            perform(cx, env, w, &s);
+        }
+    }
+    let first = env.mbarriers.in_flight().next();
+    let first = first.map(|l| (l.pc, l.warp, l.lanes));
+    if let Some((pc, warp, lanes)) = first {
+        let site = Site {
+            pc,
+            warp,
+            lanes,
+            address: None,
+        };
+        env.report(cx, FindingKind::BlockExited, site, || {
+            "the block whose shared memory this copy fills exits without having waited for it at the mbarrier".to_owned()
+        });
+    } else {
+        report_unbalanced(cx, env);
+    }
+    report_early_exit(cx, env, warps);
+}
+
+/// Reports accesses of other blocks that the exit of the current one, of `warps`, is not ordered after: another time they may come too late.
+fn report_early_exit(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
+    let Some(shadow) = &env.shadow else { return };
+    let unseen = |r: &Remote| {
+        !warps
+            .iter()
+            .any(|w| shadow.clocks.has_seen(w.index as usize & 31, r))
+    };
+    let grain = shadow.grain;
+    let data = shadow.remote_writes.iter().chain(&shadow.remote_reads);
+    let data = data.map(|(u, r)| ((*u as u32) << grain, r));
+    let first = env
+        .mbarriers
+        .remote()
+        .chain(data)
+        .filter(|(_, r)| unseen(r))
+        .min_by_key(|(at, r)| (r.who.pc(), *at, r.rank));
+    let Some((offset, r)) = first.map(|(at, r)| (at, *r)) else {
+        return;
+    };
+    let site = Site {
+        pc: r.who.pc(),
+        warp: r.who.warp() & 31,
+        lanes: 1 << r.who.lane(),
+        address: Some(u64::from(offset + SHARED_BASE)),
+    };
+    let exiting = env.rank;
+    env.within(r.rank as usize, |env| {
+        env.report(cx, FindingKind::BlockExited, site, || {
+            format!("access to shared byte {offset} of block {exiting} of the cluster, whose exit nothing orders after it: the block may be gone; a barrier.cluster before its exit keeps it alive")
+        });
+    });
+}
+
+/// Reports mbarriers of the current block whose bytes do not add up.
+pub(crate) fn report_unbalanced(cx: &Context<'_>, env: &mut Env) {
+    for (offset, tx, pc) in env.mbarriers.unbalanced() {
+        let site = Site {
+            pc,
+            address: Some(u64::from(offset + SHARED_BASE)),
+            ..Site::default()
+        };
+        env.report(cx, FindingKind::TransactionCount, site, || {
+            if tx > 0 {
+                format!("the mbarrier at shared byte {offset} expects {tx} bytes that no copy brings")
+            } else {
+                format!("copies bring {} bytes more to the mbarrier at shared byte {offset} than it expects", -tx)
+            }
+        });
+    }
+}
+
+/// `cp.async.bulk` and `cp.reduce.async.bulk`.
+pub(crate) fn issue(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    b: &Bulk,
+    active: u32,
+) {
+    let (dst, src) = (addresses(w, b.dst), addresses(w, b.src));
+    for l in lanes_of(active) {
+        let size = w.r32[b.size as usize][l];
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(src[l]),
+        };
+        let crooked = [dst[l], src[l]].into_iter().find(|a| !a.is_multiple_of(16));
+        if let Some(a) = crooked {
+            env.report(cx, FindingKind::Misaligned, site, || {
+                format!("lane {l} copies from or to address {a:#x}, not a multiple of 16")
+            });
+            continue;
+        }
+        if !size.is_multiple_of(16) {
+            env.report(cx, FindingKind::BadOperand, site, || {
+                format!("a bulk copy of {size} bytes; the size is a multiple of 16")
+            });
+            continue;
+        }
+        if size == 0 {
+            continue;
+        }
+        if b.to == BulkSide::Global {
+            let Some((_, offset)) = shared_side(cx, env, site, Space::Shared, (l, src[l]), size)
+            else {
+                continue;
+            };
+            let pieces = vec![Piece {
+                shared: offset,
+                global: Some(dst[l]),
+                bytes: size,
+            }];
+            let store = Store {
+                pc,
+                lane: l as u8,
+                group: w.bulk_groups[l],
+                pieces,
+                reduction: b.reduction,
+            };
+            begin_store(cx, env, w, store);
+            continue;
+        }
+        let space = if b.to == BulkSide::Block {
+            Space::Shared
+        } else {
+            Space::Cluster
+        };
+        let Some(to) = shared_side(cx, env, site, space, (l, dst[l]), size) else {
+            continue;
+        };
+        let Some(bar) = b.mbarrier.map(|a| addresses(w, a)[l]) else {
+            continue;
+        };
+        let Some(bar) = shared_side(cx, env, site, space, (l, bar), 8) else {
+            continue;
+        };
+        if b.from == BulkSide::Block {
+            let Some((_, offset)) = shared_side(cx, env, site, Space::Shared, (l, src[l]), size)
+            else {
+                continue;
+            };
+            begin_reading(cx, env, w, pc, w.index, std::iter::once((offset, size)));
+            let rank = env.rank;
+            let landing = Landing {
+                pc,
+                warp: w.index,
+                lanes: 1 << l,
+                bytes: size,
+                source: Source::Shared { rank, offset },
+                to: vec![(to.1, size)],
+                reduction: b.reduction,
+                proxy: true,
+            };
+            send(cx, env, w, site, to.0, bar, landing);
+            continue;
+        }
+        let piece = Piece {
+            shared: to.1,
+            global: Some(src[l]),
+            bytes: size,
+        };
+        let data = read_global(cx, env, w, pc, l, &[piece], &[0]);
+        let mask = (b.mask != NONE).then(|| w.r32[b.mask as usize][l]);
+        spread(
+            cx,
+            env,
+            w,
+            site,
+            mask,
+            to.0,
+            bar,
+            &[(to.1, size)],
+            size,
+            &data,
+        );
+    }
+}
+
+/// Sends the same data to each block of `mask`, or to block `rank`.
+#[allow(clippy::too_many_arguments)] // an access is that much
+pub(crate) fn spread(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    site: Site,
+    mask: Option<u32>,
+    rank: usize,
+    bar: (usize, u32),
+    to: &[(u32, u32)],
+    bytes: u32,
+    data: &[u8],
+) {
+    let blocks = env.blocks;
+    let targets: Vec<(usize, (usize, u32))> = match mask {
+        None => vec![(rank, bar)],
+        Some(m) => {
+            if m == 0 || m >> blocks != 0 {
+                env.report(cx, FindingKind::BadOperand, site, || {
+                    format!("a mask of destination blocks of {m:#x} in a cluster of {blocks}")
+                });
+            }
+            (0..blocks)
+                .filter(|r| m >> r & 1 == 1)
+                .map(|r| (r, (r, bar.1)))
+                .collect()
+        }
+    };
+    for (rank, bar) in targets {
+        if !env.check_alive(cx, site, rank) {
+            continue;
+        }
+        let landing = Landing {
+            pc: site.pc,
+            warp: w.index,
+            lanes: site.lanes,
+            bytes,
+            source: Source::Data(data.to_vec()),
+            to: to.to_vec(),
+            reduction: None,
+            proxy: true,
+        };
+        send(cx, env, w, site, rank, bar, landing);
+    }
+}
+
+/// Sends a landing to the mbarrier at `bar`.
+pub(crate) fn send(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    site: Site,
+    rank: usize,
+    bar: (usize, u32),
+    landing: Landing,
+) {
+    if rank != bar.0 {
+        env.report(cx, FindingKind::BadOperand, site, || {
+            format!("the destination is in block {rank} of the cluster and the mbarrier in block {}; they must be in the same", bar.0)
+        });
+        return;
+    }
+    if !bar.1.is_multiple_of(8) {
+        env.report(cx, FindingKind::Misaligned, site, || {
+            format!("an mbarrier at shared byte {}, not a multiple of 8", bar.1)
+        });
+        return;
+    }
+    let proxy = landing.proxy;
+    if !env.check_alive(cx, site, rank) || !mbarrier::check_target(cx, env, w, site, bar, proxy) {
+        return;
+    }
+    let actor = env.within(rank, |env| env.mbarriers.get_mut(bar.1).map(|o| o.actor));
+    let Some(actor) = actor else { return };
+    begin_writing(cx, env, w, site.pc, (rank, actor), &landing);
+    env.within(rank, |env| mbarrier::track(env, bar.1, landing));
+    env.events += 1;
+}
+
+/// The place in shared memory that lane `l` addresses; reports it if there is none. An address in the generic window is taken too where the
+/// instruction has no space of its own.
+pub(crate) fn shared_side(
+    cx: &Context<'_>,
+    env: &mut Env,
+    site: Site,
+    space: Space,
+    (l, address): (usize, u64),
+    bytes: u32,
+) -> Option<(usize, u32)> {
+    let space = if address.wrapping_sub(SHARED_WINDOW) < WINDOW {
+        Space::Generic
+    } else {
+        space
+    };
+    let found = env.place(space, address, bytes);
+    if found.is_none() {
+        let size = env.shared.size;
+        env.report(cx, FindingKind::OutOfBounds, site, || {
+            let offset = address.wrapping_sub(u64::from(SHARED_BASE)) as i64;
+            format!("lane {l} names {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
+        });
+    }
+    found
+}

@@ -1,0 +1,455 @@
+//! Tensor copies (PTX ISA, sections 5.5 and 9.7.9.25.5): a box of an array between global and shared memory.
+//!
+//! The box becomes [`Piece`]s: rows of the innermost dimension, cut where they leave the array and, with a swizzle, at every 16 bytes. Rows lie one
+//! behind the other in shared memory, as long as the box is wide, or as long as the swizzle. The mbarrier gets the bytes of the whole box,
+//! those outside the array included.
+//!
+//! Example: a box of 64 × 8 halves at (0, 0) with the 128-byte swizzle: 16 bytes at (8, 1) go to byte 128 + (16 xor 16) = 128.
+
+use super::bulk::{Piece, Store, begin_store, read_global, shared_side, spread};
+use super::cluster::units;
+use super::lanes::whole_warp;
+use super::mem::{addresses, get_lane, lanes_of};
+use super::smem::report_conflict;
+use super::warp::Warp;
+use super::{Context, Env, Site};
+use crate::ast::Space;
+use crate::ir::{Address, AtomOp, NONE, Reduction, TensorCopy, TensormapReplace};
+use crate::report::FindingKind;
+use crate::shared::{PARAM_WINDOW, SHARED_WINDOW, WINDOW, Who};
+use crate::tensor_map::{Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap};
+
+/// The bytes of the tensor map at `address`.
+fn map_bytes(cx: &Context<'_>, address: u64) -> Option<Vec<u8>> {
+    let within = address.wrapping_sub(PARAM_WINDOW);
+    if within < WINDOW {
+        let at = usize::try_from(within).ok()?;
+        return cx.params.get(at..at + TENSOR_MAP_BYTES).map(<[u8]>::to_vec);
+    }
+    let mut hint = 0;
+    let alloc = cx.memory.locate(address, &mut hint)?;
+    let offset = address - alloc.base;
+    if alloc.len - offset < TENSOR_MAP_BYTES as u64 {
+        return None;
+    }
+    let words = (0..TENSOR_MAP_BYTES as u64 / 4).map(|k| alloc.word(offset + 4 * k));
+    Some(words.flat_map(u32::to_le_bytes).collect())
+}
+
+/// The operation of a reduction on elements of type `ty`.
+fn reduction(op: AtomOp, ty: TensorElement) -> Option<Reduction> {
+    use TensorElement as T;
+    let signed = matches!(ty, T::S32 | T::S64);
+    let wide = matches!(ty, T::U32 | T::S32 | T::U64 | T::S64);
+    let op = match (op, ty) {
+        (AtomOp::Add, T::U32 | T::S32 | T::U64) => AtomOp::Add,
+        (AtomOp::Add, T::F32) => AtomOp::AddF32Ftz,
+        (AtomOp::Add, T::F16) => AtomOp::AddF16,
+        (AtomOp::Add, T::Bf16) => AtomOp::AddBf16,
+        (AtomOp::MinU, T::F16) => AtomOp::MinF16,
+        (AtomOp::MaxU, T::F16) => AtomOp::MaxF16,
+        (AtomOp::MinU, T::Bf16) => AtomOp::MinBf16,
+        (AtomOp::MaxU, T::Bf16) => AtomOp::MaxBf16,
+        (AtomOp::MinU, _) if wide && signed => AtomOp::MinS,
+        (AtomOp::MaxU, _) if wide && signed => AtomOp::MaxS,
+        (AtomOp::MinU | AtomOp::MaxU | AtomOp::And | AtomOp::Or | AtomOp::Xor, _) if wide => op,
+        (AtomOp::Inc | AtomOp::Dec, T::U32) => op,
+        _ => return None,
+    };
+    let bytes = ty.bytes() as u8;
+    Some(Reduction { op, bytes })
+}
+
+/// One row of the box: the coordinates of its first element.
+type Corner = [i64; 5];
+
+/// The rows of a tiled box at `start`, in the order of shared memory.
+fn tile_rows(map: &TensorMap, start: Corner) -> Vec<Corner> {
+    let mut rows = vec![start];
+    for d in 1..map.sizes.len() {
+        let step = map.step(d);
+        let count = map.box_sizes[d].div_ceil(step);
+        rows = (0..count)
+            .flat_map(|k| {
+                let add = i64::from(k * step);
+                rows.iter().map(move |row| {
+                    let mut row = *row;
+                    row[d] += add;
+                    row
+                })
+            })
+            .collect();
+    }
+    rows
+}
+
+/// The pixels of an im2col box whose filter stands at `start`, shifted by `offsets`.
+fn pixel_rows(map: &TensorMap, c: &Im2col, start: Corner, offsets: &[u32]) -> Vec<Corner> {
+    let (dims, last) = (c.lower.len(), map.sizes.len() - 1);
+    let mut at = start;
+    let mut rows = Vec::new();
+    for _ in 0..c.pixels {
+        let mut row = at;
+        for (d, o) in offsets.iter().enumerate().take(dims) {
+            row[d + 1] += i64::from(*o);
+        }
+        rows.push(row);
+        // The next position of the filter: along W, then H, then D, then the next image.
+        let mut d = 0;
+        loop {
+            if d == dims {
+                at[last] += 1;
+                break;
+            }
+            at[d + 1] += i64::from(map.step(d + 1));
+            if at[d + 1] <= map.sizes[d + 1] as i64 - 1 + i64::from(c.upper[d]) {
+                break;
+            }
+            at[d + 1] = i64::from(c.lower[d]);
+            d += 1;
+        }
+    }
+    rows
+}
+
+/// The pieces of a box of `inner` elements a row, whose first byte is at `shared`.
+fn pieces(map: &TensorMap, rows: &[Corner], inner: u32, shared: u32) -> Vec<Piece> {
+    let size = map.element.bytes();
+    let bytes = u64::from(inner) * size;
+    let pitch = map.swizzle.span().unwrap_or(bytes);
+    let mut out = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let rank = map.sizes.len();
+        let inside = (1..rank).all(|d| (0..map.sizes[d] as i64).contains(&row[d]));
+        let address = (1..rank).fold(map.address as i64, |a, d| {
+            a.wrapping_add(row[d].wrapping_mul(map.strides[d - 1] as i64))
+        });
+        // Bytes of the row that lie in the array.
+        let from = (-row[0]).clamp(0, i64::from(inner)) as u64 * size;
+        let to = (map.sizes[0] as i64 - row[0]).clamp(0, i64::from(inner)) as u64 * size;
+        let (from, to) = if inside { (from, to.max(from)) } else { (0, 0) };
+        let mut at = 0;
+        while at < bytes {
+            let mut end = [from, to, bytes]
+                .into_iter()
+                .filter(|e| *e > at)
+                .min()
+                .unwrap_or(bytes);
+            if map.swizzle.span().is_some() {
+                end = end.min((at / 16 + 1) * 16);
+            }
+            let valid = (from..to).contains(&at);
+            let linear = shared as u64 + number as u64 * pitch + at;
+            let global = address.wrapping_add(row[0].wrapping_mul(size as i64)) as u64;
+            out.push(Piece {
+                shared: map.swizzle.apply(linear as u32),
+                global: valid.then(|| global.wrapping_add(at)),
+                bytes: (end - at) as u32,
+            });
+            at = end;
+        }
+    }
+    out
+}
+
+/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`.
+pub(crate) fn issue(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    t: &TensorCopy,
+    active: u32,
+) {
+    if t.prefetch {
+        return;
+    }
+    let (maps, shared) = (addresses(w, t.map), addresses(w, t.shared));
+    for l in lanes_of(active) {
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(maps[l]),
+        };
+        let wrong = |env: &mut Env, text: String| {
+            env.report(cx, FindingKind::TensorMap, site, || text);
+        };
+        if !maps[l].is_multiple_of(64) {
+            env.report(cx, FindingKind::Misaligned, site, || {
+                format!(
+                    "a tensor map at address {:#x}, not a multiple of 64",
+                    maps[l]
+                )
+            });
+            continue;
+        }
+        let Some(map) = map_bytes(cx, maps[l]).and_then(|b| TensorMap::decode(&b)) else {
+            let text = format!(
+                "no tensor map at address {:#x}: its 128 bytes come from TensorMap::encode, as a parameter, a constant or global memory",
+                maps[l]
+            );
+            wrong(env, text);
+            continue;
+        };
+        let rank = map.sizes.len();
+        if rank != t.coords.len() {
+            let text = format!(
+                "a copy of {} dimensions with a tensor map of {rank}",
+                t.coords.len()
+            );
+            wrong(env, text);
+            continue;
+        }
+        if map.im2col.is_some() != t.im2col {
+            let of = |im2col| if im2col { "im2col" } else { "tiled" };
+            let text = format!(
+                "{} copy with a tensor map for {} copies",
+                if t.im2col { "an im2col" } else { "a tiled" },
+                of(!t.im2col)
+            );
+            wrong(env, text);
+            continue;
+        }
+        let mut start = [0; 5];
+        for (s, row) in start.iter_mut().zip(&t.coords) {
+            *s = i64::from(w.r32[*row as usize][l] as i32);
+        }
+        if t.store && start.iter().any(|c| *c < 0) {
+            let text = format!(
+                "a store at coordinates {:?}; they are not negative",
+                &start[..rank]
+            );
+            wrong(env, text);
+            continue;
+        }
+        // A box may be larger than any memory: count before listing its rows.
+        let counts = (1..rank).map(|d| match &map.im2col {
+            None => u64::from(map.box_sizes[d].div_ceil(map.step(d))),
+            Some(c) => u64::from(if d == 1 { c.pixels } else { 1 }),
+        });
+        let inner = map
+            .im2col
+            .as_ref()
+            .map_or_else(|| map.box_sizes[0], |c| c.channels);
+        let row_bytes = u64::from(inner) * map.element.bytes();
+        let pitch = map.swizzle.span().unwrap_or(row_bytes);
+        let count: u64 = counts.product();
+        let size = env.shared.size;
+        if count * pitch > u64::from(size) {
+            env.report(cx, FindingKind::OutOfBounds, site, || {
+                format!(
+                    "a box of {} bytes; the block has {size} bytes of shared memory",
+                    count * pitch
+                )
+            });
+            continue;
+        }
+        let rows = match &map.im2col {
+            None => tile_rows(&map, start),
+            Some(c) => {
+                let offsets: Vec<u32> = t
+                    .offsets
+                    .iter()
+                    .map(|row| w.r32[*row as usize][l] & 0xffff)
+                    .collect();
+                pixel_rows(&map, c, start, &offsets)
+            }
+        };
+        let bytes = row_bytes as u32 * rows.len() as u32;
+        let extent = pitch as u32 * rows.len() as u32;
+        if !shared[l].is_multiple_of(128) {
+            env.report(cx, FindingKind::Misaligned, site, || {
+                format!(
+                    "a tensor copy at shared address {:#x}, not a multiple of 128",
+                    shared[l]
+                )
+            });
+            continue;
+        }
+        let space = if t.cluster {
+            Space::Cluster
+        } else {
+            Space::Shared
+        };
+        let side = shared_side(cx, env, site, space, (l, shared[l]), extent);
+        let Some((at, offset)) = side else { continue };
+        let all = pieces(&map, &rows, inner, offset);
+        if t.store {
+            let mut with = None;
+            if let Some(op) = t.reduction {
+                with = reduction(op, map.element);
+                if with.is_none() {
+                    let text = format!("this reduction of elements of type {:?}", map.element);
+                    wrong(env, text);
+                    continue;
+                }
+            }
+            let store = Store {
+                pc,
+                lane: l as u8,
+                group: w.bulk_groups[l],
+                pieces: all,
+                reduction: with,
+            };
+            begin_store(cx, env, w, store);
+            continue;
+        }
+        let fill = match map.element.nan() {
+            Some(nan) if map.nan_outside => nan,
+            _ => vec![0],
+        };
+        let data = read_global(cx, env, w, pc, l, &all, &fill);
+        debug_assert_eq!(data.len(), bytes as usize);
+        let Some(bar) = t.mbarrier.map(|a| addresses(w, a)[l]) else {
+            continue;
+        };
+        let Some(bar) = shared_side(cx, env, site, space, (l, bar), 8) else {
+            continue;
+        };
+        let to: Vec<(u32, u32)> = all.iter().map(|p| (p.shared, p.bytes)).collect();
+        let mask = (t.mask != NONE).then(|| w.r32[t.mask as usize][l]);
+        spread(cx, env, w, site, mask, at, bar, &to, bytes, &data);
+    }
+}
+
+/// Does `f` on the 128 bytes at `address` of shared or global memory, and stores them if it gives true.
+fn edit(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    site: Site,
+    space: Space,
+    address: u64,
+    f: impl FnOnce(&mut [u8]) -> bool,
+) {
+    let bytes = TENSOR_MAP_BYTES as u32;
+    let lane = site.lanes.trailing_zeros();
+    let is_shared = space == Space::Shared || address.wrapping_sub(SHARED_WINDOW) < WINDOW;
+    if is_shared {
+        let place = shared_side(
+            cx,
+            env,
+            site,
+            Space::Shared,
+            (lane as usize, address),
+            bytes,
+        );
+        let Some((_, offset)) = place else { return };
+        let mut map = vec![0; TENSOR_MAP_BYTES];
+        env.shared.read_bytes(offset, &mut map);
+        if !f(&mut map) {
+            return;
+        }
+        env.shared.write_bytes(offset, &map);
+        let who = Who::new(site.pc, w.index, lane);
+        let mut conflict = None;
+        if let Some(shadow) = &mut env.shadow {
+            for u in units(shadow, offset, bytes) {
+                let found = shadow.write(u, who);
+                conflict = conflict.or(found.map(|c| ((u as u32) << shadow.grain, c)));
+            }
+        }
+        if let Some((at, c)) = conflict {
+            report_conflict(cx, env, who, at, c, true);
+        }
+        return;
+    }
+    let mut hint = 0;
+    let alloc = cx.memory.locate(address, &mut hint);
+    let alloc = alloc.filter(|a| a.len - (address - a.base) >= u64::from(bytes));
+    let Some(alloc) = alloc else {
+        env.report(cx, FindingKind::OutOfBounds, site, || {
+            format!("no 128 bytes of a tensor map at global address {address:#x}")
+        });
+        return;
+    };
+    let offset = address - alloc.base;
+    let words = (0..32).map(|k| alloc.word(offset + 4 * k));
+    let mut map: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+    if !f(&mut map) {
+        return;
+    }
+    for (k, word) in map.as_chunks::<4>().0.iter().enumerate() {
+        alloc.set_word(offset + 4 * k as u64, u32::from_le_bytes(*word));
+    }
+    if cx.undefined_global {
+        alloc.mark_written(offset, bytes);
+    }
+}
+
+/// `tensormap.replace`.
+pub(crate) fn replace(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    r: &TensormapReplace,
+    active: u32,
+) {
+    let at = addresses(w, r.address);
+    for l in lanes_of(active) {
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(at[l]),
+        };
+        let value = get_lane(w, r.value, l);
+        let mut wrong = None;
+        edit(cx, env, w, site, r.space, at[l], |map| {
+            if !TensorMap::is_encoded(map) {
+                wrong = Some("these 128 bytes are no tensor map of TensorMap::encode".to_owned());
+                return false;
+            }
+            if TensorMap::replace(map, r.field, value).is_none() {
+                wrong = Some(format!("the value {value} for this field is not supported"));
+            }
+            wrong.is_none()
+        });
+        if let Some(text) = wrong {
+            env.report(cx, FindingKind::TensorMap, site, || text);
+        }
+    }
+}
+
+/// `tensormap.cp_fenceproxy` by a whole warp.
+pub(crate) fn copy_map(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    (dst, src): (Address, Address),
+    active: u32,
+) {
+    whole_warp(cx, env, w, pc, active);
+    let (dst, src) = (addresses(w, dst)[0], addresses(w, src)[0]);
+    let site = |address| Site {
+        pc,
+        warp: w.index,
+        lanes: active & active.wrapping_neg(),
+        address: Some(address),
+    };
+    let (to, from) = (site(dst), site(src));
+    let bytes = TENSOR_MAP_BYTES as u32;
+    let Some((_, offset)) = shared_side(cx, env, from, Space::Shared, (0, src), bytes) else {
+        return;
+    };
+    let mut map = vec![0; TENSOR_MAP_BYTES];
+    env.shared.read_bytes(offset, &mut map);
+    let who = Who::new(pc, w.index, 0);
+    let mut conflict = None;
+    if let Some(shadow) = &mut env.shadow {
+        for u in units(shadow, offset, bytes) {
+            let found = shadow.read(u, who);
+            conflict = conflict.or(found.map(|c| ((u as u32) << shadow.grain, c)));
+        }
+    }
+    if let Some((at, c)) = conflict {
+        report_conflict(cx, env, who, at, c, false);
+    }
+    edit(cx, env, w, to, Space::Global, dst, |out| {
+        out.copy_from_slice(&map);
+        true
+    });
+}

@@ -1,0 +1,209 @@
+//! What warps know of each other beyond the clocks of their own block: fences between proxies, and the other blocks of a cluster.
+//!
+//! **Proxies.** Ordinary instructions reach shared memory by the generic proxy, bulk copies and `wgmma` by the asynchronous one (PTX ISA, section
+//! 8.6). That a write happens before a bulk store is not enough for the store to see it: a `fence.proxy.async` must lie between them on the
+//! path of synchronisation. So each warp has, besides its vector of clocks, a second one: the writes that it knows to be fenced. The fence
+//! sets it to all that the warp has seen, and it travels with every barrier like the first.
+//!
+//! **Clusters.** Each block keeps the vector clocks of its own warps about its own actors in [`crate::shared::Shadow::seen`], where the hot loop
+//! needs them. What its warps know of the other blocks is here, by rank.
+//!
+//! Example: warp 0 writes shared memory (clock 3), executes `fence.proxy.async` (fenced up to 3, clock now 4) and arrives at a barrier; warp 1
+//! waits there: it has seen 3 and knows 3 to be fenced, and may let a bulk store read what warp 0 wrote.
+
+use crate::shared::{Shadow, Who};
+
+/// Actors of a block: warps 0 to 31, warpgroups, the place of remote readers, and mbarriers.
+pub(crate) const ACTORS: usize = 64;
+/// The first warpgroup as a reader by `wgmma`.
+pub(crate) const WARPGROUPS: usize = 32;
+/// The column of `reads` that says that another block has read.
+pub(crate) const REMOTE_READER: usize = 40;
+/// Columns of `reads` where others than warps read.
+pub(crate) const READERS: usize = REMOTE_READER + 1;
+/// The first mbarrier as a writer; mbarriers share actors if there are more than 23.
+const MBARRIERS: usize = READERS;
+
+/// The actor of the `n`-th mbarrier of a block.
+pub(crate) fn mbarrier_actor(n: u32) -> u32 {
+    (MBARRIERS + n as usize % (ACTORS - MBARRIERS)) as u32
+}
+
+/// An access by a warp of another block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// Rank of the block in the cluster.
+    pub(crate) rank: u32,
+    pub(crate) who: Who,
+    /// The warp's clock then.
+    pub(crate) clock: u32,
+}
+
+/// What is known at some point: clocks of all actors of all blocks of a cluster, and those of them that are fenced for the
+/// asynchronous proxy. Empty if nothing is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Knowledge {
+    seen: Vec<[u32; ACTORS]>,
+    fenced: Vec<[u32; ACTORS]>,
+}
+
+fn raise(to: &mut [u32; ACTORS], from: &[u32; ACTORS]) {
+    for (t, f) in to.iter_mut().zip(from) {
+        *t = (*t).max(*f);
+    }
+}
+
+impl Knowledge {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self {
+        seen: Vec::new(),
+        fenced: Vec::new(),
+    };
+
+    /// Adds what is known in `other`.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let blank = [0; ACTORS];
+        for (to, from) in [
+            (&mut self.seen, &other.seen),
+            (&mut self.fenced, &other.fenced),
+        ] {
+            to.resize(to.len().max(from.len()), blank);
+            for (t, f) in to.iter_mut().zip(from) {
+                raise(t, f);
+            }
+        }
+    }
+
+    /// Adds that actor `actor` of block `rank` has come to `clock`.
+    pub(crate) fn add_clock(&mut self, rank: usize, actor: u32, clock: u32) {
+        let rows = self.seen.len().max(rank + 1);
+        self.seen.resize(rows, [0; ACTORS]);
+        let c = &mut self.seen[rank][actor as usize & 63];
+        *c = (*c).max(clock);
+    }
+}
+
+/// What the warps of a block know besides the clocks of their own block.
+#[derive(Debug, Default)]
+pub(crate) struct Clocks {
+    /// The block's rank in its cluster.
+    rank: usize,
+    blocks: usize,
+    /// Whether proxies matter.
+    proxies: bool,
+    /// By warp and rank, the own one included: fenced clocks.
+    fenced: Vec<Vec<[u32; ACTORS]>>,
+    /// By warp and rank: clocks of the actors of other blocks.
+    far: Vec<Vec<[u32; ACTORS]>>,
+    /// Clocks of the actors above the warps.
+    own: Vec<u32>,
+}
+
+impl Clocks {
+    /// For block `rank` of `blocks`; `proxies` says whether the kernel has asynchronous operations.
+    pub(crate) fn new(rank: usize, blocks: usize, proxies: bool) -> Self {
+        let table = |is: bool| {
+            let rows = if is { 32 } else { 0 };
+            vec![vec![[0; ACTORS]; blocks]; rows]
+        };
+        Self {
+            rank,
+            blocks,
+            proxies,
+            fenced: table(proxies),
+            far: table(blocks > 1),
+            own: vec![0; ACTORS],
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self) {
+        for row in self.fenced.iter_mut().chain(&mut self.far) {
+            row.fill([0; ACTORS]);
+        }
+        self.own.fill(0);
+    }
+
+    /// Whether warp `warp` is ordered after what another block did.
+    pub(crate) fn has_seen(&self, warp: usize, other: &Remote) -> bool {
+        self.far
+            .get(warp)
+            .and_then(|rows| rows.get(other.rank as usize))
+            .is_some_and(|row| row[other.who.warp() as usize & 63] >= other.clock)
+    }
+
+    /// How far warp `warp` has seen the clocks of block `rank`, another one.
+    pub(crate) fn far(&self, warp: usize, rank: usize) -> [u32; ACTORS] {
+        let rows = self.far.get(warp).and_then(|rows| rows.get(rank));
+        rows.copied().unwrap_or([0; ACTORS])
+    }
+
+    /// The clocks of block `rank` that warp `warp` knows to be fenced for the asynchronous proxy.
+    pub(crate) fn fenced(&self, warp: usize, rank: usize) -> [u32; ACTORS] {
+        let rows = self.fenced.get(warp).and_then(|rows| rows.get(rank));
+        rows.copied().unwrap_or([u32::MAX; ACTORS])
+    }
+
+    /// A new clock of `actor`, one that is no warp.
+    pub(crate) fn advance(&mut self, actor: u32) -> u32 {
+        let clock = &mut self.own[actor as usize & 63];
+        *clock += 1;
+        *clock
+    }
+}
+
+impl Shadow {
+    /// Adds all that `warp` knows to `to`.
+    pub(crate) fn give(&self, warp: usize, to: &mut Knowledge) {
+        let (warp, c) = (warp & 31, &self.clocks);
+        to.seen.resize(c.blocks, [0; ACTORS]);
+        if let Some(far) = c.far.get(warp) {
+            for (t, f) in to.seen.iter_mut().zip(far) {
+                raise(t, f);
+            }
+        }
+        raise(&mut to.seen[c.rank], &self.seen[warp]);
+        if let Some(fenced) = c.fenced.get(warp) {
+            to.fenced.resize(c.blocks, [0; ACTORS]);
+            for (t, f) in to.fenced.iter_mut().zip(fenced) {
+                raise(t, f);
+            }
+        }
+    }
+
+    /// `warp` learns all of `from`.
+    pub(crate) fn take(&mut self, warp: usize, from: &Knowledge) {
+        let (warp, c) = (warp & 31, &mut self.clocks);
+        if let Some(own) = from.seen.get(c.rank) {
+            raise(&mut self.seen[warp], own);
+        }
+        if let Some(far) = c.far.get_mut(warp) {
+            for (t, f) in far.iter_mut().zip(&from.seen) {
+                raise(t, f);
+            }
+        }
+        if let Some(fenced) = c.fenced.get_mut(warp) {
+            for (t, f) in fenced.iter_mut().zip(&from.fenced) {
+                raise(t, f);
+            }
+        }
+    }
+
+    /// `warp` executes a fence between the generic and the asynchronous proxy: all writes that it has seen are fenced now.
+    pub(crate) fn fence_proxies(&mut self, warp: usize) {
+        let warp = warp & 31;
+        if !self.clocks.proxies {
+            return;
+        }
+        let (rank, seen) = (self.clocks.rank, self.seen[warp]);
+        let far = self.clocks.far.get(warp).cloned();
+        if let Some(fenced) = self.clocks.fenced.get_mut(warp) {
+            for (t, f) in fenced.iter_mut().zip(far.iter().flatten()) {
+                raise(t, f);
+            }
+            raise(&mut fenced[rank], &seen);
+        }
+        // What the warp writes from now on is not fenced.
+        self.tick(warp);
+    }
+}

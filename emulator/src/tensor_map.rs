@@ -1,0 +1,561 @@
+//! Tensor maps: what a tensor copy needs to know about an array in global memory ([`TensorMap`]).
+//!
+//! A tensor map describes an array of one to five dimensions, *the innermost first*, and the box of it that one copy moves. On a GPU the driver
+//! encodes it into 128 opaque bytes; here [`TensorMap::encode`] does, in a form of its own that only this emulator reads. A kernel takes it as
+//! `.param .align 64 .b8 map[128]`.
+//!
+//! The rules are those of the CUDA driver API reference (`cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`), which answers a broken one by an error
+//! code alone; [`TensorMapError`] says which it is. A row-major matrix of `rows × cols` halves with boxes of 64 × 64 and the 128-byte swizzle:
+//!
+//! ```
+//! use ptx_emulator::{Arg, GlobalMemory, TensorElement, TensorMap, TensorSwizzle};
+//! let (rows, cols) = (256, 512);
+//! let mut memory = GlobalMemory::new();
+//! let address = memory.alloc(2 * rows * cols, 256)?;
+//! let map = TensorMap {
+//!     sizes: vec![cols, rows],
+//!     strides: vec![2 * cols], // bytes, from the second dimension on
+//!     box_sizes: vec![64, 64],
+//!     swizzle: TensorSwizzle::Bytes128,
+//!     ..TensorMap::new(TensorElement::F16, address)
+//! };
+//! let argument = Arg::Bytes(map.encode()?.to_vec());
+//! # let _ = argument;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::error::Error;
+use std::fmt;
+
+use crate::ir::MapField;
+
+/// Bytes of an encoded map.
+pub const TENSOR_MAP_BYTES: usize = 128;
+
+/// How an encoded map starts.
+const MAGIC: [u8; 4] = *b"TMap";
+
+/// The element type of a [`TensorMap`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TensorElement {
+    /// 8 bits, also for signed integers and 8-bit floats.
+    U8,
+    /// Unsigned 16 bits.
+    U16,
+    /// Unsigned 32 bits.
+    U32,
+    /// Signed 32 bits.
+    S32,
+    /// Unsigned 64 bits.
+    U64,
+    /// Signed 64 bits.
+    S64,
+    /// IEEE half precision.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// Single precision.
+    F32,
+    /// Single precision for tf32 products. The emulator copies all bits and rounds nothing.
+    Tf32,
+    /// Double precision.
+    F64,
+}
+
+impl TensorElement {
+    /// All of them, with the names that PTX gives them.
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::U8, "u8"),
+        (Self::U16, "u16"),
+        (Self::U32, "u32"),
+        (Self::S32, "s32"),
+        (Self::U64, "u64"),
+        (Self::S64, "s64"),
+        (Self::F16, "f16"),
+        (Self::Bf16, "bf16"),
+        (Self::F32, "f32"),
+        (Self::Tf32, "tf32"),
+        (Self::F64, "f64"),
+    ];
+
+    /// Bytes of one element.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::U8 => 1,
+            Self::U16 | Self::F16 | Self::Bf16 => 2,
+            Self::U32 | Self::S32 | Self::F32 | Self::Tf32 => 4,
+            Self::U64 | Self::S64 | Self::F64 => 8,
+        }
+    }
+
+    /// The NaN of 16 or 32 bits and so on that fills elements outside the array; `None` for integers.
+    pub(crate) fn nan(self) -> Option<Vec<u8>> {
+        Some(match self {
+            Self::F16 | Self::Bf16 => 0x7fff_u16.to_le_bytes().to_vec(),
+            Self::F32 | Self::Tf32 => 0x7fff_ffff_u32.to_le_bytes().to_vec(),
+            Self::F64 => 0x7fff_ffff_ffff_ffff_u64.to_le_bytes().to_vec(),
+            _ => return None,
+        })
+    }
+}
+
+/// How a box is swizzled in shared memory: `Bytes128` is `Swizzle<3,4,3>` of the byte address, `Bytes64` `Swizzle<2,4,3>`, `Bytes32` `Swizzle<1,4,3>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TensorSwizzle {
+    /// Not at all.
+    None,
+    /// Within 32 bytes.
+    Bytes32,
+    /// Within 64 bytes.
+    Bytes64,
+    /// Within 128 bytes.
+    Bytes128,
+}
+
+impl TensorSwizzle {
+    /// Bytes that a row of the box has at most, and that it takes in shared memory; `None` without a swizzle.
+    pub fn span(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Bytes32 => Some(32),
+            Self::Bytes64 => Some(64),
+            Self::Bytes128 => Some(128),
+        }
+    }
+
+    /// The place in shared memory of the byte at `offset`.
+    pub(crate) fn apply(self, offset: u32) -> u32 {
+        let bits = match self {
+            Self::None => 0,
+            Self::Bytes32 => 1,
+            Self::Bytes64 => 3,
+            Self::Bytes128 => 7,
+        };
+        offset ^ ((offset >> 7 & bits) << 4)
+    }
+}
+
+/// The box of an im2col copy, which moves pixels of the dimensions between the channels (innermost) and the images (outermost).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Im2col {
+    /// Lower corner of the box of filter positions, along W, H and D (as many as there are).
+    pub lower: Vec<i16>,
+    /// Upper corner, relative to the last pixel: −1 leaves out one at the end.
+    pub upper: Vec<i16>,
+    /// Channels of a pixel that one copy moves, 1 to 256.
+    pub channels: u32,
+    /// Pixels that one copy moves, 1 to 1024.
+    pub pixels: u32,
+}
+
+/// An array in global memory and the box that a copy moves. Dimensions are innermost first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorMap {
+    /// The element type.
+    pub element: TensorElement,
+    /// The address of element 0: a multiple of 16.
+    pub address: u64,
+    /// Elements along each of 1 to 5 dimensions, 1 to 2^32 each.
+    pub sizes: Vec<u64>,
+    /// Bytes from one element to the next along each dimension but the innermost: multiples of 16 below 2^40.
+    pub strides: Vec<u64>,
+    /// Elements of the box along each dimension, 1 to 256 each; those of the innermost fill a multiple of 16 bytes. Empty with `im2col`.
+    pub box_sizes: Vec<u32>,
+    /// Steps in elements along each dimension, 1 to 8 each, that of the innermost ignored; empty for all 1.
+    pub element_strides: Vec<u32>,
+    /// Swizzle in shared memory.
+    pub swizzle: TensorSwizzle,
+    /// Whether elements outside the array read as NaN; they read as 0 otherwise. Floating-point types only.
+    pub nan_outside: bool,
+    /// The box of im2col copies, of 3 to 5 dimensions; `None` for tiled copies.
+    pub im2col: Option<Im2col>,
+}
+
+/// A rule of tensor maps that is broken: what was given, and what the rule is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorMapError {
+    given: String,
+    rule: &'static str,
+}
+
+impl fmt::Display for TensorMapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: a tensor map {}", self.given, self.rule)
+    }
+}
+
+impl Error for TensorMapError {}
+
+impl TensorMap {
+    /// A map without dimensions yet: no swizzle, zeros outside.
+    pub fn new(element: TensorElement, address: u64) -> Self {
+        Self {
+            element,
+            address,
+            sizes: Vec::new(),
+            strides: Vec::new(),
+            box_sizes: Vec::new(),
+            element_strides: Vec::new(),
+            swizzle: TensorSwizzle::None,
+            nan_outside: false,
+            im2col: None,
+        }
+    }
+
+    /// Whether the rules hold.
+    ///
+    /// # Errors
+    ///
+    /// [`TensorMapError`] with the first rule that is broken and what was given.
+    pub fn check(&self) -> Result<(), TensorMapError> {
+        let require = |holds: bool, given: &dyn fmt::Debug, rule| {
+            if holds {
+                return Ok(());
+            }
+            let given = format!("{given:?}");
+            Err(TensorMapError { given, rule })
+        };
+        let rank = self.sizes.len();
+        let least = if self.im2col.is_some() { 3 } else { 1 };
+        require(
+            (least..=5).contains(&rank),
+            &self.sizes,
+            "has sizes of 1 to 5 dimensions, of 3 to 5 with im2col",
+        )?;
+        require(
+            self.sizes.iter().all(|n| (1..=1 << 32).contains(n)),
+            &self.sizes,
+            "has sizes from 1 to 2^32",
+        )?;
+        require(
+            self.address.is_multiple_of(16),
+            &self.address,
+            "has an address that is a multiple of 16",
+        )?;
+        require(
+            self.strides.len() + 1 == rank,
+            &self.strides,
+            "has one stride less than dimensions",
+        )?;
+        require(
+            self.strides
+                .iter()
+                .all(|s| s.is_multiple_of(16) && *s < 1 << 40),
+            &self.strides,
+            "has strides that are multiples of 16 bytes and below 2^40",
+        )?;
+        let steps = &self.element_strides;
+        require(
+            steps.is_empty() || steps.len() == rank,
+            steps,
+            "has an element stride for each dimension, or none",
+        )?;
+        require(
+            steps.iter().all(|s| (1..=8).contains(s)),
+            steps,
+            "has element strides from 1 to 8",
+        )?;
+        require(
+            !self.nan_outside || self.element.nan().is_some(),
+            &self.element,
+            "fills with NaN only if its elements are floating-point",
+        )?;
+        let inner = match &self.im2col {
+            None => {
+                require(
+                    self.box_sizes.len() == rank,
+                    &self.box_sizes,
+                    "has a box size for each dimension",
+                )?;
+                require(
+                    self.box_sizes.iter().all(|n| (1..=256).contains(n)),
+                    &self.box_sizes,
+                    "has box sizes from 1 to 256",
+                )?;
+                self.box_sizes[0]
+            }
+            Some(c) => {
+                let limit = [0, 1 << 15, 1 << 7, 1 << 4][rank - 2];
+                let corners = [&c.lower, &c.upper];
+                let fits = |v: &&Vec<i16>| {
+                    v.len() == rank - 2
+                        && v.iter().all(|x| (-limit..limit).contains(&i32::from(*x)))
+                };
+                require(
+                    corners.iter().all(fits),
+                    &corners,
+                    "has corners of two dimensions less, of 16 bits with 3 dimensions, 8 with 4 and 5 with 5",
+                )?;
+                require(
+                    (1..=256).contains(&c.channels) && (1..=1024).contains(&c.pixels),
+                    &(c.channels, c.pixels),
+                    "has 1 to 256 channels and 1 to 1024 pixels of im2col",
+                )?;
+                c.channels
+            }
+        };
+        let bytes = u64::from(inner) * self.element.bytes();
+        require(
+            bytes.is_multiple_of(16),
+            &bytes,
+            "has a box whose innermost side is a multiple of 16 bytes",
+        )?;
+        require(
+            self.swizzle.span().is_none_or(|span| bytes <= span),
+            &bytes,
+            "has a box whose innermost side, in bytes, is no longer than the swizzle",
+        )
+    }
+
+    /// The step along dimension `d`.
+    pub(crate) fn step(&self, d: usize) -> u32 {
+        match d {
+            0 => 1,
+            d => self.element_strides.get(d).copied().unwrap_or(1),
+        }
+    }
+
+    /// The 128 bytes that a kernel takes.
+    ///
+    /// # Errors
+    ///
+    /// [`TensorMapError`] of [`TensorMap::check`].
+    pub fn encode(&self) -> Result<[u8; TENSOR_MAP_BYTES], TensorMapError> {
+        self.check()?;
+        let mut out = Vec::with_capacity(TENSOR_MAP_BYTES);
+        out.extend(MAGIC);
+        let element = Self::index(self.element);
+        let rank = self.sizes.len() as u8;
+        let flags = u8::from(self.nan_outside) | u8::from(self.im2col.is_some()) << 1;
+        out.extend([element, rank, self.swizzle as u8, flags]);
+        out.extend(self.address.to_le_bytes());
+        for d in 0..5 {
+            let size = self.sizes.get(d).map_or(0, |n| (n - 1) as u32);
+            out.extend(size.to_le_bytes());
+        }
+        for d in 0..4 {
+            out.extend(self.strides.get(d).copied().unwrap_or(0).to_le_bytes());
+        }
+        for d in 0..5 {
+            out.extend((self.box_sizes.get(d).copied().unwrap_or(0) as u16).to_le_bytes());
+        }
+        for d in 0..5 {
+            out.push(self.element_strides.get(d).copied().unwrap_or(1) as u8);
+        }
+        if let Some(c) = &self.im2col {
+            out.extend((c.channels as u16).to_le_bytes());
+            out.extend((c.pixels as u16).to_le_bytes());
+            for x in c.lower.iter().chain(&c.upper) {
+                out.extend(x.to_le_bytes());
+            }
+        }
+        out.resize(TENSOR_MAP_BYTES, 0);
+        let mut bytes = [0; TENSOR_MAP_BYTES];
+        bytes.copy_from_slice(&out);
+        Ok(bytes)
+    }
+
+    /// Whether `bytes` hold a map of this encoding, complete or not.
+    pub(crate) fn is_encoded(bytes: &[u8]) -> bool {
+        bytes.starts_with(&MAGIC)
+    }
+
+    /// Replaces a field of the map that `bytes` hold; `None` for a value that the emulator has no meaning for.
+    pub(crate) fn replace(bytes: &mut [u8], field: MapField, value: u64) -> Option<()> {
+        // The layout of `encode`.
+        let mut put = |at: usize, n: usize, value: u64| {
+            let place = bytes.get_mut(at..at + n)?;
+            place.copy_from_slice(&value.to_le_bytes()[..n]);
+            Some(())
+        };
+        match field {
+            MapField::Address => put(8, 8, value),
+            MapField::Rank => put(5, 1, value.checked_add(1).filter(|r| *r <= 5)?),
+            MapField::Size(d) => put(16 + 4 * usize::from(d), 4, value.wrapping_sub(1)),
+            MapField::Stride(d) => put(36 + 8 * usize::from(d), 8, value),
+            MapField::Box(d) => put(68 + 2 * usize::from(d), 2, value.min(0xffff)),
+            MapField::Step(d) => put(78 + usize::from(d), 1, value.min(0xff)),
+            MapField::Swizzle => put(6, 1, Some(value).filter(|v| *v <= 3)?),
+            MapField::Interleave => (value == 0).then_some(()),
+            MapField::Fill => {
+                let flags = bytes.get_mut(7)?;
+                *flags = *flags & !1 | u8::from(value == 1);
+                (value <= 1).then_some(())
+            }
+            MapField::Element => {
+                // The ISA's numbers, without those that flush subnormal numbers on the way.
+                let element = match value {
+                    0 => TensorElement::U8,
+                    1 => TensorElement::U16,
+                    2 => TensorElement::U32,
+                    3 => TensorElement::S32,
+                    4 => TensorElement::U64,
+                    5 => TensorElement::S64,
+                    6 => TensorElement::F16,
+                    7 => TensorElement::F32,
+                    9 => TensorElement::F64,
+                    10 => TensorElement::Bf16,
+                    11 => TensorElement::Tf32,
+                    _ => return None,
+                };
+                put(4, 1, u64::from(Self::index(element)))
+            }
+        }
+    }
+
+    fn index(element: TensorElement) -> u8 {
+        let at = TensorElement::ALL.iter().position(|(e, _)| *e == element);
+        at.unwrap_or(0) as u8
+    }
+
+    /// The map that `bytes` hold; `None` if they are none or break a rule.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut at = 0;
+        let mut take = |n: usize| {
+            at += n;
+            bytes.get(at - n..at).map(|b| {
+                let mut x = [0; 8];
+                x[..n].copy_from_slice(b);
+                u64::from_le_bytes(x)
+            })
+        };
+        if take(4)? != u64::from(u32::from_le_bytes(MAGIC)) {
+            return None;
+        }
+        let (element, rank) = (take(1)? as usize, take(1)? as usize);
+        let (swizzle, flags) = (take(1)?, take(1)?);
+        if rank > 5 || rank == 0 {
+            return None;
+        }
+        let mut map = Self::new(TensorElement::ALL.get(element)?.0, take(8)?);
+        map.swizzle = match swizzle {
+            0 => TensorSwizzle::None,
+            1 => TensorSwizzle::Bytes32,
+            2 => TensorSwizzle::Bytes64,
+            3 => TensorSwizzle::Bytes128,
+            _ => return None,
+        };
+        map.nan_outside = flags & 1 == 1;
+        let mut list = |n: usize, bytes: usize, used: usize| {
+            let mut all = Vec::new();
+            for _ in 0..n {
+                all.push(take(bytes)?);
+            }
+            all.truncate(used);
+            Some(all)
+        };
+        map.sizes = list(5, 4, rank)?.iter().map(|n| n + 1).collect();
+        map.strides = list(4, 8, rank - 1)?;
+        map.box_sizes = list(5, 2, rank)?.iter().map(|n| *n as u32).collect();
+        map.element_strides = list(5, 1, rank)?.iter().map(|n| *n as u32).collect();
+        if flags & 2 == 2 {
+            let counts = list(2, 2, 2)?;
+            let corner = |v: Vec<u64>| v.iter().map(|x| *x as u16 as i16).collect();
+            let dims = rank.checked_sub(2)?;
+            map.box_sizes = Vec::new();
+            map.im2col = Some(Im2col {
+                channels: counts[0] as u32,
+                pixels: counts[1] as u32,
+                lower: corner(list(dims, 2, dims)?),
+                upper: corner(list(dims, 2, dims)?),
+            });
+        }
+        map.check().ok()?;
+        Some(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix() -> TensorMap {
+        TensorMap {
+            sizes: vec![100, 50],
+            strides: vec![208],
+            box_sizes: vec![64, 32],
+            swizzle: TensorSwizzle::Bytes128,
+            ..TensorMap::new(TensorElement::F16, 4096)
+        }
+    }
+
+    fn images() -> TensorMap {
+        TensorMap {
+            sizes: vec![64, 9, 14, 1 << 32],
+            strides: vec![128, 1152, 16128],
+            box_sizes: Vec::new(),
+            element_strides: vec![1, 2, 2, 1],
+            nan_outside: true,
+            im2col: Some(Im2col {
+                lower: vec![-1, -2],
+                upper: vec![-1, 0],
+                channels: 32,
+                pixels: 64,
+            }),
+            ..matrix()
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        for map in [matrix(), images()] {
+            let bytes = map.encode().expect("a correct map");
+            let mut back = TensorMap::decode(&bytes).expect("a map");
+            if map.element_strides.is_empty() {
+                assert_eq!(back.element_strides, [1, 1]);
+                back.element_strides.clear();
+            }
+            assert_eq!(back, map);
+        }
+        assert_eq!(TensorMap::decode(&[0; 128]), None);
+        assert_eq!(TensorMap::decode(&[]), None);
+    }
+
+    #[test]
+    fn each_rule_is_checked_and_named() {
+        type Break = fn(&mut TensorMap);
+        let broken: [(Break, &str); 14] = [
+            (|m| m.sizes = vec![], "1 to 5 dimensions"),
+            (|m| m.sizes = vec![0, 50], "from 1 to 2^32"),
+            (|m| m.address = 8, "multiple of 16"),
+            (|m| m.strides = vec![], "one stride less"),
+            (|m| m.strides = vec![200], "multiples of 16 bytes"),
+            (|m| m.strides = vec![1 << 40], "below 2^40"),
+            (|m| m.box_sizes = vec![64], "box size for each"),
+            (|m| m.box_sizes = vec![64, 257], "from 1 to 256"),
+            (|m| m.box_sizes = vec![7, 1], "multiple of 16 bytes"),
+            (|m| m.box_sizes = vec![128, 1], "no longer than the swizzle"),
+            (|m| m.element_strides = vec![1], "element stride for each"),
+            (|m| m.element_strides = vec![1, 9], "from 1 to 8"),
+            (
+                |m| {
+                    m.element = TensorElement::U16;
+                    m.nan_outside = true;
+                },
+                "floating-point",
+            ),
+            (
+                |m| {
+                    *m = TensorMap {
+                        im2col: images().im2col,
+                        ..matrix()
+                    }
+                },
+                "3 to 5 with im2col",
+            ),
+        ];
+        for (change, rule) in broken {
+            let mut map = matrix();
+            change(&mut map);
+            let error = map.encode().expect_err(rule).to_string();
+            assert!(error.contains(rule), "{error}");
+        }
+        let mut map = images();
+        if let Some(c) = &mut map.im2col {
+            c.lower[0] = 200;
+        }
+        assert!(map.check().is_err());
+    }
+}
