@@ -69,6 +69,27 @@ fn costs_are_those_of_the_memory_that_is_asked_for() -> Tested {
     Ok(())
 }
 
+/// Local memory by the R700's write map, and that of the DGEMM: no bank conflict on either of AMD's memories.
+#[test]
+fn local_memory_has_no_conflicts() -> Tested {
+    for name in ["sgemm-r700-64", "dgemm-4x4"] {
+        let plan = plan_named(name)?;
+        for (operands, model) in Operands::ALL
+            .into_iter()
+            .flat_map(|o| [(o, &AMD_GCN), (o, &AMD_R700)])
+        {
+            let emitted = plans::emit(plan.as_ref(), operands, model)?;
+            assert!(emitted.proof.accesses.len() >= 4);
+            for a in &emitted.proof.accesses {
+                let what = format!("{name}, {operands}, {}, {}", model.name, a.access);
+                // Reads of vectors by many threads cost what their words cost, on R700 no less than a wavefront for each four lanes.
+                assert_eq!(a.wavefronts, a.ideal, "{what}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The error of a kernel with one more instruction.
 fn refused(add: impl FnOnce(&mut Kernel)) -> OpenClError {
     let mut k = Kernel::new("own", 64);

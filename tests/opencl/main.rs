@@ -7,6 +7,7 @@
 mod common;
 mod compile;
 mod isa;
+mod own;
 mod run;
 
 /// Whether the tests are left out; then they say so.

@@ -45,20 +45,20 @@ pub(super) fn target(args: &GemmArgs) -> Result<Option<&'static BankModel>, CliE
         );
     }
     let name = args.banks.as_deref().unwrap_or("amd-gcn");
-    match model_named(name).filter(|model| !model.registers) {
-        Some(model) => Ok(Some(model)),
-        None => {
+    model_named(name)
+        .filter(|model| !model.registers)
+        .map(Some)
+        .ok_or_else(|| {
             let known = MODELS.iter().filter(|m| !m.registers).map(|m| m.name);
             let known: Vec<_> = known.collect();
-            Err(CliError::usage(
+            CliError::usage(
                 "unknown_model",
                 format!(
                     "there is no model `{name}` of a banked memory; known are {}",
                     known.join(", ")
                 ),
-            ))
-        }
-    }
+            )
+        })
 }
 
 /// The name of the plan: for `auto` the one of the element type that has a form in OpenCL C.

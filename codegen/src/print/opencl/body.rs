@@ -149,9 +149,10 @@ impl<'a> Body<'a> {
     fn release(&mut self, nodes: &[Node]) {
         let Some(order) = &mut self.order else { return };
         let due = order.due(nodes);
-        let sums = match due.is_empty() {
-            true => Vec::new(),
-            false => order.sums(),
+        let sums = if due.is_empty() {
+            Vec::new()
+        } else {
+            order.sums()
         };
         if let Some(Node::Inst(s)) = nodes.first() {
             order.product(&s.inst);

@@ -185,6 +185,11 @@ fn compare(o: &Operands<'_>, cmp: Cmp, ty: Type, a: Src, b: Src) -> String {
 }
 
 fn binary(o: &Operands<'_>, op: Binary, ty: Type, a: Src, b: Src) -> Result<String, Missing> {
+    if let (Type::B16 | Type::U16, Some(op)) = (ty, bits_operator(op, b)) {
+        // Done in 32 bits, of which the low half is the result.
+        let (a, b) = (o.source(a, ty), o.source(b, ty));
+        return Ok(format!("(ushort)({a} {op} {b})"));
+    }
     let ty = arithmetic(ty)?;
     // The smaller and the larger, and bits that come down, depend on the sign; sums and products do not.
     let at = match op {
@@ -223,6 +228,18 @@ fn binary(o: &Operands<'_>, op: Binary, ty: Type, a: Src, b: Src) -> Result<Stri
         Binary::And => format!("{a} & {b}"),
         Binary::Or => format!("{a} | {b}"),
     })
+}
+
+/// The operator of an operation on bits of 16-bit values; a shift by a literal that the width holds.
+fn bits_operator(op: Binary, by: Src) -> Option<&'static str> {
+    let within = matches!(by, Src::Int(0..16));
+    match op {
+        Binary::And => Some("&"),
+        Binary::Or => Some("|"),
+        Binary::Shl if within => Some("<<"),
+        Binary::Shr if within => Some(">>"),
+        _ => None,
+    }
 }
 
 fn unary(o: &Operands<'_>, op: Unary, ty: Type, a: Src) -> Result<String, Missing> {
