@@ -123,6 +123,7 @@ pub(crate) struct KernelAst<'a> {
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
     pub(crate) required_cluster: Option<[u32; 3]>,
+    pub(crate) max_cluster: Option<u32>,
     pub(crate) body: Vec<Stmt<'a>>,
 }
 

@@ -257,6 +257,14 @@ fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
             launch.grid, launch.cluster
         ));
     }
+    if let Some(most) = kernel.max_cluster
+        && cluster > u64::from(most)
+    {
+        return fail(format!(
+            "`{}` takes clusters of at most {most} blocks (.maxclusterrank), not {cluster}",
+            kernel.name
+        ));
+    }
     if let Some(required) = kernel.required_cluster
         && required != launch.cluster
     {

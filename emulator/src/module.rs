@@ -46,6 +46,7 @@ pub struct Kernel {
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
     pub(crate) required_cluster: Option<[u32; 3]>,
+    pub(crate) max_cluster: Option<u32>,
     pub(crate) program: Program,
 }
 
@@ -186,6 +187,11 @@ impl Kernel {
     /// `.reqntid`, if given.
     pub fn required_threads(&self) -> Option<[u32; 3]> {
         self.required_threads
+    }
+
+    /// `.reqnctapercluster`, if given.
+    pub fn required_cluster(&self) -> Option<[u32; 3]> {
+        self.required_cluster
     }
 
     /// `.maxntid`, if given.

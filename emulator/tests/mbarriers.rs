@@ -469,3 +469,36 @@ END:",
         assert_eq!(*x as usize, i);
     }
 }
+
+#[test]
+fn clusters_are_what_the_kernel_allows() {
+    let launch = |directive: &str, cluster: u32| {
+        let text = kernel("", "").replace("k()", &format!("k() {directive}"));
+        let module = Module::parse_strict(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let launch = Launch {
+            grid: [8, 1, 1],
+            cluster: [cluster, 1, 1],
+            ..Launch::default()
+        };
+        let result = run(
+            &module,
+            "k",
+            &launch,
+            &mut GlobalMemory::new(),
+            &Options::default(),
+        );
+        result.map_err(|e| e.to_string()).map(|r| r.is_clean())
+    };
+    assert_eq!(launch(".maxclusterrank 4", 4), Ok(true));
+    assert_eq!(
+        launch(".explicitcluster .reqnctapercluster 2, 1, 1", 2),
+        Ok(true)
+    );
+    let error = launch(".maxclusterrank 4", 8).expect_err("too large");
+    assert!(
+        error.contains("at most 4 blocks (.maxclusterrank)"),
+        "{error}"
+    );
+    let error = launch(".reqnctapercluster 2, 1, 1", 4).expect_err("another");
+    assert!(error.contains("requires clusters"), "{error}");
+}

@@ -93,7 +93,7 @@ fn damaged_kernels_never_panic() {
             for kernel in module.kernels() {
                 let mut memory = GlobalMemory::new();
                 let out = memory.alloc(65536, 256).expect("memory");
-                memory.write(out, &[0; 65536]).expect("a write");
+                memory.write(out, &vec![0; 65536]).expect("a write");
                 let map = TensorMap {
                     sizes: vec![64, 64],
                     strides: vec![128],

@@ -59,7 +59,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
     let launch = Launch {
         grid: job.args.grid,
         block,
-        cluster: job.args.cluster,
+        cluster: job.cluster(kernel),
         dynamic_shared: job.args.shared,
         args,
     };
@@ -85,7 +85,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         _ => impossible(&error),
     })?;
 
-    let mut report = job.new_report("emulator".to_owned(), name.clone(), block);
+    let mut report = job.new_report(
+        "emulator".to_owned(),
+        name.clone(),
+        [block, job.cluster(kernel)],
+    );
     report.time_ms = outcome.wall.as_secs_f64() * 1e3;
     for ((name, buffer), (address, bytes)) in bound.buffers.into_iter().zip(places) {
         let content = memory.read(address, bytes as usize).map_err(refuse)?;

@@ -49,9 +49,9 @@ pub(crate) struct RunArgs {
     /// Threads of a block in x, y and z; as the kernel requires by default, else 32
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
     block: Option<[u32; 3]>,
-    /// Blocks of a cluster in x, y and z
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple, default_value = "1")]
-    cluster: [u32; 3],
+    /// Blocks of a cluster in x, y and z; as the kernel requires by default, else 1
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
+    cluster: Option<[u32; 3]>,
     /// Dynamic shared memory of a block in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
@@ -235,13 +235,19 @@ impl<'a> Job<'a> {
         self.args.file.display().to_string()
     }
 
-    fn new_report(&self, device: String, kernel: String, block: [u32; 3]) -> Report {
-        let RunArgs {
-            grid,
-            cluster,
-            shared,
-            ..
-        } = *self.args;
+    /// The cluster to run with.
+    fn cluster(&self, kernel: Option<&Kernel>) -> [u32; 3] {
+        let required = kernel.and_then(Kernel::required_cluster);
+        self.args.cluster.or(required).unwrap_or([1; 3])
+    }
+
+    fn new_report(
+        &self,
+        device: String,
+        kernel: String,
+        [block, cluster]: [[u32; 3]; 2],
+    ) -> Report {
+        let RunArgs { grid, shared, .. } = *self.args;
         Report::new(device, kernel, [grid, block, cluster], shared)
     }
 }

@@ -48,14 +48,14 @@ pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
     let required = entry.and_then(Kernel::required_threads);
     let block = job.args.block.or(required).unwrap_or([32, 1, 1]);
     let config = LaunchConfig::new(job.args.grid, block)
-        .cluster(job.args.cluster)
+        .cluster(job.cluster(entry))
         .shared_bytes(job.args.shared);
     let start = gpu.stream().record().map_err(refuse)?;
     kernel.launch(&config, &args).map_err(refuse)?;
     let end = gpu.stream().record().map_err(refuse)?;
     gpu.synchronize().map_err(refuse)?;
 
-    let mut report = job.new_report(gpu.info().name.clone(), name, block);
+    let mut report = job.new_report(gpu.info().name.clone(), name, [block, job.cluster(entry)]);
     report.time_ms = start.milliseconds_to(&end).map_err(refuse)?;
     report.attributes = Some(kernel.attributes());
     for ((name, buffer), memory) in bound.buffers.into_iter().zip(memories) {

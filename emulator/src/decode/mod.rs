@@ -139,6 +139,7 @@ pub(crate) fn kernel<'a>(module: &'a ModuleAst<'a>, k: &'a KernelAst<'a>) -> Res
         max_threads: k.max_threads,
         required_threads: k.required_threads,
         required_cluster: k.required_cluster,
+        max_cluster: k.max_cluster,
         program,
     })
 }

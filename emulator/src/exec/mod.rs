@@ -55,6 +55,7 @@ use wgmma::Warpgroups;
 const SLICE: u32 = 1 << 16;
 
 /// What every block of a launch shares.
+#[allow(clippy::struct_excessive_bools)] // independent switches
 pub(crate) struct Context<'a> {
     pub(crate) program: &'a Program,
     pub(crate) params: &'a [u8],

@@ -339,6 +339,7 @@ impl<'a> Parser<'a> {
             max_threads: None,
             required_threads: None,
             required_cluster: None,
+            max_cluster: None,
             body: Vec::new(),
         };
         if self.eat('(') {
@@ -369,7 +370,11 @@ impl<'a> Parser<'a> {
                     self.pos += 1;
                     k.required_cluster = Some(self.dims()?);
                 }
-                Tok::Dot("minnctapersm" | "maxnctapersm" | "maxnreg" | "maxclusterrank") => {
+                Tok::Dot("maxclusterrank") => {
+                    self.pos += 1;
+                    k.max_cluster = Some(self.int32()?);
+                }
+                Tok::Dot("minnctapersm" | "maxnctapersm" | "maxnreg") => {
                     self.pos += 1;
                     self.int32()?;
                 }

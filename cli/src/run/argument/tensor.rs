@@ -24,7 +24,7 @@ fn list<T: std::str::FromStr>(value: &str) -> Option<Vec<T>> {
 
 /// The corners and counts of an im2col box, as far as they are given.
 #[derive(Default)]
-struct Pixels {
+struct Gathered {
     lower: Option<Vec<i16>>,
     upper: Option<Vec<i16>>,
     channels: Option<u32>,
@@ -54,7 +54,7 @@ impl Tensor {
             refuse(message, text, span)
         })?;
         at = span.1 + 1;
-        let (mut of, mut c) = (None, Pixels::default());
+        let (mut of, mut c) = (None, Gathered::default());
         for part in parts {
             let span = (at, at + part.len());
             at = span.1 + 1;
@@ -110,7 +110,7 @@ impl Tensor {
             }
         }
         map.im2col = match c {
-            Pixels {
+            Gathered {
                 lower: Some(lower),
                 upper: Some(upper),
                 channels: Some(channels),
@@ -121,7 +121,7 @@ impl Tensor {
                 channels,
                 pixels,
             }),
-            Pixels {
+            Gathered {
                 lower: None,
                 upper: None,
                 channels: None,
