@@ -58,6 +58,7 @@ fn the_launch_contract_is_complete() {
         report["launch"],
         json!({
             "kernel": "transpose_f32", "grid": [16, 11, 1], "block": [256, 1, 1], "cluster": [1, 1, 1], "shared_bytes": 0,
+            "assumptions": [],
             "params": [
                 {"name": "rows", "type": "u32", "value": 1000},
                 {"name": "cols", "type": "u32", "value": 700},

@@ -112,6 +112,12 @@ impl Anatomy {
         all.min(255)
     }
 
+    /// Elements of C that a lane has sums of.
+    pub fn sums_of_a_lane(&self) -> u32 {
+        let (wm, wn) = self.warp_tile();
+        wm * wn / 32
+    }
+
     /// Rows and columns of C that a lane of an FMA kernel has sums of: in a grid of 4×8 lanes where copies are asynchronous, else as many of both.
     ///
     /// ```

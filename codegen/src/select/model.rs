@@ -31,11 +31,12 @@
 //! ```
 //!
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
-//! the tile. FMA kernels fill 1.05 − 0.64 / w of their slots, at least 0.5 and at most all (register banks). Copies narrower than 16 bytes take an instruction and a wavefront
+//! the tile. FMA kernels fill 1.06 − 0.4 / w of their slots, at least 0.4 and at most all (register
+//! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Copies narrower than 16 bytes take an instruction and a wavefront
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
-//! The constants 0.2, 40, 1.25, 1.05, 0.64 and 0.5 are fitted to `docs/performance.md` (one H200 and one H100); everything else is counted.
+//! The constants 0.2, 40, 1.25, 1.06, 0.4, 3 and 36 are fitted to `docs/performance.md` (one H200 and one H100); everything else is counted.
 //!
 //! # Worked example
 //!
@@ -60,13 +61,19 @@ const STEP: f64 = 40.0;
 const EDGE: f64 = 1.25;
 
 /// The share of the schedulers' slots that FMA kernels fill with many warps a scheduler: register banks and waits take the others.
-const FMA_REACHED: f64 = 1.05;
+const FMA_REACHED: f64 = 1.06;
 
 /// What one warp a scheduler leaves unfilled; `w` leave a share 1/w of that.
-const FMA_ALONE: f64 = 0.64;
+const FMA_ALONE: f64 = 0.4;
 
-/// What they fill with one.
-const FMA_LEAST: f64 = 0.5;
+/// Slots that a read of fragments takes in an FMA kernel: its own, and those of products whose factors the register cache loses.
+const FMA_READ: f64 = 3.0;
+
+/// Clocks from a read of fragments to the products of an FMA kernel, which reads one k ahead.
+const FMA_LATENCY: f64 = 36.0;
+
+/// Threads of a multiprocessor that FMA kernels are made for, with 128 registers each; half of them beside more than 64 sums.
+const FMA_THREADS: u32 = 512;
 
 /// Schedulers of a multiprocessor.
 const SCHEDULERS: f64 = 4.0;
@@ -273,7 +280,7 @@ impl Model<'_> {
                 let [rows, columns] = a.factors_of_a_lane();
                 let each = f64::from(if o.is_a { rows } else { columns });
                 let read = warps * 32.0 * each * f64::from(depth) * bytes;
-                slots += read / 512.0;
+                slots += FMA_READ * read / 512.0;
                 shared += read / WAVEFRONT / 2.0;
                 continue;
             }
@@ -319,8 +326,13 @@ impl Model<'_> {
         let f8 = matches!(a.data_type, DataType::E4m3 | DataType::E5m2);
         let widened = f8 && m.f8_widened.is_some();
         let registers = threads * a.registers(narrow, widened).next_multiple_of(8);
+        let made_for = match a.units {
+            Units::Fma if a.asynchronous && a.sums_of_a_lane() > 64 => FMA_THREADS / 2,
+            Units::Fma if a.asynchronous => FMA_THREADS,
+            _ => m.threads_per_sm,
+        };
         [
-            m.threads_per_sm / threads,
+            m.threads_per_sm.min(made_for) / threads,
             m.blocks_per_sm,
             m.registers_per_sm / registers,
             m.shared_bytes_per_sm / (a.shared_bytes() + m.shared_bytes_reserved),
@@ -339,11 +351,14 @@ impl Model<'_> {
     /// Clocks that a step takes with `r` blocks on a multiprocessor, and what sets its pace.
     fn period(&self, r: u64, d: &Demands) -> (f64, Bound) {
         let (blocks, warps) = (r as f64, self.warps_each(r));
-        let latency =
+        let mut latency =
             self.machine.latency * self.machine.clock / f64::from(self.anatomy.stages - 1);
+        if self.anatomy.units == Units::Fma {
+            latency = latency.max(FMA_LATENCY * f64::from(self.anatomy.tile.2));
+        }
         // FMA kernels issue a product a clock at best, and lose clocks to register banks that other warps fill.
         let slots = match self.anatomy.units {
-            Units::Fma => d.slots / (FMA_REACHED - FMA_ALONE / warps).clamp(FMA_LEAST, 1.0),
+            Units::Fma => d.slots / (FMA_REACHED - FMA_ALONE / warps).clamp(FMA_ALONE, 1.0),
             Units::Tensor => d.slots,
         };
         let demands = [

@@ -69,7 +69,7 @@ pub(super) fn entries(
     let mut k = Kernel::new(&entry, plan.threads());
     describe(&mut k, plan, operands, &maps)?;
     // One block a multiprocessor needs no directive; but with one, ptxas 13.0 spills in the f64 128x128 kernel, and without, in others.
-    let blocks = plan.blocks_per_sm(&maps) as u32;
+    let blocks = plan.blocks_per_sm(&maps, arch) as u32;
     if blocks > 1 || plan.data_type != DataType::F64 {
         k.blocks_per_multiprocessor(blocks);
     }
@@ -257,10 +257,11 @@ impl<'a> Gemm<'a> {
 
         let first_k = origin.k;
         let stage_bytes = plan.stage_bytes(maps);
-        // Of split sums: where k is contiguous in both operands and a thread has this many sums, its operands are moved to the part's
+        // Of split sums: in FMA kernels, and where k is contiguous in both operands and a thread has this many sums, operands are moved to the part's
         // first k once, as those of a batch are. To add it in each copy takes registers that `sm_80` does not have.
-        let moved_once =
-            partial && maps.a.k_major && maps.b.k_major && plan.sums_of_a_thread() >= 128;
+        let moved_once = partial
+            && (plan.is_fma()
+                || (maps.a.k_major && maps.b.k_major && plan.sums_of_a_thread() >= 128));
         let (a_bytes, b_bytes) = (maps.a.stage_bytes(), maps.b.stage_bytes());
         let mut side = |i: usize, maps: &'a OperandMaps, whole: View, origin, extent| {
             let (name, offset, tag, read_tag) = [

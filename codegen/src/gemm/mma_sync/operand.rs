@@ -183,8 +183,11 @@ impl OperandMaps {
         };
         let vector = copies.unit() / bytes;
         let per_row = cols / vector;
-        // Threads along a row first; a row longer than the block is walked by several copies of the same thread.
-        let along = per_row.min(threads);
+        let fma = is_fma(atom);
+        // Threads along a row first; a row longer than the block is walked by several copies of the same thread. Where rows become columns, four
+        // neighbours of the side are stored by one warp: a swizzle keeps four together, and puts those of eight rows into banks of their own.
+        let most = if fma && k_major { 8 } else { threads };
+        let along = per_row.min(most);
         let (down, again) = (threads / along, per_row / along);
         let copies_down = rows / down;
         let copy = Layout::tuple(&[
@@ -205,7 +208,6 @@ impl OperandMaps {
             .into());
         }
 
-        let fma = is_fma(atom);
         let read = match (bytes, k_major) {
             _ if fma => Read::Vectors,
             (1 | 2 | 4, true) => Read::Ldmatrix { trans: false },

@@ -62,7 +62,6 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::Tf32, (128, 128), 16, (2, 2), 4, 80),
     plan(DataType::Tf32, (64, 128), 32, (2, 4), 3, 80),
     plan(DataType::Tf32, (64, 64), 16, (2, 2), 4, 80),
-    plan(DataType::F32, (128, 128), 8, (4, 2), 4, 80),
     plan(DataType::F32, (128, 256), 8, (2, 4), 4, 80),
     plan(DataType::F32, (256, 128), 8, (4, 2), 4, 80),
     plan(DataType::F32, (128, 128), 16, (4, 2), 3, 80),

@@ -29,7 +29,7 @@ impl OuterPlan {
         let instead = match data_type {
             DataType::F64 => "leave it out, or take an mma-f64 plan",
             _ => {
-                "leave it out, or take a plan with cp.async: sgemm-128x128x8 and others, for sm_80 and later"
+                "leave it out, or take a plan with cp.async: sgemm-128x128x16 and others, for sm_80 and later"
             }
         };
         let result = problem.result(data_type);

@@ -129,7 +129,7 @@ impl SgemmPlan {
     /// The problem asks for nothing but a product of f32 matrices, with C of the epilogue's type.
     fn serves(self, finish: &dyn Finish, problem: &Gemm) -> Result<(), PlanError> {
         problem.placed(DataType::F32)?;
-        let instead = "leave it out, or take a plan with cp.async: sgemm-128x128x8 and others, for sm_80 and later";
+        let instead = "leave it out, or take a plan with cp.async: sgemm-128x128x16 and others, for sm_80 and later";
         let result = problem.result(DataType::F32);
         if result != output(finish) {
             return Err(self.unsupported(format!("C in {result}"), instead));

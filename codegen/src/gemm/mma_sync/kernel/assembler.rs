@@ -10,7 +10,7 @@ use crate::gemm::DataType;
 
 impl MmaPlan {
     /// Blocks that share a multiprocessor: as many as registers and shared memory of the smallest architecture allow.
-    pub(super) fn blocks_per_sm(&self, maps: &Maps) -> i64 {
+    pub(super) fn blocks_per_sm(&self, maps: &Maps, arch: Arch) -> i64 {
         let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
         let scalars = i64::from(self.data_type.scalar().bytes()) / 4;
         let accumulators = wm * wn / 32 * scalars * self.variant.products;
@@ -20,8 +20,15 @@ impl MmaPlan {
         let bytes = self.data_type.bytes() == 1;
         let narrow = self.variant.copies.iter().any(|&c| c < 16) || self.arch < 80;
         if self.is_fma() {
-            // 128 registers beside 64 sums: the fragments of a k step are few.
-            let threads = if accumulators > 64 { 256 } else { 512 };
+            // 128 registers beside 64 sums: the fragments of a k step are few. But for narrow copies, and for split sums beside so many of them where
+            // the assembler is not that of `sm_90` and `sm_100`, 128 do not suffice.
+            let narrow = self.variant.copies.iter().any(|&c| c < 16);
+            let crowded = accumulators >= 64 && self.partial() && ![90, 100].contains(&arch.0);
+            let threads = if accumulators > 64 || narrow || crowded {
+                256
+            } else {
+                512
+            };
             return (threads / self.thread_count()).max(1);
         }
         let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes || narrow;

@@ -244,29 +244,20 @@ impl Gemm<'_> {
 }
 
 impl Gemm<'_> {
-    /// The outer product of a column of A and a row of B, run by run, to and fro in turn.
+    /// The outer product of a column of A and a row of B, row by row, to and fro in turn.
     ///
     /// A multiprocessor reads one register a clock from each of two banks (registers of even and of odd number), so that a product which reads three
     /// takes two clocks or more (measured on an H100). Products that follow each other here share a factor, which the register cache keeps: each reads
-    /// its sum and one factor more. Which sums and factors share a bank is up to the assembler. Along the rows of C, its machine code has more products a
-    /// clock in all plans (0.91 and 0.83 in `sgemm-256x128x8` nn) but for 8×8 sums a lane and 8 k a stage (0.76 and 0.87 in `sgemm-128x128x8` nn;
-    /// ptxas 13.0).
+    /// its sum and one factor more. Which sums and factors share a bank is up to the assembler; along the rows of C, its machine code has more products
+    /// a clock than down the columns (0.91 and 0.83 in `sgemm-256x128x8` nn, 0.87 and 0.87 in `sgemm-128x128x16` nn; ptxas 13.0).
     fn multiply_outer(&mut self, f: &Fragments, acc: &[Vec<Vec<Reg>>]) {
         let (a, b): (Vec<Reg>, Vec<Reg>) = (f.a.concat(), f.b.concat());
-        let down = a.len() == 8 && b.len() == 8 && self.plan.depth == 8;
-        let (runs, run) = if down {
-            (b.len(), a.len())
-        } else {
-            (a.len(), b.len())
-        };
-        // A lane has 4×4 sums of an atom.
-        let (atom, wide) = (|i: usize| i / 4, |i: usize, j: usize| 4 * (i % 4) + j % 4);
-        for outer in 0..runs {
-            for step in 0..run {
-                let inner = if outer % 2 == 0 { step } else { run - 1 - step };
-                let (i, j) = if down { (inner, outer) } else { (outer, inner) };
-                let sum = acc[atom(i)][atom(j)][wide(i, j)];
-                self.k.mul_add(Type::F32, sum, a[i], b[j], sum);
+        for (i, &row) in a.iter().enumerate() {
+            for step in 0..b.len() {
+                let j = if i % 2 == 0 { step } else { b.len() - 1 - step };
+                // A lane has 4×4 sums of an atom.
+                let sum = acc[i / 4][j / 4][4 * (i % 4) + j % 4];
+                self.k.mul_add(Type::F32, sum, row, b[j], sum);
             }
         }
     }

@@ -251,7 +251,7 @@ impl Gemm<'_> {
 
     /// The sums of one atom as they are staged. Those of an FMA atom are scaled first: four that go to shared memory in one store take four registers that
     /// follow each other, and the factors of the main loop lie so too; sums there would share register banks with them (0.73 instead of 0.87 products a
-    /// clock of `sgemm-128x128x8` tn, counted in the machine code).
+    /// clock in a tile of 128×128×8, tn, counted in the machine code).
     fn sums_to_stage(&mut self, regs: &[Reg]) -> Vec<Reg> {
         if !self.plan.is_fma() {
             return self.scalars(regs);
