@@ -31,12 +31,12 @@
 //! ```
 //!
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
-//! the tile. FMA kernels fill 1.06 − 0.4 / w of their slots, at least 0.4 and at most all (register
+//! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
 //! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Copies narrower than 16 bytes take an instruction and a wavefront
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
-//! The constants 0.2, 40, 1.25, 1.06, 0.4, 3 and 36 are fitted to `docs/performance.md` (one H200 and one H100); everything else is counted.
+//! The constants 0.2, 40, 1.25, 1.05, 1.1, 0.4, 3 and 36 are fitted to `docs/performance.md` (one H200 and one H100); everything else is counted.
 //!
 //! # Worked example
 //!
@@ -60,8 +60,11 @@ const STEP: f64 = 40.0;
 /// How much longer a block takes at the edge of C.
 const EDGE: f64 = 1.25;
 
+/// The same of an FMA kernel by `cp.async`, whose general loop multiplies as long as the other.
+const EDGE_FMA: f64 = 1.05;
+
 /// The share of the schedulers' slots that FMA kernels fill with many warps a scheduler: register banks and waits take the others.
-const FMA_REACHED: f64 = 1.06;
+const FMA_REACHED: f64 = 1.1;
 
 /// What one warp a scheduler leaves unfilled; `w` leave a share 1/w of that.
 const FMA_ALONE: f64 = 0.4;
@@ -506,7 +509,12 @@ impl Model<'_> {
         }
         let (tile_m, tile_n, _) = self.anatomy.tile;
         let ragged = !p.m.is_multiple_of(tile_m.into()) || !p.n.is_multiple_of(tile_n.into());
-        let edge = if ragged { EDGE } else { 1.0 };
+        let fma = self.anatomy.units == Units::Fma && self.anatomy.asynchronous;
+        let edge = match ragged {
+            true if fma => EDGE_FMA,
+            true => EDGE,
+            false => 1.0,
+        };
         let whole = if rest == 0 { full - 1 } else { full };
         let main = steps as f64 * (whole as f64 * period + last_period * edge);
         let begin_and_end = machine.latency * machine.clock

@@ -132,21 +132,20 @@ impl Plan for MmaPlan {
 
     fn anatomy(&self) -> Anatomy {
         let instruction = self.instruction();
+        let of_tensor_cores = [instruction.m, instruction.n, instruction.k].map(|e| e as u32);
+        let (units, [m, n, k]) = if self.is_fma() {
+            // A multiply-add in each lane: the atom is many of them.
+            (Units::Fma, [32, 1, 1])
+        } else {
+            (Units::Tensor, of_tensor_cores)
+        };
         Anatomy {
             data_type: self.data_type,
-            units: if self.is_fma() {
-                Units::Fma
-            } else {
-                Units::Tensor
-            },
+            units,
             tile: self.tile(),
             warps: (self.warps.0 as u32, self.warps.1 as u32),
             stages: self.stages as u32,
-            instruction: (
-                instruction.m as u32,
-                instruction.n as u32,
-                instruction.k as u32,
-            ),
+            instruction: (m, n, k),
             asynchronous: self.has_cp_async(),
             group: Some(GROUP as u32),
         }
