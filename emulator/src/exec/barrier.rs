@@ -314,7 +314,7 @@ pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp], each: us
             let waits = w.waits.iter().find(|x| x.lanes & s.mask != 0);
             if let (State::Poll, Some(x)) = (s.state, waits) {
                 place += " for ";
-                place += &env.mbarriers.describe(x.offset, x.phase);
+                place += &env.mbarriers.describe(x.offset, x.phase, w.index);
             }
             places.push(place);
         }

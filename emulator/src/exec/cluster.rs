@@ -8,8 +8,8 @@
 //! [`Env::parked`] while another does.
 
 use super::barrier::{Barriers, lane_list};
-use super::mbarrier::Mbarriers;
 use super::mem::{addresses, get_lane, lanes_of, set_lane};
+use super::phases::Mbarriers;
 use super::smem::report_conflict;
 use super::warp::{State, Warp};
 use super::wgmma::Warpgroups;

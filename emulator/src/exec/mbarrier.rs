@@ -11,11 +11,10 @@
 //!
 //! The object's 8 bytes hold its state, so that a store over it shows at the next operation.
 
-use std::collections::BTreeMap;
-
 use super::bulk::Landing;
 use super::cluster::rank_of;
 use super::mem::{addresses, lanes_of};
+use super::phases::{CopyArrival, MOST, Object};
 use super::rare::{get, set};
 use super::step::{Next, set_pred};
 use super::warp::{State, Warp};
@@ -25,126 +24,6 @@ use crate::ir::{Mbarrier, MbarrierKind, NONE};
 use crate::proxies::{Knowledge, Remote, mbarrier_actor};
 use crate::report::FindingKind;
 use crate::shared::{SHARED_BASE, Who};
-
-/// The largest count of arrivals or bytes.
-pub(crate) const MOST: i64 = (1 << 20) - 1;
-
-/// `cp.async.mbarrier.arrive` of one lane, before its copies have landed.
-#[derive(Debug, Clone, Copy)]
-struct CopyArrival {
-    warp: u32,
-    lane: u32,
-    pc: usize,
-    /// The copies of the warp below this number.
-    before: u32,
-}
-
-/// One object.
-#[derive(Debug)]
-pub(crate) struct Object {
-    /// Arrivals of each phase.
-    expected: i64,
-    /// Arrivals that the current phase still needs.
-    pending: i64,
-    /// Bytes expected less bytes that came.
-    tx: i64,
-    /// Phases completed.
-    phase: u64,
-    /// The actor that stands for the copies that it tracks.
-    pub(crate) actor: u32,
-    /// What those know who arrived in this phase, and in the completed ones.
-    seen: Knowledge,
-    done: Knowledge,
-    /// Who initialised it: warp, its clock and the instruction.
-    init: (u32, u32, usize),
-    /// The initialisation is fenced for other proxies and blocks.
-    published: bool,
-    /// The last instruction that expected bytes or brought some.
-    counted: usize,
-    /// Copies that will complete bytes on it.
-    landings: Vec<Landing>,
-    /// The last operations by each warp of other blocks.
-    remote: Vec<Remote>,
-    /// Lanes whose `cp.async` copies will arrive at it.
-    copies: Vec<CopyArrival>,
-}
-
-impl Object {
-    /// Its 8 bytes.
-    fn image(&self) -> u64 {
-        let tx = (self.tx & 0x1f_ffff) as u64;
-        1 << 63 | (self.phase & 1) << 62 | (self.pending as u64 & 0xf_ffff) << 21 | tx
-    }
-}
-
-/// The objects of a block, by the byte of shared memory where they are.
-#[derive(Debug, Default)]
-pub(crate) struct Mbarriers {
-    objects: BTreeMap<u32, Object>,
-    /// Objects made so far.
-    made: u32,
-}
-
-impl Mbarriers {
-    pub(crate) fn reset(&mut self) {
-        self.objects.clear();
-        self.made = 0;
-    }
-
-    /// Warp `warp` executes `fence.mbarrier_init` or a fence between proxies.
-    pub(crate) fn publish(&mut self, warp: u32) {
-        for o in self.objects.values_mut() {
-            o.published |= o.init.0 == warp;
-        }
-    }
-
-    /// Some object waits for `cp.async` copies.
-    pub(crate) fn track_copies(&self) -> bool {
-        self.objects.values().any(|o| !o.copies.is_empty())
-    }
-
-    /// The last operations of other blocks' warps on each object, with its place.
-    pub(crate) fn remote(&self) -> impl Iterator<Item = (u32, &Remote)> {
-        let objects = self.objects.iter();
-        objects.flat_map(|(at, o)| o.remote.iter().map(|r| (*at, r)))
-    }
-
-    /// The copies that have not landed.
-    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Landing> {
-        self.objects.values().flat_map(|o| &o.landings)
-    }
-
-    /// The object that `offset` names, if there is one.
-    pub(crate) fn get_mut(&mut self, offset: u32) -> Option<&mut Object> {
-        self.objects.get_mut(&offset)
-    }
-
-    /// What a waiter for `parity` or phase `want` at `offset` waits for.
-    pub(crate) fn describe(&self, offset: u32, want: u64) -> String {
-        let Some(o) = self.objects.get(&offset) else {
-            return format!("the mbarrier at shared byte {offset}, which is not initialised");
-        };
-        let (came, more) = (o.expected - o.pending, -o.tx);
-        let bytes = if more > 0 {
-            format!("{more} bytes more than it expected have come")
-        } else {
-            format!("it expects {} bytes", o.tx)
-        };
-        format!(
-            "phase {want} of the mbarrier at shared byte {offset} ({came} of {} arrivals have come, {bytes})",
-            o.expected
-        )
-    }
-
-    /// Objects whose bytes do not add up: where, bytes, and the last instruction that counted.
-    pub(crate) fn unbalanced(&self) -> Vec<(u32, i64, usize)> {
-        self.objects
-            .iter()
-            .filter(|(_, o)| o.tx != 0)
-            .map(|(at, o)| (*at, o.tx, o.counted))
-            .collect()
-    }
-}
 
 /// A lane's wait that is suspended.
 #[derive(Debug, Clone, Copy)]
@@ -615,6 +494,7 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
             init: (w.index, clock, at.site.pc),
             published: false,
             counted: at.site.pc,
+            passed: [0; 32],
             landings: Vec::new(),
             remote: Vec::new(),
             copies: Vec::new(),
@@ -696,6 +576,9 @@ fn wait(
             pending.push((l, at.offset, want));
         } else {
             done |= 1 << l;
+            if let Some(o) = env.mbarriers.objects.get_mut(&at.offset) {
+                o.passed[w.index as usize & 31] = want.wrapping_add(1);
+            }
             if let (false, Some(shadow), Some(o)) = (
                 m.relaxed,
                 &mut env.shadow,

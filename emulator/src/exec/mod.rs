@@ -22,6 +22,7 @@ mod mbarrier;
 mod mem;
 mod mma;
 mod packed;
+mod phases;
 mod rare;
 mod services;
 mod smem;
@@ -47,7 +48,7 @@ use crate::shared::{Shadow, SharedData};
 use barrier::Barriers;
 use cluster::{BlockState, Gate};
 use global::GlobalShadow;
-use mbarrier::Mbarriers;
+use phases::Mbarriers;
 use warp::Warp;
 use wgmma::Warpgroups;
 

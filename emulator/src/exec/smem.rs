@@ -212,9 +212,18 @@ pub(crate) fn report_conflict(
         Conflict::InFlight(o) if o.warp() as usize >= WARPGROUPS => (
             FindingKind::ReadBeforeWait,
             format!(
-                "lane {lane} {verb} shared byte {offset} while the copy that warp {} issued at line {} fills it: nothing has waited at its mbarrier for the phase that the copy completes",
+                "lane {lane} {verb} shared byte {offset} while the copy that warp {} issued at line {} fills it: {}",
                 o.lane(),
-                line(o)
+                line(o),
+                match env.mbarriers.tracker(offset, who.warp()) {
+                    None => "nothing has waited for it at its mbarrier".to_owned(),
+                    Some((at, phase, last)) => format!(
+                        "nothing has waited at its mbarrier (shared byte {at}) for phase {phase}, which it completes{}",
+                        last.map_or(String::new(), |p| format!(
+                            "; the last wait of this warp there was for phase {p}"
+                        ))
+                    ),
+                }
             ),
         ),
         Conflict::InFlight(o) => (
