@@ -317,10 +317,6 @@ fn launch(kernel: &Proven, sizes: &[(&str, u64)]) -> Result<Value, Failure> {
         };
         json!({"name": p.name, "type": p.kind.name(), "value": value})
     });
-    let assumptions = kernel.proof.assumptions.iter();
-    let assumptions = assumptions.map(
-        |a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}),
-    );
     Ok(json!({
         "kernel": kernel.name(),
         "grid": grid,
@@ -328,7 +324,6 @@ fn launch(kernel: &Proven, sizes: &[(&str, u64)]) -> Result<Value, Failure> {
         "cluster": [1, 1, 1],
         "shared_bytes": kernel.shared_bytes(),
         "params": params.collect::<Vec<_>>(),
-        "assumptions": assumptions.collect::<Vec<_>>(),
     }))
 }
 
@@ -356,14 +351,6 @@ fn text(report: &Value) -> String {
     } else {
         format!("grid {}, block {}", launch["grid"], launch["block"])
     });
-    for stated in launch["assumptions"].as_array().into_iter().flatten() {
-        let [condition, reason] = ["condition", "reason"].map(|k| stated[k].as_str());
-        lines.push(format!(
-            "assumed: {} ({})",
-            condition.unwrap_or_default(),
-            reason.unwrap_or_default()
-        ));
-    }
     if let Some(ms) = report["time_ms"].as_f64() {
         lines.push(format!("{ms:.4} ms on {}", report["device"]));
     }
