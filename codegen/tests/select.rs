@@ -509,8 +509,9 @@ fn a_machine_with_fewer_multiprocessors_is_slower() {
     for plan in plans() {
         let of = |machine| estimate(plan.as_ref(), Schedule::default(), &cube(8192), machine);
         let (half, whole) = (of(&small), of(&h200()));
-        if whole.bound == Bound::Memory {
-            assert!(plan.tile().0.min(plan.tile().1) <= 32, "{}", plan.name());
+        // What reads so much for each product waits for memory, whatever multiplies.
+        let narrow = plan.tile().0.min(plan.tile().1) <= 32;
+        if narrow && matches!(whole.bound, Bound::Memory | Bound::L2) {
             continue;
         }
         assert!(half.seconds > 1.5 * whole.seconds, "{}", plan.name());
