@@ -298,7 +298,7 @@ fn bad_usage_is_one_clear_error() {
         assert!(!message.is_empty() && !message.contains('\n'), "{message}");
     }
     let (exit, code, message) = refused(&[
-        "plans", "--for", "4x4x4", "--dtype", "f64", "--arch", "sm_75",
+        "plans", "--for", "4x4x4", "--dtype", "bf16", "--arch", "sm_75",
     ]);
     assert_eq!((exit, code.as_str()), (1, "no_plan"));
     assert!(message.contains("sm_80"), "{message}");
