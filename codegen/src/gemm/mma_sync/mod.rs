@@ -222,7 +222,7 @@ impl Plan for MmaPlan {
             claims.push(fragments::in_two_steps(&maps.atom, &instruction)?);
         }
         claims.push(one_to_one(
-            "each element of C has exactly one owner",
+            "each element of C has exactly one accumulator",
             &self.owners(&maps)?.into(),
             self.tile.0 * self.tile.1,
         )?);
