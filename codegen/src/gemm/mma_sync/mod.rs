@@ -10,6 +10,24 @@
 //! mma.sync: fragments -> accumulators
 //! ```
 //!
+//! In f32 the atom is no instruction but a warp's outer product of fused multiply-adds
+//! ([`FMA_M16N32_F32`](layout_core::atoms::FMA_M16N32_F32)): the same frame with 16-byte reads of both factors, and with operands whose k is contiguous
+//! transposed on their way through registers:
+//!
+//! ```
+//! use layout_codegen::Arch;
+//! use layout_codegen::gemm::Operands;
+//! use layout_codegen::registry::plan_named;
+//!
+//! let nn: Operands = "nn".parse()?;
+//! let kernel = plan_named("sgemm-128x128x16")?.emit(nn, Arch(80))?;
+//! // 3 stages of 16 k, 64 sums a thread; A is loaded and stored, B copied asynchronously.
+//! let mix = kernel.mix.ok_or("a main loop")?;
+//! assert_eq!(mix.products, 3 * 16 * 64);
+//! assert!(mix.multiplying() > 0.87 && kernel.ptx.contains("cp.async"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
