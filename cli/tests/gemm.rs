@@ -508,9 +508,24 @@ const REFUSED: &[(&[&str], i32, &str, &str)] = &[
     ),
     (&["--bias", "diagonal"], 2, "unknown_name", "row, column"),
     (&["--activation", "tanh"], 2, "unknown_name", "relu, gelu"),
-    (&["--bias", "row"], 1, "unsupported", "bias"),
-    (&["--activation", "gelu"], 1, "unsupported", "activation"),
-    (&["--batch", "2"], 1, "unsupported", "batch"),
+    (
+        &["--arch", "sm_75", "--bias", "row"],
+        1,
+        "unsupported",
+        "bias",
+    ),
+    (
+        &["--arch", "sm_75", "--activation", "gelu"],
+        1,
+        "unsupported",
+        "activation",
+    ),
+    (
+        &["--arch", "sm_75", "--batch", "2"],
+        1,
+        "unsupported",
+        "batch",
+    ),
     (&["--batch", "0"], 2, "usage", "at least 1"),
     (&["--batch", "-3"], 2, "usage", "negative"),
     (
