@@ -1,7 +1,7 @@
 //! `gemm --target opencl`: the kernel as OpenCL C, and on an OpenCL device if the command was built for that (feature `opencl`).
 //!
 //! ```text
-//! --on auto      the first OpenCL device, or nowhere if there is none
+//! --on auto      the first OpenCL device; without one, like `none`
 //! --on opencl    the first OpenCL device
 //! --on none      nowhere: the proofs, the text and the launch contract
 //! ```

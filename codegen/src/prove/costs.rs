@@ -104,7 +104,7 @@ impl Trace {
     }
 }
 
-/// What tells the rows of threads apart, their addresses, the bytes of each, and which of them there are.
+/// The key of a global access: the terms that separate rows of threads, the addresses within a row, the bytes of each thread, the active threads.
 type Footprint = (Vec<u32>, Num, u32, Mask);
 
 /// Wavefronts, and their ideal.

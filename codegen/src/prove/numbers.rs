@@ -404,7 +404,7 @@ impl Num {
         (all().min().unwrap_or(self.k), all().max().unwrap_or(self.k))
     }
 
-    /// The least and the greatest of some threads; none if there are none.
+    /// The least and the greatest number of the threads of `mask`; `None` if the mask is empty.
     pub(super) fn range_of(self, mask: Mask) -> Option<(i64, i64)> {
         if mask.is_empty() {
             return None;

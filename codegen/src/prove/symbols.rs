@@ -277,7 +277,7 @@ impl Symbols {
         reach
     }
 
-    /// The threads of a mask for which `x` may be negative; none if there are none.
+    /// The threads of `mask` for which `x` may be negative; `None` if there is no such thread.
     pub(super) fn negative(&mut self, x: &Lin, mask: Mask) -> Option<Mask> {
         let reach = self.reach(x.terms);
         if reach.each.is_none() {

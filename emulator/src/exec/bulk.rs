@@ -747,8 +747,8 @@ pub(crate) fn send(
     env.events += 1;
 }
 
-/// The place in shared memory that lane `l` addresses; reports it if there is none. An address in the generic window is taken too where the
-/// instruction has no space of its own.
+/// Resolves the shared-memory address of lane `l`, and reports an invalid one. Generic addresses are valid where the instruction names no
+/// state space.
 pub(crate) fn shared_side(
     cx: &Context<'_>,
     env: &mut Env,

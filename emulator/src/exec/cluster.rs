@@ -221,7 +221,7 @@ pub(crate) fn remote(
     }
 }
 
-/// The byte that lane `l` addresses in the shared memory of block `rank`; reports it if there is none.
+/// Resolves the address of lane `l` in the shared memory of block `rank`, and reports an invalid one.
 #[allow(clippy::too_many_arguments)] // an access is that much
 pub(crate) fn remote_place(
     cx: &Context<'_>,

@@ -245,7 +245,7 @@ pub(crate) fn track(env: &mut Env, offset: u32, landing: Landing) {
     }
 }
 
-/// The place of the object that lane `l` addresses; reports it if there is none.
+/// Resolves the address of lane `l` to an mbarrier object, and reports an invalid one.
 fn place(
     cx: &Context<'_>,
     env: &mut Env,

@@ -379,7 +379,7 @@ fn check_registers(
     }
 }
 
-/// An instruction that is no `wgmma` touches registers that some `wgmma` uses.
+/// Records the registers that an instruction other than `wgmma` accesses, and reports those that a `wgmma` in flight uses.
 pub(crate) fn touch(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, active: u32) {
     let Some(regs) = cx.program.touches.get(&(pc as u32)) else {
         return;
