@@ -249,7 +249,7 @@ fn one_hundred_problems(data_type: DataType, share: usize) {
 /// The plans of a type that an architecture runs; says so if there are none.
 fn plans_on(data_type: DataType, arch: Arch) -> Option<Vec<Box<dyn Plan>>> {
     let mut plans = plans_of(data_type);
-    plans.retain(|plan| plan.min_arch() <= arch);
+    plans.retain(|plan| plan.runs_on(arch));
     if plans.is_empty() {
         common::say(&format!(
             "{data_type}: not run, {arch} has no such products"

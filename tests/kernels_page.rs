@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::PLANS;
+use tilewright::codegen::gemm::mma_sync::{PLANS, WARPGROUP_PLANS};
 use tilewright::codegen::gemm::{Activation, DataType, Gemm, Operands, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::registry::{plan_named, plans};
@@ -87,6 +87,27 @@ fn every_plan_is_listed_as_it_is() {
             assert_eq!(warps, format!("{}x{}", own.warps.0, own.warps.1), "{name}");
             assert_eq!(stages, own.stages.to_string(), "{name}");
             assert_eq!(code(from), plan.min_arch().to_string(), "{name}");
+            let kibibytes = shared_bytes(plan.as_ref()) / 1024;
+            assert_eq!(shared, format!("{kibibytes} KiB"), "{name}");
+            assert!(listed.insert(name));
+        }
+    }
+    for row in table("| types | tile | warpgroups | stages | shared memory | for |") {
+        let [types, tile, groups, stages, shared, only] = row[..] else {
+            panic!("{row:?}")
+        };
+        for data_type in names(types) {
+            let name = format!("wgmma-{data_type}-{tile}");
+            let plan = plan_named(&name).expect("a plan");
+            let mut all = WARPGROUP_PLANS.iter();
+            let own = all.find(|p| p.name() == name).expect("a plan");
+            assert_eq!(groups, (own.warps.0 * own.warps.1 / 4).to_string());
+            assert_eq!(stages, own.stages.to_string(), "{name}");
+            let serves = Arch::ALL.into_iter().filter(|&arch| plan.runs_on(arch));
+            assert_eq!(
+                serves.map(|a| a.to_string()).collect::<Vec<_>>(),
+                [code(only)]
+            );
             let kibibytes = shared_bytes(plan.as_ref()) / 1024;
             assert_eq!(shared, format!("{kibibytes} KiB"), "{name}");
             assert!(listed.insert(name));

@@ -184,7 +184,10 @@ fn on_buffers(
             ArgumentValue::Int(v) => Arg::U32(v as u32),
             ArgumentValue::Float(v) if double => Arg::F64(v),
             ArgumentValue::Float(v) => Arg::F32(v as f32),
-            ArgumentValue::Bias | ArgumentValue::Given | ArgumentValue::Workspace(_) => {
+            ArgumentValue::Bias
+            | ArgumentValue::Given
+            | ArgumentValue::TensorMap(_)
+            | ArgumentValue::Workspace(_) => {
                 unreachable!("{plan} has no such parameter")
             }
         });

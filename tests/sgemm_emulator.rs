@@ -176,7 +176,10 @@ fn on_buffers(
             ArgumentValue::C => Arg::Ptr(c),
             ArgumentValue::Int(v) => Arg::U32(v as u32),
             ArgumentValue::Float(v) => Arg::F32(v as f32),
-            ArgumentValue::Bias | ArgumentValue::Given | ArgumentValue::Workspace(_) => {
+            ArgumentValue::Bias
+            | ArgumentValue::Given
+            | ArgumentValue::TensorMap(_)
+            | ArgumentValue::Workspace(_) => {
                 unreachable!("{plan} has no such parameter")
             }
         });

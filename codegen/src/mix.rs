@@ -22,7 +22,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use crate::ir::{Entry, Inst, LoopEnd, Node, Type};
+use crate::ir::{Entry, Hopper, Inst, LoopEnd, Node, Type};
 
 /// Instructions of one turn of a loop, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -151,6 +151,11 @@ fn count(nodes: &[Node], loops: &mut Vec<Mix>) -> Mix {
                 };
                 loops.push(body);
             }
+            Node::Roles(roles) => {
+                for role in roles {
+                    mix += count(&role.body, loops);
+                }
+            }
             Node::Leave { .. } | Node::Exit { .. } => mix.others += 1,
         }
     }
@@ -167,6 +172,11 @@ fn kind<'m>(inst: &Inst, mix: &'m mut Mix) -> &'m mut u32 {
     };
     match inst {
         Inst::Mma { .. } => &mut mix.products,
+        Inst::Hopper(inst) => match **inst {
+            Hopper::Wgmma { .. } => &mut mix.products,
+            Hopper::TensorCopy { .. } => &mut mix.loads,
+            _ => &mut mix.others,
+        },
         Inst::MulAdd { ty, .. } if float(*ty) => &mut mix.products,
         Inst::Load { .. } | Inst::LoadMatrix { .. } | Inst::CopyAsync { .. } => &mut mix.loads,
         Inst::Store { .. } => &mut mix.stores,

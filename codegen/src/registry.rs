@@ -12,7 +12,7 @@
 //! # Ok::<(), layout_codegen::gemm::PlanError>(())
 //! ```
 
-use crate::gemm::mma_sync::PLANS;
+use crate::gemm::mma_sync::{PLANS, WARPGROUP_PLANS};
 use crate::gemm::outer::OuterPlan;
 use crate::gemm::simt::SgemmPlan;
 use crate::gemm::{Plan, PlanError};
@@ -21,7 +21,9 @@ use crate::gemm::{Plan, PlanError};
 pub fn plans() -> Vec<Box<dyn Plan>> {
     let sgemm = SgemmPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
     let outer = OuterPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
-    let mma = PLANS.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
+    // Of two plans that are as fast, the portable one.
+    let all = PLANS.iter().chain(WARPGROUP_PLANS);
+    let mma = all.map(|p| Box::new(*p) as Box<dyn Plan>);
     sgemm.chain(outer).chain(mma).collect()
 }
 

@@ -123,26 +123,10 @@ fn last_exit(blocks: &[Block]) -> Option<usize> {
     last(&|b| b.succs.is_empty()).or_else(|| last(&|b| b.leaves))
 }
 
-/// For every instruction, the first instruction of its block's immediate post-dominator, into `out`.
-fn reconvergence(out: &mut [u32], blocks: &[Block]) {
-    let n = blocks.len();
-    let exit = n;
-    let Some(last_exit) = last_exit(blocks) else {
-        return;
-    };
-    // Predecessors in the reversed graph are successors here; order by a depth-first walk from the exit over the reversed edges.
-    let mut preds: Vec<Vec<usize>> = vec![Vec::new(); n + 1];
-    for (b, block) in blocks.iter().enumerate() {
-        for &s in &block.succs {
-            preds[s as usize].push(b);
-        }
-    }
-    preds[exit].push(last_exit);
-    let mut order = Vec::with_capacity(n + 1);
-    let mut number = vec![usize::MAX; n + 1];
-    let mut seen = vec![false; n + 1];
-    let mut stack = vec![(exit, 0usize)];
-    seen[exit] = true;
+/// A depth-first walk over the edges `preds` from `start`: what it comes to, in postorder.
+fn walk(start: usize, preds: &[Vec<usize>], seen: &mut [bool], order: &mut Vec<usize>) {
+    let mut stack = vec![(start, 0usize)];
+    seen[start] = true;
     while let Some((b, k)) = stack.pop() {
         if let Some(&next) = preds[b].get(k) {
             stack.push((b, k + 1));
@@ -151,23 +135,26 @@ fn reconvergence(out: &mut [u32], blocks: &[Block]) {
                 stack.push((next, 0));
             }
         } else {
-            number[b] = order.len();
             order.push(b);
         }
     }
-    let mut ipdom = vec![usize::MAX; n + 1];
-    ipdom[exit] = exit;
+}
+
+/// The immediate post-dominators of the blocks in `order`, all of which come to the block `end`, where lanes leave; `number` has their places in it.
+fn dominators(
+    ipdom: &mut [usize],
+    blocks: &[Block],
+    (order, number): (&[usize], &[usize]),
+    end: usize,
+) {
+    let exit = blocks.len();
     let mut changed = true;
     while changed {
         changed = false;
-        for &b in order.iter().rev().skip(1) {
+        for &b in order.iter().rev() {
             let mut new = usize::MAX;
-            let succs = blocks[b]
-                .succs
-                .iter()
-                .map(|&s| s as usize)
-                .chain((b == last_exit).then_some(exit));
-            for s in succs {
+            let succs = blocks[b].succs.iter().map(|&s| s as usize);
+            for s in succs.chain((b == end).then_some(exit)) {
                 if ipdom[s] == usize::MAX {
                     continue;
                 }
@@ -191,6 +178,39 @@ fn reconvergence(out: &mut [u32], blocks: &[Block]) {
                 changed = true;
             }
         }
+    }
+}
+
+/// For every instruction, the first instruction of its block's immediate post-dominator, into `out`.
+fn reconvergence(out: &mut [u32], blocks: &[Block]) {
+    let n = blocks.len();
+    let exit = n;
+    let Some(last_exit) = last_exit(blocks) else {
+        return;
+    };
+    // Predecessors in the reversed graph are successors here; order by a depth-first walk from the exit over the reversed edges.
+    let mut preds: Vec<Vec<usize>> = vec![Vec::new(); n + 1];
+    for (b, block) in blocks.iter().enumerate() {
+        for &s in &block.succs {
+            preds[s as usize].push(b);
+        }
+    }
+    let mut seen = vec![false; n + 1];
+    seen[exit] = true;
+    let mut number = vec![usize::MAX; n + 1];
+    let mut ipdom = vec![usize::MAX; n + 1];
+    ipdom[exit] = exit;
+    let mut next_exit = Some(last_exit);
+    while let Some(end) = next_exit {
+        let mut order = Vec::with_capacity(n);
+        walk(end, &preds, &mut seen, &mut order);
+        for (i, &b) in order.iter().enumerate() {
+            number[b] = i;
+        }
+        number[exit] = order.len();
+        dominators(&mut ipdom, blocks, (&order, &number), end);
+        // Blocks that never come to the last exit meet on the way to their own: roles of warps that end apart from each other.
+        next_exit = (0..n).rev().find(|&b| !seen[b] && blocks[b].leaves);
     }
     for (b, block) in blocks.iter().enumerate() {
         let d = ipdom[b];

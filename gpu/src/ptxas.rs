@@ -207,6 +207,14 @@ impl Ptxas {
     ///
     /// [`PtxasError::Rejected`] with the assembler's messages, [`PtxasError::Io`] or [`PtxasError::Report`].
     pub fn assemble(&self, ptx: &str, arch: &str) -> Result<Assembly, PtxasError> {
+        // A text for one architecture's own instructions is assembled for those.
+        let own = format!("{arch}a");
+        let target = format!(".target {own}");
+        let arch = if ptx.lines().any(|line| line.trim() == target) {
+            &own
+        } else {
+            arch
+        };
         let folder = tempfile::tempdir()?;
         // A relative name, so that messages show the text's line and not the temporary folder.
         fs::write(folder.path().join("kernel.ptx"), ptx)?;

@@ -123,6 +123,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
                 ParamKind::U64 => "U64",
                 ParamKind::F32 => "F32",
                 ParamKind::F64 => "F64",
+                ParamKind::TensorMap => "TensorMap",
             }
         );
         quote! {

@@ -174,8 +174,8 @@ pub fn compare(
     }
     let bound: Vec<_> = sets
         .iter()
-        .map(|set| loaded.bind(set.0.iter().map(Placed::address).collect()))
-        .collect();
+        .map(|set| loaded.bind(gpu, set.0.iter().map(Placed::address).collect()))
+        .collect::<Result<_, _>>()?;
     let run = |call: usize| loaded.run(&bound[call % count]);
     run(0)?;
     gpu.synchronize()?;

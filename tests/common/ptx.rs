@@ -16,12 +16,27 @@ pub(crate) struct Instruction<'a> {
 }
 
 /// Instructions whose first operand is no destination.
-const WITHOUT_RESULT: [&str; 9] = [
-    "st.", "bra", "bar.", "ret", "cp.", "red.", "prefetch", "stmatrix", "fence.",
+const WITHOUT_RESULT: [&str; 13] = [
+    "st.",
+    "bra",
+    "bar.",
+    "ret",
+    "cp.",
+    "red.",
+    "prefetch",
+    "stmatrix",
+    "fence.",
+    "mbarrier.init",
+    "setmaxnreg",
+    "wgmma.wait",
+    "wgmma.commit",
 ];
 
 /// Instructions that touch memory, by what their opcodes begin with, and how many addresses each has.
-const MEMORY: [(&str, usize); 12] = [
+const MEMORY: [(&str, usize); 14] = [
+    // Where to, the tensor map with its coordinates, and the mbarrier.
+    ("cp.async.bulk.tensor.", 3),
+    ("mbarrier.", 1),
     ("cp.async.commit_group", 0),
     ("cp.async.wait_group", 0),
     ("cp.async.wait_all", 0),
@@ -50,6 +65,12 @@ impl<'a> Instruction<'a> {
         let (opcode, rest) = code.split_once(' ').unwrap_or((code, ""));
         let (mut operands, mut rest) = (Vec::new(), rest.trim());
         while !rest.is_empty() {
+            // A tensor map stands in brackets with its coordinates.
+            if let Some((operand, after)) = rest.split_once(']').filter(|_| rest.starts_with('[')) {
+                operands.push(vec![&rest[..=operand.len()]]);
+                rest = after.trim_start_matches([',', ' ']);
+                continue;
+            }
             let (operand, after) = match rest.strip_prefix('{') {
                 Some(vector) => vector.split_once('}').expect("a closed vector"),
                 None => rest.split_at(rest.find(',').unwrap_or(rest.len())),
@@ -84,6 +105,7 @@ impl<'a> Instruction<'a> {
         let all = self.operands.iter().flatten();
         all.filter_map(|operand| {
             let inside = operand.strip_prefix('[')?.strip_suffix(']')?;
+            let inside = inside.split_once(',').map_or(inside, |(base, _)| base);
             let (base, offset) = inside.split_once('+').unwrap_or((inside, "0"));
             Some((base, offset.parse().expect("an offset is a number")))
         })

@@ -113,7 +113,7 @@ pub(crate) fn others(variant: &Variant, listed: bool, kernel: &Emitted, cell: Ce
     let mut all = Arch::ALL.to_vec();
     all.retain(|&arch| {
         let alike = [Arch(86), Arch(89)].contains(&arch) && variant.plan.name().starts_with("mma");
-        arch > first && !alike && (listed || widened || near)
+        arch > first && variant.plan.runs_on(arch) && !alike && (listed || widened || near)
     });
     if !listed && !all.is_empty() {
         let turn = all[(hash(&kernel.ptx) % all.len() as u64) as usize];

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tilewright::banks::BankModel;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
-    Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, Plan, PlanError,
+    Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, MapArgument, MapSource, Plan,
+    PlanError,
 };
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
@@ -441,6 +442,7 @@ fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
                 ArgumentValue::Workspace(offset) => json!({"workspace": offset}),
                 ArgumentValue::Int(v) => json!(v),
                 ArgumentValue::Float(v) => json!(v),
+                ArgumentValue::TensorMap(map) => tensor_map(&map),
             };
             json!({"name": a.name, "type": a.kind.name(), "value": value})
         })
@@ -452,6 +454,31 @@ fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
         "cluster": launch.cluster,
         "shared_bytes": launch.shared_bytes,
         "params": params,
+    })
+}
+
+/// A tensor map: what the driver's encoding takes, dimensions innermost first.
+fn tensor_map(map: &MapArgument) -> Value {
+    let of = match map.of {
+        MapSource::A => json!({"matrix": "A"}),
+        MapSource::B => json!({"matrix": "B"}),
+        MapSource::Given => json!("given"),
+        MapSource::Workspace(offset) => json!({"workspace": offset}),
+    };
+    let (mut sizes, mut strides) = (vec![map.columns, map.rows], vec![map.pitch_bytes]);
+    let mut extents = vec![map.box_columns, map.box_rows];
+    if let Some((layers, stride)) = map.layers {
+        sizes.push(layers);
+        strides.push(stride);
+        extents.push(1);
+    }
+    json!({
+        "tensor_map": of,
+        "element_bytes": map.element.bytes(),
+        "sizes": sizes,
+        "strides_bytes": strides,
+        "box": extents,
+        "swizzle_bytes": map.swizzle_bytes,
     })
 }
 

@@ -37,6 +37,8 @@ pub enum Units {
     Fma,
     /// Tensor cores, by `mma.sync`.
     Tensor,
+    /// Tensor cores, by products of warpgroups that read shared memory.
+    Warpgroup,
 }
 
 /// What a block is made of.
@@ -69,7 +71,13 @@ impl Anatomy {
 
     /// Threads of a block.
     pub fn threads(&self) -> u32 {
-        32 * self.warp_count()
+        // A warpgroup beside those that multiply has the operands copied.
+        let producer = if self.units == Units::Warpgroup {
+            128
+        } else {
+            0
+        };
+        32 * self.warp_count() + producer
     }
 
     /// Rows and columns of C that a warp computes.
@@ -84,7 +92,13 @@ impl Anatomy {
 
     /// Bytes of shared memory: all stages. What C is staged through shares their place.
     pub fn shared_bytes(&self) -> u32 {
-        self.stages * self.stage_bytes()
+        // Behind the stages of warpgroups are 64 columns of sums of each warp, and two mbarriers a stage.
+        let behind = if self.units == Units::Warpgroup {
+            self.warp_count() * 16 * 64 * 4 + 16 * self.stages
+        } else {
+            0
+        };
+        self.stages * self.stage_bytes() + behind
     }
 
     /// Registers of a thread, estimated; `narrow` if copies are narrower than 16 bytes, `widened` if 8-bit floats are not multiplied as such.
@@ -97,6 +111,8 @@ impl Anatomy {
                 let wide = self.data_type.bytes() / 4;
                 (factors * wide, OTHER_REGISTERS_FMA)
             }
+            // Fragments are read from shared memory.
+            Units::Warpgroup => (0, OTHER_REGISTERS),
             Units::Tensor => (
                 (wm + wn) * self.instruction.2 * self.data_type.bytes() / 128,
                 OTHER_REGISTERS,

@@ -160,7 +160,7 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
     let mut params = Vec::new();
     let mut offset = 0u32;
     for argument in &first.arguments {
-        offset = offset.next_multiple_of(argument.kind.bytes());
+        offset = offset.next_multiple_of(argument.kind.alignment());
         params.push((argument.name.clone(), argument.kind, offset));
         offset += argument.kind.bytes();
     }

@@ -29,6 +29,15 @@ pub enum PlanError {
         /// The first that serves.
         needs: Arch,
     },
+    /// The plan is for one architecture alone.
+    OtherArch {
+        /// The plan.
+        plan: String,
+        /// What was asked for.
+        asked: Arch,
+        /// The one that serves.
+        only: Arch,
+    },
     /// A block of the plan needs more shared memory than the architecture has.
     SharedMemory {
         /// The plan.
@@ -90,6 +99,7 @@ impl PlanError {
             Self::UnknownPlan { .. } => "unknown_plan",
             Self::UnknownArch(e) => e.code(),
             Self::ArchTooOld { .. } => "arch_too_old",
+            Self::OtherArch { .. } => "other_arch",
             Self::SharedMemory { .. } => "shared_memory",
             Self::WrongType { .. } => "wrong_type",
             Self::Unsupported { .. } => "unsupported",
@@ -142,6 +152,10 @@ impl fmt::Display for PlanError {
                     "plan {plan} needs {needs} or later, and {asked} was asked for"
                 )
             }
+            Self::OtherArch { plan, asked, only } => write!(
+                f,
+                "plan {plan} has instructions that only {only} has, and {asked} was asked for; take a plan whose name begins with mma"
+            ),
             Self::SharedMemory { plan, needs, arch } => write!(
                 f,
                 "plan {plan} needs {needs} bytes of shared memory a block, and {arch} has {}; take a smaller tile",

@@ -113,6 +113,14 @@ impl Plan for FusedPlan {
         self.plan.min_arch()
     }
 
+    fn runs_on(&self, arch: Arch) -> bool {
+        self.plan.runs_on(arch)
+    }
+
+    fn target(&self, arch: Arch) -> String {
+        self.plan.target(arch)
+    }
+
     fn tile(&self) -> (u32, u32, u32) {
         self.plan.tile()
     }

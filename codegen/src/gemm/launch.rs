@@ -75,6 +75,64 @@ pub enum ArgumentValue {
     Int(u64),
     /// A floating-point number.
     Float(f64),
+    /// A tensor map, which the driver encodes.
+    TensorMap(MapArgument),
+}
+
+/// The array of a tensor map and the box that a copy moves: rows of elements, and layers of rows in a batch. With these dimensions, innermost first:
+/// `[columns, rows]` elements, `[pitch]` bytes, a box of `[box_columns, box_rows]`; with layers a third dimension and a box of one layer.
+///
+/// ```
+/// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
+/// use layout_codegen::gemm::{ArgumentValue, Gemm, Operands, Plan};
+///
+/// let launch = WARPGROUP_PLANS[0].launch(&Gemm::packed(256, 512, 64, Operands::ALL[0]))?;
+/// let launch = launch.expect("something to do");
+/// let of_a = launch.arguments.iter().find(|a| a.name == "A").expect("A");
+/// let ArgumentValue::TensorMap(map) = of_a.value else { panic!("a tensor map") };
+/// assert_eq!((map.rows, map.columns, map.pitch_bytes), (256, 64, 128));
+/// assert_eq!((map.box_rows, map.box_columns, map.swizzle_bytes), (128, 64, 128));
+/// # Ok::<(), layout_codegen::gemm::PlanError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MapArgument {
+    /// Where the array is.
+    pub of: MapSource,
+    /// The type of its elements.
+    pub element: Element,
+    /// Rows.
+    pub rows: u64,
+    /// Elements of a row.
+    pub columns: u64,
+    /// Bytes from row to row: a multiple of 16.
+    pub pitch_bytes: u64,
+    /// Layers and bytes from one to the next, a multiple of 16; none outside of a batch.
+    pub layers: Option<(u64, u64)>,
+    /// Rows of the box.
+    pub box_rows: u32,
+    /// Columns of the box.
+    pub box_columns: u32,
+    /// The period of the swizzle along a row, in bytes.
+    pub swizzle_bytes: u32,
+}
+
+/// Where the array of a tensor map is.
+///
+/// ```
+/// use layout_codegen::gemm::MapSource;
+///
+/// assert_ne!(MapSource::A, MapSource::Workspace(0));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapSource {
+    /// At the address of matrix A.
+    A,
+    /// At the address of matrix B.
+    B,
+    /// At the address of the buffer that the caller gives for the parameter's name.
+    Given,
+    /// In the workspace, at this offset in bytes.
+    Workspace(u64),
 }
 
 impl Launch {

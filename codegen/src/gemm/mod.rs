@@ -38,7 +38,7 @@ pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
 pub use error::PlanError;
 pub use fused::FusedPlan;
-pub use launch::{Argument, ArgumentValue, GivenInput, Launch};
+pub use launch::{Argument, ArgumentValue, GivenInput, Launch, MapArgument, MapSource};
 pub use obligation::{Obligation, Proof, Refusal};
 pub use plan::{Emitted, NamedLayout, Plan, Schedule};
 pub use problem::{Alignment, Batch, Gemm, Limit, Operands, ProblemError, Trans};

@@ -43,8 +43,8 @@ const PARAMETERS: [(&str, ParamKind); 5] = [
 pub(crate) struct Packed {
     /// The copy.
     pub(crate) launch: Launch,
-    at: u64,
-    pitch: u64,
+    pub(crate) at: u64,
+    pub(crate) pitch: u64,
 }
 
 impl Packed {

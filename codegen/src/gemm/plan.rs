@@ -91,6 +91,16 @@ pub trait Plan: Send + Sync {
     /// The first architecture that it runs on.
     fn min_arch(&self) -> Arch;
 
+    /// Whether an architecture has its instructions.
+    fn runs_on(&self, arch: Arch) -> bool {
+        self.min_arch() <= arch
+    }
+
+    /// What its text names as the target: `sm_90a` for instructions that no later architecture has.
+    fn target(&self, arch: Arch) -> String {
+        arch.to_string()
+    }
+
     /// The tile of C that one block computes, and the step along k.
     fn tile(&self) -> (u32, u32, u32);
 
@@ -201,6 +211,13 @@ pub trait Plan: Send + Sync {
                 needs: self.min_arch(),
             });
         }
+        if !self.runs_on(arch) {
+            return Err(PlanError::OtherArch {
+                plan: self.name(),
+                asked: arch,
+                only: self.min_arch(),
+            });
+        }
         let needs = self.shared_bytes(operands)?;
         if needs > arch.shared_limit() {
             return Err(PlanError::SharedMemory {
@@ -213,7 +230,7 @@ pub trait Plan: Send + Sync {
         let kernel = self.entry_name(operands);
         let main = entries.iter().find(|entry| entry.name == kernel);
         Ok(Emitted {
-            ptx: module(&entries, self.ptx_version(arch), &arch.to_string()),
+            ptx: module(&entries, self.ptx_version(arch), &self.target(arch)),
             mix: main.and_then(Mix::of),
             kernel,
             proof,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::index::code::Operand;
 use crate::index::{Expr, Pool};
 
+use super::hopper::{Ring, TensorMap};
 use super::inst::Axis;
 use super::meaning::Meaning;
 use super::node::Node;
@@ -113,6 +114,10 @@ pub struct Entry {
     pub tilings: Vec<Tiling>,
     /// The buffers that it touches.
     pub buffers: Vec<Buffer>,
+    /// Pipelines of stages between roles.
+    pub rings: Vec<Ring>,
+    /// The arrays that copies by TMA read.
+    pub tensor_maps: Vec<TensorMap>,
     /// What every launch keeps to: the first value is at most the second, in every block.
     pub promises: Vec<(Expr, Expr)>,
     /// What its predicates and chosen values mean.

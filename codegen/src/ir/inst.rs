@@ -5,6 +5,7 @@ use std::sync::Arc;
 use layout_core::atoms::{MmaAtom, Scalar};
 
 use super::address::Address;
+use super::hopper::Hopper;
 use super::param::ParamKind;
 use super::value::{Class, Cmp, Logic, Pred, Reg, Src, Type};
 use crate::index::code::{Op, Operand, Ty};
@@ -476,6 +477,8 @@ pub enum Inst {
     Barrier,
     /// All lanes of the warp arrive before any goes on.
     WarpBarrier,
+    /// An instruction of Hopper.
+    Hopper(Box<Hopper>),
 }
 
 /// An instruction in its place: with the guard under which it is executed, and a name that reports call it by.
@@ -569,6 +572,7 @@ impl Inst {
                 (arch, version)
             }
             Inst::LoadMatrix { .. } => (75, "6.5"),
+            Inst::Hopper(_) => (90, "8.0"),
             Inst::Convert {
                 from_ty: Type::Bf16,
                 ..
@@ -639,6 +643,7 @@ impl Inst {
                 all
             }
             Inst::Mma { a, b, c, .. } => [&a[..], &b[..], &c[..]].concat(),
+            Inst::Hopper(inst) => inst.sources(),
             Inst::Special { .. }
             | Inst::Param { .. }
             | Inst::SharedBase { .. }
@@ -684,6 +689,7 @@ impl Inst {
                 to.clone()
             }
             Inst::Mma { d, .. } => d.clone(),
+            Inst::Hopper(inst) => inst.results(),
             Inst::Store { .. }
             | Inst::CopyAsync { .. }
             | Inst::CommitGroup

@@ -1,23 +1,27 @@
 //! The kernel under construction: scopes, variables, and values placed as far out as they allow.
 
 mod branches;
+mod hopper;
 mod instructions;
 mod loops;
+mod roles;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Address;
 use super::entry::{Entry, Shared, TileAxis, Tiling};
+use super::hopper::{Ring, TensorMap};
 use super::inst::{Axis, Inst, Special, class_of};
 use super::meaning::Meaning;
-use super::node::Node;
+use super::node::{Node, RoleRegion};
 use super::param::{Param, ParamKind};
 use super::place::{Buffer, Place};
 use super::value::{Class, Cmp, Reg};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
 use crate::ir::Element;
+pub(crate) use hopper::{MapHandle, RingHandle, Strides};
 pub use loops::LoopHandle;
 
 /// One scope: the kernel's, a loop body's, or that of a region.
@@ -86,6 +90,12 @@ pub struct Kernel {
     widths: Vec<u32>,
     meanings: HashMap<Reg, Meaning>,
     promises: Vec<(Expr, Expr)>,
+    /// Pipelines of stages between roles.
+    rings: Vec<Ring>,
+    /// The arrays that copies by TMA read.
+    tensor_maps: Vec<TensorMap>,
+    /// The roles before the one that is open.
+    roles: Vec<RoleRegion>,
 }
 
 /// The sink that places instructions in the scope of their level.
@@ -166,6 +176,9 @@ impl Kernel {
             widths: Vec::new(),
             meanings: HashMap::new(),
             promises: Vec::new(),
+            rings: Vec::new(),
+            tensor_maps: Vec::new(),
+            roles: Vec::new(),
         }
     }
 
@@ -372,7 +385,8 @@ impl Kernel {
             ParamKind::F32 => Class::F32,
             ParamKind::F64 => Class::F64,
             ParamKind::U32 | ParamKind::S32 => Class::B32,
-            ParamKind::Pointer | ParamKind::U64 => Class::B64,
+            // Of a tensor map the address is used: `Kernel::tensor_map`.
+            ParamKind::Pointer | ParamKind::U64 | ParamKind::TensorMap => Class::B64,
         };
         self.param_reg(name, kind, class, None)
     }
@@ -668,6 +682,8 @@ impl Kernel {
             widths: self.widths,
             meanings: self.meanings,
             promises: self.promises,
+            rings: self.rings,
+            tensor_maps: self.tensor_maps,
             pool: self.pool,
             variables: self.variables,
             nodes,

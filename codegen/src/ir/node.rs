@@ -29,6 +29,8 @@ pub enum Node {
     If(Box<If>),
     /// A loop.
     Loop(Box<Loop>),
+    /// Threads part, each role with a region of its own, to the end of the kernel.
+    Roles(Vec<RoleRegion>),
     /// Leaves the innermost loop where the guard holds.
     Leave {
         /// The guard.
@@ -74,6 +76,33 @@ pub struct If {
     pub names: [&'static str; 2],
     /// The guard that the author asked for.
     pub meant: Pred,
+}
+
+/// What one role of a block does: the threads from the end of the role before it to its own end.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, Node};
+///
+/// let mut k = Kernel::new("k", 256);
+/// k.begin_role("first", 128);
+/// k.comment("one warpgroup");
+/// k.begin_role("second", 256);
+/// k.comment("the other");
+/// k.end_roles();
+/// let entry = k.finish();
+/// let Some(Node::Roles(roles)) = entry.nodes.last() else { panic!("roles") };
+/// assert_eq!((roles[0].name, roles[1].end, roles[1].is), ("first", 256, None));
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct RoleRegion {
+    /// Its name.
+    pub name: &'static str,
+    /// The thread behind its last one: a multiple of 128.
+    pub end: u32,
+    /// The predicate that a thread is in this role or one before; none for the last role.
+    pub is: Option<Reg>,
+    /// What it does.
+    pub body: Vec<Node>,
 }
 
 /// A loop. Its counter is set to `start`, and grows by `step` at the end of each turn.

@@ -23,6 +23,8 @@ pub enum ParamKind {
     F32,
     /// A 64-bit float.
     F64,
+    /// A tensor map, which the driver encodes: 128 bytes, aligned to 64.
+    TensorMap,
 }
 
 impl ParamKind {
@@ -37,6 +39,21 @@ impl ParamKind {
         match self {
             ParamKind::Pointer | ParamKind::U64 | ParamKind::F64 => 8,
             ParamKind::U32 | ParamKind::S32 | ParamKind::F32 => 4,
+            ParamKind::TensorMap => 128,
+        }
+    }
+
+    /// What its place among the parameters is a multiple of, in bytes.
+    ///
+    /// ```
+    /// use layout_codegen::ir::ParamKind;
+    ///
+    /// assert_eq!([ParamKind::U32, ParamKind::TensorMap].map(ParamKind::alignment), [4, 64]);
+    /// ```
+    pub const fn alignment(self) -> u32 {
+        match self {
+            ParamKind::TensorMap => 64,
+            kind => kind.bytes(),
         }
     }
 
@@ -55,6 +72,7 @@ impl ParamKind {
             ParamKind::S32 => "s32",
             ParamKind::F32 => "f32",
             ParamKind::F64 => "f64",
+            ParamKind::TensorMap => "tensor_map",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Printers: the only places that write instruction text. Each reads the representation that the prover reads.
 
+mod hopper;
 pub mod opencl;
 mod ptx;
 

@@ -10,8 +10,9 @@ use std::fmt::Write as _;
 
 use crate::index::code::{Op, Operand, Ty};
 use crate::ir::{
-    Address, Axis, Binary, Cache, Class, Cmp, Entry, If, Inst, Logic, Loop, LoopEnd, Node,
-    ParamKind, Pred, Reg, Rounding, Shuffle, Space, Special, Src, Statement, Type, Unary, class_of,
+    Address, Axis, Binary, Cache, Class, Cmp, Entry, Hopper, If, Inst, Logic, Loop, LoopEnd, Node,
+    ParamKind, Pred, Reg, RoleRegion, Rounding, Shuffle, Space, Special, Src, Statement, Type,
+    Unary, class_of,
 };
 
 /// The text of a module of several kernels for `target` (such as `sm_80`), at PTX version `version`.
@@ -44,7 +45,10 @@ fn entry(out: &mut String, k: &Entry) {
     let params: Vec<_> = k
         .params
         .iter()
-        .map(|p| format!("    .param {} {}", param_type(p.kind), p.name))
+        .map(|p| match p.kind {
+            ParamKind::TensorMap => format!("    .param .align 64 .b8 {}[128]", p.name),
+            kind => format!("    .param {} {}", param_type(kind), p.name),
+        })
         .collect();
     let _ = writeln!(out, "{}\n)", params.join(",\n"));
     let [x, y, z] = k.block;
@@ -113,6 +117,7 @@ impl Printer<'_> {
                 Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch),
                 Node::Loop(turn) => self.turns(turn),
+                Node::Roles(roles) => self.roles(roles),
                 Node::Leave { when, uniform } => {
                     if let Some(end) = self.loops.last().cloned() {
                         self.branch(Some(*when), *uniform, &end);
@@ -174,8 +179,39 @@ impl Printer<'_> {
         self.label(&end);
     }
 
+    /// Each role behind a branch of its own; all but the last leave for the end.
+    fn roles(&mut self, roles: &[RoleRegion]) {
+        for (i, role) in roles.iter().enumerate() {
+            let next = roles.get(i + 1).map(|next| self.new_label(next.name));
+            if let (Some(is), Some(next)) = (role.is, &next) {
+                // The text says of no role that all threads of the block agree.
+                self.branch(Some(Pred::from(is).not()), false, next);
+            }
+            self.nodes(&role.body);
+            if let Some(next) = next {
+                self.exits = true;
+                self.branch(None, false, EXIT);
+                self.label(&next);
+            }
+        }
+    }
+
     fn statement(&mut self, s: &Statement) {
         let guard = s.guard.map_or(String::new(), guard);
+        if let Inst::Hopper(inst) = &s.inst {
+            let label = match **inst {
+                Hopper::Wait { .. } => self.new_label("wait"),
+                _ => String::new(),
+            };
+            for text in super::hopper::lines(inst, &label) {
+                if text.ends_with(':') {
+                    let _ = writeln!(self.out, "{text}");
+                } else {
+                    self.line(format_args!("{guard}{text};"));
+                }
+            }
+            return;
+        }
         let text = instruction(&s.inst);
         match &s.tag {
             Some(tag) => self.line(format_args!("{guard}{text}; // {tag}")),
@@ -421,6 +457,8 @@ fn instruction(inst: &Inst) -> String {
         ),
         Inst::Barrier => "bar.sync 0".to_owned(),
         Inst::WarpBarrier => "bar.warp.sync 0xffffffff".to_owned(),
+        // Several lines, which `statement` writes.
+        Inst::Hopper(_) => String::new(),
     }
 }
 
@@ -475,7 +513,7 @@ fn operand(v: Operand) -> String {
     }
 }
 
-fn address(at: Address) -> String {
+pub(super) fn address(at: Address) -> String {
     match at.immediate() {
         0 => format!("[{}]", register(at.base())),
         k => format!("[{}+{k}]", register(at.base())),
@@ -483,7 +521,7 @@ fn address(at: Address) -> String {
 }
 
 /// `{a, b, c, d}`
-fn group(regs: &[Reg]) -> String {
+pub(super) fn group(regs: &[Reg]) -> String {
     let list: Vec<_> = regs.iter().map(|&r| register(r)).collect();
     format!("{{{}}}", list.join(", "))
 }
@@ -528,6 +566,8 @@ fn param_type(kind: ParamKind) -> &'static str {
         ParamKind::S32 => ".s32",
         ParamKind::F32 => ".f32",
         ParamKind::F64 => ".f64",
+        // Declared as bytes.
+        ParamKind::TensorMap => ".b8",
     }
 }
 

@@ -6,6 +6,7 @@ use super::ProofError;
 use super::execute::{Machine, Val};
 use super::formula::Formula;
 use super::numbers::Num;
+use super::symbols::Definition;
 use super::value::Lin;
 use crate::index::code::{Op, Ty};
 use crate::ir::{Axis, Binary, Cmp, Inst, Logic, Meaning, ParamKind, Reg, Special, Src, Type};
@@ -19,7 +20,13 @@ impl Machine<'_> {
         }
         let fits = lo >= 0 || {
             let facts = self.facts.clone();
-            self.symbols.at_least_zero(x, &facts)
+            let symbols = &mut self.symbols;
+            // What is divided is negative where its dividend is.
+            let dividend = x.single().and_then(|s| match &symbols.info(s).definition {
+                Definition::Shr(of, _) | Definition::Div(of, _) => Some(*of),
+                _ => None,
+            });
+            symbols.at_least_zero(&dividend.unwrap_or(*x), &facts)
         };
         fits.then_some(*x)
     }
@@ -304,7 +311,9 @@ impl Machine<'_> {
             ParamKind::U64 => symbol(self, most.map_or(i128::from(i64::MAX), i128::from)),
             // Addresses are multiples of what the widest access needs: the launch contract says so.
             ParamKind::Pointer => symbol(self, 1 << 47),
-            ParamKind::S32 | ParamKind::F32 | ParamKind::F64 => Val::Data(true),
+            ParamKind::S32 | ParamKind::F32 | ParamKind::F64 | ParamKind::TensorMap => {
+                Val::Data(true)
+            }
         }
     }
 

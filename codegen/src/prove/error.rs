@@ -108,6 +108,23 @@ pub enum ProofError {
         /// What stands in the way.
         reason: &'static str,
     },
+    /// A role does not keep to the protocol of a ring.
+    Ring {
+        /// The ring.
+        ring: String,
+        /// What it does instead.
+        reason: String,
+    },
+    /// An accumulator is touched while products that write it may be in flight.
+    InFlight {
+        /// The register.
+        register: String,
+    },
+    /// An accumulator was touched, and a product adds to it without a fence between.
+    Fence {
+        /// The register.
+        register: String,
+    },
     /// The paths through the kernel do not come to an end.
     Paths {
         /// States that were visited.
@@ -144,6 +161,9 @@ impl ProofError {
             Self::Divergent { .. } => "divergent",
             Self::Coverage { .. } => "coverage",
             Self::Assumption { .. } => "assumption",
+            Self::Ring { .. } => "ring",
+            Self::InFlight { .. } => "in_flight",
+            Self::Fence { .. } => "fence",
             Self::Paths { .. } => "paths",
             Self::Undecided { .. } => "undecided",
         }
@@ -218,6 +238,15 @@ impl fmt::Display for ProofError {
             Self::Assumption { condition, reason } => {
                 write!(f, "the assumption {condition} is refused: {reason}")
             }
+            Self::Ring { ring, reason } => write!(f, "the ring `{ring}`: {reason}"),
+            Self::InFlight { register } => write!(
+                f,
+                "register {register} is an accumulator of products that may be in flight: wait for their group first"
+            ),
+            Self::Fence { register } => write!(
+                f,
+                "register {register} is an accumulator, and was touched after the last `wgmma.fence`: a product needs the fence first"
+            ),
             Self::Paths { states } => write!(
                 f,
                 "the paths through the kernel do not repeat after {states} states of shared memory"

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::ProofError;
 use super::assumed::Assumed;
 use super::formula::Formula;
+use super::hopper::Piped;
 use super::memory::Access;
 use super::numbers::Mask;
 use super::offsets::Offsets;
@@ -19,7 +20,9 @@ use super::symbols::Symbols;
 use super::value::{Lin, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
-use crate::ir::{Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, Src, Statement, class_of};
+use crate::ir::{
+    Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, class_of,
+};
 
 /// What a register holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,6 +57,10 @@ pub(super) enum Event {
     If(Rc<Formula>, Vec<Event>, Vec<Event>),
     Loop(Rc<Turns>),
     Leave(Rc<Formula>),
+    /// Something done to a ring.
+    Piped(Rc<Piped>),
+    /// Threads part: those of each role, and what they do.
+    Roles(Vec<(Mask, Vec<Event>)>),
     Exit(Rc<Formula>),
     /// What is taken as a fact.
     Assume(Rc<Formula>),
@@ -64,7 +71,12 @@ impl Event {
     pub(super) fn is_simple(&self) -> bool {
         !matches!(
             self,
-            Event::If(..) | Event::Loop(_) | Event::Leave(_) | Event::Exit(_) | Event::Assume(_)
+            Event::If(..)
+                | Event::Loop(_)
+                | Event::Leave(_)
+                | Event::Exit(_)
+                | Event::Assume(_)
+                | Event::Roles(_)
         )
     }
 }
@@ -76,6 +88,8 @@ pub(super) struct Turns {
     pub(super) turn: Sym,
     /// Turns in all, once it is left.
     pub(super) trips: Sym,
+    /// The same, where the loop counts them from 0 by 1 to a limit.
+    pub(super) count: Option<Lin>,
     /// Each turn of a period: the statement without which it is not begun, what happens, and the statement with which it goes on.
     pub(super) period: Vec<Turn>,
 }
@@ -260,13 +274,19 @@ impl Machine<'_> {
     }
 
     pub(super) fn nodes(&mut self, nodes: &[Node]) -> Result<(), ProofError> {
-        for node in nodes {
+        for (i, node) in nodes.iter().enumerate() {
             match node {
+                Node::Roles(_) if i + 1 < nodes.len() => {
+                    return Err(ProofError::Undecided {
+                        what: "what follows threads that have parted".to_owned(),
+                    });
+                }
                 Node::Comment(_) => {}
                 Node::Assume(stated) => self.assume(stated)?,
                 Node::Inst(statement) => self.statement(statement)?,
                 Node::If(branch) => self.branch(branch)?,
                 Node::Loop(turns) => self.turns(turns)?,
+                Node::Roles(roles) => self.roles(roles)?,
                 Node::Leave { when, uniform } => {
                     let f = self.guard(*when);
                     self.agreed(&f, *uniform, "leaving a loop")?;
@@ -298,6 +318,66 @@ impl Machine<'_> {
     }
 
     /// From here on, the statement holds.
+    /// Threads part for good: each role is followed with its own threads.
+    fn roles(&mut self, roles: &[RoleRegion]) -> Result<(), ProofError> {
+        let refuse = |what: &str| {
+            Err(ProofError::Undecided {
+                what: what.to_owned(),
+            })
+        };
+        if self.left || self.divergent > 0 || !self.facts.active.is_full() {
+            return refuse("roles of threads of which some have left");
+        }
+        if !self.turns.is_empty() {
+            return refuse("roles inside of a loop");
+        }
+        if roles
+            .last()
+            .is_none_or(|r| r.end as usize != self.threads || r.is.is_some())
+        {
+            return refuse("threads without a role");
+        }
+        // What every launch keeps to, which sizes of pipelines depend on.
+        for promise in self.promises() {
+            self.learn(&promise);
+        }
+        let facts = self.facts.clone();
+        let outer = std::mem::take(&mut self.events);
+        let mut all = Vec::new();
+        let mut first = 0;
+        for role in roles {
+            let end = role.end as usize;
+            if let Some(is) = role.is {
+                let f = self.predicate(is);
+                if (0..self.threads).any(|t| f.for_thread(t) != Some(t < end)) {
+                    return Err(ProofError::Meaning {
+                        register: crate::print::register(is),
+                    });
+                }
+            }
+            let marks = (
+                self.registers.mark(),
+                self.stale.mark(),
+                self.expressions.mark(),
+            );
+            self.facts = facts.clone();
+            self.facts.active = facts.active.keep(|t| (first..end).contains(&t));
+            self.nodes(&role.body)?;
+            all.push((self.facts.active, std::mem::take(&mut self.events)));
+            self.registers.undo(marks.0);
+            self.stale.undo(marks.1);
+            self.expressions.undo(marks.2);
+            self.registers.unmark();
+            self.stale.unmark();
+            self.expressions.unmark();
+            first = end;
+        }
+        self.facts = facts;
+        self.events = outer;
+        self.events.push(Event::Roles(all));
+        Ok(())
+    }
+
     pub(super) fn learn(&mut self, f: &Rc<Formula>) {
         self.facts = self.facts.with(f);
         self.facts.active = f.possible(self.facts.active);
@@ -597,6 +677,7 @@ impl Machine<'_> {
             | Inst::Store { .. }
             | Inst::CopyAsync { .. }
             | Inst::LoadMatrix { .. } => self.touch(s),
+            Inst::Hopper(inst) => self.hopper(s, inst),
             inst => {
                 self.compute(inst);
                 self.as_meant(inst)?;

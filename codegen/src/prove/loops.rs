@@ -125,16 +125,12 @@ impl Machine<'_> {
         }
         self.turns.pop();
         self.events = outer;
-        self.events.push(Event::Loop(Rc::new(Turns {
-            turn,
-            trips,
-            period: turns,
-        })));
         // Behind the loop: after so many turns.
         self.forget();
         self.registers.undo(entered);
         self.registers.unmark();
         self.facts = facts;
+        let mut count = None;
         if let (LoopEnd::Below { limit, .. }, 1, Src::Int(0)) = (l.end, period, l.start)
             && !is_left(&l.body)
             && !assigned.contains_key(&l.counter)
@@ -143,7 +139,17 @@ impl Machine<'_> {
             let covers = self.source(limit);
             let tile = l.step;
             self.walks.push(Walk { turn, covers, tile });
+            count = Some(match tile {
+                1 => covers,
+                _ => self.symbols.div(&covers.plus(tile - 1), tile),
+            });
         }
+        self.events.push(Event::Loop(Rc::new(Turns {
+            turn,
+            trips,
+            count,
+            period: turns,
+        })));
         let all = Lin::symbol(trips);
         let parity = if period == 1 { 0 } else { -1 };
         // What has a value wherever the loop is left; a loop that may not have a turn leaves what there was.
@@ -274,7 +280,12 @@ fn assignments<'n>(nodes: &'n [Node], all: &mut Assignments<'n>) {
                     all.insert(reg, a);
                 }
             }
-            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
+            // Threads do not come back from roles.
+            Node::Roles(_)
+            | Node::Comment(_)
+            | Node::Assume(_)
+            | Node::Leave { .. }
+            | Node::Exit { .. } => {}
         }
     }
 }
@@ -314,7 +325,7 @@ fn is_left(body: &[Node]) -> bool {
         Node::If(branch) => is_left(&branch.then) || is_left(&branch.otherwise),
         // What leaves a loop inside leaves only that one; what exits is found there, too.
         Node::Loop(inner) => is_left(&inner.body),
-        Node::Inst(_) | Node::Comment(_) | Node::Assume(_) => false,
+        Node::Roles(_) | Node::Inst(_) | Node::Comment(_) | Node::Assume(_) => false,
     })
 }
 

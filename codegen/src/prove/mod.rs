@@ -14,6 +14,7 @@
 #![allow(clippy::needless_range_loop)]
 
 mod access;
+mod accumulators;
 mod arithmetic;
 mod assumed;
 mod bounds;
@@ -22,6 +23,7 @@ mod cover;
 mod error;
 mod execute;
 mod formula;
+mod hopper;
 mod index;
 mod loops;
 mod memory;
@@ -31,6 +33,7 @@ mod numbers;
 mod offsets;
 mod order;
 mod quick;
+mod ring;
 mod scoped;
 mod shared;
 mod solve;
@@ -170,6 +173,8 @@ pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
 pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofError> {
     numbers::forget_all();
     let mut trace = execute::execute(entry)?;
+    accumulators::settled(entry)?;
+    ring::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;
     Ok(KernelProof {

@@ -22,6 +22,7 @@ use std::rc::Rc;
 use super::ProofError;
 use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
+use super::memory::Access;
 use super::quick::{Quick, QuickMap, QuickSet};
 use super::value::{Lin, Sym};
 use decisions::Decisions;
@@ -63,8 +64,67 @@ struct Walk {
 
 /// Follows every path; returns how many states were visited.
 pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
+    let Some((Event::Roles(roles), before)) = trace.events.split_last() else {
+        return in_order(&trace.events, trace.threads);
+    };
+    // Roles share stages of rings and nothing else, so that each is a kernel of its own.
+    let mut states = 0;
+    for (i, (_, events)) in roles.iter().enumerate() {
+        for (_, others) in &roles[..i] {
+            shared_by_roles(events, others)?;
+        }
+        let all: Vec<Event> = before.iter().chain(events).cloned().collect();
+        states += in_order(&all, trace.threads)?;
+    }
+    Ok(states)
+}
+
+/// What one role accesses outside of rings, another does not.
+fn shared_by_roles(one: &[Event], other: &[Event]) -> Result<(), ProofError> {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    accesses(one, &mut a);
+    accesses(other, &mut b);
+    let range = |a: &Access| {
+        let (lo, hi) = a.at.range_of(a.active)?;
+        Some((lo, hi + i64::from(a.bytes)))
+    };
+    for x in &a {
+        for y in &b {
+            if let (Some((lo, end)), Some((from, to))) = (range(x), range(y))
+                && lo < to
+                && from < end
+            {
+                let thread = |a: &Access| a.active.first().unwrap_or(0);
+                return Err(ProofError::Race {
+                    accesses: [x.name.clone(), y.name.clone()],
+                    threads: [thread(x), thread(y)],
+                    byte: lo.max(from),
+                    missing: "roles are ordered by rings only",
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn accesses(events: &[Event], all: &mut Vec<Rc<Access>>) {
+    for event in events {
+        match event {
+            Event::Access(a) => all.push(Rc::clone(a)),
+            Event::If(_, a, b) => {
+                accesses(a, all);
+                accesses(b, all);
+            }
+            Event::Loop(l) => l.period.iter().for_each(|t| accesses(&t.events, all)),
+            _ => {}
+        }
+    }
+}
+
+/// The accesses of threads that do not part.
+fn in_order(events: &[Event], threads: usize) -> Result<usize, ProofError> {
     let mut versions = Versions::default();
-    let histories = Rc::new(Histories::of(trace, &mut versions));
+    let histories = Rc::new(Histories::of(events, threads, &mut versions));
     let units = vec![Unit::EMPTY; histories.bytes.len()];
     let mut walk = Walk {
         histories,
@@ -79,7 +139,7 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
         decisions: Decisions::default(),
         gone: Gone::No,
     };
-    walk.events(&trace.events, vec![start])?;
+    walk.events(events, vec![start])?;
     Ok(walk.visited)
 }
 

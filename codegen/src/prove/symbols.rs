@@ -127,8 +127,21 @@ impl Symbols {
     /// The value and the number of its low bits, if the statement says that they are 0.
     pub(super) fn low_bits_of(&self, f: &Formula) -> Option<(Lin, u32)> {
         let Formula::Ge(x) = f else { return None };
-        match &self.info(x.scale(-1).single()?).definition {
-            Definition::Low(of, bits) => Some((*of, *bits)),
+        let terms = x.terms.list();
+        let [(m, c)] = &terms[..] else {
+            return None;
+        };
+        // −c·low(of) ≥ 0: c times the value, with zeros below.
+        let c = c
+            .one()?
+            .checked_neg()
+            .filter(|c| *c > 0 && c.count_ones() == 1)?;
+        let mut symbols = m.symbols();
+        let sym = symbols.next().filter(|_| symbols.next().is_none())?;
+        match &self.info(sym).definition {
+            Definition::Low(of, bits) if x.k.is_zero() => {
+                Some((of.scale(c), bits + c.trailing_zeros()))
+            }
             _ => None,
         }
     }
@@ -379,6 +392,12 @@ impl Symbols {
         if lo >= 0 && hi <= i128::from(mask) {
             return *x;
         }
+        // Bits that are 0 stay what they are: one form for `8·i mod 32` and `8·(i mod 4)`.
+        let zeros = x.symbol_alignment().min(x.k.zeros());
+        if zeros > 0 {
+            let rest = self.shr(x, zeros);
+            return self.low(&rest, bits - zeros).scale(1 << zeros);
+        }
         let each = self.differs(x);
         self.defined(Definition::Low(*x, bits), 0, mask.into(), each)
     }
@@ -391,6 +410,11 @@ impl Symbols {
                 terms.iter().map(|(m, c)| (*m, c.map(|c| c >> by))),
                 x.k.shr(by),
             );
+        }
+        let zeros = x.symbol_alignment().min(x.k.zeros());
+        if zeros > 0 {
+            let rest = self.shr(x, zeros);
+            return self.shr(&rest, by - zeros);
         }
         let (lo, hi) = self.range(x);
         let each = self.differs(x);

@@ -37,7 +37,7 @@ pub use machine::{Machine, Rates};
 pub use model::{Bound, Demands, Estimate, estimate};
 
 use crate::Arch;
-use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule};
+use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Units};
 use crate::registry::{plan_named, plans};
 
 /// Into how many parts sums are split.
@@ -255,7 +255,7 @@ impl Wanted<'_> {
                     && self.split.is_none_or(|split| split == schedule.split)
                     && self.pack.is_none_or(|pack| pack == schedule.pack)
                     && plan.data_type() == data_type
-                    && plan.min_arch() <= arch;
+                    && plan.runs_on(arch);
                 if allowed && serves(plan.as_ref(), schedule, problem, arch).is_ok() {
                     return Ok(Choice {
                         plan,
@@ -329,13 +329,20 @@ impl Wanted<'_> {
                     needs: plan.min_arch(),
                 }));
             }
+            if !plan.runs_on(arch) {
+                return Err(SelectError::Plan(PlanError::OtherArch {
+                    plan: plan.name(),
+                    asked: arch,
+                    only: plan.min_arch(),
+                }));
+            }
             return Ok(vec![plan.name()]);
         }
         let of_type: Vec<_> = plans()
             .into_iter()
             .filter(|p| p.data_type() == data_type)
             .collect();
-        let mut able: Vec<_> = of_type.iter().filter(|p| p.min_arch() <= arch).collect();
+        let mut able: Vec<_> = of_type.iter().filter(|p| p.runs_on(arch)).collect();
         // What copies through registers gives way to what has `cp.async`: at 4096³ in f16 an H200 takes 0.82 ms instead of 0.30.
         if able.iter().any(|p| p.anatomy().asynchronous) {
             able.retain(|p| p.anatomy().asynchronous);
@@ -370,6 +377,8 @@ impl Wanted<'_> {
         let [a, b, _] = problem.widths(plan.data_type());
         let packs: &[bool] = match self.pack {
             Some(true) => &[true],
+            // Plans of warpgroups copy no narrow rows.
+            None if single && a.min(b) < 16 && plan.anatomy().units == Units::Warpgroup => &[true],
             None if single && a.min(b) < 16 => &[false, true],
             Some(false) | None => &[false],
         };

@@ -1,5 +1,7 @@
 //! Arguments matched with parameters by name and type: what both devices then launch.
 
+use layout_codegen::gemm::{MapArgument, MapSource};
+
 use super::arg::{Arg, Buffer, Scalar};
 use super::contract::{Param, Runnable, Scalars, Step, StepArg};
 use super::error::{ArgError, RunError};
@@ -34,6 +36,8 @@ pub(crate) enum Value {
     /// The address of the workspace plus so many bytes.
     Workspace(u64),
     Scalar(Scalar),
+    /// A tensor map of a buffer, by its number; of the workspace without one.
+    TensorMap(Option<usize>, MapArgument),
 }
 
 /// Where the buffers and the workspace lie.
@@ -44,14 +48,33 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// The address that a value stands for, or its number.
-    pub(crate) fn of<'v>(&self, value: &'v Value) -> Result<u64, &'v Scalar> {
+    /// What a value stands for here.
+    pub(crate) fn of<'v>(&self, value: &'v Value) -> Here<'v> {
+        let buffer = |i: usize| self.buffers.get(i).copied().unwrap_or_default();
         match value {
-            Value::Buffer(i) => Ok(self.buffers.get(*i).copied().unwrap_or_default()),
-            Value::Workspace(offset) => Ok(self.workspace + offset),
-            Value::Scalar(scalar) => Err(scalar),
+            Value::Buffer(i) => Here::Address(buffer(*i)),
+            Value::Workspace(offset) => Here::Address(self.workspace + offset),
+            Value::Scalar(scalar) => Here::Scalar(scalar),
+            Value::TensorMap(of, map) => {
+                let address = match (of, map.of) {
+                    (Some(i), _) => buffer(*i),
+                    (None, MapSource::Workspace(offset)) => self.workspace + offset,
+                    (None, _) => 0,
+                };
+                Here::TensorMap(address, map)
+            }
         }
     }
+}
+
+/// What a value stands for where buffers have their addresses.
+pub(crate) enum Here<'v> {
+    /// An address.
+    Address(u64),
+    /// A number.
+    Scalar(&'v Scalar),
+    /// A tensor map of the array at an address.
+    TensorMap(u64, &'v MapArgument),
 }
 
 /// Matches arguments with the parameters of a kernel, and asks it for its launches.
@@ -113,6 +136,14 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
     let value = |arg: &StepArg| match arg {
         StepArg::Workspace(offset) => Ok(Value::Workspace(*offset)),
         StepArg::Value(scalar) => Ok(Value::Scalar(scalar.clone())),
+        StepArg::TensorMap(None, map) => Ok(Value::TensorMap(None, *map)),
+        StepArg::TensorMap(Some(name), map) => {
+            let found = buffers.iter().position(|(known, _)| known == name);
+            let reason = || format!("its launch has a tensor map of `{name}`, which is no buffer");
+            found
+                .map(|i| Value::TensorMap(Some(i), *map))
+                .ok_or_else(|| RunError::Refused { reason: reason() })
+        }
         StepArg::Argument(name) => {
             let found = values.iter().find(|(known, _)| known == name);
             let reason = || format!("its launch names an argument `{name}` that it does not take");

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use layout_codegen::gemm::MapArgument;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
 
@@ -79,6 +80,7 @@ impl From<ParamKind> for ParamType {
             ParamKind::S32 => Self::I32,
             ParamKind::F32 => Self::F32,
             ParamKind::F64 => Self::F64,
+            ParamKind::TensorMap => Self::Bits(128),
         }
     }
 }
@@ -224,6 +226,8 @@ pub enum StepArg {
     Workspace(u64),
     /// This value.
     Value(Scalar),
+    /// A tensor map of the buffer that is the argument of this name; of the workspace without a name.
+    TensorMap(Option<String>, MapArgument),
 }
 
 /// The launches of one run, in order; none if there is nothing to do. [`Runnable`] shows them.

@@ -8,8 +8,8 @@ use layout_codegen::Arch;
 #[cfg(feature = "opencl")]
 use layout_codegen::gemm::opencl::EmittedOpenCl;
 use layout_codegen::gemm::{
-    Argument, ArgumentValue, Batch, Bias, Emitted, Gemm, GivenInput, Launch, Plan, PlanError,
-    Schedule,
+    Argument, ArgumentValue, Batch, Bias, Emitted, Gemm, GivenInput, Launch, MapSource, Plan,
+    PlanError, Schedule,
 };
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
@@ -292,6 +292,15 @@ fn step_arg(argument: &Argument) -> StepArg {
         (ArgumentValue::Bias, _) => return named("bias"),
         (ArgumentValue::Given, _) => return named(&argument.name),
         (ArgumentValue::Workspace(offset), _) => return StepArg::Workspace(offset),
+        (ArgumentValue::TensorMap(map), _) => {
+            let name = match map.of {
+                MapSource::A => Some("A".to_owned()),
+                MapSource::B => Some("B".to_owned()),
+                MapSource::Given => Some(argument.name.clone()),
+                MapSource::Workspace(_) => None,
+            };
+            return StepArg::TensorMap(name, map);
+        }
         (ArgumentValue::Int(v), ParamKind::U64) => Scalar::U64(v),
         (ArgumentValue::Int(v), _) => Scalar::U32(v as u32),
         (ArgumentValue::Float(v), ParamKind::F64) => Scalar::F64(v),

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use layout_codegen::gemm::MapArgument;
 use layout_codegen::prove::AccessProof;
 use ptx_emulator::{
-    Arg, Counters, GlobalMemory, InstructionCounter, Launch, Module, Options, Report, run,
+    Arg, Counters, GlobalMemory, InstructionCounter, Launch, Module, Options, Report,
+    TensorElement, TensorMap, TensorSwizzle, run,
 };
 
 use super::arg::{Role, Scalar};
-use super::bind::{Addresses, Bound, Value, WORKSPACE_ALIGNMENT};
+use super::bind::{Addresses, Bound, Here, Value, WORKSPACE_ALIGNMENT};
 use super::contract::Runnable;
 use super::error::RunError;
 use super::outcome::CountedAccess;
@@ -49,12 +51,13 @@ pub(crate) fn emulate(
     let mut runs: Vec<(&str, Report)> = Vec::new();
     for bound in &bound.steps {
         let step = &bound.step;
+        let args = bound.values.iter().map(|v| arg(v, &addresses));
         let launch = Launch {
             grid: step.grid,
             block: step.block,
             cluster: step.cluster,
             dynamic_shared: step.shared_bytes,
-            args: bound.values.iter().map(|v| arg(v, &addresses)).collect(),
+            args: args.collect::<Result<_, _>>()?,
         };
         let report = run(&module, &step.entry, &launch, &mut memory, options)?;
         runs.push((&step.entry, report));
@@ -72,17 +75,50 @@ pub(crate) fn emulate(
     })
 }
 
-fn arg(value: &Value, addresses: &Addresses) -> Arg {
-    match addresses.of(value) {
-        Ok(address) => Arg::Ptr(address),
-        Err(Scalar::U32(v)) => Arg::U32(*v),
-        Err(Scalar::I32(v)) => Arg::S32(*v),
-        Err(Scalar::U64(v)) => Arg::U64(*v),
-        Err(Scalar::I64(v)) => Arg::U64(*v as u64),
-        Err(Scalar::F32(v)) => Arg::F32(*v),
-        Err(Scalar::F64(v)) => Arg::F64(*v),
-        Err(Scalar::Bytes(bytes)) => Arg::Bytes(bytes.clone()),
+fn arg(value: &Value, addresses: &Addresses) -> Result<Arg, RunError> {
+    let scalar = match addresses.of(value) {
+        Here::Address(address) => return Ok(Arg::Ptr(address)),
+        Here::TensorMap(address, map) => return tensor_map(address, map),
+        Here::Scalar(scalar) => scalar,
+    };
+    Ok(match scalar {
+        Scalar::U32(v) => Arg::U32(*v),
+        Scalar::I32(v) => Arg::S32(*v),
+        Scalar::U64(v) => Arg::U64(*v),
+        Scalar::I64(v) => Arg::U64(*v as u64),
+        Scalar::F32(v) => Arg::F32(*v),
+        Scalar::F64(v) => Arg::F64(*v),
+        Scalar::Bytes(bytes) => Arg::Bytes(bytes.clone()),
+    })
+}
+
+/// A tensor map in the emulator's encoding.
+fn tensor_map(address: u64, of: &MapArgument) -> Result<Arg, RunError> {
+    let element = match of.element.bytes() {
+        1 => TensorElement::U8,
+        2 => TensorElement::U16,
+        4 => TensorElement::U32,
+        _ => TensorElement::U64,
+    };
+    let mut map = TensorMap::new(element, address);
+    map.sizes = vec![of.columns, of.rows];
+    map.strides = vec![of.pitch_bytes];
+    map.box_sizes = vec![of.box_columns, of.box_rows];
+    if let Some((layers, stride)) = of.layers {
+        map.sizes.push(layers);
+        map.strides.push(stride);
+        map.box_sizes.push(1);
     }
+    map.swizzle = match of.swizzle_bytes {
+        32 => TensorSwizzle::Bytes32,
+        64 => TensorSwizzle::Bytes64,
+        128 => TensorSwizzle::Bytes128,
+        _ => TensorSwizzle::None,
+    };
+    let encoded = map.encode().map_err(|e| RunError::Refused {
+        reason: e.to_string(),
+    })?;
+    Ok(Arg::Bytes(encoded.to_vec()))
 }
 
 /// One report of several launches, each with the name of its kernel: an entry of the text that is launched twice counts twice.

@@ -1,9 +1,13 @@
 //! A bound run on a GPU.
 
-use tilewright_gpu::{Arg, Buffer, Gpu, GpuError, Kernel, LaunchConfig, TimeOptions};
+use layout_codegen::gemm::MapArgument;
+use tilewright_gpu::{
+    Arg, Buffer, Gpu, GpuError, Kernel, L2Promotion, LaunchConfig, MapElement, MapSwizzle,
+    TensorMap, TensorMapSpec, TimeOptions,
+};
 
 use super::arg::{self, Role, Scalar};
-use super::bind::{Addresses, Bound, BoundStep, Value, WORKSPACE_ALIGNMENT};
+use super::bind::{Addresses, Bound, BoundStep, Here, Value, WORKSPACE_ALIGNMENT};
 use super::error::RunError;
 
 /// What the GPU left behind, and the buffers in the order of the parameters.
@@ -104,14 +108,15 @@ impl Loaded {
     }
 
     /// The arguments of every launch for buffers at these addresses, in the order of the parameters.
-    pub(crate) fn bind(&self, buffers: Vec<u64>) -> Vec<Vec<Arg>> {
+    pub(crate) fn bind(&self, gpu: &Gpu, buffers: Vec<u64>) -> Result<Vec<Vec<Arg>>, GpuError> {
         let workspace = self
             .workspace
             .address()
             .next_multiple_of(WORKSPACE_ALIGNMENT);
         let addresses = Addresses { buffers, workspace };
         let of_step = |(_, step): &(Kernel, BoundStep)| {
-            step.values.iter().map(|v| device(v, &addresses)).collect()
+            let values = step.values.iter();
+            values.map(|v| device(gpu, v, &addresses)).collect()
         };
         self.steps.iter().map(of_step).collect()
     }
@@ -142,7 +147,7 @@ pub(crate) fn launch(
         .iter()
         .map(|(_, buffer)| Placed::new(gpu, buffer))
         .collect::<Result<Vec<_>, GpuError>>()?;
-    let arguments = loaded.bind(placed.iter().map(Placed::address).collect());
+    let arguments = loaded.bind(gpu, placed.iter().map(Placed::address).collect())?;
     let start = gpu.stream().record()?;
     loaded.run(&arguments)?;
     let end = gpu.stream().record()?;
@@ -171,15 +176,46 @@ pub(crate) fn launch(
 }
 
 /// A value as the driver takes it.
-fn device(value: &Value, addresses: &Addresses) -> Arg {
-    match addresses.of(value) {
-        Ok(address) => Arg::Ptr(address),
-        Err(Scalar::U32(v)) => Arg::U32(*v),
-        Err(Scalar::I32(v)) => Arg::I32(*v),
-        Err(Scalar::U64(v)) => Arg::U64(*v),
-        Err(Scalar::I64(v)) => Arg::I64(*v),
-        Err(Scalar::F32(v)) => Arg::F32(*v),
-        Err(Scalar::F64(v)) => Arg::F64(*v),
-        Err(Scalar::Bytes(bytes)) => Arg::Bytes(bytes.clone()),
+fn device(gpu: &Gpu, value: &Value, addresses: &Addresses) -> Result<Arg, GpuError> {
+    let scalar = match addresses.of(value) {
+        Here::Address(address) => return Ok(Arg::Ptr(address)),
+        Here::TensorMap(address, map) => return tensor_map(gpu, address, map),
+        Here::Scalar(scalar) => scalar,
+    };
+    Ok(match scalar {
+        Scalar::U32(v) => Arg::U32(*v),
+        Scalar::I32(v) => Arg::I32(*v),
+        Scalar::U64(v) => Arg::U64(*v),
+        Scalar::I64(v) => Arg::I64(*v),
+        Scalar::F32(v) => Arg::F32(*v),
+        Scalar::F64(v) => Arg::F64(*v),
+        Scalar::Bytes(bytes) => Arg::Bytes(bytes.clone()),
+    })
+}
+
+/// A tensor map, encoded by the driver.
+fn tensor_map(gpu: &Gpu, address: u64, of: &MapArgument) -> Result<Arg, GpuError> {
+    let element = match of.element.bytes() {
+        1 => MapElement::U8,
+        2 => MapElement::U16,
+        4 => MapElement::U32,
+        _ => MapElement::U64,
+    };
+    let mut map = TensorMapSpec::new(element, address);
+    map.sizes = vec![of.columns, of.rows];
+    map.strides = vec![of.pitch_bytes];
+    map.box_sizes = vec![of.box_columns, of.box_rows];
+    if let Some((layers, stride)) = of.layers {
+        map.sizes.push(layers);
+        map.strides.push(stride);
+        map.box_sizes.push(1);
     }
+    map.l2_promotion = L2Promotion::Bytes256;
+    map.swizzle = match of.swizzle_bytes {
+        32 => MapSwizzle::Bytes32,
+        64 => MapSwizzle::Bytes64,
+        128 => MapSwizzle::Bytes128,
+        _ => MapSwizzle::None,
+    };
+    Ok(Arg::from(&TensorMap::encode(gpu, &map)?))
 }

@@ -112,7 +112,7 @@ fn part(
 ) -> Result<Option<ClBuffer>, ClDeviceError> {
     match value {
         Value::Workspace(offset) => device.part(workspace, *offset as usize).map(Some),
-        Value::Buffer(_) | Value::Scalar(_) => Ok(None),
+        Value::Buffer(_) | Value::Scalar(_) | Value::TensorMap(..) => Ok(None),
     }
 }
 
@@ -129,6 +129,7 @@ fn argument<'b>(
             let buffer = buffers.get(*i).map(ClArg::Buffer);
             buffer.ok_or_else(|| refused("its launch names a buffer that there is not"))
         }
+        Value::TensorMap(..) => Err(refused("OpenCL has no tensor maps")),
         Value::Workspace(_) => {
             let part = part.map(ClArg::Buffer);
             part.ok_or_else(|| refused("its launch has no workspace"))

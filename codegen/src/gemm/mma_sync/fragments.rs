@@ -3,7 +3,7 @@
 use layout_core::atoms::MmaAtom;
 
 use super::operand::{OperandMaps, Read, pairs};
-use crate::gemm::{Obligation, Refusal};
+use crate::gemm::{Obligation, PlanError, Refusal};
 
 /// What `ldmatrix` puts into the registers is what the atom multiplies: lane by lane, byte by byte, from the definition of the
 /// instruction (PTX ISA, `ldmatrix`).
@@ -30,6 +30,13 @@ pub(super) fn delivered(
             });
         }
         Read::Vectors => return delivered_in_vectors(name, atom, o, is_a),
+        Read::Descriptor => {
+            return Ok(Obligation {
+                name: name.to_owned(),
+                evidence: "the prover holds each element of a descriptor against the layout"
+                    .to_owned(),
+            });
+        }
     };
     let per_register = 4 / o.bytes;
     let registers = values / per_register;
@@ -188,5 +195,30 @@ pub(super) fn in_two_steps(whole: &MmaAtom, half: &MmaAtom) -> Result<Obligation
     Ok(Obligation {
         name,
         evidence: format!("{} and {}, value by value", half.a, half.b),
+    })
+}
+
+/// Four warps one below the other have the sums of a warpgroup, each as atoms side by side: value by value.
+pub(super) fn of_warpgroup(atom: &MmaAtom, n: i64) -> Result<Obligation, PlanError> {
+    let name = format!("the sums of wgmma are those of {} in four warps", atom.name);
+    let whole = layout_core::atoms::wgmma_d(n)?;
+    let each = atom.c.size() / 32;
+    for thread in 0..128 {
+        for value in 0..n / 2 {
+            let (warp, lane) = (thread / 32, thread % 32);
+            let place = atom.c.at(&[lane, value % each]);
+            let (row, col) = (place % atom.m, place / atom.m + value / each * atom.n);
+            let wanted = whole.at(&[thread, value]);
+            if wanted != 16 * warp + row + 64 * col {
+                return Err(PlanError::Refused(Refusal {
+                    obligation: name,
+                    reason: format!("thread {thread}, value {value} is at {wanted}"),
+                }));
+            }
+        }
+    }
+    Ok(Obligation {
+        name,
+        evidence: format!("{whole} and {}, value by value", atom.c),
     })
 }

@@ -6,6 +6,7 @@ mod fragment;
 mod multiply;
 mod origin;
 mod store;
+mod warpgroups;
 
 use std::rc::Rc;
 
@@ -20,13 +21,21 @@ use crate::gemm::epilogue::{self, End};
 use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg};
+use crate::ir::{Cmp, Entry, Extent, Kernel, Logic, MapHandle, ParamKind, Reg};
 use crate::view::View;
 use copy::copy_coordinates;
 use origin::Origin;
 
 /// The kernel's parameters, in order.
 pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
+    let maps = |all: &mut Vec<_>| {
+        if product.warpgroups {
+            let names = ["A", "B", "B2"]
+                .iter()
+                .take(1 + product.variant.products as usize);
+            all.extend(names.map(|p| ((*p).to_owned(), ParamKind::TensorMap)));
+        }
+    };
     let pointers = |names: &[&str]| -> Vec<_> {
         let names = names.iter().map(|p| (*p).to_owned());
         names.map(|p| (p, ParamKind::Pointer)).collect()
@@ -36,15 +45,19 @@ pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
         names.map(|p| (p, ParamKind::U32)).collect()
     };
     let finish = product.finish;
-    let mut all = pointers(&["A", "B"]);
-    if product.variant.products == 2 {
-        all.extend(pointers(&["B2"]));
+    let mut all = Vec::new();
+    if !product.warpgroups {
+        all = pointers(&["A", "B"]);
+        if product.variant.products == 2 {
+            all.extend(pointers(&["B2"]));
+        }
     }
     if product.partial() {
         all.extend(pointers(&["partial"]));
         all.extend(sizes(&["m", "n", "k", "lda", "ldb", "pitch", "chunk"]));
         let factor = finish.factor().map(str::to_owned);
         all.extend(factor.map(|name| (name, scalar_kind(product.scalar()))));
+        maps(&mut all);
         return all;
     }
     all.extend(pointers(&["C"]));
@@ -54,6 +67,7 @@ pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
     if product.variant.depth == Depth::Batch {
         all.extend(sizes(&["strideA", "strideB", "strideC"]));
     }
+    maps(&mut all);
     all
 }
 
@@ -78,12 +92,16 @@ pub(super) fn entries(
     g.one_by_one = plan.multiplies_one_by_one(arch);
     // The last group of rows may reach beyond C: a block there has nothing to do.
     g.k.exit(g.outside, true);
-    let acc = g.accumulators();
-    g.fill()?;
-    g.main_loop(&acc)?;
-    g.k.open_fresh_region();
-    g.epilogue(&acc)?;
-    g.k.close_region();
+    if plan.warpgroups {
+        g.by_warpgroups()?;
+    } else {
+        let acc = g.accumulators();
+        g.fill()?;
+        g.main_loop(&acc)?;
+        g.k.open_fresh_region();
+        g.epilogue(&acc)?;
+        g.k.close_region();
+    }
 
     let mut kernels = product.packing(operands).kernels(operands)?;
     kernels.push(k);
@@ -138,6 +156,8 @@ struct Side<'a> {
     corner: View,
     /// Its stages: (row, column, stage, first k of the tile).
     stages: View,
+    /// Its tensor map, if copies are by TMA.
+    map: Option<MapHandle>,
 }
 
 struct Gemm<'a> {
@@ -161,6 +181,9 @@ struct Gemm<'a> {
     staging: View,
     /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
     depth: Expr,
+    /// The first k of this block's part of the sums, and its layer of a batch.
+    first_k: Expr,
+    layer: Option<Expr>,
     /// This block has nothing to do.
     outside: Reg,
     /// Every row of both tiles can be read.
@@ -183,8 +206,16 @@ impl<'a> Gemm<'a> {
     fn new(k: &'a mut Kernel, product: Product<'a>, maps: &'a Maps) -> Result<Self, PlanError> {
         let (hi, plan, finish) = (LIMIT as i64, product.plan, product.finish);
         let partial = plan.partial();
-        let [a, b] = ["A", "B"].map(|p| k.param_pointer(p));
-        let b2 = (plan.variant.products == 2).then(|| k.param_pointer("B2"));
+        // A tensor map has the address in it.
+        let mut pointer = |name| {
+            if plan.warpgroups {
+                k.pool.constant(0)
+            } else {
+                k.param_pointer(name)
+            }
+        };
+        let [a, b] = ["A", "B"].map(&mut pointer);
+        let b2 = (plan.variant.products == 2).then(|| pointer("B2"));
         let c = k.param_pointer(if partial { "partial" } else { "C" });
         let inputs = if partial {
             Vec::new()
@@ -271,6 +302,11 @@ impl<'a> Gemm<'a> {
             ][i];
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
             let shape = [maps.rows, maps.cols, plan.stages, hi].map(Extent::Fixed);
+            let map = plan.warpgroups.then(|| {
+                let name = ["A", "B", "B2"][i];
+                let extents = [maps.rows, 128 / maps.bytes];
+                k.tensor_map(name, &whole, extents, 128)
+            });
             let stages = k.shared_at(
                 name,
                 maps.bytes,
@@ -298,6 +334,7 @@ impl<'a> Gemm<'a> {
                 extent,
                 corner: whole.moved(k, &[row, col])?.pinned(k),
                 stages,
+                map,
             })
         };
         let mut sides = vec![side(0, &maps.a, a, row0, m)?, side(1, &maps.b, b, col0, n)?];
@@ -307,11 +344,13 @@ impl<'a> Gemm<'a> {
         let st = &maps.staging;
         let warps = plan.warps.0 * plan.warps.1;
         // The same rows for each strip of the warp: a mode without a stride.
-        let passes = plan.tile.0 / plan.warps.0 / st.rows;
+        let chunks = plan.tile.1 / plan.warps.1 / plan.strip_cols();
+        let passes = plan.tile.0 / plan.warps.0 / st.rows * chunks;
         let strips = [st.rows, st.cols, warps, passes].map(Extent::Fixed);
-        // In the place of the stages.
+        // In the place of the stages, or behind them.
         let strip = vec![st.bytes(), 0];
-        let staging = k.shared_at("staging", st.bytes, st.shared, 0, strips.into(), strip);
+        let at = plan.staging_at(maps);
+        let staging = k.shared_at("staging", st.bytes, st.shared, at, strips.into(), strip);
         Ok(Self {
             k,
             plan,
@@ -327,6 +366,8 @@ impl<'a> Gemm<'a> {
             ldc,
             staging,
             depth,
+            first_k: origin.k,
+            layer: origin.layer(),
             outside,
             inside,
             end,

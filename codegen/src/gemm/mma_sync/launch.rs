@@ -11,8 +11,8 @@ use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
 use crate::gemm::epilogue::given;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit, Plan,
-    PlanError, ProblemError, Schedule,
+    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit,
+    MapArgument, MapSource, Plan, PlanError, ProblemError, Schedule, Trans,
 };
 use crate::ir::Element;
 
@@ -175,7 +175,20 @@ impl Product<'_> {
             depth,
             pack: [None; 2],
         };
-        if schedule.pack {
+        // Tensor maps are of rows that begin at multiples of 16 bytes.
+        if self.warpgroups && many && widths[..2].iter().any(|&w| w < 16) {
+            return Err(self.unsupported(
+                "a batch of operands that are not aligned to 16 bytes".to_owned(),
+                "take a plan that copies narrow rows, such as mma-f16-64x64x64",
+            ));
+        }
+        if self.warpgroups && many && problem.batch.strides[..2].contains(&0) {
+            return Err(self.unsupported(
+                "a batch of which all products have the same operand".to_owned(),
+                "take another plan, such as mma-f16-128x128x64",
+            ));
+        }
+        if schedule.pack || self.warpgroups {
             for (i, &width) in widths[..2].iter().enumerate() {
                 if width < 16 {
                     (variant.pack[i], variant.copies[i]) = (Some(width), 16);
@@ -186,7 +199,7 @@ impl Product<'_> {
         let rows = [problem.lda, problem.ldb].map(|ld| ld * u64::from(self.data_type.bytes()));
         for (i, bytes) in rows.into_iter().enumerate() {
             let whole = variant.copies[i] == 16 && variant.pack[i].is_none();
-            variant.cached[i] = self.arch >= 80 && whole && bytes % SECTOR != 0;
+            variant.cached[i] = self.arch >= 80 && !self.warpgroups && whole && bytes % SECTOR != 0;
         }
         if !self.has_registers_for(variant.copies) {
             let [a, b] = variant.copies;
@@ -287,6 +300,33 @@ impl Product<'_> {
         }
     }
 
+    /// The tensor map of A (0) or B (1) as it lies in memory.
+    fn map_of(&self, problem: &Gemm, i: usize) -> MapArgument {
+        let bytes = u64::from(self.data_type.bytes());
+        let (rows, columns) = [problem.stored_a(), problem.stored_b()][i];
+        let ld = [problem.lda, problem.ldb][i];
+        let k_major = [
+            problem.operands.a == Trans::N,
+            problem.operands.b == Trans::T,
+        ][i];
+        let side = [self.tile.0, self.tile.1][i];
+        let batch = &problem.batch;
+        let layers = (self.variant.depth == Depth::Batch)
+            .then(|| (batch.count.max(1), batch.strides[i] * bytes));
+        MapArgument {
+            of: MapSource::Given,
+            element: self.data_type.operand(),
+            // Of an array without elements nothing is copied.
+            rows: rows.max(1),
+            columns: columns.max(1),
+            pitch_bytes: ld.max(1) * bytes,
+            layers,
+            box_rows: if k_major { side } else { self.depth } as u32,
+            box_columns: (128 / bytes) as u32,
+            swizzle_bytes: 128,
+        }
+    }
+
     /// How the problem is launched.
     pub(super) fn launched(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         self.serves(problem)?;
@@ -319,7 +359,29 @@ impl Product<'_> {
             None
         };
         let entry = self.entry_name(problem.operands);
+        let map = |name: &str| -> Option<ArgumentValue> {
+            let i = usize::from(name != "A");
+            let map = self.map_of(problem, i);
+            let (of, pitch_bytes) = match &packed[i] {
+                Some(packed) => (
+                    MapSource::Workspace(packed.at),
+                    packed.pitch * u64::from(self.data_type.bytes()),
+                ),
+                None if name == "A" => (MapSource::A, map.pitch_bytes),
+                None if name == "B" => (MapSource::B, map.pitch_bytes),
+                None if name == "B2" => (MapSource::Given, map.pitch_bytes),
+                None => return None,
+            };
+            Some(ArgumentValue::TensorMap(MapArgument {
+                of,
+                pitch_bytes,
+                ..map
+            }))
+        };
         let special = |name: &str| {
+            if self.warpgroups && matches!(name, "A" | "B" | "B2") {
+                return map(name);
+            }
             Some(match (name, partial) {
                 ("A", _) => packed[0].as_ref()?.pointer(),
                 ("B", _) => packed[1].as_ref()?.pointer(),

@@ -39,20 +39,31 @@ impl MmaPlan {
             let copies = Copies::of(copies[i], self.has_cp_async(), cached[i]);
             (threads, copies)
         });
-        let a = OperandMaps::new(
-            &atom,
-            true,
-            operands.a == Trans::N,
-            (self.tile.0, self.depth),
-            a,
-        )?;
-        let b = OperandMaps::new(
-            &atom,
-            false,
-            operands.b == Trans::T,
-            (self.tile.1, self.depth),
-            b,
-        )?;
+        let (a_major, b_major) = (operands.a == Trans::N, operands.b == Trans::T);
+        let sides = [(true, a_major, self.tile.0), (false, b_major, self.tile.1)];
+        let of_warpgroups = |(is_a, k_major, side)| {
+            OperandMaps::of_warpgroups(&atom, is_a, k_major, (side, self.depth), threads)
+        };
+        let [a, b] = if self.warpgroups {
+            let [a, b] = sides.map(of_warpgroups);
+            [a?, b?]
+        } else {
+            let a = OperandMaps::new(
+                &atom,
+                true,
+                operands.a == Trans::N,
+                (self.tile.0, self.depth),
+                a,
+            )?;
+            let b = OperandMaps::new(
+                &atom,
+                false,
+                operands.b == Trans::T,
+                (self.tile.1, self.depth),
+                b,
+            )?;
+            [a, b]
+        };
         let bytes = i64::from(self.data_type.scalar().bytes());
         let vector = if self.partial() {
             16 / bytes
@@ -60,7 +71,7 @@ impl MmaPlan {
             self.variant.store / i64::from(self.variant.output.bytes())
         };
         let arranged = (a.is_arranged(), b.is_arranged());
-        let cols = (self.tile.1 / self.warps.1, self.variant.products);
+        let cols = (self.strip_cols(), self.variant.products);
         let staging = Staging::new(&atom, arranged, cols, vector, bytes)?;
         Ok(Maps {
             atom,
@@ -71,6 +82,26 @@ impl MmaPlan {
         })
     }
 
+    /// Columns of C that a warp stages at once: all of its own, or some where staging is beside the stages.
+    pub(super) fn strip_cols(&self) -> i64 {
+        let own = self.tile.1 / self.warps.1;
+        if self.warpgroups { own.min(64) } else { own }
+    }
+
+    /// Where the mbarriers of the stages are, in bytes.
+    pub(super) fn barriers_at(&self, maps: &Maps) -> i64 {
+        self.staging_at(maps) + maps.staging.bytes() * self.warps.0 * self.warps.1
+    }
+
+    /// Where the staging of C is: in the place of the stages, or behind them where a warp does not know that the others are done with them.
+    pub(super) fn staging_at(&self, maps: &Maps) -> i64 {
+        if self.warpgroups {
+            self.stages * self.stage_bytes(maps)
+        } else {
+            0
+        }
+    }
+
     /// Bytes of a stage: a tile of A, and one of B for each product.
     pub(super) fn stage_bytes(&self, maps: &Maps) -> i64 {
         maps.a.stage_bytes() + self.variant.products * maps.b.stage_bytes()
@@ -78,6 +109,9 @@ impl MmaPlan {
 
     /// Dynamic shared memory: the stages, with the staging of C in their place.
     pub(super) fn shared_bytes_of(&self, maps: &Maps) -> i64 {
+        if self.warpgroups {
+            return self.barriers_at(maps) + 16 * self.stages;
+        }
         let stages = self.stages * self.stage_bytes(maps);
         let staging = maps.staging.bytes() * self.warps.0 * self.warps.1;
         stages.max(staging)

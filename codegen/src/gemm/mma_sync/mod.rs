@@ -53,7 +53,7 @@ use crate::gemm::{
 };
 use crate::ir::Entry;
 use operand::Read;
-pub use plans::PLANS;
+pub use plans::{PLANS, WARPGROUP_PLANS};
 use product::Product;
 pub use variant::{Depth, Variant};
 
@@ -74,6 +74,8 @@ pub struct MmaPlan {
     pub arch: u32,
     /// What its kernel is made for.
     pub variant: Variant,
+    /// Products are of warpgroups (`wgmma`), and operands copied by TMA: for `sm_90` alone.
+    pub warpgroups: bool,
 }
 
 impl MmaPlan {
@@ -128,6 +130,9 @@ impl Plan for MmaPlan {
         if self.is_fma() {
             return format!("sgemm-{m}x{n}x{}", self.depth);
         }
+        if self.warpgroups {
+            return format!("wgmma-{}-{m}x{n}x{}", self.data_type, self.depth);
+        }
         let old = if self.arch < 80 { "-sm75" } else { "" };
         format!("mma-{}-{m}x{n}x{}{old}", self.data_type, self.depth)
     }
@@ -140,18 +145,34 @@ impl Plan for MmaPlan {
         Arch(self.arch)
     }
 
+    fn runs_on(&self, arch: Arch) -> bool {
+        if self.warpgroups {
+            return arch == Arch(90);
+        }
+        self.min_arch() <= arch
+    }
+
+    fn target(&self, arch: Arch) -> String {
+        let own = if self.warpgroups { "a" } else { "" };
+        format!("{arch}{own}")
+    }
+
     fn tile(&self) -> (u32, u32, u32) {
         (self.tile.0 as u32, self.tile.1 as u32, self.depth as u32)
     }
 
     fn threads(&self) -> u32 {
-        self.thread_count() as u32
+        let producer = if self.warpgroups { 128 } else { 0 };
+        self.thread_count() as u32 + producer
     }
 
     fn anatomy(&self) -> Anatomy {
         let instruction = self.instruction();
         let of_tensor_cores = [instruction.m, instruction.n, instruction.k].map(|e| e as u32);
-        let (units, [m, n, k]) = if self.is_fma() {
+        let (units, [m, n, k]) = if self.warpgroups {
+            let of_a_warp = [16, self.tile.1, instruction.k].map(|e| e as u32);
+            (Units::Warpgroup, of_a_warp)
+        } else if self.is_fma() {
             // A multiply-add in each lane: the atom is many of them.
             (Units::Fma, [32, 1, 1])
         } else {
@@ -199,6 +220,8 @@ impl Plan for MmaPlan {
                         o.read_pattern().access
                     ),
                 }),
+                // The descriptor is of the shared layout.
+                Read::Descriptor => {}
                 Read::Elements | Read::Vectors => all.push(NamedLayout {
                     name: read,
                     layout: o.fragment.to_string(),
@@ -238,6 +261,9 @@ impl Plan for MmaPlan {
         let instruction = self.instruction();
         if instruction != maps.atom {
             claims.push(fragments::in_two_steps(&maps.atom, &instruction)?);
+        }
+        if self.warpgroups {
+            claims.push(fragments::of_warpgroup(&maps.atom, self.tile.1)?);
         }
         claims.push(one_to_one(
             "each element of C has exactly one accumulator",

@@ -17,7 +17,7 @@
 use layout_core::atoms::{self, CopyAtom, MmaAtom};
 use layout_core::banks::{Access, Matrices};
 use layout_core::derive::{Family, Pattern, Tile, derive};
-use layout_core::{Layout, LayoutError, Swizzled};
+use layout_core::{Layout, LayoutError, Swizzle, Swizzled};
 
 use crate::gemm::{PlanError, Refusal};
 use crate::view::in_bytes;
@@ -75,6 +75,8 @@ pub enum Read {
     Elements,
     /// One load of 16 bytes for the elements of an FMA atom, which are neighbours along the side.
     Vectors,
+    /// Not at all: the product reads shared memory, by a descriptor of the tile.
+    Descriptor,
 }
 
 /// Bytes by `ldmatrix.trans`, where the side is contiguous.
@@ -242,6 +244,44 @@ impl OperandMaps {
         Ok(maps)
     }
 
+    /// The maps of an operand of `wgmma`, copied by TMA: rows of 128 bytes, and where those are shorter than a row of the tile, panels of them side by side,
+    /// all under the swizzle of 128 bytes.
+    ///
+    /// # Errors
+    ///
+    /// A tile whose rows are not whole panels.
+    pub fn of_warpgroups(
+        atom: &MmaAtom,
+        is_a: bool,
+        k_major: bool,
+        tile: (i64, i64),
+        threads: i64,
+    ) -> Result<Self, PlanError> {
+        let copies = Copies::of(16, true, false);
+        let mut maps = Self::new(atom, is_a, k_major, tile, (threads, copies))?;
+        let wide = 128 / maps.bytes;
+        let (rows, cols) = (maps.rows, maps.cols);
+        if cols % wide != 0 || rows % 8 != 0 {
+            return Err(Refusal {
+                obligation: "a tile of the swizzle of 128 bytes".to_owned(),
+                reason: format!("{rows}x{cols} elements are not rows of 128 bytes by eights"),
+            }
+            .into());
+        }
+        let across = Layout::flat(&[wide, cols / wide], &[1, rows * wide])?;
+        let plain = Layout::tuple(&[Layout::mode(rows, wide)?, across])?;
+        let elements = (maps.bytes as u64).trailing_zeros();
+        let swizzle = Swizzle::new(3, 4 - elements, 3)?;
+        maps.derived = Swizzled::new(swizzle, 0, plain)?;
+        maps.shared = in_bytes(&maps.derived, maps.bytes)?;
+        "what both a box of TMA and a descriptor of wgmma express"
+            .clone_into(&mut maps.certificate);
+        maps.read = Read::Descriptor;
+        (maps.fragment, maps.points, maps.side) =
+            Self::fragment(atom, is_a, Read::Descriptor, maps.bytes)?;
+        Ok(maps)
+    }
+
     /// What one read fills: the fragment of the atom, or of two neighbouring atoms for B by `ldmatrix.x4`.
     fn fragment(
         atom: &MmaAtom,
@@ -258,7 +298,9 @@ impl OperandMaps {
                 let k = Layout::flat(&[2, 4, 2, 2], &[16, 16 * 4, 16 * 2, 16 * 16])?;
                 return Ok((own, k, 16));
             }
-            Read::Elements | Read::Vectors => return Ok((own, own.get(0)?, side)),
+            Read::Elements | Read::Vectors | Read::Descriptor => {
+                return Ok((own, own.get(0)?, side));
+            }
         };
         // In units of 16 bits every K-major fragment is that of f16.
         let units = if is_a {
@@ -355,13 +397,14 @@ impl OperandMaps {
             },
             (Read::Elements, 8) => Access::Ld64,
             (Read::Elements, _) => Access::Ld32,
-            (Read::Vectors, _) => Access::Ld128,
+            // What no instruction reads has no pattern; nothing is derived from this one.
+            (Read::Vectors | Read::Descriptor, _) => Access::Ld128,
         };
         let elements = match self.read {
             Read::Ldmatrix { .. } | Read::LdmatrixPairs => {
                 lanes(|lane| self.element(self.points.index(lane)))
             }
-            Read::Elements | Read::Vectors => {
+            Read::Elements | Read::Vectors | Read::Descriptor => {
                 lanes(|lane| self.element(self.fragment.at(&[lane, 0])))
             }
         };

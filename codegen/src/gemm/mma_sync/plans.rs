@@ -22,8 +22,24 @@ const fn plan(
         stages,
         arch,
         variant: Variant::aligned(data_type),
+        warpgroups: false,
     }
 }
+
+const fn of_warpgroups(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+    MmaPlan {
+        warpgroups: true,
+        ..plan(data_type, tile, depth, (tile.0 / 16, 1), stages, 90)
+    }
+}
+
+/// The plans of warpgroups.
+pub const WARPGROUP_PLANS: &[MmaPlan] = &[
+    of_warpgroups(DataType::F16, (128, 256), 64, 4),
+    of_warpgroups(DataType::F16, (128, 128), 64, 4),
+    of_warpgroups(DataType::Bf16, (128, 256), 64, 4),
+    of_warpgroups(DataType::Bf16, (128, 128), 64, 4),
+];
 
 /// The plans that are listed.
 ///

@@ -195,6 +195,9 @@ impl<'a> Body<'a> {
                 Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch)?,
                 Node::Loop(turns) => self.turns(turns)?,
+                Node::Roles(_) => {
+                    return super::instruction::missing("roles of a block");
+                }
                 Node::Leave { when, uniform } => {
                     self.apart += usize::from(!uniform);
                     let when = self.predicate(*when);

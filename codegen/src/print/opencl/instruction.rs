@@ -8,7 +8,7 @@ pub(super) type Missing = (String, &'static str);
 
 const PLAIN: &str = "kernels of f32 and f64 arithmetic with plain loads and stores have one (such as sgemm-maxas-128)";
 
-fn missing<T>(what: &str) -> Result<T, Missing> {
+pub(super) fn missing<T>(what: &str) -> Result<T, Missing> {
     Err((what.to_owned(), PLAIN))
 }
 
@@ -129,6 +129,7 @@ pub(super) fn value(o: &Operands<'_>, inst: &Inst) -> Result<String, Missing> {
             return missing("cp.async, an asynchronous copy to shared memory");
         }
         Inst::LoadMatrix { .. } => return missing("ldmatrix"),
+        Inst::Hopper(_) => return missing("an instruction of Hopper"),
         Inst::Mma { atom, .. } => return missing(atom.name),
         Inst::Unpack { .. }
         | Inst::Load { .. }

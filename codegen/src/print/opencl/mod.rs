@@ -148,6 +148,8 @@ fn parameter(k: &Entry, p: &Param, names: &Names) -> String {
         ParamKind::S32 => format!("const int {name}"),
         ParamKind::F32 => format!("const float {name}"),
         ParamKind::F64 => format!("const double {name}"),
+        // Of a kernel that is refused.
+        ParamKind::TensorMap => format!("const void *{name}"),
     }
 }
 
@@ -173,6 +175,9 @@ fn first_access(k: &Entry, nodes: &[Node], parameter: &str) -> Option<Type> {
         Node::Loop(l) => {
             first_access(k, &l.entry, parameter).or_else(|| first_access(k, &l.body, parameter))
         }
+        Node::Roles(roles) => roles
+            .iter()
+            .find_map(|role| first_access(k, &role.body, parameter)),
         Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => None,
     })
 }

@@ -237,6 +237,7 @@ fn collect(nodes: &[Node], all: &mut Vec<Address>) {
                 collect(&l.entry, all);
                 collect(&l.body, all);
             }
+            Node::Roles(roles) => roles.iter().for_each(|role| collect(&role.body, all)),
             Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }

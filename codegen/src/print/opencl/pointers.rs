@@ -82,6 +82,7 @@ fn collect<'e>(nodes: &'e [Node], all: &mut Vec<&'e Inst>) {
                 collect(&turns.entry, all);
                 collect(&turns.body, all);
             }
+            Node::Roles(roles) => roles.iter().for_each(|role| collect(&role.body, all)),
             Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }

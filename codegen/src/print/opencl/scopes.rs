@@ -151,7 +151,8 @@ impl Walk {
         for node in nodes {
             match node {
                 Node::Inst(s) => self.statement(s, scope),
-                Node::Comment(_) | Node::Assume(_) => {}
+                // The printer refuses roles.
+                Node::Roles(_) | Node::Comment(_) | Node::Assume(_) => {}
                 Node::If(branch) => self.branches(branch, scope),
                 Node::Loop(turns) => self.turns(turns, scope),
                 Node::Leave { when, .. } | Node::Exit { when, .. } => {

@@ -3,7 +3,7 @@
 use crate::index::code::{Op, Operand};
 use crate::ir::{Cmp, Entry, Inst, Logic, LoopEnd, Node, Reg, Src, Statement};
 
-type Make = Box<dyn Fn(&mut Entry, usize)>;
+pub(super) type Make = Box<dyn Fn(&mut Entry, usize)>;
 
 /// Every list of nodes of a kernel, inner ones too.
 fn lists(nodes: &mut Vec<Node>, f: &mut impl FnMut(&mut Vec<Node>)) {
@@ -17,6 +17,11 @@ fn lists(nodes: &mut Vec<Node>, f: &mut impl FnMut(&mut Vec<Node>)) {
             Node::Loop(l) => {
                 lists(&mut l.entry, f);
                 lists(&mut l.body, f);
+            }
+            Node::Roles(roles) => {
+                for role in roles {
+                    lists(&mut role.body, f);
+                }
             }
             _ => {}
         }
@@ -53,22 +58,26 @@ fn count(entry: &Entry, is: impl Fn(&Node) -> bool) -> usize {
     at(&mut entry.clone(), is, usize::MAX, |_, _| {})
 }
 
-fn inst(node: &Node) -> Option<&Inst> {
+pub(super) fn inst(node: &Node) -> Option<&Inst> {
     match node {
         Node::Inst(s) => Some(&s.inst),
         _ => None,
     }
 }
 
-fn statement(node: &mut Node) -> Option<&mut Statement> {
+pub(super) fn statement(node: &mut Node) -> Option<&mut Statement> {
     match node {
         Node::Inst(s) => Some(s),
         _ => None,
     }
 }
 
+pub(super) fn drop_node(list: &mut Vec<Node>, i: usize) {
+    list.remove(i);
+}
+
 /// A kind that edits one node.
-fn kind(
+pub(super) fn kind(
     entry: &Entry,
     name: &'static str,
     is: impl Fn(&Node) -> bool + Clone + 'static,
@@ -167,9 +176,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         matches!(inst(n), Some(Inst::Load { to, .. }) if to.len() > 1)
             || matches!(inst(n), Some(Inst::Store { from, .. }) if from.len() > 1)
     };
-    let drop = |list: &mut Vec<Node>, i: usize| {
-        list.remove(i);
-    };
+    let drop = drop_node;
     let mut all = vec![
         kind(entry, "a barrier dropped", is_barrier, drop),
         kind(entry, "a barrier earlier", is_barrier, |list, i| {
@@ -456,6 +463,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             }),
         ),
     ];
+    all.extend(super::hopper::all(entry));
     if let Some(p) = some_threads(entry) {
         all.push(kind(
             entry,

@@ -2,13 +2,15 @@
 //!
 //! Operands are small integers, so that every sum is exact in every type.
 
-use ptx_emulator::{Arg, GlobalMemory, Module, Options, run};
+use ptx_emulator::{
+    Arg, GlobalMemory, Module, Options, TensorElement, TensorMap, TensorSwizzle, run,
+};
 
 use super::{Subject, judged};
 use crate::Arch;
 use crate::gemm::{
-    Activation, ArgumentValue, Batch, Bias, DataType, Epilogue, Gemm, Launch, Operands, Schedule,
-    Trans,
+    Activation, ArgumentValue, Batch, Bias, DataType, Epilogue, Gemm, Launch, MapArgument,
+    MapSource, Operands, Schedule, Trans,
 };
 use crate::ir::{Element, ParamKind};
 use crate::registry::plan_named;
@@ -169,6 +171,7 @@ fn wrong(module: &Module, data_type: DataType, p: &Gemm, launch: &Launch) -> Opt
             (ArgumentValue::C, _) => Arg::Ptr(at[2]),
             (ArgumentValue::Bias, _) => Arg::Ptr(bias_at),
             (ArgumentValue::Workspace(offset), _) => Arg::Ptr(workspace + offset),
+            (ArgumentValue::TensorMap(map), _) => tensor_map(&map, at, workspace),
             (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
             (ArgumentValue::Given, _) => unreachable!("no epilogue of one's own"),
             (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
@@ -237,6 +240,27 @@ fn wrong(module: &Module, data_type: DataType, p: &Gemm, launch: &Launch) -> Opt
         }
     }
     None
+}
+
+/// A tensor map as the emulator takes it.
+fn tensor_map(map: &MapArgument, at: [u64; 3], workspace: u64) -> Arg {
+    let address = match map.of {
+        MapSource::A => at[0],
+        MapSource::B => at[1],
+        MapSource::Workspace(offset) => workspace + offset,
+        MapSource::Given => unreachable!("no epilogue of one's own"),
+    };
+    let mut own = TensorMap::new(TensorElement::U16, address);
+    own.sizes = vec![map.columns, map.rows];
+    own.strides = vec![map.pitch_bytes];
+    own.box_sizes = vec![map.box_columns, map.box_rows];
+    if let Some((layers, stride)) = map.layers {
+        own.sizes.push(layers);
+        own.strides.push(stride);
+        own.box_sizes.push(1);
+    }
+    own.swizzle = TensorSwizzle::Bytes128;
+    Arg::Bytes(own.encode().expect("a map").to_vec())
 }
 
 const PLAIN: Schedule = Schedule {
@@ -336,4 +360,28 @@ fn mutants_of_mma() {
         all += made;
     }
     assert!(all >= 600, "{all} mutants");
+}
+
+/// Roles, TMA and products of warpgroups: both ways that an operand can lie, more tiles than stages, parts of the sums.
+#[test]
+fn mutants_of_warpgroups() {
+    let [nn, _, _, tt] = Operands::ALL;
+    let split = Schedule {
+        split: 2,
+        pack: false,
+    };
+    let cases = [
+        Case::plain("wgmma-f16-128x128x64", nn, &[[72, 136, 328, 8]]),
+        Case {
+            schedule: split,
+            ..Case::plain("wgmma-f16-128x128x64", tt, &[[72, 40, 648, 0]])
+        },
+    ];
+    let mut all = 0;
+    for case in &cases {
+        let (made, refuted) = judged(&case.subject(), 4);
+        assert!(refuted.is_empty(), "{refuted:#?}");
+        all += made;
+    }
+    assert!(all >= 200, "{all}");
 }

@@ -5,6 +5,7 @@
 //! clean and right. The table of who caught what is printed by `cargo test -p layout-codegen mutants -- --nocapture`.
 
 mod attention;
+mod hopper;
 mod kinds;
 mod mma;
 mod outer;
@@ -46,7 +47,11 @@ fn judged(subject: &Subject, most: usize) -> (usize, Vec<String>) {
     prove(&subject.entry).unwrap_or_else(|e| panic!("{}: {e}", subject.name));
     let print = |e: &Entry| {
         let all: Vec<Entry> = [e].into_iter().chain(&subject.others).cloned().collect();
-        module(&all, "7.0", "sm_80")
+        if e.rings.is_empty() {
+            module(&all, "7.0", "sm_80")
+        } else {
+            module(&all, "8.0", "sm_90a")
+        }
     };
     let own = print(&subject.entry);
     assert_eq!((subject.judge)(&own), None, "{}", subject.name);

@@ -21,7 +21,7 @@ use super::imprint::{Covered, Imprint, Local, Mark, ShapePart, Shapes, local_cla
 
 use super::memory::{Effect, Threads};
 use super::versions::Versions;
-use crate::prove::execute::{Event, Trace};
+use crate::prove::execute::Event;
 use crate::prove::memory::{Access, Kind};
 use crate::prove::numbers::Num;
 use crate::prove::quick::{QuickMap, QuickSet};
@@ -74,10 +74,10 @@ pub(super) struct Histories {
 }
 
 impl Histories {
-    pub(super) fn of(trace: &Trace, versions: &mut Versions) -> Self {
+    pub(super) fn of(events: &[Event], threads: usize, versions: &mut Versions) -> Self {
         let mut all = Self::default();
-        all.segments_of(&trace.events);
-        all.classify(versions, trace.threads);
+        all.segments_of(events);
+        all.classify(versions, threads);
         all
     }
 

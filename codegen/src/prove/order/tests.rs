@@ -164,7 +164,8 @@ fn units_that_threads_treat_alike_are_one_class() {
             Event::Access(Rc::new(last)),
         ]
     };
-    let classes = |trace: &Trace| Histories::of(trace, &mut Versions::default()).bytes;
+    let classes =
+        |trace: &Trace| Histories::of(&trace.events, trace.threads, &mut Versions::default()).bytes;
     let within = trace(events(read));
     assert_eq!(classes(&within), [0]);
     assert!(ordered(&within).is_ok());

@@ -192,6 +192,7 @@ mod tests {
         let l = Turns {
             turn,
             trips,
+            count: None,
             period,
         };
         let mut versions = Versions::default();

@@ -11,6 +11,9 @@ use crate::gemm::DataType;
 impl MmaPlan {
     /// Blocks that share a multiprocessor: as many as registers and shared memory of the smallest architecture allow.
     pub(super) fn blocks_per_sm(&self, maps: &Maps, arch: Arch) -> i64 {
+        if self.warpgroups {
+            return 1;
+        }
         let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
         let scalars = i64::from(self.data_type.scalar().bytes()) / 4;
         let accumulators = wm * wn / 32 * scalars * self.variant.products;
@@ -62,6 +65,7 @@ impl MmaPlan {
     pub(in crate::gemm::mma_sync) fn version(&self, arch: Arch) -> &'static str {
         let own = arch.ptx_version();
         let needs = match self.data_type {
+            _ if self.warpgroups => "8.0",
             DataType::E4m3 | DataType::E5m2 => "8.4",
             DataType::F64 if self.arch >= 90 => "7.8",
             _ if self.arch < 80 => "6.5",

@@ -98,6 +98,8 @@ impl Gemm<'_> {
             }
             Read::Elements => self.fetch_elements(i, into, (tile, step))?,
             Read::Vectors => self.fetch_vectors(i, into, (tile, step))?,
+            // The product reads shared memory itself.
+            Read::Descriptor => {}
         }
         if self.plan.data_type == DataType::Tf32 {
             for r in into.iter().flatten() {

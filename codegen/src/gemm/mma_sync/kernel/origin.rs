@@ -79,6 +79,11 @@ impl Origin {
         })
     }
 
+    /// Which product of a batch this block is of.
+    pub(super) fn layer(&self) -> Option<Expr> {
+        self.layer.filter(|_| self.layers == Depth::Batch)
+    }
+
     /// This layer's A, B and C (or partial sums), and B2: rows and columns as they lie in memory.
     pub(super) fn matrices(
         &self,

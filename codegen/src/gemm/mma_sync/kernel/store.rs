@@ -11,6 +11,17 @@ use crate::index::layout::index;
 use crate::ir::{Binary, Cache, Cmp, Element, Logic, Reg, Type};
 use crate::view::View;
 
+/// A part of the warp's tile that is staged at once.
+#[derive(Clone, Copy)]
+struct Strip {
+    /// Its number.
+    number: Expr,
+    /// Its first row.
+    down: i64,
+    /// Which piece of the columns it has.
+    chunk: i64,
+}
+
 /// What all vectors of a lane have in common.
 struct Lane {
     /// The warp's strip in shared memory.
@@ -45,18 +56,32 @@ impl Gemm<'_> {
         };
         let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
         let halves = st.write.get(1)?.get(0)?.size();
+        let (chunks, products) = (self.chunks(), self.plan.variant.products);
         let mut columns: Vec<Loaded> = Vec::new();
         if let Some(end) = self.end.clone() {
-            for part in 0..again {
+            for part in 0..again * chunks {
                 let (col, left) = self.columns(&lane, part)?;
                 columns.push(end.load_columns(self.k, col, left, st.vector)?);
             }
         }
-        for (i, strip_acc) in acc.iter().enumerate() {
+        let of_strip = |i: usize, chunk: usize| {
+            // Of each product the atoms of these columns.
+            let each = acc[i].len() / (chunks * products) as usize;
+            let of_products = acc[i].chunks(each * chunks as usize);
+            let atoms = of_products.flat_map(move |all| &all[each * chunk..each * (chunk + 1)]);
+            atoms.cloned().collect::<Vec<_>>()
+        };
+        let all = (0..acc.len()).flat_map(|i| (0..chunks as usize).map(move |chunk| (i, chunk)));
+        for (number, (i, chunk)) in all.enumerate() {
+            let strip_acc = of_strip(i, chunk);
             self.k.open_region();
-            let strip = self.k.pool.constant(i as i64);
-            self.k.comment(format!("strip {i}: {} rows", st.rows));
-            if i > 0 {
+            let strip = Strip {
+                number: self.k.pool.constant(number as i64),
+                down: i as i64 * st.rows,
+                chunk: chunk as i64,
+            };
+            self.k.comment(format!("strip {number}: {} rows", st.rows));
+            if number > 0 {
                 self.k.warp_barrier();
             }
             for (j, atoms) in (0..).zip(strip_acc.chunks((st.together / st.run) as usize)) {
@@ -68,7 +93,7 @@ impl Gemm<'_> {
                     let value = self.k.pool.constant(h + halves * j);
                     let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
                     let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
-                    let at = lane.strip.element(self.k, &[r, c, zero, strip])?;
+                    let at = lane.strip.element(self.k, &[r, c, zero, strip.number])?;
                     self.k.store(None, ty, &neighbours, at);
                     self.k.tag("stageC");
                 }
@@ -76,13 +101,19 @@ impl Gemm<'_> {
             self.k.warp_barrier();
             for pass in 0..again * down {
                 self.k.open_region();
-                let loaded = columns.get((pass % again) as usize).cloned();
+                let part = strip.chunk * again + pass % again;
+                let loaded = columns.get(part as usize).cloned();
                 self.vector(&lane, pass, strip, loaded.unwrap_or_default())?;
                 self.k.close_region();
             }
             self.k.close_region();
         }
         Ok(())
+    }
+
+    /// Into how many pieces the columns of a warp are cut, to be staged one after the other.
+    fn chunks(&self) -> i64 {
+        self.plan.tile.1 / self.plan.warps.1 / self.plan.strip_cols()
     }
 
     /// What all vectors of a lane have in common.
@@ -133,7 +164,7 @@ impl Gemm<'_> {
             own: Vec::new(),
             aligned,
         };
-        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() {
+        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() * self.chunks() {
             let (col, _) = self.columns(&lane, part)?;
             lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
         }
@@ -143,8 +174,11 @@ impl Gemm<'_> {
     /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
     fn columns(&mut self, lane: &Lane, part: i64) -> Result<(Expr, Expr), PlanError> {
         let pool = &mut self.k.pool;
-        let (zero, value) = (pool.constant(0), pool.constant(part));
+        let again = lane.read.1.get(1)?.get(0)?.get(0)?.size();
+        let (zero, value) = (pool.constant(0), pool.constant(part % again));
         let across = index(pool, &lane.read.1, &[zero, value])?;
+        let chunk = pool.constant(part / again * self.plan.strip_cols());
+        let across = pool.add(across, chunk);
         let col = pool.add(lane.col, across);
         Ok((col, pool.sub(self.n, col)))
     }
@@ -154,14 +188,14 @@ impl Gemm<'_> {
         &mut self,
         lane: &Lane,
         pass: i64,
-        strip: Expr,
+        strip: Strip,
         mut loaded: Loaded,
     ) -> Result<(), PlanError> {
         let st = &self.maps.staging;
         let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
-        let sums = self.fetch_sums(lane, pass, strip, 0)?;
+        let sums = self.fetch_sums(lane, pass, strip.number, 0)?;
         let second = if self.plan.variant.products == 2 {
-            self.fetch_sums(lane, pass, strip, st.cols / 2)?
+            self.fetch_sums(lane, pass, strip.number, st.cols / 2)?
         } else {
             Vec::new()
         };
@@ -169,8 +203,13 @@ impl Gemm<'_> {
         let (zero, value) = (pool.constant(0), pool.constant(pass));
         let dr = index(pool, &lane.read.0, &[zero, value])?;
         let dc = index(pool, &lane.read.1, &[zero, value])?;
-        let strip_row = pool.scale(strip, st.rows);
+        let (strip_row, chunk) = (
+            pool.constant(strip.down),
+            strip.chunk * self.plan.strip_cols(),
+        );
         let dr = pool.add(dr, strip_row);
+        let chunk_col = pool.constant(chunk);
+        let dc = pool.add(dc, chunk_col);
         let count = if self.end.is_some() { st.vector } else { 1 };
         let targets = Place::targets(self.k, &lane.corner, (dr, dc), count)?;
         let pool = &mut self.k.pool;
@@ -181,7 +220,8 @@ impl Gemm<'_> {
         let left = pool.sub(self.n, col);
         let by = (dr, dc);
         let dr = pool.as_const(dr).unwrap_or(0);
-        let own = lane.own[pass as usize % lane.own.len()];
+        let again = lane.own.len() / self.chunks() as usize;
+        let own = lane.own[strip.chunk as usize * again + pass as usize % again];
         let inside = self.k.compare_here(Cmp::Gt, left_row, dr, Some(own));
         let inside = self.k.compare_here(Cmp::Le, to_own, dr, Some(inside));
         let Some(end) = self.end.clone() else {

@@ -1,0 +1,156 @@
+//! The kernel of warpgroups: one thread has TMA fill the stages, warpgroups multiply them, and write their part of C.
+//!
+//! ```text
+//! producer    wait empty(i), expect A and B, copy A, copy B                 boxes of 128 bytes by rows of the tile
+//! consumers   wait full(i), wgmma for each 16 k, wait, give back; C         64 rows each
+//! ```
+//!
+//! TMA cuts boxes at the edges of the arrays and fills in zeros, so that there is one loop for all sizes. Registers go from the producer, which needs few, to
+//! the consumers, which keep the sums.
+
+use std::sync::Arc;
+
+use layout_core::atoms::{Scalar, wgmma};
+
+use super::Gemm;
+use crate::gemm::mma_sync::operand::OperandMaps;
+use crate::gemm::{LIMIT, PlanError};
+use crate::index::Expr;
+use crate::ir::{Cmp, Matrix, Reg, RingHandle, Side, Strides};
+
+/// Rows of C that a warpgroup multiplies.
+const ROWS: i64 = 64;
+
+/// Registers of a producer's thread.
+const PRODUCER_REGISTERS: u32 = 40;
+
+impl Gemm<'_> {
+    /// Everything behind the choice of the tile.
+    pub(super) fn by_warpgroups(&mut self) -> Result<(), PlanError> {
+        let (plan, threads) = (self.plan, self.plan.thread_count());
+        let views: Vec<_> = self.sides.iter().map(|side| side.stages.clone()).collect();
+        let views: Vec<_> = views.iter().collect();
+        let warps = (threads / 32) as u32;
+        let at = plan.barriers_at(self.maps);
+        let ring = self
+            .k
+            .shared_ring("stages", plan.stages, at, warps, &views)?;
+        let zero = self.k.pool.constant(0);
+        let first = self.k.compare(Cmp::Eq, self.tid, zero);
+        self.k.make_ring(&ring, first)?;
+
+        self.k.begin_role("consumers", threads as u32);
+        // What the producer leaves of 65,536, by eights.
+        let registers = (65_536 - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
+        self.k.set_registers(registers.min(240) as u32, true);
+        let acc = self.accumulators();
+        self.multiply_stages(&ring, &acc)?;
+        self.k.open_fresh_region();
+        self.epilogue(&acc)?;
+        self.k.close_region();
+
+        self.k.begin_role("producer", threads as u32 + 128);
+        self.k.set_registers(PRODUCER_REGISTERS, false);
+        let only = self.k.pool.constant(threads);
+        let only = self.k.compare(Cmp::Eq, self.tid, only);
+        self.k.begin_if(only, false);
+        self.k.open_region();
+        self.fill_stages(&ring)?;
+        self.k.close_region();
+        self.k.end_if();
+        self.k.end_roles();
+        Ok(())
+    }
+
+    /// The producer: tile after tile into the stages.
+    fn fill_stages(&mut self, ring: &RingHandle) -> Result<(), PlanError> {
+        let turn = self.k.open_loop("fill", 0, self.plan.depth, LIMIT as i64);
+        let k0 = turn.counter;
+        let index = self.k.pool.div(k0, self.plan.depth);
+        self.k.wait_stage(ring, Side::Empty, index)?;
+        let bytes = self.plan.stage_bytes(self.maps);
+        self.k.expect_bytes(ring, index, bytes)?;
+        let from_k = self.k.pool.add(self.first_k, k0);
+        let slot = self.k.slot(ring, index);
+        for i in 0..self.sides.len() {
+            let side = &self.sides[i];
+            let (o, map, stages, origin) = (side.maps, side.map, side.stages.clone(), side.origin);
+            let Some(map) = map else { continue };
+            let wide = 128 / o.bytes;
+            for panel in 0..o.cols / wide {
+                let (row, col) = o.place(origin, from_k);
+                let across = self.k.pool.constant(panel * wide);
+                let col = self.k.pool.add(col, across);
+                let mut from = vec![row, col];
+                from.splice(0..0, self.layer);
+                let zero = self.k.pool.constant(0);
+                let to = stages.element(self.k, &[zero, across, slot, k0])?;
+                self.k.copy_box(map, &from, to, ring, index)?;
+            }
+        }
+        self.k.close_loop(&turn, self.depth);
+        Ok(())
+    }
+
+    /// A consumer: sums of all tiles.
+    fn multiply_stages(
+        &mut self,
+        ring: &RingHandle,
+        acc: &[Vec<Vec<Reg>>],
+    ) -> Result<(), PlanError> {
+        let atom = self.maps.atom;
+        let (operand, sum) = (atom.a_type, Scalar::F32);
+        let instruction = Arc::new(wgmma(self.plan.tile.1, operand, sum)?);
+        let zero = self.k.pool.constant(0);
+        let lane0 = self.k.compare(Cmp::Eq, self.lane, zero);
+        let group = self.k.pool.shr(self.tid, 7);
+        let row = self.k.pool.scale(group, ROWS);
+        let add = self.k.compare(Cmp::Eq, zero, zero);
+        let turn = self
+            .k
+            .open_loop("multiply", 0, self.plan.depth, LIMIT as i64);
+        let k0 = turn.counter;
+        let index = self.k.pool.div(k0, self.plan.depth);
+        self.k.wait_stage(ring, Side::Full, index)?;
+        let slot = self.k.slot(ring, index);
+        let sums: Vec<Reg> = acc.iter().flatten().flatten().copied().collect();
+        let products = self.plan.variant.products as usize;
+        self.k.wgmma_fence();
+        for step in 0..self.plan.depth / instruction.k {
+            let k = self.k.pool.constant(step * instruction.k);
+            for (i, d) in sums.chunks(sums.len() / products).enumerate() {
+                let a = self.matrix(0, ring, (row, k), (index, slot, k0))?;
+                let b = self.matrix(1 + i, ring, (zero, k), (index, slot, k0))?;
+                self.k.wgmma(&instruction, d, [a, b], add);
+            }
+        }
+        self.k.wgmma_commit();
+        self.k.wgmma_wait(0);
+        self.k.release_stage(ring, index, lane0)?;
+        self.k.close_loop(&turn, self.depth);
+        Ok(())
+    }
+
+    /// An operand's part of a stage, from an index of its side and of k.
+    fn matrix(
+        &mut self,
+        i: usize,
+        ring: &RingHandle,
+        (side, k): (Expr, Expr),
+        (index, slot, k0): (Expr, Expr, Expr),
+    ) -> Result<Matrix, PlanError> {
+        let (o, stages) = (self.sides[i].maps, self.sides[i].stages.clone());
+        let (row, col) = o.place(side, k);
+        let by = [row, col, slot, k0];
+        let (strides, use_of) = (strides(o), (ring, index));
+        Ok(self.k.matrix((&stages, &by), o.k_major, strides, use_of)?)
+    }
+}
+
+/// What a descriptor says of a tile: 8 rows of 128 bytes follow each other, and panels are as far apart as they are long.
+fn strides(o: &OperandMaps) -> Strides {
+    Strides {
+        leading: if o.k_major { 0 } else { 128 * o.rows },
+        stride: 8 * 128,
+    }
+}

@@ -1,0 +1,270 @@
+//! What Hopper adds: barriers in shared memory (mbarriers), copies by the tensor memory accelerator (TMA), and products of a warpgroup (`wgmma`).
+//!
+//! A [`Ring`] is a pipeline between roles of a block: stages of shared memory, each with a `full` and an `empty` mbarrier. Copies fill stage `i mod S` for the
+//! `i`-th time round, a product reads it, and gives it back:
+//!
+//! ```text
+//! producer   wait empty(i), expect bytes(i), copy …, copy …            one thread
+//! consumers  wait full(i), wgmma …, commit, wait for the products, arrive at empty(i)
+//!
+//! slot       i mod S            parity of full   (i div S) mod 2       of empty   1 − (i div S) mod 2
+//! ```
+//!
+//! Every instruction of a ring says which `i` it means; the prover holds its addresses and parities against it, and shows that roles keep to the protocol.
+
+use std::sync::Arc;
+
+use layout_core::atoms::MmaAtom;
+
+use super::address::Address;
+use super::value::Reg;
+use crate::index::Expr;
+
+/// A pipeline of stages in shared memory between roles of a block.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+///
+/// // Kernels without such pipelines have none.
+/// assert!(Kernel::new("k", 32).finish().rings.is_empty());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ring {
+    /// Its name in reports.
+    pub name: String,
+    /// How many stages.
+    pub stages: i64,
+    /// The buffer of its mbarriers: 8 bytes each, `full` of every stage and then `empty` of every stage.
+    pub barriers: usize,
+    /// How many threads arrive at `empty` each time round.
+    pub consumers: u32,
+    /// The buffers whose stages it guards; their last two modes are the stage, and what it holds.
+    pub buffers: Vec<usize>,
+}
+
+/// One of a stage's two mbarriers.
+///
+/// ```
+/// use layout_codegen::ir::Side;
+///
+/// assert_ne!(Side::Full, Side::Empty);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Side {
+    /// Completed when all bytes of the stage have arrived.
+    Full,
+    /// Completed when all consumers have given the stage back.
+    Empty,
+}
+
+/// Which use of a stage an instruction of a ring means: the `index`-th from the start of the kernel.
+///
+/// ```
+/// use layout_codegen::ir::{Kernel, StageUse};
+///
+/// let mut k = Kernel::new("k", 32);
+/// let third = StageUse { ring: 0, index: k.pool.constant(2) };
+/// assert_eq!(third.ring, 0);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StageUse {
+    /// The ring, by its number.
+    pub ring: usize,
+    /// How many uses of stages came before.
+    pub index: Expr,
+}
+
+/// What a copy by TMA needs to know of an array: which buffer it is, the box that a copy moves, and the swizzle. The host encodes it.
+///
+/// ```
+/// use layout_codegen::ir::Kernel;
+///
+/// assert!(Kernel::new("k", 32).finish().tensor_maps.is_empty());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TensorMap {
+    /// The parameter that it is passed as.
+    pub name: String,
+    /// The buffer in global memory.
+    pub buffer: usize,
+    /// Elements of the box, in the order of the buffer's modes: rows, columns.
+    pub extents: [i64; 2],
+    /// Bytes of the swizzle's period along a row: 128, 64 or 32.
+    pub swizzle: i64,
+}
+
+/// An operand of `wgmma` in shared memory, by its matrix descriptor.
+///
+/// ```
+/// use layout_codegen::ir::Hopper;
+///
+/// // Part of a product, which needs the fence before it.
+/// assert_ne!(Hopper::WgmmaFence, Hopper::WgmmaCommit);
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Matrix {
+    /// Its first element.
+    pub at: Address,
+    /// The low half of the descriptor: address and leading offset, in units of 16 bytes.
+    pub low: Reg,
+    /// The high half: stride offset in units of 16 bytes, and swizzle mode.
+    pub high: u32,
+    /// The register of both halves.
+    pub descriptor: Reg,
+    /// Whether k is contiguous.
+    pub k_major: bool,
+    /// Which use of a stage it is read of.
+    pub stage: StageUse,
+}
+
+/// An instruction of Hopper.
+///
+/// ```
+/// use layout_codegen::ir::{Hopper, Inst};
+///
+/// let fence = Inst::Hopper(Box::new(Hopper::WgmmaFence));
+/// assert_eq!(fence.needs(), Some((90, "8.0")));
+/// assert!(fence.sources().is_empty());
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub enum Hopper {
+    /// `to` = the generic address of a parameter.
+    ParamAddress {
+        /// The result, 64 bits.
+        to: Reg,
+        /// The parameter.
+        name: String,
+    },
+    /// Makes an mbarrier that `count` arrivals complete.
+    BarrierInit {
+        /// The mbarrier.
+        at: Address,
+        /// Arrivals of a phase.
+        count: u32,
+    },
+    /// Makes the mbarriers that this thread made visible to copies, and to other threads behind a barrier.
+    BarrierInitFence,
+    /// Arrives at an mbarrier.
+    Arrive {
+        /// The mbarrier.
+        at: Address,
+        /// Which use of the stage is given back.
+        stage: StageUse,
+    },
+    /// Arrives at an mbarrier, whose phase also needs so many bytes of copies.
+    Expect {
+        /// The mbarrier.
+        at: Address,
+        /// The bytes.
+        bytes: u32,
+        /// Which use of the stage is filled.
+        stage: StageUse,
+    },
+    /// Waits until a phase of an mbarrier is complete.
+    Wait {
+        /// The mbarrier.
+        at: Address,
+        /// The parity of the phase.
+        parity: Reg,
+        /// The predicate of the attempt.
+        done: Reg,
+        /// Which of the stage's mbarriers it is.
+        side: Side,
+        /// Which use of the stage is waited for.
+        stage: StageUse,
+    },
+    /// A box of an array to shared memory, whose bytes an mbarrier counts.
+    TensorCopy {
+        /// Where to.
+        to: Address,
+        /// The tensor map, by its number.
+        map: usize,
+        /// The address of the tensor map.
+        descriptor: Reg,
+        /// Where the box begins, innermost first.
+        coordinates: Vec<Reg>,
+        /// The same, as the buffer's coordinates.
+        from: Vec<Expr>,
+        /// The mbarrier.
+        barrier: Address,
+        /// Which use of the stage is filled.
+        stage: StageUse,
+    },
+    /// Registers of accumulators, as they are now, are those that the products behind it add to.
+    WgmmaFence,
+    /// `d += a·b` by a warpgroup, of operands in shared memory.
+    Wgmma {
+        /// The atom.
+        atom: Arc<MmaAtom>,
+        /// The accumulators.
+        d: Vec<Reg>,
+        /// A.
+        a: Matrix,
+        /// B.
+        b: Matrix,
+        /// Holds: the accumulators are added to.
+        add: Reg,
+    },
+    /// Closes a group of products.
+    WgmmaCommit,
+    /// Waits until all groups of products but the youngest `pending` are complete.
+    WgmmaWait {
+        /// How many may be in flight.
+        pending: u32,
+    },
+    /// Changes how many registers a thread of this warpgroup may have.
+    SetRegisters {
+        /// How many.
+        count: u32,
+        /// Whether that is more than before.
+        more: bool,
+    },
+}
+
+impl Hopper {
+    /// The registers that it reads, those of its addresses too.
+    pub(super) fn sources(&self) -> Vec<Reg> {
+        match self {
+            Hopper::ParamAddress { .. }
+            | Hopper::BarrierInitFence
+            | Hopper::WgmmaFence
+            | Hopper::WgmmaCommit
+            | Hopper::WgmmaWait { .. }
+            | Hopper::SetRegisters { .. } => Vec::new(),
+            Hopper::BarrierInit { at, .. }
+            | Hopper::Arrive { at, .. }
+            | Hopper::Expect { at, .. } => vec![at.base()],
+            Hopper::Wait { at, parity, .. } => vec![at.base(), *parity],
+            Hopper::TensorCopy {
+                to,
+                descriptor,
+                coordinates,
+                barrier,
+                ..
+            } => {
+                let mut all = vec![to.base(), *descriptor, barrier.base()];
+                all.extend(coordinates);
+                all
+            }
+            Hopper::Wgmma { d, a, b, add, .. } => {
+                let mut all = d.clone();
+                all.extend([a.low, b.low, a.at.base(), b.at.base(), *add]);
+                all
+            }
+        }
+    }
+
+    /// The registers that it writes.
+    pub(super) fn results(&self) -> Vec<Reg> {
+        match self {
+            Hopper::ParamAddress { to, .. } => vec![*to],
+            Hopper::Wait { done, .. } => vec![*done],
+            Hopper::Wgmma { d, a, b, .. } => {
+                let mut all = d.clone();
+                all.extend([a.descriptor, b.descriptor]);
+                all
+            }
+            _ => Vec::new(),
+        }
+    }
+}

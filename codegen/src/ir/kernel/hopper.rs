@@ -1,0 +1,291 @@
+//! Pipelines between roles, copies by TMA, products of warpgroups.
+
+use std::sync::Arc;
+
+use layout_core::LayoutError;
+use layout_core::atoms::MmaAtom;
+
+use super::Kernel;
+use crate::index::Expr;
+use crate::ir::hopper::{Hopper, Matrix, Ring, Side, StageUse, TensorMap};
+use crate::ir::inst::{Inst, Statement};
+use crate::ir::node::Node;
+use crate::ir::param::ParamKind;
+use crate::ir::value::{Class, Pred, Reg};
+use crate::ir::{Address, Extent};
+use crate::view::View;
+
+/// A ring under construction: its number, and the view of its mbarriers.
+#[derive(Clone, Debug)]
+pub(crate) struct RingHandle {
+    number: usize,
+    stages: i64,
+    barriers: View,
+}
+
+/// A tensor map: its number, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapHandle {
+    number: usize,
+    address: Reg,
+}
+
+/// The fields of a matrix descriptor beside the address, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strides {
+    /// From one atom to the next along the side that is not k, where that side is contiguous.
+    pub(crate) leading: i64,
+    /// From one group of 8 rows to the next.
+    pub(crate) stride: i64,
+}
+
+impl Kernel {
+    fn push_hopper(&mut self, guard: Option<Pred>, inst: Hopper) {
+        self.scope().body.push(Node::Inst(Statement {
+            inst: Inst::Hopper(Box::new(inst)),
+            guard,
+            tag: None,
+        }));
+    }
+
+    /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads give a stage back.
+    pub(crate) fn shared_ring(
+        &mut self,
+        name: &str,
+        stages: i64,
+        offset: i64,
+        consumers: u32,
+        views: &[&View],
+    ) -> Result<RingHandle, LayoutError> {
+        let layout = layout_core::Layout::mode(2 * stages, 8)?.into();
+        let extents = vec![Extent::Fixed(2 * stages)];
+        let barriers = self.shared_at(name, 8, layout, offset, extents, Vec::new());
+        let number = self.rings.len();
+        self.rings.push(Ring {
+            name: name.to_owned(),
+            stages,
+            barriers: barriers.number(),
+            consumers,
+            buffers: views.iter().map(|view| view.number()).collect(),
+        });
+        Ok(RingHandle {
+            number,
+            stages,
+            barriers,
+        })
+    }
+
+    /// The mbarriers of a ring are made by the one thread where `only` holds; a barrier of the block publishes them.
+    pub(crate) fn make_ring(&mut self, ring: &RingHandle, only: Reg) -> Result<(), LayoutError> {
+        let consumers = self.rings[ring.number].consumers;
+        for i in 0..2 * ring.stages {
+            let which = self.pool.constant(i);
+            let at = ring.barriers.element(self, &[which])?;
+            let count = if i < ring.stages { 1 } else { consumers };
+            self.note_width(at, 8);
+            self.push_hopper(Some(only.into()), Hopper::BarrierInit { at, count });
+        }
+        self.push_hopper(Some(only.into()), Hopper::BarrierInitFence);
+        self.barrier();
+        Ok(())
+    }
+
+    /// The slot of a use of a stage, as the coordinate of its views.
+    pub(crate) fn slot(&mut self, ring: &RingHandle, index: Expr) -> Expr {
+        let slot = self.pool.rem(index, ring.stages);
+        // Before it is scaled: the index times the size of a stage has more than 32 bits.
+        self.pool.pin(slot)
+    }
+
+    fn barrier_of(
+        &mut self,
+        ring: &RingHandle,
+        side: Side,
+        index: Expr,
+    ) -> Result<Address, LayoutError> {
+        let slot = self.slot(ring, index);
+        let first = match side {
+            Side::Full => 0,
+            Side::Empty => ring.stages,
+        };
+        let first = self.pool.constant(first);
+        let which = self.pool.add(slot, first);
+        let at = ring.barriers.element(self, &[which])?;
+        self.note_width(at, 8);
+        Ok(at)
+    }
+
+    fn stage_use(ring: &RingHandle, index: Expr) -> StageUse {
+        StageUse {
+            ring: ring.number,
+            index,
+        }
+    }
+
+    /// Waits for one side of a use of a stage.
+    pub(crate) fn wait_stage(
+        &mut self,
+        ring: &RingHandle,
+        side: Side,
+        index: Expr,
+    ) -> Result<(), LayoutError> {
+        let at = self.barrier_of(ring, side, index)?;
+        let round = self.pool.div(index, ring.stages);
+        let parity = self.pool.rem(round, 2);
+        let parity = match side {
+            Side::Full => parity,
+            // Of a fresh mbarrier the phase before the first counts as complete.
+            Side::Empty => {
+                let one = self.pool.constant(1);
+                self.pool.sub(one, parity)
+            }
+        };
+        let parity = self.value(parity);
+        let done = self.reg(Class::Pred);
+        let stage = Self::stage_use(ring, index);
+        self.push_hopper(
+            None,
+            Hopper::Wait {
+                at,
+                parity,
+                done,
+                side,
+                stage,
+            },
+        );
+        Ok(())
+    }
+
+    /// Announces the bytes that copies bring to a stage.
+    pub(crate) fn expect_bytes(
+        &mut self,
+        ring: &RingHandle,
+        index: Expr,
+        bytes: i64,
+    ) -> Result<(), LayoutError> {
+        let at = self.barrier_of(ring, Side::Full, index)?;
+        let (bytes, stage) = (bytes as u32, Self::stage_use(ring, index));
+        self.push_hopper(None, Hopper::Expect { at, bytes, stage });
+        Ok(())
+    }
+
+    /// Gives a stage back, by the threads where `only` holds.
+    pub(crate) fn release_stage(
+        &mut self,
+        ring: &RingHandle,
+        index: Expr,
+        only: Reg,
+    ) -> Result<(), LayoutError> {
+        let at = self.barrier_of(ring, Side::Empty, index)?;
+        let stage = Self::stage_use(ring, index);
+        self.push_hopper(Some(only.into()), Hopper::Arrive { at, stage });
+        Ok(())
+    }
+
+    /// A tensor map of a view of a whole array, for boxes of `extents` rows and columns.
+    pub(crate) fn tensor_map(
+        &mut self,
+        name: &str,
+        of: &View,
+        extents: [i64; 2],
+        swizzle: i64,
+    ) -> MapHandle {
+        self.tensor_maps.push(TensorMap {
+            name: name.to_owned(),
+            buffer: of.number(),
+            extents,
+            swizzle,
+        });
+        self.params.push(crate::ir::Param {
+            name: name.to_owned(),
+            kind: ParamKind::TensorMap,
+            most: None,
+            multiple: 1,
+        });
+        let address = self.reg(Class::B64);
+        let name = name.to_owned();
+        self.at_entry(Inst::Hopper(Box::new(Hopper::ParamAddress {
+            to: address,
+            name,
+        })));
+        MapHandle {
+            number: self.tensor_maps.len() - 1,
+            address,
+        }
+    }
+
+    /// The box that begins at `from` (rows, columns, after them those of leading modes) to the stage's element `to`.
+    pub(crate) fn copy_box(
+        &mut self,
+        map: MapHandle,
+        from: &[Expr],
+        to: Address,
+        ring: &RingHandle,
+        index: Expr,
+    ) -> Result<(), LayoutError> {
+        let barrier = self.barrier_of(ring, Side::Full, index)?;
+        let coordinates = from.iter().rev().map(|&e| self.value(e)).collect();
+        self.push_hopper(
+            None,
+            Hopper::TensorCopy {
+                to,
+                map: map.number,
+                descriptor: map.address,
+                coordinates,
+                from: from.to_vec(),
+                barrier,
+                stage: Self::stage_use(ring, index),
+            },
+        );
+        Ok(())
+    }
+
+    /// An operand of `wgmma` whose first element is that of a view at coordinates: with a swizzle of 128 bytes.
+    pub(crate) fn matrix(
+        &mut self,
+        (of, by): (&View, &[Expr]),
+        k_major: bool,
+        strides: Strides,
+        (ring, index): (&RingHandle, Expr),
+    ) -> Result<Matrix, LayoutError> {
+        const SWIZZLE_128: u32 = 1 << 30;
+        // The address says what the descriptor means; no instruction has it as an operand.
+        let before = self.addresses.clone();
+        let at = of.element(self, by)?;
+        self.addresses = before;
+        let byte = of.moved(self, by)?.base(self)?;
+        let units = self.pool.shr(byte, 4);
+        let leading = self.pool.constant((strides.leading >> 4) << 16);
+        let low = self.pool.add(units, leading);
+        Ok(Matrix {
+            at,
+            low: self.value(low),
+            high: SWIZZLE_128 | (strides.stride >> 4) as u32,
+            descriptor: self.reg(Class::B64),
+            k_major,
+            stage: Self::stage_use(ring, index),
+        })
+    }
+
+    pub(crate) fn wgmma_fence(&mut self) {
+        self.push_hopper(None, Hopper::WgmmaFence);
+    }
+
+    pub(crate) fn wgmma_commit(&mut self) {
+        self.push_hopper(None, Hopper::WgmmaCommit);
+    }
+
+    pub(crate) fn wgmma_wait(&mut self, pending: u32) {
+        self.push_hopper(None, Hopper::WgmmaWait { pending });
+    }
+
+    pub(crate) fn wgmma(&mut self, atom: &Arc<MmaAtom>, d: &[Reg], [a, b]: [Matrix; 2], add: Reg) {
+        let (atom, d) = (Arc::clone(atom), d.to_vec());
+        self.push_hopper(None, Hopper::Wgmma { atom, d, a, b, add });
+    }
+
+    /// From here on a thread of this role has so many registers.
+    pub(crate) fn set_registers(&mut self, count: u32, more: bool) {
+        self.push_hopper(None, Hopper::SetRegisters { count, more });
+    }
+}

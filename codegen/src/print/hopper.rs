@@ -1,0 +1,98 @@
+//! PTX text of the instructions of Hopper.
+
+use super::ptx::{address, group, register};
+use crate::ir::{Hopper, Matrix};
+use layout_core::atoms::Scalar;
+
+/// The lines of an instruction, and a label that one of them jumps back to.
+pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
+    let one = |text: String| vec![text];
+    match inst {
+        Hopper::ParamAddress { to, name } => {
+            let to = register(*to);
+            vec![
+                format!("mov.b64 {to}, {name}"),
+                format!("cvta.param.u64 {to}, {to}"),
+            ]
+        }
+        Hopper::BarrierInit { at, count } => one(format!(
+            "mbarrier.init.shared::cta.b64 {}, {count}",
+            address(*at)
+        )),
+        Hopper::BarrierInitFence => one("fence.mbarrier_init.release.cluster".to_owned()),
+        Hopper::Arrive { at, .. } => one(format!(
+            "mbarrier.arrive.shared::cta.b64 _, {}",
+            address(*at)
+        )),
+        Hopper::Expect { at, bytes, .. } => one(format!(
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, {}, {bytes}",
+            address(*at)
+        )),
+        Hopper::Wait {
+            at, parity, done, ..
+        } => vec![
+            format!("{label}:"),
+            format!(
+                "mbarrier.try_wait.parity.shared::cta.b64 {}, {}, {}",
+                register(*done),
+                address(*at),
+                register(*parity)
+            ),
+            format!("@!{} bra {label}", register(*done)),
+        ],
+        Hopper::TensorCopy {
+            to,
+            descriptor,
+            coordinates,
+            barrier,
+            ..
+        } => one(format!(
+            "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes {}, [{}, {}], {}",
+            coordinates.len(),
+            address(*to),
+            register(*descriptor),
+            group(coordinates),
+            address(*barrier)
+        )),
+        Hopper::WgmmaFence => one("wgmma.fence.sync.aligned".to_owned()),
+        Hopper::WgmmaCommit => one("wgmma.commit_group.sync.aligned".to_owned()),
+        Hopper::WgmmaWait { pending } => one(format!("wgmma.wait_group.sync.aligned {pending}")),
+        Hopper::Wgmma { atom, d, a, b, add } => {
+            let shape = format!("m{}n{}k{}", atom.m, atom.n, atom.k);
+            let name = atom
+                .name
+                .replacen(".aligned", &format!(".aligned.{shape}"), 1);
+            // Integers are neither negated nor transposed, and only 16-bit operands are transposed.
+            let flags = match atom.a_type {
+                Scalar::S8 | Scalar::U8 => String::new(),
+                Scalar::F16 | Scalar::Bf16 => {
+                    format!(", 1, 1, {}, {}", u8::from(!a.k_major), u8::from(!b.k_major))
+                }
+                _ => ", 1, 1".to_owned(),
+            };
+            let wide = |m: &Matrix| {
+                format!(
+                    "mov.b64 {}, {{{}, {}}}",
+                    register(m.descriptor),
+                    register(m.low),
+                    m.high
+                )
+            };
+            vec![
+                wide(a),
+                wide(b),
+                format!(
+                    "{name} {}, {}, {}, {}{flags}",
+                    group(d),
+                    register(a.descriptor),
+                    register(b.descriptor),
+                    register(*add)
+                ),
+            ]
+        }
+        Hopper::SetRegisters { count, more } => {
+            let way = if *more { "inc" } else { "dec" };
+            one(format!("setmaxnreg.{way}.sync.aligned.u32 {count}"))
+        }
+    }
+}

@@ -1,0 +1,583 @@
+//! Instructions of Hopper: addresses and parities against the use of a stage that they mean, boxes of TMA and matrix descriptors against the layout of the
+//! stage, element by element.
+//!
+//! What they do to a ring becomes an event ([`Piped`]); [`ring`](super::ring) shows that roles keep to the protocol.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::ProofError;
+use super::execute::{Event, Machine, Val};
+use super::numbers::{Mask, Num};
+use super::offsets::Offsets;
+use super::value::Lin;
+use crate::ir::{Address, Arrangement, Extent, Hopper, Matrix, Place, Side, StageUse, Statement};
+
+/// Something done to a ring, by some threads.
+#[derive(Clone, Debug)]
+pub(super) struct Piped {
+    pub(super) what: What,
+    pub(super) threads: Mask,
+}
+
+/// What is done.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// An mbarrier is made: the `which`-th of its ring, for so many arrivals.
+    Made(usize, i64, u32),
+    /// Mbarriers that were made are made visible.
+    Published,
+    /// A wait for one side of a use of a stage.
+    Wait(Used, Side),
+    /// An arrival that gives a stage back.
+    Arrive(Used),
+    /// An arrival that announces bytes.
+    Expect(Used, u32),
+    /// A copy to units of 16 bytes of a stage.
+    Fill(Used, Region),
+    /// A product reads units of a stage.
+    Read(Used, Region),
+    /// Products are closed to a group.
+    Commit,
+    /// All groups but some are complete.
+    Complete(u32),
+}
+
+/// Which use of a stage of which ring.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Used {
+    pub(super) ring: usize,
+    pub(super) index: Lin,
+}
+
+/// Part of a stage.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    /// The name of the buffer.
+    pub(super) name: String,
+    /// Units of 16 bytes, from the start of the first stage of all buffers.
+    pub(super) units: Rc<BTreeSet<i64>>,
+    /// Which of the values that the stage keeps one after the other.
+    pub(super) version: Vec<Lin>,
+}
+
+/// Bytes of a unit.
+pub(super) const UNIT: i64 = 16;
+
+/// Rows after which a swizzle repeats.
+const ROWS: i64 = 8;
+
+/// A place in a stage, or an mbarrier.
+struct Staged {
+    buffer: usize,
+    /// Its coordinates within the stage, for each thread.
+    inner: Vec<Num>,
+    version: Vec<Lin>,
+}
+
+impl Machine<'_> {
+    /// An instruction of Hopper.
+    pub(super) fn hopper(&mut self, s: &Statement, inst: &Hopper) -> Result<(), ProofError> {
+        let threads = self.threads_of(s)?;
+        let what = match inst {
+            Hopper::ParamAddress { to, .. } => {
+                self.registers.insert(*to, Val::Data(true));
+                return Ok(());
+            }
+            Hopper::BarrierInit { at, count } => {
+                single("mbarrier.init", threads)?;
+                let (ring, which) = self.made(*at)?;
+                What::Made(ring, which, *count)
+            }
+            Hopper::BarrierInitFence => What::Published,
+            Hopper::Arrive { at, stage } => {
+                let used = self.barrier(*at, *stage, Side::Empty)?;
+                What::Arrive(used)
+            }
+            Hopper::Expect { at, bytes, stage } => {
+                single("mbarrier.arrive.expect_tx", threads)?;
+                let used = self.barrier(*at, *stage, Side::Full)?;
+                What::Expect(used, *bytes)
+            }
+            Hopper::Wait {
+                at,
+                parity,
+                side,
+                stage,
+                done,
+            } => {
+                let used = self.barrier(*at, *stage, *side)?;
+                self.parity(*parity, used, *side)?;
+                self.registers.insert(*done, Val::Data(false));
+                What::Wait(used, *side)
+            }
+            Hopper::TensorCopy { .. } => {
+                single("a copy by TMA", threads)?;
+                let (used, region) = self.box_of(inst)?;
+                What::Fill(used, region)
+            }
+            Hopper::Wgmma { a, b, d, atom, add } => {
+                whole_warpgroups("wgmma", s, threads)?;
+                let on = self.predicate(*add);
+                if *on != super::formula::Formula::True {
+                    return Err(ProofError::Undecided {
+                        what: "a product that may not add to its accumulators".to_owned(),
+                    });
+                }
+                for (matrix, side) in [(a, atom.m), (b, atom.n)] {
+                    let (used, region) = self.operand_of(matrix, (side, atom.k), threads)?;
+                    let what = What::Read(used, region);
+                    self.events
+                        .push(Event::Piped(Rc::new(Piped { what, threads })));
+                }
+                for &to in d {
+                    self.registers.insert(to, Val::Data(false));
+                }
+                return Ok(());
+            }
+            Hopper::WgmmaFence => return whole_warpgroups("wgmma.fence", s, threads),
+            Hopper::SetRegisters { .. } => return whole_warpgroups("setmaxnreg", s, threads),
+            Hopper::WgmmaCommit => {
+                whole_warpgroups("wgmma.commit_group", s, threads)?;
+                What::Commit
+            }
+            Hopper::WgmmaWait { pending } => {
+                whole_warpgroups("wgmma.wait_group", s, threads)?;
+                What::Complete(*pending)
+            }
+        };
+        self.events
+            .push(Event::Piped(Rc::new(Piped { what, threads })));
+        Ok(())
+    }
+
+    /// The threads that execute a statement: known for each of them.
+    fn threads_of(&mut self, s: &Statement) -> Result<Mask, ProofError> {
+        let undecided = || {
+            ProofError::Undecided {
+            what: "an instruction of a pipeline under a condition that is not of the thread's index alone".to_owned(),
+        }
+        };
+        if self.undecided > 0 || self.left {
+            return Err(undecided());
+        }
+        let active = self.facts.active;
+        let Some(p) = s.guard else {
+            return Ok(active);
+        };
+        let guard = self.guard(p);
+        let list = active.list();
+        let known = |t: usize| !list[t] || guard.for_thread(t).is_some();
+        if !(0..self.threads).all(known) {
+            return Err(undecided());
+        }
+        Ok(active.keep(|t| guard.for_thread(t) == Some(true)))
+    }
+
+    /// Where an address is in a stage, or which mbarrier it is, held against its place.
+    fn staged(&mut self, at: Address, used: Option<Used>) -> Result<Staged, ProofError> {
+        let Place::Element {
+            buffer,
+            coordinates,
+        } = self.place(at.place())?
+        else {
+            return Err(ProofError::Undecided {
+                what: "a choice between stages".to_owned(),
+            });
+        };
+        let coordinates: Vec<Lin> = coordinates.into_iter().map(|e| self.evaluate(e)).collect();
+        let info = self.entry.buffers[buffer].clone();
+        let Arrangement::Shared {
+            layout,
+            outer,
+            offset,
+        } = &info.arrangement
+        else {
+            return Err(ProofError::Undecided {
+                what: format!("{}: a stage in global memory", info.name),
+            });
+        };
+        let wrong = || ProofError::Address {
+            access: info.name.clone(),
+            thread: 0,
+        };
+        let inside = coordinates.len() - outer.len();
+        let mut wanted = self.shared_base().plus(*offset);
+        let mut inner = Vec::new();
+        let mut version = Vec::new();
+        for (mode, c) in coordinates.iter().enumerate() {
+            if mode >= inside {
+                match outer[mode - inside] {
+                    0 => version.push(*c),
+                    stride => {
+                        let slot = used.map(|used| self.slot(used));
+                        if slot != Some(*c) {
+                            return Err(wrong());
+                        }
+                        wanted = wanted.add(&c.scale(stride));
+                    }
+                }
+                continue;
+            }
+            if let Some(k) = c.as_number() {
+                inner.push(k);
+            } else if outer.is_empty() {
+                // An mbarrier of a slot that is not a number: the layout counts them one after the other.
+                wanted = wanted.add(&c.scale(info.bytes));
+                inner.push(Num::ZERO);
+            } else {
+                return Err(ProofError::Undecided {
+                    what: format!(
+                        "{}: a coordinate in a stage that is not a number",
+                        info.name
+                    ),
+                });
+            }
+        }
+        let extents: Vec<Option<i64>> = info
+            .extents
+            .iter()
+            .map(|e| match e {
+                Extent::Fixed(n) => Some(*n),
+                _ => None,
+            })
+            .collect();
+        let known = self.offsets.remove(&buffer);
+        let mut offsets = known.unwrap_or_else(|| Offsets::of(layout, &extents[..inside]));
+        let byte = offsets.of_numbers(&inner);
+        self.offsets.insert(buffer, offsets);
+        let wanted = wanted.add(&Lin::number(byte.ok_or_else(wrong)?));
+        let address = self.integer(at.base()).plus(at.immediate());
+        let facts = self.facts.clone();
+        let difference = address.sub(&wanted);
+        if !self.symbols.is_zero(&difference, &facts) {
+            return Err(wrong());
+        }
+        self.addresses += 1;
+        Ok(Staged {
+            buffer,
+            inner,
+            version,
+        })
+    }
+
+    fn used(&mut self, stage: StageUse) -> Used {
+        Used {
+            ring: stage.ring,
+            index: self.evaluate(stage.index),
+        }
+    }
+
+    /// The slot of a use of a stage: its index modulo the number of stages.
+    fn slot(&mut self, used: Used) -> Lin {
+        let stages = self.entry.rings[used.ring].stages;
+        if stages.count_ones() == 1 {
+            return self.symbols.low(&used.index, stages.trailing_zeros());
+        }
+        let rounds = self.symbols.div(&used.index, stages);
+        used.index.sub(&rounds.scale(stages))
+    }
+
+    /// The parity register of a wait is that of the phase that the use needs.
+    fn parity(
+        &mut self,
+        register: crate::ir::Reg,
+        used: Used,
+        side: Side,
+    ) -> Result<(), ProofError> {
+        let stages = self.entry.rings[used.ring].stages;
+        let rounds = if stages.count_ones() == 1 {
+            self.symbols.shr(&used.index, stages.trailing_zeros())
+        } else {
+            self.symbols.div(&used.index, stages)
+        };
+        let odd = self.symbols.low(&rounds, 1);
+        let wanted = match side {
+            Side::Full => odd,
+            Side::Empty => Lin::constant(1).sub(&odd),
+        };
+        let found = self.integer(register);
+        let facts = self.facts.clone();
+        if self.symbols.is_zero(&found.sub(&wanted), &facts) {
+            return Ok(());
+        }
+        Err(self.refused(
+            used.ring,
+            "a wait is for another phase than its use of the stage needs",
+        ))
+    }
+
+    pub(super) fn refused(&self, ring: usize, reason: impl Into<String>) -> ProofError {
+        ProofError::Ring {
+            ring: self.entry.rings[ring].name.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Which mbarrier of which ring is made.
+    fn made(&mut self, at: Address) -> Result<(usize, i64), ProofError> {
+        let staged = self.staged(at, None)?;
+        let ring = self
+            .entry
+            .rings
+            .iter()
+            .position(|r| r.barriers == staged.buffer);
+        let which = staged.inner.first().and_then(|k| k.one());
+        match (ring, which) {
+            (Some(ring), Some(which)) => Ok((ring, which)),
+            _ => Err(ProofError::Undecided {
+                what: "an mbarrier that is of no ring".to_owned(),
+            }),
+        }
+    }
+
+    /// An mbarrier is that of the use.
+    fn barrier(&mut self, at: Address, stage: StageUse, side: Side) -> Result<Used, ProofError> {
+        let used = self.used(stage);
+        let Place::Element {
+            buffer,
+            coordinates,
+        } = self.place(at.place())?
+        else {
+            return Err(self.refused(used.ring, "a choice between mbarriers"));
+        };
+        let (ring, first) = {
+            let ring = &self.entry.rings[used.ring];
+            (
+                ring.barriers,
+                if side == Side::Full { 0 } else { ring.stages },
+            )
+        };
+        let which = coordinates.first().map(|&e| self.evaluate(e));
+        let wanted = self.slot(used).plus(first);
+        if buffer != ring || which != Some(wanted) {
+            return Err(self.refused(used.ring, "an mbarrier is not that of its stage"));
+        }
+        self.staged(at, None)?;
+        Ok(used)
+    }
+
+    /// A copy by TMA: each element of the box lands where the layout of the stage has it.
+    fn box_of(&mut self, inst: &Hopper) -> Result<(Used, Region), ProofError> {
+        let Hopper::TensorCopy {
+            to,
+            map,
+            coordinates,
+            from,
+            barrier,
+            stage,
+            ..
+        } = inst
+        else {
+            return Err(ProofError::Undecided {
+                what: "a copy".to_owned(),
+            });
+        };
+        let used = self.barrier(*barrier, *stage, Side::Full)?;
+        let staged = self.staged(*to, Some(used))?;
+        let map = self.entry.tensor_maps[*map].clone();
+        let name = self.entry.buffers[staged.buffer].name.clone();
+        let refuse = |reason: &str| ProofError::Undecided {
+            what: format!("copy of {} to {name}: {reason}", map.name),
+        };
+        if from.len() != coordinates.len()
+            || from.len() != self.entry.buffers[map.buffer].extents.len()
+        {
+            return Err(refuse("another number of coordinates than the array has"));
+        }
+        let facts = self.facts.clone();
+        for (register, &meant) in coordinates.iter().rev().zip(from) {
+            let difference = self.integer(*register).sub(&self.evaluate(meant));
+            if !self.symbols.is_zero(&difference, &facts) {
+                return Err(ProofError::Address {
+                    access: format!("copy of {}", map.name),
+                    thread: facts.active.first().unwrap_or(0),
+                });
+            }
+        }
+        let bytes = self.entry.buffers[staged.buffer].bytes;
+        let [rows, cols] = map.extents;
+        let fits = bytes == self.entry.buffers[map.buffer].bytes
+            && cols * bytes == map.swizzle
+            && matches!(map.swizzle, 32 | 64 | 128)
+            && (1..=256).contains(&rows);
+        if !fits {
+            return Err(refuse("a box whose rows are not one period of its swizzle"));
+        }
+        let thread = facts.active.first().unwrap_or(0);
+        let start: Vec<i64> = staged.inner.iter().map(|k| k.at(thread)).collect();
+        let units = self.units(staged.buffer, &start, |first| {
+            let mut all = Vec::new();
+            for row in 0..rows {
+                for col in 0..cols {
+                    let plain = first + row * map.swizzle + col * bytes;
+                    all.push(([row, col], swizzled(plain, map.swizzle)));
+                }
+            }
+            (first % (ROWS * 128) == 0).then_some(all)
+        });
+        let units = units.ok_or_else(|| ProofError::Address {
+            access: format!("copy of {} to {name}", map.name),
+            thread,
+        })?;
+        let region = Region {
+            name,
+            units: Rc::new(units),
+            version: staged.version,
+        };
+        Ok((used, region))
+    }
+
+    /// The units of a stage that hold elements at coordinates from `start`, if they are where `at` says; bytes from the start of shared memory's stages.
+    fn units(
+        &mut self,
+        buffer: usize,
+        start: &[i64],
+        at: impl Fn(i64) -> Option<Vec<([i64; 2], i64)>>,
+    ) -> Option<BTreeSet<i64>> {
+        let info = &self.entry.buffers[buffer];
+        let Arrangement::Shared { offset, .. } = info.arrangement else {
+            return None;
+        };
+        let extent = |mode: usize| match info.extents[mode] {
+            Extent::Fixed(n) => n,
+            _ => 0,
+        };
+        let (rows, cols) = (extent(0), extent(1));
+        let offsets = self.offsets.get_mut(&buffer)?;
+        let [row0, col0] = *start else { return None };
+        // Swizzles are of addresses: those of stages are multiples of their periods.
+        let aligned = self.entry.shared.is_some_and(|s| s.align >= 1024) && offset % 1024 == 0;
+        if !aligned {
+            return None;
+        }
+        let first = offsets.at(&[row0, col0]);
+        let mut units = BTreeSet::new();
+        for ([row, col], byte) in at(first)? {
+            let (row, col) = (row0 + row, col0 + col);
+            let inside = (0..rows).contains(&row) && (0..cols).contains(&col);
+            if !inside || offsets.at(&[row, col]) != byte {
+                return None;
+            }
+            units.insert((offset + byte) / UNIT);
+        }
+        Some(units)
+    }
+
+    /// An operand of `wgmma`: each element that the descriptor means is where the layout of the stage has it.
+    fn operand_of(
+        &mut self,
+        m: &Matrix,
+        (side, depth): (i64, i64),
+        threads: Mask,
+    ) -> Result<(Used, Region), ProofError> {
+        let Place::Element { buffer, .. } = self.place(m.at.place())? else {
+            return Err(ProofError::Undecided {
+                what: "a choice between operands of wgmma".to_owned(),
+            });
+        };
+        let name = self.entry.buffers[buffer].name.clone();
+        let used = self.used(m.stage);
+        if !self.entry.rings[used.ring].buffers.contains(&buffer) {
+            return Err(ProofError::Undecided {
+                what: format!("wgmma of {name}, which is no stage of its ring"),
+            });
+        }
+        let staged = self.staged(m.at, Some(used))?;
+        let refuse = |thread| ProofError::Address {
+            access: format!("wgmma of {name}"),
+            thread,
+        };
+        // The low half is the address in units, and the leading offset.
+        let address = self.integer(m.at.base()).plus(m.at.immediate());
+        let low = self.integer(m.low).scale(UNIT);
+        let facts = self.facts.clone();
+        let leading = low.sub(&address).as_constant();
+        let leading = leading
+            .filter(|k| *k >= 0 && k % (1 << 20) == 0)
+            .map(|k| (k >> 20) * UNIT);
+        let Some(leading) = leading.filter(|k| *k < 1 << 18) else {
+            return Err(refuse(facts.active.first().unwrap_or(0)));
+        };
+        let (stride, mode) = (i64::from(m.high & 0x3fff) * UNIT, m.high >> 30);
+        if mode != 1 || m.high & 0x3fff_c000 != 0 {
+            return Err(ProofError::Undecided {
+                what: format!("wgmma of {name} with another swizzle than that of 128 bytes"),
+            });
+        }
+        let bytes = self.entry.buffers[buffer].bytes;
+        let mut all = BTreeSet::new();
+        let list = threads.list();
+        let mut known: Vec<Vec<i64>> = Vec::new();
+        for group in (0..self.threads).step_by(128).filter(|&t| list[t]) {
+            let start: Vec<i64> = staged.inner.iter().map(|k| k.at(group)).collect();
+            let same = |t: usize| staged.inner.iter().zip(&start).all(|(k, s)| k.at(t) == *s);
+            if !(group..group + 128).all(same) {
+                return Err(ProofError::Divergent {
+                    what: format!("wgmma of {name}: a descriptor that differs within a warpgroup"),
+                });
+            }
+            if known.contains(&start) {
+                continue;
+            }
+            let units = self.units(buffer, &start, |first| {
+                let mut elements = Vec::new();
+                // The swizzle permutes what the descriptor says without it.
+                let plain = swizzled(first, 128);
+                for s in 0..side {
+                    for k in 0..depth {
+                        let at = if m.k_major {
+                            plain + s / ROWS * stride + s % ROWS * 128 + k * bytes
+                        } else {
+                            let wide = 128 / bytes;
+                            plain
+                                + s / wide * leading
+                                + s % wide * bytes
+                                + k / ROWS * stride
+                                + k % ROWS * 128
+                        };
+                        let place = if m.k_major { [s, k] } else { [k, s] };
+                        elements.push((place, swizzled(at, 128)));
+                    }
+                }
+                Some(elements)
+            });
+            all.extend(units.ok_or_else(|| refuse(group))?);
+            known.push(start);
+        }
+        let region = Region {
+            name,
+            units: Rc::new(all),
+            version: staged.version,
+        };
+        Ok((used, region))
+    }
+}
+
+/// A byte under the swizzle of so many bytes, which is its own inverse: chunks of 16 bytes are permuted by the number of the 128 bytes that they are in.
+fn swizzled(byte: i64, period: i64) -> i64 {
+    byte ^ (byte >> 3 & (period - UNIT))
+}
+
+fn single(what: &str, threads: Mask) -> Result<(), ProofError> {
+    let count = threads.list().iter().filter(|t| **t).count();
+    if count == 1 {
+        return Ok(());
+    }
+    Err(ProofError::Divergent {
+        what: format!("{what} by {count} threads, where one is to execute it"),
+    })
+}
+
+fn whole_warpgroups(what: &str, s: &Statement, threads: Mask) -> Result<(), ProofError> {
+    let list = threads.list();
+    let whole = list
+        .chunks(128)
+        .all(|group| group.len() == 128 && group.iter().all(|&t| t == group[0]));
+    if s.guard.is_none() && whole {
+        return Ok(());
+    }
+    Err(ProofError::Divergent {
+        what: format!("{what} by part of a warpgroup"),
+    })
+}

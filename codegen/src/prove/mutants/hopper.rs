@@ -1,0 +1,191 @@
+//! Mistakes in pipelines between roles, copies by TMA and products of warpgroups.
+
+use layout_core::atoms::Scalar;
+
+use super::kinds::{Make, drop_node, inst, kind, statement};
+use crate::ir::{Entry, Hopper, Inst, Node};
+
+type Is = fn(&Hopper) -> bool;
+
+type Edit = fn(&mut Hopper);
+
+fn hopper(node: &Node) -> Option<&Hopper> {
+    match inst(node) {
+        Some(Inst::Hopper(inst)) => Some(inst),
+        _ => None,
+    }
+}
+
+/// Nodes that are such an instruction.
+fn node(is: Is) -> impl Fn(&Node) -> bool + Clone {
+    move |node| hopper(node).is_some_and(is)
+}
+
+/// Edits one instruction.
+fn edit(f: Edit) -> impl Fn(&mut Vec<Node>, usize) + Clone {
+    move |list, i| {
+        if let Some(statement) = statement(&mut list[i])
+            && let Inst::Hopper(inst) = &mut statement.inst
+        {
+            f(inst);
+        }
+    }
+}
+
+fn for_all(list: &mut [Node], i: usize) {
+    if let Some(statement) = statement(&mut list[i]) {
+        statement.guard = None;
+    }
+}
+
+/// The kinds, for a kernel that has such instructions.
+pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
+    let wait: Is = |h| matches!(h, Hopper::Wait { .. });
+    let arrive: Is = |h| matches!(h, Hopper::Arrive { .. });
+    let expect: Is = |h| matches!(h, Hopper::Expect { .. });
+    let copy: Is = |h| matches!(h, Hopper::TensorCopy { .. });
+    let init: Is = |h| matches!(h, Hopper::BarrierInit { .. });
+    let product: Is = |h| matches!(h, Hopper::Wgmma { .. });
+    let complete: Is = |h| matches!(h, Hopper::WgmmaWait { .. });
+    let fence: Is = |h| matches!(h, Hopper::WgmmaFence | Hopper::BarrierInitFence);
+    let commit: Is = |h| matches!(h, Hopper::WgmmaCommit);
+    let registers: Is = |h| matches!(h, Hopper::SetRegisters { .. });
+    let ordering: Is = |h| {
+        matches!(
+            h,
+            Hopper::Wait { .. }
+                | Hopper::Arrive { .. }
+                | Hopper::Expect { .. }
+                | Hopper::WgmmaWait { .. }
+                | Hopper::WgmmaCommit
+        )
+    };
+    let mut all = vec![
+        kind(entry, "a role's wait skipped", node(wait), drop_node),
+        kind(entry, "a stage never given back", node(arrive), drop_node),
+        kind(entry, "bytes not expected", node(expect), drop_node),
+        kind(entry, "a box not copied", node(copy), drop_node),
+        kind(entry, "an mbarrier not made", node(init), drop_node),
+        kind(entry, "a product left out", node(product), drop_node),
+        kind(entry, "products not waited for", node(complete), drop_node),
+        kind(entry, "a fence left out", node(fence), drop_node),
+        kind(entry, "a group not closed", node(commit), drop_node),
+        kind(entry, "registers not changed", node(registers), drop_node),
+        kind(
+            entry,
+            "an order of a pipeline earlier",
+            node(ordering),
+            |list, i| {
+                if i > 0 {
+                    list.swap(i - 1, i);
+                }
+            },
+        ),
+        kind(
+            entry,
+            "an order of a pipeline later",
+            node(ordering),
+            |list, i| {
+                if i + 1 < list.len() {
+                    list.swap(i, i + 1);
+                }
+            },
+        ),
+        kind(
+            entry,
+            "an order of a pipeline twice",
+            node(ordering),
+            |list, i| {
+                list.insert(i, list[i].clone());
+            },
+        ),
+        kind(entry, "a box copied twice", node(copy), |list, i| {
+            list.insert(i, list[i].clone());
+        }),
+        kind(
+            entry,
+            "all lanes give a stage back",
+            node(arrive),
+            |list, i| for_all(list, i),
+        ),
+        kind(
+            entry,
+            "all threads make an mbarrier",
+            node(init),
+            |list, i| for_all(list, i),
+        ),
+    ];
+    let edits: [(&'static str, Is, Edit); 13] = [
+        ("bytes that are expected", expect, |h| {
+            if let Hopper::Expect { bytes, .. } = h {
+                *bytes += 16;
+            }
+        }),
+        ("arrivals of an mbarrier", init, |h| {
+            if let Hopper::BarrierInit { count, .. } = h {
+                *count += 1;
+            }
+        }),
+        ("the mbarrier of another stage", wait, |h| {
+            if let Hopper::Wait { at, .. } = h {
+                *at = at.moved(8);
+            }
+        }),
+        ("the mbarrier of another stage given back", arrive, |h| {
+            if let Hopper::Arrive { at, .. } = h {
+                *at = at.moved(-8);
+            }
+        }),
+        ("bytes expected of another stage", expect, |h| {
+            if let Hopper::Expect { at, .. } = h {
+                *at = at.moved(8);
+            }
+        }),
+        ("the mbarrier of a copy", copy, |h| {
+            if let Hopper::TensorCopy { barrier, .. } = h {
+                *barrier = barrier.moved(8);
+            }
+        }),
+        ("where a box lands", copy, |h| {
+            if let Hopper::TensorCopy { to, .. } = h {
+                *to = to.moved(1024);
+            }
+        }),
+        ("the coordinates of a box", copy, |h| {
+            if let Hopper::TensorCopy { coordinates, .. } = h {
+                coordinates.swap(0, 1);
+            }
+        }),
+        ("a stride of a descriptor", product, |h| {
+            if let Hopper::Wgmma { b, .. } = h {
+                b.high += 1;
+            }
+        }),
+        ("the swizzle of a descriptor", product, |h| {
+            if let Hopper::Wgmma { a, .. } = h {
+                a.high ^= 3 << 30;
+            }
+        }),
+        ("which index of an operand is contiguous", product, |h| {
+            if let Hopper::Wgmma { atom, a, .. } = h
+                && matches!(atom.a_type, Scalar::F16 | Scalar::Bf16)
+            {
+                a.k_major = !a.k_major;
+            }
+        }),
+        ("the operands of a product exchanged", product, |h| {
+            if let Hopper::Wgmma { a, b, .. } = h {
+                std::mem::swap(&mut a.low, &mut b.low);
+            }
+        }),
+        ("groups of products that may be in flight", complete, |h| {
+            if let Hopper::WgmmaWait { pending } = h {
+                *pending += 1;
+            }
+        }),
+    ];
+    for (name, is, f) in edits {
+        all.push(kind(entry, name, node(is), edit(f)));
+    }
+    all
+}

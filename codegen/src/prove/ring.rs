@@ -1,0 +1,530 @@
+//! Rings: roles keep to the protocol of a pipeline, for all numbers of tiles.
+//!
+//! One role fills stages and others read them. Both count uses of stages from 0, in order:
+//!
+//! ```text
+//! producer    wait empty(i), expect bytes(i), fill(i) …              i = 0, 1, 2, …
+//! consumer    wait full(i), read(i) …, all reads complete, arrive(i)
+//! ```
+//!
+//! If every role does these for the same uses, in this order, and each phase has the arrivals and bytes that its mbarrier was made for, then
+//!
+//! * what is read is there: `full(i)` completes when the bytes of use i have arrived, and a stage is filled again only after `empty(i)`;
+//! * nothing is overwritten that is still read: `empty(i)` completes when every consumer has arrived, which it does when its reads are complete;
+//! * nobody waits forever: use i needs use i − S to be given back, and a consumer that waits for use i holds none.
+//!
+//! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
+//! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
+
+use std::collections::BTreeSet;
+
+use super::ProofError;
+use super::execute::{Event, Trace, Turns};
+use super::hopper::{Piped, Region, UNIT, Used, What};
+use super::numbers::Mask;
+use super::value::{Lin, Sym};
+use crate::ir::{Arrangement, Entry, Extent, Ring, Side};
+
+/// What a role was found to do with a ring.
+#[derive(Default)]
+struct Protocol {
+    /// How many uses it makes.
+    uses: Option<Lin>,
+    /// Fills, or reads.
+    fills: bool,
+    /// The loops around its uses, outermost first: the symbol of their turns, and how many there are.
+    loops: Vec<(Sym, Lin)>,
+    /// The index of a use, by the turns of these loops.
+    index: Option<Lin>,
+    /// What it fills or reads of a stage.
+    regions: Vec<Region>,
+    /// Threads that give a stage back.
+    arrivals: u32,
+}
+
+/// The state of one role on one ring.
+struct Walk {
+    ring: usize,
+    role: Mask,
+    /// The index that is waited for next.
+    next: Lin,
+    /// The use that is held: filled, or read.
+    held: Option<Used>,
+    expected: Option<u32>,
+    filled: u32,
+    /// Groups of products that are not complete, each with whether it reads this ring; the last is open.
+    reading: Vec<bool>,
+    loops: Vec<(Sym, Lin)>,
+    found: Protocol,
+}
+
+/// Rings are made before roles part, each role keeps to the protocol, and roles agree.
+pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
+    let no_roles = Vec::new();
+    let roles = trace.events.iter().find_map(|e| match e {
+        Event::Roles(roles) => Some(roles),
+        _ => None,
+    });
+    let roles = roles.unwrap_or(&no_roles);
+    apart(entry, trace)?;
+    for (number, ring) in entry.rings.iter().enumerate() {
+        let refused = |reason: &str| ProofError::Ring {
+            ring: ring.name.clone(),
+            reason: reason.to_owned(),
+        };
+        made(number, ring, trace).map_err(|reason| refused(&reason))?;
+        let mut all = Vec::new();
+        for (threads, events) in roles {
+            let mut walk = Walk {
+                ring: number,
+                role: *threads,
+                next: Lin::constant(0),
+                held: None,
+                expected: None,
+                filled: 0,
+                reading: vec![false],
+                loops: Vec::new(),
+                found: Protocol::default(),
+            };
+            walk.events(events).map_err(|reason| refused(&reason))?;
+            walk.filled_whole().map_err(|reason| refused(&reason))?;
+            if walk.held.is_some() && !walk.found.fills {
+                return Err(refused("a stage is never given back"));
+            }
+            walk.found.uses = Some(walk.next);
+            if walk.found.index.is_some() {
+                all.push(walk.found);
+            }
+        }
+        agreed(ring, &all).map_err(|reason| refused(&reason))?;
+    }
+    Ok(())
+}
+
+/// Stages and mbarriers are apart from each other, inside of shared memory, and from everything else that is accessed there.
+fn apart(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
+    let mut taken: Vec<(i64, i64, String)> = Vec::new();
+    for buffer in entry
+        .rings
+        .iter()
+        .flat_map(|r| r.buffers.iter().chain([&r.barriers]))
+    {
+        let info = &entry.buffers[*buffer];
+        let Arrangement::Shared {
+            layout,
+            outer,
+            offset,
+        } = &info.arrangement
+        else {
+            continue;
+        };
+        let (stages, stride) = match (&info.extents[..], &outer[..]) {
+            ([.., Extent::Fixed(stages), _], [stride, 0]) => (*stages, *stride),
+            _ => (1, 0),
+        };
+        let bytes = layout.cosize().max(info.bytes);
+        // Of plain layouts the last element has its bytes, too.
+        let bytes = if outer.is_empty() {
+            bytes - 1 + info.bytes
+        } else {
+            bytes + info.bytes - 1
+        };
+        for stage in 0..stages {
+            let first = offset + stage * stride;
+            taken.push((first, first + bytes, info.name.clone()));
+        }
+    }
+    for access in &trace.accesses {
+        if let Some((lo, hi)) = access.at.range_of(access.active) {
+            let overlaps = |(first, end, _): &&(i64, i64, String)| {
+                lo < *end && *first < hi + i64::from(access.bytes)
+            };
+            if let Some((_, _, name)) = taken.iter().find(overlaps) {
+                return Err(ProofError::Undecided {
+                    what: format!(
+                        "{}: an access of memory that is a stage of a ring, {name}",
+                        access.name
+                    ),
+                });
+            }
+        }
+    }
+    taken.sort_unstable();
+    let limit = entry.shared.map_or(0, |s| s.bytes) as i64;
+    let beyond = taken.last().filter(|(_, end, _)| *end > limit);
+    let pair = taken.windows(2).find(|w| w[1].0 < w[0].1);
+    if let Some((_, _, name)) = beyond.or(pair.map(|w| &w[1])) {
+        return Err(ProofError::Bounds {
+            access: name.clone(),
+            thread: 0,
+            mode: 0,
+        });
+    }
+    Ok(())
+}
+
+/// Every mbarrier is made once, for its arrivals, and published before roles part.
+fn made(number: usize, ring: &Ring, trace: &Trace) -> Result<(), String> {
+    let mut counts: Vec<Option<u32>> = vec![None; 2 * ring.stages as usize];
+    let mut maker = None;
+    let (mut published, mut met) = (false, false);
+    for event in &trace.events {
+        match event {
+            Event::Piped(piped) => match &piped.what {
+                What::Made(of, which, count) if *of == number => {
+                    let slot = counts
+                        .get_mut(*which as usize)
+                        .ok_or("an mbarrier is of no stage")?;
+                    if slot.replace(*count).is_some() {
+                        return Err("an mbarrier is made twice".to_owned());
+                    }
+                    (published, met) = (false, false);
+                    if *maker.get_or_insert(piped.threads) != piped.threads {
+                        return Err("several threads make its mbarriers".to_owned());
+                    }
+                }
+                What::Published if Some(piped.threads) == maker => published = true,
+                _ => {}
+            },
+            Event::Barrier => met = published,
+            Event::Roles(_) => break,
+            _ => {}
+        }
+    }
+    for (which, count) in counts.iter().enumerate() {
+        let wanted = if which < ring.stages as usize {
+            1
+        } else {
+            ring.consumers
+        };
+        match count {
+            Some(count) if *count == wanted => {}
+            Some(count) => {
+                return Err(format!(
+                    "an mbarrier is made for {count} arrivals and gets {wanted}"
+                ));
+            }
+            None => return Err("an mbarrier is not made".to_owned()),
+        }
+    }
+    if met {
+        return Ok(());
+    }
+    Err("its mbarriers are not published before roles part: a fence of the thread that made them and a barrier of the block".to_owned())
+}
+
+/// One role fills what the others read, as often, and those that give back are as many as the mbarrier counts.
+fn agreed(ring: &Ring, all: &[Protocol]) -> Result<(), String> {
+    let mut producers = all.iter().filter(|p| p.fills);
+    let (producer, others) = (producers.next(), producers.next());
+    let consumers: Vec<&Protocol> = all.iter().filter(|p| !p.fills).collect();
+    let Some(producer) = producer.filter(|_| others.is_none()) else {
+        return Err("not exactly one role fills its stages".to_owned());
+    };
+    let arrivals: u32 = consumers.iter().map(|p| p.arrivals).sum();
+    if arrivals != ring.consumers {
+        return Err(format!(
+            "{arrivals} threads give a stage back, and its mbarrier counts {}",
+            ring.consumers
+        ));
+    }
+    let filled: BTreeSet<i64> = producer
+        .regions
+        .iter()
+        .flat_map(|r| r.units.iter().copied())
+        .collect();
+    for consumer in consumers {
+        if consumer.uses != producer.uses {
+            return Err("roles use stages another number of times".to_owned());
+        }
+        let read: BTreeSet<i64> = consumer
+            .regions
+            .iter()
+            .flat_map(|r| r.units.iter().copied())
+            .collect();
+        if let Some(unit) = read.difference(&filled).next() {
+            return Err(format!(
+                "byte {} of a stage is read and never filled",
+                unit * UNIT
+            ));
+        }
+        // Its copies would be for nothing.
+        if let Some(unit) = filled.difference(&read).next() {
+            return Err(format!(
+                "byte {} of a stage is filled and never read",
+                unit * UNIT
+            ));
+        }
+        let same_loops = consumer.loops.len() == producer.loops.len()
+            && consumer
+                .loops
+                .iter()
+                .zip(&producer.loops)
+                .all(|(a, b)| a.1 == b.1);
+        let of_consumer = |x: &Lin| {
+            let mut x = *x;
+            for (to, from) in consumer.loops.iter().zip(&producer.loops) {
+                x = x.substitute(from.0, &Lin::symbol(to.0))?;
+            }
+            Some(x)
+        };
+        if !same_loops || producer.index.as_ref().and_then(of_consumer) != consumer.index {
+            return Err("roles count its uses in other loops".to_owned());
+        }
+        for region in &consumer.regions {
+            let fills = producer.regions.iter().filter(|f| f.name == region.name);
+            for fill in fills {
+                let version: Option<Vec<Lin>> = fill.version.iter().map(of_consumer).collect();
+                if version.as_ref() != Some(&region.version) {
+                    return Err(format!(
+                        "{}: another tile is read than was filled in",
+                        region.name
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Walk {
+    fn events(&mut self, events: &[Event]) -> Result<(), String> {
+        for event in events {
+            match event {
+                Event::Piped(piped) => self.piped(piped)?,
+                Event::Loop(l) => self.turns(l)?,
+                Event::If(_, a, b) if mentions(a, self.ring) || mentions(b, self.ring) => {
+                    return Err("it is used under a condition".to_owned());
+                }
+                Event::Exit(_) | Event::Leave(_) => {
+                    return Err("a role may leave before its uses are done".to_owned());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop: by induction over its turns.
+    fn turns(&mut self, l: &Turns) -> Result<(), String> {
+        let [turn] = &l.period[..] else {
+            if l.period.iter().any(|t| mentions(&t.events, self.ring)) {
+                return Err("it is used in a loop whose turns take each other's place".to_owned());
+            }
+            return Ok(());
+        };
+        let Some(first) = first_use(&turn.events, self.ring) else {
+            if mentions(&turn.events, self.ring) {
+                return Err("a loop has a use of it that begins outside".to_owned());
+            }
+            return Ok(());
+        };
+        let Some(count) = l.count else {
+            return Err(
+                "it is used in a loop that does not count its turns from 0 by 1 to its limit"
+                    .to_owned(),
+            );
+        };
+        if self.held.is_some() && !self.found.fills {
+            return Err("a stage is held into a loop".to_owned());
+        }
+        // Inner loops begin as the first of their turns.
+        let mut first = first;
+        let mut inner = Vec::new();
+        loops_to_first(&turn.events, self.ring, &mut inner);
+        for sym in inner {
+            first = first
+                .substitute(sym, &Lin::constant(0))
+                .ok_or("its index is not linear")?;
+        }
+        let at = |turn: &Lin| {
+            first
+                .substitute(l.turn, turn)
+                .ok_or("its index is not linear".to_owned())
+        };
+        if at(&Lin::constant(0))? != self.next {
+            return Err("the first use in a loop is not the one after those before it".to_owned());
+        }
+        self.next = first;
+        self.loops.push((l.turn, count));
+        self.events(&turn.events)?;
+        if self.held.is_some() && !self.found.fills {
+            return Err("a stage is held from turn to turn".to_owned());
+        }
+        if at(&Lin::symbol(l.turn).plus(1))? != self.next {
+            return Err(
+                "a turn does not begin with the use after that of the turn before".to_owned(),
+            );
+        }
+        self.loops.pop();
+        self.next = at(&count)?;
+        Ok(())
+    }
+
+    /// The bytes of the use that was filled last.
+    fn filled_whole(&mut self) -> Result<(), String> {
+        if !self.found.fills || self.held.is_none() {
+            return Ok(());
+        }
+        match self.expected {
+            Some(bytes) if bytes == self.filled => Ok(()),
+            Some(bytes) => Err(format!(
+                "{bytes} bytes are expected, and copies bring {}",
+                self.filled
+            )),
+            None => Err("bytes are not expected before copies bring them".to_owned()),
+        }
+    }
+
+    fn piped(&mut self, p: &Piped) -> Result<(), String> {
+        let own = |used: &Used| used.ring == self.ring;
+        let held = |used: &Used, held: Option<Used>| held == Some(*used);
+        match &p.what {
+            What::Wait(used, side) if own(used) => {
+                if used.index != self.next {
+                    return Err("a use does not follow the one before".to_owned());
+                }
+                let fills = *side == Side::Empty;
+                if self.found.index.is_some() && self.found.fills != fills {
+                    return Err("a role fills its stages and reads them".to_owned());
+                }
+                self.filled_whole()?;
+                if !fills && self.held.is_some() {
+                    return Err(
+                        "a stage is not given back before the next is waited for".to_owned()
+                    );
+                }
+                if fills != (p.threads.list().iter().filter(|t| **t).count() == 1)
+                    || !fills && p.threads != self.role
+                {
+                    return Err(
+                        "one thread fills its stages, and all of a role read them".to_owned()
+                    );
+                }
+                (self.held, self.expected, self.filled) = (Some(*used), None, 0);
+                self.next = self.next.plus(1);
+                self.found.fills = fills;
+                let again = self.found.index.is_some_and(|index| index != used.index);
+                if again || !self.found.loops.is_empty() && self.found.loops != self.loops {
+                    return Err("it is used at several places of a role".to_owned());
+                }
+                self.found.index = Some(used.index);
+                self.found.loops.clone_from(&self.loops);
+            }
+            What::Expect(used, bytes) if own(used) => {
+                if !held(used, self.held) || !self.found.fills || self.expected.is_some() {
+                    return Err("bytes are expected of a stage that is not empty".to_owned());
+                }
+                self.expected = Some(*bytes);
+            }
+            What::Fill(used, region) if own(used) => {
+                if !held(used, self.held) || !self.found.fills || self.expected.is_none() {
+                    return Err(format!(
+                        "{}: a copy to a stage that is not known to be empty",
+                        region.name
+                    ));
+                }
+                self.filled += region.units.len() as u32 * UNIT as u32;
+                let twice = |r: &Region| !r.units.is_disjoint(&region.units);
+                if self.found.regions.iter().any(twice) {
+                    return Err(format!("{}: two copies to the same bytes", region.name));
+                }
+                self.found.regions.push(region.clone());
+            }
+            What::Read(used, region) if own(used) => {
+                if !held(used, self.held) || self.found.fills || p.threads != self.role {
+                    return Err(format!(
+                        "{}: a stage is read that is not known to be full",
+                        region.name
+                    ));
+                }
+                if let Some(open) = self.reading.last_mut() {
+                    *open = true;
+                }
+                self.found.regions.push(region.clone());
+            }
+            What::Arrive(used) if own(used) => {
+                if !held(used, self.held) || self.found.fills {
+                    return Err("a stage is given back that is not held".to_owned());
+                }
+                if self.reading.contains(&true) {
+                    return Err(
+                        "a stage is given back before products that read it are complete"
+                            .to_owned(),
+                    );
+                }
+                let list = p.threads.list();
+                // A warp's products are complete when its own wait says so.
+                let warps = self.role.list();
+                let each = warps.chunks(32).zip(list.chunks(32));
+                let mut all = each.filter(|(role, _)| role.contains(&true));
+                if !all.all(|(_, arrive)| arrive.contains(&true)) {
+                    return Err("a warp reads a stage that others give back".to_owned());
+                }
+                let arrivals = list.iter().filter(|t| **t).count() as u32;
+                if self.found.arrivals != 0 && self.found.arrivals != arrivals {
+                    return Err("a stage is given back by another number of threads".to_owned());
+                }
+                self.found.arrivals = arrivals;
+                self.held = None;
+            }
+            What::Made(ring, ..) if *ring == self.ring => {
+                return Err("an mbarrier is made when roles have parted".to_owned());
+            }
+            What::Commit => self.reading.push(false),
+            What::Complete(pending) => {
+                let keep = (*pending as usize + 1).min(self.reading.len());
+                self.reading.drain(..self.reading.len() - keep);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether events are of a ring.
+fn mentions(events: &[Event], ring: usize) -> bool {
+    events.iter().any(|event| match event {
+        Event::Piped(p) => matches!(&p.what,
+            What::Wait(used, _) | What::Arrive(used) | What::Expect(used, _)
+            | What::Fill(used, _) | What::Read(used, _) if used.ring == ring),
+        Event::If(_, a, b) => mentions(a, ring) || mentions(b, ring),
+        Event::Loop(l) => l.period.iter().any(|t| mentions(&t.events, ring)),
+        _ => false,
+    })
+}
+
+/// The index of the first wait.
+fn first_use(events: &[Event], ring: usize) -> Option<Lin> {
+    events.iter().find_map(|event| match event {
+        Event::Piped(p) => match &p.what {
+            What::Wait(used, _) if used.ring == ring => Some(used.index),
+            _ => None,
+        },
+        Event::Loop(l) => l.period.iter().find_map(|t| first_use(&t.events, ring)),
+        _ => None,
+    })
+}
+
+/// The symbols of the loops around the first wait, within events.
+fn loops_to_first(events: &[Event], ring: usize, all: &mut Vec<Sym>) {
+    for event in events {
+        match event {
+            Event::Piped(p) if matches!(&p.what, What::Wait(used, _) if used.ring == ring) => {
+                return;
+            }
+            Event::Loop(l)
+                if l.period
+                    .iter()
+                    .any(|t| first_use(&t.events, ring).is_some()) =>
+            {
+                all.push(l.turn);
+                for turn in &l.period {
+                    loops_to_first(&turn.events, ring, all);
+                }
+                return;
+            }
+            _ => {}
+        }
+    }
+}

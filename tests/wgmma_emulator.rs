@@ -1,0 +1,161 @@
+//! The plans of warpgroups on the emulator, with every check of the sanitizer on: numbers, gaps, findings, wavefronts.
+
+use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::mma_sync::WARPGROUP_PLANS;
+use tilewright::codegen::gemm::{
+    Activation, Batch, Bias, Epilogue, Gemm, Operands, Plan, Schedule,
+};
+use tilewright::codegen::ir::Element;
+use tilewright::codegen::registry::plan_named;
+use tilewright::host::{GemmKernel, Inputs, On, check, run};
+
+/// Runs a problem: right, clean, and as proven.
+fn holds(plan: &dyn Plan, problem: &Gemm, schedule: Schedule) {
+    let what = format!("{} {problem:?} {schedule:?}", plan.name());
+    let kernel = GemmKernel::new(plan, problem, schedule, Arch(90));
+    let kernel = kernel.unwrap_or_else(|e| panic!("{what}: {e}"));
+    let inputs = Inputs::random(problem, plan.data_type(), 7);
+    let outcome = run(&kernel, On::Emulator, kernel.args(&inputs));
+    let outcome = outcome.unwrap_or_else(|e| panic!("{what}: {e}"));
+    eprintln!("{what}");
+    outcome.assert_clean();
+    outcome.assert_counted_as_proven();
+    let c = kernel.result(&inputs, &outcome).expect("C");
+    let found = check(problem, plan.data_type(), &inputs, &c).expect("a check");
+    assert!(found.passed, "{what}: {found:?}");
+}
+
+#[test]
+fn ragged_sizes_of_all_transposes() {
+    let sizes = [
+        [128, 256, 64],
+        [1, 1, 1],
+        [136, 264, 200],
+        [200, 72, 330],
+        [8, 520, 8],
+        [64, 64, 0],
+    ];
+    let mut sizes = sizes.iter().cycle();
+    for plan in WARPGROUP_PLANS {
+        for operands in Operands::ALL {
+            for &[m, n, k] in sizes.by_ref().take(2) {
+                holds(plan, &Gemm::packed(m, n, k, operands), Schedule::default());
+            }
+        }
+    }
+}
+
+/// What BLAS promises and what a problem may ask for: factors, types of C, bias and activation, batches, split sums, packed operands.
+#[test]
+fn everything_that_a_problem_asks_for() {
+    let plan = |name: &str| plan_named(name).expect("listed");
+    let (f16, bf16) = (plan("wgmma-f16-128x256x64"), plan("wgmma-bf16-128x128x64"));
+    let [nn, nt, tn, tt] = Operands::ALL;
+    let whole = Schedule::default();
+    let split = |split| Schedule { split, ..whole };
+    let packed = |m, n, k, operands| Gemm::packed(m, n, k, operands);
+    holds(
+        f16.as_ref(),
+        &Gemm {
+            alpha: 0.5,
+            beta: -2.0,
+            ..packed(100, 264, 130, nn)
+        },
+        whole,
+    );
+    // Nothing is read.
+    holds(
+        f16.as_ref(),
+        &Gemm {
+            alpha: 0.0,
+            beta: 1.5,
+            ..packed(100, 264, 130, nt)
+        },
+        whole,
+    );
+    let output = Some(Element::F32);
+    holds(
+        bf16.as_ref(),
+        &Gemm {
+            output,
+            beta: 1.0,
+            ..packed(130, 136, 64, tn)
+        },
+        whole,
+    );
+    let epilogue = Epilogue {
+        bias: Bias::Column,
+        activation: Activation::Gelu,
+    };
+    holds(
+        bf16.as_ref(),
+        &Gemm {
+            epilogue,
+            ..packed(65, 129, 100, tt)
+        },
+        whole,
+    );
+    // Parts of the sums, the last of them shorter.
+    holds(f16.as_ref(), &packed(60, 300, 700, nn), split(3));
+    holds(
+        bf16.as_ref(),
+        &Gemm {
+            alpha: 2.0,
+            beta: 1.0,
+            ..packed(129, 40, 1000, tt)
+        },
+        split(4),
+    );
+    for operands in Operands::ALL {
+        let batch = Batch {
+            count: 3,
+            strides: [128 * 72, 72 * 256, 128 * 256],
+        };
+        holds(
+            f16.as_ref(),
+            &Gemm {
+                batch,
+                ..packed(120, 248, 72, operands)
+            },
+            whole,
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let plan = plan_named("wgmma-f16-128x256x64").expect("listed");
+    let nn = Operands::ALL[0];
+    let error = |problem: &Gemm, arch| {
+        let kernel = GemmKernel::new(plan.as_ref(), problem, Schedule::default(), arch);
+        kernel.expect_err("a refusal").to_string()
+    };
+    let newer = error(&Gemm::packed(64, 64, 64, nn), Arch(100));
+    assert!(newer.contains("only sm_90 has"), "{newer}");
+    let older = error(&Gemm::packed(64, 64, 64, nn), Arch(80));
+    assert!(older.contains("needs sm_90"), "{older}");
+    let batch = Batch {
+        count: 2,
+        strides: [64 * 64, 0, 64 * 64],
+    };
+    let same = error(
+        &Gemm {
+            batch,
+            ..Gemm::packed(64, 64, 64, nn)
+        },
+        Arch(90),
+    );
+    assert!(same.contains("the same operand"), "{same}");
+    let batch = Batch {
+        count: 2,
+        strides: [63 * 63; 3],
+    };
+    let narrow = error(
+        &Gemm {
+            batch,
+            ..Gemm::packed(63, 63, 63, nn)
+        },
+        Arch(90),
+    );
+    assert!(narrow.contains("not aligned to 16 bytes"), "{narrow}");
+}
