@@ -182,6 +182,30 @@ fn fifty_random_problems_of_sgemm_r700_64() {
     fifty_problems(&OuterPlan::SGEMM_R700_64);
 }
 
+/// Fifty random problems of every plan of f32 by fused multiply-adds in the family of `mma.sync`: epilogues, batches, split sums and packing
+/// too. Where a plan has no kernel for the narrow copies of a batch, which cannot be packed, another case is drawn.
+#[test]
+fn fifty_random_problems_of_every_f32_plan() {
+    let Some(gpu) = assembled() else { return };
+    let Some(plans) = plans_on(DataType::F32, arch(gpu)) else {
+        return;
+    };
+    let drawn = cases(DataType::F32, 100, 12);
+    for plan in plans {
+        let spent = Spent::new();
+        let served = drawn.iter().filter(|case| {
+            case.problem.batch.count == 1 || plan.adapt(&case.problem, case.schedule).is_ok()
+        });
+        let served: Vec<&Case> = served.take(50).collect();
+        assert_eq!(served.len(), 50, "{}: too few cases are drawn", plan.name());
+        served.into_par_iter().for_each(|case| {
+            let (_, adapted) = adapted(std::iter::once(plan.as_ref()), case);
+            assert_right((gpu, &spent), adapted.as_ref(), case, false);
+        });
+        common::say(&format!("{}: 50 problems passed {spent}", plan.name()));
+    }
+}
+
 /// What BLAS promises: β = 0 does not read C, α = 0 does not read A or B, no terms give β·C.
 #[test]
 fn edge_cases() {

@@ -28,6 +28,9 @@ enum Language {
     Ptx,
     /// A `__host__ __device__` function
     Cuda,
+    /// A `static inline` function
+    #[value(name = "opencl")]
+    OpenCl,
 }
 
 impl From<Language> for Target {
@@ -36,11 +39,12 @@ impl From<Language> for Target {
             Language::Rust => Target::Rust,
             Language::Ptx => Target::Ptx,
             Language::Cuda => Target::Cuda,
+            Language::OpenCl => Target::OpenCl,
         }
     }
 }
 
-/// Write the index function of a layout in Rust, PTX or CUDA C
+/// Write the index function of a layout in Rust, PTX, CUDA C or OpenCL C
 #[derive(Args, Debug)]
 pub(crate) struct IndexArgs {
     /// The layout, such as `Sw<3,4,3> o (8,64):(ld,1)`, or any expression of `eval`; strides may have names

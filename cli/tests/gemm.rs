@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{json, tilewright};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Small sizes on the emulator, with more arguments.
 fn small(more: &[&str]) -> Vec<String> {
@@ -106,6 +106,7 @@ fn the_launch_contract_describes_the_emitted_file() {
     let launch = &value["launch"];
     let promised = [
         "after",
+        "assumptions",
         "before",
         "block",
         "cluster",
@@ -120,6 +121,7 @@ fn the_launch_contract_describes_the_emitted_file() {
         let empty = launch[others].as_array().is_some_and(Vec::is_empty);
         assert!(empty, "a plan of one kernel launches only that: {launch}");
     }
+    assert_eq!(launch["assumptions"], json!([]), "no listed plan has any");
     assert_eq!(launch["workspace_bytes"], 0);
     assert_eq!(numbers(&launch["grid"]), [1, 1, 1]);
     assert_eq!(numbers(&launch["block"]), [256, 1, 1]);

@@ -1,4 +1,4 @@
-//! The three targets against the layouts themselves: Rust compiled and run, CUDA C compiled as C and run, PTX on the emulator.
+//! The targets against the layouts themselves: Rust compiled and run, CUDA C and OpenCL C compiled as C and run, PTX on the emulator.
 
 #![allow(clippy::items_after_statements, clippy::assigning_clones)]
 
@@ -87,12 +87,29 @@ fn rust_functions_agree_with_their_layouts() {
 
 #[test]
 fn cuda_functions_agree_with_their_layouts() {
+    let words = "#define __host__\n#define __device__\n#define __forceinline__ static inline\n";
+    as_c(Target::Cuda, words);
+}
+
+/// What OpenCL C has beyond C, as C: `tests/opencl` of the facade runs the functions on a device.
+#[test]
+fn opencl_functions_agree_with_their_layouts() {
+    let words = "typedef unsigned uint;\ntypedef unsigned long ulong;\n\
+        static inline uint high_32(uint a, uint b) { return (uint)(((ulong)a * b) >> 32); }\n\
+        static inline ulong high_64(ulong a, ulong b) { return (ulong)(((unsigned __int128)a * b) >> 64); }\n\
+        #define mul_hi(a, b) _Generic((a), uint: high_32, ulong: high_64)(a, b)\n";
+    as_c(Target::OpenCl, words);
+}
+
+/// Compiles the functions of a language of the C family as C, with these words before them, and runs them.
+fn as_c(target: Target, words: &str) {
     let cases = cases(RANDOM);
     let folder = tempfile::tempdir().expect("a folder");
-    let mut source = "#include <stdio.h>\n#define __host__\n#define __device__\n#define __forceinline__ static inline\nstatic long long next(void) { long long v; if (fread(&v, 8, 1, stdin) != 1) return 0; return v; }\n".to_owned();
+    let mut source = format!("#include <stdio.h>\n{words}");
+    source += "static long long next(void) { long long v; if (fread(&v, 8, 1, stdin) != 1) return 0; return v; }\n";
     let mut main = "int main(void) {\n".to_owned();
     for case in &cases {
-        source += &text(case, Target::Cuda);
+        source += &text(case, target);
         let n = case.types().count();
         let arguments: Vec<_> = (0..n).map(|i| format!("a[{i}]")).collect();
         let _ = writeln!(
@@ -133,7 +150,7 @@ fn cuda_functions_agree_with_their_layouts() {
         Ok(output) => output,
         Err(error) => {
             eprintln!(
-                "NOT RUN: the CUDA C functions were generated but not compiled, for there is no C compiler ({}: {error}); set CC",
+                "NOT RUN: the functions in {target} were generated but not compiled, for there is no C compiler ({}: {error}); set CC",
                 cc.display()
             );
             return;
@@ -144,7 +161,7 @@ fn cuda_functions_agree_with_their_layouts() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    check(&cases, &output_of(&program, &input(&cases)), "CUDA C");
+    check(&cases, &output_of(&program, &input(&cases)), target.name());
 }
 
 /// A kernel that reads its parameters from memory, runs the snippet, and stores the result: one thread a point.
@@ -312,6 +329,17 @@ fn what_cannot_be_a_function_is_refused_by_name() {
         ),
         "invalid_name"
     );
+    for (name, target) in [
+        ("uint", Target::OpenCl),
+        ("int4", Target::OpenCl),
+        ("mul_hi", Target::OpenCl),
+        ("threadIdx", Target::Cuda),
+    ] {
+        assert_eq!(
+            code(parse("(4,4):(1,4)").map(|s| s.named(&[name, "b"])), target),
+            "invalid_name"
+        );
+    }
     assert_eq!(
         code(
             parse("(4,4):(1,4)").map(|s| s.named(&["tid", "b"])),

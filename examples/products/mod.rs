@@ -9,6 +9,7 @@ use tilewright::codegen::gemm::{
     Argument, ArgumentValue, DataType, FusedPlan, Gemm, Launch, Operands, Plan, PlanError, Schedule,
 };
 use tilewright::codegen::ir::Element;
+use tilewright::codegen::prove::Assumed;
 use tilewright::host::{GemmKernel, tolerance};
 
 use super::common::{self, Failure, Number};
@@ -106,7 +107,9 @@ impl Product {
         let plan = chosen?;
         let launch = plan.launch(problem).map_err(refused)?;
         let kernel = GemmKernel::new(&*plan, problem, Schedule::default(), Arch(80));
-        Ok((kernel.map_err(refused)?, contract(launch.as_ref())))
+        let kernel = kernel.map_err(refused)?;
+        let contract = contract(launch.as_ref(), kernel.assumptions());
+        Ok((kernel, contract))
     }
 
     /// The products whose sums make element (row, column) of C, in double precision, and the sum of their absolute values.
@@ -175,7 +178,7 @@ fn refused(error: PlanError) -> Failure {
 }
 
 /// The launch contract; null if there is nothing to launch.
-fn contract(launch: Option<&Launch>) -> Value {
+fn contract(launch: Option<&Launch>, assumptions: &[Assumed]) -> Value {
     let Some(launch) = launch else {
         return Value::Null;
     };
@@ -187,6 +190,9 @@ fn contract(launch: Option<&Launch>) -> Value {
         };
         json!({"name": argument.name, "type": argument.kind.name(), "value": value})
     };
+    let assumptions = assumptions
+        .iter()
+        .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
     json!({
         "kernel": launch.kernel,
         "grid": launch.grid,
@@ -194,5 +200,6 @@ fn contract(launch: Option<&Launch>) -> Value {
         "cluster": launch.cluster,
         "shared_bytes": launch.shared_bytes,
         "params": launch.arguments.iter().map(param).collect::<Vec<_>>(),
+        "assumptions": assumptions.collect::<Vec<_>>(),
     })
 }

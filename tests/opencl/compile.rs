@@ -66,8 +66,9 @@ fn the_main_loop_of_the_dgemm() {
             // In the walk-through 43 % are.
             assert!(counts.others() < 0.15, "{what}");
             assert_eq!(assembly.scratch, 0, "{what}");
-            // Of 512 registers a lane four wavefronts a SIMD have 128 each; tahiti has 256, of which two wavefronts have as many.
-            assert!(assembly.registers <= 128, "{what}");
+            // Of tahiti's 256 registers a lane three wavefronts a SIMD have 84 each, and of gfx90a's 512 seven have 72.
+            let most = if chip.0 == "tahiti" { 84 } else { 72 };
+            assert!(assembly.registers <= most, "{what}");
         }
     }
 }
@@ -92,5 +93,8 @@ fn the_main_loops_of_the_sgemm() {
         );
         assert!(counts.others() < 0.15, "{what}");
         assert_eq!(assembly.scratch, 0, "{what}");
+        // Four wavefronts a SIMD of gfx90a have 128 each; tahiti has room for one.
+        let most = if chip.0 == "tahiti" { 152 } else { 128 };
+        assert!(assembly.registers <= most, "{what}");
     }
 }

@@ -6,8 +6,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod compile;
+mod index;
 mod isa;
 mod own;
+mod parts;
 mod run;
 
 /// Whether the tests are left out; then they say so.

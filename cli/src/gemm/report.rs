@@ -195,8 +195,18 @@ impl Report<'_> {
             "main_loop": self.kernel.mix.map(mix_json),
             "findings": self.ran.findings,
             "time_ms": self.ran.time_ms,
-            "launch": self.launch.map(|l| launches_json(self.problem, l)),
+            "launch": self.launch.map(|l| self.contract(l)),
         })
+    }
+
+    /// The launch contract, with what the host program has to see to.
+    fn contract(&self, launch: &Launch) -> Value {
+        let mut value = launches_json(self.problem, launch);
+        let stated = self.kernel.proof.assumptions.iter();
+        let stated = stated
+            .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
+        value["assumptions"] = stated.collect();
+        value
     }
 
     pub(super) fn to_text(&self) -> Result<String, PlanError> {

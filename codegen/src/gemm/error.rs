@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{DataType, ProblemError, Refusal};
 use crate::arch::{Arch, UnknownArch};
+use crate::ir::AssumptionError;
 use crate::print::opencl::OpenClError;
 use crate::prove::ProofError;
 
@@ -88,6 +89,8 @@ pub enum PlanError {
     },
     /// A kernel of the plan has no form in OpenCL C.
     OpenCl(OpenClError),
+    /// What an epilogue's function states is not stated rightly.
+    Assumption(AssumptionError),
     /// An operation of the algebra refused while the plan was composed.
     Layout(layout_core::LayoutError),
 }
@@ -108,6 +111,7 @@ impl PlanError {
             Self::Epilogue { .. } => "epilogue",
             Self::GridNotConstant { .. } => "grid_not_constant",
             Self::OpenCl(e) => e.code(),
+            Self::Assumption(e) => e.code(),
             Self::Layout(e) => e.code(),
         }
     }
@@ -185,6 +189,7 @@ impl fmt::Display for PlanError {
                 "plan {plan} chooses its launch from more than m and n; ask `Plan::launch` for it at run time"
             ),
             Self::OpenCl(e) => e.fmt(f),
+            Self::Assumption(e) => e.fmt(f),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
         }
     }
@@ -195,6 +200,12 @@ impl std::error::Error for PlanError {}
 impl From<layout_core::LayoutError> for PlanError {
     fn from(e: layout_core::LayoutError) -> Self {
         Self::Layout(e)
+    }
+}
+
+impl From<AssumptionError> for PlanError {
+    fn from(e: AssumptionError) -> Self {
+        Self::Assumption(e)
     }
 }
 

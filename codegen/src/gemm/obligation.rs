@@ -9,7 +9,7 @@ use std::fmt;
 use layout_core::Swizzled;
 use layout_core::proof::bijective;
 
-use crate::prove::{AccessProof, KernelProof};
+use crate::prove::{AccessProof, Assumed, KernelProof};
 
 /// One statement that holds, with its evidence.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub struct Proof {
     pub obligations: Vec<Obligation>,
     /// The wavefronts of each shared access.
     pub accesses: Vec<AccessProof>,
+    /// What the author of an epilogue's function states, which the proof takes as facts. A plan's launch does not check them: the host program does.
+    pub assumptions: Vec<Assumed>,
 }
 
 impl Proof {
@@ -62,6 +64,15 @@ impl Proof {
                 &format!("assumed: {}", stated.condition),
                 format!("stated by the author, not proven: {}", stated.reason),
             );
+        }
+        for stated in &proof.assumptions {
+            let stated = Assumed {
+                checked: false,
+                ..stated.clone()
+            };
+            if !self.assumptions.contains(&stated) {
+                self.assumptions.push(stated);
+            }
         }
         for access in &proof.shared {
             if self.accesses.iter().all(|a| a.access != access.access) {

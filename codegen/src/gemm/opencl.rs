@@ -47,6 +47,7 @@ pub fn emit(
     let mut proof = Proof {
         obligations: plan.claims(operands)?,
         accesses: Vec::new(),
+        assumptions: Vec::new(),
     };
     let mut entries = plan.entries(operands, plan.min_arch())?;
     // What has no form needs no proof.

@@ -157,6 +157,7 @@ pub trait Plan: Send + Sync {
         let mut all = Proof {
             obligations: self.claims(operands)?,
             accesses: Vec::new(),
+            assumptions: Vec::new(),
         };
         let mut entries = self.entries(operands, arch)?;
         for entry in &mut entries {

@@ -20,6 +20,7 @@
 mod error;
 
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -97,6 +98,9 @@ impl ClDevice {
     ///
     /// [`ClDeviceError::NoLoader`] and [`ClDeviceError::NoDevice`] where there is none, [`ClDeviceError::NoCompiler`] for one that takes no source.
     pub fn open() -> Result<Self, ClDeviceError> {
+        // Loaders that are first called by two threads at once tell one of them that there is no device.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let all = get_all_devices(CL_DEVICE_TYPE_ALL);
         let all = all.map_err(|e| ClDeviceError::of("clGetDeviceIDs", &e))?;
         let device = Device::new(*all.first().ok_or(ClDeviceError::NoDevice)?);

@@ -12,7 +12,7 @@ use layout_codegen::gemm::{
     PlanError, Schedule,
 };
 use layout_codegen::ir::ParamKind;
-use layout_codegen::prove::AccessProof;
+use layout_codegen::prove::{AccessProof, Assumed};
 
 use super::super::fit::operand_bytes;
 use super::super::{Inputs, Matrix};
@@ -74,6 +74,32 @@ impl<'k> GemmKernel<'k> {
         let plan = plan.adapt(problem, schedule)?;
         let kernel = plan.emit(problem.operands, arch)?;
         Self::of(plan.as_ref(), Cow::Owned(kernel), problem)
+    }
+
+    /// What the author of an epilogue's function states, which the proof takes as facts: nothing for the listed plans.
+    ///
+    /// ```
+    /// use tilewright::codegen::Arch;
+    /// use tilewright::codegen::gemm::epilogue::Function;
+    /// use tilewright::codegen::gemm::simt::SgemmPlan;
+    /// use tilewright::codegen::gemm::{Gemm, Operands, Schedule};
+    /// use tilewright::codegen::ir::Cmp;
+    /// use tilewright::host::GemmKernel;
+    ///
+    /// let stated = Function::new("stated", |k, _| {
+    ///     let [zero, one] = [0, 1].map(|v| k.pool.constant(v));
+    ///     k.assume(zero, Cmp::Lt, one, "it is so")?;
+    ///     Ok(())
+    /// });
+    /// let plan = SgemmPlan::MAXAS_64.with_epilogue(stated)?;
+    /// let problem = Gemm::packed(70, 50, 30, Operands::ALL[0]);
+    /// let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), Arch(80))?;
+    /// let [stated] = kernel.assumptions() else { panic!("one") };
+    /// assert_eq!((stated.reason.as_str(), stated.checked), ("it is so", false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn assumptions(&self) -> &[Assumed] {
+        &self.kernel.proof.assumptions
     }
 
     /// A kernel that was emitted by a plan, for a problem that the plan is adapted to.

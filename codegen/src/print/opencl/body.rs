@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::OpenClError;
+use super::anew::{Anew, is_straight, mentioned, words};
 use super::expression::{Operands, bare, constant};
 use super::instruction::{Missing, value};
 use super::memory;
@@ -33,6 +34,9 @@ pub(super) struct Body<'a> {
     order: Option<Order>,
     /// The numbers of values that `KEEP` was used with.
     arities: BTreeSet<usize>,
+    /// What threads do not share, before the first loop of products; and whether that loop has ended.
+    anew: Anew,
+    multiplied: bool,
     /// Some threads of a block may be elsewhere: in a branch that not all take, or gone.
     apart: usize,
 }
@@ -57,6 +61,8 @@ impl<'a> Body<'a> {
             vector,
             order: None,
             arities: BTreeSet::new(),
+            anew: Anew::default(),
+            multiplied: false,
             apart: 0,
         }
     }
@@ -117,8 +123,14 @@ impl<'a> Body<'a> {
     /// The body of a loop.
     fn turn(&mut self, nodes: &[Node]) -> Result<(), Missing> {
         let outer = self.order.take();
-        self.order = multiplies(nodes).then(Order::default);
+        let multiplies = multiplies(nodes);
+        self.order = multiplies.then(Order::default);
         self.depth += 1;
+        if multiplies && self.multiplied {
+            self.declare_anew(nodes);
+        } else if multiplies && is_straight(nodes) {
+            self.keep_pointers(nodes);
+        }
         self.nodes(nodes)?;
         self.release(&[]);
         self.depth -= 1;
@@ -126,6 +138,40 @@ impl<'a> Body<'a> {
             self.arities.extend(order.arities);
         }
         Ok(())
+    }
+
+    /// Declares what these nodes need and threads do not share once more, so that it was in no register before.
+    fn declare_anew(&mut self, nodes: &[Node]) {
+        let mut registers = BTreeSet::new();
+        mentioned(nodes, &mut registers);
+        let mut needed = BTreeSet::new();
+        for r in registers {
+            let text = self.operands.register(r);
+            needed.extend(words(&text).map(str::to_owned));
+        }
+        let lines = self.anew.lines(needed);
+        if lines.iter().any(|line| line.starts_with("KEEP1")) {
+            self.arities.insert(1);
+        }
+        for line in lines {
+            self.line(line);
+        }
+    }
+
+    /// Keeps the pointers that a loop advances in their registers: compilers would advance each sum of them instead.
+    fn keep_pointers(&mut self, body: &[Node]) {
+        let results = body.iter().filter_map(|node| match node {
+            Node::Inst(s) => Some(s.inst.results()),
+            _ => None,
+        });
+        let advanced: BTreeSet<Reg> = results.flatten().collect();
+        for r in advanced {
+            if self.operands.is_pointer(r) && !self.declarations.is_constant(r) {
+                self.arities.insert(1);
+                let name = self.operands.register(r);
+                self.line(format_args!("KEEP1({name});"));
+            }
+        }
     }
 
     /// Holds a load back until what it loads is used.
@@ -179,6 +225,8 @@ impl<'a> Body<'a> {
 
     fn nodes(&mut self, nodes: &[Node]) -> Result<(), Missing> {
         let mut rest = nodes;
+        // Blocks in which what threads do not share is declared anew: they end with the region.
+        let mut blocks = 0;
         while let Some((node, after)) = rest.split_first() {
             self.release(rest);
             let alike = self.literals(rest);
@@ -190,13 +238,24 @@ impl<'a> Body<'a> {
             rest = after;
             match node {
                 Node::Inst(s) if self.order.is_some() && holds(s) => self.hold(s),
-                Node::Inst(s) => self.statement(s)?,
+                Node::Inst(s) => {
+                    self.statement(s)?;
+                    if self.multiplied && self.order.is_some() && matches!(s.inst, Inst::Barrier) {
+                        blocks += self.block(rest);
+                    }
+                }
                 Node::Comment(text) => self.line(format_args!("// {text}")),
                 Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch)?,
-                Node::Loop(turns) => self.turns(turns)?,
                 Node::Roles(_) => {
                     return super::instruction::missing("roles of a block");
+                }
+                Node::Loop(turns) => {
+                    self.turns(turns)?;
+                    if self.depth == 1 && multiplies(&turns.body) {
+                        self.multiplied = true;
+                        blocks += self.block(rest);
+                    }
                 }
                 Node::Leave { when, uniform } => {
                     self.apart += usize::from(!uniform);
@@ -210,7 +269,25 @@ impl<'a> Body<'a> {
                 }
             }
         }
+        if blocks > 0 {
+            self.release(&[]);
+        }
+        for _ in 0..blocks {
+            self.depth -= 1;
+            self.line("}");
+        }
         Ok(())
+    }
+
+    /// Begins a block for these nodes, if there are any, and says how many it began.
+    fn block(&mut self, nodes: &[Node]) -> usize {
+        if nodes.is_empty() {
+            return 0;
+        }
+        self.line("{");
+        self.depth += 1;
+        self.declare_anew(nodes);
+        1
     }
 
     /// How many instructions at the start declare registers of one class, each with a literal.
@@ -336,7 +413,15 @@ impl<'a> Body<'a> {
                     if always && self.inlines(inst, to, &text) {
                         self.operands.inline(to, &text);
                     } else {
+                        let from = self.out.len();
                         self.assign(to, &text, always, tag);
+                        let constant = |r: &Reg| self.declarations.is_constant(*r);
+                        let lasts = self.depth == 1 && constant(&to);
+                        if lasts && inst.sources().iter().all(constant) {
+                            let line = self.out[from..].trim().to_owned();
+                            let name = self.operands.register(to);
+                            self.anew.note(&name, &text, line);
+                        }
                     }
                 }
                 Ok(())

@@ -56,7 +56,8 @@ impl Order {
         }
     }
 
-    /// The loads that must come before nodes: those of registers that the first, or the products that begin with it, mention.
+    /// The loads that must come before nodes: those of registers that the first mentions, and with them those of the products of one step that
+    /// begin with it. A step ends where a sum is added to again.
     pub(super) fn due(&mut self, nodes: &[Node]) -> Vec<Held> {
         let Some(Node::Inst(first)) = nodes.first() else {
             return self.all();
@@ -65,22 +66,25 @@ impl Order {
             return self.all();
         }
         let mut mentioned = BTreeSet::new();
-        for (i, node) in nodes.iter().enumerate() {
-            match node {
-                Node::Inst(s)
-                    if i == 0 || (sum(&first.inst).is_some() && sum(&s.inst).is_some()) =>
-                {
-                    mentioned.extend(s.inst.sources());
-                    mentioned.extend(s.inst.results());
-                    mentioned.extend(s.guard.map(|g| g.reg));
-                }
-                _ => break,
-            }
-        }
+        mention(&mut mentioned, first);
         let results: BTreeSet<Reg> = first.inst.results().into_iter().collect();
-        let is_due =
-            |h: &Held| h.to.iter().any(|r| mentioned.contains(r)) || results.contains(&h.base);
-        let (due, later) = std::mem::take(&mut self.held).into_iter().partition(is_due);
+        let is_due = |h: &Held, mentioned: &BTreeSet<Reg>| {
+            h.to.iter().any(|r| mentioned.contains(r)) || results.contains(&h.base)
+        };
+        if !self.held.iter().any(|h| is_due(h, &mentioned)) {
+            return Vec::new();
+        }
+        let mut sums = BTreeSet::new();
+        for node in nodes {
+            let Node::Inst(s) = node else { break };
+            let Some(to) = sum(&s.inst) else { break };
+            if !sums.insert(to) {
+                break;
+            }
+            mention(&mut mentioned, s);
+        }
+        let all = std::mem::take(&mut self.held).into_iter();
+        let (due, later) = all.partition(|h| is_due(h, &mentioned));
         self.held = later;
         due
     }
@@ -125,6 +129,13 @@ pub(super) fn holds(s: &Statement) -> bool {
         }
         _ => false,
     }
+}
+
+/// Adds the registers that a statement reads or writes.
+fn mention(all: &mut BTreeSet<Reg>, s: &Statement) {
+    all.extend(s.inst.sources());
+    all.extend(s.inst.results());
+    all.extend(s.guard.map(|g| g.reg));
 }
 
 /// The sum that a product is added to.

@@ -1,7 +1,14 @@
-//! CUDA C: one function for host and device.
+//! CUDA C and OpenCL C: one printer, since the two differ in the names of types, in what stands before a function, and in how the high half of
+//! a product is written.
+//!
+//! ```text
+//!            64-bit type          constant   before the function                       high half of a product
+//! CUDA C     unsigned long long   1ull       __host__ __device__ __forceinline__       by unsigned __int128
+//! OpenCL C   ulong                1ul        static inline                             mul_hi(a, b)
+//! ```
 //!
 //! Arithmetic that may wrap is done without sign, where C defines it; a right shift of a negative value keeps the sign, as every CUDA
-//! compiler does it and C++20 says. High halves of 64-bit products use `unsigned __int128` (nvcc 11.5 and later, gcc, clang).
+//! compiler does it and C++20 and OpenCL C say. High halves of 64-bit products use `unsigned __int128` in CUDA C (nvcc 11.5 and later, gcc, clang).
 
 use std::fmt::Write as _;
 
@@ -9,7 +16,14 @@ use super::program::{Argument, Program, Statement};
 use crate::index::code::{Op, Ty};
 use crate::index::spec::IndexError;
 
-/// Words of C and C++ (and of CUDA) that look like identifiers.
+/// A language of the C family.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Cuda,
+    OpenCl,
+}
+
+/// Words of C and C++ that look like identifiers.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -85,19 +99,79 @@ const RESERVED: &[&str] = &[
     "volatile",
     "while",
     "xor",
-    "blockIdx",
-    "blockDim",
-    "threadIdx",
-    "gridDim",
-    "warpSize",
 ];
 
-fn type_name(ty: Ty) -> &'static str {
-    match ty {
-        Ty::U32 => "unsigned",
-        Ty::S32 => "int",
-        Ty::U64 => "unsigned long long",
-        Ty::S64 => "long long",
+/// Those of CUDA.
+const CUDA_RESERVED: &[&str] = &["blockIdx", "blockDim", "threadIdx", "gridDim", "warpSize"];
+
+/// Those of OpenCL C: types, address spaces and qualifiers; and functions that this printer calls.
+const OPENCL_RESERVED: &[&str] = &[
+    "constant",
+    "event_t",
+    "global",
+    "half",
+    "image1d_t",
+    "image2d_t",
+    "image3d_t",
+    "kernel",
+    "local",
+    "mul_hi",
+    "pipe",
+    "ptrdiff_t",
+    "read_only",
+    "read_write",
+    "sampler_t",
+    "size_t",
+    "uchar",
+    "uint",
+    "ulong",
+    "uniform",
+    "ushort",
+    "write_only",
+];
+
+impl Dialect {
+    fn type_name(self, ty: Ty) -> &'static str {
+        match (self, ty) {
+            (Self::Cuda, Ty::U32) => "unsigned",
+            (Self::OpenCl, Ty::U32) => "uint",
+            (_, Ty::S32) => "int",
+            (Self::Cuda, Ty::U64) => "unsigned long long",
+            (Self::OpenCl, Ty::U64) => "ulong",
+            (Self::Cuda, Ty::S64) => "long long",
+            (Self::OpenCl, Ty::S64) => "long",
+        }
+    }
+
+    /// What a 64-bit constant ends in, after a `u` if it has no sign.
+    fn long(self) -> &'static str {
+        match self {
+            Self::Cuda => "ll",
+            Self::OpenCl => "l",
+        }
+    }
+
+    fn check(self, name: &str) -> Result<(), IndexError> {
+        let (own, reason) = match self {
+            Self::Cuda => (CUDA_RESERVED, "is reserved in C++"),
+            Self::OpenCl => (OPENCL_RESERVED, "is reserved in OpenCL C"),
+        };
+        // Vectors of OpenCL C are names of types: `int4`.
+        let scalar = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let vector = self == Self::OpenCl
+            && scalar != name
+            && [
+                "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half",
+                "float", "double",
+            ]
+            .contains(&scalar);
+        if RESERVED.contains(&name) || own.contains(&name) || vector || name.starts_with("__") {
+            return Err(IndexError::Name {
+                name: name.to_owned(),
+                reason,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -105,26 +179,18 @@ fn unsigned(ty: Ty) -> Ty {
     if ty.wide() { Ty::U64 } else { Ty::U32 }
 }
 
-fn check(name: &str) -> Result<(), IndexError> {
-    if RESERVED.contains(&name) || name.starts_with("__") {
-        return Err(IndexError::Name {
-            name: name.to_owned(),
-            reason: "is reserved in C++",
-        });
-    }
-    Ok(())
-}
-
-pub(super) fn text(program: &Program) -> Result<String, IndexError> {
+/// The function.
+pub(super) fn text(program: &Program, dialect: Dialect) -> Result<String, IndexError> {
     for p in &program.parameters {
-        check(&p.name)?;
+        dialect.check(&p.name)?;
     }
-    check(&program.name)?;
+    dialect.check(&program.name)?;
     let prefix = program.temporary_prefix();
     let first = program.parameters.len();
     let mut names: Vec<String> = program.parameters.iter().map(|p| p.name.clone()).collect();
     names.extend((0..program.statements.len()).map(|i| format!("{prefix}{i}")));
     let printer = Printer {
+        dialect,
         program,
         names: &names,
     };
@@ -136,12 +202,16 @@ pub(super) fn text(program: &Program) -> Result<String, IndexError> {
     let parameters: Vec<_> = program
         .parameters
         .iter()
-        .map(|p| format!("{} {}", type_name(p.ty), p.name))
+        .map(|p| format!("{} {}", dialect.type_name(p.ty), p.name))
         .collect();
+    let before = match dialect {
+        Dialect::Cuda => "__host__ __device__ __forceinline__",
+        Dialect::OpenCl => "static inline",
+    };
     let _ = writeln!(
         out,
-        "__host__ __device__ __forceinline__ {} {}({}) {{",
-        type_name(program.ty),
+        "{before} {} {}({}) {{",
+        dialect.type_name(program.ty),
         program.name,
         parameters.join(", ")
     );
@@ -157,7 +227,7 @@ pub(super) fn text(program: &Program) -> Result<String, IndexError> {
         let _ = writeln!(
             out,
             "    {} {} = {};",
-            type_name(s.result),
+            dialect.type_name(s.result),
             names[first + i],
             printer.statement(s)
         );
@@ -171,6 +241,7 @@ pub(super) fn text(program: &Program) -> Result<String, IndexError> {
 }
 
 struct Printer<'a> {
+    dialect: Dialect,
     program: &'a Program,
     names: &'a [String],
 }
@@ -178,17 +249,18 @@ struct Printer<'a> {
 impl Printer<'_> {
     /// `a` as an operand of type `ty`.
     fn argument(&self, a: Argument, ty: Ty) -> String {
+        let long = self.dialect.long();
         match a {
             Argument::Constant(k) => match ty {
                 Ty::U32 => format!("{}u", k as u32),
                 Ty::S32 if k as i32 == i32::MIN => "(-2147483647 - 1)".to_owned(),
                 Ty::S32 => (k as i32).to_string(),
-                Ty::U64 => format!("{}ull", k as u64),
-                Ty::S64 if k == i64::MIN => "(-9223372036854775807ll - 1)".to_owned(),
-                Ty::S64 => format!("{k}ll"),
+                Ty::U64 => format!("{}u{long}", k as u64),
+                Ty::S64 if k == i64::MIN => format!("(-9223372036854775807{long} - 1)"),
+                Ty::S64 => format!("{k}{long}"),
             },
             Argument::Value(v) if self.program.type_of(v) == ty => self.names[v].clone(),
-            Argument::Value(v) => format!("({}){}", type_name(ty), self.names[v]),
+            Argument::Value(v) => format!("({}){}", self.dialect.type_name(ty), self.names[v]),
         }
     }
 
@@ -208,17 +280,26 @@ impl Printer<'_> {
             Op::Sub => format!("{} - {}", arg(0, at), arg(1, at)),
             Op::Mul => format!("{} * {}", arg(0, at), arg(1, at)),
             Op::Mad => format!("{} * {} + {}", arg(0, at), arg(1, at), arg(2, at)),
-            Op::MulWide => format!("({}){} * {}", type_name(wide), arg(0, s.ty), arg(1, s.ty)),
+            Op::MulWide => format!(
+                "({}){} * {}",
+                self.dialect.type_name(wide),
+                arg(0, s.ty),
+                arg(1, s.ty)
+            ),
             Op::MadWide => {
                 let at = if s.exact { wide } else { Ty::U64 };
                 format!(
                     "({}){} * {} + {}",
-                    type_name(at),
+                    self.dialect.type_name(at),
                     // A product of signed values is formed with its sign.
                     self.widened(s.arguments[0], s.ty, wide),
                     self.widened(s.arguments[1], s.ty, wide),
                     arg(2, at)
                 )
+            }
+            Op::MulHi if self.dialect == Dialect::OpenCl => {
+                let at = unsigned(s.ty);
+                format!("mul_hi({}, {})", arg(0, at), arg(1, at))
             }
             Op::MulHi if s.ty.wide() => format!(
                 "(unsigned long long)(((unsigned __int128){} * {}) >> 64)",
@@ -234,7 +315,7 @@ impl Printer<'_> {
             Op::Shl => {
                 let at = unsigned(s.ty);
                 let shifted = format!("{} << {}", arg(0, at), plain(&arg(1, Ty::S32)));
-                return Self::typed(shifted, at, s.result);
+                return self.typed(shifted, at, s.result);
             }
             Op::Shr => format!("{} >> {}", arg(0, s.ty), plain(&arg(1, Ty::S32))),
             Op::And => format!("{} & {}", arg(0, s.ty), arg(1, s.ty)),
@@ -247,21 +328,23 @@ impl Printer<'_> {
             Op::MulWide | Op::MadWide => Ty::U64,
             _ => at,
         };
-        Self::typed(value, computed, s.result)
+        self.typed(value, computed, s.result)
     }
 
     fn widened(&self, a: Argument, ty: Ty, wide: Ty) -> String {
         match a {
             Argument::Constant(_) => self.argument(a, wide),
-            Argument::Value(_) => format!("({}){}", type_name(wide), self.argument(a, ty)),
+            Argument::Value(_) => {
+                format!("({}){}", self.dialect.type_name(wide), self.argument(a, ty))
+            }
         }
     }
 
-    fn typed(value: String, from: Ty, to: Ty) -> String {
+    fn typed(&self, value: String, from: Ty, to: Ty) -> String {
         if from == to {
             value
         } else {
-            format!("({})({value})", type_name(to))
+            format!("({})({value})", self.dialect.type_name(to))
         }
     }
 }

@@ -1,0 +1,274 @@
+//! No shipped kernel is slower to prove than 50 ms: every kernel of every example and of every listed plan, timed.
+//!
+//! A kernel's time is the least of some tries, so that other work on the machine does not count. What the limit says is said of an optimised build
+//! (`cargo test --release --features emulator,gpu,host --test proof_times -- --nocapture` prints the slowest of each example); without
+//! optimisation the same kernels may take [`UNOPTIMISED`] times as long.
+
+#![allow(clippy::duplicate_mod)] // Each example is a program of its own, with what they share.
+
+#[path = "../../examples/attention.rs"]
+#[allow(dead_code)]
+mod attention;
+#[path = "../../examples/gemm_quantize.rs"]
+#[allow(dead_code)]
+mod gemm_quantize;
+#[path = "../../examples/gemm_swiglu.rs"]
+#[allow(dead_code)]
+mod gemm_swiglu;
+#[path = "../../examples/gemm_tile.rs"]
+#[allow(dead_code)]
+mod gemm_tile;
+#[path = "../../examples/layer_norm.rs"]
+#[allow(dead_code)]
+mod layer_norm;
+#[path = "../../examples/rms_norm.rs"]
+#[allow(dead_code)]
+mod rms_norm;
+#[path = "../../examples/row_sums.rs"]
+#[allow(dead_code)]
+mod row_sums;
+#[path = "../../examples/softmax.rs"]
+#[allow(dead_code)]
+mod softmax;
+#[path = "../../examples/transpose.rs"]
+#[allow(dead_code)]
+mod transpose;
+
+use std::error::Error;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS};
+use tilewright::codegen::gemm::{FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright::codegen::ir::{Element, Entry};
+use tilewright::codegen::prove::{KernelProof, prove};
+use tilewright::codegen::registry::plans;
+use tilewright::codegen::{Arch, Proven};
+
+/// The limit in an optimised build.
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// How much longer the tests' own profile takes at most.
+const UNOPTIMISED: u32 = 3;
+
+/// Tries of a kernel; the least counts.
+const TRIES: usize = 5;
+
+/// The time that some kernels took.
+struct Times {
+    of: String,
+    count: usize,
+    total: Duration,
+    most: (Duration, String, KernelProof),
+}
+
+impl Times {
+    fn new(of: &str) -> Self {
+        Self {
+            of: of.to_owned(),
+            count: 0,
+            total: Duration::ZERO,
+            most: (Duration::ZERO, String::new(), KernelProof::default()),
+        }
+    }
+
+    /// Proves a kernel, twice at least, and more often while it takes longer than all before it.
+    fn add(&mut self, what: &str, entry: &Entry) {
+        let mut least = Duration::MAX;
+        for attempt in 0..TRIES {
+            let since = Instant::now();
+            let proof = prove(entry).unwrap_or_else(|e| panic!("{what}: {e}"));
+            least = least.min(since.elapsed());
+            if attempt == 0 {
+                continue;
+            }
+            if least <= self.most.0 {
+                break;
+            }
+            if attempt + 1 == TRIES {
+                self.most = (least, what.to_owned(), proof);
+            }
+        }
+        self.count += 1;
+        self.total += least;
+    }
+
+    /// Says what it took, and holds it to the limit.
+    fn assert_within_limit(&self) {
+        let ms = |t: Duration| 1e3 * t.as_secs_f64();
+        let (most, name, proof) = &self.most;
+        let mean = ms(self.total) / self.count.max(1) as f64;
+        let line = format!(
+            "{}: {} kernels, {mean:.1} ms on average, {:.1} ms at most, for {name} ({} cases, {} patterns)",
+            self.of,
+            self.count,
+            ms(*most),
+            proof.effort.cases,
+            proof.effort.patterns
+        );
+        let _ = writeln!(std::io::stdout(), "{line}");
+        let slower = if cfg!(debug_assertions) {
+            UNOPTIMISED
+        } else {
+            1
+        };
+        assert!(self.count > 0 && *most <= LIMIT * slower, "{line}");
+    }
+}
+
+/// The kernels of an example on rows: one for each way to share out rows of 1 to 131,072 elements.
+macro_rules! rows {
+    ($name:ident, $build:ident) => {
+        #[test]
+        fn $name() {
+            use $name::common::rows::{LONGEST, Plan};
+            let mut times = Times::new(stringify!($name));
+            for element in [Element::F32, Element::F16, Element::Bf16] {
+                let mut known = Vec::new();
+                for cols in (1..=1024).chain((1024..=LONGEST as u64).step_by(64)) {
+                    let plan = Plan::new(element, cols).expect("a plan");
+                    let key = (plan.threads, plan.cols, plan.most);
+                    if known.contains(&key) {
+                        continue;
+                    }
+                    known.push(key);
+                    let kernel = $name::$build(element, &plan, Arch(80)).expect("it is proven");
+                    times.add(&format!("{element}, {cols} columns"), kernel.entry());
+                }
+            }
+            times.assert_within_limit();
+        }
+    };
+}
+
+rows!(softmax, softmax);
+rows!(rms_norm, rms_norm);
+rows!(layer_norm, layer_norm);
+rows!(row_sums, row_sums);
+
+fn built(kernel: Result<Proven, Box<dyn Error>>) -> Proven {
+    kernel.unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn transpose() {
+    let mut times = Times::new("transpose");
+    for element in [Element::F32, Element::F16, Element::S8] {
+        for tall in [false, true] {
+            let kernel = built(transpose::transpose(element, tall, Arch(80)));
+            times.add(&format!("{element}, tall: {tall}"), kernel.entry());
+        }
+    }
+    times.assert_within_limit();
+}
+
+#[test]
+fn gemm_tile() {
+    let mut times = Times::new("gemm_tile");
+    times.add("f16", built(gemm_tile::gemm(Arch(80))).entry());
+    times.assert_within_limit();
+}
+
+/// The default schedule and that of two stages, of which `docs/performance.md` speaks.
+#[test]
+fn attention() {
+    use attention::{Attention, Schedule};
+    let mut times = Times::new("attention");
+    for element in [Element::F16, Element::Bf16] {
+        for d in [64, 128] {
+            for causal in [false, true] {
+                for stages in [1, 2] {
+                    let what = Attention { element, d, causal };
+                    let how = Schedule {
+                        stages,
+                        ..Schedule::default()
+                    };
+                    let kernel = built(attention::attention(what, how, Arch(80)));
+                    times.add(&format!("{what:?}, {stages} stages"), kernel.entry());
+                }
+            }
+        }
+    }
+    times.assert_within_limit();
+}
+
+/// A fused product: all tiles that the example tries, all transposes, rows of every alignment.
+fn products(
+    times: &mut Times,
+    output: impl Fn(Element) -> Element,
+    fuse: impl Fn(MmaPlan) -> Result<FusedPlan, PlanError>,
+) {
+    for (dtype, element) in [("f16", Element::F16), ("bf16", Element::Bf16)] {
+        for tile in ["128x256x64", "64x128x64", "64x64x32"] {
+            let name = format!("mma-{dtype}-{tile}");
+            let plan = PLANS.iter().find(|plan| plan.name() == name);
+            let fused = fuse(*plan.expect("it is listed")).expect("it can be fused");
+            for operands in Operands::ALL {
+                let mut known = Vec::new();
+                for (m, n, k) in [
+                    (512, 512, 512),
+                    (516, 516, 516),
+                    (514, 514, 514),
+                    (511, 513, 515),
+                    (512, 515, 512),
+                    (512, 512, 515),
+                    (511, 512, 512),
+                ] {
+                    let mut problem = Gemm::packed(m, n, k, operands);
+                    problem.output = Some(output(element));
+                    // Large tiles have no kernels for narrow copies.
+                    let Ok(adapted) = fused.adapt(&problem, Schedule::default()) else {
+                        assert!(tile != "64x64x32", "{problem:?}");
+                        continue;
+                    };
+                    let entries = adapted.entries(operands, Arch(80));
+                    for entry in entries.expect("the plan has kernels") {
+                        if !known.contains(&entry.name) {
+                            known.push(entry.name.clone());
+                            times.add(&entry.name, &entry);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gemm_swiglu() {
+    let mut times = Times::new("gemm_swiglu");
+    products(&mut times, |element| element, gemm_swiglu::swiglu);
+    times.assert_within_limit();
+}
+
+#[test]
+fn gemm_quantize() {
+    let mut times = Times::new("gemm_quantize");
+    products(&mut times, |_| Element::S8, gemm_quantize::quantized);
+    times.assert_within_limit();
+}
+
+/// All listed plans with all transposes, as they are and for rows of any length with split sums.
+#[test]
+fn listed_plans() {
+    let mut times = Times::new("the listed plans");
+    for plan in plans() {
+        for operands in Operands::ALL {
+            let odd = Gemm::packed(1023, 1021, 1 << 20, operands);
+            let split = Schedule {
+                split: 2,
+                pack: false,
+            };
+            let adapted = plan.adapt(&odd, split).ok();
+            for plan in adapted.iter().chain([&plan]) {
+                for entry in plan
+                    .entries(operands, plan.min_arch())
+                    .expect("it has kernels")
+                {
+                    times.add(&entry.name, &entry);
+                }
+            }
+        }
+    }
+    times.assert_within_limit();
+}
