@@ -28,6 +28,7 @@ mod services;
 mod smem;
 mod step;
 mod stores;
+mod sums;
 mod tensor;
 mod warp;
 mod wgmma;
