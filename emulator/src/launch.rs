@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use crate::causes;
 use crate::decode::END;
 use crate::error::RunError;
 use crate::exec::{Context, Worker, run_cluster};
@@ -22,7 +23,7 @@ pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
 pub const MAX_PRINTED: usize = 1 << 20;
 
 /// What a block counts for at least in [`Options::total_step_limit`]: about what it costs to start one.
-const LEAST_STEPS: u64 = 128;
+const LEAST_STEPS: u64 = 512;
 
 /// A kernel argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,7 +125,7 @@ pub struct Options {
     pub workers: usize,
     /// Instructions a warp may execute before it counts as an endless loop.
     pub step_limit: u64,
-    /// Warp instructions the whole run may execute before it is given up; each block counts for at least 128.
+    /// Warp instructions the whole run may execute before it is given up; each block counts for at least 512.
     pub total_step_limit: u64,
     /// Findings to keep in the report.
     pub max_findings: usize,
@@ -360,14 +361,14 @@ pub fn run(
     let result = {
         let context = Context::new(kernel, launch, &params, &variables, memory, options);
         let done = AtomicU64::new(0);
-        let steps = AtomicU64::new(0);
         let give_up = AtomicBool::new(false);
         let work = |worker: &mut Worker, index: u64| {
             if !give_up.load(Relaxed) {
-                let own = run_cluster(&context, worker, index).max(LEAST_STEPS * size);
+                let own = run_cluster(&context, worker, index);
+                let start = (LEAST_STEPS * size).saturating_sub(own);
                 let limit = options.total_step_limit;
-                let before = steps.fetch_add(own, Relaxed);
-                let reached = before <= limit && before.saturating_add(own) > limit;
+                let before = context.steps.fetch_add(start, Relaxed);
+                let reached = before <= limit && before.saturating_add(start) > limit;
                 if reached && !worker.is_full() {
                     let left = blocks - (done.load(Relaxed) + size).min(blocks);
                     worker.report_total(&context, left);
@@ -435,7 +436,7 @@ pub fn run(
         ));
     }
     let mut report = match result {
-        Some(worker) => summary(kernel, worker, options.max_findings),
+        Some(worker) => summary(module, kernel, worker, options.max_findings),
         None => Report {
             findings: Vec::new(),
             total_findings: 0,
@@ -450,7 +451,7 @@ pub fn run(
     Ok(report)
 }
 
-fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
+fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
     let mut counters = Counters::default();
     let (counts, mut findings, printed) = worker.finish();
     for (count, meta) in counts.iter().zip(&kernel.program.meta) {
@@ -476,6 +477,7 @@ fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
     findings.sort_by(|a: &Finding, b: &Finding| {
         (a.line, a.column, a.kind).cmp(&(b.line, b.column, b.kind))
     });
+    let mut findings = causes::merge(&kernel.program, &module.lines, findings);
     let total_findings = findings.len() as u64;
     findings.truncate(max_findings);
     Report {

@@ -1,10 +1,13 @@
 //! What a run reports: findings about the kernel and counters.
 //!
 //! A finding names the place in the PTX text, the block, the warp and the lanes, and says in one sentence what is wrong and with what
-//! other access. One instruction gives at most one finding of a kind; how often it happened is counted.
+//! other access. One instruction gives at most one finding of a kind; how often it happened is counted, and findings of one cause are one, with
+//! the lines of the others in [`Finding::also`].
 
 use std::fmt;
 use std::time::Duration;
+
+use crate::source::SourceLine;
 
 /// The kinds of [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +45,8 @@ pub enum FindingKind {
     Deadlock,
     /// Lanes named in a member mask that do not execute the instruction.
     MemberMask,
+    /// A loop that can never end: registers and memory are what they were some rounds before.
+    EndlessLoop,
     /// The step limit was reached.
     StepLimit,
     /// An mbarrier that is not initialised, initialised twice, overwritten, or given more arrivals than its phase expects.
@@ -84,6 +89,7 @@ impl FindingKind {
             Self::StackOverflow => "stack_overflow",
             Self::Deadlock => "deadlock",
             Self::MemberMask => "member_mask",
+            Self::EndlessLoop => "endless_loop",
             Self::StepLimit => "step_limit",
             Self::Mbarrier => "mbarrier",
             Self::TransactionCount => "transaction_count",
@@ -121,19 +127,20 @@ pub struct Finding {
     pub message: String,
     /// How many times it happened in the whole launch.
     pub count: u64,
+    /// Line of the program that the PTX was compiled from, if the text has `.loc` directives.
+    pub source: Option<SourceLine>,
+    /// Lines of further instructions of the PTX text in which the same happened for the same cause.
+    pub also: Vec<u32>,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.block;
-        write!(
-            f,
-            "{}: line {}: {}: {}",
-            self.kind.code(),
-            self.line,
-            self.opcode,
-            self.message
-        )?;
+        write!(f, "{}: line {}", self.kind.code(), self.line)?;
+        if let Some(source) = &self.source {
+            write!(f, " ({source})")?;
+        }
+        write!(f, ": {}: {}", self.opcode, self.message)?;
         write!(
             f,
             " [block ({x},{y},{z}), warp {}, lanes {:#010x}",
@@ -145,7 +152,22 @@ impl fmt::Display for Finding {
         if self.count > 1 {
             write!(f, ", {} times", self.count)?;
         }
-        write!(f, "]")
+        write!(f, "]")?;
+        if let [first, rest @ ..] = &self.also[..] {
+            let more = rest.len().saturating_sub(7);
+            write!(
+                f,
+                " and so in line{} {first}",
+                if rest.is_empty() { "" } else { "s" }
+            )?;
+            for line in &rest[..rest.len() - more] {
+                write!(f, ", {line}")?;
+            }
+            if more > 0 {
+                write!(f, " and {more} more")?;
+            }
+        }
+        Ok(())
     }
 }
 

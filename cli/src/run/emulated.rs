@@ -70,8 +70,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
         global_races: job.args.also.contains(&Extra::GlobalRaces),
         lane_races: job.args.also.contains(&Extra::LaneRaces),
-        step_limit: job.args.step_limit.unwrap_or(1 << 28),
-        total_step_limit: job.args.step_limit.unwrap_or(1 << 32),
+        step_limit: job.args.step_limit.unwrap_or(1 << 26),
+        total_step_limit: job.args.step_limit.unwrap_or(1 << 31),
         progress: Some(Arc::new(move |done, all| {
             moving.set_length(all);
             moving.set_position(done);

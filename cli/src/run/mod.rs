@@ -76,7 +76,7 @@ pub(crate) struct RunArgs {
     /// On the emulator, refuse a file with an instruction that the emulator lacks, reached or not
     #[arg(long)]
     strict: bool,
-    /// On the emulator, warp instructions of the whole run after which it is given up [default: 2³², of them 2²⁸ by one warp]
+    /// On the emulator, warp instructions of the whole run after which it is given up [default: 2³¹, of them 2²⁶ by one warp]
     #[arg(long, value_name = "COUNT")]
     step_limit: Option<u64>,
     /// Print one JSON value

@@ -148,6 +148,7 @@ pub(crate) fn atom(
                         let old = env.shared.load(offset, bytes);
                         let new = combine(a.op, bytes, old, b, c) & mask;
                         env.shared.store(offset, bytes, new);
+                        env.effects += u64::from(new != old);
                         old
                     });
                     set_lane(w, a.d, l, old, bytes, false);
@@ -169,6 +170,7 @@ pub(crate) fn atom(
         let (b, c) = (get_lane(w, a.b, l) & mask, get_lane(w, a.c, l) & mask);
         let offset = at[l] - alloc.base;
         let old = alloc.update(offset, bytes, |old| combine(a.op, bytes, old, b, c) & mask);
+        env.effects += u64::from(combine(a.op, bytes, old, b, c) & mask != old);
         if cx.undefined_global {
             alloc.mark_written(offset, bytes);
         }
@@ -218,6 +220,7 @@ fn shared(
             get_lane(w, a.b, l) & mask,
             get_lane(w, a.c, l) & mask,
         );
+        env.effects += u64::from(new & mask != old);
         env.shared.store(offsets[l], bytes, new & mask);
         set_lane(w, a.d, l, old, bytes, false);
     }

@@ -24,6 +24,7 @@ mod mma;
 mod packed;
 mod phases;
 mod rare;
+mod rounds;
 mod services;
 mod smem;
 mod step;
@@ -36,6 +37,7 @@ mod wmma;
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::banks::WavefrontCache;
 use crate::ir::Program;
@@ -50,6 +52,7 @@ use barrier::Barriers;
 use cluster::{BlockState, Gate};
 use global::GlobalShadow;
 use phases::Mbarriers;
+use rounds::Rounds;
 use warp::Warp;
 use wgmma::Warpgroups;
 
@@ -75,6 +78,10 @@ pub(crate) struct Context<'a> {
     pub(crate) step_limit: u64,
     pub(crate) total_step_limit: u64,
     pub(crate) global_shadow: Option<GlobalShadow>,
+    /// Warp instructions of the whole run so far; clusters that run, and those of them that only go round in loops.
+    pub(crate) steps: AtomicU64,
+    pub(crate) busy: AtomicU32,
+    pub(crate) idle: AtomicU32,
     /// Held for 64-bit atomics, which are two words.
     pub(crate) atomic_lock: Mutex<()>,
     /// The machine has AVX2 and FMA.
@@ -113,6 +120,9 @@ impl<'a> Context<'a> {
             step_limit: options.step_limit.min(options.total_step_limit),
             total_step_limit: options.total_step_limit,
             global_shadow: options.global_races.then(shadow),
+            steps: AtomicU64::new(0),
+            busy: AtomicU32::new(0),
+            idle: AtomicU32::new(0),
             atomic_lock: Mutex::new(()),
             simd: !options.portable && step::simd_available(),
         }
@@ -121,6 +131,12 @@ impl<'a> Context<'a> {
     /// Warps of a block.
     pub(crate) fn warps(&self) -> usize {
         self.threads.div_ceil(32) as usize
+    }
+
+    /// Clusters of the grid.
+    pub(crate) fn clusters(&self) -> u64 {
+        let blocks = |d: [u32; 3]| d.iter().map(|&d| u64::from(d)).product::<u64>();
+        blocks(self.grid) / blocks(self.cluster).max(1)
     }
 
     /// Blocks of a cluster.
@@ -194,6 +210,8 @@ pub(crate) struct Env {
     pub(crate) gate: Gate,
     /// Phases of mbarriers completed and copies issued, which those who wait may look at again.
     pub(crate) events: u64,
+    /// What the blocks have done that others could see, see [`rounds`].
+    pub(crate) effects: u64,
     /// Somebody waits for what [`serve`] does.
     pub(crate) attention: bool,
     pub(crate) block: u64,
@@ -241,6 +259,8 @@ impl Env {
                 address: site.address,
                 message: message(),
                 count: 1,
+                source: None,
+                also: Vec::new(),
             }
         };
         match self.findings.found.entry((kind, site.pc)) {
@@ -313,6 +333,7 @@ impl Worker {
                 parked,
                 gate: Gate::default(),
                 events: 0,
+                effects: 0,
                 attention: false,
                 block: 0,
                 ctaid: [0; 3],
@@ -400,7 +421,11 @@ impl Worker {
 
 /// Runs the blocks of cluster number `index` (x fastest) from start to end; the result is how many warp instructions they executed.
 pub(crate) fn run_cluster(cx: &Context<'_>, worker: &mut Worker, index: u64) -> u64 {
-    run_warps(cx, worker, index);
+    cx.busy.fetch_add(1, Relaxed);
+    let mut rounds = Rounds::default();
+    run_warps(cx, worker, index, &mut rounds);
+    rounds.end(cx);
+    cx.busy.fetch_sub(1, Relaxed);
     worker.warps.iter().map(|warp| warp.steps).sum()
 }
 
@@ -443,11 +468,11 @@ fn begin(cx: &Context<'_>, worker: &mut Worker, index: u64) {
     }
 }
 
-fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
+fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rounds) {
     begin(cx, worker, index);
     let Worker { warps, env } = worker;
     let each = cx.warps();
-    let (mut tired, mut events) = (0, 0);
+    let (mut tired, mut events, mut steps) = (0, 0, 0);
     loop {
         let (mut moved, mut alive) = (false, false);
         for k in 0..warps.len() {
@@ -464,7 +489,27 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
             }
             moved = true;
             env.enter(k / each);
+            let before = warp.steps;
             step::run_warp(cx, env, warp, SLICE);
+            let used = warp.steps - before;
+            steps += used;
+            rounds::look(env, warp);
+            let (limit, all) = (cx.total_step_limit, cx.steps.fetch_add(used, Relaxed));
+            if all + used > limit {
+                let site = Site {
+                    pc: warp.current_pc(),
+                    warp: warp.index,
+                    lanes: warp.live,
+                    address: None,
+                };
+                env.full = true;
+                env.abort = true;
+                if all <= limit {
+                    env.report(cx, FindingKind::StepLimit, site, || {
+                        format!("the run executed more than {limit} warp instructions")
+                    });
+                }
+            }
             if warp.steps > cx.step_limit {
                 let pc = warp.current_pc();
                 let site = Site {
@@ -496,6 +541,11 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
             return;
         }
         if moved {
+            if rounds.forever(cx, env, warps, steps) {
+                env.full = true;
+                env.abort = true;
+                return;
+            }
             continue;
         }
         // Nobody moves: waits at mbarriers give up, as the hardware's do after a time.
