@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::causes;
 use crate::decode::END;
 use crate::error::RunError;
-use crate::exec::{Context, Worker, run_cluster};
+use crate::exec::{Context, Worker, run_cluster, schedule};
 use crate::memory::GlobalMemory;
 use crate::module::{Kernel, Module, Param};
 use crate::report::{Counters, Finding, InstructionCounter, Report};
@@ -127,6 +127,10 @@ pub struct Options {
     pub step_limit: u64,
     /// Warp instructions the whole run may execute before it is given up; each block counts for at least 512.
     pub total_step_limit: u64,
+    /// Count bytes by memory and sectors by instruction ([`crate::Traffic`]).
+    pub profile: bool,
+    /// The order of blocks and warps: 0 for the usual one, else the seed of another, with blocks one after another. A GPU promises none.
+    pub schedule: u64,
     /// Findings to keep in the report.
     pub max_findings: usize,
     /// Use only code that every machine has. The results are the same to the bit; it is slower.
@@ -145,6 +149,8 @@ impl Default for Options {
             workers: 0,
             step_limit: 1 << 28,
             total_step_limit: 1 << 40,
+            profile: false,
+            schedule: 0,
             max_findings: 100,
             portable: false,
             progress: None,
@@ -162,6 +168,8 @@ impl fmt::Debug for Options {
             .field("workers", &self.workers)
             .field("step_limit", &self.step_limit)
             .field("total_step_limit", &self.total_step_limit)
+            .field("profile", &self.profile)
+            .field("schedule", &self.schedule)
             .field("max_findings", &self.max_findings)
             .field("portable", &self.portable)
             .field("progress", &self.progress.is_some())
@@ -402,10 +410,13 @@ pub fn run(
                     }
                 });
         };
-        let outcome = if options.workers == 1 {
+        let outcome = if options.workers == 1 || options.schedule != 0 {
             let mut worker = take();
             for index in (0..clusters).take_while(|_| !give_up.load(Relaxed)) {
-                work(&mut worker, index);
+                work(
+                    &mut worker,
+                    schedule::cluster(options.schedule, index, clusters),
+                );
             }
             if let Ok(mut pool) = idle.lock() {
                 pool.push(worker);
@@ -453,8 +464,10 @@ pub fn run(
 
 fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
     let mut counters = Counters::default();
-    let (counts, mut findings, printed) = worker.finish();
-    for (count, meta) in counts.iter().zip(&kernel.program.meta) {
+    let (counts, traffic, mut findings, printed) = worker.finish();
+    for (i, (count, meta)) in counts.iter().zip(&kernel.program.meta).enumerate() {
+        let traffic = traffic.get(i).copied().unwrap_or_default();
+        counters.traffic.add(&traffic);
         counters.warp_instructions += count.warps;
         counters.lane_instructions += count.lanes;
         counters.wavefronts += count.wavefronts;
@@ -472,6 +485,7 @@ fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize
             ideal_wavefronts: count.ideal,
             min_wavefronts: count.min,
             max_wavefronts: count.max,
+            traffic,
         });
     }
     findings.sort_by(|a: &Finding, b: &Finding| {

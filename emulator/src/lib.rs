@@ -60,7 +60,7 @@ pub use heap::HEAP_BYTES;
 pub use launch::{Arg, Launch, MAX_PRINTED, MAX_SHARED_BYTES, Options, Progress, run};
 pub use memory::GlobalMemory;
 pub use module::{Kernel, Module, Param};
-pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report};
+pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report, Traffic};
 pub use source::SourceLine;
 pub use tensor_map::{
     Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorMapError, TensorSwizzle,

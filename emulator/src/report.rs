@@ -171,6 +171,35 @@ impl fmt::Display for Finding {
     }
 }
 
+/// What an instruction moved, see [`crate::Options::profile`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes loaded from or stored to global memory by lanes, copies included.
+    pub global_bytes: u64,
+    /// Bytes of shared memory.
+    pub shared_bytes: u64,
+    /// Bytes of local memory.
+    pub local_bytes: u64,
+    /// Accesses of warps to global memory.
+    pub requests: u64,
+    /// Sectors of 32 bytes that these touched, summed.
+    pub sectors: u64,
+    /// The fewest sectors that hold as many bytes, summed.
+    pub ideal_sectors: u64,
+}
+
+impl Traffic {
+    /// Adds what another instruction, or another worker, moved.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.global_bytes += other.global_bytes;
+        self.shared_bytes += other.shared_bytes;
+        self.local_bytes += other.local_bytes;
+        self.requests += other.requests;
+        self.sectors += other.sectors;
+        self.ideal_sectors += other.ideal_sectors;
+    }
+}
+
 /// Counts of one instruction of the text over the whole launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstructionCounter {
@@ -190,6 +219,8 @@ pub struct InstructionCounter {
     pub min_wavefronts: u32,
     /// Most wavefronts of one execution.
     pub max_wavefronts: u32,
+    /// What it moved; zeros unless [`crate::Options::profile`] asks.
+    pub traffic: Traffic,
 }
 
 impl InstructionCounter {
@@ -210,6 +241,8 @@ pub struct Counters {
     pub wavefronts: u64,
     /// Wavefronts there would be without bank conflicts.
     pub ideal_wavefronts: u64,
+    /// What all instructions moved; zeros unless [`crate::Options::profile`] asks.
+    pub traffic: Traffic,
     /// For each instruction in the text of the kernel, in order.
     pub instructions: Vec<InstructionCounter>,
 }

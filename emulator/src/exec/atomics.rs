@@ -4,6 +4,7 @@ use super::cluster;
 use super::gmem::check_global;
 use super::mem::{addresses, get_lane, lanes_of, set_lane};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
+use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::ast::Space;
@@ -161,6 +162,7 @@ pub(crate) fn atom(
         return;
     }
     let (lanes, _) = check_global(cx, env, w, pc, &at, bytes, rest);
+    traffic::global(env, pc, &at, bytes, lanes);
     let guard = (bytes == 8).then(|| cx.atomic_lock.lock());
     let mut hint = env.hints[pc];
     for l in lanes_of(lanes) {

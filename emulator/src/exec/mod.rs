@@ -25,12 +25,14 @@ mod packed;
 mod phases;
 mod rare;
 mod rounds;
+pub(crate) mod schedule;
 mod services;
 mod smem;
 mod step;
 mod stores;
 mod sums;
 mod tensor;
+mod traffic;
 mod warp;
 mod wgmma;
 mod wmma;
@@ -45,7 +47,7 @@ use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
 use crate::proxies::{Clocks, READERS};
-use crate::report::{Finding, FindingKind};
+use crate::report::{Finding, FindingKind, Traffic};
 use crate::shared::{Shadow, SharedData};
 
 use barrier::Barriers;
@@ -53,6 +55,7 @@ use cluster::{BlockState, Gate};
 use global::GlobalShadow;
 use phases::Mbarriers;
 use rounds::Rounds;
+use schedule::Schedule;
 use warp::Warp;
 use wgmma::Warpgroups;
 
@@ -75,6 +78,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sanitize: bool,
     pub(crate) lane_races: bool,
     pub(crate) undefined_global: bool,
+    pub(crate) profile: bool,
+    pub(crate) schedule: u64,
     pub(crate) step_limit: u64,
     pub(crate) total_step_limit: u64,
     pub(crate) global_shadow: Option<GlobalShadow>,
@@ -117,6 +122,8 @@ impl<'a> Context<'a> {
             sanitize: options.sanitize,
             lane_races: options.lane_races,
             undefined_global: options.undefined_global,
+            profile: options.profile,
+            schedule: options.schedule,
             step_limit: options.step_limit.min(options.total_step_limit),
             total_step_limit: options.total_step_limit,
             global_shadow: options.global_races.then(shadow),
@@ -190,6 +197,8 @@ pub(crate) struct Worker {
 #[allow(clippy::struct_excessive_bools)] // independent states
 pub(crate) struct Env {
     pub(crate) counts: Vec<Count>,
+    /// By instruction: what it moved; empty unless asked for.
+    pub(crate) traffic: Vec<Traffic>,
     /// By instruction: the last shared access pattern.
     pub(crate) caches: Vec<WavefrontCache>,
     /// By instruction: the allocation it accessed last.
@@ -319,6 +328,7 @@ impl Worker {
                 .collect(),
             env: Env {
                 counts: vec![NO_COUNT; n],
+                traffic: vec![Traffic::default(); if cx.profile { n } else { 0 }],
                 caches: vec![WavefrontCache::default(); n],
                 hints: vec![0; n],
                 findings: Findings::default(),
@@ -375,6 +385,9 @@ impl Worker {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+        for (a, b) in self.env.traffic.iter_mut().zip(&other.env.traffic) {
+            a.add(b);
+        }
         for (a, b) in self.env.counts.iter_mut().zip(&other.env.counts) {
             a.min = if a.min == 0 || (b.min != 0 && b.min < a.min) {
                 b.min
@@ -402,8 +415,8 @@ impl Worker {
         self
     }
 
-    /// Counts, findings, and what was printed, block after block.
-    pub(crate) fn finish(mut self) -> (Vec<Count>, Vec<Finding>, String) {
+    /// Counts, traffic, findings, and what was printed, block after block.
+    pub(crate) fn finish(mut self) -> (Vec<Count>, Vec<Traffic>, Vec<Finding>, String) {
         self.env.printed.sort_by_key(|(block, _)| *block);
         let mut printed = Vec::new();
         for (_, text) in &self.env.printed {
@@ -413,6 +426,7 @@ impl Worker {
         let findings = self.env.findings.found.into_values().map(|(_, f)| f);
         (
             self.env.counts,
+            self.env.traffic,
             findings.collect(),
             String::from_utf8_lossy(&printed).into_owned(),
         )
@@ -473,9 +487,12 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rou
     let Worker { warps, env } = worker;
     let each = cx.warps();
     let (mut tired, mut events, mut steps) = (0, 0, 0);
+    let mut schedule = Schedule::new(cx.schedule, index);
     loop {
         let (mut moved, mut alive) = (false, false);
-        for k in 0..warps.len() {
+        let order = schedule.as_mut().map(|s| s.order(warps.len()));
+        for place in 0..warps.len() {
+            let k = order.as_ref().map_or(place, |order| order[place]);
             let warp = &mut warps[k];
             if warp.live == 0 {
                 continue;
@@ -490,7 +507,15 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rou
             moved = true;
             env.enter(k / each);
             let before = warp.steps;
-            step::run_warp(cx, env, warp, SLICE);
+            let slice = match &mut schedule {
+                Some(schedule) => {
+                    let lanes = schedule.below(warp.splits.len());
+                    warp.prefer(lanes);
+                    schedule.turn()
+                }
+                None => SLICE,
+            };
+            step::run_warp(cx, env, warp, slice);
             let used = warp.steps - before;
             steps += used;
             rounds::look(env, warp);

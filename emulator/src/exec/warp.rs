@@ -532,6 +532,14 @@ impl Warp {
         false
     }
 
+    /// Makes split `i` the next to run, if it can.
+    pub(crate) fn prefer(&mut self, i: usize) {
+        let runs = |s: &Split| s.mask != 0 && s.state == State::Running;
+        if self.splits.get(i).is_some_and(runs) {
+            self.current = i;
+        }
+    }
+
     /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there.
     pub(crate) fn serve_warp_sync(&mut self) -> bool {
         let mut waiting = 0;
