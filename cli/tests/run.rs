@@ -44,6 +44,22 @@ AGAIN:
 {
     ret;
 }
+.visible .entry relies_on_order(.param .u64 flag)
+{
+    .reg .pred %first, %early;
+    .reg .b32 %i, %v;
+    .reg .b64 %flag;
+    ld.param.u64 %flag, [flag];
+    mov.u32 %i, %tid.x;
+    setp.lt.u32 %first, %i, 32;
+    @%first st.volatile.global.u32 [%flag], 1;
+    @%first bra DONE;
+    ld.volatile.global.u32 %v, [%flag];
+    setp.eq.u32 %early, %v, 0;
+    @%early trap;
+DONE:
+    ret;
+}
 ";
 
 struct File(PathBuf);
@@ -99,7 +115,7 @@ fn a_list_says_what_kernels_take() {
     let file = File::new("list");
     let list = file.json(&["--list"]);
     let kernels = list["kernels"].as_array().expect("kernels");
-    assert_eq!(kernels.len(), 3);
+    assert_eq!(kernels.len(), 4);
     assert_eq!(kernels[0]["params"][1]["bytes"], 24);
     assert_eq!(kernels[1]["required_threads"], json!([32, 1, 1]));
     assert_eq!(kernels[1]["static_shared_bytes"], 256);
@@ -256,4 +272,70 @@ fn tensor_maps_are_arguments() {
     let list = tilewright(&["run", exhibit, "--list"]);
     let list = String::from_utf8(list.stdout).expect("UTF-8");
     assert!(list.contains("--arg map=tensor:f16:"), "{list}");
+}
+
+#[test]
+fn a_profile_counts_by_line() {
+    let file = File::new("profile");
+    let page = file.0.with_extension("html");
+    let args = [
+        "--kernel",
+        "add_scaled",
+        "--buffer",
+        "y=buf:f32:4:iota",
+        "--arg",
+        "x=buf:f32:32:iota",
+        "--arg",
+        "p=struct:u32:32,ref:y,f32:1",
+    ];
+    let html = page.display().to_string();
+    let report = file.json(&[&args[..], &["--profile", "--profile-html", &html]].concat());
+    let profile = &report["profile"];
+    assert_eq!(
+        profile["traffic"],
+        json!({"global_bytes": 384, "shared_bytes": 0, "local_bytes": 0, "requests": 3, "sectors": 9, "ideal_sectors": 12}),
+        "{profile}"
+    );
+    let lines = profile["lines"].as_array().expect("lines");
+    let load = lines
+        .iter()
+        .find(|l| l["opcode"] == "ld.global.f32")
+        .expect("a load");
+    assert_eq!((&load["warps"], &load["lanes"]), (&json!(1), &json!(32)));
+    assert_eq!(load["traffic"]["sectors"], 4);
+    let text = std::fs::read_to_string(&page).expect("the page");
+    assert!(
+        text.contains("<pre>    ld.global.f32 %v, [%x];</pre>"),
+        "{text}"
+    );
+    let _ = std::fs::remove_file(&page);
+    let text = String::from_utf8(file.run(&[&args[..], &["--profile", "3"]].concat()).stdout);
+    let text = text.expect("text");
+    assert!(
+        text.contains("global memory: 9 sectors in 3 requests, 3.00 each; 12 would hold the bytes"),
+        "{text}"
+    );
+}
+
+#[test]
+fn other_orders_find_what_the_usual_one_hides() {
+    let file = File::new("schedules");
+    let run = |more: &[&str]| {
+        let args = [
+            "--kernel",
+            "relies_on_order",
+            "--block",
+            "64",
+            "--arg",
+            "buf:u32:1:zero",
+        ];
+        file.json(&[&args, more].concat())
+    };
+    assert_eq!(run(&[])["passed"], true);
+    let report = run(&["--schedules", "50"]);
+    assert_eq!(report["findings"][0]["kind"], "trap", "{report}");
+    let seed = report["schedules"]["finding"].as_u64().expect("a seed");
+    // The seed replays it.
+    let again = run(&["--schedule", &seed.to_string()]);
+    assert_eq!(again["findings"], report["findings"]);
 }

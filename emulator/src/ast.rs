@@ -4,6 +4,7 @@
 //! recurses on input. Everything borrows from the text.
 
 use crate::lexer::Span;
+use crate::source::Lines;
 use crate::types::ScalarType;
 
 /// A whole module.
@@ -18,6 +19,8 @@ pub(crate) struct ModuleAst<'a> {
     pub(crate) functions: Vec<FunctionAst<'a>>,
     /// `.alias NAME, FUNCTION`.
     pub(crate) aliases: Vec<(&'a str, &'a str)>,
+    /// `.file` and `.loc`.
+    pub(crate) lines: Lines,
 }
 
 impl<'a> ModuleAst<'a> {

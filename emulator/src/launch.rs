@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use crate::causes;
 use crate::decode::END;
 use crate::error::RunError;
-use crate::exec::{Context, Worker, run_cluster};
+use crate::exec::{Context, Worker, run_cluster, schedule};
 use crate::memory::GlobalMemory;
 use crate::module::{Kernel, Module, Param};
 use crate::report::{Counters, Finding, InstructionCounter, Report};
@@ -22,7 +23,7 @@ pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
 pub const MAX_PRINTED: usize = 1 << 20;
 
 /// What a block counts for at least in [`Options::total_step_limit`]: about what it costs to start one.
-const LEAST_STEPS: u64 = 128;
+const LEAST_STEPS: u64 = 512;
 
 /// A kernel argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,8 +125,12 @@ pub struct Options {
     pub workers: usize,
     /// Instructions a warp may execute before it counts as an endless loop.
     pub step_limit: u64,
-    /// Warp instructions the whole run may execute before it is given up; each block counts for at least 128.
+    /// Warp instructions the whole run may execute before it is given up; each block counts for at least 512.
     pub total_step_limit: u64,
+    /// Count bytes by memory and sectors by instruction ([`crate::Traffic`]).
+    pub profile: bool,
+    /// The order of blocks and warps: 0 for the usual one, else the seed of another, with blocks one after another. A GPU promises none.
+    pub schedule: u64,
     /// Findings to keep in the report.
     pub max_findings: usize,
     /// Use only code that every machine has. The results are the same to the bit; it is slower.
@@ -144,6 +149,8 @@ impl Default for Options {
             workers: 0,
             step_limit: 1 << 28,
             total_step_limit: 1 << 40,
+            profile: false,
+            schedule: 0,
             max_findings: 100,
             portable: false,
             progress: None,
@@ -161,6 +168,8 @@ impl fmt::Debug for Options {
             .field("workers", &self.workers)
             .field("step_limit", &self.step_limit)
             .field("total_step_limit", &self.total_step_limit)
+            .field("profile", &self.profile)
+            .field("schedule", &self.schedule)
             .field("max_findings", &self.max_findings)
             .field("portable", &self.portable)
             .field("progress", &self.progress.is_some())
@@ -360,14 +369,14 @@ pub fn run(
     let result = {
         let context = Context::new(kernel, launch, &params, &variables, memory, options);
         let done = AtomicU64::new(0);
-        let steps = AtomicU64::new(0);
         let give_up = AtomicBool::new(false);
         let work = |worker: &mut Worker, index: u64| {
             if !give_up.load(Relaxed) {
-                let own = run_cluster(&context, worker, index).max(LEAST_STEPS * size);
+                let own = run_cluster(&context, worker, index);
+                let start = (LEAST_STEPS * size).saturating_sub(own);
                 let limit = options.total_step_limit;
-                let before = steps.fetch_add(own, Relaxed);
-                let reached = before <= limit && before.saturating_add(own) > limit;
+                let before = context.steps.fetch_add(start, Relaxed);
+                let reached = before <= limit && before.saturating_add(start) > limit;
                 if reached && !worker.is_full() {
                     let left = blocks - (done.load(Relaxed) + size).min(blocks);
                     worker.report_total(&context, left);
@@ -401,10 +410,13 @@ pub fn run(
                     }
                 });
         };
-        let outcome = if options.workers == 1 {
+        let outcome = if options.workers == 1 || options.schedule != 0 {
             let mut worker = take();
             for index in (0..clusters).take_while(|_| !give_up.load(Relaxed)) {
-                work(&mut worker, index);
+                work(
+                    &mut worker,
+                    schedule::cluster(options.schedule, index, clusters),
+                );
             }
             if let Ok(mut pool) = idle.lock() {
                 pool.push(worker);
@@ -435,7 +447,7 @@ pub fn run(
         ));
     }
     let mut report = match result {
-        Some(worker) => summary(kernel, worker, options.max_findings),
+        Some(worker) => summary(module, kernel, worker, options.max_findings),
         None => Report {
             findings: Vec::new(),
             total_findings: 0,
@@ -450,10 +462,12 @@ pub fn run(
     Ok(report)
 }
 
-fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
+fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
     let mut counters = Counters::default();
-    let (counts, mut findings, printed) = worker.finish();
-    for (count, meta) in counts.iter().zip(&kernel.program.meta) {
+    let (counts, traffic, mut findings, printed) = worker.finish();
+    for (i, (count, meta)) in counts.iter().zip(&kernel.program.meta).enumerate() {
+        let traffic = traffic.get(i).copied().unwrap_or_default();
+        counters.traffic.add(&traffic);
         counters.warp_instructions += count.warps;
         counters.lane_instructions += count.lanes;
         counters.wavefronts += count.wavefronts;
@@ -471,11 +485,13 @@ fn summary(kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
             ideal_wavefronts: count.ideal,
             min_wavefronts: count.min,
             max_wavefronts: count.max,
+            traffic,
         });
     }
     findings.sort_by(|a: &Finding, b: &Finding| {
         (a.line, a.column, a.kind).cmp(&(b.line, b.column, b.kind))
     });
+    let mut findings = causes::merge(&kernel.program, &module.lines, findings);
     let total_findings = findings.len() as u64;
     findings.truncate(max_findings);
     Report {

@@ -35,6 +35,7 @@
 
 mod ast;
 pub mod banks;
+mod causes;
 mod cfg;
 mod decode;
 mod error;
@@ -50,6 +51,7 @@ mod parser;
 mod proxies;
 pub mod report;
 mod shared;
+mod source;
 mod tensor_map;
 mod types;
 
@@ -58,7 +60,8 @@ pub use heap::HEAP_BYTES;
 pub use launch::{Arg, Launch, MAX_PRINTED, MAX_SHARED_BYTES, Options, Progress, run};
 pub use memory::GlobalMemory;
 pub use module::{Kernel, Module, Param};
-pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report};
+pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report, Traffic};
+pub use source::SourceLine;
 pub use tensor_map::{
     Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorMapError, TensorSwizzle,
 };

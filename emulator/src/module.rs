@@ -5,6 +5,7 @@ use crate::decode;
 use crate::error::{ParseError, ParseErrorKind};
 use crate::ir::Program;
 use crate::parser;
+use crate::source::{Lines, SourceLine};
 use crate::types::ScalarType;
 
 /// A parsed and decoded module. See [`Module::parse`].
@@ -15,6 +16,7 @@ pub struct Module {
     kernels: Vec<Kernel>,
     pub(crate) variables: Vec<ModuleVariable>,
     missing: Vec<ParseError>,
+    pub(crate) lines: Lines,
 }
 
 /// A `.global` or `.const` variable of a module, with its initial bytes.
@@ -116,6 +118,7 @@ impl Module {
             kernels,
             variables,
             missing,
+            lines: ast.lines,
         })
     }
 
@@ -155,6 +158,29 @@ impl Module {
     /// The first `.target`, such as `sm_80`.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// The line of the program that line `line` of the PTX was compiled from, if the text has `.loc` directives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "\
+    /// .version 8.0
+    /// .target sm_80
+    /// .address_size 64
+    /// .file 1 \"sum.cu\"
+    /// .visible .entry sum() {
+    /// .loc 1 12 5
+    ///     ret;
+    /// }";
+    /// let module = ptx_emulator::Module::parse(text)?;
+    /// assert_eq!(module.source(7).map(|s| s.to_string()).as_deref(), Some("sum.cu:12"));
+    /// assert_eq!(module.source(5), None);
+    /// # Ok::<(), ptx_emulator::ParseError>(())
+    /// ```
+    pub fn source(&self, line: u32) -> Option<SourceLine> {
+        self.lines.source(line)
     }
 
     /// Names of the kernels, in the order of the text.

@@ -1,10 +1,13 @@
 //! What a run reports: findings about the kernel and counters.
 //!
 //! A finding names the place in the PTX text, the block, the warp and the lanes, and says in one sentence what is wrong and with what
-//! other access. One instruction gives at most one finding of a kind; how often it happened is counted.
+//! other access. One instruction gives at most one finding of a kind; how often it happened is counted, and findings of one cause are one, with
+//! the lines of the others in [`Finding::also`].
 
 use std::fmt;
 use std::time::Duration;
+
+use crate::source::SourceLine;
 
 /// The kinds of [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +45,8 @@ pub enum FindingKind {
     Deadlock,
     /// Lanes named in a member mask that do not execute the instruction.
     MemberMask,
+    /// A loop that can never end: registers and memory are what they were some rounds before.
+    EndlessLoop,
     /// The step limit was reached.
     StepLimit,
     /// An mbarrier that is not initialised, initialised twice, overwritten, or given more arrivals than its phase expects.
@@ -84,6 +89,7 @@ impl FindingKind {
             Self::StackOverflow => "stack_overflow",
             Self::Deadlock => "deadlock",
             Self::MemberMask => "member_mask",
+            Self::EndlessLoop => "endless_loop",
             Self::StepLimit => "step_limit",
             Self::Mbarrier => "mbarrier",
             Self::TransactionCount => "transaction_count",
@@ -121,19 +127,20 @@ pub struct Finding {
     pub message: String,
     /// How many times it happened in the whole launch.
     pub count: u64,
+    /// Line of the program that the PTX was compiled from, if the text has `.loc` directives.
+    pub source: Option<SourceLine>,
+    /// Lines of further instructions of the PTX text in which the same happened for the same cause.
+    pub also: Vec<u32>,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.block;
-        write!(
-            f,
-            "{}: line {}: {}: {}",
-            self.kind.code(),
-            self.line,
-            self.opcode,
-            self.message
-        )?;
+        write!(f, "{}: line {}", self.kind.code(), self.line)?;
+        if let Some(source) = &self.source {
+            write!(f, " ({source})")?;
+        }
+        write!(f, ": {}: {}", self.opcode, self.message)?;
         write!(
             f,
             " [block ({x},{y},{z}), warp {}, lanes {:#010x}",
@@ -145,7 +152,51 @@ impl fmt::Display for Finding {
         if self.count > 1 {
             write!(f, ", {} times", self.count)?;
         }
-        write!(f, "]")
+        write!(f, "]")?;
+        if let [first, rest @ ..] = &self.also[..] {
+            let more = rest.len().saturating_sub(7);
+            write!(
+                f,
+                " and so in line{} {first}",
+                if rest.is_empty() { "" } else { "s" }
+            )?;
+            for line in &rest[..rest.len() - more] {
+                write!(f, ", {line}")?;
+            }
+            if more > 0 {
+                write!(f, " and {more} more")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an instruction moved, see [`crate::Options::profile`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes loaded from or stored to global memory by lanes, copies included.
+    pub global_bytes: u64,
+    /// Bytes of shared memory.
+    pub shared_bytes: u64,
+    /// Bytes of local memory.
+    pub local_bytes: u64,
+    /// Accesses of warps to global memory.
+    pub requests: u64,
+    /// Sectors of 32 bytes that these touched, summed.
+    pub sectors: u64,
+    /// The fewest sectors that hold as many bytes, summed.
+    pub ideal_sectors: u64,
+}
+
+impl Traffic {
+    /// Adds what another instruction, or another worker, moved.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.global_bytes += other.global_bytes;
+        self.shared_bytes += other.shared_bytes;
+        self.local_bytes += other.local_bytes;
+        self.requests += other.requests;
+        self.sectors += other.sectors;
+        self.ideal_sectors += other.ideal_sectors;
     }
 }
 
@@ -168,6 +219,8 @@ pub struct InstructionCounter {
     pub min_wavefronts: u32,
     /// Most wavefronts of one execution.
     pub max_wavefronts: u32,
+    /// What it moved; zeros unless [`crate::Options::profile`] asks.
+    pub traffic: Traffic,
 }
 
 impl InstructionCounter {
@@ -188,6 +241,8 @@ pub struct Counters {
     pub wavefronts: u64,
     /// Wavefronts there would be without bank conflicts.
     pub ideal_wavefronts: u64,
+    /// What all instructions moved; zeros unless [`crate::Options::profile`] asks.
+    pub traffic: Traffic,
     /// For each instruction in the text of the kernel, in order.
     pub instructions: Vec<InstructionCounter>,
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{block, kinds, launch_with, with_out};
-use ptx_emulator::{FindingKind as Kind, Options};
+use ptx_emulator::{Arg, FindingKind as Kind, GlobalMemory, Launch, Module, Options, run};
 
 /// `bad` gives exactly findings of `kind`, at a line that contains `at`; `good` gives none.
 fn planted(kind: Kind, threads: u32, bad: &str, at: &str, good: &str) {
@@ -625,7 +625,7 @@ fn matrix_instructions() {
 
 #[test]
 fn findings_are_counted_and_limited() {
-    let body = "ld.global.u32 %r1, [%out+2048];\nld.global.u32 %r1, [%out+4096];\nst.global.u32 [%out+8192], %tid;";
+    let body = "ld.global.u32 %r1, [%out+2048];\nbar.sync 0;\nld.global.u32 %r1, [%out+4096];\nst.global.u32 [%out+8192], %tid;";
     let options = Options {
         max_findings: 2,
         ..Options::default()
@@ -652,4 +652,103 @@ fn without_the_sanitizer() {
     );
     assert!(report.is_clean());
     assert_eq!(data, (0..64).map(|t| t ^ 32).collect::<Vec<u32>>());
+}
+
+#[test]
+fn findings_name_the_source_line_and_one_cause_is_one_finding() {
+    // Two stores past the end of the buffer, unrolled from one line, and a third of another line.
+    let text = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.file 1 \"fill.cu\"
+.file 2 \"store.cuh\"
+.visible .entry k(.param .u64 out)
+{
+    .reg .b64 %out;
+    ld.param.u64 %out, [out];
+    .loc 1 7 3
+    st.global.b32 [%out+4096], 1;
+    st.global.b32 [%out+8192], 2;
+    .loc 2 3 9, function_name $L__info0, inlined_at 1 9 5
+    st.global.b32 [%out+12288], 3;
+    ret;
+}
+";
+    let module = Module::parse(text).expect("valid PTX");
+    let mut memory = GlobalMemory::new();
+    let out = memory.alloc(64, 256).expect("memory");
+    let launch = Launch {
+        args: vec![Arg::Ptr(out)],
+        ..Launch::default()
+    };
+    let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a launch");
+    let found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|f| {
+            let source = f.source.as_ref().map(ToString::to_string);
+            (f.line, f.also.clone(), source.unwrap_or_default(), f.count)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (11, vec![12], "fill.cu:7".to_owned(), 2),
+            (
+                14,
+                vec![],
+                "store.cuh:3, inlined at fill.cu:9".to_owned(),
+                1
+            ),
+        ]
+    );
+    let shown = report.findings[0].to_string();
+    assert!(
+        shown.starts_with("out_of_bounds: line 11 (fill.cu:7): st.global.b32: "),
+        "{shown}"
+    );
+    assert!(shown.ends_with("] and so in line 12"), "{shown}");
+    // Without the directives a stretch without branches and barriers is one cause.
+    let plain: String = text
+        .lines()
+        .filter(|l| !l.contains(".loc"))
+        .flat_map(|l| [l, "\n"])
+        .collect();
+    let module = Module::parse(&plain).expect("valid PTX");
+    let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a launch");
+    assert_eq!(report.total_findings, 1);
+    assert_eq!(report.findings[0].also, [11, 12]);
+    assert_eq!(report.findings[0].source, None);
+}
+
+#[test]
+fn loops_that_never_end_are_found_without_a_limit() {
+    let options = Options::default();
+    let flag = "L: ld.volatile.global.u32 %r1, [%out];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;";
+    let lock = "L: atom.global.cas.b32 %r1, [%out], 1, 2;\nsetp.ne.u32 %p1, %r1, 1;\n@%p1 bra L;";
+    for body in ["L: bra L;", flag, lock] {
+        let (_, report) = launch_with(&with_out(body), [6, 1, 1], [96, 1, 1], 1, &options);
+        assert_eq!(kinds(&report), [Kind::EndlessLoop], "{body}");
+    }
+    // Another block lets it go, after a long time.
+    let late = "mov.u32 %r1, %ctaid.x;
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra W;
+        mov.u32 %r2, 0;
+        S: add.u32 %r2, %r2, 1;
+        setp.lt.u32 %p1, %r2, 3000000;
+        @%p1 bra S;
+        st.volatile.global.u32 [%out], 1;
+        bra E;
+        W: ld.volatile.global.u32 %r1, [%out];
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra W;
+        E:";
+    let two = Options {
+        workers: 2,
+        ..Options::default()
+    };
+    let (_, report) = launch_with(&with_out(late), [2, 1, 1], [1, 1, 1], 1, &two);
+    assert_eq!(kinds(&report), []);
 }

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::emulator::{
-    self, Arg, GlobalMemory, Launch, MemoryError, Options, ParseError, ParseErrorKind, RunError,
-    TensorMap, TensorMapError,
+    self, Arg, GlobalMemory, Kernel, Launch, MemoryError, Module, Options, ParseError,
+    ParseErrorKind, RunError, TensorMap, TensorMapError,
 };
 
-use super::argument::{Passed, Value};
+use super::argument::{Bound, Passed, Value};
+use super::profile::Profile;
 use super::report::{Buffer, Report, Watched};
+use super::schedules::Schedules;
 use super::{Extra, Job, content};
 use crate::error::CliError;
 
-/// Parses the file and runs its kernel.
+/// Parses the file and runs its kernel, under several schedules if asked.
 pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
     let module = job.args.module(&job.ptx)?;
     let names: Vec<String> = module.kernels().map(str::to_owned).collect();
@@ -25,65 +27,20 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         .block
         .or_else(|| kernel?.required_threads())
         .unwrap_or([32, 1, 1]);
-
     let bound = job.bind(kernel)?;
-    let refuse = |error: MemoryError| impossible(&error.into());
-    let mut memory = GlobalMemory::new();
-    // Address and size of each buffer.
-    let mut places = Vec::new();
-    for (_, buffer) in &bound.buffers {
-        let content = content(buffer)?;
-        let bytes = buffer.len_bytes(content.as_deref());
-        let address = memory.alloc(bytes, 256).map_err(refuse)?;
-        if let Some(content) = content {
-            memory.write(address, &content).map_err(refuse)?;
+    let start = || Start::new(job, &bound, kernel, block);
+    let first = job.args.schedule;
+    let (mut outcome, mut contents) = start()?.run(job, &module, &name, first)?;
+    let mut schedules = Schedules::new(first);
+    for seed in first + 1..first + job.args.schedules.max(1) {
+        if !outcome.is_clean() {
+            break;
         }
-        places.push((address, bytes));
+        let (other, after) = start()?.run(job, &module, &name, seed)?;
+        if schedules.compare(seed, [&outcome, &other], &bound, [&contents, &after]) {
+            (outcome, contents) = (other, after);
+        }
     }
-    let addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
-    let args = bound.passed.iter().map(|passed| match passed {
-        Passed::Value(value) => Ok(by_value(value)),
-        Passed::Address(place) => Ok(Arg::Ptr(place.address(&addresses))),
-        Passed::Structure(..) => Ok(Arg::Bytes(passed.bytes(&addresses))),
-        Passed::Tensor(map, place) => {
-            let address = place.address(&addresses);
-            let map = TensorMap {
-                address,
-                ..(**map).clone()
-            };
-            let refuse = |e: TensorMapError| CliError::usage("wrong_tensor_map", e.to_string());
-            map.encode().map_err(refuse).map(|b| Arg::Bytes(b.to_vec()))
-        }
-    });
-    let args = args.collect::<Result<Vec<Arg>, CliError>>()?;
-    let launch = Launch {
-        grid: job.args.grid,
-        block,
-        cluster: job.cluster(kernel),
-        dynamic_shared: job.args.shared,
-        args,
-    };
-    let bar = progress_bar();
-    let moving = bar.clone();
-    let options = Options {
-        sanitize: !job.args.no_sanitize,
-        undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
-        global_races: job.args.also.contains(&Extra::GlobalRaces),
-        lane_races: job.args.also.contains(&Extra::LaneRaces),
-        step_limit: job.args.step_limit.unwrap_or(1 << 28),
-        total_step_limit: job.args.step_limit.unwrap_or(1 << 32),
-        progress: Some(Arc::new(move |done, all| {
-            moving.set_length(all);
-            moving.set_position(done);
-        })),
-        ..Options::default()
-    };
-    let result = emulator::run(&module, &name, &launch, &mut memory, &options);
-    bar.finish_and_clear();
-    let outcome = result.map_err(|error| match &error {
-        RunError::Unsupported(missing) => unreadable(&job.args.file, &job.ptx, missing),
-        _ => impossible(&error),
-    })?;
 
     let mut report = job.new_report(
         "emulator".to_owned(),
@@ -91,8 +48,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         [block, job.cluster(kernel)],
     );
     report.time_ms = outcome.wall.as_secs_f64() * 1e3;
-    for ((name, buffer), (address, bytes)) in bound.buffers.into_iter().zip(places) {
-        let content = memory.read(address, bytes as usize).map_err(refuse)?;
+    for ((name, buffer), content) in bound.buffers.into_iter().zip(contents) {
         report.buffers.push(Buffer {
             name,
             element: buffer.element,
@@ -100,11 +56,121 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
             out: buffer.out,
         });
     }
+    if job.args.schedules > 1 || first > 0 {
+        report.schedules = Some(schedules);
+    }
+    if job.args.profile.is_some() || job.args.profile_html.is_some() {
+        report.profile = Some(Profile::new(
+            &name,
+            &module,
+            &job.ptx,
+            &outcome,
+            job.args.profile,
+        ));
+    }
     report.watched = Some(Watched {
         report: outcome,
         sanitized: !job.args.no_sanitize,
     });
     Ok(report)
+}
+
+/// Memory with the buffers, and the launch.
+struct Start {
+    memory: GlobalMemory,
+    /// Address and size of each buffer.
+    places: Vec<(u64, u64)>,
+    launch: Launch,
+}
+
+impl Start {
+    fn new(
+        job: &Job<'_>,
+        bound: &Bound,
+        kernel: Option<&Kernel>,
+        block: [u32; 3],
+    ) -> Result<Self, CliError> {
+        let mut memory = GlobalMemory::new();
+        let mut places = Vec::new();
+        for (_, buffer) in &bound.buffers {
+            let content = content(buffer)?;
+            let bytes = buffer.len_bytes(content.as_deref());
+            let address = memory.alloc(bytes, 256).map_err(refuse)?;
+            if let Some(content) = content {
+                memory.write(address, &content).map_err(refuse)?;
+            }
+            places.push((address, bytes));
+        }
+        let addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
+        let args = bound.passed.iter().map(|passed| match passed {
+            Passed::Value(value) => Ok(by_value(value)),
+            Passed::Address(place) => Ok(Arg::Ptr(place.address(&addresses))),
+            Passed::Structure(..) => Ok(Arg::Bytes(passed.bytes(&addresses))),
+            Passed::Tensor(map, place) => {
+                let address = place.address(&addresses);
+                let map = TensorMap {
+                    address,
+                    ..(**map).clone()
+                };
+                let refuse = |e: TensorMapError| CliError::usage("wrong_tensor_map", e.to_string());
+                map.encode().map_err(refuse).map(|b| Arg::Bytes(b.to_vec()))
+            }
+        });
+        let launch = Launch {
+            grid: job.args.grid,
+            block,
+            cluster: job.cluster(kernel),
+            dynamic_shared: job.args.shared,
+            args: args.collect::<Result<Vec<Arg>, CliError>>()?,
+        };
+        Ok(Self {
+            memory,
+            places,
+            launch,
+        })
+    }
+
+    /// The report and the contents of the buffers after a run with the schedule `seed`.
+    fn run(
+        mut self,
+        job: &Job<'_>,
+        module: &Module,
+        name: &str,
+        seed: u64,
+    ) -> Result<(emulator::Report, Vec<Vec<u8>>), CliError> {
+        let bar = progress_bar();
+        let moving = bar.clone();
+        let options = Options {
+            sanitize: !job.args.no_sanitize,
+            undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
+            global_races: job.args.also.contains(&Extra::GlobalRaces),
+            lane_races: job.args.also.contains(&Extra::LaneRaces),
+            step_limit: job.args.step_limit.unwrap_or(1 << 26),
+            total_step_limit: job.args.step_limit.unwrap_or(1 << 31),
+            profile: job.args.profile.is_some() || job.args.profile_html.is_some(),
+            schedule: seed,
+            progress: Some(Arc::new(move |done, all| {
+                moving.set_length(all);
+                moving.set_position(done);
+            })),
+            ..Options::default()
+        };
+        let result = emulator::run(module, name, &self.launch, &mut self.memory, &options);
+        bar.finish_and_clear();
+        let outcome = result.map_err(|error| match &error {
+            RunError::Unsupported(missing) => unreadable(&job.args.file, &job.ptx, missing),
+            _ => impossible(&error),
+        })?;
+        let contents = self.places.iter().map(|(address, bytes)| {
+            let content = self.memory.read(*address, *bytes as usize);
+            content.map_err(refuse)
+        });
+        Ok((outcome, contents.collect::<Result<_, _>>()?))
+    }
+}
+
+fn refuse(error: MemoryError) -> CliError {
+    impossible(&error.into())
 }
 
 fn by_value(value: &Value) -> Arg {

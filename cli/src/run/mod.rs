@@ -14,7 +14,9 @@ mod element;
 mod emulated;
 mod list;
 mod on_gpu;
+mod profile;
 mod report;
+mod schedules;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,9 +78,21 @@ pub(crate) struct RunArgs {
     /// On the emulator, refuse a file with an instruction that the emulator lacks, reached or not
     #[arg(long)]
     strict: bool,
-    /// On the emulator, warp instructions of the whole run after which it is given up [default: 2³², of them 2²⁸ by one warp]
+    /// On the emulator, warp instructions of the whole run after which it is given up [default: 2³¹, of them 2²⁶ by one warp]
     #[arg(long, value_name = "COUNT")]
     step_limit: Option<u64>,
+    /// On the emulator, try so many orders of blocks and warps, until one gives a finding or other results
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    schedules: u64,
+    /// On the emulator, the order to start from: 0 is the usual one, others are seeds; what --schedules found runs again
+    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=u64::MAX / 2))]
+    schedule: u64,
+    /// On the emulator, count what each line costs: the instruction mix, wavefronts, sectors, bytes
+    #[arg(long, value_name = "LINES", num_args = 0..=1, default_missing_value = "20")]
+    profile: Option<usize>,
+    /// On the emulator, the same as one page, annotated on the text
+    #[arg(long, value_name = "FILE")]
+    profile_html: Option<PathBuf>,
     /// Print one JSON value
     #[arg(long)]
     json: bool,
@@ -154,7 +168,7 @@ fn try_run(args: &RunArgs) -> Outcome {
         Some(gpu) => on_gpu::run(&job, &gpu)?,
         None => emulated::run(&job)?,
     };
-    report.save()?;
+    report.save(args.profile_html.as_deref())?;
     if args.json {
         output::print_json(&report.to_json(args.print));
     } else {

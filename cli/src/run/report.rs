@@ -1,13 +1,15 @@
 //! What a run has to say, for people and for programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tilewright::emulator::{self, Counters, Finding};
+use tilewright::emulator::{self, Counters, Finding, SourceLine};
 use tilewright::gpu::KernelAttributes;
 
 use super::argument::{self, Content};
 use super::element::Element;
+use super::profile::Profile;
+use super::schedules::Schedules;
 use crate::error::CliError;
 use crate::output;
 
@@ -26,6 +28,10 @@ pub(super) struct Report {
     pub(super) attributes: Option<KernelAttributes>,
     /// Every buffer after the run.
     pub(super) buffers: Vec<Buffer>,
+    /// What other orders gave, if asked for.
+    pub(super) schedules: Option<Schedules>,
+    /// What each line cost, if asked for.
+    pub(super) profile: Option<Profile>,
 }
 
 /// What the emulator saw.
@@ -70,6 +76,8 @@ impl Report {
             watched,
             attributes,
             buffers,
+            schedules: None,
+            profile: None,
         }
     }
 
@@ -80,13 +88,15 @@ impl Report {
             .is_none_or(|watched| watched.report.is_clean())
     }
 
-    /// Writes the buffers that are to be kept, all of them whole or none.
-    pub(super) fn save(&self) -> Result<(), CliError> {
+    /// Writes the buffers that are to be kept and the page of the profile, all of them whole or none.
+    pub(super) fn save(&self, page: Option<&Path>) -> Result<(), CliError> {
+        let html = self.profile.as_ref().map(Profile::html);
+        let page = page.zip(html.as_ref().map(String::as_bytes));
         let kept = self.buffers.iter().filter_map(|buffer| {
             let path = buffer.out.as_deref()?;
             Some((path, &buffer.content[..]))
         });
-        output::write_together(&kept.collect::<Vec<_>>())
+        output::write_together(&kept.chain(page).collect::<Vec<_>>())
     }
 
     pub(super) fn to_json(&self, print: usize) -> Value {
@@ -105,6 +115,8 @@ impl Report {
             "findings": findings,
             "total_findings": watched.map_or(0, |watched| watched.report.total_findings),
             "counters": watched.map(|watched| counters_json(&watched.report.counters)),
+            "schedules": self.schedules.as_ref().map(Schedules::to_json),
+            "profile": self.profile.as_ref().map(Profile::to_json),
             "printed": watched.map_or("", |watched| &watched.report.printed),
             "attributes": self.attributes.map(|attributes| json!({
                 "registers": attributes.registers,
@@ -135,6 +147,8 @@ impl Report {
             lines.extend(counters_text(&watched.report.counters));
             lines.extend(findings_text(watched));
         }
+        lines.extend(self.schedules.iter().flat_map(Schedules::text));
+        lines.extend(self.profile.iter().flat_map(Profile::text));
         lines.extend(self.buffers.iter().map(|buffer| buffer.text(print)));
         lines.join("\n")
     }
@@ -259,6 +273,18 @@ fn finding_json(finding: &Finding) -> Value {
         "address": finding.address,
         "message": finding.message,
         "count": finding.count,
+        "source": finding.source.as_ref().map(source_json),
+        "also": finding.also,
+    })
+}
+
+/// A line of the program that the PTX was compiled from.
+pub(super) fn source_json(source: &SourceLine) -> Value {
+    json!({
+        "file": source.file,
+        "line": source.line,
+        "column": source.column,
+        "inlined_at": source.inlined_at.as_deref().map(source_json),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandAst, OperandKind};
-use crate::ir::{IntOp, Matrix, Mma, MmaType, NONE, Op, Row, Shuffle, Vote};
+use crate::ir::{IntOp, Matrix, Mma, MmaType, NONE, Op, Row, Shuffle, Sums, Vote};
 use crate::types::ScalarType;
 
 /// The accepted shapes and types of `mma`: (m, k, A types, accumulator types).
@@ -363,10 +363,22 @@ impl<'a> Decoder<'a> {
             c_ty,
             d_ty,
             satfinite,
+            sums: self.sums([a_ty, b_ty], d_ty, false),
             d,
             a,
             b,
             c,
         })))
+    }
+
+    /// How the tensor cores of the module's target add.
+    pub(super) fn sums(&self, factors: [MmaType; 2], sum: MmaType, wgmma: bool) -> Sums {
+        let digits = self
+            .module
+            .target
+            .trim_start_matches(|c: char| !c.is_ascii_digit());
+        let end = digits.find(|c: char| !c.is_ascii_digit());
+        let arch = digits[..end.unwrap_or(digits.len())].parse();
+        Sums::of(arch.unwrap_or(90), factors, sum, wgmma)
     }
 }

@@ -155,6 +155,7 @@ impl<'a> Decoder<'a> {
             b_ty,
             d_ty,
             satfinite,
+            sums: self.sums([a_ty, b_ty], d_ty, true),
             d,
             a,
             b,

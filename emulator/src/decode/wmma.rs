@@ -195,6 +195,7 @@ impl<'a> Decoder<'a> {
             c,
             d,
             satfinite,
+            sums: self.sums([a_ty, b_ty], d_ty, false),
         })))
     }
 

@@ -4,6 +4,7 @@ use super::cluster;
 use super::gmem::check_global;
 use super::mem::{addresses, get_lane, lanes_of, set_lane};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
+use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::ast::Space;
@@ -148,6 +149,7 @@ pub(crate) fn atom(
                         let old = env.shared.load(offset, bytes);
                         let new = combine(a.op, bytes, old, b, c) & mask;
                         env.shared.store(offset, bytes, new);
+                        env.effects += u64::from(new != old);
                         old
                     });
                     set_lane(w, a.d, l, old, bytes, false);
@@ -160,6 +162,7 @@ pub(crate) fn atom(
         return;
     }
     let (lanes, _) = check_global(cx, env, w, pc, &at, bytes, rest);
+    traffic::global(env, pc, &at, bytes, lanes);
     let guard = (bytes == 8).then(|| cx.atomic_lock.lock());
     let mut hint = env.hints[pc];
     for l in lanes_of(lanes) {
@@ -169,6 +172,7 @@ pub(crate) fn atom(
         let (b, c) = (get_lane(w, a.b, l) & mask, get_lane(w, a.c, l) & mask);
         let offset = at[l] - alloc.base;
         let old = alloc.update(offset, bytes, |old| combine(a.op, bytes, old, b, c) & mask);
+        env.effects += u64::from(combine(a.op, bytes, old, b, c) & mask != old);
         if cx.undefined_global {
             alloc.mark_written(offset, bytes);
         }
@@ -218,6 +222,7 @@ fn shared(
             get_lane(w, a.b, l) & mask,
             get_lane(w, a.c, l) & mask,
         );
+        env.effects += u64::from(new & mask != old);
         env.shared.store(offsets[l], bytes, new & mask);
         set_lane(w, a.d, l, old, bytes, false);
     }

@@ -12,6 +12,7 @@ use super::gmem::observe_global;
 use super::mbarrier;
 use super::mem::{addresses, lanes_of};
 use super::smem::report_conflict;
+use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
@@ -308,6 +309,7 @@ pub(crate) fn read_global(
             continue;
         };
         observe(cx, env, w, pc, lane, address, p.bytes, false);
+        copied(env, pc, p.bytes);
         let Some(alloc) = cx.memory.locate(address, &mut hint) else {
             continue;
         };
@@ -320,6 +322,14 @@ pub(crate) fn read_global(
         }
     }
     data
+}
+
+/// Counts bytes that a copy moves between shared and global memory.
+fn copied(env: &mut Env, pc: usize, bytes: u32) {
+    traffic::count(env, pc, |t| {
+        t.global_bytes += u64::from(bytes);
+        t.shared_bytes += u64::from(bytes);
+    });
 }
 
 /// The optional checks of global memory, for each word.
@@ -388,6 +398,7 @@ fn perform(cx: &Context<'_>, env: &mut Env, w: &Warp, s: &Store) {
         };
         let mut data = vec![0; p.bytes as usize];
         env.shared.read_bytes(p.shared, &mut data);
+        copied(env, s.pc, p.bytes);
         if s.reduction.is_none() {
             observe(cx, env, w, s.pc, lane, address, p.bytes, true);
         }

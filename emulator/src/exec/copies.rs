@@ -7,6 +7,7 @@
 use super::gmem::observe_global;
 use super::mem::{addresses, lanes_of};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
+use super::traffic;
 use super::warp::{PendingCopy, Warp};
 use super::{Context, Env, Site};
 use crate::banks::SharedAccess;
@@ -33,6 +34,7 @@ pub(crate) fn issue(
     if c.ignore.0 != NONE {
         ignored = w.p[c.ignore.0 as usize] ^ if c.ignore.1 { u32::MAX } else { 0 };
     }
+    traffic::global(env, pc, &from, bytes, lanes & !ignored);
     let mut hint = env.hints[pc];
     for l in lanes_of(lanes) {
         let site = Site {

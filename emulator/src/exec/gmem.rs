@@ -4,6 +4,7 @@
 
 use super::alu::Row64;
 use super::mem::{get_lane, lanes_of, set_lane};
+use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ir::{Access, NONE};
@@ -118,6 +119,7 @@ pub(super) fn global(
     if active == 0 {
         return;
     }
+    traffic::global(env, pc, at, total, active);
     if cx.undefined_global || cx.global_shadow.is_some() {
         observe_global(cx, env, w, pc, at, total, active, store);
     }

@@ -7,6 +7,7 @@ use super::cluster;
 use super::gmem::global;
 use super::local::little;
 use super::smem::shared;
+use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
@@ -170,6 +171,8 @@ fn local(
 ) {
     let bytes = u32::from(a.bytes);
     let total = bytes * u32::from(a.count);
+    let moved = u64::from(total * active.count_ones());
+    traffic::count(env, pc, |t| t.local_bytes += moved);
     for l in lanes_of(active) {
         let site = Site {
             pc,

@@ -12,10 +12,10 @@
 //!
 //! So one rule serves all shapes: register r covers rows g + 8(r%2) and a run of 4e columns.
 //!
-//! **Arithmetic.** The hardware's is not documented. Here: f16, bf16, tf32, e4m3 and e5m2 products are exact, they are added to C in
-//! ascending k in f64, and the sum is rounded once, to nearest, to f32 or f16; tf32 operands lose their low 13 bits. f64 is a chain of
+//! **Arithmetic.** f16, bf16, tf32, e4m3 and e5m2 are added as [`super::sums`] says; tf32 operands lose their low 13 bits. f64 is a chain of
 //! fused multiply-adds in ascending k. Integers wrap, or with `.satfinite` clamp the exact sum. Example: m16n8k16 with A = B = 1, C = 0 gives 16 everywhere.
 
+use super::sums::{self, Row, exponent};
 use super::warp::Warp;
 use crate::float::{half_to_f32, narrow, widen};
 use crate::ir::{Format, Mma, MmaType, Rounding};
@@ -70,7 +70,7 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
                 t.c[i][j] = (0..k).fold(t.c[i][j], |sum, l| t.a[i][l].mul_add(t.b[l][j], sum));
             }
         }
-    } else {
+    } else if m.d_ty == MmaType::S32 {
         // Products of 8-bit integers and their sums are exact in f64 as well.
         for i in 0..rows {
             let mut sum = t.c[i];
@@ -81,6 +81,21 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
                 }
             }
             t.c[i] = sum;
+        }
+    } else {
+        let [least_a, least_b] = m.sums.least.map(f64::from);
+        let eb = t.b.map(|row| row.map(|x| exponent(x, least_b)));
+        let b = Row {
+            values: &t.b.as_flattened()[..8 * k],
+            exponents: &eb.as_flattened()[..8 * k],
+        };
+        for i in 0..rows {
+            let ea = t.a[i].map(|x| exponent(x, least_a));
+            let a = Row {
+                values: &t.a[i][..k],
+                exponents: &ea[..k],
+            };
+            sums::add(m.sums, &a, &b, &mut t.c[i]);
         }
     }
     scatter(w, m, &t, active);

@@ -24,17 +24,22 @@ mod mma;
 mod packed;
 mod phases;
 mod rare;
+mod rounds;
+pub(crate) mod schedule;
 mod services;
 mod smem;
 mod step;
 mod stores;
+mod sums;
 mod tensor;
+mod traffic;
 mod warp;
 mod wgmma;
 mod wmma;
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::banks::WavefrontCache;
 use crate::ir::Program;
@@ -42,13 +47,15 @@ use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
 use crate::proxies::{Clocks, READERS};
-use crate::report::{Finding, FindingKind};
+use crate::report::{Finding, FindingKind, Traffic};
 use crate::shared::{Shadow, SharedData};
 
 use barrier::Barriers;
 use cluster::{BlockState, Gate};
 use global::GlobalShadow;
 use phases::Mbarriers;
+use rounds::Rounds;
+use schedule::Schedule;
 use warp::Warp;
 use wgmma::Warpgroups;
 
@@ -71,9 +78,15 @@ pub(crate) struct Context<'a> {
     pub(crate) sanitize: bool,
     pub(crate) lane_races: bool,
     pub(crate) undefined_global: bool,
+    pub(crate) profile: bool,
+    pub(crate) schedule: u64,
     pub(crate) step_limit: u64,
     pub(crate) total_step_limit: u64,
     pub(crate) global_shadow: Option<GlobalShadow>,
+    /// Warp instructions of the whole run so far; clusters that run, and those of them that only go round in loops.
+    pub(crate) steps: AtomicU64,
+    pub(crate) busy: AtomicU32,
+    pub(crate) idle: AtomicU32,
     /// Held for 64-bit atomics, which are two words.
     pub(crate) atomic_lock: Mutex<()>,
     /// The machine has AVX2 and FMA.
@@ -109,9 +122,14 @@ impl<'a> Context<'a> {
             sanitize: options.sanitize,
             lane_races: options.lane_races,
             undefined_global: options.undefined_global,
+            profile: options.profile,
+            schedule: options.schedule,
             step_limit: options.step_limit.min(options.total_step_limit),
             total_step_limit: options.total_step_limit,
             global_shadow: options.global_races.then(shadow),
+            steps: AtomicU64::new(0),
+            busy: AtomicU32::new(0),
+            idle: AtomicU32::new(0),
             atomic_lock: Mutex::new(()),
             simd: !options.portable && step::simd_available(),
         }
@@ -120,6 +138,12 @@ impl<'a> Context<'a> {
     /// Warps of a block.
     pub(crate) fn warps(&self) -> usize {
         self.threads.div_ceil(32) as usize
+    }
+
+    /// Clusters of the grid.
+    pub(crate) fn clusters(&self) -> u64 {
+        let blocks = |d: [u32; 3]| d.iter().map(|&d| u64::from(d)).product::<u64>();
+        blocks(self.grid) / blocks(self.cluster).max(1)
     }
 
     /// Blocks of a cluster.
@@ -173,6 +197,8 @@ pub(crate) struct Worker {
 #[allow(clippy::struct_excessive_bools)] // independent states
 pub(crate) struct Env {
     pub(crate) counts: Vec<Count>,
+    /// By instruction: what it moved; empty unless asked for.
+    pub(crate) traffic: Vec<Traffic>,
     /// By instruction: the last shared access pattern.
     pub(crate) caches: Vec<WavefrontCache>,
     /// By instruction: the allocation it accessed last.
@@ -193,6 +219,8 @@ pub(crate) struct Env {
     pub(crate) gate: Gate,
     /// Phases of mbarriers completed and copies issued, which those who wait may look at again.
     pub(crate) events: u64,
+    /// What the blocks have done that others could see, see [`rounds`].
+    pub(crate) effects: u64,
     /// Somebody waits for what [`serve`] does.
     pub(crate) attention: bool,
     pub(crate) block: u64,
@@ -240,6 +268,8 @@ impl Env {
                 address: site.address,
                 message: message(),
                 count: 1,
+                source: None,
+                also: Vec::new(),
             }
         };
         match self.findings.found.entry((kind, site.pc)) {
@@ -298,6 +328,7 @@ impl Worker {
                 .collect(),
             env: Env {
                 counts: vec![NO_COUNT; n],
+                traffic: vec![Traffic::default(); if cx.profile { n } else { 0 }],
                 caches: vec![WavefrontCache::default(); n],
                 hints: vec![0; n],
                 findings: Findings::default(),
@@ -312,6 +343,7 @@ impl Worker {
                 parked,
                 gate: Gate::default(),
                 events: 0,
+                effects: 0,
                 attention: false,
                 block: 0,
                 ctaid: [0; 3],
@@ -353,6 +385,9 @@ impl Worker {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+        for (a, b) in self.env.traffic.iter_mut().zip(&other.env.traffic) {
+            a.add(b);
+        }
         for (a, b) in self.env.counts.iter_mut().zip(&other.env.counts) {
             a.min = if a.min == 0 || (b.min != 0 && b.min < a.min) {
                 b.min
@@ -380,8 +415,8 @@ impl Worker {
         self
     }
 
-    /// Counts, findings, and what was printed, block after block.
-    pub(crate) fn finish(mut self) -> (Vec<Count>, Vec<Finding>, String) {
+    /// Counts, traffic, findings, and what was printed, block after block.
+    pub(crate) fn finish(mut self) -> (Vec<Count>, Vec<Traffic>, Vec<Finding>, String) {
         self.env.printed.sort_by_key(|(block, _)| *block);
         let mut printed = Vec::new();
         for (_, text) in &self.env.printed {
@@ -391,6 +426,7 @@ impl Worker {
         let findings = self.env.findings.found.into_values().map(|(_, f)| f);
         (
             self.env.counts,
+            self.env.traffic,
             findings.collect(),
             String::from_utf8_lossy(&printed).into_owned(),
         )
@@ -399,7 +435,11 @@ impl Worker {
 
 /// Runs the blocks of cluster number `index` (x fastest) from start to end; the result is how many warp instructions they executed.
 pub(crate) fn run_cluster(cx: &Context<'_>, worker: &mut Worker, index: u64) -> u64 {
-    run_warps(cx, worker, index);
+    cx.busy.fetch_add(1, Relaxed);
+    let mut rounds = Rounds::default();
+    run_warps(cx, worker, index, &mut rounds);
+    rounds.end(cx);
+    cx.busy.fetch_sub(1, Relaxed);
     worker.warps.iter().map(|warp| warp.steps).sum()
 }
 
@@ -442,14 +482,17 @@ fn begin(cx: &Context<'_>, worker: &mut Worker, index: u64) {
     }
 }
 
-fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
+fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rounds) {
     begin(cx, worker, index);
     let Worker { warps, env } = worker;
     let each = cx.warps();
-    let (mut tired, mut events) = (0, 0);
+    let (mut tired, mut events, mut steps) = (0, 0, 0);
+    let mut schedule = Schedule::new(cx.schedule, index);
     loop {
         let (mut moved, mut alive) = (false, false);
-        for k in 0..warps.len() {
+        let order = schedule.as_mut().map(|s| s.order(warps.len()));
+        for place in 0..warps.len() {
+            let k = order.as_ref().map_or(place, |order| order[place]);
             let warp = &mut warps[k];
             if warp.live == 0 {
                 continue;
@@ -463,7 +506,35 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
             }
             moved = true;
             env.enter(k / each);
-            step::run_warp(cx, env, warp, SLICE);
+            let before = warp.steps;
+            let slice = match &mut schedule {
+                Some(schedule) => {
+                    let lanes = schedule.below(warp.splits.len());
+                    warp.prefer(lanes);
+                    schedule.turn()
+                }
+                None => SLICE,
+            };
+            step::run_warp(cx, env, warp, slice);
+            let used = warp.steps - before;
+            steps += used;
+            rounds::look(env, warp);
+            let (limit, all) = (cx.total_step_limit, cx.steps.fetch_add(used, Relaxed));
+            if all + used > limit {
+                let site = Site {
+                    pc: warp.current_pc(),
+                    warp: warp.index,
+                    lanes: warp.live,
+                    address: None,
+                };
+                env.full = true;
+                env.abort = true;
+                if all <= limit {
+                    env.report(cx, FindingKind::StepLimit, site, || {
+                        format!("the run executed more than {limit} warp instructions")
+                    });
+                }
+            }
             if warp.steps > cx.step_limit {
                 let pc = warp.current_pc();
                 let site = Site {
@@ -495,6 +566,11 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64) {
             return;
         }
         if moved {
+            if rounds.forever(cx, env, warps, steps) {
+                env.full = true;
+                env.abort = true;
+                return;
+            }
             continue;
         }
         // Nobody moves: waits at mbarriers give up, as the hardware's do after a time.

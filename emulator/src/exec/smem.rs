@@ -5,6 +5,7 @@
 //! stored.
 
 use super::mem::{addresses, get_lane, lanes_of, set_lane};
+use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::banks::SharedAccess;
@@ -133,6 +134,11 @@ pub(crate) fn count_wavefronts(
         return;
     };
     let n = cache.count(kind, at, active);
+    let bytes = match kind {
+        SharedAccess::Load { bytes } | SharedAccess::Store { bytes } => bytes * active.count_ones(),
+        SharedAccess::Matrix { matrices } => 128 * matrices,
+    };
+    traffic::count(env, pc, |t| t.shared_bytes += u64::from(bytes));
     let count = &mut env.counts[pc];
     count.wavefronts += u64::from(n.taken);
     count.ideal += u64::from(n.ideal);

@@ -6,6 +6,7 @@
 
 use super::alu::{int32, int64, lop3, put, shift64};
 use super::rare::rare;
+use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{barrier, fp, lanes, matrix, mem, mma, wgmma};
@@ -207,7 +208,10 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 put(&mut w.r32[*d as usize], &out, active);
             }
             Op::Ld(a) => mem::access(cx, env, w, pc, a, active, false),
-            Op::St(a) => mem::access(cx, env, w, pc, a, active, true),
+            Op::St(a) => {
+                env.effects += 1;
+                mem::access(cx, env, w, pc, a, active, true);
+            }
             Op::LdMatrix(m) => matrix::load(cx, env, w, pc, m, active),
             Op::Mma(m) => {
                 lanes::whole_warp(cx, env, w, pc, active);
@@ -226,6 +230,7 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 continue;
             }
             _ => {
+                env.effects += u64::from(!rounds::is_silent(&inst.op));
                 env.turn = used;
                 if let Next::Stop = rare(cx, env, w, pc, inst, mask, active) {
                     return used;

@@ -10,6 +10,7 @@
 use super::Context;
 use super::bulk::Store;
 use super::mbarrier::Wait;
+use super::rounds::Mark;
 use super::wgmma::Pipeline;
 use crate::ir::{RowInit, Special};
 use crate::types::File;
@@ -130,6 +131,8 @@ pub(crate) struct Warp {
     pub(crate) gate: [Option<u64>; 32],
     /// What it does with its warpgroup.
     pub(crate) wgmma: Pipeline,
+    /// How it was some turns ago.
+    pub(crate) mark: Mark,
 }
 
 impl Warp {
@@ -173,6 +176,7 @@ impl Warp {
             polled: 0,
             gate: [None; 32],
             wgmma: Pipeline::default(),
+            mark: Mark::default(),
         }
     }
 
@@ -234,6 +238,7 @@ impl Warp {
             state: State::Running,
         });
         self.current = 0;
+        self.mark = Mark::default();
         self.steps = 0;
         self.polls = 0;
         self.let_go = false;
@@ -525,6 +530,14 @@ impl Warp {
             }
         }
         false
+    }
+
+    /// Makes split `i` the next to run, if it can.
+    pub(crate) fn prefer(&mut self, i: usize) {
+        let runs = |s: &Split| s.mask != 0 && s.state == State::Running;
+        if self.splits.get(i).is_some_and(runs) {
+            self.current = i;
+        }
     }
 
     /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there.

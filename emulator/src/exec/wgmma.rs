@@ -17,7 +17,7 @@
 //! and the swizzle exchanges chunks by the bits of the address above 7. Accumulator element i of a lane of warp w is row 16w + g + 8·(i/2%2),
 //! column 8·(i/4) + 2t + i%2, with g = lane / 4 and t = lane % 4.
 //!
-//! **Arithmetic** is that of `mma.sync` here: see [`super::mma`].
+//! **Arithmetic**: integers as in [`super::mma`], floating point as [`super::sums`] says.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -28,6 +28,7 @@ use super::lanes::whole_warp;
 use super::mem::lanes_of;
 use super::mma::element;
 use super::step::Next;
+use super::sums::{self, Row};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use crate::float::{NAN32, narrow};
@@ -569,6 +570,7 @@ fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
             by_k[l * n + j] = *x;
         }
     }
+    let [ea, eb] = sums::exponents(m.sums, [&a, &by_k]);
     let mut sum = vec![0.0; n];
     for row in 0..64 {
         let (w, r) = (&mut warps[row / 16], row % 16);
@@ -581,11 +583,23 @@ fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
                 0.0
             };
         }
-        for l in 0..k {
-            let x = a[row * k + l] * sign;
-            for (s, y) in sum.iter_mut().zip(&by_k[l * n..(l + 1) * n]) {
-                *s += x * y;
+        let values: Vec<f64> = a[row * k..][..k].iter().map(|x| x * sign).collect();
+        if m.d_ty == MmaType::S32 {
+            for (x, column) in values.iter().zip(by_k.chunks_exact(n)) {
+                for (s, y) in sum.iter_mut().zip(column) {
+                    *s += x * y;
+                }
             }
+        } else {
+            let a = Row {
+                values: &values,
+                exponents: &ea[row * k..][..k],
+            };
+            let b = Row {
+                values: &by_k,
+                exponents: &eb,
+            };
+            sums::add(m.sums, &a, &b, &mut sum);
         }
         for (j, s) in sum.iter().enumerate() {
             let (register, lane, half) = place(m.d_ty, r, j);

@@ -1,10 +1,11 @@
 //! `wmma`: matrices that a warp keeps in registers, by elements that no program may know (see [`Fragment`]).
 //!
-//! Loads and stores go element by element through the same checks as other accesses. The product is computed as for `mma` (see
-//! `mma.rs`): exact products, sums in f64, one rounding.
+//! Loads and stores go element by element through the same checks as other accesses. The product is computed as for `mma`, see
+//! `mma.rs` and `sums.rs`.
 
 use super::lanes::whole_warp;
 use super::mem::{access, addresses, lanes_of};
+use super::sums::{self, Row};
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::float::narrow;
@@ -138,7 +139,22 @@ pub(super) fn multiply(
         usize::from(m.a.columns),
         usize::from(m.b.columns),
     );
-    for i in 0..rows {
+    let fixed = !matches!(m.d.ty, MmaType::F64 | MmaType::S32);
+    if fixed {
+        let [ea, eb] = sums::exponents(m.sums, [&a, &b]);
+        let b = Row {
+            values: &b,
+            exponents: &eb,
+        };
+        for (i, sum) in d.chunks_exact_mut(columns).enumerate() {
+            let a = Row {
+                values: &a[i * depth..][..depth],
+                exponents: &ea[i * depth..][..depth],
+            };
+            sums::add(m.sums, &a, &b, sum);
+        }
+    }
+    for i in 0..if fixed { 0 } else { rows } {
         for j in 0..columns {
             let mut sum = d[i * columns + j];
             for k in 0..depth {

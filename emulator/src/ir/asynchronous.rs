@@ -1,6 +1,6 @@
 //! Operations of clusters and of the asynchronous proxy: mbarriers, bulk and tensor copies, `wgmma`.
 
-use super::{Address, AtomOp, MmaType, Reg, Row};
+use super::{Address, AtomOp, MmaType, Reg, Row, Sums};
 use crate::ast::Space;
 
 /// What an `mbarrier` instruction does.
@@ -161,6 +161,8 @@ pub(crate) struct Wgmma {
     pub(crate) b_ty: MmaType,
     pub(crate) d_ty: MmaType,
     pub(crate) satfinite: bool,
+    /// How floating-point products are added.
+    pub(crate) sums: Sums,
     /// Row of the accumulator, 32 bits each.
     pub(crate) d: Vec<Row>,
     pub(crate) a: Multiplicand,

@@ -8,6 +8,7 @@
 mod asynchronous;
 mod calls;
 mod kinds;
+mod sums;
 
 use crate::ast::Space;
 use crate::types::File;
@@ -21,6 +22,8 @@ pub(crate) use kinds::{
     AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, Join, MmaType, Packed,
     Rounding, Shuffle, TestP, VideoOp, Vote,
 };
+
+pub(crate) use sums::{Kept, Sums};
 
 /// An index into a register file of the warp.
 pub(crate) type Row = u32;
@@ -203,6 +206,8 @@ pub(crate) struct Mma {
     /// Type of D.
     pub(crate) d_ty: MmaType,
     pub(crate) satfinite: bool,
+    /// How floating-point products are added.
+    pub(crate) sums: Sums,
     pub(crate) d: Vec<Row>,
     pub(crate) a: Vec<Row>,
     pub(crate) b: Vec<Row>,
@@ -657,6 +662,8 @@ pub(crate) struct WmmaMultiply {
     pub(crate) c: Fragment,
     pub(crate) d: Fragment,
     pub(crate) satfinite: bool,
+    /// How floating-point products are added.
+    pub(crate) sums: Sums,
 }
 
 /// The instructions of one body, which control flow does not leave but by calls and exits.

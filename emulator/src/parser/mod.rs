@@ -12,6 +12,7 @@ mod statements;
 use crate::ast::{FunctionAst, KernelAst, ModuleAst, Space, Stmt};
 use crate::error::{ParseError, ParseErrorKind as Kind};
 use crate::lexer::{Span, Tok, Token, lex};
+use crate::source::{Lines, Loc};
 use crate::types::ScalarType;
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -22,12 +23,18 @@ const MAX_VARIABLE_BYTES: u64 = 1 << 30;
 /// The syntax tree of `text`.
 pub(crate) fn parse(text: &str) -> Result<ModuleAst<'_>> {
     let tokens = lex(text)?;
-    Parser { tokens, pos: 0 }.module()
+    Parser {
+        tokens,
+        pos: 0,
+        lines: Lines::default(),
+    }
+    .module()
 }
 
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     pos: usize,
+    lines: Lines,
 }
 
 impl<'a> Parser<'a> {
@@ -111,12 +118,48 @@ impl<'a> Parser<'a> {
         self.unexpected("a type")
     }
 
-    /// Skips what stands on the rest of this line (`.loc`, `.file` end with the line).
-    fn skip_line(&mut self) {
-        let line = self.span().line;
+    /// The tokens on the rest of this line (`.loc`, `.file` end with the line).
+    fn rest_of_line(&mut self) -> &[Token<'a>] {
+        let (line, start) = (self.span().line, self.pos);
         while self.span().line == line && self.peek() != Tok::End {
             self.pos += 1;
         }
+        self.tokens.get(start..self.pos).unwrap_or_default()
+    }
+
+    /// `.file NUMBER "NAME"`.
+    fn file(&mut self) {
+        if let [_, number, name, ..] = self.rest_of_line()
+            && let (Tok::Int(number), Tok::Str(name)) = (number.tok, name.tok)
+        {
+            let name = name.to_owned();
+            self.lines.files.push((number as u32, name));
+        }
+    }
+
+    /// `.loc FILE LINE COLUMN`, perhaps with `inlined_at FILE LINE COLUMN`.
+    fn loc(&mut self) {
+        let at = self.span().line;
+        let tokens = self.rest_of_line();
+        let place = |tokens: &[Token<'a>]| {
+            let mut place = [0; 3];
+            for (part, token) in place.iter_mut().zip(tokens) {
+                let Tok::Int(number) = token.tok else {
+                    return None;
+                };
+                *part = number as u32;
+            }
+            (tokens.len() >= 2).then_some(place)
+        };
+        let own = place(tokens.get(1..tokens.len().min(4)).unwrap_or_default());
+        let inlined = tokens.iter().position(|t| t.tok == Tok::Word("inlined_at"));
+        let inlined_at = inlined.and_then(|i| place(tokens.get(i + 1..i + 4)?));
+        let place = own;
+        self.lines.locs.push(Loc {
+            at,
+            place,
+            inlined_at,
+        });
     }
 
     /// Skips a balanced `{ … }`.
@@ -172,7 +215,7 @@ impl<'a> Parser<'a> {
                         );
                     }
                 }
-                Tok::Dot("file") => self.skip_line(),
+                Tok::Dot("file") => self.file(),
                 Tok::Dot("section") => {
                     self.pos += 1;
                     while !self.is('{') {
@@ -208,6 +251,7 @@ impl<'a> Parser<'a> {
         if !has_target {
             return Err(Span { line: 1, column: 1 }.error(Kind::Missing("the .target directive")));
         }
+        m.lines = self.lines;
         Ok(m)
     }
 
@@ -391,6 +435,11 @@ impl<'a> Parser<'a> {
     fn body(&mut self, out: &mut Vec<Stmt<'a>>) -> Result<()> {
         let open = self.span();
         self.expect('{')?;
+        self.lines.locs.push(Loc {
+            at: open.line,
+            place: None,
+            inlined_at: None,
+        });
         let mut depth = 0u32;
         loop {
             let span = self.span();
@@ -417,7 +466,8 @@ impl<'a> Parser<'a> {
                         out.push(Stmt::Variable(v));
                     }
                 }
-                Tok::Dot("loc" | "file") => self.skip_line(),
+                Tok::Dot("loc") => self.loc(),
+                Tok::Dot("file") => self.file(),
                 Tok::Dot("pragma") => self.pragma()?,
                 Tok::Dot(w) => return Err(span.error(Kind::UnknownDirective(format!(".{w}")))),
                 Tok::Word(_) | Tok::Punct('@') => self.statement(out)?,

@@ -1,0 +1,214 @@
+//! How tensor cores add: the sum of products and accumulator in a fixed number of bits.
+//!
+//! NVIDIA does not document it. The model here is the one that measurements on hardware have led to (Fasi, Higham, Mikaitis and Pranesh, "Numerical
+//! behavior of NVIDIA tensor cores", 2021; Xie, Wang, Yang and Yang, "MMA-Sim: bit-accurate reference model of tensor cores and matrix cores", 2025):
+//!
+//! 1. The depth is cut into runs of [`Sums::depth`] products; each run is added to the accumulator in one step.
+//! 2. Products are exact. The exponent of a product is the sum of the exponents of its factors, that of a subnormal number the least of its format.
+//! 3. All products of the run and the accumulator are aligned to the greatest exponent and cut (toward zero) to [`Sums::fraction`] fraction bits.
+//! 4. The sum of what is left is exact. It is rounded toward zero to f32, or to f32 with 13 fraction bits, or to nearest to f16.
+//!
+//! Example: 2^24 + 1 + 1 in a run of two products gives 2^24 + 2 with 25 fraction bits, since both ones are within 2^(24-25), and 2^24 where
+//! the ones are 2^-2 and only 13 bits are kept.
+//!
+//! [`Sums::of`] says which numbers hold on which architecture.
+
+use crate::float::{half_to_f32, narrow};
+use crate::ir::{Format, Kept, Rounding, Sums};
+
+/// Exponent of what is not finite: greater than any other.
+const NOT_FINITE: f64 = 1e6;
+/// Columns that are added together.
+const LANES: usize = 8;
+
+/// The exponent of a factor: of a zero none, which loses against every other.
+#[inline(always)]
+pub(super) fn exponent(x: f64, least: f64) -> f64 {
+    let field = (x.to_bits() >> 52 & 0x7ff) as i32;
+    if x == 0.0 {
+        f64::NEG_INFINITY
+    } else if field == 0x7ff {
+        NOT_FINITE
+    } else {
+        f64::from(field - 1023).max(least)
+    }
+}
+
+/// The exponents of A and B.
+pub(super) fn exponents(sums: Sums, matrices: [&[f64]; 2]) -> [Vec<f64>; 2] {
+    std::array::from_fn(|i| {
+        let least = f64::from(sums.least[i]);
+        matrices[i].iter().map(|x| exponent(*x, least)).collect()
+    })
+}
+
+/// 2^e for whole e from -1022 to 1023.
+#[inline(always)]
+fn power(e: f64) -> f64 {
+    f64::from_bits(((e as i64 + 1023) as u64) << 52)
+}
+
+/// `x` without its fraction, for |x| < 2^52.
+#[inline(always)]
+fn whole(x: f64) -> f64 {
+    const ALIGN: f64 = (1u64 << 52) as f64;
+    let size = x.abs();
+    let near = (size + ALIGN) - ALIGN;
+    let cut = near - if near > size { 1.0 } else { 0.0 };
+    cut.copysign(x)
+}
+
+/// Numbers with their exponents.
+pub(super) struct Row<'a> {
+    /// The values.
+    pub(super) values: &'a [f64],
+    /// Their exponents, see [`exponent`].
+    pub(super) exponents: &'a [f64],
+}
+
+/// Adds the products of a row of A with B (by rows, with exponents) to the sums of its columns, a multiple of 8 of them.
+#[inline(always)]
+pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
+    let (n, k) = (sum.len(), a.values.len());
+    let depth = usize::from(sums.depth).min(k);
+    let runs = k / depth.max(1);
+    // The place along the depth of product `i` of a run.
+    let place = |run: usize, i: usize| {
+        if sums.interleaved && runs > 1 {
+            4 * (i / 2) + 2 * run + i % 2
+        } else {
+            run * depth + i
+        }
+    };
+    for (first, out) in (0..n).step_by(LANES).zip(sum.chunks_exact_mut(LANES)) {
+        let mut c = [0.0; LANES];
+        c.copy_from_slice(out);
+        for run in 0..runs {
+            let mut top = c.map(|x| exponent(x, -126.0));
+            for l in (0..depth).map(|i| place(run, i)) {
+                let (e, others) = (a.exponents[l], &b.exponents[l * n + first..][..LANES]);
+                for j in 0..LANES {
+                    top[j] = top[j].max(e + others[j]);
+                }
+            }
+            let scale = top.map(|e| scale(sums, e));
+            let mut fixed = [0.0; LANES];
+            for j in 0..LANES {
+                fixed[j] = whole(c[j] * scale[j]);
+            }
+            for l in (0..depth).map(|i| place(run, i)) {
+                let (x, ys) = (a.values[l], &b.values[l * n + first..][..LANES]);
+                for j in 0..LANES {
+                    fixed[j] += whole(x * ys[j] * scale[j]);
+                }
+            }
+            for j in 0..LANES {
+                c[j] = if top[j] > NOT_FINITE / 2.0 {
+                    // An infinity or a NaN is added as such.
+                    let products = (0..depth).map(|i| place(run, i));
+                    products.fold(c[j], |s, l| s + a.values[l] * b.values[l * n + first + j])
+                } else {
+                    finish(sums.kept, fixed[j] / scale[j])
+                };
+            }
+        }
+        out.copy_from_slice(&c);
+    }
+}
+
+/// What takes the greatest exponent to that of a number with all its fraction bits before the point.
+#[inline(always)]
+fn scale(sums: Sums, top: f64) -> f64 {
+    if top == f64::NEG_INFINITY || top > NOT_FINITE / 2.0 {
+        return 1.0;
+    }
+    power(f64::from(sums.fraction) - top)
+}
+
+/// The exact sum in the format of the result.
+#[inline(always)]
+fn finish(kept: Kept, x: f64) -> f64 {
+    /// The first number beyond f32.
+    const BEYOND: f64 = 2.0 * (1u128 << 127) as f64;
+    if kept == Kept::F16 {
+        let bits = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+        return f64::from(half_to_f32(bits));
+    }
+    let near = x as f32;
+    let over = f64::from(near).abs() > x.abs() && x.abs() < BEYOND;
+    let cut = f32::from_bits(near.to_bits() - u32::from(over));
+    match kept {
+        Kept::E8m13 => f64::from(f32::from_bits(cut.to_bits() & !0x3ff)),
+        _ => f64::from(cut),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, add, exponents};
+    use crate::ir::{MmaType, Sums};
+
+    /// The sum of `a` · `b` + `c` on `arch`, for factors of one type.
+    fn dot(arch: u32, ty: MmaType, sum: MmaType, wgmma: bool, a: &[f64], c: f64) -> f64 {
+        let sums = Sums::of(arch, [ty, ty], sum, wgmma);
+        let ones = vec![1.0; 8 * a.len()];
+        let [ea, eb] = exponents(sums, [a, &ones]);
+        let mut out = [c; 8];
+        let row = |values, exponents| Row { values, exponents };
+        add(sums, &row(a, &ea), &row(&ones, &eb), &mut out);
+        assert!(out.iter().all(|x| x.to_bits() == out[0].to_bits()));
+        out[0]
+    }
+
+    #[test]
+    fn bits_below_the_fraction_are_cut_one_addend_at_a_time() {
+        let mut a = [0.0; 16];
+        // 16 addends of half a unit in the last place: with 25 fraction bits all count.
+        a.fill(0.5);
+        let c = f64::from(1 << 23);
+        let half = |arch, a: &[f64]| dot(arch, MmaType::F16, MmaType::F32, false, a, c);
+        assert_eq!(half(90, &a), c + 8.0);
+        assert_eq!(half(80, &a), c + 8.0);
+        // Of an eighth none does, whatever their sum.
+        a.fill(0.0625);
+        assert_eq!(half(90, &a), c);
+        // A quarter has its last bit at 2^-25 of 2^23.
+        a.fill(0.25);
+        assert_eq!(half(90, &a), c + 4.0);
+        // 24 bits: gone.
+        assert_eq!(half(80, &a), c);
+    }
+
+    #[test]
+    fn sums_are_rounded_toward_zero() {
+        let mut a = [0.0; 8];
+        a[0] = 0.75;
+        let c = f64::from(1 << 23);
+        for sign in [1.0, -1.0] {
+            let a = a.map(|x| x * sign);
+            let got = dot(90, MmaType::Tf32, MmaType::F32, false, &a, c * sign);
+            assert_eq!(got, c * sign);
+        }
+    }
+
+    #[test]
+    fn bytes_keep_13_bits_in_wgmma_and_all_of_them_in_mma() {
+        let mut a = [0.0; 32];
+        (a[0], a[1]) = (256.0, 1.0 / 64.0);
+        let of = |wgmma, a: &[f64]| dot(90, MmaType::E5m2, MmaType::F32, wgmma, a, 0.0);
+        assert_eq!(of(true, &a), 256.0);
+        assert_eq!(of(false, &a), 256.0 + 1.0 / 64.0);
+        a[1] = 1.0 / 32.0;
+        assert_eq!(of(true, &a), 256.0 + 1.0 / 32.0);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_added_as_such() {
+        let mut a = [1.0; 16];
+        a[3] = f64::INFINITY;
+        let of = |a: &[f64], c| dot(90, MmaType::Bf16, MmaType::F32, false, a, c);
+        assert_eq!(of(&a, 0.0), f64::INFINITY);
+        assert!(of(&a, f64::NEG_INFINITY).is_nan());
+        assert_eq!(of(&[0.0; 16], -0.0), 0.0);
+    }
+}
