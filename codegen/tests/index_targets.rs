@@ -85,14 +85,35 @@ fn rust_functions_agree_with_their_layouts() {
     );
 }
 
+/// What stands for CUDA in a C compiler.
+const AS_CUDA: &str =
+    "#define __host__\n#define __device__\n#define __forceinline__ static inline\n";
+
+/// What stands for OpenCL C in a C compiler.
+const AS_OPENCL: &str = "typedef unsigned uint;\ntypedef unsigned long ulong;\n\
+    static inline uint high_32(uint a, uint b) { return (uint)(((ulong)a * b) >> 32); }\n\
+    static inline ulong high_64(ulong a, ulong b) { return (ulong)(((unsigned __int128)a * b) >> 64); }\n\
+    #define mul_hi(a, b) _Generic((a), uint: high_32, ulong: high_64)(a, b)\n";
+
 #[test]
 fn cuda_functions_agree_with_their_layouts() {
+    c_functions_agree(Target::Cuda, AS_CUDA);
+}
+
+#[test]
+fn opencl_functions_agree_with_their_layouts() {
+    c_functions_agree(Target::OpenCl, AS_OPENCL);
+}
+
+fn c_functions_agree(target: Target, dialect: &str) {
     let cases = cases(RANDOM);
     let folder = tempfile::tempdir().expect("a folder");
-    let mut source = "#include <stdio.h>\n#define __host__\n#define __device__\n#define __forceinline__ static inline\nstatic long long next(void) { long long v; if (fread(&v, 8, 1, stdin) != 1) return 0; return v; }\n".to_owned();
+    let mut source = format!(
+        "#include <stdio.h>\n{dialect}static long long next(void) {{ long long v; if (fread(&v, 8, 1, stdin) != 1) return 0; return v; }}\n"
+    );
     let mut main = "int main(void) {\n".to_owned();
     for case in &cases {
-        source += &text(case, Target::Cuda);
+        source += &text(case, target);
         let n = case.types().count();
         let arguments: Vec<_> = (0..n).map(|i| format!("a[{i}]")).collect();
         let _ = writeln!(
@@ -133,7 +154,7 @@ fn cuda_functions_agree_with_their_layouts() {
         Ok(output) => output,
         Err(error) => {
             eprintln!(
-                "NOT RUN: the CUDA C functions were generated but not compiled, for there is no C compiler ({}: {error}); set CC",
+                "NOT RUN: the functions in {target} C were generated but not compiled, for there is no C compiler ({}: {error}); set CC",
                 cc.display()
             );
             return;
@@ -144,7 +165,7 @@ fn cuda_functions_agree_with_their_layouts() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    check(&cases, &output_of(&program, &input(&cases)), "CUDA C");
+    check(&cases, &output_of(&program, &input(&cases)), target.name());
 }
 
 /// A kernel that reads its parameters from memory, runs the snippet, and stores the result: one thread a point.
@@ -312,6 +333,16 @@ fn what_cannot_be_a_function_is_refused_by_name() {
         ),
         "invalid_name"
     );
+    // Macros of the headers, a keyword of the next edition, types of OpenCL C.
+    for (name, target) in [
+        ("NULL", Target::Cuda),
+        ("gen", rust),
+        ("uint", Target::OpenCl),
+        ("NULL", Target::OpenCl),
+    ] {
+        let spec = parse("(4,4):(1,4)").map(|s| s.named(&[name, "b"]));
+        assert_eq!(code(spec, target), "invalid_name", "{name}");
+    }
     assert_eq!(
         code(
             parse("(4,4):(1,4)").map(|s| s.named(&["tid", "b"])),

@@ -36,6 +36,7 @@
 mod ast;
 pub mod banks;
 mod cfg;
+mod clock;
 mod decode;
 mod error;
 mod exec;

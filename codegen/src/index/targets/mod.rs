@@ -1,7 +1,7 @@
-//! Index functions for other people's programs: PTX, Rust, CUDA C.
+//! Index functions for other people's programs: PTX, Rust, CUDA C, OpenCL C.
 //!
-//! All three print one straight-line [`Program`], which the same rules and the same instruction selection made that serve the kernels;
-//! so they agree by construction on everything but spelling, and the tests check the spelling by running all three.
+//! All print one straight-line [`Program`], which the same rules and the same instruction selection made that serve the kernels;
+//! so they agree by construction on everything but spelling, and the tests check the spelling by running each.
 //!
 //! ```
 //! use layout_codegen::index::{function, IndexSpec, Target};
@@ -12,7 +12,7 @@
 //! assert!(ptx.contains("mad.lo.s32 %offset, %row, 33, %col;"), "{ptx}");
 //! ```
 
-mod cuda;
+mod c;
 mod program;
 mod ptx;
 mod rust;
@@ -36,11 +36,13 @@ pub enum Target {
     Rust,
     /// A `__host__ __device__ __forceinline__` function of CUDA C and C++.
     Cuda,
+    /// A function of OpenCL C.
+    OpenCl,
 }
 
 impl Target {
     /// Every target.
-    pub const ALL: [Target; 3] = [Target::Ptx, Target::Rust, Target::Cuda];
+    pub const ALL: [Target; 4] = [Target::Ptx, Target::Rust, Target::Cuda, Target::OpenCl];
 
     /// Its name, as `--target` takes it.
     pub fn name(self) -> &'static str {
@@ -48,6 +50,7 @@ impl Target {
             Self::Ptx => "ptx",
             Self::Rust => "rust",
             Self::Cuda => "cuda",
+            Self::OpenCl => "opencl",
         }
     }
 

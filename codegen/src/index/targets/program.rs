@@ -8,7 +8,7 @@ use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::expr::{Expr, Level, Pool};
 use crate::index::spec::{IndexError, Parameter, holds};
 
-use super::{Target, cuda, ptx, rust};
+use super::{Target, c, ptx, rust};
 
 /// An argument of a [`Statement`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +102,8 @@ impl Program {
         match target {
             Target::Ptx => ptx::text(self),
             Target::Rust => rust::text(self),
-            Target::Cuda => cuda::text(self),
+            Target::Cuda => c::text(self, c::Dialect::Cuda),
+            Target::OpenCl => c::text(self, c::Dialect::OpenCl),
         }
     }
 
