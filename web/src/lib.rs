@@ -6,11 +6,11 @@
 //! ```
 //! let answer = tilewright_web::ask(r#"{"ask":"layout","layout":"(4,8):(8,1)"}"#);
 //! assert!(answer.contains(r#""text":"(4,8):(8,1)""#) && answer.contains("<svg"));
-//! let refused = tilewright_web::ask(r#"{"ask":"layout","layout":"(4,x):(8,1)"}"#);
-//! assert!(refused.contains(r#""code":"syntax""#) && refused.contains(r#""span":[3,4]"#));
+//! let refused = tilewright_web::ask(r#"{"ask":"layout","layout":"(4,8):(8,"}"#);
+//! assert!(refused.contains(r#""code":"syntax""#) && refused.contains(r#""span":["#));
 //! ```
 //!
-//! An answer is the value, or `{"error":{"code":…,"message":…,"span":…}}`. Between JavaScript and this module there are three functions of
+//! An answer is the value, or `{"error":{"code":…,"message":…,"span":…,"shown":…}}`. Between JavaScript and this module there are three functions of
 //! numbers, in [`exports`], and no glue that another tool would have to generate.
 
 mod arguments;
@@ -29,7 +29,6 @@ use arguments::Arguments;
 ///
 /// | `ask` | besides | answer |
 /// |---|---|---|
-/// | `script` | | the script of pictures |
 /// | `layout` | `layout`, `elem`, `access`, `banks`, `before`, `rows`, `cols` | `text`, `picture`, `properties`, `summary` |
 /// | `code` | `layout`, `target` | `code` |
 /// | `derive` | `tile`, `elem`, `accesses`, `family` | what `derive --json` prints, with `summary` and a picture for each access |
@@ -44,13 +43,19 @@ pub fn ask(question: &str) -> String {
         .map_err(|error| Refusal::usage("json", error.to_string()))
         .and_then(|question: Value| answer(&Arguments(&question)));
     answer
-        .unwrap_or_else(|refusal| refusal.to_json())
+        .unwrap_or_else(|refusal| refused(&refusal))
         .to_string()
+}
+
+/// A refusal for the page, with the message as the command shows it: the place underlined.
+fn refused(refusal: &Refusal) -> Value {
+    let mut value = refusal.to_json();
+    value["error"]["shown"] = json!(refusal.text());
+    value
 }
 
 fn answer(question: &Arguments) -> Result<Value, Refusal> {
     match question.text("ask")? {
-        "script" => Ok(json!({"script": picture::script()})),
         "layout" => layout::answer(question),
         "code" => code(question),
         "derive" => derivation::answer(question),

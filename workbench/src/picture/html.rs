@@ -29,11 +29,6 @@ pub(crate) fn page(scene: &Scene) -> String {
     )
 }
 
-/// The script that makes a picture of a page or a shadow root answer the pointer: it defines `attachPicture(root)`.
-pub(crate) fn script() -> &'static str {
-    JS
-}
-
 /// The picture for the shadow root of another page: its style and its body, for which that page calls `attachPicture`.
 pub(crate) fn shadow(scene: &Scene) -> String {
     format!(

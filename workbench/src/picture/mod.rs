@@ -199,7 +199,8 @@ impl Scene {
         html::page(self)
     }
 
-    /// The picture with its style for the shadow root of another page, which calls `attachPicture(root)` of [`script`] for it.
+    /// The picture with its style for the shadow root of another page, which calls `attachPicture(root)` of `page.js`
+    /// for it.
     #[must_use]
     pub fn shadow(&self) -> String {
         html::shadow(self)
@@ -222,12 +223,6 @@ impl Scene {
     pub fn summary(&self) -> String {
         terminal::summary(self)
     }
-}
-
-/// The script that makes pictures answer the pointer and the keys: it defines `attachPicture(root)`.
-#[must_use]
-pub fn script() -> &'static str {
-    html::script()
 }
 
 /// The names of all instructions that have a picture, apart from those of any N.
