@@ -81,7 +81,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         .take_while(|arg| arg != "--")
         .any(|arg| arg == "--json");
     if error.use_stderr() && json {
-        return CliError::usage("usage", usage_message(error)).report(true);
+        return error::report(&CliError::usage("usage", usage_message(error)), true);
     }
     let shown = error.print().and_then(|()| io::stdout().flush());
     // Nobody is left to tell if standard error does not take it.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use crate::error::CliError;
+use crate::error::{CliError, report};
 
 /// What first went wrong with standard output.
 static FAILURE: OnceLock<String> = OnceLock::new();
@@ -42,7 +42,10 @@ pub(crate) fn verdict(code: ExitCode) -> ExitCode {
     match FAILURE.get() {
         None => code,
         // Even under `--json`: standard output is what does not work.
-        Some(error) => CliError::new("io", format!("standard output: {error}")).report(false),
+        Some(error) => report(
+            &CliError::new("io", format!("standard output: {error}")),
+            false,
+        ),
     }
 }
 

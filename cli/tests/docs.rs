@@ -1,6 +1,6 @@
 //! Every snippet of the book that shows the calculator is true: `>> expression`, and the answer on the next line.
 
-#[path = "../src/eval/calculator/mod.rs"]
+#[path = "../../workbench/src/calculator/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the command uses the rest")]
 mod calculator;
 

@@ -9,7 +9,7 @@
 //!
 //! `fuzz/` has the same target for `cargo fuzz`, where a nightly compiler is at hand.
 
-#[path = "../src/eval/calculator/mod.rs"]
+#[path = "../../workbench/src/calculator/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the command uses the rest")]
 mod calculator;
 

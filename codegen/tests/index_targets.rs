@@ -1,4 +1,4 @@
-//! The targets against the layouts themselves: Rust compiled and run, CUDA C and OpenCL C compiled as C and run, PTX on the emulator.
+//! The three targets against the layouts themselves: Rust compiled and run, CUDA C compiled as C and run, PTX on the emulator.
 
 #![allow(clippy::items_after_statements, clippy::assigning_clones)]
 
@@ -85,28 +85,32 @@ fn rust_functions_agree_with_their_layouts() {
     );
 }
 
+/// What stands for CUDA in a C compiler.
+const AS_CUDA: &str =
+    "#define __host__\n#define __device__\n#define __forceinline__ static inline\n";
+
+/// What stands for OpenCL C in a C compiler.
+const AS_OPENCL: &str = "typedef unsigned uint;\ntypedef unsigned long ulong;\n\
+    static inline uint high_32(uint a, uint b) { return (uint)(((ulong)a * b) >> 32); }\n\
+    static inline ulong high_64(ulong a, ulong b) { return (ulong)(((unsigned __int128)a * b) >> 64); }\n\
+    #define mul_hi(a, b) _Generic((a), uint: high_32, ulong: high_64)(a, b)\n";
+
 #[test]
 fn cuda_functions_agree_with_their_layouts() {
-    let words = "#define __host__\n#define __device__\n#define __forceinline__ static inline\n";
-    as_c(Target::Cuda, words);
+    c_functions_agree(Target::Cuda, AS_CUDA);
 }
 
-/// What OpenCL C has beyond C, as C: `tests/opencl` of the facade runs the functions on a device.
 #[test]
 fn opencl_functions_agree_with_their_layouts() {
-    let words = "typedef unsigned uint;\ntypedef unsigned long ulong;\n\
-        static inline uint high_32(uint a, uint b) { return (uint)(((ulong)a * b) >> 32); }\n\
-        static inline ulong high_64(ulong a, ulong b) { return (ulong)(((unsigned __int128)a * b) >> 64); }\n\
-        #define mul_hi(a, b) _Generic((a), uint: high_32, ulong: high_64)(a, b)\n";
-    as_c(Target::OpenCl, words);
+    c_functions_agree(Target::OpenCl, AS_OPENCL);
 }
 
-/// Compiles the functions of a language of the C family as C, with these words before them, and runs them.
-fn as_c(target: Target, words: &str) {
+fn c_functions_agree(target: Target, dialect: &str) {
     let cases = cases(RANDOM);
     let folder = tempfile::tempdir().expect("a folder");
-    let mut source = format!("#include <stdio.h>\n{words}");
-    source += "static long long next(void) { long long v; if (fread(&v, 8, 1, stdin) != 1) return 0; return v; }\n";
+    let mut source = format!(
+        "#include <stdio.h>\n{dialect}static long long next(void) {{ long long v; if (fread(&v, 8, 1, stdin) != 1) return 0; return v; }}\n"
+    );
     let mut main = "int main(void) {\n".to_owned();
     for case in &cases {
         source += &text(case, target);
@@ -150,7 +154,7 @@ fn as_c(target: Target, words: &str) {
         Ok(output) => output,
         Err(error) => {
             eprintln!(
-                "NOT RUN: the functions in {target} were generated but not compiled, for there is no C compiler ({}: {error}); set CC",
+                "NOT RUN: the functions in {target} C were generated but not compiled, for there is no C compiler ({}: {error}); set CC",
                 cc.display()
             );
             return;
@@ -329,16 +333,15 @@ fn what_cannot_be_a_function_is_refused_by_name() {
         ),
         "invalid_name"
     );
+    // Macros of the headers, a keyword of the next edition, types of OpenCL C.
     for (name, target) in [
+        ("NULL", Target::Cuda),
+        ("gen", rust),
         ("uint", Target::OpenCl),
-        ("int4", Target::OpenCl),
-        ("mul_hi", Target::OpenCl),
-        ("threadIdx", Target::Cuda),
+        ("NULL", Target::OpenCl),
     ] {
-        assert_eq!(
-            code(parse("(4,4):(1,4)").map(|s| s.named(&[name, "b"])), target),
-            "invalid_name"
-        );
+        let spec = parse("(4,4):(1,4)").map(|s| s.named(&[name, "b"]));
+        assert_eq!(code(spec, target), "invalid_name", "{name}");
     }
     assert_eq!(
         code(

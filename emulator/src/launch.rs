@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use rayon::prelude::*;
 
 use crate::causes;
+use crate::clock::Stopwatch;
 use crate::decode::END;
 use crate::error::RunError;
 use crate::exec::{Context, Worker, run_cluster, schedule};
@@ -328,7 +328,7 @@ pub fn run(
     memory: &mut GlobalMemory,
     options: &Options,
 ) -> Result<Report, RunError> {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let Some(kernel) = module.kernel(name) else {
         let available = module.kernels().map(str::to_owned).collect();
         return Err(RunError::UnknownKernel {

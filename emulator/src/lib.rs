@@ -37,6 +37,7 @@ mod ast;
 pub mod banks;
 mod causes;
 mod cfg;
+mod clock;
 mod decode;
 mod error;
 mod exec;

@@ -1,7 +1,7 @@
 //! Any text is an expression with a value, or an error with a span inside it: `cargo +nightly fuzz run expression`.
 #![no_main]
 
-#[path = "../../cli/src/eval/calculator/mod.rs"]
+#[path = "../../workbench/src/calculator/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod calculator;
 

@@ -6,6 +6,8 @@
 
 mod kernels;
 mod opencl;
+mod packages;
+mod page;
 mod ptxas;
 mod steps;
 
@@ -18,6 +20,7 @@ usage: cargo xtask TASK
 tasks:
   test [--no-ptxas]   everything CI runs: formatting, lints, tests, docs, ptxas over the kernels
   kernels [--write]   compare every kernel with tests/golden/kernels.csv, or write that table anew
+  page                build the page in the browser, target/page/index.html
   ptxas               fetch NVIDIA's PTX assembler into target/tools and print its path
 
 PTXAS=/path/to/ptxas takes an assembler of your own instead of fetching one.";
@@ -28,6 +31,16 @@ fn main() -> ExitCode {
     match args.as_slice() {
         ["test"] => steps::test(steps::Ptxas::Fetch),
         ["test", "--no-ptxas"] => steps::test(steps::Ptxas::LeaveOut),
+        ["page"] => match page::build() {
+            Ok(path) => {
+                println!("{}", path.display());
+                ExitCode::SUCCESS
+            }
+            Err(message) => {
+                eprintln!("error: {message}");
+                ExitCode::FAILURE
+            }
+        },
         ["kernels"] => kernels::run("check"),
         ["kernels", "--write"] => kernels::run("write"),
         ["ptxas"] => match ptxas::provide(&workspace_root()) {

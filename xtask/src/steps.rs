@@ -3,13 +3,13 @@
 //! A step is a `cargo` command. All of them run, also after a failure, so that one run shows everything there is to mend;
 //! the summary counts them. The tests get the assembler through `PTXAS`; with `--no-ptxas` they get
 //! `TILEWRIGHT_NO_PTXAS=1` and say for themselves that they did not run it. A missing assembler is never a silent pass; nor are missing
-//! tools of OpenCL, without which the tests get `TILEWRIGHT_NO_OPENCL=1`.
+//! tools of OpenCL, without which the tests get `TILEWRIGHT_NO_OPENCL=1`, or of the page in the browser (`TILEWRIGHT_NO_PAGE=1`).
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::{opencl, ptxas, workspace_root};
+use crate::{opencl, page, ptxas, workspace_root};
 
 /// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
 const BARE_TARGET: &str = "thumbv7em-none-eabi";
@@ -65,6 +65,7 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         }
     }
     run.opencl();
+    run.page();
     run.cargo("formatting", &["fmt", "--all", "--check"]);
     run.cargo(
         "lints",
@@ -151,6 +152,19 @@ impl Run {
         }
     }
 
+    /// The page in the browser: built and then driven by its test where there is a compiler for it and a browser. CI has them.
+    fn page(&mut self) {
+        let needed = page::compiler().and_then(|()| page::browser());
+        match needed {
+            Err(why) if std::env::var_os("CI").is_none() => {
+                eprintln!("\n== page: not run, {why}");
+                self.env.push(("TILEWRIGHT_NO_PAGE", "1".to_owned()));
+                self.left_out.push(format!("page not run: {why}"));
+            }
+            needed => self.step("page", |_| needed.and_then(|()| page::build()).map(|_| ())),
+        }
+    }
+
     fn finish(self) -> ExitCode {
         let mut left_out = String::new();
         for what in &self.left_out {
@@ -173,7 +187,7 @@ fn seconds(time: Duration) -> String {
 }
 
 /// Whether the standard library of `target` is installed beside the compiler.
-fn installed(target: &str) -> bool {
+pub(crate) fn installed(target: &str) -> bool {
     let Ok(output) = Command::new("rustc")
         .args(["--print", "sysroot"])
         .current_dir(workspace_root())

@@ -90,6 +90,10 @@ pub(crate) struct Context<'a> {
     /// Held for 64-bit atomics, which are two words.
     pub(crate) atomic_lock: Mutex<()>,
     /// The machine has AVX2 and FMA.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "only there is a second version")
+    )]
     simd: bool,
 }
 

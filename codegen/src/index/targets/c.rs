@@ -1,14 +1,9 @@
-//! CUDA C and OpenCL C: one printer, since the two differ in the names of types, in what stands before a function, and in how the high half of
-//! a product is written.
+//! C: CUDA's, one function for host and device, and OpenCL's, one function for kernels.
 //!
-//! ```text
-//!            64-bit type          constant   before the function                       high half of a product
-//! CUDA C     unsigned long long   1ull       __host__ __device__ __forceinline__       by unsigned __int128
-//! OpenCL C   ulong                1ul        static inline                             mul_hi(a, b)
-//! ```
-//!
+//! The two differ in the names of types, in the suffixes of literals and in how the high half of a product is had; everything else is C's.
 //! Arithmetic that may wrap is done without sign, where C defines it; a right shift of a negative value keeps the sign, as every CUDA
-//! compiler does it and C++20 and OpenCL C say. High halves of 64-bit products use `unsigned __int128` in CUDA C (nvcc 11.5 and later, gcc, clang).
+//! compiler does it and C++20 says. High halves of products are `mul_hi` in OpenCL C; of 64 bits, in CUDA C, they use `unsigned __int128` (nvcc
+//! 11.5 and later, gcc, clang).
 
 use std::fmt::Write as _;
 
@@ -16,14 +11,76 @@ use super::program::{Argument, Program, Statement};
 use crate::index::code::{Op, Ty};
 use crate::index::spec::IndexError;
 
-/// A language of the C family.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Whose C.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dialect {
+    /// NVIDIA's CUDA C and C++.
     Cuda,
+    /// Khronos' OpenCL C.
     OpenCl,
 }
 
-/// Words of C and C++ that look like identifiers.
+/// Words of OpenCL C, besides those of C, that a function or a parameter can't be called.
+const RESERVED_OPENCL: &[&str] = &[
+    "bool",
+    "constant",
+    "event_t",
+    "fragment",
+    "generic",
+    "global",
+    "half",
+    "image1d_t",
+    "image2d_t",
+    "image3d_t",
+    "kernel",
+    "local",
+    "pipe",
+    "private",
+    "ptrdiff_t",
+    "quad",
+    "read_only",
+    "read_write",
+    "sampler_t",
+    "size_t",
+    "uchar",
+    "uint",
+    "ulong",
+    "uniform",
+    "ushort",
+    "write_only",
+    "intptr_t",
+    "uintptr_t",
+    "complex",
+    "imaginary",
+    "mul_hi",
+];
+
+/// Macros of the standard headers: any use of the name is replaced.
+const MACROS: &[&str] = &[
+    "NULL",
+    "EOF",
+    "INFINITY",
+    "NAN",
+    "CHAR_BIT",
+    "INT_MAX",
+    "INT_MIN",
+    "UINT_MAX",
+    "LONG_MAX",
+    "LONG_MIN",
+    "ULONG_MAX",
+    "HUGE_VAL",
+    "errno",
+    "assert",
+    "stdin",
+    "stdout",
+    "stderr",
+    "linux",
+    "unix",
+    "offsetof",
+    "I",
+];
+
+/// Words of C and C++ (and of CUDA) that look like identifiers.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -99,52 +156,28 @@ const RESERVED: &[&str] = &[
     "volatile",
     "while",
     "xor",
-];
-
-/// Those of CUDA.
-const CUDA_RESERVED: &[&str] = &["blockIdx", "blockDim", "threadIdx", "gridDim", "warpSize"];
-
-/// Those of OpenCL C: types, address spaces and qualifiers; and functions that this printer calls.
-const OPENCL_RESERVED: &[&str] = &[
-    "constant",
-    "event_t",
-    "global",
-    "half",
-    "image1d_t",
-    "image2d_t",
-    "image3d_t",
-    "kernel",
-    "local",
-    "mul_hi",
-    "pipe",
-    "ptrdiff_t",
-    "read_only",
-    "read_write",
-    "sampler_t",
-    "size_t",
-    "uchar",
-    "uint",
-    "ulong",
-    "uniform",
-    "ushort",
-    "write_only",
+    "blockIdx",
+    "blockDim",
+    "threadIdx",
+    "gridDim",
+    "warpSize",
 ];
 
 impl Dialect {
     fn type_name(self, ty: Ty) -> &'static str {
         match (self, ty) {
             (Self::Cuda, Ty::U32) => "unsigned",
-            (Self::OpenCl, Ty::U32) => "uint",
-            (_, Ty::S32) => "int",
             (Self::Cuda, Ty::U64) => "unsigned long long",
-            (Self::OpenCl, Ty::U64) => "ulong",
             (Self::Cuda, Ty::S64) => "long long",
+            (Self::OpenCl, Ty::U32) => "uint",
+            (Self::OpenCl, Ty::U64) => "ulong",
             (Self::OpenCl, Ty::S64) => "long",
+            (_, Ty::S32) => "int",
         }
     }
 
-    /// What a 64-bit constant ends in, after a `u` if it has no sign.
-    fn long(self) -> &'static str {
+    /// The suffix of a literal of 64 bits.
+    fn suffix(self) -> &'static str {
         match self {
             Self::Cuda => "ll",
             Self::OpenCl => "l",
@@ -152,26 +185,28 @@ impl Dialect {
     }
 
     fn check(self, name: &str) -> Result<(), IndexError> {
-        let (own, reason) = match self {
-            Self::Cuda => (CUDA_RESERVED, "is reserved in C++"),
-            Self::OpenCl => (OPENCL_RESERVED, "is reserved in OpenCL C"),
-        };
-        // Vectors of OpenCL C are names of types: `int4`.
-        let scalar = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let vector = self == Self::OpenCl
-            && scalar != name
-            && [
-                "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half",
-                "float", "double",
-            ]
-            .contains(&scalar);
-        if RESERVED.contains(&name) || own.contains(&name) || vector || name.starts_with("__") {
-            return Err(IndexError::Name {
+        let refuse = |reason| {
+            Err(IndexError::Name {
                 name: name.to_owned(),
                 reason,
-            });
+            })
+        };
+        if MACROS.contains(&name) {
+            return refuse("is a macro of C's headers");
         }
-        Ok(())
+        match self {
+            Self::Cuda if RESERVED.contains(&name) || name.starts_with("__") => {
+                refuse("is reserved in C++")
+            }
+            Self::OpenCl
+                if RESERVED.contains(&name)
+                    || RESERVED_OPENCL.contains(&name)
+                    || name.starts_with("__") =>
+            {
+                refuse("is reserved in OpenCL C")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -179,7 +214,6 @@ fn unsigned(ty: Ty) -> Ty {
     if ty.wide() { Ty::U64 } else { Ty::U32 }
 }
 
-/// The function.
 pub(super) fn text(program: &Program, dialect: Dialect) -> Result<String, IndexError> {
     for p in &program.parameters {
         dialect.check(&p.name)?;
@@ -204,13 +238,13 @@ pub(super) fn text(program: &Program, dialect: Dialect) -> Result<String, IndexE
         .iter()
         .map(|p| format!("{} {}", dialect.type_name(p.ty), p.name))
         .collect();
-    let before = match dialect {
-        Dialect::Cuda => "__host__ __device__ __forceinline__",
-        Dialect::OpenCl => "static inline",
+    let qualifiers = match dialect {
+        Dialect::Cuda => "__host__ __device__ __forceinline__ ",
+        Dialect::OpenCl => "",
     };
     let _ = writeln!(
         out,
-        "{before} {} {}({}) {{",
+        "{qualifiers}{} {}({}) {{",
         dialect.type_name(program.ty),
         program.name,
         parameters.join(", ")
@@ -249,14 +283,16 @@ struct Printer<'a> {
 impl Printer<'_> {
     /// `a` as an operand of type `ty`.
     fn argument(&self, a: Argument, ty: Ty) -> String {
-        let long = self.dialect.long();
+        let long = self.dialect.suffix();
         match a {
             Argument::Constant(k) => match ty {
                 Ty::U32 => format!("{}u", k as u32),
                 Ty::S32 if k as i32 == i32::MIN => "(-2147483647 - 1)".to_owned(),
                 Ty::S32 => (k as i32).to_string(),
                 Ty::U64 => format!("{}u{long}", k as u64),
-                Ty::S64 if k == i64::MIN => format!("(-9223372036854775807{long} - 1)"),
+                Ty::S64 if k == i64::MIN => {
+                    format!("(-9223372036854775807{long} - 1)")
+                }
                 Ty::S64 => format!("{k}{long}"),
             },
             Argument::Value(v) if self.program.type_of(v) == ty => self.names[v].clone(),
@@ -280,12 +316,10 @@ impl Printer<'_> {
             Op::Sub => format!("{} - {}", arg(0, at), arg(1, at)),
             Op::Mul => format!("{} * {}", arg(0, at), arg(1, at)),
             Op::Mad => format!("{} * {} + {}", arg(0, at), arg(1, at), arg(2, at)),
-            Op::MulWide => format!(
-                "({}){} * {}",
-                self.dialect.type_name(wide),
-                arg(0, s.ty),
-                arg(1, s.ty)
-            ),
+            Op::MulWide => {
+                let wide = self.dialect.type_name(wide);
+                format!("({wide}){} * {}", arg(0, s.ty), arg(1, s.ty))
+            }
             Op::MadWide => {
                 let at = if s.exact { wide } else { Ty::U64 };
                 format!(
@@ -335,7 +369,8 @@ impl Printer<'_> {
         match a {
             Argument::Constant(_) => self.argument(a, wide),
             Argument::Value(_) => {
-                format!("({}){}", self.dialect.type_name(wide), self.argument(a, ty))
+                let wide = self.dialect.type_name(wide);
+                format!("({wide}){}", self.argument(a, ty))
             }
         }
     }

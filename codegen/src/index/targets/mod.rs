@@ -1,7 +1,7 @@
 //! Index functions for other people's programs: PTX, Rust, CUDA C, OpenCL C.
 //!
 //! All print one straight-line [`Program`], which the same rules and the same instruction selection made that serve the kernels;
-//! so they agree by construction on everything but spelling, and the tests check the spelling by running all of them.
+//! so they agree by construction on everything but spelling, and the tests check the spelling by running each.
 //!
 //! ```
 //! use layout_codegen::index::{function, IndexSpec, Target};
@@ -36,7 +36,7 @@ pub enum Target {
     Rust,
     /// A `__host__ __device__ __forceinline__` function of CUDA C and C++.
     Cuda,
-    /// A `static inline` function of OpenCL C, 1.2 and later.
+    /// A function of OpenCL C.
     OpenCl,
 }
 

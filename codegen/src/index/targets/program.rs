@@ -8,7 +8,6 @@ use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::expr::{Expr, Level, Pool};
 use crate::index::spec::{IndexError, Parameter, holds};
 
-use super::c::Dialect;
 use super::{Target, c, ptx, rust};
 
 /// An argument of a [`Statement`].
@@ -103,8 +102,8 @@ impl Program {
         match target {
             Target::Ptx => ptx::text(self),
             Target::Rust => rust::text(self),
-            Target::Cuda => c::text(self, Dialect::Cuda),
-            Target::OpenCl => c::text(self, Dialect::OpenCl),
+            Target::Cuda => c::text(self, c::Dialect::Cuda),
+            Target::OpenCl => c::text(self, c::Dialect::OpenCl),
         }
     }
 

@@ -141,10 +141,14 @@ fn rust_type(ty: Ty) -> Type {
 }
 
 fn identifier(name: &str) -> Result<Ident, IndexError> {
-    syn::parse_str(name).map_err(|_| IndexError::Name {
-        name: name.to_owned(),
-        reason: "is a keyword of Rust",
-    })
+    // A keyword since the edition of 2024, which the parser takes for a name.
+    syn::parse_str(name)
+        .ok()
+        .filter(|_| name != "gen")
+        .ok_or_else(|| IndexError::Name {
+            name: name.to_owned(),
+            reason: "is a keyword of Rust",
+        })
 }
 
 /// What `p` must satisfy beyond its type.

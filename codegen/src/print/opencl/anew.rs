@@ -94,7 +94,8 @@ pub(super) fn mentioned(nodes: &[Node], all: &mut BTreeSet<Reg>) {
             Node::Leave { when, .. } | Node::Exit { when, .. } => {
                 all.insert(when.reg);
             }
-            Node::Comment(_) | Node::Assume(_) => {}
+            // The printer refuses roles.
+            Node::Roles(_) | Node::Comment(_) | Node::Assume(_) => {}
         }
     }
 }
@@ -123,6 +124,8 @@ pub(super) fn is_straight(body: &[Node]) -> bool {
     body.iter().all(|node| match node {
         Node::Inst(s) => s.guard.is_none(),
         Node::Comment(_) | Node::Assume(_) => true,
-        Node::If(_) | Node::Loop(_) | Node::Leave { .. } | Node::Exit { .. } => false,
+        Node::Roles(_) | Node::If(_) | Node::Loop(_) | Node::Leave { .. } | Node::Exit { .. } => {
+            false
+        }
     })
 }

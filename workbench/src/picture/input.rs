@@ -4,9 +4,9 @@ use tilewright::Swizzled;
 use tilewright::banks::Access;
 
 use super::scene::Span;
-use crate::error::CliError;
-use crate::eval::calculator::instructions::access as access_named;
-use crate::eval::layout_at;
+use crate::Refusal;
+use crate::calculator::instructions::access as access_named;
+use crate::notation::layout_at;
 
 /// Element types by name and their bytes.
 const ELEMENTS: [(&str, i64); 21] = [
@@ -34,14 +34,14 @@ const ELEMENTS: [(&str, i64); 21] = [
 ];
 
 /// Bytes of an element: a type's name, or a number of bytes from 1 to 16.
-pub(crate) fn element_bytes(text: &str) -> Result<i64, CliError> {
+pub(crate) fn element_bytes(text: &str) -> Result<i64, Refusal> {
     let name = text.trim();
     let named = ELEMENTS.iter().find(|(known, _)| *known == name);
     let bytes = named.map(|&(_, bytes)| bytes);
     let bytes = bytes.or_else(|| name.parse().ok().filter(|n| (1..=16).contains(n)));
     bytes.ok_or_else(|| {
         let known: Vec<&str> = ELEMENTS.iter().map(|&(name, _)| name).collect();
-        CliError::usage(
+        Refusal::usage(
             "bad_element",
             format!(
                 "no such element type; one of {}, or a number of bytes from 1 to 16",
@@ -53,7 +53,7 @@ pub(crate) fn element_bytes(text: &str) -> Result<i64, CliError> {
 }
 
 /// The layout that an expression of the calculator is.
-pub(crate) fn layout(text: &str) -> Result<Swizzled, CliError> {
+pub(crate) fn layout(text: &str) -> Result<Swizzled, Refusal> {
     layout_at(text, (0, text.len()))
 }
 
@@ -72,15 +72,15 @@ pub(crate) struct AccessText {
 
 impl AccessText {
     /// An error about the layout of lanes.
-    pub(crate) fn refuse(&self, code: &str, message: impl Into<String>) -> CliError {
-        CliError::new(code, message).at(self.span, self.text.as_str())
+    pub(crate) fn refuse(&self, code: &str, message: impl Into<String>) -> Refusal {
+        Refusal::new(code, message).at(self.span, self.text.as_str())
     }
 }
 
 /// Reads `OP @ LAYOUT`.
-pub(crate) fn access(text: &str) -> Result<AccessText, CliError> {
+pub(crate) fn access(text: &str) -> Result<AccessText, Refusal> {
     let Some(at) = text.find('@') else {
-        return Err(CliError::usage(
+        return Err(Refusal::usage(
             "syntax",
             "expected '@' between the operation and its layout, as in 'ldmatrix.x4 @ (16,2):(64,8)'",
         )
@@ -93,7 +93,7 @@ pub(crate) fn access(text: &str) -> Result<AccessText, CliError> {
     };
     let op = trimmed(0, at);
     let access = access_named(&text[op.0..op.1])
-        .map_err(|message| CliError::usage("unknown_access", message).at(op, text))?;
+        .map_err(|message| Refusal::usage("unknown_access", message).at(op, text))?;
     let span = trimmed(at + 1, text.len());
     let lanes = layout_at(text, span)?;
     Ok(AccessText {
@@ -110,7 +110,7 @@ pub(crate) fn window(
     all: i64,
     limit: usize,
     most: usize,
-) -> Result<Span, CliError> {
+) -> Result<Span, Refusal> {
     let Some(text) = asked else {
         let count = usize::try_from(all).map_or(limit, |all| all.min(limit));
         return Ok(Span {
@@ -119,7 +119,7 @@ pub(crate) fn window(
             all,
         });
     };
-    let refuse = |message: String| CliError::usage("bad_window", message).at((0, text.len()), text);
+    let refuse = |message: String| Refusal::usage("bad_window", message).at((0, text.len()), text);
     let ends = text
         .split_once("..")
         .and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));

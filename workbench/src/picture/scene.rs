@@ -225,7 +225,7 @@ pub(crate) enum Kind {
 
 /// A picture.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Scene {
+pub struct Scene {
     /// What it is of.
     pub(crate) kind: Kind,
     /// The layout or the instruction, as text.

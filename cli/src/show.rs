@@ -1,24 +1,4 @@
-//! `tilewright show`: pictures of layouts and of instructions.
-//!
-//! One [`scene::Scene`] is built from the arguments ([`tile`] for layouts, [`fragment`] for instructions); [`terminal`], [`svg`],
-//! [`html`] and [`data`] write it. The element width matters to banks only and is 4 bytes (`f32`) unless `--elem` says otherwise;
-//! under `ldmatrix` and `stmatrix`, which move halves, it is 2 (`f16`).
-
-mod canvas;
-mod data;
-mod fit;
-mod fragment;
-mod html;
-mod input;
-mod legend;
-mod names;
-mod operands;
-mod palette;
-mod scene;
-mod svg;
-mod terminal;
-mod tile;
-mod touch;
+//! `tilewright show`: pictures of layouts and of instructions, from [`tilewright_workbench::picture`], in the terminal or as files.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -26,21 +6,11 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tilewright::Swizzled;
-use tilewright::banks::{BankModel, MODELS, model_named};
+use tilewright_workbench::picture::{self, AtomQuestion, Colour, Question};
 
 use crate::error::{CliError, Outcome, finish};
 use crate::output;
-use scene::Scene;
-use terminal::Colour;
-use tile::{Before, Tile};
 
-/// Rows and columns of a picture, unless a window is asked for.
-const LIMIT: usize = 128;
-/// Rows and columns of a picture at most.
-const MOST: usize = 256;
-/// Rows of a table in the terminal, unless a window is asked for.
-const TERMINAL_ROWS: usize = 64;
 /// Columns of a terminal that does not say how wide it is.
 const TERMINAL_WIDTH: usize = 160;
 
@@ -104,6 +74,30 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
+/// What the picture before the swizzle shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Before {
+    /// The layout without its swizzle; row-major, if it has none and an access is shown
+    Auto,
+    /// The row-major tile of the same shape
+    RowMajor,
+    /// The layout without its swizzle
+    Unswizzled,
+    /// Nothing
+    None,
+}
+
+impl From<Before> for picture::Before {
+    fn from(before: Before) -> Self {
+        match before {
+            Before::Auto => Self::Auto,
+            Before::RowMajor => Self::RowMajor,
+            Before::Unswizzled => Self::Unswizzled,
+            Before::None => Self::None,
+        }
+    }
+}
+
 /// Whether to write colours to the terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum When {
@@ -135,40 +129,48 @@ fn show(args: &ShowArgs) -> Outcome {
     // The terminal shows less than a file does.
     let narrow = !drawn && !args.json;
     let scene = if let Some(name) = &args.atom {
-        let limit = if narrow { TERMINAL_ROWS } else { MOST };
-        fragment::scene(&fragment::Request {
-            name,
+        AtomQuestion {
             operand: args.operand.as_deref(),
             rows: args.rows.as_deref(),
             cols: args.cols.as_deref(),
-            limit,
-            most: MOST,
-        })?
+            terminal: narrow,
+            ..AtomQuestion::of(name)
+        }
+        .scene()?
     } else {
-        layout_scene(args, narrow)?
+        Question {
+            banks: args.banks,
+            access: args.access.as_deref(),
+            elem: args.elem.as_deref(),
+            model: &args.model,
+            before: args.before.into(),
+            rows: args.rows.as_deref(),
+            cols: args.cols.as_deref(),
+            terminal: narrow.then(terminal_width),
+            ..Question::of(args.layout.as_deref().unwrap_or_default())
+        }
+        .scene()?
     };
-    let svg = args.svg.as_deref().map(|path| (path, svg::svg(&scene)));
-    let html = args.html.as_deref().map(|path| (path, html::page(&scene)));
+    let svg = args.svg.as_deref().map(|path| (path, scene.svg()));
+    let html = args.html.as_deref().map(|path| (path, scene.page()));
     write(svg.iter().chain(&html))?;
     if args.json {
-        let mut value = data::to_json(&scene);
+        let mut value = scene.to_json();
         let name = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         value["svg"] = json!(name(&args.svg));
         value["html"] = json!(name(&args.html));
         output::print_json(&value);
     } else if drawn {
-        output::print_line(terminal::summary(&scene).trim_end());
+        output::print_line(scene.summary().trim_end());
     } else {
-        output::print_line(
-            terminal::picture(&scene, colour(args.color), terminal_width()).trim_end(),
-        );
+        output::print_line(scene.table(colour(args.color), terminal_width()).trim_end());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Names every instruction that has a picture, apart from those of any N.
 fn list(as_json: bool) {
-    let names: Vec<String> = names::all().into_iter().map(|one| one.name).collect();
+    let names = picture::atoms();
     if as_json {
         output::print_json(&json!({"atoms": names}));
     } else {
@@ -188,56 +190,6 @@ fn write<'a>(pictures: impl Iterator<Item = &'a (&'a Path, String)>) -> Result<(
     Ok(())
 }
 
-fn layout_scene(args: &ShowArgs, narrow: bool) -> Result<Scene, CliError> {
-    let text = args.layout.as_deref().unwrap_or_default();
-    let layout = input::layout(text)?;
-    let access = args.access.as_deref().map(input::access).transpose()?;
-    let halves = access
-        .as_ref()
-        .is_some_and(|access| access.access.matrices().is_some());
-    let elem = match &args.elem {
-        Some(elem) => elem.trim(),
-        None if halves => "f16",
-        None => "f32",
-    };
-    let elem_bytes = input::element_bytes(elem)?;
-    let model = memory(&args.model)?;
-    let (rows, cols) = Tile::of(&layout.layout()).extents();
-    let limits = if narrow && access.is_none() {
-        (TERMINAL_ROWS, terminal_columns(&layout))
-    } else {
-        (LIMIT, LIMIT)
-    };
-    let shown_rows = input::window(args.rows.as_deref(), rows, limits.0, MOST)?;
-    let shown_cols = input::window(args.cols.as_deref(), cols, limits.1, MOST)?;
-    tile::scene(&tile::Request {
-        layout,
-        elem_bytes,
-        elem,
-        model,
-        banks: args.banks,
-        access: access.as_ref(),
-        before: args.before,
-        rows: shown_rows,
-        cols: shown_cols,
-    })
-}
-
-/// A banked memory by name; register files have no layouts to draw.
-fn memory(name: &str) -> Result<&'static BankModel, CliError> {
-    model_named(name)
-        .filter(|model| !model.registers)
-        .ok_or_else(|| {
-            let known: Vec<&str> = MODELS
-                .iter()
-                .filter(|model| !model.registers)
-                .map(|model| model.name)
-                .collect();
-            let message = format!("no such memory; one of {}", known.join(", "));
-            CliError::usage("unknown_model", message).at((0, name.len()), name)
-        })
-}
-
 /// Letters of a line of the terminal.
 fn terminal_width() -> usize {
     std::env::var("COLUMNS")
@@ -245,15 +197,6 @@ fn terminal_width() -> usize {
         .and_then(|text| text.parse::<usize>().ok())
         .unwrap_or(TERMINAL_WIDTH)
         .max(20)
-}
-
-/// How many columns of offsets fit into a line of the terminal.
-fn terminal_columns(layout: &Swizzled) -> usize {
-    let (least, most) = layout.offset_range();
-    let digits = least.to_string().len().max(most.to_string().len());
-    let room = terminal_width().saturating_sub(8) / (digits + 1);
-    // A multiple of 8, so that no vector is cut.
-    if room >= 8 { room / 8 * 8 } else { room.max(1) }
 }
 
 fn colour(when: When) -> Colour {

@@ -15,7 +15,7 @@ use tilewright::derive::{DeriveError, Pattern};
 use super::input::AccessText;
 use super::scene::{Cost, PhaseCost, Word, ranges};
 use super::tile::Tile;
-use crate::error::CliError;
+use crate::Refusal;
 
 /// The lanes' elements in the tile, checked.
 pub(crate) struct Lanes {
@@ -24,7 +24,7 @@ pub(crate) struct Lanes {
 }
 
 /// The lanes of `text` as elements of a tile: lane counts, the tile's bounds and races are checked as `derive` does.
-pub(crate) fn lanes(text: &AccessText, tile: &Tile) -> Result<Lanes, CliError> {
+pub(crate) fn lanes(text: &AccessText, tile: &Tile) -> Result<Lanes, Refusal> {
     let refuse = |error: DeriveError| {
         let message = error.to_string();
         // One access needs no number.

@@ -14,7 +14,7 @@ use super::operands::{
 };
 use super::palette::Tint;
 use super::scene::{Block, Cell, Kind, LegendItem, Mark, Panel, Scene};
-use crate::error::CliError;
+use crate::Refusal;
 
 /// Columns beyond which cells are too small for a label each.
 pub(crate) const SPARSE: usize = 64;
@@ -42,7 +42,7 @@ pub(crate) struct Request<'a> {
 ///
 /// # Errors
 /// An unknown name, an operand that it has not, a window outside it.
-pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
+pub(crate) fn scene(request: &Request) -> Result<Scene, Refusal> {
     let named = atom_named(request.name)?;
     let mut notes = Vec::new();
     let (operands, facts, threads) = match &named.atom {
@@ -99,7 +99,7 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
     let operands = chosen(operands, request.operand, group)?;
     let alone = operands.len() == 1;
     if !alone && (request.rows.is_some() || request.cols.is_some()) {
-        return Err(CliError::usage(
+        return Err(Refusal::usage(
             "bad_window",
             "--rows and --cols need --operand here, since the operands' shapes differ",
         ));
@@ -190,12 +190,12 @@ fn chosen<'a>(
     operands: Vec<Operand<'a>>,
     asked: Option<&str>,
     group: bool,
-) -> Result<Vec<Operand<'a>>, CliError> {
+) -> Result<Vec<Operand<'a>>, Refusal> {
     let Some(asked) = asked else {
         return Ok(operands);
     };
     if group && asked.eq_ignore_ascii_case("b") {
-        return Err(CliError::new(
+        return Err(Refusal::new(
             "no_fragment",
             "the B of wgmma is read from shared memory through a descriptor: no thread holds it",
         ));
@@ -214,12 +214,12 @@ fn chosen<'a>(
         .filter(|operand| operand.role.eq_ignore_ascii_case(wanted))
         .collect();
     if found.is_empty() {
-        return Err(CliError::usage("unknown_operand", message).at((0, asked.len()), asked));
+        return Err(Refusal::usage("unknown_operand", message).at((0, asked.len()), asked));
     }
     Ok(found)
 }
 
-fn panel(request: &Request, operand: &Operand) -> Result<Panel, CliError> {
+fn panel(request: &Request, operand: &Operand) -> Result<Panel, Refusal> {
     let rows = input::window(request.rows, operand.rows, request.limit, request.most)?;
     let cols = input::window(request.cols, operand.cols, request.limit, request.most)?;
     // Who holds each element: thread, value.

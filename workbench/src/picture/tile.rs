@@ -9,7 +9,6 @@
 
 use std::fmt::Write as _;
 
-use clap::ValueEnum;
 use tilewright::banks::BankModel;
 use tilewright::{Layout, Swizzle, Swizzled};
 
@@ -17,14 +16,14 @@ use super::input::AccessText;
 use super::palette::Tint;
 use super::scene::{Axis, Block, Cell, Kind, LegendItem, Mark, Panel, Scene, Span, ranges};
 use super::touch::{Lanes, Touched, lanes, touch};
-use crate::error::CliError;
+use crate::Refusal;
 
 /// Columns of the lines that a layout of rank 1 is broken into.
 const LINE_COLUMNS: i64 = 32;
 
 /// What the picture before the swizzle shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Before {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Before {
     /// The layout without its swizzle; row-major, if it has none and an access is shown
     Auto,
     /// The row-major tile of the same shape
@@ -125,7 +124,7 @@ pub(crate) struct Request<'a> {
 ///
 /// # Errors
 /// An access that does not fit the tile or the layout.
-pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
+pub(crate) fn scene(request: &Request) -> Result<Scene, Refusal> {
     let tile = Tile::of(&request.layout.layout());
     let lanes = request.access.map(|text| lanes(text, &tile)).transpose()?;
     let mut notes = notes(request, &tile);
@@ -162,7 +161,7 @@ pub(crate) fn scene(request: &Request) -> Result<Scene, CliError> {
     )
     .map_err(|(code, message)| match request.access {
         Some(access) => access.refuse(code, message),
-        None => CliError::new(code, message),
+        None => Refusal::new(code, message),
     })?;
     after.place = (0, panels.len());
     notes.extend(lane_notes(request, &tile, lanes.as_ref(), touched.as_ref()));
@@ -219,7 +218,8 @@ fn tint_of(model: &BankModel, bank: u32) -> Tint {
     Tint::new(bank / group, bank % group)
 }
 
-type Refusal = (&'static str, String);
+/// A code and a message, of which the caller knows the place.
+type Reason = (&'static str, String);
 
 /// One panel: the window of one layout, with what the lanes touch.
 fn panel(
@@ -229,7 +229,7 @@ fn panel(
     layout: &Swizzled,
     role: &str,
     title: String,
-) -> Result<(Panel, Option<Touched>), Refusal> {
+) -> Result<(Panel, Option<Touched>), Reason> {
     let offset = |row, col| {
         tile.coordinate(row, col)
             .map_or(0, |coordinate| layout.index(coordinate))

@@ -1,10 +1,10 @@
 "use strict";
-// What the page does: the choice of panels and phase, and what the pointer or the arrow keys are on. The pictures and their data
-// are in the page; nothing is loaded.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const tip = document.getElementById("tip");
-  const figures = [...document.querySelectorAll("figure")];
+// What a picture does in a page: the choice of panels and phase, and what the pointer or the arrow keys are on. `root` is the document, or
+// the shadow root that has the picture; its data is in it; nothing is loaded.
+const attachPicture = (root) => {
+  const data = JSON.parse(root.getElementById("data").textContent);
+  const tip = root.getElementById("tip");
+  const figures = [...root.querySelectorAll("figure")];
   let phase = -1;
 
   const list = (numbers) => {
@@ -149,19 +149,19 @@
     });
   }
 
-  document.querySelectorAll("input[name=panels]").forEach((input) =>
+  root.querySelectorAll("input[name=panels]").forEach((input) =>
     input.addEventListener("change", () => {
       for (const figure of figures) {
         figure.hidden = input.value !== "both" && input.value !== data.panels[figure.dataset.panel].role;
       }
     }),
   );
-  document.getElementById("phase")?.addEventListener("change", (event) => {
+  root.getElementById("phase")?.addEventListener("change", (event) => {
     phase = Number(event.target.value);
     for (const figure of figures) redraw(figure);
-    for (const item of document.querySelectorAll("li[data-phase]")) {
+    for (const item of root.querySelectorAll("li[data-phase]")) {
       item.toggleAttribute("data-on", Number(item.dataset.phase) === phase);
     }
   });
-  document.querySelector("form")?.addEventListener("submit", (event) => event.preventDefault());
-})();
+  root.querySelector("form")?.addEventListener("submit", (event) => event.preventDefault());
+};

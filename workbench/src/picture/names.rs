@@ -3,12 +3,12 @@
 use tilewright::atoms::tcgen05::{CtaGroup, accumulator};
 use tilewright::atoms::{Scalar, wgmma};
 
-use crate::error::CliError;
-pub(crate) use crate::eval::calculator::instructions::{Atom, all};
-use crate::eval::calculator::instructions::{Named, find, mma_name, unknown};
+use crate::Refusal;
+pub(crate) use crate::calculator::instructions::{Atom, all};
+use crate::calculator::instructions::{Named, find, mma_name, unknown};
 
 /// The atom of that name.
-pub(crate) fn atom_named(text: &str) -> Result<Named, CliError> {
+pub(crate) fn atom_named(text: &str) -> Result<Named, Refusal> {
     let name = text.trim();
     if name.starts_with("wgmma.") {
         return wgmma_named(name).map_err(|error| error.at((0, text.len()), text));
@@ -20,14 +20,14 @@ pub(crate) fn atom_named(text: &str) -> Result<Named, CliError> {
     if let Some(found) = find(&list, name) {
         return Ok(found.clone());
     }
-    Err(CliError::usage("unknown_atom", unknown(&list, name)).at((0, text.len()), text))
+    Err(Refusal::usage("unknown_atom", unknown(&list, name)).at((0, text.len()), text))
 }
 
 /// `tcgen05.mma.m128n256`, then `.cta2`, `.cta2.sp` or `.ws`.
-fn accumulator_named(name: &str) -> Result<Named, CliError> {
+fn accumulator_named(name: &str) -> Result<Named, Refusal> {
     let form =
         "expected tcgen05.mma.mMnN, then .cta2, .cta2.sp or .ws, such as tcgen05.mma.m128n256";
-    let usage = || CliError::usage("unknown_atom", form.to_owned());
+    let usage = || Refusal::usage("unknown_atom", form.to_owned());
     let rest = name.strip_prefix("tcgen05.mma.m").ok_or_else(usage)?;
     let (shape, group) = rest.split_once('.').unwrap_or((rest, ""));
     let group = match group {
@@ -42,7 +42,7 @@ fn accumulator_named(name: &str) -> Result<Named, CliError> {
         return Err(usage());
     };
     let atom = accumulator(group, m, n)
-        .map_err(|error| CliError::usage(error.code(), error.to_string()))?;
+        .map_err(|error| Refusal::usage(error.code(), error.to_string()))?;
     Ok(Named {
         name: name.to_owned(),
         others: Vec::new(),
@@ -51,8 +51,8 @@ fn accumulator_named(name: &str) -> Result<Named, CliError> {
 }
 
 /// `wgmma.m64n128k16.bf16` or `wgmma.m64n128.f16.f16`.
-fn wgmma_named(name: &str) -> Result<Named, CliError> {
-    let usage = |message: String| CliError::usage("unknown_atom", message);
+fn wgmma_named(name: &str) -> Result<Named, Refusal> {
+    let usage = |message: String| Refusal::usage("unknown_atom", message);
     let form = "expected wgmma.m64nNkK.TYPE or wgmma.m64nNkK.TYPE.ACCUMULATOR, such as wgmma.m64n128k16.bf16";
     let parts: Vec<&str> = name.split('.').collect();
     let (["wgmma", shape, operand] | ["wgmma", shape, operand, _]) = parts.as_slice() else {
@@ -84,7 +84,7 @@ fn wgmma_named(name: &str) -> Result<Named, CliError> {
         return Err(usage(form.to_owned()));
     };
     let atom = wgmma(n, operand, accumulator)
-        .map_err(|error| CliError::usage(error.code(), error.to_string()))?;
+        .map_err(|error| Refusal::usage(error.code(), error.to_string()))?;
     if k.is_some_and(|k| k != atom.k) {
         return Err(usage(format!(
             "wgmma of {} has k = {}",

@@ -17,6 +17,29 @@ const JS: &str = include_str!("page.js");
 
 /// The page.
 pub(crate) fn page(scene: &Scene) -> String {
+    let heading = escape(&scene.heading);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{heading}</title>\n<style>\n{CSS}{}\n</style>\n</head>\n<body>\n{}\
+         <script>\n{JS}attachPicture(document);\n</script>\n</body>\n</html>\n",
+        style(&sizes(scene)),
+        body(scene),
+    )
+}
+
+/// The picture for the shadow root of another page: its style and its body, for which that page calls `attachPicture`.
+pub(crate) fn shadow(scene: &Scene) -> String {
+    format!(
+        "<style>\n{CSS}{}\n</style>\n{}",
+        style(&sizes(scene)),
+        body(scene)
+    )
+}
+
+/// What stands in the page: heading, controls, panels, legend, notes and the script's data.
+fn body(scene: &Scene) -> String {
     let drawn: Vec<(String, Frame)> = (0..scene.panels.len())
         .map(|number| panel_svg(scene, number))
         .collect();
@@ -55,17 +78,12 @@ pub(crate) fn page(scene: &Scene) -> String {
         let _ = writeln!(body, "<p>{}</p>", escape(note));
     }
     let frames: Vec<Frame> = drawn.iter().map(|(_, frame)| *frame).collect();
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>\n{CSS}{}\n</style>\n</head>\n<body>\n{body}\
-         <div id=\"tip\" role=\"status\" hidden></div>\n\
-         <script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{JS}</script>\n</body>\n</html>\n",
-        escape(&scene.heading),
-        style(&sizes(scene)),
+    let _ = writeln!(
+        body,
+        "<div id=\"tip\" role=\"status\" hidden></div>\n<script type=\"application/json\" id=\"data\">{}</script>",
         data(scene, &frames).to_string().replace('<', "\\u003c"),
-    )
+    );
+    body
 }
 
 /// The numbers of the phases that some panel has.

@@ -8,10 +8,9 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use serde_json::{Value as Json, json};
+use tilewright_workbench::{MAX_LENGTH, evaluate, too_long};
 
-use super::calculator::{EvalError, MAX_LENGTH, evaluate, to_json};
-use crate::error::CliError;
+use crate::error::{CliError, report};
 use crate::{input, output};
 
 /// Arguments of `eval`.
@@ -39,13 +38,16 @@ pub(crate) fn run(args: &EvalArgs) -> ExitCode {
     match &args.expression {
         // Expressions may start with a minus, so clap lets misspelt options through.
         Some(text) if misspelt_option(text) => {
-            CliError::usage("usage", format!("unexpected argument '{text}' found"))
-                .report(args.json)
+            let message = format!("unexpected argument '{text}' found");
+            report(&CliError::usage("usage", message), args.json)
         }
         Some(text) => one(text, args.json),
         None => match lines(args.json) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => CliError::new("io", format!("standard input: {error}")).report(args.json),
+            Err(error) => {
+                let message = format!("standard input: {error}");
+                report(&CliError::new("io", message), args.json)
+            }
         },
     }
 }
@@ -59,15 +61,13 @@ fn one(text: &str, json: bool) -> ExitCode {
     match evaluate(text) {
         Ok(value) => {
             if json {
-                output::print_json(&to_json(&value));
+                output::print_json(&value.to_json());
             } else {
                 output::print_line(&value.to_string());
             }
             ExitCode::SUCCESS
         }
-        Err(error) => CliError::new(error.code, error.message)
-            .at(error.span, text)
-            .report(json),
+        Err(error) => report(&error, json),
     }
 }
 
@@ -91,21 +91,26 @@ fn lines(json: bool) -> io::Result<()> {
             return read.map(|_| ());
         };
         let result = match std::str::from_utf8(&line) {
-            _ if length > line.len() as u64 => Err(EvalError::too_long(length as usize)),
+            // Says how long the whole line is, which was not kept.
+            _ if length > line.len() as u64 => Err(too_long(length as usize)),
             Ok(text) => evaluate(text.trim_end_matches(['\n', '\r'])),
             Err(error) => {
                 let at = error.valid_up_to();
                 let message = "the line is not UTF-8 text";
-                Err(EvalError::new("not_utf8", message, (at, line.len())))
+                Err(CliError::new("not_utf8", message).at((at, line.len()), ""))
             }
         };
         let answer = match (result, json) {
-            (Ok(value), true) => to_json(&value).to_string(),
+            (Ok(value), true) => value.to_json().to_string(),
             (Ok(value), false) => value.to_string(),
-            (Err(error), true) => error_json(&error).to_string(),
+            (Err(error), true) => error.to_json().to_string(),
             (Err(error), false) => {
-                let (start, end) = error.span;
-                format!("error: {} at {start}..{end}: {}", error.code, error.message)
+                let (start, end) = error.span().unwrap_or_default();
+                format!(
+                    "error: {} at {start}..{end}: {}",
+                    error.code(),
+                    error.message()
+                )
             }
         };
         if let Err(error) = writeln!(out, "{answer}") {
@@ -113,10 +118,4 @@ fn lines(json: bool) -> io::Result<()> {
             return Ok(());
         }
     }
-}
-
-fn error_json(error: &EvalError) -> Json {
-    json!({"error": {
-        "code": error.code, "message": error.message, "span": [error.span.0, error.span.1],
-    }})
 }

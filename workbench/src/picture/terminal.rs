@@ -11,7 +11,7 @@ use super::scene::{Cell, Kind, Panel, Scene};
 
 /// How colours are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Colour {
+pub enum Colour {
     /// Not at all.
     None,
     /// 24 bits.

@@ -1,23 +1,16 @@
-//! `tilewright eval`: the layout algebra as a calculator.
-//!
-//! [`calculator`] is the language: text in, value or error out, nothing about terminals. [`command`] is the subcommand
-//! around it. The grammar is in `docs/cli-eval.md`.
-
-pub(crate) mod calculator;
-mod command;
+//! Layouts in a question: the notation, or any expression of the calculator that is a layout.
 
 use tilewright::Swizzled;
 
-use crate::error::CliError;
-use calculator::evaluate;
-pub(crate) use command::{EvalArgs, run};
+use crate::Refusal;
+use crate::calculator::evaluate;
 
 /// The layout of integers that the bytes `span` of `text` are: the notation, or any expression.
 ///
 /// # Errors
 ///
 /// Those of the notation, or of the calculator for a text that only that can read; values of other kinds.
-pub(crate) fn layout_at(text: &str, span: (usize, usize)) -> Result<Swizzled, CliError> {
+pub(crate) fn layout_at(text: &str, span: (usize, usize)) -> Result<Swizzled, Refusal> {
     let part = &text[span.0..span.1];
     let at = |found: (usize, usize)| (found.0 + span.0, found.1 + span.0);
     let written = match Swizzled::parse(part) {
@@ -26,22 +19,22 @@ pub(crate) fn layout_at(text: &str, span: (usize, usize)) -> Result<Swizzled, Cl
     };
     let value = evaluate(part).map_err(|error| {
         if is_expression(part) {
-            CliError::usage(error.code, error.message).at(at(error.span), text)
+            Refusal::usage(error.code, error.message).at(at(error.span), text)
         } else {
-            CliError::usage(written.code(), written.message().as_str()).at(at(written.span), text)
+            Refusal::usage(written.code(), written.message().as_str()).at(at(written.span), text)
         }
     })?;
     match value.as_layout() {
         Some(Ok(layout)) => Ok(layout),
-        Some(Err(error)) => Err(CliError::usage(error.code(), error.to_string()).at(span, text)),
+        Some(Err(error)) => Err(Refusal::usage(error.code(), error.to_string()).at(span, text)),
         None if is_expression(part) => {
             let kind = value.kind();
             let message =
                 format!("a layout of integers is needed here, plain or swizzled, not {kind}");
-            Err(CliError::usage("type_mismatch", message).at(span, text))
+            Err(Refusal::usage("type_mismatch", message).at(span, text))
         }
         None => {
-            Err(CliError::usage(written.code(), written.message().as_str())
+            Err(Refusal::usage(written.code(), written.message().as_str())
                 .at(at(written.span), text))
         }
     }

@@ -1,0 +1,56 @@
+//! The calculator as a question: an expression in, its value or a refusal out.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use crate::Refusal;
+use crate::calculator::{self, EvalError};
+
+/// The value of an expression: a layout, an integer, a coordinate, a truth value. Its text is the notation, which reads back as the same
+/// value.
+#[derive(Clone, Debug)]
+pub struct Evaluated(calculator::Value);
+
+impl Evaluated {
+    /// The value for programs, as `eval --json` prints it: `{"kind":"layout","text":…,"shape":…,"stride":…,…}`.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        calculator::to_json(&self.0)
+    }
+}
+
+impl fmt::Display for Evaluated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The value of an expression of the calculator, whose grammar is in `docs/cli-eval.md`.
+///
+/// # Errors
+///
+/// Bad syntax, unknown names, operands of the wrong kind, and whatever the algebra refuses, with the offending bytes.
+///
+/// ```
+/// use tilewright_workbench::evaluate;
+///
+/// assert_eq!(evaluate("cosize((4,8):(16,1))")?.to_string(), "56");
+/// # Ok::<(), tilewright_workbench::Refusal>(())
+/// ```
+pub fn evaluate(text: &str) -> Result<Evaluated, Refusal> {
+    calculator::evaluate(text)
+        .map(Evaluated)
+        .map_err(|error| Refusal::new(error.code, error.message).at(error.span, text))
+}
+
+/// The refusal of an expression of `length` bytes, more than [`MAX_LENGTH`](crate::MAX_LENGTH), for callers that don't keep all of it.
+///
+/// ```
+/// assert_eq!(tilewright_workbench::too_long(1 << 30).code(), "too_long");
+/// ```
+#[must_use]
+pub fn too_long(length: usize) -> Refusal {
+    let error = EvalError::too_long(length);
+    Refusal::new(error.code, error.message).at(error.span, "")
+}
