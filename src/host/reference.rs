@@ -88,6 +88,9 @@ const GELU_ROUNDOFFS: f64 = 8.0;
 /// Products that a tensor core adds at once, at least (Fasi et al. 2021, "Numerical behavior of NVIDIA tensor cores").
 const PRODUCTS_AT_ONCE: u64 = 4;
 
+/// Products of 8-bit floats that a tensor core adds at once, at least.
+const BYTE_PRODUCTS_AT_ONCE: u64 = 16;
+
 /// What rounding explains, relative to the magnitude `|α|·|A|·|B| + |β|·|C| + |bias|` at an element: never tuned to a result. With u the
 /// unit roundoff of the accumulator (2⁻²⁴ for f32, 2⁻¹¹ where sums are kept in f16, 2⁻⁵³ for f64):
 ///
@@ -96,6 +99,8 @@ const PRODUCTS_AT_ONCE: u64 = 4;
 ///   its own part and then those of the parts, and as every part has at least one product that chain is never longer than k;
 /// * tensor cores cut the sum of each instruction off instead of rounding it, and what is cut off has one sign: at most one unit
 ///   in the last place, 2u, for every four products (the fewest that an instruction adds at once): `k/4·2u` (not for f64, which rounds);
+/// * of 8-bit floats, tensor cores of `sm_89` (and `wgmma`) cut the products of a step at 13 bits below the greatest, and keep the sum to 13 bits
+///   (Zhang et al. 2024, "SageAttention2"): at most two units in the last place, `k/16·2·2⁻¹³`;
 /// * operands: tf32 rounds both factors of each product to 11 bits: `2·2⁻¹¹`;
 /// * the activation. max(x, 0) is exact and brings no two numbers further apart. GELU stretches what came before by its slope, below 1.13, and
 ///   its own evaluation as `x / (1 + 2^v)`, `v = −log₂e·x·(c₀ + c₀c₁·x²)`, adds to it relative to |x|, which the magnitude bounds: v has
@@ -126,6 +131,9 @@ pub fn tolerance(problem: &Gemm, data_type: DataType) -> f64 {
     let accumulation = LAMBDA * ((k + last) as f64).sqrt() * u;
     let cut_off = match data_type {
         DataType::F32 | DataType::F64 => 0.0,
+        DataType::E4m3 | DataType::E5m2 => {
+            k.div_ceil(BYTE_PRODUCTS_AT_ONCE) as f64 * 2.0 * f64::powi(0.5, 13)
+        }
         _ => k.div_ceil(PRODUCTS_AT_ONCE) as f64 * 2.0 * u,
     };
     let operands = if data_type == DataType::Tf32 {

@@ -32,7 +32,8 @@
 //!
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
 //! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
-//! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Copies narrower than 16 bytes take an instruction and a wavefront
+//! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Products of warpgroups take 1.6 times the rate; each warpgroup reads its rows of A
+//! and all of B from shared memory, and C with fewer than 64 rows takes 1.1 times as long. Copies narrower than 16 bytes take an instruction and a wavefront
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
@@ -77,6 +78,12 @@ const FMA_LATENCY: f64 = 36.0;
 
 /// Threads of a multiprocessor that FMA kernels are made for, with 128 registers each; half of them beside more than 64 sums.
 const FMA_THREADS: u32 = 512;
+
+/// Rows of C that a warpgroup multiplies.
+const WARPGROUP_ROWS: u64 = 64;
+
+/// How much longer plans of warpgroups take where C has fewer rows, measured at 16×8192×8192.
+const FEW_ROWS: f64 = 1.1;
 
 /// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16.
 const WARPGROUP_RATE: f64 = 1.6;
@@ -539,6 +546,9 @@ impl Model<'_> {
             + machine.latency;
         estimate.around = self.around();
         estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
+        if self.anatomy.units == Units::Warpgroup && p.m < WARPGROUP_ROWS {
+            estimate.seconds *= FEW_ROWS;
+        }
         let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
         if memory > computing {
             estimate.bound = Bound::Memory;
