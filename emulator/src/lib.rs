@@ -42,6 +42,7 @@ mod decode;
 mod error;
 mod exec;
 mod float;
+mod float64;
 mod heap;
 mod ir;
 mod launch;

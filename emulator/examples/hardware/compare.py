@@ -2,14 +2,15 @@
 
     python3 compare.py [FOLDER FOR THE GPU'S RESULTS]
 
-Needs Python 3.8 and the CUDA driver (libcuda). Prints a summary; with a folder it also writes report.json and the GPU's results, NAME.gpu for each
-module, laid out as NAME.out. Exits with 1 if anything differs.
+Needs Python 3.8 and the CUDA driver (libcuda). Prints a summary; with a folder it also writes report.json, and differences.z: for each launch that differs
+the places and the GPU's words (zlib over JSON). Exits with 1 if anything differs.
 """
 import ctypes
 import json
 import os
 import sys
 import time
+import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -142,18 +143,21 @@ def main():
     for case in cases:
         by_module.setdefault(case["module"], []).append(case)
     matrices, opcodes, errors, programs, wrong = {}, {}, {}, 0, 0
+    differences = {}
     for name, members in by_module.items():
         stem = name[: -len(".ptx")]
         inputs, outputs = read(stem + ".in"), read(stem + ".out")
-        results = b""
         try:
             module = driver.load(read(name))
             for case in members:
                 at, size = case["input"]
                 gpu = driver.run(module, case, inputs[at : at + size])
-                results += gpu
                 at, size = case["output"]
                 ours = outputs[at : at + size]
+                a, b = memoryview(ours).cast("I"), memoryview(gpu).cast("I")
+                places = [k for k in range(len(a)) if a[k] != b[k]][:6000]
+                if places:
+                    differences[case["name"]] = [[k, b[k]] for k in places]
                 if case["families"]:
                     matrices[case["name"]] = compare_matrices(case, ours, gpu)
                     continue
@@ -171,9 +175,6 @@ def main():
             print("%s: %s" % (name, error), flush=True)
             if "cuModuleLoadDataEx" not in str(error):
                 break  # the context is lost
-        if target:
-            with open(os.path.join(target, stem + ".gpu"), "wb") as f:
-                f.write(results)
     for name, families in matrices.items():
         parts = ["%s %d/%d (%d ulp)" % (f["family"], f["differ"], f["results"], f["most_ulps"]) for f in families]
         print("%-44s differ: %s" % (name, ", ".join(parts)))
@@ -184,7 +185,9 @@ def main():
     report = {"device": driver.name, "matrices": matrices, "programs": programs, "different_programs": wrong, "opcodes": opcodes, "errors": errors}
     if target:
         with open(os.path.join(target, "report.json"), "w") as f:
-            json.dump(report, f, indent=1)
+            json.dump(report, f)
+        with open(os.path.join(target, "differences.z"), "wb") as f:
+            f.write(zlib.compress(json.dumps(differences).encode(), 9))
     same = not wrong and not errors and not any(f["differ"] for m in matrices.values() for f in m)
     sys.exit(0 if same else 1)
 

@@ -13,7 +13,8 @@ const LENGTH: usize = 24;
 const SETS: u64 = 64;
 
 /// Operands: `h` 16 bits, `r` 32 bits, `w` the same and never a constant, `d` 64 bits, `k` f16, `b` bf16, `f` f32, `g` f64, `p` a predicate, `#` a constant of 8 bits, `1` a divisor that is not
-/// zero, `2` the same of 16 bits, `3` of 64 bits.
+/// zero, `2` the same of 16 bits, `3` of 64 bits, `4#` a constant below 16, `4` and `5` a register below 16 and 32: fields of bits stay within the number, since
+/// beyond it ptxas computes otherwise than the ISA says.
 const PATTERNS: &[&str] = &[
     "{add,sub,mul.lo,mul.hi,min,max}.{u16,s16} h h h",
     "{add,sub,mul.lo,mul.hi,min,max}.{u32,s32} r r r",
@@ -46,14 +47,14 @@ const PATTERNS: &[&str] = &[
     "bfind{,.shiftamt}.{u64,s64} w d",
     "brev.b32 r r",
     "brev.b64 d d",
-    "bfe.{u32,s32} r r w w",
-    "bfe.{u32,s32} r r # #",
-    "bfe.{u64,s64} d d w w",
-    "bfe.{u64,s64} d d # #",
-    "bfi.b32 r r r w w",
-    "bfi.b32 r r r # #",
-    "bfi.b64 d d d w w",
-    "bfi.b64 d d d # #",
+    "bfe.{u32,s32} r r 4 4",
+    "bfe.{u32,s32} r r 4# 4#",
+    "bfe.{u64,s64} d d 5 5",
+    "bfe.{u64,s64} d d 4# 4#",
+    "bfi.b32 r r r 4 4",
+    "bfi.b32 r r r 4# 4#",
+    "bfi.b64 d d d 5 5",
+    "bfi.b64 d d d 4# 4#",
     "bmsk.{clamp,wrap}.b32 r r r",
     "szext.{clamp,wrap}.{u32,s32} r r r",
     "{and,or,xor}.b16 h h h",
@@ -63,9 +64,9 @@ const PATTERNS: &[&str] = &[
     "{not,cnot}.b32 r r",
     "{not,cnot}.b64 d d",
     "lop3.b32 r r r r #",
-    "{shl.b16,shr.b16,shr.u16,shr.s16} h h r",
-    "{shl.b32,shr.b32,shr.u32,shr.s32} r r r",
-    "{shl.b64,shr.b64,shr.u64,shr.s64} d d r",
+    "{shl.b16,shr.b16,shr.u16,shr.s16} h h w",
+    "{shl.b32,shr.b32,shr.u32,shr.s32} r r w",
+    "{shl.b64,shr.b64,shr.u64,shr.s64} d d w",
     "{shl.b32,shr.u32,shr.s32} r r #",
     "{shl.b64,shr.u64,shr.s64} d d #",
     "shf.{l,r}.{clamp,wrap}.b32 r r r r",
@@ -215,6 +216,7 @@ impl Values {
         let immediate = random.below(8) == 0;
         match operand {
             "#" => return format!("{}", random.below(256)),
+            "4#" => return format!("{}", random.below(16)),
             "f" if immediate => return format!("0f{:08X}", float(random) >> 32),
             "g" if immediate => return format!("0d{:016X}", float(random)),
             "r" if immediate => return format!("{}", random.bits() as i32),
@@ -304,6 +306,15 @@ fn program(name: &str, random: &mut Random) -> (String, Vec<String>) {
                     let ty = WIDTHS[at];
                     body += &format!("    or.{ty} {whole}, {source}, 1;\n");
                     source = whole;
+                }
+                if let Some(at) = ["4", "5"].iter().position(|x| x == operand) {
+                    let field = values.new_register(1);
+                    body += &format!("    and.b32 {field}, {source}, {};\n", [15, 31][at]);
+                    source = field;
+                }
+                // Of two equal operands ptxas makes one.
+                if sources.contains(&source) && opcode.starts_with("m") {
+                    source = values.of[width(operand)][sources.len()].clone();
                 }
                 sources.push(source);
             }

@@ -82,6 +82,7 @@ impl<'a> Decoder<'a> {
             ScalarType::S32 => CmpType::S32,
             ScalarType::U64 | ScalarType::B64 => CmpType::U64,
             ScalarType::S64 => CmpType::S64,
+            ScalarType::F16 | ScalarType::F16x2 if ftz => CmpType::F16Ftz,
             ScalarType::F16 | ScalarType::F16x2 => CmpType::F16,
             ScalarType::Bf16 | ScalarType::Bf16x2 => CmpType::Bf16,
             ScalarType::F32 if ftz => CmpType::F32Ftz,
@@ -175,7 +176,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn slct(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
-        let _ = m.take("ftz");
+        let ftz = m.take("ftz");
         let (ty, cty) = (m.ty()?, m.ty()?);
         let float = cty == ScalarType::F32;
         if !ty.is_plain() || !(16..=64).contains(&ty.bits()) || !(float || cty == ScalarType::S32) {
@@ -188,6 +189,7 @@ impl<'a> Decoder<'a> {
         Ok(Op::Slct {
             wide: ty.bits() == 64,
             float,
+            ftz,
             d,
             a,
             b,

@@ -102,18 +102,44 @@ pub(crate) fn one(c: &Convert, x: u64) -> u64 {
             )
         }
         (false, true) => to_integer(c, source(c, x)),
-        (false, false) => to_float(c, source(c, x)),
+        (false, false) => match payload(c, x) {
+            Some(nan) => nan,
+            None => to_float(c, source(c, x)),
+        },
     }
 }
 
 /// The float value of the source.
 fn source(c: &Convert, x: u64) -> f64 {
-    let x = if c.ftz && c.from == Format::F32 {
+    // Hardware does not flush what becomes a half.
+    let x = if c.ftz && c.from == Format::F32 && c.to != Format::F16 {
         u64::from(flush32(x as u32))
     } else {
         x
     };
     widen(x, c.from)
+}
+
+/// The NaN that a NaN becomes where hardware keeps its payload: to and from f64, from bf16, and to tf32.
+fn payload(c: &Convert, x: u64) -> Option<u64> {
+    if !widen(x, c.from).is_nan() || c.sat || c.relu {
+        return None;
+    }
+    let sign = |bits: u32| x >> (bits - 1) & 1;
+    let f64_of = |bits: u32, fraction: u32| {
+        let low = x & ((1 << fraction) - 1);
+        sign(bits) << 63 | 0x7ff8 << 48 | low << (52 - fraction)
+    };
+    match (c.from, c.to) {
+        (Format::F64, Format::F64) => Some(x | 1 << 51),
+        (Format::F32, Format::F64) => Some(f64_of(32, 23)),
+        (Format::F16, Format::F64) => Some(f64_of(16, 10)),
+        (Format::F64, Format::F32) => Some(sign(64) << 31 | 0x7fc0_0000 | (x >> 29 & 0x3f_ffff)),
+        (Format::F64, Format::F16) => Some(sign(64) << 15 | 0x7e00 | (x >> 42 & 0x1ff)),
+        (Format::Bf16, Format::F32) => Some(x << 16),
+        (Format::F32, Format::Tf32) => Some(x & 0xffff_e000),
+        _ => None,
+    }
 }
 
 fn round_integral(v: f64, r: Rounding) -> f64 {

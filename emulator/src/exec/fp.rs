@@ -2,14 +2,13 @@
 //!
 //! The plain forms (`.rn`, no `.ftz`, no `.sat`) of f32 run as vector code; everything else goes lane by lane through
 //! [`crate::float`], exactly. NaN results of f32 are the canonical 0x7fffffff, of f16 and bf16 0x7fff, as the ISA says; of f64, which it
-//! leaves open, 0x7ff8000000000000.
+//! leaves open, they are those of an H100 ([`crate::float64`]).
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
 use crate::exec::alu::{Row32, Row64};
-use crate::float::{
-    NAN32, add_to_odd, finish32, flush32, fma32, narrow, redirect64, to_odd, widen,
-};
+use crate::float::{NAN32, add_to_odd, finish32, flush32, fma32, narrow, to_odd, widen};
+use crate::float64::{arithmetic, is_nan};
 use crate::ir::{Cmp, CmpType, FloatMode, FloatOp, Format, Rounding, TestP};
 
 const NAN64: u64 = 0x7ff8_0000_0000_0000;
@@ -73,6 +72,7 @@ pub(crate) fn scalar32(f: FloatOp, mode: FloatMode, a: u32, b: u32, c: u32) -> u
     let (a, b, c) = (flush(a), flush(b), flush(c));
     let v = |x: u32| f64::from(f32::from_bits(x));
     match f {
+        FloatOp::Abs | FloatOp::Neg if f32::from_bits(a).is_nan() => return NAN32,
         FloatOp::Abs => return a & 0x7fff_ffff,
         FloatOp::Neg => return a ^ 0x8000_0000,
         FloatOp::Copysign => return (a & 0x8000_0000) | (b & 0x7fff_ffff),
@@ -81,7 +81,20 @@ pub(crate) fn scalar32(f: FloatOp, mode: FloatMode, a: u32, b: u32, c: u32) -> u
         }
         _ => {}
     }
-    finish32(value(f, v(a), v(b), v(c)), mode)
+    let mut r = value(f, v(a), v(b), v(c));
+    if r == 0.0 && mode.rounding == Rounding::Down {
+        // Addends of different signs that cancel out give -0.
+        let addends = match f {
+            FloatOp::Add => (v(a), v(b)),
+            FloatOp::Sub => (v(a), -v(b)),
+            FloatOp::Fma => (v(a) * v(b), v(c)),
+            _ => (r, r),
+        };
+        if addends.0.is_sign_negative() != addends.1.is_sign_negative() {
+            r = -0.0;
+        }
+    }
+    finish32(r, mode)
 }
 
 /// The result of an arithmetic operation in f64, to odd, or within a few units of f64's last place for the approximate ones.
@@ -179,49 +192,22 @@ pub(crate) fn float64(f: FloatOp, mode: FloatMode, a: &Row64, b: &Row64, c: &Row
 
 fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
     const SIGN: u64 = 1 << 63;
-    let (x, y, z) = (f64::from_bits(a), f64::from_bits(b), f64::from_bits(c));
-    let two_sum = |x: f64, y: f64| {
-        let s = x + y;
-        let t = s - x;
-        (s, (x - (s - t)) + (y - t))
-    };
-    let (r, e) = match f {
-        FloatOp::Abs => return a & !SIGN,
-        FloatOp::Neg => return a ^ SIGN,
-        FloatOp::Copysign => return (a & SIGN) | (b & !SIGN),
-        f if f.is_extremum() => {
-            return min_max(f, a, b, Format::F64);
+    if let Some(result) = arithmetic(f, rounding, [a, b, c]) {
+        return result;
+    }
+    match f {
+        // The sign of a NaN stays.
+        FloatOp::Abs | FloatOp::Neg if is_nan(a) => a,
+        FloatOp::Abs => a & !SIGN,
+        FloatOp::Neg => a ^ SIGN,
+        FloatOp::Copysign => (a & SIGN) | (b & !SIGN),
+        f if f.is_extremum() => min_max(f, a, b, Format::F64),
+        FloatOp::Rsqrt => {
+            let r = 1.0 / f64::from_bits(a).sqrt();
+            if r.is_nan() { NAN64 } else { r.to_bits() }
         }
-        FloatOp::Add => two_sum(x, y),
-        FloatOp::Sub => two_sum(x, -y),
-        FloatOp::Mul => (x * y, x.mul_add(y, -(x * y))),
-        FloatOp::Fma => {
-            let r = x.mul_add(y, z);
-            // r + e == x·y + z up to the sign of e: subtract r from the exact sum, largest parts first.
-            let p = x * y;
-            let low = x.mul_add(y, -p);
-            let (s, t) = two_sum(p, z);
-            (r, (s - r) + (t + low))
-        }
-        FloatOp::Div => {
-            let q = x / y;
-            let remainder = (-q).mul_add(y, x);
-            (q, if y < 0.0 { -remainder } else { remainder })
-        }
-        FloatOp::Rcp => {
-            let q = 1.0 / x;
-            let remainder = (-q).mul_add(x, 1.0);
-            (q, if x < 0.0 { -remainder } else { remainder })
-        }
-        FloatOp::Sqrt => {
-            let q = x.sqrt();
-            (q, (-q).mul_add(q, x))
-        }
-        FloatOp::Rsqrt => (1.0 / x.sqrt(), 0.0),
-        _ => (f64::NAN, 0.0),
-    };
-    let r = redirect64(r, e, rounding);
-    if r.is_nan() { NAN64 } else { r.to_bits() }
+        _ => NAN64,
+    }
 }
 
 /// `f` on rows of f16 or bf16, one or two to a register.
@@ -261,6 +247,7 @@ fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> 
     let (a, b, c) = (flush(a), flush(b), flush(c));
     let v = |x: u32| widen(u64::from(x), format);
     match f {
+        FloatOp::Abs | FloatOp::Neg if v(a).is_nan() => return 0x7fff,
         FloatOp::Abs => return a & 0x7fff,
         FloatOp::Neg => return a ^ 0x8000,
         f if f.is_extremum() => {
@@ -339,6 +326,11 @@ fn compare32_rare(cmp: Cmp, ty: CmpType, a: &Row32, b: &Row32, upper: bool) -> u
             CmpType::F32 => compare(cmp, f32::from_bits(a), f32::from_bits(b)),
             CmpType::F32Ftz => compare(cmp, f32::from_bits(flush32(a)), f32::from_bits(flush32(b))),
             CmpType::F16 => compare(cmp, half(a, Format::F16), half(b, Format::F16)),
+            CmpType::F16Ftz => {
+                let flushed = |x: f64| if x.abs() < 2f64.powi(-14) { 0.0 } else { x };
+                let (a, b) = (half(a, Format::F16), half(b, Format::F16));
+                compare(cmp, flushed(a), flushed(b))
+            }
             CmpType::Bf16 => compare(cmp, half(a, Format::Bf16), half(b, Format::Bf16)),
             CmpType::U64 | CmpType::S64 | CmpType::F64 => false,
         }
@@ -367,7 +359,8 @@ pub(crate) fn testp(what: TestP, x: f64, wide: bool) -> bool {
         TestP::Infinite => x.is_infinite(),
         TestP::Number => !x.is_nan(),
         TestP::NotANumber => x.is_nan(),
-        TestP::Normal => x.is_finite() && x.abs() >= smallest,
+        // Zeros count as normal.
+        TestP::Normal => x == 0.0 || x.is_finite() && x.abs() >= smallest,
         TestP::Subnormal => x != 0.0 && x.abs() < smallest,
     }
 }

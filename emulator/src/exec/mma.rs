@@ -18,6 +18,7 @@
 use super::sums::{self, Row, exponent};
 use super::warp::Warp;
 use crate::float::{half_to_f32, narrow, widen};
+use crate::float64::fma;
 use crate::ir::{Format, Mma, MmaType, Rounding};
 
 /// Elements to a 32-bit register (f64 and 32-bit types: 1).
@@ -67,7 +68,7 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
     if m.d_ty == MmaType::F64 {
         for i in 0..rows {
             for j in 0..8 {
-                t.c[i][j] = (0..k).fold(t.c[i][j], |sum, l| t.a[i][l].mul_add(t.b[l][j], sum));
+                t.c[i][j] = (0..k).fold(t.c[i][j], |sum, l| fma(t.a[i][l], t.b[l][j], sum));
             }
         }
     } else if m.d_ty == MmaType::S32 {
@@ -148,12 +149,7 @@ fn scatter(w: &mut Warp, m: &Mma, t: &Tiles, active: u32) {
             let x = t.c[g + 8 * (i / 2)][2 * q + i % 2];
             match m.d_ty {
                 MmaType::F64 => {
-                    let bits = if x.is_nan() {
-                        0x7ff8_0000_0000_0000
-                    } else {
-                        x.to_bits()
-                    };
-                    w.r64[m.d[i] as usize][lane] = bits;
+                    w.r64[m.d[i] as usize][lane] = x.to_bits();
                 }
                 MmaType::F16 => {
                     let h = narrow(x, Format::F16, Rounding::Nearest, false) as u32;

@@ -223,6 +223,7 @@ pub(super) fn rare(
         Op::Slct {
             wide,
             float,
+            ftz,
             d,
             a,
             b,
@@ -230,6 +231,7 @@ pub(super) fn rare(
         } => {
             for l in mem::lanes_of(active) {
                 let c = w.r32[*c as usize][l];
+                let c = if *ftz { crate::float::flush32(c) } else { c };
                 // Minus zero is not below zero; NaN selects b.
                 let first = if *float {
                     f32::from_bits(c) >= 0.0

@@ -6,7 +6,7 @@
 //! 1. The depth is cut into runs of [`Sums::depth`] products; each run is added to the accumulator in one step.
 //! 2. Products are exact. The exponent of a product is the sum of the exponents of its factors, that of a subnormal number the least of its format.
 //! 3. All products of the run and the accumulator are aligned to the greatest exponent and cut (toward zero) to [`Sums::fraction`] fraction bits.
-//! 4. The sum of what is left is exact. It is rounded toward zero to f32, or to f32 with 13 fraction bits, or to nearest to f16.
+//! 4. The sum of what is left is exact. It is rounded toward zero to f32, or to f32 with 13 fraction bits, or to nearest to f16. A zero is +0.
 //!
 //! Example: 2^24 + 1 + 1 in a run of two products gives 2^24 + 2 with 25 fraction bits, since both ones are within 2^(24-25), and 2^24 where
 //! the ones are 2^-2 and only 13 bits are kept.
@@ -73,13 +73,7 @@ pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
     let depth = usize::from(sums.depth).min(k);
     let runs = k / depth.max(1);
     // The place along the depth of product `i` of a run.
-    let place = |run: usize, i: usize| {
-        if sums.interleaved && runs > 1 {
-            4 * (i / 2) + 2 * run + i % 2
-        } else {
-            run * depth + i
-        }
-    };
+    let place = |run: usize, i: usize| run * depth + i;
     for (first, out) in (0..n).step_by(LANES).zip(sum.chunks_exact_mut(LANES)) {
         let mut c = [0.0; LANES];
         c.copy_from_slice(out);
@@ -125,21 +119,21 @@ fn scale(sums: Sums, top: f64) -> f64 {
     power(f64::from(sums.fraction) - top)
 }
 
-/// The exact sum in the format of the result.
+/// The exact sum in the format of the result. A zero has no sign.
 #[inline(always)]
 fn finish(kept: Kept, x: f64) -> f64 {
     /// The first number beyond f32.
     const BEYOND: f64 = 2.0 * (1u128 << 127) as f64;
     if kept == Kept::F16 {
         let bits = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
-        return f64::from(half_to_f32(bits));
+        return f64::from(half_to_f32(bits)) + 0.0;
     }
     let near = x as f32;
     let over = f64::from(near).abs() > x.abs() && x.abs() < BEYOND;
     let cut = f32::from_bits(near.to_bits() - u32::from(over));
     match kept {
-        Kept::E8m13 => f64::from(f32::from_bits(cut.to_bits() & !0x3ff)),
-        _ => f64::from(cut),
+        Kept::E8m13 => f64::from(f32::from_bits(cut.to_bits() & !0x3ff)) + 0.0,
+        _ => f64::from(cut) + 0.0,
     }
 }
 

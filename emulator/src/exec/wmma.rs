@@ -9,6 +9,7 @@ use super::sums::{self, Row};
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::float::narrow;
+use crate::float64::fma;
 use crate::ir::{Format, Fragment, MmaType, NONE, Rounding, WmmaMemory, WmmaMultiply};
 use crate::types::File;
 
@@ -160,7 +161,7 @@ pub(super) fn multiply(
             for k in 0..depth {
                 let (x, y) = (a[i * depth + k], b[k * columns + j]);
                 sum = if m.d.ty == MmaType::F64 {
-                    x.mul_add(y, sum)
+                    fma(x, y, sum)
                 } else {
                     sum + x * y
                 };
@@ -173,7 +174,6 @@ pub(super) fn multiply(
         for i in 0..run {
             let x = d[l * run + i];
             let bits = match m.d.ty {
-                MmaType::F64 if x.is_nan() => 0x7ff8_0000_0000_0000,
                 MmaType::F64 => x.to_bits(),
                 MmaType::F16 => narrow(x, Format::F16, Rounding::Nearest, false),
                 MmaType::S32 if m.satfinite => {

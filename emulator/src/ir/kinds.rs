@@ -195,6 +195,7 @@ pub(crate) enum CmpType {
     Bf16,
     F32,
     F32Ftz,
+    F16Ftz,
     F64,
 }
 

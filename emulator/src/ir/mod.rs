@@ -435,6 +435,7 @@ pub(crate) enum Op {
     Slct {
         wide: bool,
         float: bool,
+        ftz: bool,
         d: Row,
         a: Row,
         b: Row,

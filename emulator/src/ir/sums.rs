@@ -30,8 +30,6 @@ pub(crate) struct Sums {
     pub(crate) fraction: u8,
     /// Products that are added in one step.
     pub(crate) depth: u8,
-    /// A step takes every other pair of products: those of bytes 0 and 1 of each register, then those of bytes 2 and 3.
-    pub(crate) interleaved: bool,
     /// The least exponents of factors of A and B that are not zero.
     pub(crate) least: [i16; 2],
     /// What a step leaves.
@@ -68,7 +66,6 @@ impl Sums {
         Self {
             fraction,
             depth,
-            interleaved: converted,
             least,
             kept,
         }
