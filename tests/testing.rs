@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 
 use proptest::prelude::*;
 use tilewright::banks::Access;
-use tilewright::testing::{assert_bijective, assert_conflict_free, strategies};
+use tilewright::testing::{assert_bijective, assert_conflict_free, assert_injective, strategies};
 use tilewright::{Layout, Swizzled, layout};
 
 /// All offsets.
@@ -71,6 +71,18 @@ fn assert_bijective_names_the_coordinates() {
     );
     let text = message(|| assert_bijective!(layout!(4:2), "tile {}", 3));
     assert!(text.ends_with(": tile 3"), "{text}");
+}
+
+#[test]
+fn assert_injective_names_two_coordinates_of_one_offset() {
+    assert_injective!(layout!((32,32):(33,1)));
+    let text = message(|| assert_injective!(layout!((4,2):(1,2)), "tile {}", 3));
+    assert!(
+        text.contains(
+            "(4,2):(1,2) is not injective: the coordinates 2 and 4 both have the offset 2: tile 3"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

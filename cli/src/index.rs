@@ -47,7 +47,7 @@ pub(crate) struct IndexArgs {
     #[arg(allow_hyphen_values = true)]
     layout: String,
     /// The language
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, default_value = "cuda")]
     target: Language,
     /// The function's name (in PTX: of its result register)
     #[arg(long, default_value = "offset")]

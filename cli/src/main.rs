@@ -14,6 +14,7 @@ mod eval;
 mod gemm;
 mod index;
 mod input;
+mod manual;
 mod memory;
 mod output;
 mod plans;
@@ -24,7 +25,7 @@ mod tune;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::error::CliError;
 
@@ -43,8 +44,10 @@ enum Command {
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
+    Completions(manual::CompletionsArgs),
     Gemm(gemm::GemmArgs),
     Index(index::IndexArgs),
+    Man(manual::ManArgs),
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
     Run(run::RunArgs),
@@ -61,6 +64,8 @@ fn main() -> ExitCode {
             Command::Derive(args) => derive::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Completions(args) => manual::completions(&args, Cli::command()),
+            Command::Man(args) => manual::man(&args, Cli::command()),
             Command::Gemm(args) => gemm::run(&args),
             Command::Index(args) => index::run(&args),
             Command::Plans(args) => plans::run(&args),
@@ -107,8 +112,6 @@ fn usage_message(error: &clap::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -72,8 +72,17 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), CliError
 ///
 /// Code `io` with the path at fault and the system's reason.
 pub(crate) fn write_together(files: &[(&Path, &[u8])]) -> Result<(), CliError> {
-    for (path, _) in files {
+    for (i, (path, _)) in files.iter().enumerate() {
         named(path)?;
+        let same = files[..i].iter().find(|(other, _)| is_same(other, path));
+        if let Some((other, _)) = same {
+            let message = format!(
+                "{} and {} are the same file; give each output its own",
+                other.display(),
+                path.display()
+            );
+            return Err(CliError::usage("same_file", message));
+        }
     }
     let mut pending = Vec::new();
     for &(path, bytes) in files {
@@ -88,6 +97,22 @@ pub(crate) fn write_together(files: &[(&Path, &[u8])]) -> Result<(), CliError> {
             .map_err(|error| CliError::io(path, &error))?;
     }
     Ok(())
+}
+
+/// Whether two paths name one file, however they are spelled: relative or absolute, through `.`, `..` or links.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        fs::canonicalize(path).or_else(|error| {
+            // A file that is not there yet is its folder and its name.
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
+            let name = path.file_name().ok_or(error)?;
+            fs::canonicalize(folder).map(|folder| folder.join(name))
+        })
+    };
+    one == other || matches!((place(one), place(other)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Refuses `-` as the name of a file to write.
@@ -239,6 +264,22 @@ mod tests {
         write_together(&[(&one, b"1"), (&two, b"2")]).expect("written");
         assert_eq!(fs::read(&two).expect("read"), b"2");
         assert_eq!(names(folder.path()).len(), 2);
+    }
+
+    #[test]
+    fn one_file_is_not_two_outputs_however_it_is_spelled() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let plain = folder.path().join("s.x");
+        let dotted = folder.path().join(".").join("s.x");
+        for round in 0..2 {
+            let error = write_together(&[(&plain, b"1"), (&dotted, b"2")]).expect_err("one file");
+            assert_eq!(error.code(), "same_file", "{round}");
+            // Then the file is there.
+            fs::write(&plain, "old").expect("written");
+        }
+        assert_eq!(fs::read_to_string(&plain).expect("read"), "old");
+        let other = folder.path().join("t.x");
+        write_together(&[(&plain, b"1"), (&other, b"2")]).expect("two files");
     }
 
     #[test]

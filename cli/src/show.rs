@@ -115,12 +115,6 @@ pub(crate) fn run(args: &ShowArgs) -> ExitCode {
 }
 
 fn show(args: &ShowArgs) -> Outcome {
-    if args.svg.is_some() && args.svg == args.html {
-        return Err(CliError::usage(
-            "same_file",
-            "--svg and --html name the same file",
-        ));
-    }
     let drawn = args.svg.is_some() || args.html.is_some();
     if args.atom.as_deref() == Some("list") {
         list(args.json);

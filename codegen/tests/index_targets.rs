@@ -333,6 +333,16 @@ fn what_cannot_be_a_function_is_refused_by_name() {
         ),
         "invalid_name"
     );
+    // A place that no coordinate has, of modes and of the one linear coordinate.
+    let (modes, linear) = (parse("(4,4):(1,4)"), parse("(4,4):(1,4)"));
+    assert_eq!(
+        code(modes.map(|s| s.bounded(2, Bound::UpTo(1))), rust),
+        "coordinate_mismatch"
+    );
+    assert_eq!(
+        code(linear.map(|s| s.linear().bounded(1, Bound::UpTo(1))), rust),
+        "coordinate_mismatch"
+    );
     // Macros of the headers, a keyword of the next edition, types of OpenCL C.
     for (name, target) in [
         ("NULL", Target::Cuda),

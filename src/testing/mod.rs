@@ -38,9 +38,9 @@ use crate::banks::{self, Access, LANES, NVIDIA};
 use crate::proof::{bijective, prove_access};
 
 #[doc(inline)]
-pub use crate::{assert_bijective, assert_conflict_free};
+pub use crate::{assert_bijective, assert_conflict_free, assert_injective};
 
-/// A layout that [`assert_bijective!`] and [`assert_conflict_free!`] take: `Layout` or `Swizzled`, by value or reference.
+/// A layout that [`assert_bijective!`], [`assert_injective!`] and [`assert_conflict_free!`] take: `Layout` or `Swizzled`, by value or reference.
 pub trait AsSwizzled {
     /// The layout as a composed one.
     fn as_layout(&self) -> Swizzled;
@@ -94,6 +94,43 @@ pub fn check_bijective(layout: &impl AsSwizzled) -> Result<(), String> {
             "{layout} is not bijective onto 0..{}: {error}",
             layout.size()
         )
+    })
+}
+
+/// Why a layout is not injective, with what stands in the way; `Ok` if no two coordinates have one offset.
+///
+/// # Errors
+///
+/// The refusal, as text.
+pub fn check_injective(layout: &impl AsSwizzled) -> Result<(), String> {
+    let layout = layout.as_layout();
+    match layout.is_injective() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!(
+            "{layout} is not injective: {}",
+            same_offset(&layout).map_or(
+                "two coordinates have the same offset".to_owned(),
+                |(a, b)| format!(
+                    "the coordinates {a} and {b} both have the offset {}",
+                    layout.index(a)
+                )
+            )
+        )),
+        Err(error) => Err(format!(
+            "whether {layout} is injective can't be said: {error}"
+        )),
+    }
+}
+
+/// How many coordinates are looked at for a pair that shows a collision.
+const WITNESS: i64 = 1 << 20;
+
+/// Two linear coordinates with one offset, if there are two among the first.
+fn same_offset(layout: &Swizzled) -> Option<(i64, i64)> {
+    let mut seen = std::collections::HashMap::new();
+    (0..layout.size().min(WITNESS)).find_map(|coordinate| {
+        seen.insert(layout.index(coordinate), coordinate)
+            .map(|first| (first, coordinate))
     })
 }
 
@@ -163,6 +200,29 @@ macro_rules! assert_bijective {
     };
     ($layout:expr, $($message:tt)+) => {
         if let ::core::result::Result::Err(why) = $crate::testing::check_bijective(&$layout) {
+            ::core::panic!("assertion failed: {why}: {}", ::core::format_args!($($message)+));
+        }
+    };
+}
+
+/// Asserts that no two coordinates of a layout have the same offset; it need not cover a range, as a padded tile does not. Further
+/// arguments are a message, as for `assert!`.
+///
+/// ```
+/// use tilewright::layout;
+/// use tilewright::testing::assert_injective;
+///
+/// assert_injective!(layout!((32,32):(33,1)));
+/// ```
+#[macro_export]
+macro_rules! assert_injective {
+    ($layout:expr $(,)?) => {
+        if let ::core::result::Result::Err(why) = $crate::testing::check_injective(&$layout) {
+            ::core::panic!("assertion failed: {why}");
+        }
+    };
+    ($layout:expr, $($message:tt)+) => {
+        if let ::core::result::Result::Err(why) = $crate::testing::check_injective(&$layout) {
             ::core::panic!("assertion failed: {why}: {}", ::core::format_args!($($message)+));
         }
     };

@@ -9,7 +9,8 @@
 use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::{Value, json};
-use tilewright::derive::{Derivation, DeriveError, Family, Pattern, Tile, derive};
+use tilewright::derive::{Derivation, DeriveError, Family, Pattern, Status, Tile, derive, recount};
+use tilewright::{Layout, Swizzle, Swizzled};
 
 use crate::Refusal;
 use crate::calculator::instructions::access as access_named;
@@ -32,6 +33,7 @@ pub struct Question<'a> {
 #[derive(Clone, Debug)]
 pub struct Answer {
     tile: Tile,
+    patterns: Vec<Pattern>,
     found: Derivation,
 }
 
@@ -81,21 +83,11 @@ impl Question<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let found =
             derive(tile, &patterns, family).map_err(|error| refuse(&error, &self.accesses))?;
-        Ok(Answer { tile, found })
-    }
-}
-
-impl Answer {
-    /// The answer for programs, as `derive --json` prints it.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        to_json(&self.found)
-    }
-
-    /// The answer for people, several lines.
-    #[must_use]
-    pub fn text(&self) -> String {
-        text(self.tile, &self.found)
+        Ok(Answer {
+            tile,
+            patterns,
+            found,
+        })
     }
 }
 
@@ -177,55 +169,182 @@ fn refuse(error: &DeriveError, accesses: &[&str]) -> Refusal {
     }
 }
 
-fn to_json(found: &Derivation) -> Value {
-    let accesses: Vec<Value> = found
-        .accesses()
-        .iter()
-        .map(|a| json!({"op": a.access.name(), "wavefronts": a.wavefronts, "ideal": a.ideal}))
-        .collect();
-    let mut value = json!({
-        "status": found.status.name(),
-        "family": found.family.name(),
-        "layout": found.layout.map(|layout| layout.to_string()),
-        "unit": "element",
-        "accesses": accesses,
-        "bijective": found.bijective,
-        "lower_bound": found.lower_bound,
-        "certificate": found.certificate.to_string(),
-    });
-    if let Some(matrix) = &found.matrix {
-        value["matrix"] = json!(matrix.columns());
-    }
-    value
+/// The row-major tile.
+fn row_major(tile: Tile) -> Option<Swizzled> {
+    let layout = Layout::flat(&[tile.rows, tile.cols], &[tile.cols, 1]).ok()?;
+    Some(Swizzled::plain(layout))
 }
 
-fn text(tile: Tile, found: &Derivation) -> String {
-    let layout = match (&found.layout, &found.matrix) {
-        (Some(layout), _) => layout.to_string(),
-        (None, Some(matrix)) => format!("F2 matrix, images of the index bits: {matrix}"),
-        (None, None) => String::new(),
-    };
-    let mut lines = vec![
-        format!("{}: {layout}", found.status.name()),
-        format!(
-            "  family {}, (row,column) -> element, {} of {} elements{}",
-            found.family.name(),
-            tile.rows * tile.cols,
-            found.cosize,
-            if found.bijective { ", bijective" } else { "" }
-        ),
-    ];
-    for access in found.accesses() {
-        lines.push(format!(
-            "  {:<18} {} wavefronts, ideal {}",
-            access.access.name(),
-            access.wavefronts,
-            access.ideal
-        ));
+/// What the accesses cost in a layout, one by one; none if one of them can't be made there.
+fn costs(tile: Tile, patterns: &[Pattern], layout: &Swizzled) -> Option<Vec<u32>> {
+    let cost = |pattern| recount(tile, pattern, layout).ok().map(|c| c.wavefronts);
+    patterns.iter().map(cost).collect()
+}
+
+/// The swizzle in bytes, as the hardware and the driver count it; none if an element is no power of two of bytes.
+fn in_bytes(tile: Tile, layout: &Swizzled) -> Option<Swizzle> {
+    let bytes = u64::try_from(tile.elem_bytes).ok()?;
+    let swizzle = layout.swizzle();
+    let shift = bytes.is_power_of_two().then(|| bytes.trailing_zeros())?;
+    (!swizzle.is_identity())
+        .then(|| Swizzle::new(swizzle.b(), swizzle.m() + shift, swizzle.s()).ok())
+        .flatten()
+}
+
+/// The driver's name of the swizzle of a tensor map, if it has one.
+fn tensor_map_swizzle(tile: Tile, layout: &Swizzled) -> Option<&'static str> {
+    if layout.swizzle().is_identity() {
+        return Some("CU_TENSOR_MAP_SWIZZLE_NONE");
     }
-    lines.push(format!("  lower bound {}", found.lower_bound));
-    lines.push(format!("  {}", found.certificate));
-    lines.join("\n")
+    let swizzle = in_bytes(tile, layout)?;
+    match (swizzle.b(), swizzle.m(), swizzle.s()) {
+        (1, 4, 3) => Some("CU_TENSOR_MAP_SWIZZLE_32B"),
+        (2, 4, 3) => Some("CU_TENSOR_MAP_SWIZZLE_64B"),
+        (3, 4, 3) => Some("CU_TENSOR_MAP_SWIZZLE_128B"),
+        _ => None,
+    }
+}
+
+/// One way to lay out the tile: what to call it, its text, the bytes it takes and the wavefronts of all accesses.
+struct Choice {
+    name: &'static str,
+    layout: String,
+    bytes: i64,
+    wavefronts: u32,
+}
+
+impl Answer {
+    /// The row-major tile, padding and a swizzle beside each other; a family that does not apply is left out.
+    fn choices(&self) -> Vec<Choice> {
+        let bytes = |elements: i64| elements.saturating_mul(self.tile.elem_bytes);
+        let mut choices = Vec::new();
+        if let Some(layout) = row_major(self.tile)
+            && let Some(costs) = costs(self.tile, &self.patterns, &layout)
+        {
+            choices.push(Choice {
+                name: "row-major",
+                layout: layout.to_string(),
+                bytes: bytes(self.tile.rows.saturating_mul(self.tile.cols)),
+                wavefronts: costs.iter().sum(),
+            });
+        }
+        for family in [Family::Padded, Family::Swizzle] {
+            if let Ok(found) = derive(self.tile, &self.patterns, family)
+                && let Some(layout) = found.layout
+            {
+                choices.push(Choice {
+                    name: family.name(),
+                    layout: layout.to_string(),
+                    bytes: bytes(found.cosize),
+                    wavefronts: found.wavefronts(),
+                });
+            }
+        }
+        choices
+    }
+
+    /// What stands above all: whether there is a layout without conflicts.
+    fn headline(&self) -> &'static str {
+        match self.found.status {
+            Status::Optimal => "conflict-free",
+            Status::Impossible => "none is conflict-free; best",
+            _ => "not proven to be the best",
+        }
+    }
+
+    /// The answer for programs, as `derive --json` prints it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let found = &self.found;
+        let accesses: Vec<Value> = found
+            .accesses()
+            .iter()
+            .map(|a| json!({"op": a.access.name(), "wavefronts": a.wavefronts, "ideal": a.ideal}))
+            .collect();
+        let before = row_major(self.tile).and_then(|l| costs(self.tile, &self.patterns, &l));
+        let choices: Vec<Value> = self
+            .choices()
+            .into_iter()
+            .map(|c| json!({"family": c.name, "layout": c.layout, "bytes": c.bytes, "wavefronts": c.wavefronts}))
+            .collect();
+        let layout = found.layout.as_ref();
+        let mut value = json!({
+            "status": found.status.name(),
+            "family": found.family.name(),
+            "layout": layout.map(ToString::to_string),
+            "unit": "element",
+            "accesses": accesses,
+            "row_major": before,
+            "choices": choices,
+            "swizzle_in_bytes": layout.and_then(|l| in_bytes(self.tile, l)).map(|s| s.to_string()),
+            "bijective": found.bijective,
+            "lower_bound": found.lower_bound,
+            "certificate": found.certificate.to_string(),
+        });
+        if found.family == Family::Tma {
+            value["tensor_map_swizzle"] =
+                json!(layout.and_then(|l| tensor_map_swizzle(self.tile, l)));
+        }
+        if let Some(matrix) = &found.matrix {
+            value["matrix"] = json!(matrix.columns());
+        }
+        value
+    }
+
+    /// The answer for people, several lines.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (tile, found) = (self.tile, &self.found);
+        let layout = match (&found.layout, &found.matrix) {
+            (Some(layout), _) => layout.to_string(),
+            (None, Some(matrix)) => format!("F2 matrix, images of the index bits: {matrix}"),
+            (None, None) => String::new(),
+        };
+        let mut lines = vec![
+            format!("{}: {layout}", self.headline()),
+            format!(
+                "  family {}, (row,column) -> element, {} of {} elements{}",
+                found.family.name(),
+                tile.rows * tile.cols,
+                found.cosize,
+                if found.bijective { ", bijective" } else { "" }
+            ),
+        ];
+        if let Some(layout) = &found.layout {
+            if let Some(swizzle) = in_bytes(tile, layout) {
+                lines.push(format!("  the swizzle in bytes: {swizzle}"));
+            }
+            if found.family == Family::Tma
+                && let Some(name) = tensor_map_swizzle(tile, layout)
+            {
+                lines.push(format!("  in a tensor map: {name}"));
+            }
+        }
+        let before = row_major(tile).and_then(|l| costs(tile, &self.patterns, &l));
+        for (i, access) in found.accesses().iter().enumerate() {
+            let before = before.as_ref().and_then(|before| before.get(i));
+            lines.push(format!(
+                "  {:<18} {} wavefronts, ideal {}{}",
+                access.access.name(),
+                access.wavefronts,
+                access.ideal,
+                before.map_or(String::new(), |n| format!("; {n} in the row-major tile"))
+            ));
+        }
+        lines.push(format!("  lower bound {}", found.lower_bound));
+        lines.push("  choices:".to_owned());
+        for choice in self.choices() {
+            lines.push(format!(
+                "    {:<10} {:>7} bytes, {:>3} wavefronts  {}",
+                choice.name, choice.bytes, choice.wavefronts, choice.layout
+            ));
+        }
+        lines.push("  certificate:".to_owned());
+        for part in found.certificate.to_string().split("; ") {
+            lines.push(format!("    {part}"));
+        }
+        lines.join("\n")
+    }
 }
 
 #[cfg(test)]
@@ -245,22 +364,23 @@ mod tests {
         }
     }
 
+    fn answer(tile: &str, elem: &str, accesses: &[&str], family: &str) -> Answer {
+        let question = Question {
+            tile,
+            elem,
+            accesses: accesses.to_vec(),
+            family,
+        };
+        question.answer().expect("a derivation")
+    }
+
     #[test]
     fn the_json_has_the_contracts_keys() {
-        let tile = Tile {
-            rows: 64,
-            cols: 64,
-            elem_bytes: 2,
-        };
-        let Ok(read) = parse_access("ldmatrix.x4 @ (16,2):(64,8)") else {
-            panic!("a good access");
-        };
-        let Ok(found) = derive(tile, &[read], Family::Any) else {
-            panic!("a derivation");
-        };
-        let value = to_json(&found);
+        let value = answer("64x64", "f16", &["ldmatrix.x4 @ (16,2):(64,8)"], "any").to_json();
         assert_eq!(value["status"], "optimal");
         assert_eq!(value["layout"], "Sw<3,3,3> o (64,64):(64,1)");
+        assert_eq!(value["swizzle_in_bytes"], "Sw<3,4,3>");
+        assert_eq!(value["row_major"], json!([32]));
         assert_eq!(
             value["accesses"][0],
             json!({"op": "ldmatrix.x4", "wavefronts": 4, "ideal": 4})
@@ -269,12 +389,60 @@ mod tests {
         for key in ["family", "unit", "bijective", "certificate"] {
             assert!(!value[key].is_null(), "{key}");
         }
-        let Ok(matrix) = derive(tile, &[read], Family::F2) else {
-            panic!("a derivation");
-        };
-        let value = to_json(&matrix);
+        let value = answer("64x64", "f16", &["ldmatrix.x4 @ (16,2):(64,8)"], "f2").to_json();
         assert!(value["layout"].is_null());
         assert_eq!(value["matrix"].as_array().map(Vec::len), Some(12));
+    }
+
+    #[test]
+    fn people_read_what_it_cost_before_and_what_padding_would_cost() {
+        // A transpose of floats: 32 wavefronts for the column, 1 with either remedy, which padding pays for with bytes.
+        let text = answer("32x32", "f32", &["st.32 @ 32:1", "ld.32 @ 32:32"], "any").text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "conflict-free: Sw<5,0,5> o (32,32):(32,1)");
+        assert!(
+            lines.contains(&"  the swizzle in bytes: Sw<5,2,5>"),
+            "{text}"
+        );
+        assert!(
+            lines.contains(&"  ld.32              1 wavefronts, ideal 1; 32 in the row-major tile"),
+            "{text}"
+        );
+        let padded = "    padded        4220 bytes,   2 wavefronts  (32,32):(33,1)";
+        assert!(lines.contains(&padded), "{text}");
+        assert!(
+            lines.contains(&"    row-major     4096 bytes,  33 wavefronts  (32,32):(32,1)"),
+            "{text}"
+        );
+        assert!(
+            lines
+                .iter()
+                .any(|l| l.starts_with("    conflict-free: 2 wavefronts")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn where_none_is_conflict_free_the_best_is_given() {
+        let accesses = ["ld.32 @ 32:32", "st.128 @ (8,4):(4,32)"];
+        let text = answer("32x32", "f32", &accesses, "padded").text();
+        assert!(
+            text.starts_with("none is conflict-free; best: (32,32):("),
+            "{text}"
+        );
+        assert!(!text.contains("impossible"), "{text}");
+    }
+
+    #[test]
+    fn a_tensor_map_has_the_drivers_name_of_its_swizzle() {
+        let read = ["ldmatrix.x4 @ (16,2):(64,8)"];
+        let value = answer("64x64", "bf16", &read, "tma").to_json();
+        assert_eq!(value["tensor_map_swizzle"], "CU_TENSOR_MAP_SWIZZLE_128B");
+        let text = answer("64x64", "bf16", &read, "tma").text();
+        assert!(
+            text.contains("in a tensor map: CU_TENSOR_MAP_SWIZZLE_128B"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -39,9 +39,14 @@ impl fmt::Display for Evaluated {
 /// # Ok::<(), tilewright_workbench::Refusal>(())
 /// ```
 pub fn evaluate(text: &str) -> Result<Evaluated, Refusal> {
-    calculator::evaluate(text)
-        .map(Evaluated)
-        .map_err(|error| Refusal::new(error.code, error.message).at(error.span, text))
+    calculator::evaluate(text).map(Evaluated).map_err(|error| {
+        // What can't be read is bad usage; what the algebra refuses is an answer.
+        let refusal = match error.code {
+            "syntax" | "too_long" => Refusal::usage(error.code, error.message),
+            code => Refusal::new(code, error.message),
+        };
+        refusal.at(error.span, text)
+    })
 }
 
 /// The refusal of an expression of `length` bytes, more than [`MAX_LENGTH`](crate::MAX_LENGTH), for callers that don't keep all of it.
@@ -52,5 +57,5 @@ pub fn evaluate(text: &str) -> Result<Evaluated, Refusal> {
 #[must_use]
 pub fn too_long(length: usize) -> Refusal {
     let error = EvalError::too_long(length);
-    Refusal::new(error.code, error.message).at(error.span, "")
+    Refusal::usage(error.code, error.message).at(error.span, "")
 }

@@ -93,6 +93,17 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         "facade without features",
         &["check", "-p", "tilewright", "--no-default-features"],
     );
+    // Every crate in the order of its dependencies, as it would be uploaded; they are compiled from there by `cargo publish` alone.
+    run.cargo(
+        "packages",
+        &[
+            "publish",
+            "--workspace",
+            "--dry-run",
+            "--no-verify",
+            "--allow-dirty",
+        ],
+    );
     if installed(BARE_TARGET) {
         run.cargo(
             "layout-core without std",

@@ -33,9 +33,9 @@ use select::Device;
 /// Compute C = alpha op(A) op(B) + beta C with a derived, proven, generated kernel, and check it
 #[derive(Args, Debug)]
 pub(crate) struct GemmArgs {
-    /// Element type
-    #[arg(long, default_value = "f32")]
-    dtype: String,
+    /// Element type (that of the plan by default, and f32 without one)
+    #[arg(long)]
+    dtype: Option<String>,
     /// Rows of C
     #[arg(long, default_value_t = 256, allow_negative_numbers = true, value_parser = size)]
     m: u64,
@@ -217,7 +217,7 @@ impl GemmArgs {
 }
 
 fn gemm(args: &GemmArgs) -> Outcome {
-    let data_type = select::data_type(&args.dtype)?;
+    let data_type = select::type_or_plans(args.dtype.as_deref(), &args.plan)?;
     let problem = args.problem(data_type)?;
     if let Some(model) = opencl::target(args)? {
         return in_opencl(args, data_type, &problem, model);

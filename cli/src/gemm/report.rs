@@ -9,6 +9,7 @@ use tilewright::codegen::gemm::{
     Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, MapArgument, MapSource, Plan,
     PlanError,
 };
+use tilewright::codegen::ir::ParamKind;
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
 #[cfg(feature = "opencl")]
@@ -451,6 +452,8 @@ fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
                 ArgumentValue::Given => json!({"given": a.name}),
                 ArgumentValue::Workspace(offset) => json!({"workspace": offset}),
                 ArgumentValue::Int(v) => json!(v),
+                // A parameter of integers has an integer for its value.
+                ArgumentValue::Float(v) if a.kind == ParamKind::S32 => json!(v as i32),
                 ArgumentValue::Float(v) => json!(v),
                 ArgumentValue::TensorMap(map) => tensor_map(&map),
             };

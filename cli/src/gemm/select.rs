@@ -111,6 +111,16 @@ pub(crate) fn data_type(name: &str) -> Result<DataType, CliError> {
         })
 }
 
+/// The element type of a name; without one that of the plan, and f32 if that is `auto`. A plan that does not exist is refused later, by its
+/// name.
+pub(crate) fn type_or_plans(name: Option<&str>, plan: &str) -> Result<DataType, CliError> {
+    if let Some(name) = name {
+        return data_type(name);
+    }
+    let named = plans().into_iter().find(|p| p.name() == plan);
+    Ok(named.map_or(DataType::F32, |p| p.data_type()))
+}
+
 /// The architecture to generate for: `auto` is the newest that the GPU runs; without one, `sm_80`, or the first later one that the plan, or
 /// some plan for the element type, takes.
 pub(crate) fn arch(

@@ -76,6 +76,15 @@ impl Alignment {
     };
 }
 
+/// A factor as an error prints it: large ones by their exponent, not in hundreds of digits.
+fn written(value: f64) -> String {
+    if value.abs() < 1e15 {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
+}
+
 impl Gemm {
     /// A problem with packed matrices, α = 1, β = 0.
     pub fn packed(m: u64, n: u64, k: u64, operands: Operands) -> Self {
@@ -183,10 +192,11 @@ impl Gemm {
     /// The one that is not.
     pub fn integral(&self) -> Result<(), ProblemError> {
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            if value.fract() != 0.0 || value.abs() > f64::from(i32::MAX) {
+            let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value);
+            if value.fract() != 0.0 || !fits {
                 return Err(ProblemError::NotIntegral {
                     name,
-                    value: value.to_string(),
+                    value: written(value),
                 });
             }
         }

@@ -407,9 +407,21 @@ impl IndexSpec {
         self
     }
 
-    /// Says which values the coordinate at place `i` takes; nothing if there is none.
+    /// Says which values the coordinate at place `i` takes. A place beyond the coordinates is one too many, which
+    /// [`lower`](IndexSpec::lower) refuses.
     #[must_use]
     pub fn bounded(mut self, i: usize, bound: Bound) -> Self {
+        let modes = self.layout.layout.layout().rank();
+        if i >= self.coordinates.len() {
+            // More than there are modes, so that they are not taken for one a mode.
+            for place in self.coordinates.len()..=modes {
+                self.coordinates.push(Coordinate {
+                    name: format!("c{place}"),
+                    bound: Bound::Extent,
+                    ty: None,
+                });
+            }
+        }
         if let Some(c) = self.coordinates.get_mut(i) {
             c.bound = bound;
         }

@@ -1,4 +1,4 @@
-//! A browser without a window, driven through ChromeDriver's HTTP interface (W3C WebDriver): as much of it as the tests of the page need.
+//! A browser without a window, driven through `ChromeDriver`'s HTTP interface (W3C `WebDriver`): as much of it as the tests of the page need.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,7 +16,8 @@ pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
-    _profile: tempfile::TempDir,
+    /// Its settings, removed with it.
+    profile: tempfile::TempDir,
 }
 
 /// The page, which `cargo xtask page` builds; none where the tests of it are left out.
@@ -60,9 +61,9 @@ impl Browser {
             driver,
             port,
             session: String::new(),
-            _profile: profile,
+            profile: profile,
         };
-        let folder = format!("--user-data-dir={}", browser._profile.path().display());
+        let folder = format!("--user-data-dir={}", browser.profile.path().display());
         let options = [
             "--headless",
             "--no-sandbox",
@@ -193,7 +194,7 @@ impl Browser {
         value
     }
 
-    /// A request and its answer over HTTP. ChromeDriver leaves the connection open, so that the answer ends where its header says.
+    /// A request and its answer over HTTP. `ChromeDriver` leaves the connection open, so that the answer ends where its header says.
     fn exchange(&self, method: &str, path: &str, body: &Value) -> std::io::Result<Value> {
         let body = if body.is_null() {
             String::new()

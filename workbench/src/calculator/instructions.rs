@@ -271,6 +271,22 @@ fn written_out(one: &Named) -> Option<String> {
 /// What is said of a name that means nothing: the nearest names, or what names look like.
 pub(crate) fn unknown(list: &[Named], name: &str) -> String {
     let short: String = name.chars().take(60).collect();
+    // A name without its types, or without its qualifiers, is the beginning of others.
+    let begins: Vec<&str> = list
+        .iter()
+        .map(|one| one.name.as_str())
+        .filter(|known| {
+            known
+                .strip_prefix(&*short)
+                .is_some_and(|rest| rest.starts_with('.'))
+        })
+        .collect();
+    if !begins.is_empty() {
+        return format!(
+            "{short} is not the whole name; there are {}",
+            begins.join(", ")
+        );
+    }
     let mut near: Vec<(usize, &str)> = list
         .iter()
         .map(|one| (distance(&short, &one.name), one.name.as_str()))
