@@ -236,6 +236,7 @@ pub(crate) fn arithmetic(f: FloatOp, rounding: Rounding, [a, b, c]: [u64; 3]) ->
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "results are exact to the bit")]
 mod tests {
     use super::{Exact, arithmetic};
     use crate::ir::{FloatOp, Rounding};

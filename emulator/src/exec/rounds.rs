@@ -73,7 +73,7 @@ fn digest(w: &Warp) -> u64 {
     let mut add = |x: u64| {
         sum = (sum ^ x)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
+            .rotate_left(29);
     };
     for row in &w.r32 {
         for pair in row.chunks_exact(2) {

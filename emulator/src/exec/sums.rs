@@ -138,6 +138,10 @@ fn finish(kept: Kept, x: f64) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::float_cmp,
+    reason = "sums are exact here, and compared bit by bit"
+)]
 mod tests {
     use super::{Row, add, exponents};
     use crate::ir::{MmaType, Sums};
