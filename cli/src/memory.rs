@@ -41,6 +41,9 @@ fn operands(problem: &Gemm, data_type: DataType) -> [Elements; 3] {
     })
 }
 
+/// What threads, kernels and plans take whatever the sizes.
+const WORKING: u128 = 24 << 20;
+
 /// A product that is run and compared whole, with a workspace of so many bytes.
 pub(crate) fn for_all(problem: &Gemm, data_type: DataType, workspace: u64) -> Result<(), CliError> {
     // An element lies in memory three times (input, device, result), and for the check the elements of one product of a batch in
@@ -69,7 +72,10 @@ pub(crate) fn for_buffers(bytes: u128) -> Result<(), CliError> {
 }
 
 fn free_for(needed: u128) -> Result<(), CliError> {
-    free_or(needed, "the matrices and their check")
+    free_or(
+        needed.saturating_add(WORKING),
+        "the matrices and their check",
+    )
 }
 
 fn free_or(needed: u128, what: &str) -> Result<(), CliError> {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Random, kernel, with_out};
+use common::{Random, assembles, kernel, with_out};
 use half::{bf16, f16};
 use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
@@ -569,4 +569,80 @@ fn tf32_ignores_the_low_bits_and_nan_is_canonical() {
     // Lane 0 held B(4, 0): column 0 is NaN, the others 8 exactly.
     assert_eq!(out[0], 0x7fff_ffff);
     assert_eq!(out[1], 8.0f32.to_bits());
+}
+
+/// Factors of 4 bits and of one: the fragments of the ISA's formulas, against sums over the definition.
+#[test]
+fn narrow_integers_multiply() {
+    let forms = [
+        ("m8n8k32", 8, 32, ["s4", "u4"], ""),
+        ("m16n8k32", 16, 32, ["u4", "s4"], ""),
+        ("m16n8k64", 16, 64, ["s4", "s4"], ""),
+        ("m8n8k128", 8, 128, ["b1", "b1"], ".and.popc"),
+        ("m16n8k128", 16, 128, ["b1", "b1"], ".xor.popc"),
+        ("m16n8k256", 16, 256, ["b1", "b1"], ".and.popc"),
+    ];
+    let mut random = Random(77);
+    for (shape, m, k, [a, b], modifier) in forms {
+        let width = if a == "b1" { 1 } else { 4 };
+        let per = 32 / width;
+        let (na, nb, nc) = (m * k / 32 / per, 8 * k / 32 / per, m / 4);
+        let list = |first: usize, n: usize| {
+            let all: Vec<String> = (first..first + n).map(|i| format!("%r{i}")).collect();
+            format!("{{{}}}", all.join(", "))
+        };
+        let inputs = na + nb + nc;
+        let mut body = String::from(
+            ".reg .b32 %r<40>, %t; .reg .b64 %in, %out;\nld.param.u64 %in, [in]; ld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %in, %t, 4, %in; mad.wide.u32 %out, %t, 4, %out;\n",
+        );
+        for i in 0..inputs {
+            body += &format!("ld.global.b32 %r{i}, [%in+{}];\n", 128 * i);
+        }
+        body += &format!(
+            "mma.sync.aligned.{shape}.row.col.s32.{a}.{b}.s32{modifier} {}, {}, {}, {};\n",
+            list(inputs, nc),
+            list(0, na),
+            list(na, nb),
+            list(na + nb, nc)
+        );
+        for i in 0..nc {
+            body += &format!("st.global.b32 [%out+{}], %r{};\n", 128 * i, inputs + i);
+        }
+        let text = kernel(".param .u64 in, .param .u64 out", &body);
+        assembles("narrow", &text);
+        let input: Vec<u32> = (0..32 * inputs).map(|_| random.bits() as u32).collect();
+        let output = warp(&text, &input, 32 * nc);
+        // Element i of the registers from `first` on, of a lane.
+        let get = |ty: &str, first: usize, lane: usize, i: usize| {
+            let word = input[32 * (first + i / per) + lane] >> (width * (i % per));
+            match ty {
+                "s4" => i64::from((word << 28) as i32 >> 28),
+                "u4" => i64::from(word & 15),
+                _ => i64::from(word & 1),
+            }
+        };
+        for (row, column) in (0..m).flat_map(|r| (0..8).map(move |c| (r, c))) {
+            let mut sum = 0;
+            for l in 0..k {
+                // Runs of `per` elements in a register, four lanes to a row.
+                let (q, run, i) = (l / per % 4, l / (4 * per), l % per);
+                let register = run * (m / 8) + row / 8;
+                let x = get(a, 0, 4 * (row % 8) + q, register * per + i);
+                let y = get(b, na, 4 * column + q, run * per + i);
+                sum += if modifier == ".xor.popc" {
+                    x ^ y
+                } else {
+                    x * y
+                };
+            }
+            let (lane, i) = (4 * (row % 8) + column / 2, 2 * (row / 8) + column % 2);
+            let c = input[32 * (na + nb + i) + lane];
+            let expected = (sum as u32).wrapping_add(c);
+            assert_eq!(
+                output[32 * i + lane],
+                expected,
+                "{shape}.{a}.{b} {row} {column}"
+            );
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::arith::by_sign;
 use super::{Decoder, Mods, Result};
-use crate::ast::{InstrAst, OperandKind};
+use crate::ast::{InstrAst, OperandAst, OperandKind};
 use crate::ir::{IntOp, Lop3Pred, Op};
 use crate::types::ScalarType;
 
@@ -45,6 +45,9 @@ impl<'a> Decoder<'a> {
         }
         Self::count(i, n..=n)?;
         let a = self.src(&i.operands[1], ty)?;
+        if n == 4 {
+            Self::field(&i.operands[2..])?;
+        }
         let b = self.src(&i.operands[2], ScalarType::U32)?;
         let c = if n == 4 {
             self.src(&i.operands[3], ScalarType::U32)?
@@ -97,6 +100,7 @@ impl<'a> Decoder<'a> {
         }
         Self::count(i, 5..=5)?;
         let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
+        Self::field(&i.operands[3..])?;
         let pos = self.src(&i.operands[3], ScalarType::U32)?;
         let len = self.src(&i.operands[4], ScalarType::U32)?;
         let d = self.dst_some(&i.operands[0], ty)?;
@@ -108,6 +112,17 @@ impl<'a> Decoder<'a> {
             pos,
             len,
         })
+    }
+
+    /// Constants for the start and the length of a field of bits are from 0 to 255.
+    fn field(operands: &[OperandAst<'a>]) -> Result<()> {
+        let out = operands
+            .iter()
+            .find(|o| matches!(o.kind, OperandKind::Int(v) if !(0..=255).contains(&v)));
+        match out {
+            Some(o) => Self::type_error(o, "a constant from 0 to 255 or a register"),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn count_bits(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {

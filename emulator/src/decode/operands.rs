@@ -249,6 +249,12 @@ impl<'a> Decoder<'a> {
             return Ok(reg);
         }
         if let Some(bits) = Self::immediate(o, ty)? {
+            if is_half(ty) {
+                return Self::type_error(
+                    o,
+                    &format!("a register, as .{} has no constants", ty.name()),
+                );
+            }
             return Ok(Reg {
                 file,
                 row: self.constant(file, RowInit::Const(bits)),
@@ -509,4 +515,10 @@ impl<'a> Decoder<'a> {
             None => Err(o.span.error(Kind::Undeclared(name.to_owned()))),
         }
     }
+}
+
+/// Whether `ty` is a half or a pair of 16-bit numbers, for which PTX has no constants.
+fn is_half(ty: ScalarType) -> bool {
+    use ScalarType as T;
+    matches!(ty, T::F16 | T::Bf16 | T::F16x2 | T::Bf16x2)
 }

@@ -28,6 +28,7 @@ impl<'a> Decoder<'a> {
             ("neg", true, false) => (IntOp::Neg, 1),
             _ => return m.invalid("this operation on packed integers"),
         };
+        Self::no_constants(i)?;
         let (d, [a, b, _]) = self.operands(i, ScalarType::B32, n)?;
         Ok(Some(Op::Packed16 { f, signed, d, a, b }))
     }
@@ -76,6 +77,15 @@ impl<'a> Decoder<'a> {
     }
 
     /// A video instruction, if `i` is one.
+    /// Sources that must be registers.
+    fn no_constants(i: &InstrAst<'a>) -> Result<()> {
+        let constant = |o: &&OperandAst<'a>| matches!(o.kind, OperandKind::Int(_));
+        match i.operands.iter().find(constant) {
+            Some(o) => Self::type_error(o, "a register, as packed numbers have no constants"),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn video(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Option<Op>> {
         let (name, count) = match i.name.as_bytes().last() {
             Some(b'2') => (&i.name[..i.name.len() - 1], 2u8),
@@ -161,6 +171,9 @@ impl<'a> Decoder<'a> {
             })
             .unwrap_or(Join::None);
         Self::count(i, 3..=4)?;
+        if count > 1 {
+            Self::no_constants(i)?;
+        }
         let (part, select) = if count == 1 {
             let part = Self::part(&i.operands[0])?;
             let select = [Self::part(&i.operands[1])?, Self::part(&i.operands[2])?];

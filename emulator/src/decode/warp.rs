@@ -7,10 +7,11 @@ use crate::ir::{IntOp, Matrix, Mma, MmaType, NONE, Op, Row, Shuffle, Sums, Vote}
 use crate::types::ScalarType;
 
 /// The accepted shapes and types of `mma`: (m, k, A types, accumulator types).
-fn mma_is_known(m: u8, k: u8, a: MmaType, b: MmaType, c: MmaType, d: MmaType) -> bool {
+fn mma_is_known(m: u8, k: u16, a: MmaType, b: MmaType, c: MmaType, d: MmaType) -> bool {
     use MmaType as T;
     let float8 = |t| matches!(t, T::E4m3 | T::E5m2);
     let int8 = |t| matches!(t, T::S8 | T::U8);
+    let int4 = |t| matches!(t, T::S4 | T::U4);
     let half_or_single = |t| matches!(t, T::F16 | T::F32);
     match (m, k) {
         (16, 8 | 16) if a == T::F16 && b == T::F16 => half_or_single(c) && half_or_single(d),
@@ -18,6 +19,8 @@ fn mma_is_known(m: u8, k: u8, a: MmaType, b: MmaType, c: MmaType, d: MmaType) ->
         (16, 4 | 8) if a == T::Tf32 && b == T::Tf32 => c == T::F32 && d == T::F32,
         (16, 16 | 32) if float8(a) && float8(b) => half_or_single(c) && half_or_single(d),
         (16, 16 | 32) | (8, 16) if int8(a) && int8(b) => c == T::S32 && d == T::S32,
+        (8, 32) | (16, 32 | 64) if int4(a) && int4(b) => c == T::S32 && d == T::S32,
+        (8, 128) | (16, 128 | 256) => [a, b, c, d] == [T::B1, T::B1, T::S32, T::S32],
         (8, 4) | (16, 4 | 8 | 16) => [a, b, c, d] == [T::F64; 4],
         _ => false,
     }
@@ -283,12 +286,17 @@ impl<'a> Decoder<'a> {
         Self::aligned(m)?;
         let shape = m.find(|s| {
             Some(match s {
-                "m8n8k4" => (8u8, 4u8),
+                "m8n8k4" => (8u8, 4u16),
                 "m8n8k16" => (8, 16),
+                "m8n8k32" => (8, 32),
+                "m8n8k128" => (8, 128),
                 "m16n8k4" => (16, 4),
                 "m16n8k8" => (16, 8),
                 "m16n8k16" => (16, 16),
                 "m16n8k32" => (16, 32),
+                "m16n8k64" => (16, 64),
+                "m16n8k128" => (16, 128),
+                "m16n8k256" => (16, 256),
                 _ => return None,
             })
         });
@@ -301,6 +309,17 @@ impl<'a> Decoder<'a> {
         }
         let satfinite = m.take("satfinite");
         let mut ty = || -> Result<MmaType> {
+            let first = m.list.first().map(|(word, _)| *word);
+            let small = match first {
+                Some("s4") => Some(MmaType::S4),
+                Some("u4") => Some(MmaType::U4),
+                Some("b1") => Some(MmaType::B1),
+                _ => None,
+            };
+            if let Some(small) = small {
+                m.list.remove(0);
+                return Ok(small);
+            }
             Ok(match m.ty()? {
                 ScalarType::F16 => MmaType::F16,
                 ScalarType::Bf16 => MmaType::Bf16,
@@ -319,6 +338,14 @@ impl<'a> Decoder<'a> {
         if !mma_is_known(rows, k, a_ty, b_ty, c_ty, d_ty) || (satfinite && d_ty != MmaType::S32) {
             return m.unsupported("this combination of shape and types");
         }
+        let xor = m.take("xor");
+        let is_bits = a_ty == MmaType::B1;
+        if is_bits && !((xor || m.take("and")) && m.take("popc")) {
+            return m.invalid("`.and.popc` or `.xor.popc` is needed");
+        }
+        if (xor && !is_bits) || (is_bits && satfinite) {
+            return m.invalid(".xor is for single bits, which have no .satfinite");
+        }
         if m.find(|s| matches!(s, "rn" | "rz" | "rm" | "rp").then_some(s))
             .is_some_and(|r| r != "rn" || d_ty != MmaType::F64)
         {
@@ -330,6 +357,7 @@ impl<'a> Decoder<'a> {
             MmaType::F32 | MmaType::S32 | MmaType::Tf32 => 32,
             MmaType::F16 | MmaType::Bf16 => 16,
             MmaType::E4m3 | MmaType::E5m2 | MmaType::S8 | MmaType::U8 => 8,
+            MmaType::S4 | MmaType::U4 => 4,
             MmaType::B1 => 1,
         };
         // Registers of 32 bits, or 64 for f64, that hold `elements` spread over 32 lanes.
@@ -363,6 +391,7 @@ impl<'a> Decoder<'a> {
             c_ty,
             d_ty,
             satfinite,
+            xor,
             sums: self.sums([a_ty, b_ty], d_ty, false),
             d,
             a,

@@ -7,7 +7,7 @@
 //! | C, D of 16 rows | row g + 8(i/2), column 2t + i%2 |
 //! | C, D of 8 rows | row g, column 2t + i |
 //! | A, e elements to a register (e = 2, 4 for 16, 8 bits) | with r = i/e: row g + 8(r%2), column e·t + i%e + 4e(r/2); 8 rows: row g |
-//! | A, one element to a register (tf32, f64) | the same with e = 1 |
+//! | A, one element to a register (tf32, f64) | the same with e = 1, and with e = 8 and 32 for 4 bits and one |
 //! | B | with r = i/e: k = e·t + i%e + 4e·r, column g |
 //!
 //! So one rule serves all shapes: register r covers rows g + 8(r%2) and a run of 4e columns.
@@ -43,6 +43,8 @@ pub(super) fn element(word: u32, i: usize, t: MmaType) -> f64 {
         MmaType::U8 => f64::from((word >> (8 * i)) as u8),
         MmaType::F32 => f64::from(f32::from_bits(word)),
         MmaType::S32 => f64::from(word as i32),
+        MmaType::S4 => f64::from((word >> (4 * i) << 28) as i32 >> 28),
+        MmaType::U4 => f64::from(word >> (4 * i) & 0xf),
         MmaType::B1 => f64::from(word >> i & 1),
         MmaType::F64 => 0.0,
     }
@@ -58,6 +60,9 @@ struct Tiles {
 /// Runs `m` on the active lanes.
 #[inline(never)]
 pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
+    if matches!(m.a_ty, MmaType::S4 | MmaType::U4 | MmaType::B1) {
+        return narrow_integers(w, m, active);
+    }
     let mut t = Tiles {
         a: [[0.0; 32]; 16],
         b: [[0.0; 8]; 32],
@@ -100,6 +105,51 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
         }
     }
     scatter(w, m, &t, active);
+}
+
+/// Factors of 4 bits and of one bit: register by register, since all elements of a register of A meet those of one register of B.
+fn narrow_integers(w: &mut Warp, m: &Mma, active: u32) {
+    let rows = usize::from(m.m);
+    let halves = rows / 8;
+    let nibble = |x: u32, i: u32, signed: bool| {
+        let up = x << (28 - 4 * i);
+        i64::from(if signed {
+            up as i32 >> 28
+        } else {
+            (up >> 28) as i32
+        })
+    };
+    let product = |x: u32, y: u32| -> i64 {
+        if m.a_ty == MmaType::B1 {
+            return i64::from(if m.xor { x ^ y } else { x & y }.count_ones());
+        }
+        let signed = [m.a_ty, m.b_ty].map(|t| t == MmaType::S4);
+        let pairs = (0..8).map(|i| nibble(x, i, signed[0]) * nibble(y, i, signed[1]));
+        pairs.sum()
+    };
+    let mut out = [[0u32; 32]; 4];
+    for lane in 0..32 {
+        let (g, q) = (lane / 4, lane % 4);
+        for i in 0..rows / 4 {
+            let (row, column) = (g + 8 * (i / 2), 2 * q + i % 2);
+            let mut sum = i64::from(w.r32[m.c[i] as usize][lane] as i32);
+            for (run, b) in m.b.iter().enumerate() {
+                let a = m.a[run * halves + row / 8];
+                for t in 0..4 {
+                    let x = w.r32[a as usize][4 * (row % 8) + t];
+                    sum += product(x, w.r32[*b as usize][4 * column + t]);
+                }
+            }
+            out[i][lane] = if m.satfinite {
+                sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u32
+            } else {
+                sum as u32
+            };
+        }
+    }
+    for (row, values) in m.d.iter().zip(&out) {
+        super::alu::put(&mut w.r32[*row as usize], values, active);
+    }
 }
 
 fn gather(w: &Warp, m: &Mma, t: &mut Tiles) {

@@ -302,6 +302,8 @@ pub(crate) enum MmaType {
     U8,
     S32,
     F32,
+    S4,
+    U4,
     /// Single bits.
     B1,
 }

@@ -198,7 +198,7 @@ pub(crate) struct Mma {
     /// Rows: 8 or 16 (columns are always 8).
     pub(crate) m: u8,
     /// Depth.
-    pub(crate) k: u8,
+    pub(crate) k: u16,
     pub(crate) a_ty: MmaType,
     pub(crate) b_ty: MmaType,
     /// Type of C.
@@ -206,6 +206,8 @@ pub(crate) struct Mma {
     /// Type of D.
     pub(crate) d_ty: MmaType,
     pub(crate) satfinite: bool,
+    /// Of single bits: the exclusive or takes the place of the product.
+    pub(crate) xor: bool,
     /// How floating-point products are added.
     pub(crate) sums: Sums,
     pub(crate) d: Vec<Row>,
