@@ -247,7 +247,9 @@ fn float(random: &mut Random) -> u64 {
         f64::NAN,
         f64::MIN_POSITIVE,
     ];
-    if random.below(3) == 0 { random.one(&CORNERS).to_bits() } else {
+    if random.below(3) == 0 {
+        random.one(&CORNERS).to_bits()
+    } else {
         let field = 1023 - 20 + random.below(40);
         random.bits() & !(0x7ff << 52) | field << 52
     }
