@@ -234,3 +234,25 @@ fn what_a_dual_product_lacks_is_refused() {
         .expect_err("refused");
     assert!(error.to_string().contains("the name is taken"), "{error}");
 }
+
+/// On the tensor cores of Hopper: two products of a warpgroup's rows, from stages that TMA fills.
+#[test]
+fn products_of_warpgroups_are_near_and_clean() {
+    for flags in [
+        "--dtype bf16 --m 130 --n 136 --k 200 --trans nt --tile 128x256x64",
+        "--dtype f16 --m 72 --n 200 --k 328 --trans nn --tile 128x128x64",
+        "--dtype bf16 --m 64 --n 64 --k 64 --trans tt",
+    ] {
+        let report = command(&format!("{flags} --arch sm_90 --on emulator")).expect(flags);
+        assert_eq!(report["passed"], true, "{flags}: {report}");
+        assert_eq!(report["findings"], 0, "{flags}: {report}");
+        for access in report["smem"].as_array().expect("a list") {
+            assert_eq!(
+                access["wavefronts"], access["measured"],
+                "{flags}: {access}"
+            );
+        }
+    }
+    let refused = command("--m 63 --n 63 --k 63 --arch sm_90 --on emulator").expect_err("odd rows");
+    assert_eq!(refused.0, "unsupported");
+}

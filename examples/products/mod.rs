@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS};
+use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
 use tilewright::codegen::gemm::{
     Argument, ArgumentValue, DataType, FusedPlan, Gemm, Launch, Operands, Plan, PlanError, Schedule,
 };
@@ -35,6 +35,9 @@ pub(crate) struct Product {
     /// The tile of the plan, as in `128x256x64`, instead of the one that fills the GPU
     #[arg(long)]
     pub(crate) tile: Option<String>,
+    /// What the kernel is made for: sm_80 and later GPUs, or sm_90 alone, with its products of warpgroups
+    #[arg(long, default_value = "sm_80", value_parser = arch)]
+    pub(crate) arch: Arch,
 }
 
 /// The element types of the operands.
@@ -46,6 +49,9 @@ pub(crate) enum Operand {
 
 /// Tiles of the plans that are tried, the fastest first.
 const TILES: [&str; 3] = ["128x256x64", "64x128x64", "64x64x32"];
+
+/// The same of plans of warpgroups.
+const HOPPER_TILES: [&str; 2] = ["128x256x64", "128x128x64"];
 
 /// Blocks that fill a GPU well enough to take the larger tile.
 const FILLED: u64 = 100;
@@ -79,15 +85,20 @@ impl Product {
         fuse: impl Fn(MmaPlan) -> Result<FusedPlan, PlanError>,
     ) -> Result<(GemmKernel<'static>, Value), Failure> {
         let none = self.tile.as_deref().unwrap_or_default();
+        let (tiles, family, plans) = if self.arch == Arch(90) {
+            (&HOPPER_TILES[..], "wgmma", WARPGROUP_PLANS)
+        } else {
+            (&TILES[..], "mma", PLANS)
+        };
         let unknown = format!(
             "there is no tile `{none}`: give one of {}",
-            TILES.join(", ")
+            tiles.join(", ")
         );
         let mut chosen = Err(Failure::new("unknown_tile", unknown));
-        for tile in TILES {
-            let named = format!("mma-{}-{tile}", self.data_type());
+        for &tile in tiles {
+            let named = format!("{family}-{}-{tile}", self.data_type());
             let wanted = self.tile.as_deref().is_none_or(|own| own == tile);
-            let Some(&plan) = PLANS.iter().find(|p| wanted && p.name() == named) else {
+            let Some(&plan) = plans.iter().find(|p| wanted && p.name() == named) else {
                 continue;
             };
             let plan = fuse(plan).map_err(refused)?;
@@ -106,7 +117,7 @@ impl Product {
         }
         let plan = chosen?;
         let launch = plan.launch(problem).map_err(refused)?;
-        let kernel = GemmKernel::new(&*plan, problem, Schedule::default(), Arch(80));
+        let kernel = GemmKernel::new(&*plan, problem, Schedule::default(), self.arch);
         let kernel = kernel.map_err(refused)?;
         let contract = contract(launch.as_ref(), kernel.assumptions());
         Ok((kernel, contract))
@@ -170,6 +181,14 @@ pub(crate) fn distance(x: f64, y: f64) -> f64 {
         f64::INFINITY
     } else {
         d
+    }
+}
+
+fn arch(text: &str) -> Result<Arch, String> {
+    match text {
+        "sm_80" => Ok(Arch(80)),
+        "sm_90" => Ok(Arch(90)),
+        other => Err(format!("`{other}` is none of sm_80 and sm_90")),
     }
 }
 

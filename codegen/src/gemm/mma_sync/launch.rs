@@ -176,9 +176,10 @@ impl Product<'_> {
             pack: [None; 2],
         };
         // Tensor maps are of rows that begin at multiples of 16 bytes.
-        if self.warpgroups && many && widths[..2].iter().any(|&w| w < 16) {
+        let alone = many || self.variant.products == 2;
+        if self.warpgroups && alone && widths[..2].iter().any(|&w| w < 16) {
             return Err(self.unsupported(
-                "a batch of operands that are not aligned to 16 bytes".to_owned(),
+                "a batch or a dual product of operands that are not aligned to 16 bytes".to_owned(),
                 "take a plan that copies narrow rows, such as mma-f16-64x64x64",
             ));
         }

@@ -85,7 +85,11 @@ impl MmaPlan {
     /// Columns of C that a warp stages at once: all of its own, or some where staging is beside the stages.
     pub(super) fn strip_cols(&self) -> i64 {
         let own = self.tile.1 / self.warps.1;
-        if self.warpgroups { own.min(64) } else { own }
+        if self.warpgroups {
+            own.min(64 / self.variant.products)
+        } else {
+            own
+        }
     }
 
     /// Where the mbarriers of the stages are, in bytes.
