@@ -19,6 +19,7 @@ mod fused;
 mod launch;
 pub mod mma_sync;
 mod obligation;
+mod one_kernel;
 pub mod opencl;
 pub mod outer;
 mod pack;

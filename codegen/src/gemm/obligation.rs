@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use layout_core::Swizzled;
 use layout_core::proof::bijective;
+use layout_core::{Layout, Swizzled};
 
 use crate::prove::{AccessProof, Assumed, KernelProof};
 
@@ -102,6 +102,23 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// A claim: a thread's read of a stage fetches what its sums need, value by value.
+pub(super) fn fetches_what_is_needed(
+    read: &str,
+    (fetched, needed): &(Layout, Layout),
+) -> Result<Obligation, Refusal> {
+    let name = format!("{read} fetches the elements that the thread's accumulators need");
+    if let Some(i) = (0..fetched.size()).find(|&i| fetched.index(i) != needed.index(i)) {
+        let (got, wanted) = (fetched.index(i), needed.index(i));
+        return Err(Refusal {
+            obligation: name,
+            reason: format!("at {i} byte {got} is fetched and byte {wanted} is needed"),
+        });
+    }
+    let evidence = format!("{fetched} = {needed} at all {} coordinates", fetched.size());
+    Ok(Obligation { name, evidence })
+}
 
 /// The claim that a map takes its domain to `0..n`, each element exactly once.
 pub(super) fn one_to_one(name: &str, map: &Swizzled, n: i64) -> Result<Obligation, Refusal> {

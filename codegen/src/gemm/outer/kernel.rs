@@ -19,38 +19,18 @@ use std::rc::Rc;
 
 use layout_core::Layout;
 
+use super::OuterPlan;
 use super::maps::{DEPTH, Maps, STAGES, TILE};
 use super::side::Side;
-use super::{OuterPlan, output};
 use crate::gemm::epilogue::{self, End, Finish, Types, scalar_type};
+use crate::gemm::fused::Family;
+use crate::gemm::one_kernel::output;
 use crate::gemm::raster::Raster;
 use crate::gemm::{LIMIT, Operands, Plan, PlanError};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{
-    Class, Cmp, Entry, Extent, Kernel, Logic, ParamKind, Reg, Role, Src, Stride, Type,
-};
+use crate::ir::{Class, Cmp, Entry, Extent, Kernel, Logic, Reg, Role, Src, Stride, Type};
 use crate::view::View;
-
-/// The kernel's parameters, in order.
-pub(super) fn parameters(plan: OuterPlan, finish: &dyn Finish) -> Vec<(String, ParamKind)> {
-    let named = |kind| move |name: &str| (name.to_owned(), kind);
-    let pointers = ["A", "B", "C"].map(named(ParamKind::Pointer)).into_iter();
-    let sizes = ["m", "n", "k", "lda", "ldb", "ldc"].map(named(ParamKind::U32));
-    let scalar = finish.computes_in(plan.data_type());
-    pointers
-        .chain(epilogue::pointers(finish))
-        .chain(sizes)
-        .chain(epilogue::values(finish, scalar))
-        .collect()
-}
-
-/// The name of the kernel's entry.
-pub(super) fn entry_name(plan: OuterPlan, finish: &dyn Finish, operands: Operands) -> String {
-    let own = finish.name();
-    let end = if own.is_empty() { "" } else { "_" };
-    format!("{}_{operands}{end}{own}", plan.label().replace('-', "_"))
-}
 
 /// The kernel.
 pub(super) fn entry(
@@ -59,7 +39,7 @@ pub(super) fn entry(
     operands: Operands,
 ) -> Result<Entry, PlanError> {
     let maps = plan.maps()?;
-    let mut k = Kernel::new(&entry_name(plan, finish, operands), plan.threads());
+    let mut k = Kernel::new(&plan.entry_name_with(finish, operands), plan.threads());
     k.describe(format!(
         "{plan}: C = alpha op(A) op(B) + beta C, {}, row-major, {operands}",
         plan.data_type()
@@ -146,7 +126,7 @@ impl<'a> Gemm<'a> {
         let types = Types {
             sum,
             scalar: finish.computes_in(plan.data_type()),
-            output: output(plan, finish),
+            output: output(plan.data_type(), finish),
             packs: false,
         };
         let end = End::new(k, finish, types, &inputs, [m, n].map(Extent::Value))?;

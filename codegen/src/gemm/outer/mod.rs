@@ -34,7 +34,6 @@
 
 mod banks;
 mod kernel;
-mod launch;
 pub mod maps;
 pub mod r700;
 mod side;
@@ -42,15 +41,16 @@ mod side;
 use std::fmt;
 
 use crate::Arch;
-use crate::gemm::epilogue::{Finish, Linear, check};
+use crate::gemm::epilogue::{Finish, check};
 use crate::gemm::fused::Family;
-use crate::gemm::obligation::one_to_one;
-use crate::gemm::raster::GROUP;
+use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
+use crate::gemm::one_kernel::OneKernel;
+use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
-    Anatomy, DataType, Epilogue, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Refusal, Schedule, Units,
+    Anatomy, DataType, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError,
+    Schedule, Units,
 };
-use crate::ir::{Element, Entry};
+use crate::ir::Entry;
 use maps::{DEPTH, Maps, STAGES, Staging, TILE};
 pub use side::Side;
 
@@ -121,11 +121,6 @@ impl OuterPlan {
         Ok(FusedPlan::new(self, finish))
     }
 
-    /// The epilogue of the plan as it is listed: α·sum + β·C.
-    fn linear(self) -> Linear {
-        Linear::new(Epilogue::default(), self.data_type.result(), self.data_type)
-    }
-
     /// Blocks that share a multiprocessor: 512 threads of 128 registers, or 384 of 168.
     fn blocks(self) -> u32 {
         match self.staging {
@@ -139,11 +134,6 @@ impl fmt::Display for OuterPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label)
     }
-}
-
-/// The type of C.
-fn output(plan: OuterPlan, finish: &dyn Finish) -> Element {
-    finish.output().unwrap_or(plan.data_type.result())
 }
 
 impl Plan for OuterPlan {
@@ -243,22 +233,10 @@ impl Plan for OuterPlan {
         let maps = self.maps()?;
         let mut claims = Vec::new();
         for side in Side::ALL {
-            let name = format!(
-                "{} fetches the elements that the thread's accumulators need",
-                side.read()
-            );
-            let (fetched, needed) = maps.fragment_read(side)?;
-            if let Some(i) = (0..fetched.size()).find(|&i| fetched.index(i) != needed.index(i)) {
-                let (got, wanted) = (fetched.index(i), needed.index(i));
-                let reason = format!("at {i} byte {got} is fetched and byte {wanted} is needed");
-                return Err(Refusal {
-                    obligation: name,
-                    reason,
-                }
-                .into());
-            }
-            let evidence = format!("{fetched} = {needed} at all {} coordinates", fetched.size());
-            claims.push(Obligation { name, evidence });
+            claims.push(fetches_what_is_needed(
+                side.read(),
+                &maps.fragment_read(side)?,
+            )?);
         }
         claims.push(one_to_one(
             "each element of C has exactly one accumulator",
@@ -304,5 +282,17 @@ impl Plan for OuterPlan {
 
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         self.launch_with(&self.linear(), problem)
+    }
+}
+
+impl OneKernel for OuterPlan {
+    fn kernel(&self, finish: &dyn Finish, operands: Operands) -> Result<Entry, PlanError> {
+        kernel::entry(*self, finish, operands)
+    }
+
+    fn grid(&self, problem: &Gemm) -> Result<[u64; 3], PlanError> {
+        let tile = TILE as u64;
+        let size = (problem.m, problem.n);
+        Ok(Raster::Grouped.grid(size, (tile, tile), ("batch", 1))?)
     }
 }

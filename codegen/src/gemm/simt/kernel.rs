@@ -17,36 +17,18 @@ use std::rc::Rc;
 use layout_core::Layout;
 
 use super::maps::{BYTES, K_STEP, Maps, Side};
-use super::{GRID_Y, SgemmPlan, output, sides};
+use super::{GRID_Y, SgemmPlan, sides};
 use crate::gemm::epilogue::{self, End, Finish, Types};
+use crate::gemm::fused::Family;
+use crate::gemm::one_kernel::output;
 use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{
-    Address, Axis, Cache, Class, Cmp, Element, Entry, Extent, Kernel, Logic, ParamKind, Reg, Role,
-    Stride, Type,
+    Address, Axis, Cache, Class, Cmp, Element, Entry, Extent, Kernel, Logic, Reg, Role, Stride,
+    Type,
 };
 use crate::view::{Choice, Turn, View};
-
-/// The kernel's parameters, in order.
-pub(super) fn parameters(finish: &dyn Finish) -> Vec<(String, ParamKind)> {
-    let named = |kind| move |name: &str| (name.to_owned(), kind);
-    let pointers = ["A", "B", "C"].map(named(ParamKind::Pointer)).into_iter();
-    let sizes = ["m", "n", "k", "lda", "ldb", "ldc"].map(named(ParamKind::U32));
-    let scalar = finish.computes_in(DataType::F32);
-    pointers
-        .chain(epilogue::pointers(finish))
-        .chain(sizes)
-        .chain(epilogue::values(finish, scalar))
-        .collect()
-}
-
-/// The name of the kernel's entry.
-pub(super) fn entry_name(plan: SgemmPlan, finish: &dyn Finish, operands: Operands) -> String {
-    let own = finish.name();
-    let end = if own.is_empty() { "" } else { "_" };
-    format!("{}_{operands}{end}{own}", plan.label().replace('-', "_"))
-}
 
 const ZERO: f32 = 0.0;
 
@@ -57,7 +39,7 @@ pub(super) fn entry(
     operands: Operands,
 ) -> Result<Entry, PlanError> {
     let maps = plan.maps()?;
-    let mut k = Kernel::new(&entry_name(plan, finish, operands), plan.threads());
+    let mut k = Kernel::new(&plan.entry_name_with(finish, operands), plan.threads());
     k.describe(format!(
         "{plan}: C = alpha op(A) op(B) + beta C, f32, row-major, {operands}"
     ));
@@ -170,7 +152,7 @@ impl<'a> Gemm<'a> {
         let types = Types {
             sum: Element::F32,
             scalar: finish.computes_in(DataType::F32),
-            output: output(finish),
+            output: output(DataType::F32, finish),
             packs: false,
         };
         let end = End::new(k, finish, types, &inputs, [m, n].map(Extent::Value))?;

@@ -12,17 +12,17 @@ mod kernel;
 pub mod maps;
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::Arch;
-use crate::gemm::epilogue::{Finish, Linear, check, given};
+use crate::gemm::epilogue::{Finish, check};
 use crate::gemm::fused::Family;
-use crate::gemm::obligation::one_to_one;
+use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
+use crate::gemm::one_kernel::OneKernel;
 use crate::gemm::{
-    Anatomy, DataType, Epilogue, FusedPlan, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands,
-    Plan, PlanError, ProblemError, Refusal, Schedule, Trans, Units,
+    Anatomy, DataType, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError,
+    Schedule, Trans, Units,
 };
-use crate::ir::{Element, Entry};
+use crate::ir::Entry;
 use maps::{Maps, Side};
 
 /// Blocks along the y axis of a grid; more tiles go to the z axis.
@@ -76,25 +76,7 @@ fn sides(operands: Operands) -> [(Side, bool); 2] {
     ]
 }
 
-/// The type of C.
-fn output(finish: &dyn Finish) -> Element {
-    finish.output().unwrap_or(Element::F32)
-}
-
 impl SgemmPlan {
-    fn unsupported(self, what: impl Into<String>, instead: &str) -> PlanError {
-        PlanError::Unsupported {
-            plan: self.name(),
-            what: what.into(),
-            instead: instead.to_owned(),
-        }
-    }
-
-    /// The epilogue of the plan as it is listed: α·sum + β·C.
-    fn linear() -> Linear {
-        Linear::new(Epilogue::default(), Element::F32, DataType::F32)
-    }
-
     /// This plan with a function of your own as its epilogue, in place of α and β. It is used like
     /// [`MmaPlan::with_epilogue`](super::mma_sync::MmaPlan::with_epilogue), but each fragment is one element of C.
     ///
@@ -124,23 +106,6 @@ impl SgemmPlan {
     pub fn with_epilogue(self, finish: impl Finish + 'static) -> Result<FusedPlan, PlanError> {
         check(&finish, DataType::F32)?;
         Ok(FusedPlan::new(self, finish))
-    }
-
-    /// The problem asks for nothing but a product of f32 matrices, with C of the epilogue's type.
-    fn serves(self, finish: &dyn Finish, problem: &Gemm) -> Result<(), PlanError> {
-        problem.placed(DataType::F32)?;
-        let instead = "leave it out, or take a plan with cp.async: sgemm-128x128x16 and others, for sm_80 and later";
-        let result = problem.result(DataType::F32);
-        if result != output(finish) {
-            return Err(self.unsupported(format!("C in {result}"), instead));
-        }
-        if problem.epilogue != Epilogue::default() {
-            return Err(self.unsupported("a bias or an activation", instead));
-        }
-        if problem.batch.count != 1 {
-            return Err(self.unsupported("batches", instead));
-        }
-        Ok(())
     }
 }
 
@@ -246,19 +211,7 @@ impl Plan for SgemmPlan {
         let mut claims = Vec::new();
         for (side, _) in sides(operands) {
             let read = if side == Side::X { "readAs" } else { "readBs" };
-            let name = format!("{read} fetches the elements that the thread's accumulators need");
-            let (fetched, needed) = maps.fragment_read(side)?;
-            if let Some(i) = (0..fetched.size()).find(|&i| fetched.index(i) != needed.index(i)) {
-                let (got, wanted) = (fetched.index(i), needed.index(i));
-                let reason = format!("at {i} byte {got} is fetched and byte {wanted} is needed");
-                return Err(Refusal {
-                    obligation: name,
-                    reason,
-                }
-                .into());
-            }
-            let evidence = format!("{fetched} = {needed} at all {} coordinates", fetched.size());
-            claims.push(Obligation { name, evidence });
+            claims.push(fetches_what_is_needed(read, &maps.fragment_read(side)?)?);
         }
         claims.push(one_to_one(
             "each element of C has exactly one accumulator",
@@ -269,11 +222,11 @@ impl Plan for SgemmPlan {
     }
 
     fn entry_name(&self, operands: Operands) -> String {
-        self.entry_name_with(&Self::linear(), operands)
+        self.entry_name_with(&self.linear(), operands)
     }
 
     fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        self.entries_with(&Self::linear(), operands, arch)
+        self.entries_with(&self.linear(), operands, arch)
     }
 
     /// None: its stages are declared in the kernel.
@@ -282,75 +235,23 @@ impl Plan for SgemmPlan {
     }
 
     fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        self.adapt_with(&Self::linear(), problem, schedule)?;
+        self.adapt_with(&self.linear(), problem, schedule)?;
         Ok(Box::new(*self))
     }
 
     fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        self.launch_with(&Self::linear(), problem)
+        self.launch_with(&self.linear(), problem)
     }
 }
 
-impl Family for SgemmPlan {
-    fn entry_name_with(&self, finish: &dyn Finish, operands: Operands) -> String {
-        kernel::entry_name(*self, finish, operands)
+impl OneKernel for SgemmPlan {
+    fn kernel(&self, finish: &dyn Finish, operands: Operands) -> Result<Entry, PlanError> {
+        kernel::entry(*self, finish, operands)
     }
 
-    fn entries_with(
-        &self,
-        finish: &dyn Finish,
-        operands: Operands,
-        arch: Arch,
-    ) -> Result<Vec<Entry>, PlanError> {
-        if output(finish) == Element::Bf16 && arch < Arch(80) {
-            let instead = "take C in f16 or f32, or sm_80";
-            return Err(self.unsupported("C in bf16", instead));
-        }
-        Ok(vec![kernel::entry(*self, finish, operands)?])
-    }
-
-    fn adapt_with(
-        &self,
-        finish: &dyn Finish,
-        problem: &Gemm,
-        schedule: Schedule,
-    ) -> Result<Arc<dyn Family>, PlanError> {
-        self.serves(finish, problem)?;
-        if schedule != Schedule::default() {
-            return Err(self.unsupported(
-                "split sums or packed operands",
-                "leave both out; it takes operands as they lie",
-            ));
-        }
-        Ok(Arc::new(*self))
-    }
-
-    fn launch_with(
-        &self,
-        finish: &dyn Finish,
-        problem: &Gemm,
-    ) -> Result<Option<Launch>, PlanError> {
-        problem.validate(LIMIT)?;
-        self.serves(finish, problem)?;
-        for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
-            if !(value as f32).is_finite() {
-                return Err(ProblemError::NotFinite(name).into());
-            }
-        }
-        if problem.m == 0 || problem.n == 0 {
-            return Ok(None);
-        }
+    fn grid(&self, problem: &Gemm) -> Result<[u64; 3], PlanError> {
         let tile = u64::from(self.tile);
         let (x, y) = (problem.n.div_ceil(tile), problem.m.div_ceil(tile));
-        let inputs = given(finish, problem);
-        let mut launch = Launch::single(
-            self.entry_name_with(finish, problem.operands),
-            [x as u32, y.min(GRID_Y) as u32, y.div_ceil(GRID_Y) as u32],
-            self.threads(),
-            0,
-            Launch::arguments(problem, &inputs, kernel::parameters(finish), |_| None),
-        );
-        launch.inputs = inputs;
-        Ok(Some(launch))
+        Ok([x, y.min(GRID_Y), y.div_ceil(GRID_Y)])
     }
 }
