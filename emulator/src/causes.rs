@@ -71,12 +71,11 @@ pub(crate) fn merge(program: &Program, lines: &Lines, findings: Vec<Finding>) ->
     for mut finding in findings {
         finding.source = lines.source(finding.line);
         let name = finding.opcode.split('.').next().unwrap_or_default();
-        let cause = match &finding.source {
-            Some(source) => Cause::Source(source.clone(), name.to_owned()),
-            None => {
-                let stretch = stretches.get(&finding.line).copied().unwrap_or(0);
-                Cause::Stretch(stretch, name.to_owned())
-            }
+        let cause = if let Some(source) = &finding.source {
+            Cause::Source(source.clone(), name.to_owned())
+        } else {
+            let stretch = stretches.get(&finding.line).copied().unwrap_or(0);
+            Cause::Stretch(stretch, name.to_owned())
         };
         match known.entry((finding.kind, cause)) {
             std::collections::hash_map::Entry::Vacant(place) => {

@@ -247,13 +247,11 @@ fn float(random: &mut Random) -> u64 {
         f64::NAN,
         f64::MIN_POSITIVE,
     ];
-    match random.below(3) {
-        0 => random.one(&CORNERS).to_bits(),
-        _ => {
-            let field = 1023 - 20 + random.below(40);
-            random.bits() & !(0x7ff << 52) | field << 52
-        }
+    if random.below(3) == 0 {
+        return random.one(&CORNERS).to_bits();
     }
+    let field = 1023 - 20 + random.below(40);
+    random.bits() & !(0x7ff << 52) | field << 52
 }
 
 /// One of the choices of each brace.
@@ -313,8 +311,8 @@ fn program(name: &str, random: &mut Random) -> (String, Vec<String>) {
                     source = field;
                 }
                 // Of two equal operands ptxas makes one.
-                if sources.contains(&source) && opcode.starts_with("m") {
-                    source = values.of[width(operand)][sources.len()].clone();
+                if sources.contains(&source) && opcode.starts_with('m') {
+                    source.clone_from(&values.of[width(operand)][sources.len()]);
                 }
                 sources.push(source);
             }
@@ -335,7 +333,7 @@ fn program(name: &str, random: &mut Random) -> (String, Vec<String>) {
             0 => {
                 body += &format!(
                     "    cvt.u32.u16 %word, {register};\n    st.global.b32 [%out+{at}], %word;\n"
-                )
+                );
             }
             1 => body += &format!("    st.global.b32 [%out+{at}], {register};\n"),
             2 => {
@@ -348,7 +346,7 @@ fn program(name: &str, random: &mut Random) -> (String, Vec<String>) {
             _ => {
                 body += &format!(
                     "    selp.u32 %word, 1, 0, {register};\n    st.global.b32 [%out+{at}], %word;\n"
-                )
+                );
             }
         }
         rows.push(opcode.clone());

@@ -73,11 +73,11 @@ fn digest(w: &Warp) -> u64 {
     let mut add = |x: u64| {
         sum = (sum ^ x)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
+            .rotate_left(29);
     };
     for row in &w.r32 {
         for pair in row.chunks_exact(2) {
-            add(u64::from(pair[0]) | u64::from(pair[1]) << 32);
+            add(u64::from(pair[0]) | (u64::from(pair[1]) << 32));
         }
     }
     w.r64.iter().flatten().for_each(|x| add(*x));

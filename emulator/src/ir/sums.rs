@@ -44,10 +44,9 @@ impl Sums {
         // Before sm_100 and but for wgmma, sm_90 has no unit for bytes.
         let converted = bytes && (90..100).contains(&arch) && !wgmma;
         let (fraction, depth) = match (arch, factor) {
-            (0..80, _) => (24, 8),
             (80..90, MmaType::Tf32) => (24, 4),
             (80..90, _) if bytes => (13, 16),
-            (80..90, _) => (24, 8),
+            (0..90, _) => (24, 8),
             (90..100, _) if bytes && wgmma => (13, 32),
             (100.., _) if bytes => (25, 32),
             (_, MmaType::Tf32) => (25, 8),
