@@ -236,7 +236,7 @@ pub(crate) fn arithmetic(f: FloatOp, rounding: Rounding, [a, b, c]: [u64; 3]) ->
 }
 
 #[cfg(test)]
-#[expect(clippy::float_cmp, reason = "results are exact to the bit")]
+#[allow(clippy::float_cmp)] // results are exact
 mod tests {
     use super::{Exact, arithmetic};
     use crate::ir::{FloatOp, Rounding};

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Random, evaluate};
+use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
 fn cases(n: usize, seed: u64) -> Vec<[u64; 3]> {
     let mut random = Random(seed);
@@ -540,4 +541,43 @@ fn atomics_of_vectors() {
     let floats: Vec<f32> = data[..4].iter().map(|x| f32::from_bits(*x)).collect();
     assert_eq!(floats, [32.0, 64.0, 0.0, -32.0]);
     assert_eq!(data[4..], [0x5000_5000, 0x5000_5000, 0x0000_4000, 0]);
+}
+
+/// 128 bits are exchanged as a whole, and compared as a whole.
+#[test]
+fn atomics_of_128_bits() {
+    let text = common::kernel(
+        ".param .u64 out",
+        ".reg .b64 %out, %a, %b; .reg .b128 %x, %y, %z;
+    ld.param.u64 %out, [out];
+    mov.b128 %x, {1, 2};
+    mov.b128 %y, {3, 4};
+    atom.global.exch.b128 %z, [%out], %x;
+    atom.global.cas.b128 %z, [%out], %y, %x;
+    mov.b128 {%a, %b}, %z;
+    st.global.v2.b64 [%out+16], {%a, %b};
+    atom.global.cas.b128 %z, [%out], %x, %y;
+    mov.b128 {%a, %b}, %z;
+    st.global.v2.b64 [%out+32], {%a, %b};",
+    );
+    let text = text.replace(".version 8.0", ".version 8.4");
+    common::assembles("atom128", &text);
+    let module = Module::parse_strict(&text).expect("valid PTX");
+    let mut memory = GlobalMemory::new();
+    let out = memory.alloc(48, 256).expect("memory");
+    memory.write(out, &[7; 16]).expect("a write");
+    let launch = Launch {
+        block: [1, 1, 1],
+        args: vec![Arg::Ptr(out)],
+        ..Launch::default()
+    };
+    let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a launch");
+    assert!(report.is_clean());
+    let bytes = memory.read(out, 48).expect("a read");
+    let words: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(|b| b.iter().rev().fold(0, |x, b| x << 8 | u64::from(*b)))
+        .collect();
+    // The first comparison fails and leaves {1, 2}, which the second replaces.
+    assert_eq!(words, [3, 4, 1, 2, 1, 2]);
 }

@@ -248,11 +248,10 @@ fn float(random: &mut Random) -> u64 {
         f64::MIN_POSITIVE,
     ];
     if random.below(3) == 0 {
-        random.one(&CORNERS).to_bits()
-    } else {
-        let field = 1023 - 20 + random.below(40);
-        random.bits() & !(0x7ff << 52) | field << 52
+        return random.one(&CORNERS).to_bits();
     }
+    let field = 1023 - 20 + random.below(40);
+    random.bits() & !(0x7ff << 52) | field << 52
 }
 
 /// One of the choices of each brace.
@@ -313,7 +312,7 @@ fn program(name: &str, random: &mut Random) -> (String, Vec<String>) {
                 }
                 // Of two equal operands ptxas makes one.
                 if sources.contains(&source) && opcode.starts_with('m') {
-                    source = values.of[width(operand)][sources.len()].clone();
+                    source.clone_from(&values.of[width(operand)][sources.len()]);
                 }
                 sources.push(source);
             }

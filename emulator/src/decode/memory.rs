@@ -2,7 +2,7 @@
 
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
-use crate::ir::{Access, Atom, AtomOp, CpAsync, NONE, Op, Reg};
+use crate::ir::{Access, Atom, Atom128, AtomOp, CpAsync, NONE, Op, Reg};
 use crate::types::{File, ScalarType};
 
 /// The state space named by a modifier.
@@ -243,6 +243,9 @@ impl<'a> Decoder<'a> {
             .then_some(s)
         });
         let ty = m.ty()?;
+        if let (T::B128, Some(op @ ("exch" | "cas"))) = (ty, op) {
+            return self.atom128(i, m, op == "cas", space, policy);
+        }
         let op = match (op, ty) {
             (Some("add"), T::U32 | T::S32 | T::U64) => AtomOp::Add,
             (Some("add"), T::F32) => AtomOp::AddF32,
@@ -322,6 +325,39 @@ impl<'a> Decoder<'a> {
             d,
             b,
             c,
+        })))
+    }
+
+    /// `atom.exch.b128` and `atom.cas.b128`.
+    fn atom128(
+        &mut self,
+        i: &InstrAst<'a>,
+        m: &Mods<'a>,
+        cas: bool,
+        space: Space,
+        policy: bool,
+    ) -> Result<Op> {
+        if !matches!(space, Space::Generic | Space::Global) {
+            return m.unsupported("128 bits outside of .global");
+        }
+        let n = 3 + usize::from(cas) + usize::from(policy);
+        Self::count(i, n..=n)?;
+        let address = self.address(&i.operands[1])?;
+        let first = self.wide_source(&i.operands[2])?;
+        let (value, expected) = if cas {
+            (self.wide_source(&i.operands[3])?, Some(first))
+        } else {
+            (first, None)
+        };
+        if policy {
+            self.src(&i.operands[n - 1], ScalarType::B64)?;
+        }
+        let d = self.wide_destination(&i.operands[0])?;
+        Ok(Op::Atom128(Box::new(Atom128 {
+            address,
+            d,
+            value,
+            expected,
         })))
     }
 

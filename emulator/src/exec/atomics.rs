@@ -9,7 +9,7 @@ use super::warp::Warp;
 use super::{Context, Env};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
-use crate::ir::{Atom, AtomOp, FloatMode, FloatOp};
+use crate::ir::{Atom, Atom128, AtomOp, FloatMode, FloatOp, NONE, Row};
 use crate::shared::{SHARED_WINDOW, WINDOW, Who};
 
 pub(super) fn combine(op: AtomOp, bytes: u32, old: u64, b: u64, c: u64) -> u64 {
@@ -177,6 +177,47 @@ pub(crate) fn atom(
             alloc.mark_written(offset, bytes);
         }
         set_lane(w, a.d, l, old, bytes, false);
+    }
+    drop(guard);
+}
+
+/// `atom` of 128 bits, on global memory: lane after lane.
+#[inline(never)]
+pub(crate) fn atom128(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Atom128,
+    active: u32,
+) {
+    w.polls += 1;
+    let at = addresses(w, a.address);
+    let (lanes, _) = check_global(cx, env, w, pc, &at, 16, active);
+    traffic::global(env, pc, &at, 16, lanes);
+    let guard = cx.atomic_lock.lock();
+    let mut hint = env.hints[pc];
+    for l in lanes_of(lanes) {
+        let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
+            continue;
+        };
+        let offset = at[l] - alloc.base;
+        let get = |rows: [Row; 2]| rows.map(|row| w.r64[row as usize][l]);
+        let old = [alloc.load(offset, 8), alloc.load(offset + 8, 8)];
+        let new = get(a.value);
+        if a.expected.is_none_or(|rows| get(rows) == old) {
+            env.effects += u64::from(new != old);
+            alloc.store(offset, 8, new[0]);
+            alloc.store(offset + 8, 8, new[1]);
+        }
+        if cx.undefined_global {
+            alloc.mark_written(offset, 16);
+        }
+        for (row, half) in a.d.iter().zip(old) {
+            if *row != NONE {
+                w.r64[*row as usize][l] = half;
+            }
+        }
     }
     drop(guard);
 }

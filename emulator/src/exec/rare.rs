@@ -269,6 +269,7 @@ pub(super) fn rare(
             set_pred(w, *d, value, active);
         }
         Op::Atom(a) => atomics::atom(cx, env, w, pc, a, active),
+        Op::Atom128(a) => atomics::atom128(cx, env, w, pc, a, active),
         Op::Atoms(list) => {
             for a in list {
                 atomics::atom(cx, env, w, pc, a, active);

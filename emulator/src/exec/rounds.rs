@@ -77,7 +77,7 @@ fn digest(w: &Warp) -> u64 {
     };
     for row in &w.r32 {
         for pair in row.chunks_exact(2) {
-            add(u64::from(pair[0]) | u64::from(pair[1]) << 32);
+            add(u64::from(pair[0]) | (u64::from(pair[1]) << 32));
         }
     }
     w.r64.iter().flatten().for_each(|x| add(*x));

@@ -152,6 +152,16 @@ pub(crate) struct Atom {
     pub(crate) c: Reg,
 }
 
+/// `atom.exch` and `atom.cas` of 128 bits: low and high halves.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Atom128 {
+    pub(crate) address: Address,
+    pub(crate) d: [Row; 2],
+    /// The new value, and what must be there for it to be stored.
+    pub(crate) value: [Row; 2],
+    pub(crate) expected: Option<[Row; 2]>,
+}
+
 /// `bar` and `barrier`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bar {
@@ -459,6 +469,7 @@ pub(crate) enum Op {
     Ld(Box<Access>),
     St(Box<Access>),
     Atom(Box<Atom>),
+    Atom128(Box<Atom128>),
     /// `atom` and `red` of a vector: element after element.
     Atoms(Box<[Atom]>),
     TensormapReplace(Box<TensormapReplace>),
