@@ -35,7 +35,7 @@ pub(crate) struct Product {
     /// The tile of the plan, as in `128x256x64`, instead of the one that fills the GPU
     #[arg(long)]
     pub(crate) tile: Option<String>,
-    /// What the kernel is made for: sm_80 and later GPUs, or sm_90 alone, with its products of warpgroups
+    /// What the kernel is made for: `sm_80` and later GPUs, or `sm_90` alone, with its products of warpgroups
     #[arg(long, default_value = "sm_80", value_parser = arch)]
     pub(crate) arch: Arch,
 }
