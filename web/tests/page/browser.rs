@@ -61,7 +61,7 @@ impl Browser {
             driver,
             port,
             session: String::new(),
-            profile: profile,
+            profile,
         };
         let folder = format!("--user-data-dir={}", browser.profile.path().display());
         let options = [
