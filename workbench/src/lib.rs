@@ -12,8 +12,8 @@
 //! let answer = evaluate("(4,(2,2)):(2,(1,8)) o 4:2")?;
 //! assert_eq!(answer.to_string(), "(2,2):(4,1)");
 //! assert_eq!(answer.to_json()["size"], 4);
-//! let refusal = evaluate("(4,x)").expect_err("x has no value");
-//! assert_eq!((refusal.code(), refusal.span()), ("syntax", Some((3, 4))));
+//! let refusal = evaluate("(4,").expect_err("the tuple does not end");
+//! assert_eq!((refusal.code(), refusal.span()), ("syntax", Some((3, 3))));
 //! # Ok::<(), tilewright_workbench::Refusal>(())
 //! ```
 

@@ -4,6 +4,7 @@
 //! arguments ──▶ problem + plan ──▶ proof ──▶ PTX ──▶ GPU | emulator ──▶ compare with float64 ──▶ report
 //! ```
 
+mod host;
 mod opencl;
 pub(crate) mod report;
 pub(crate) mod select;
@@ -22,7 +23,7 @@ use tilewright::codegen::gemm::{
 };
 use tilewright::codegen::ir::Element;
 use tilewright::emulator;
-use tilewright::host::{self, Check, Inputs};
+use tilewright::host::{self as runner, Check, Inputs};
 
 use crate::error::{CliError, Outcome, finish};
 use crate::{memory, output};
@@ -104,6 +105,9 @@ pub(crate) struct GemmArgs {
     /// Write the kernel's text to this file
     #[arg(long, value_name = "FILE")]
     emit: Option<PathBuf>,
+    /// Write the launches for a host of your own: rust, c or python, and the file
+    #[arg(long, num_args = 2, value_names = ["LANGUAGE", "FILE"])]
+    emit_host: Option<Vec<String>>,
     /// Where to run: auto takes a GPU if there is one, and for OpenCL C an OpenCL device
     #[arg(long, value_enum, default_value = "auto")]
     on: Device,
@@ -220,6 +224,11 @@ fn gemm(args: &GemmArgs) -> Outcome {
     let data_type = select::type_or_plans(args.dtype.as_deref(), &args.plan)?;
     let problem = args.problem(data_type)?;
     if let Some(model) = opencl::target(args)? {
+        if args.emit_host.is_some() {
+            let message =
+                "--emit-host writes launches of PTX; an OpenCL host takes the contract of --json";
+            return Err(CliError::usage("usage", message));
+        }
         return in_opencl(args, data_type, &problem, model);
     }
     let gpu = select::gpu(args.on)?;
@@ -244,14 +253,12 @@ fn gemm(args: &GemmArgs) -> Outcome {
         launch.as_ref(),
         args.on != Device::None,
     )?;
-    if let Some(path) = &args.emit {
-        output::write_atomically(path, kernel.ptx.as_bytes())?;
-    }
+    emit_files(args, &problem, &kernel.ptx, launch.as_ref())?;
 
     let ran = match (&inputs, &gpu) {
         (None, _) => Ran::nowhere(),
         (Some(inputs), Some(gpu)) => {
-            let run = host::launch_on(gpu, plan.as_ref(), &kernel, &problem, inputs, 20)
+            let run = runner::launch_on(gpu, plan.as_ref(), &kernel, &problem, inputs, 20)
                 .map_err(|e| CliError::new("gpu", e.to_string()))?;
             Ran::on_gpu(gpu.info().name.clone(), run)
         }
@@ -286,6 +293,35 @@ fn operands(
     Ok(Some(Inputs::random(problem, data_type, args.seed)))
 }
 
+/// Writes what `--emit` and `--emit-host` ask for: both files or none.
+fn emit_files(
+    args: &GemmArgs,
+    problem: &Gemm,
+    ptx: &str,
+    launch: Option<&Launch>,
+) -> Result<(), CliError> {
+    let written = match args.emit_host.as_deref() {
+        Some([language, path]) => {
+            let language = host::Language::named(language)?;
+            let launch = launch.ok_or_else(|| {
+                let message =
+                    "there is nothing to launch for this problem, of which a host could be written";
+                CliError::new("nothing_to_launch", message)
+            })?;
+            Some((PathBuf::from(path), language.text(problem, launch)))
+        }
+        _ => None,
+    };
+    let mut files = Vec::new();
+    if let Some(path) = &args.emit {
+        files.push((path.as_path(), ptx.as_bytes()));
+    }
+    if let Some((path, text)) = &written {
+        files.push((path.as_path(), text.as_bytes()));
+    }
+    output::write_together(&files)
+}
+
 /// The comparison with the reference, if it is wanted.
 fn checked(
     args: &GemmArgs,
@@ -297,7 +333,7 @@ fn checked(
     match (inputs, &ran.c) {
         (Some(inputs), Some(c)) if args.check => {
             let spinner = spinner("checking against float64");
-            let check = host::check(problem, data_type, inputs, c)
+            let check = runner::check(problem, data_type, inputs, c)
                 .map_err(|e| CliError::new("reference", e.to_string()))?;
             spinner.finish_and_clear();
             Ok(Some(check))
@@ -389,7 +425,7 @@ fn emulated(
         })),
         ..emulator::Options::default()
     };
-    let run = host::emulate(plan, kernel, problem, inputs, &options)
+    let run = runner::emulate(plan, kernel, problem, inputs, &options)
         .map_err(|e| CliError::new("emulator", e.to_string()))?;
     bar.finish_and_clear();
     Ok(Ran::emulated(run))

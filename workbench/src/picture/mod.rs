@@ -13,7 +13,7 @@
 //! }
 //! .scene()?;
 //! let data = scene.to_json();
-//! assert_eq!(data["panels"][1]["cost"]["wavefronts"], 4);
+//! assert_eq!(data["panels"][1]["access"]["wavefronts"], 4);
 //! assert!(scene.svg().starts_with("<svg"));
 //! # Ok::<(), tilewright_workbench::Refusal>(())
 //! ```
