@@ -43,17 +43,31 @@ impl Language {
     }
 
     /// The source text.
-    pub(super) fn text(self, problem: &Gemm, launch: &Launch) -> String {
+    ///
+    /// # Errors
+    ///
+    /// A launch with tensor maps, which only the driver encodes.
+    pub(super) fn text(self, problem: &Gemm, launch: &Launch) -> Result<String, CliError> {
+        let mut all = launch.sequence().flat_map(|l| &l.arguments);
+        if all.any(|a| a.kind == ParamKind::TensorMap) {
+            return Err(CliError::new(
+                "unsupported",
+                format!(
+                    "kernel {} takes tensor maps, which the driver encodes from what `--json` says of them; --emit-host writes the contract of plans without, such as mma-f16-128x128x64",
+                    launch.kernel
+                ),
+            ));
+        }
         let contract = Contract {
             buffers: buffers(problem, launch),
             about: about(problem, launch),
             launch,
         };
-        match self {
+        Ok(match self {
             Self::Rust => contract.rust(),
             Self::C => contract.c(),
             Self::Python => contract.python(),
-        }
+        })
     }
 }
 
@@ -116,8 +130,8 @@ fn source(argument: &Argument) -> Source {
         }
         // With a point or an exponent, so that it is a float in every language.
         ArgumentValue::Float(v) => Source::Number(format!("{v:?}")),
-        // The command's epilogues read nothing besides the bias.
-        ArgumentValue::Given => Source::Number("0".to_owned()),
+        // The command's epilogues read nothing besides the bias, and tensor maps are refused.
+        ArgumentValue::Given | ArgumentValue::TensorMap(_) => Source::Number("0".to_owned()),
     }
 }
 
@@ -168,6 +182,8 @@ impl Contract<'_> {
                     ParamKind::S32 => "S32",
                     ParamKind::F32 => "F32",
                     ParamKind::F64 => "F64",
+                    // Refused before anything is written.
+                    ParamKind::TensorMap => "Ptr",
                 };
                 let _ = writeln!(
                     out,
@@ -220,6 +236,8 @@ impl Contract<'_> {
                     ParamKind::S32 => "int32_t",
                     ParamKind::F32 => "float",
                     ParamKind::F64 => "double",
+                    // Refused before anything is written.
+                    ParamKind::TensorMap => "uint64_t",
                 };
                 let suffix = if argument.kind == ParamKind::F32 {
                     "f"
@@ -282,6 +300,8 @@ impl Contract<'_> {
                     ParamKind::S32 => "c_int32",
                     ParamKind::F32 => "c_float",
                     ParamKind::F64 => "c_double",
+                    // Refused before anything is written.
+                    ParamKind::TensorMap => "c_void_p",
                 };
                 let _ = writeln!(
                     out,

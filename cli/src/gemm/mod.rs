@@ -308,7 +308,7 @@ fn emit_files(
                     "there is nothing to launch for this problem, of which a host could be written";
                 CliError::new("nothing_to_launch", message)
             })?;
-            Some((PathBuf::from(path), language.text(problem, launch)))
+            Some((PathBuf::from(path), language.text(problem, launch)?))
         }
         _ => None,
     };
