@@ -176,14 +176,13 @@ impl Contract<'_> {
                     Source::Number(number) => number,
                 };
                 let kind = match argument.kind {
-                    ParamKind::Pointer => "Ptr",
+                    // Tensor maps are refused before anything is written.
+                    ParamKind::Pointer | ParamKind::TensorMap => "Ptr",
                     ParamKind::U32 => "U32",
                     ParamKind::U64 => "U64",
                     ParamKind::S32 => "S32",
                     ParamKind::F32 => "F32",
                     ParamKind::F64 => "F64",
-                    // Refused before anything is written.
-                    ParamKind::TensorMap => "Ptr",
                 };
                 let _ = writeln!(
                     out,
@@ -231,13 +230,11 @@ impl Contract<'_> {
                     (Source::Number(number), _) => number,
                 };
                 let ty = match argument.kind {
-                    ParamKind::Pointer | ParamKind::U64 => "uint64_t",
+                    ParamKind::Pointer | ParamKind::TensorMap | ParamKind::U64 => "uint64_t",
                     ParamKind::U32 => "uint32_t",
                     ParamKind::S32 => "int32_t",
                     ParamKind::F32 => "float",
                     ParamKind::F64 => "double",
-                    // Refused before anything is written.
-                    ParamKind::TensorMap => "uint64_t",
                 };
                 let suffix = if argument.kind == ParamKind::F32 {
                     "f"
@@ -294,14 +291,12 @@ impl Contract<'_> {
                     Source::Number(number) => number,
                 };
                 let kind = match argument.kind {
-                    ParamKind::Pointer => "c_void_p",
+                    ParamKind::Pointer | ParamKind::TensorMap => "c_void_p",
                     ParamKind::U32 => "c_uint32",
                     ParamKind::U64 => "c_uint64",
                     ParamKind::S32 => "c_int32",
                     ParamKind::F32 => "c_float",
                     ParamKind::F64 => "c_double",
-                    // Refused before anything is written.
-                    ParamKind::TensorMap => "c_void_p",
                 };
                 let _ = writeln!(
                     out,
