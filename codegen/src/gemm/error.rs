@@ -7,6 +7,7 @@ use crate::arch::{Arch, UnknownArch};
 use crate::ir::AssumptionError;
 use crate::print::opencl::OpenClError;
 use crate::prove::ProofError;
+use crate::view::ViewError;
 
 /// Why a plan does not serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,6 +94,8 @@ pub enum PlanError {
     Assumption(AssumptionError),
     /// An operation of the algebra refused while the plan was composed.
     Layout(layout_core::LayoutError),
+    /// A tile that a kernel copies.
+    View(ViewError),
 }
 
 impl PlanError {
@@ -113,6 +116,7 @@ impl PlanError {
             Self::OpenCl(e) => e.code(),
             Self::Assumption(e) => e.code(),
             Self::Layout(e) => e.code(),
+            Self::View(_) => "view",
         }
     }
 }
@@ -191,6 +195,7 @@ impl fmt::Display for PlanError {
             Self::OpenCl(e) => e.fmt(f),
             Self::Assumption(e) => e.fmt(f),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
+            Self::View(e) => e.fmt(f),
         }
     }
 }
@@ -200,6 +205,12 @@ impl std::error::Error for PlanError {}
 impl From<layout_core::LayoutError> for PlanError {
     fn from(e: layout_core::LayoutError) -> Self {
         Self::Layout(e)
+    }
+}
+
+impl From<ViewError> for PlanError {
+    fn from(e: ViewError) -> Self {
+        Self::View(e)
     }
 }
 

@@ -4,7 +4,8 @@
 //! once: the grid cuts the mode into tiles, or has one block for each element, or one block has the whole mode. The block must write the part of
 //! its intervals that is inside the output, each element once, and nothing else.
 //!
-//! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each turn has one.
+//! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each turn has one. Where a launch has exactly B blocks along an axis, they can share
+//! what a turn has: the step is B tiles, and tile `B·turn + block` is one block's.
 //!
 //! ```text
 //! coordinate = base + local      local: a number for each thread and store; together they have each element of the tile once
@@ -207,7 +208,17 @@ impl<'a> Output<'a> {
             return Ok((Cut::Tile(origin, tile, extent), vec![only(origin)]));
         }
         let walks = self.trace.walks.iter();
-        let walks = walks.map(|w| (Lin::symbol(w.turn), w.covers, w.tile));
+        let walks = walks.flat_map(|w| {
+            // The blocks along an axis share the tile of a turn.
+            let shared = self.trace.whole_axes.iter();
+            let shared = shared.filter(|(_, count)| w.tile % count == 0);
+            let shared = shared.map(|&(block, count)| {
+                let index = Lin::symbol(w.turn).scale(count).add(&Lin::symbol(block));
+                (index, w.covers, w.tile / count)
+            });
+            let own = (Lin::symbol(w.turn), w.covers, w.tile);
+            shared.chain([own]).collect::<Vec<_>>()
+        });
         let tilings: Vec<_> = self.trace.tilings.iter().copied().chain(walks).collect();
         for (index, covers, tile) in tilings.iter().filter(|(_, covers, _)| *covers == extent) {
             let origin = index.scale(*tile);

@@ -30,6 +30,8 @@
 //! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its launch
 //! ```
 //!
+//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = Σ tiles: steps · period + store`, and the latency once.
+//!
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
 //! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
 //! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Products of warpgroups take 1.6 times the rate; each warpgroup reads its rows of A
@@ -50,6 +52,7 @@
 //! * 3 µs for the launch: 286.5 µs, which is 480 TFLOP/s. Measured: 485.
 
 use super::machine::Machine;
+use crate::gemm::raster::{TURNS_BLOCKS, best_turns, columns_of_turns};
 use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
 
 /// The share of other demands that one warp a scheduler leaves uncovered.
@@ -85,7 +88,8 @@ const WARPGROUP_ROWS: u64 = 64;
 /// How much longer plans of warpgroups take where C has fewer rows, measured at 16×8192×8192.
 const FEW_ROWS: f64 = 1.1;
 
-/// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16.
+/// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16. Of other types they multiply as many
+/// bytes.
 const WARPGROUP_RATE: f64 = 1.6;
 
 /// Schedulers of a multiprocessor.
@@ -206,6 +210,11 @@ impl Model<'_> {
         )
     }
 
+    /// Rows of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
+    fn turns(&self) -> Option<(u32, u64)> {
+        self.anatomy.turns.then(|| best_turns(self.tiles()))
+    }
+
     /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
     fn split(&self) -> (u64, u64) {
         let all = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
@@ -237,6 +246,7 @@ impl Model<'_> {
         let (rows, cols) = self.tiles();
         let (wm, wn) = a.warp_tile();
         let width = |w: u32| if self.packs() { 16 } else { w };
+        let k_major = a.is_k_major();
         let inside = |extent: u64, tiles: u64| extent as f64 / tiles.max(1) as f64;
         [
             Operand {
@@ -244,7 +254,7 @@ impl Model<'_> {
                 warp_side: wm,
                 inside: inside(p.m, rows),
                 width: width(widths[0]),
-                k_major: p.operands.a == Trans::N,
+                k_major: k_major || p.operands.a == Trans::N,
                 is_a: true,
             },
             Operand {
@@ -252,7 +262,7 @@ impl Model<'_> {
                 warp_side: wn,
                 inside: inside(p.n, cols),
                 width: width(widths[1]),
-                k_major: p.operands.b == Trans::T,
+                k_major: k_major || p.operands.b == Trans::T,
                 is_a: false,
             },
         ]
@@ -268,7 +278,7 @@ impl Model<'_> {
         let mut rate = match a.units {
             Units::Fma => self.machine.fma_rate(a.data_type),
             Units::Tensor => self.machine.rate(a.data_type),
-            Units::Warpgroup => WARPGROUP_RATE * self.machine.rate(a.data_type),
+            Units::Warpgroup => WARPGROUP_RATE * self.machine.rate(DataType::F16) * 2.0 / bytes,
         };
         let half_shape =
             a.units == Units::Tensor && a.data_type == DataType::F64 && a.instruction.0 < 16;
@@ -439,7 +449,9 @@ impl Model<'_> {
         let read = if fits || rows.saturating_mul(cols) <= slots {
             once
         } else {
-            let (down, across) = if let Some(group) = self.anatomy.group {
+            let (down, across) = if let Some((rows, _)) = self.turns() {
+                (rows.into(), columns_of_turns(rows) as u64)
+            } else if let Some(group) = self.anatomy.group {
                 let grouped = split == 1 && p.batch.count == 1;
                 let down = if grouped {
                     u64::from(group).min(rows)
@@ -481,8 +493,9 @@ impl Model<'_> {
         }
         if self.packs() {
             let [a, b, _] = p.widths(t);
-            for (extent, width) in [(p.m, a), (p.n, b)] {
-                if width < 16 {
+            let k_major = [p.operands.a == Trans::N, p.operands.b == Trans::T];
+            for ((extent, width), k_major) in [(p.m, a), (p.n, b)].into_iter().zip(k_major) {
+                if width < 16 || (self.anatomy.is_k_major() && !k_major) {
                     // Read and written.
                     let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
                     seconds += self.moved(2.0 * bytes);
@@ -504,7 +517,11 @@ impl Model<'_> {
         let demands = self.demands();
         let sms = u64::from(machine.multiprocessors);
         let slots = sms * u64::from(resident);
-        let (full, rest) = (blocks / slots, blocks % slots);
+        let (full, rest) = match self.turns() {
+            // As many blocks as fit side by side, and as many more times as the multiprocessors are too few for them.
+            Some((_, turns)) => (turns * (TURNS_BLOCKS as u64).div_ceil(slots), 0),
+            None => (blocks / slots, blocks % slots),
+        };
         let (period, pace) = self.period(resident.into(), &demands);
         let last = if rest == 0 {
             u64::from(resident)
@@ -517,7 +534,10 @@ impl Model<'_> {
             around: 0.0,
             blocks,
             resident,
-            waves: blocks as f64 / slots as f64,
+            waves: match self.turns() {
+                Some(_) => full as f64,
+                None => blocks as f64 / slots as f64,
+            },
             steps,
             demands,
             period,
@@ -539,7 +559,13 @@ impl Model<'_> {
         let main = steps as f64 * (whole as f64 * period + last_period * edge);
         let begin_and_end = machine.latency * machine.clock
             + self.store(if whole > 0 { resident.into() } else { last });
-        let begin_and_end = begin_and_end * (1.0 + whole as f64 / f64::from(resident));
+        let begin_and_end = if self.anatomy.turns {
+            // The stages of the next tile are filled while this one is stored.
+            let store = self.store(1);
+            begin_and_end + whole as f64 * store
+        } else {
+            begin_and_end * (1.0 + whole as f64 / f64::from(resident))
+        };
         let computing = (main + begin_and_end) / machine.clock;
         let memory = self.memory_bytes(whole as f64 + 1.0, slots.min(blocks))
             / machine.memory_bandwidth

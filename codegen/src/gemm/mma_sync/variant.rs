@@ -16,6 +16,7 @@
 
 use std::fmt;
 
+use crate::gemm::raster::columns_of_turns;
 use crate::gemm::{Activation, Bias, DataType, Epilogue};
 use crate::ir::Element;
 
@@ -28,6 +29,8 @@ pub enum Depth {
     Batch,
     /// Parts of the sums, with their largest number.
     Split(u32),
+    /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other.
+    Turns(u32),
 }
 
 /// What a kernel is made for.
@@ -103,6 +106,7 @@ impl Variant {
             Depth::Groups => {}
             Depth::Batch => parts.push("batch".to_owned()),
             Depth::Split(_) => parts.push("split".to_owned()),
+            Depth::Turns(rows) => parts.push(format!("rows{rows}")),
         }
         // A leading empty entry: each part follows an underscore.
         parts.insert(0, String::new());
@@ -135,6 +139,10 @@ impl fmt::Display for Variant {
             Depth::Groups => Ok(()),
             Depth::Batch => f.write_str(", a batch"),
             Depth::Split(parts) => write!(f, ", sums in {parts} parts"),
+            Depth::Turns(rows) => {
+                let columns = columns_of_turns(rows);
+                write!(f, ", {rows}x{columns} blocks take tile after tile")
+            }
         }
     }
 }

@@ -251,14 +251,8 @@ fn tensor_map(map: &MapArgument, at: [u64; 3], workspace: u64) -> Arg {
         MapSource::Given => unreachable!("no epilogue of one's own"),
     };
     let mut own = TensorMap::new(TensorElement::U16, address);
-    own.sizes = vec![map.columns, map.rows];
-    own.strides = vec![map.pitch_bytes];
-    own.box_sizes = vec![map.box_columns, map.box_rows];
-    if let Some((layers, stride)) = map.layers {
-        own.sizes.push(layers);
-        own.strides.push(stride);
-        own.box_sizes.push(1);
-    }
+    (own.sizes, own.strides) = (map.sizes(), map.strides_bytes());
+    own.box_sizes = map.box_sizes();
     own.swizzle = TensorSwizzle::Bytes128;
     Arg::Bytes(own.encode().expect("a map").to_vec())
 }
