@@ -15,6 +15,7 @@ mod functions;
 mod known;
 mod layout;
 mod memory;
+mod mma;
 mod operands;
 mod packed;
 mod select;
