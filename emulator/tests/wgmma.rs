@@ -505,9 +505,7 @@ fn sparse_operands_without_a_meaning() {
         let mut memory = GlobalMemory::new();
         let args = [49152, 2560, 8192].map(|n| {
             let at = memory.alloc(n, 256).expect("memory");
-            memory
-                .write(at, &vec![byte; n as usize])
-                .expect("a write");
+            memory.write(at, &vec![byte; n as usize]).expect("a write");
             at
         });
         launch(text, &args, &mut memory)

@@ -30,6 +30,7 @@ pub(crate) mod schedule;
 mod services;
 mod smem;
 mod sparse;
+mod stack;
 mod step;
 mod stores;
 mod sums;

@@ -18,7 +18,7 @@ pub(crate) use asynchronous::{
     Bulk, BulkSide, MapField, Mbarrier, MbarrierKind, Multiplicand, Reduction, StoreAsync,
     TensorCopy, TensormapReplace, Wgmma,
 };
-pub(crate) use calls::{Call, Callee, Function, Service, Slot, function_address};
+pub(crate) use calls::{Call, Callee, Function, Service, Slot, Stack, function_address};
 pub(crate) use kinds::{
     AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, Join, MmaType, Packed,
     Rounding, Shuffle, TestP, VideoOp, Vote,
@@ -543,6 +543,8 @@ pub(crate) enum Op {
         a: Row,
         mask: Row,
     },
+    /// `stacksave`, `stackrestore`, `alloca`.
+    Stack(Stack),
     /// `match.any` and `match.all` (with `p`).
     Match {
         all: bool,
