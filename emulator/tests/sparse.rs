@@ -1,5 +1,7 @@
 //! `mma.sp.sync` of every shape and type, and `mma.sync.m8n8k4` of f16: random matrices against sums over the definition, and what has no meaning.
 
+#![allow(clippy::format_push_string)] // PTX is put together piece by piece
+
 mod common;
 
 use common::sparse::{encode, random_pattern, value, width};

@@ -198,8 +198,8 @@ fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
         return result;
     }
     match f {
-        // The sign of a NaN stays.
-        FloatOp::Abs | FloatOp::Neg if is_nan(a) => a,
+        // The sign of a NaN stays, and a signalling one becomes quiet.
+        FloatOp::Abs | FloatOp::Neg if is_nan(a) => a | 1 << 51,
         FloatOp::Abs => a & !SIGN,
         FloatOp::Neg => a ^ SIGN,
         FloatOp::Copysign => (a & SIGN) | (b & !SIGN),

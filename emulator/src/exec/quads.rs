@@ -9,12 +9,15 @@
 //! | C, D of f16 | t + 4h | i |
 //! | C, D of f32 | t % 2 + (i & 2) + 4h | (i & 4) + (t & 2) + i % 2 |
 //!
+//! **Arithmetic.** Up to `sm_75` there is a unit for this, which adds as [`super::sums`] says. For later targets the assembler makes it of f32 instructions:
+//! (C + (a1·b1 + a0·b0)) + (a3·b3 + a2·b2), with the sums in brackets fused, each rounded to nearest.
+//!
 //! Example: with A row-major, lane 17 holds row 5 of the first A.
 
 use super::mma::element;
 use super::sums::{self, Row};
 use super::warp::Warp;
-use crate::float::{NAN32, narrow};
+use crate::float::{NAN32, fma32, narrow};
 use crate::ir::{Format, Mma, MmaType, Rounding};
 
 /// Row and column of element `i` of `lane` in C or D.
@@ -63,17 +66,31 @@ pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32) {
                 };
             }
         }
-        let [ea, eb] = sums::exponents(m.sums, [&a, &b]);
-        for (row, sum) in c.iter_mut().enumerate() {
-            let values = Row {
-                values: &a[4 * row..][..4],
-                exponents: &ea[4 * row..][..4],
-            };
-            let others = Row {
-                values: &b,
-                exponents: &eb,
-            };
-            sums::add(m.sums, &values, &others, sum);
+        if m.sums.has_quads {
+            let [ea, eb] = sums::exponents(m.sums, [&a, &b]);
+            for (row, sum) in c.iter_mut().enumerate() {
+                let values = Row {
+                    values: &a[4 * row..][..4],
+                    exponents: &ea[4 * row..][..4],
+                };
+                let others = Row {
+                    values: &b,
+                    exponents: &eb,
+                };
+                sums::add(m.sums, &values, &others, sum);
+            }
+        } else {
+            for (row, sums) in c.iter_mut().enumerate() {
+                for (column, sum) in sums.iter_mut().enumerate() {
+                    let (x, y) = (
+                        |l: usize| a[4 * row + l] as f32,
+                        |l: usize| b[8 * l + column] as f32,
+                    );
+                    // A product of halves is exact in f32.
+                    let pair = |l: usize| fma32(x(l + 1), y(l + 1), x(l) * y(l));
+                    *sum = f64::from((*sum as f32 + pair(0)) + pair(2));
+                }
+            }
         }
         for lane in lanes.filter(|l| active >> l & 1 == 1) {
             for i in 0..8 {
