@@ -5,7 +5,7 @@ use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{atomics, barrier, bulk, calls, cluster, copies, cvt, fp, lanes, matrix, mbarrier};
-use super::{mem, packed, stores, tensor, wgmma, wmma};
+use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -405,6 +405,7 @@ pub(super) fn rare(
         } => {
             lanes::match_sync(cx, env, w, pc, *all, *wide, [*d, *p, *a, *mask], active);
         }
+        Op::Stack(op) => stack::stack(cx, env, w, pc, *op, active),
         Op::Elect { d, p, mask } => lanes::elect(cx, env, w, pc, [*d, *p, *mask], active),
         Op::StMatrix(m) => matrix::store(cx, env, w, pc, m, active),
         Op::MovMatrix { d, a } => matrix::transpose(cx, env, w, pc, *d, *a, active),

@@ -116,7 +116,7 @@ fn pixel_rows(map: &TensorMap, c: &Im2col, start: Corner, offsets: &[u32]) -> Ve
 fn pieces(map: &TensorMap, rows: &[Corner], inner: u32, shared: u32) -> Vec<Piece> {
     let size = map.element.bytes();
     let bytes = u64::from(inner) * size;
-    let pitch = map.swizzle.span().unwrap_or(bytes);
+    let pitch = map.pitch(bytes);
     let mut out = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         let rank = map.sizes.len();
@@ -233,7 +233,7 @@ pub(crate) fn issue(
             .as_ref()
             .map_or_else(|| map.box_sizes[0], |c| c.channels);
         let row_bytes = u64::from(inner) * map.element.bytes();
-        let pitch = map.swizzle.span().unwrap_or(row_bytes);
+        let pitch = map.pitch(row_bytes);
         let count: u64 = counts.product();
         let size = env.shared.size;
         if count * pitch > u64::from(size) {
