@@ -9,6 +9,7 @@
 
 use std::process::ExitCode;
 
+use tilewright_workbench::Notation;
 use tilewright_workbench::derivation::Question;
 
 use crate::error::{Outcome, finish};
@@ -32,6 +33,9 @@ pub(crate) struct DeriveArgs {
     /// swizzle, permuted, padded, f2, tma, any
     #[arg(long, default_value = "any")]
     family: String,
+    /// Write the layout once more as another library does: pycute, cute, cute-cpp, cute-dsl, triton-shared
+    #[arg(long, value_name = "NAME")]
+    notation: Option<String>,
 }
 
 /// Runs `derive`.
@@ -46,11 +50,22 @@ fn answer(args: &DeriveArgs) -> Outcome {
         accesses: args.accesses.iter().map(String::as_str).collect(),
         family: &args.family,
     };
+    let notation = args.notation.as_deref().map(Notation::named).transpose()?;
     let answer = question.answer()?;
+    let written = notation
+        .map(|notation| answer.written(&notation))
+        .transpose()?;
     if args.json {
-        output::print_json(&answer.to_json());
+        let mut value = answer.to_json();
+        if let Some(written) = written {
+            value["written"] = written.into();
+        }
+        output::print_json(&value);
     } else {
         output::print_line(&answer.text());
+        if let (Some(name), Some(written)) = (&args.notation, written) {
+            output::print_line(&format!("  as {name}: {written}"));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

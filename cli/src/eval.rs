@@ -8,7 +8,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use tilewright_workbench::{MAX_LENGTH, evaluate, too_long};
+use serde_json::{Value, json};
+use tilewright_workbench::{Evaluated, MAX_LENGTH, Notation, evaluate, too_long};
 
 use crate::error::{CliError, report};
 use crate::{input, output};
@@ -28,21 +29,59 @@ pub(crate) struct EvalArgs {
     #[arg(long)]
     stdin: bool,
 
+    /// Write the value as another library does: pycute, cute, cute-cpp, cute-dsl, triton, triton:16x8, triton-shared
+    #[arg(long, value_name = "NAME", default_value = "tilewright")]
+    notation: String,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+/// How answers are written.
+struct Writer {
+    notation: Notation,
+    /// Whether the notation is another than ours.
+    foreign: bool,
+    json: bool,
+}
+
+impl Writer {
+    fn json(&self, value: &Evaluated) -> Result<Value, CliError> {
+        let mut answer = value.to_json();
+        if self.foreign {
+            answer["written"] = json!(value.written(&self.notation)?);
+        }
+        Ok(answer)
+    }
+
+    /// The answer on one line, as it was asked for.
+    fn line(&self, value: &Evaluated) -> Result<String, CliError> {
+        if self.json {
+            return Ok(self.json(value)?.to_string());
+        }
+        value.written(&self.notation)
+    }
+}
+
 /// Runs `eval`.
 pub(crate) fn run(args: &EvalArgs) -> ExitCode {
+    let writer = match Notation::named(&args.notation) {
+        Ok(notation) => Writer {
+            notation,
+            foreign: args.notation != "tilewright",
+            json: args.json,
+        },
+        Err(error) => return report(&error, args.json),
+    };
     match &args.expression {
         // Expressions may start with a minus, so clap lets misspelt options through.
         Some(text) if misspelt_option(text) => {
             let message = format!("unexpected argument '{text}' found");
             report(&CliError::usage("usage", message), args.json)
         }
-        Some(text) => one(text, args.json),
-        None => match lines(args.json) {
+        Some(text) => one(text, &writer),
+        None => match lines(&writer) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 let message = format!("standard input: {error}");
@@ -57,22 +96,23 @@ fn misspelt_option(text: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-fn one(text: &str, json: bool) -> ExitCode {
-    match evaluate(text) {
-        Ok(value) => {
-            if json {
-                output::print_json(&value.to_json());
-            } else {
-                output::print_line(&value.to_string());
-            }
-            ExitCode::SUCCESS
+fn one(text: &str, writer: &Writer) -> ExitCode {
+    let answer = evaluate(text).and_then(|value| {
+        if writer.json {
+            output::print_json(&writer.json(&value)?);
+        } else {
+            output::print_line(&writer.line(&value)?);
         }
-        Err(error) => report(&error, json),
+        Ok(())
+    });
+    match answer {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error, writer.json),
     }
 }
 
 /// Answers every line of standard input. The error is of reading; once an answer can't be written, no more lines are read.
-fn lines(json: bool) -> io::Result<()> {
+fn lines(writer: &Writer) -> io::Result<()> {
     let mut lines = io::BufReader::new(io::stdin().lock());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = Vec::new();
@@ -100,9 +140,8 @@ fn lines(json: bool) -> io::Result<()> {
                 Err(CliError::new("not_utf8", message).at((at, line.len()), ""))
             }
         };
-        let answer = match (result, json) {
-            (Ok(value), true) => value.to_json().to_string(),
-            (Ok(value), false) => value.to_string(),
+        let answer = match (result.and_then(|value| writer.line(&value)), writer.json) {
+            (Ok(line), _) => line,
             (Err(error), true) => error.to_json().to_string(),
             (Err(error), false) => {
                 let (start, end) = error.span().unwrap_or_default();

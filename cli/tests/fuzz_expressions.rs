@@ -56,6 +56,17 @@ const SEEDS: &[&str] = &[
     "partition_s(ldmatrix.x4, 32:1, (1,8):(1,1), (16,16):(16,1), 7)",
     "thrfrg_a(mma.m16n8k8.f32.f16, (2,2,1):(1,2,0), (64,32):(32,1))",
     "retile(ldmatrix.x2, 32, 8, (2,2,3):(1,2,4))",
+    "make_layout(make_shape(_4{}, Int<8>{}), make_stride(_1{}, ld))",
+    "Layout<Shape<_4,Shape<_2,_4>>, Stride<_1,Stride<_4,_8>>>{}",
+    "ComposedLayout(Swizzle(3,4,3),0,Layout((8, 64),(64, 1)))",
+    "cute.make_composed_layout(cute.make_swizzle(3, 4, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))",
+    "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)",
+    "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>",
+    "!ttg.memdesc<64x128xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>, #smem>",
+    "tensor<32x32xf32, #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>>",
+    "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>",
+    "#ttg.linear<{register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [], block = []}>",
+    "- register=1 -> (0, 1)\n   register=2 -> (8, 0)\n - warp is a size 1 dimension\nwhere out dims are: [dim0 (size 16), dim1 (size 2)]",
 ];
 
 /// Pieces that mutations insert.

@@ -302,3 +302,59 @@ fn what_can_not_be_written_is_refused() {
     assert_eq!(refused(&["--emit-host", "c"]), (2, "usage".to_owned()));
     assert!(!folder.path().join("host").exists());
 }
+
+/// The command that the examples are written for.
+const EXAMPLE: &[&str] = &[
+    "gemm", "--dtype", "f16", "--arch", "sm_80", "--m", "384", "--n", "256", "--k", "192", "--on",
+    "none",
+];
+
+#[test]
+fn the_contract_of_the_cudarc_example_is_what_the_command_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("kernel.rs");
+    let path = path.to_str().expect("UTF-8");
+    let (code, answer) = json(&[EXAMPLE, &["--emit-host", "rust", path]].concat());
+    assert_eq!(code, 0, "{answer}");
+    let written = std::fs::read_to_string(path).expect("written");
+    let kept = include_str!("../../examples/hosts/cudarc/src/kernel.rs");
+    assert_eq!(written, kept, "examples/hosts/cudarc/src/kernel.rs is old");
+}
+
+#[test]
+fn the_python_hosts_read_the_contract_that_the_command_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("kernel.py");
+    let path = path.to_str().expect("UTF-8");
+    let (code, answer) = json(&[EXAMPLE, &["--emit-host", "python", path]].concat());
+    assert_eq!(code, 0, "{answer}");
+    // The programs' own reading of the shape, and every ctypes value that CuPy's host turns into a scalar.
+    let script = r#"
+import ast, ctypes, importlib.util, re, sys
+spec = importlib.util.spec_from_file_location("contract", sys.argv[1])
+contract = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(contract)
+(launch,) = contract.launches(1, 2, 3)
+for name in ["pytorch", "cupy_raw_module", "cuda_core"]:
+    text = open(f"{sys.argv[2]}/{name}.py").read()
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    (pattern,) = {c.args[0].value for c in calls if ast.unparse(c.func) == "re.search"}
+    found = re.search(pattern, contract.__doc__.splitlines()[0])
+    assert found.groups() == ("384", "256", "192"), name
+    if "SCALARS" in text:
+        missing = {type(v).__name__ for v in launch.args if f"ctypes.{type(v).__name__}:" not in text}
+        assert missing <= {"c_uint"} and "ctypes.c_uint32:" in text, missing
+print("read")
+"#;
+    let hosts = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hosts");
+    let output = Command::new("python3")
+        .args(["-c", script, path, hosts])
+        .output()
+        .expect("python3 starts");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim(),
+        "read",
+        "{log}"
+    );
+}

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tilewright::derive::{Derivation, DeriveError, Family, Pattern, Status, Tile, derive, recount};
 use tilewright::{Layout, Swizzle, Swizzled};
 
-use crate::Refusal;
+use crate::calculator::Value as Expression;
 use crate::calculator::instructions::access as access_named;
 use crate::notation::layout_at;
+use crate::{Notation, Refusal};
 
 /// A tile and the accesses to it, as text.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ impl Question<'_> {
 /// How `--tile` is written.
 const WRITTEN: &str = "a tile is written ROWSxCOLUMNS, as in 64x32";
 
-fn parse_tile(text: &str) -> Result<(i64, i64), Refusal> {
+pub(crate) fn parse_tile(text: &str) -> Result<(i64, i64), Refusal> {
     let refuse = |message: String| Refusal::usage("tile", message).at((0, text.len()), text);
     let extent = |part: &str| {
         part.trim()
@@ -110,7 +111,7 @@ fn parse_tile(text: &str) -> Result<(i64, i64), Refusal> {
     }
 }
 
-fn element_bytes(text: &str) -> Result<i64, Refusal> {
+pub(crate) fn element_bytes(text: &str) -> Result<i64, Refusal> {
     let bytes = match text.to_ascii_lowercase().as_str() {
         "u8" | "s8" | "i8" | "b8" | "e4m3" | "e5m2" | "fp8" | "f8" => 1,
         "f16" | "bf16" | "u16" | "s16" | "i16" | "b16" => 2,
@@ -131,7 +132,7 @@ fn element_bytes(text: &str) -> Result<i64, Refusal> {
     }
 }
 
-fn parse_access(text: &str) -> Result<Pattern, Refusal> {
+pub(crate) fn parse_access(text: &str) -> Result<Pattern, Refusal> {
     let Some((op, _)) = text.split_once('@') else {
         return Err(Refusal::usage(
             "access",
@@ -170,7 +171,7 @@ fn refuse(error: &DeriveError, accesses: &[&str]) -> Refusal {
 }
 
 /// The row-major tile.
-fn row_major(tile: Tile) -> Option<Swizzled> {
+pub(crate) fn row_major(tile: Tile) -> Option<Swizzled> {
     let layout = Layout::flat(&[tile.rows, tile.cols], &[tile.cols, 1]).ok()?;
     Some(Swizzled::plain(layout))
 }
@@ -249,6 +250,34 @@ impl Answer {
             Status::Optimal => "conflict-free",
             Status::Impossible => "none is conflict-free; best",
             _ => "not proven to be the best",
+        }
+    }
+
+    /// The layout as another library writes it.
+    ///
+    /// # Errors
+    ///
+    /// Code `not_in_notation`: a bit matrix, or a layout that the notation does not have.
+    ///
+    /// ```
+    /// use tilewright_workbench::Notation;
+    /// use tilewright_workbench::derivation::Question;
+    ///
+    /// let question = Question {
+    ///     tile: "64x64",
+    ///     elem: "f16",
+    ///     accesses: vec!["ldmatrix.x4 @ (16,2):(64,8)"],
+    ///     family: "swizzle",
+    /// };
+    /// let text = question.answer()?.written(&Notation::named("cute")?)?;
+    /// assert_eq!(text, "Sw<3,3,3> o _0 o (_64,_64):(_64,_1)");
+    /// # Ok::<(), tilewright_workbench::Refusal>(())
+    /// ```
+    pub fn written(&self, notation: &Notation) -> Result<String, Refusal> {
+        match (&self.found.layout, &self.found.matrix) {
+            (Some(layout), _) => notation.write(&Expression::swizzled(*layout)),
+            (None, Some(matrix)) => notation.write(&Expression::Matrix(Box::new(*matrix))),
+            (None, None) => Err(Refusal::new("not_in_notation", "no layout was found")),
         }
     }
 

@@ -25,6 +25,7 @@ pub mod picture;
 mod refusal;
 mod value;
 
+pub use notation::{NOTATIONS, Notation};
 pub use refusal::Refusal;
 pub use value::{Evaluated, evaluate, too_long};
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-use crate::Refusal;
 use crate::calculator::{self, EvalError};
+use crate::{Notation, Refusal};
 
 /// The value of an expression: a layout, an integer, a coordinate, a truth value. Its text is the notation, which reads back as the same
 /// value.
@@ -17,6 +17,24 @@ impl Evaluated {
     #[must_use]
     pub fn to_json(&self) -> Json {
         calculator::to_json(&self.0)
+    }
+
+    /// The value as another library writes it.
+    ///
+    /// # Errors
+    ///
+    /// Code `not_in_notation`: a value of a kind that the notation does not have, or a layout that is no map of Triton's.
+    ///
+    /// ```
+    /// use tilewright_workbench::{Notation, evaluate};
+    ///
+    /// let tile = evaluate("Sw<3,3,3> o (64,64):(64,1)")?;
+    /// let triton = tile.written(&Notation::named("triton-shared")?)?;
+    /// assert_eq!(triton, "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>");
+    /// # Ok::<(), tilewright_workbench::Refusal>(())
+    /// ```
+    pub fn written(&self, notation: &Notation) -> Result<String, Refusal> {
+        notation.write(&self.0)
     }
 }
 

@@ -93,6 +93,8 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         "facade without features",
         &["check", "-p", "tilewright", "--no-default-features"],
     );
+    // Alone, so that it has the features that it names and none of other crates.
+    run.cargo("a host of its own", &["check", "-p", "host-cudarc"]);
     // Every crate in the order of its dependencies, as it would be uploaded; they are compiled from there by `cargo publish --dry-run` alone.
     run.cargo(
         "packages",

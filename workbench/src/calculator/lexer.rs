@@ -1,6 +1,7 @@
 //! Text to tokens, each with its bytes.
 
 use super::error::{EvalError, Span};
+use super::triton;
 
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,10 @@ pub(crate) enum Token<'a> {
     Name(&'a str),
     /// `_` alone.
     Hole,
+    /// A pointer that CuTe prints in front of a layout, `smem_ptr[16b](unset)`: the bits of its element.
+    Pointer(i64),
+    /// An attribute or type as Triton prints it, from its `#`, `!` or `tensor` to its last `>`.
+    Triton(&'a str),
     /// An operator or parenthesis.
     Symbol(&'static str),
     /// The end of the text.
@@ -20,9 +25,19 @@ pub(crate) enum Token<'a> {
 }
 
 /// Two-byte symbols before the one-byte symbols that they start with.
-const SYMBOLS: [&str; 22] = [
+const SYMBOLS: [&str; 24] = [
     "==", "!=", "<=", ">=", "(", ")", ",", ":", ";", "=", "<", ">", "+", "-", "*", "/", "%", "∘",
-    "@", "^", "[", "]",
+    "@", "^", "[", "]", "{", "}",
+];
+
+/// Namespaces and modules that other libraries' names are written with; they say nothing that the name does not.
+const NAMESPACES: [&str; 6] = [
+    "cute::",
+    "cutlass::",
+    "cutlass.cute.",
+    "cute.",
+    "pycute.",
+    "ct.",
 ];
 
 /// All tokens of a text; the last is [`Token::End`].
@@ -36,12 +51,26 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, EvalError> {
         let token = if byte.is_ascii_whitespace() {
             at += 1;
             continue;
+        } else if let Some(space) = NAMESPACES.iter().find(|s| text[at..].starts_with(**s)) {
+            at += space.len();
+            continue;
+        } else if let Some(length) = triton::extent(&text[at..]) {
+            at += length;
+            Token::Triton(&text[start..at])
+        } else if let Some((length, bits)) = pointer(&text[at..]) {
+            at += length;
+            Token::Pointer(bits)
         } else if byte.is_ascii_digit() {
             at = run(bytes, at, u8::is_ascii_digit);
             int(&text[start..at], (start, at))?
         } else if byte == b'_' && bytes.get(at + 1).is_some_and(u8::is_ascii_digit) {
             at = run(bytes, at + 1, u8::is_ascii_digit);
             int(&text[start + 1..at], (start, at))?
+        } else if text[at..].starts_with("_-") && bytes.get(at + 2).is_some_and(u8::is_ascii_digit)
+        {
+            // CuTe's static `_-3`: what is left is a sign and an integer.
+            at += 2;
+            Token::Symbol("-")
         } else if byte.is_ascii_alphabetic() || byte == b'_' {
             // Dots belong to names of instructions: ldmatrix.x4.
             at = run(bytes, at, |b| {
@@ -58,6 +87,12 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, EvalError> {
         } else {
             let c = text[at..].chars().next().unwrap_or('?');
             let span = (at, at + c.len_utf8());
+            if c == '?' {
+                return Err(EvalError::syntax(
+                    "'?' is a value known at run time only: write the integer, or a name in place of a stride",
+                    span,
+                ));
+            }
             return Err(EvalError::syntax(
                 format!("unexpected character '{}'", c.escape_default()),
                 span,
@@ -67,6 +102,18 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, EvalError> {
     }
     tokens.push((Token::End, (text.len(), text.len())));
     Ok(tokens)
+}
+
+/// `smem_ptr[16b](unset)` at the start of `text`: its bytes and the bits of the element.
+fn pointer(text: &str) -> Option<(usize, i64)> {
+    let name = text.strip_prefix('_').unwrap_or(text);
+    let rest = ["smem_ptr[", "gmem_ptr[", "rmem_ptr[", "tmem_ptr[", "ptr["]
+        .iter()
+        .find_map(|start| name.strip_prefix(start))?;
+    let (bits, rest) = rest.split_once("b]")?;
+    let bits = bits.parse().ok().filter(|bits| (1..=128).contains(bits))?;
+    let (_, rest) = rest.strip_prefix('(')?.split_once(')')?;
+    Some((text.len() - rest.len(), bits))
 }
 
 /// The end of the run of bytes that satisfy `accept`.

@@ -11,6 +11,7 @@
 //! needs none), which keeps a value small. [`functions`] is the table of the algebra's operations by name.
 
 mod error;
+mod foreign;
 mod form;
 mod functions;
 pub(crate) mod instructions;
@@ -18,9 +19,10 @@ mod json;
 mod lexer;
 mod operators;
 mod parser;
+pub(crate) mod triton;
 mod value;
 
-pub(crate) use error::EvalError;
+pub(crate) use error::{EvalError, Span};
 pub(crate) use json::to_json;
 pub(crate) use value::Value;
 

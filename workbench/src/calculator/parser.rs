@@ -14,6 +14,8 @@
 //!          | "(" expr { "," expr } [ "," ] ")" | "<" chain { "," chain } ">"
 //! ```
 //!
+//! What other libraries write in these places ([`super::foreign`]) is read as well.
+//!
 //! `4:1(3)` and `(4,8):(1,4)(3)` apply the layout, not its stride: after `:` a call is left for the layout.
 
 use std::collections::HashMap;
@@ -25,7 +27,7 @@ use super::error::{EvalError, Span};
 use super::form::Form;
 use super::lexer::{self, Token};
 use super::value::Value;
-use super::{functions, operators};
+use super::{foreign, functions, operators};
 
 /// How deep parentheses and calls may nest.
 pub(crate) const MAX_NESTING: usize = 2 * MAX_DEPTH;
@@ -41,8 +43,8 @@ pub(crate) type Spanned = (Value, Span);
 
 /// Where in the text we are, and what names are bound to.
 pub(crate) struct Parser<'a> {
-    tokens: Vec<(Token<'a>, Span)>,
-    at: usize,
+    pub(super) tokens: Vec<(Token<'a>, Span)>,
+    pub(super) at: usize,
     nesting: usize,
     bound: HashMap<&'a str, Value>,
 }
@@ -92,7 +94,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn expression(&mut self) -> Result<Spanned, EvalError> {
+    pub(super) fn expression(&mut self) -> Result<Spanned, EvalError> {
         self.enter()?;
         let left = self.chain()?;
         let result = match self.peek() {
@@ -108,15 +110,27 @@ impl<'a> Parser<'a> {
         result
     }
 
-    fn chain(&mut self) -> Result<Spanned, EvalError> {
+    pub(super) fn chain(&mut self) -> Result<Spanned, EvalError> {
+        // A pointer in front is where a tensor begins, which its layout does not say.
+        if self.pointer().is_some() && !self.take_compose() {
+            return Err(self.unexpected("'o' and the layout"));
+        }
         let first = self.layout()?;
-        if !self.at_compose() {
+        if !self.at_compose() && !matches!(self.peek(), Token::Pointer(_)) {
             return Ok(first);
         }
         let mut operands = vec![first];
-        while self.at_compose() {
-            self.at += 1;
-            operands.push(self.layout()?);
+        loop {
+            let composes = self.take_compose();
+            if let Some(bits) = self.pointer() {
+                if let Some(last) = operands.last_mut() {
+                    *last = foreign::in_elements(last, bits)?;
+                }
+            } else if composes {
+                operands.push(self.layout()?);
+            } else {
+                break;
+            }
         }
         let mut operands = operands.into_iter().rev();
         let Some(mut result) = operands.next() else {
@@ -130,6 +144,21 @@ impl<'a> Parser<'a> {
 
     fn at_compose(&self) -> bool {
         matches!(self.peek(), Token::Name("o") | Token::Symbol("∘"))
+    }
+
+    fn take_compose(&mut self) -> bool {
+        let found = self.at_compose();
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The bits of the element, if a pointer is here.
+    fn pointer(&mut self) -> Option<i64> {
+        let Token::Pointer(bits) = self.peek() else {
+            return None;
+        };
+        self.at += 1;
+        Some(bits)
     }
 
     fn layout(&mut self) -> Result<Spanned, EvalError> {
@@ -217,7 +246,8 @@ impl<'a> Parser<'a> {
                 if self.peek() == Token::Symbol("@") {
                     return self.axis(value, span.0);
                 }
-                Ok((Value::Int(value), span))
+                let end = self.braces()?.unwrap_or(span.1);
+                Ok((Value::Int(value), (span.0, end)))
             }
             Token::Symbol("[") => self.matrix(span.0),
             Token::Hole => {
@@ -225,6 +255,11 @@ impl<'a> Parser<'a> {
                 Ok((Value::hole(), span))
             }
             Token::Name(name) => self.name(name, span),
+            Token::Triton(text) => {
+                self.at += 1;
+                let value = super::triton::read(text, span)?;
+                Ok((value, span))
+            }
             Token::Symbol("(") => {
                 let (items, end, comma) = self.items(")", Self::expression)?;
                 let span = (span.0, end);
@@ -235,7 +270,9 @@ impl<'a> Parser<'a> {
                 let span = (span.0, end);
                 Ok((make_list(items, span)?, span))
             }
-            Token::Symbol(_) | Token::End | Token::MinMagnitude => Err(self.unexpected("a value")),
+            Token::Symbol(_) | Token::End | Token::MinMagnitude | Token::Pointer(_) => {
+                Err(self.unexpected("a value"))
+            }
         }
     }
 
@@ -258,7 +295,12 @@ impl<'a> Parser<'a> {
                 "'let' belongs in front: let name = value; expression",
                 span,
             )),
-            ("Sw" | "S" | "Swizzle", Token::Symbol("<")) => self.swizzle(span.0),
+            ("Sw" | "S" | "Swizzle", Token::Symbol("<")) => {
+                let (swizzle, span) = self.swizzle(span.0)?;
+                let end = self.braces()?.unwrap_or(span.1);
+                Ok((swizzle, (span.0, end)))
+            }
+            _ if foreign::begins(name, next) => self.foreign(name, next, span),
             ("E", Token::Symbol("<")) => self.basis(span.0),
             (_, Token::Symbol("(")) => {
                 self.at += 1;
@@ -378,7 +420,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The arguments of a call, and where it ends.
-    fn arguments(&mut self) -> Result<(Vec<Spanned>, usize), EvalError> {
+    pub(super) fn arguments(&mut self) -> Result<(Vec<Spanned>, usize), EvalError> {
         if self.tokens[self.at + 1].0 == Token::Symbol(")") {
             self.at += 2;
             return Ok((Vec::new(), self.tokens[self.at - 1].1.1));
@@ -388,7 +430,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Elements between an opening symbol, which is here, and `close`; where that ends; whether a comma stood before it.
-    fn items(
+    pub(super) fn items(
         &mut self,
         close: &'static str,
         element: fn(&mut Self) -> Result<Spanned, EvalError>,
@@ -443,15 +485,15 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn peek(&self) -> Token<'a> {
+    pub(super) fn peek(&self) -> Token<'a> {
         self.tokens[self.at].0
     }
 
-    fn span(&self) -> Span {
+    pub(super) fn span(&self) -> Span {
         self.tokens[self.at].1
     }
 
-    fn take(&mut self, symbol: &'static str) -> bool {
+    pub(super) fn take(&mut self, symbol: &'static str) -> bool {
         let found = self.peek() == Token::Symbol(symbol);
         if found {
             self.at += 1;
@@ -459,7 +501,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn require(&mut self, symbol: &'static str) -> Result<(), EvalError> {
+    pub(super) fn require(&mut self, symbol: &'static str) -> Result<(), EvalError> {
         if self.take(symbol) {
             Ok(())
         } else {
@@ -467,12 +509,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn unexpected(&self, expected: &str) -> EvalError {
+    pub(super) fn unexpected(&self, expected: &str) -> EvalError {
         let found = match self.peek() {
             Token::Int(value) => value.to_string(),
             Token::MinMagnitude => "9223372036854775808".to_owned(),
             Token::Name(name) => format!("'{}'", name.chars().take(40).collect::<String>()),
             Token::Hole => "'_'".to_owned(),
+            Token::Pointer(bits) => format!("a pointer to elements of {bits} bits"),
+            Token::Triton(_) => "a layout of Triton".to_owned(),
             Token::Symbol(symbol) => format!("'{symbol}'"),
             Token::End => "the end of the expression".to_owned(),
         };
@@ -546,7 +590,11 @@ fn make_list(items: Vec<Spanned>, span: Span) -> Result<Value, EvalError> {
 
 /// The tuple of the items: of integers and holes where possible. One value other than those in parentheses is that value,
 /// unless a comma follows it.
-fn make_tuple(mut items: Vec<Spanned>, comma: bool, span: Span) -> Result<Value, EvalError> {
+pub(super) fn make_tuple(
+    mut items: Vec<Spanned>,
+    comma: bool,
+    span: Span,
+) -> Result<Value, EvalError> {
     let slicers: Option<Vec<_>> = items.iter().map(|item| item.0.as_slicer()).collect();
     let Some(slicers) = slicers else {
         if items.len() == 1 && !comma && !items[0].0.has_names() {

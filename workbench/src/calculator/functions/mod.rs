@@ -147,6 +147,7 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
             args.count(1, 1)?;
             on_argument!(args, 0, layout => Ok(layout.filter_zeros()))
         }
+        "composition" if items.len() == 3 => super::foreign::composition_of_three(items, span),
         "composition" => {
             args.count(2, 2)?;
             let left = match &items[0] {

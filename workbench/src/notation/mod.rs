@@ -1,9 +1,13 @@
-//! Layouts in a question: the notation, or any expression of the calculator that is a layout.
+//! Layouts in a question: the notation, or any expression of the calculator that is a layout; and layouts as other libraries write them.
+
+mod write;
+
+pub use write::{NOTATIONS, Notation};
 
 use tilewright::Swizzled;
 
 use crate::Refusal;
-use crate::calculator::evaluate;
+use crate::calculator::{evaluate, triton};
 
 /// The layout of integers that the bytes `span` of `text` are: the notation, or any expression.
 ///
@@ -50,5 +54,9 @@ pub(crate) fn is_expression(text: &str) -> bool {
             .unwrap_or_default();
         word.len() > 1 && word.starts_with(|c: char| c.is_ascii_alphabetic())
     });
-    calls || text.matches(" o ").count() > 1 || text.trim_start().starts_with("let ")
+    calls
+        || text.matches(" o ").count() > 1
+        || text.trim_start().starts_with("let ")
+        || text.contains(['{', '#', '[', '<', '?']) && !text.trim_start().starts_with("Sw<")
+        || triton::extent(text.trim_start()).is_some()
 }

@@ -1,0 +1,276 @@
+//! What pycute, CuTe C++ and the CuTe DSL write in place of our notation.
+//!
+//! Their printed forms are ours or nearly so; what is read here is their source text, so that a layout can be pasted from a kernel:
+//!
+//! ```text
+//! Layout((4, 8), (1, 4))                                              pycute
+//! ComposedLayout(Swizzle(3,4,3), 0, Layout((8, 64), (64, 1)))         pycute
+//! make_layout(make_shape(_4{}, Int<8>{}), make_stride(_1{}, ld))      CuTe C++
+//! Layout<Shape<_4,_8>, Stride<_1,_4>>{}                               CuTe C++
+//! composition(Swizzle<3,4,3>{}, Layout<Shape<_8,_64>, Stride<_64,_1>>{})
+//! Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)                CuTe C++, printed: the swizzle counts bytes
+//! cute.make_layout((4, 8), stride=(1, 4))                             CuTe DSL
+//! cute.make_composed_layout(cute.make_swizzle(3, 4, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))
+//! ```
+//!
+//! The names are read only where they are followed as above, so that a stride may still be called `C`.
+
+use tilewright::Swizzle;
+
+use super::error::{EvalError, Span};
+use super::lexer::Token;
+use super::parser::{Parser, Spanned, make_tuple};
+use super::value::Value;
+use super::{functions, operators};
+
+/// Whether a name begins a form of another library, with what comes after it.
+pub(super) fn begins(name: &str, next: Token<'_>) -> bool {
+    match next {
+        Token::Symbol("(") => matches!(
+            name,
+            "Layout"
+                | "ComposedLayout"
+                | "Swizzle"
+                | "make_layout"
+                | "make_ordered_layout"
+                | "make_composed_layout"
+                | "make_shape"
+                | "make_stride"
+                | "make_coord"
+                | "make_tuple"
+                | "make_step"
+                | "Int"
+        ),
+        Token::Symbol("<") => matches!(
+            name,
+            "Layout" | "Shape" | "Stride" | "Step" | "Coord" | "Int" | "C"
+        ),
+        _ => name == "None" || swizzle_of(name).is_some(),
+    }
+}
+
+/// `SW_3_4_3`, as pycute prints a swizzle.
+fn swizzle_of(name: &str) -> Option<[i64; 3]> {
+    let mut parts = name.strip_prefix("SW_")?.split('_');
+    let mut number = || parts.next()?.parse().ok();
+    let numbers = [number()?, number()?, number()?];
+    parts.next().is_none().then_some(numbers)
+}
+
+/// A swizzle of byte addresses as one of elements of `bits` bits, which is how a printed `Sw<3,4,3> o smem_ptr[16b](…) o layout` acts
+/// on the layout's elements.
+pub(super) fn in_elements(swizzle: &Spanned, bits: i64) -> Result<Spanned, EvalError> {
+    let (value, span) = swizzle;
+    let refuse = |message: String| EvalError::new("swizzle_in_bytes", message, *span);
+    let Value::Swizzle(bytes) = value else {
+        return Err(refuse(format!(
+            "a pointer after {} has no meaning; it follows a swizzle, which then counts bytes, or begins the text",
+            value.kind()
+        )));
+    };
+    let bits = bits as u64;
+    if !bits.is_power_of_two() {
+        return Err(refuse(format!(
+            "elements of {bits} bits: a swizzle of bytes moves elements of a power of two of bits only"
+        )));
+    }
+    // Bit `i` of a byte address is bit `i - log2(bytes)` of an element's number.
+    let kept = i64::from(bytes.m()) + 3 - i64::from(bits.trailing_zeros());
+    let kept = u32::try_from(kept).map_err(|_| {
+        refuse(format!(
+            "{bytes} of bytes moves parts of an element of {bits} bits; its second number must be at least {}",
+            bits.trailing_zeros() - 3
+        ))
+    })?;
+    Swizzle::new(bytes.b(), kept, bytes.s())
+        .map(|swizzle| (Value::Swizzle(swizzle), *span))
+        .map_err(|error| EvalError::layout(error, *span))
+}
+
+impl<'a> Parser<'a> {
+    /// The form that [`begins`] here.
+    pub(super) fn foreign(
+        &mut self,
+        name: &'a str,
+        next: Token<'a>,
+        span: Span,
+    ) -> Result<Spanned, EvalError> {
+        self.at += 1;
+        match (name, next) {
+            ("Int" | "C", Token::Symbol("<")) => {
+                let (items, end, _) = self.items(">", Self::constant)?;
+                let end = self.braces()?.unwrap_or(end);
+                let [(value, _)] = &items[..] else {
+                    let message = format!("{name} takes one integer, as in {name}<4>{{}}");
+                    return Err(EvalError::syntax(message, (span.0, end)));
+                };
+                Ok((value.clone(), (span.0, end)))
+            }
+            ("Int", _) => {
+                let (items, end, _) = self.items(")", Self::expression)?;
+                let [(value @ Value::Int(_), _)] = &items[..] else {
+                    let message = "Int takes one integer, as in Int(4)";
+                    return Err(EvalError::syntax(message, (span.0, end)));
+                };
+                Ok((value.clone(), (span.0, end)))
+            }
+            ("Layout", Token::Symbol("<")) => {
+                let (items, end, _) = self.items(">", Self::chain)?;
+                let end = self.braces()?.unwrap_or(end);
+                construct("make_layout", &items, (span.0, end))
+            }
+            (_, Token::Symbol("<")) => {
+                let (items, end, _) = self.items(">", Self::chain)?;
+                let end = self.braces()?.unwrap_or(end);
+                let span = (span.0, end);
+                Ok((make_tuple(items, true, span)?, span))
+            }
+            ("make_shape" | "make_stride" | "make_coord" | "make_tuple" | "make_step", _) => {
+                let (items, end, _) = self.items(")", Self::expression)?;
+                let span = (span.0, end);
+                Ok((make_tuple(items, true, span)?, span))
+            }
+            ("Layout" | "make_layout" | "make_ordered_layout" | "Swizzle", _) => {
+                let (items, end) = self.arguments_with_keywords(name)?;
+                let function = match name {
+                    "Layout" => "make_layout",
+                    "Swizzle" => "make_swizzle",
+                    other => other,
+                };
+                construct(function, &items, (span.0, end))
+            }
+            ("ComposedLayout" | "make_composed_layout", _) => {
+                let (items, end) = self.arguments_with_keywords(name)?;
+                composed(name, &items, (span.0, end))
+            }
+            _ => match swizzle_of(name) {
+                Some(numbers) => {
+                    super::parser::make_swizzle(numbers, span).map(|value| (value, span))
+                }
+                None => Ok((Value::hole(), span)),
+            },
+        }
+    }
+
+    /// `{}` after a type makes it a value; where it ends, if it is here.
+    pub(super) fn braces(&mut self) -> Result<Option<usize>, EvalError> {
+        if !self.take("{") {
+            return Ok(None);
+        }
+        let end = self.span().1;
+        self.require("}")?;
+        Ok(Some(end))
+    }
+
+    /// The integer of `Int<4>`: no comparison, which would take the `>`.
+    fn constant(&mut self) -> Result<Spanned, EvalError> {
+        let start = self.span().0;
+        let negative = self.take("-");
+        let Token::Int(value) = self.peek() else {
+            return Err(self.unexpected("an integer, as in Int<4>{}"));
+        };
+        let end = self.span().1;
+        self.at += 1;
+        Ok((
+            Value::Int(if negative { -value } else { value }),
+            (start, end),
+        ))
+    }
+
+    /// The arguments of a constructor, where Python names the second one and C++ may give the order in place of strides.
+    fn arguments_with_keywords(
+        &mut self,
+        name: &'a str,
+    ) -> Result<(Vec<Spanned>, usize), EvalError> {
+        let keywords: &[&str] = match name {
+            "make_layout" => &["shape", "stride"],
+            "Layout" => &["_shape", "_stride"],
+            "make_ordered_layout" => &["shape", "order"],
+            "make_composed_layout" => &["inner", "offset", "outer"],
+            "ComposedLayout" => &["layoutB", "offset", "layoutA"],
+            _ => &["b", "m", "s"],
+        };
+        let mut items: Vec<Spanned> = Vec::new();
+        self.require("(")?;
+        loop {
+            if let (Token::Name(word), Some((Token::Symbol("="), _))) =
+                (self.peek(), self.tokens.get(self.at + 1))
+            {
+                if keywords.get(items.len()) != Some(&word) {
+                    let message = match keywords.get(items.len()) {
+                        Some(expected) => format!(
+                            "'{word}=' is not argument {} of {name}; that is '{expected}='",
+                            items.len() + 1
+                        ),
+                        None => format!("{name} takes {} arguments", keywords.len()),
+                    };
+                    return Err(EvalError::syntax(message, self.span()));
+                }
+                self.at += 2;
+            }
+            let item = match (self.majorness(), items.first()) {
+                (Some(function), Some(shape)) => {
+                    let span = self.tokens[self.at - 1].1;
+                    let (layout, _) = construct(function, std::slice::from_ref(shape), span)?;
+                    construct_strides(&layout, span)?
+                }
+                (Some(_), None) => return Err(self.unexpected("a shape")),
+                (None, _) => self.expression()?,
+            };
+            items.push(item);
+            if !self.take(",") || self.peek() == Token::Symbol(")") {
+                break;
+            }
+            if items.len() == 64 {
+                return Err(self.unexpected("')'; a call takes 64 arguments at most"));
+            }
+        }
+        let end = self.span().1;
+        if !self.take(")") {
+            return Err(self.unexpected("',' or ')'"));
+        }
+        Ok((items, end))
+    }
+
+    /// `LayoutLeft{}` and its kin in place of strides: the function that gives them.
+    fn majorness(&mut self) -> Option<&'static str> {
+        let function = match self.peek() {
+            Token::Name("LayoutLeft" | "GenColMajor") => "col_major",
+            Token::Name("LayoutRight" | "GenRowMajor") => "row_major",
+            _ => return None,
+        };
+        self.at += 1;
+        // A missing brace is found where the argument must end.
+        let _ = self.braces();
+        Some(function)
+    }
+}
+
+/// The value of a function of the calculator.
+fn construct(function: &str, items: &[Spanned], span: Span) -> Result<Spanned, EvalError> {
+    Ok((functions::call(function, items, span)?, span))
+}
+
+/// The strides of a layout as an argument.
+fn construct_strides(layout: &Value, span: Span) -> Result<Spanned, EvalError> {
+    construct("stride", &[(layout.clone(), span)], span)
+}
+
+/// `outer o offset o inner` of three arguments.
+fn composed(name: &str, items: &[Spanned], span: Span) -> Result<Spanned, EvalError> {
+    let [outer, offset, inner] = items else {
+        let message = format!(
+            "{} arguments for {name}; it takes three: what is applied last, an offset, a layout",
+            items.len()
+        );
+        return Err(EvalError::new("wrong_arguments", message, span));
+    };
+    let moved = operators::compose(offset, inner)?;
+    let (value, _) = operators::compose(outer, &moved)?;
+    Ok((value, span))
+}
+
+/// `composition(outer, offset, inner)`, as CuTe C++ writes a composed layout.
+pub(super) fn composition_of_three(items: &[Spanned], span: Span) -> Result<Value, EvalError> {
+    composed("composition", items, span).map(|composed| composed.0)
+}
