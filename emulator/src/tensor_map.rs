@@ -57,7 +57,7 @@ pub enum TensorElement {
     Bf16,
     /// Single precision.
     F32,
-    /// Single precision for tf32 products. The emulator copies all bits and rounds nothing.
+    /// Single precision in global memory, rounded to tf32 by copies to shared memory: to nearest, ties to even, as an H100 does.
     Tf32,
     /// Double precision.
     F64,

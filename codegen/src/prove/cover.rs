@@ -214,14 +214,26 @@ impl<'a> Output<'a> {
             let shared = shared.filter(|(_, count)| w.tile % count == 0);
             let shared = shared.map(|&(block, count)| {
                 let index = Lin::symbol(w.turn).scale(count).add(&Lin::symbol(block));
-                (index, w.covers, w.tile / count)
+                (index, w.covers, w.tile / count, true)
             });
-            let own = (Lin::symbol(w.turn), w.covers, w.tile);
+            let own = (Lin::symbol(w.turn), w.covers, w.tile, false);
             shared.chain([own]).collect::<Vec<_>>()
         });
-        let tilings: Vec<_> = self.trace.tilings.iter().copied().chain(walks).collect();
-        for (index, covers, tile) in tilings.iter().filter(|(_, covers, _)| *covers == extent) {
+        let of_grid = self.trace.tilings.iter();
+        let of_grid = of_grid.map(|&(index, covers, tile)| (index, covers, tile, false));
+        let tilings: Vec<_> = of_grid.chain(walks).collect();
+        for (index, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
             let origin = index.scale(*tile);
+            // What a turn has may end before the block's share of it, which must not be stored then.
+            let inside = covers.sub(&origin).plus(-1);
+            let symbols = &mut self.trace.symbols;
+            if *shared
+                && !stores
+                    .iter()
+                    .all(|s| symbols.at_least_zero(&inside, &s.facts))
+            {
+                continue;
+            }
             if let Some(cases) = self.bases(first, &origin, covers, *tile) {
                 return Ok((Cut::Tile(origin, *tile, *covers), cases));
             }

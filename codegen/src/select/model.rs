@@ -24,7 +24,7 @@
 //! ⌈rest / multiprocessors⌉; each wave fills its first stages and stores its tiles at its end, which other blocks cover if R > 1:
 //!
 //! ```text
-//! clocks  = Σ waves: steps · period + (latency + store) · (1 + (waves − 1) / R)
+//! clocks  = Σ waves: steps · period + (latency + store) · (1 + (waves − 1) / R) + 1500 · (waves − 1) / R
 //! store   = r · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives))
 //! kernel  = launch + max(clocks / clock, bytes from and to memory / bandwidth)
 //! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its launch
@@ -35,7 +35,7 @@
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
 //! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
 //! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Products of warpgroups take 1.6 times the rate; each warpgroup reads its rows of A
-//! and all of B from shared memory, and C with fewer than 64 rows takes 1.1 times as long. Copies narrower than 16 bytes take an instruction and a wavefront
+//! and all of B from shared memory, and C with fewer than 64 rows takes 1.17 times as long by warps, and 1.1 times by several warpgroups. Copies narrower than 16 bytes take an instruction and a wavefront
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
@@ -48,11 +48,11 @@
 //! * math: 2·128·256·64 / 2400 = 1748; shared: (128 + 256)·64·2 / 128 = 384 copied, 8·(64 + 64)·64·2 / 128 = 1024 read, 1408 together;
 //!   l2: 49,152 / (5120 / 132) = 1267; slots: (1024 products + 256 reads + 96 copies) / 4 = 344;
 //! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2: period = 1748 + 0.1·(1408 + 1267 + 344) + 40 = 2089;
-//! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end: 561,363 clocks or 283.5 µs;
-//! * 3 µs for the launch: 286.5 µs, which is 480 TFLOP/s. Measured: 485.
+//! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end, and 1500 for three more: 565,863 clocks or 285.8 µs;
+//! * 3 µs for the launch: 288.8 µs, which is 476 TFLOP/s. Measured: 485.
 
 use super::machine::Machine;
-use crate::gemm::raster::{TURNS_BLOCKS, best_turns, columns_of_turns};
+use crate::gemm::raster::{TURNS_BLOCKS, best_turns};
 use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
 
 /// The share of other demands that one warp a scheduler leaves uncovered.
@@ -82,11 +82,15 @@ const FMA_LATENCY: f64 = 36.0;
 /// Threads of a multiprocessor that FMA kernels are made for, with 128 registers each; half of them beside more than 64 sums.
 const FMA_THREADS: u32 = 512;
 
-/// Rows of C that a warpgroup multiplies.
-const WARPGROUP_ROWS: u64 = 64;
+/// The least rows of C that plans for tensor cores multiply.
+const ROWS: u64 = 64;
 
-/// How much longer plans of warpgroups take where C has fewer rows, measured at 16×8192×8192.
-const FEW_ROWS: f64 = 1.1;
+/// How much longer plans take where C has fewer rows, measured at 16×8192×8192: plans of warps, and those of several warpgroups.
+const FEW_ROWS: f64 = 1.17;
+const FEW_ROWS_OF_WARPGROUPS: f64 = 1.1;
+
+/// Clocks until a block that follows another has made its mbarriers or its addresses; measured at 4096×4096×128.
+const BEGIN: f64 = 1500.0;
 
 /// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16. Of other types they multiply as many
 /// bytes.
@@ -210,8 +214,8 @@ impl Model<'_> {
         )
     }
 
-    /// Rows of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
-    fn turns(&self) -> Option<(u32, u64)> {
+    /// Rows and columns of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
+    fn turns(&self) -> Option<([u32; 2], u64)> {
         self.anatomy.turns.then(|| best_turns(self.tiles()))
     }
 
@@ -449,8 +453,8 @@ impl Model<'_> {
         let read = if fits || rows.saturating_mul(cols) <= slots {
             once
         } else {
-            let (down, across) = if let Some((rows, _)) = self.turns() {
-                (rows.into(), columns_of_turns(rows) as u64)
+            let (down, across) = if let Some(([rows, columns], _)) = self.turns() {
+                (rows.into(), columns.into())
             } else if let Some(group) = self.anatomy.group {
                 let grouped = split == 1 && p.batch.count == 1;
                 let down = if grouped {
@@ -519,7 +523,10 @@ impl Model<'_> {
         let slots = sms * u64::from(resident);
         let (full, rest) = match self.turns() {
             // As many blocks as fit side by side, and as many more times as the multiprocessors are too few for them.
-            Some((_, turns)) => (turns * (TURNS_BLOCKS as u64).div_ceil(slots), 0),
+            Some((_, turns)) => (
+                turns.saturating_mul(u64::from(TURNS_BLOCKS).div_ceil(slots)),
+                0,
+            ),
             None => (blocks / slots, blocks % slots),
         };
         let (period, pace) = self.period(resident.into(), &demands);
@@ -564,7 +571,7 @@ impl Model<'_> {
             let store = self.store(1);
             begin_and_end + whole as f64 * store
         } else {
-            begin_and_end * (1.0 + whole as f64 / f64::from(resident))
+            begin_and_end + (begin_and_end + BEGIN) * whole as f64 / f64::from(resident)
         };
         let computing = (main + begin_and_end) / machine.clock;
         let memory = self.memory_bytes(whole as f64 + 1.0, slots.min(blocks))
@@ -572,8 +579,12 @@ impl Model<'_> {
             + machine.latency;
         estimate.around = self.around();
         estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
-        if self.anatomy.units == Units::Warpgroup && p.m < WARPGROUP_ROWS {
-            estimate.seconds *= FEW_ROWS;
+        if p.m < ROWS {
+            estimate.seconds *= match self.anatomy.units {
+                Units::Tensor => FEW_ROWS,
+                Units::Warpgroup if u64::from(tile_m) > ROWS => FEW_ROWS_OF_WARPGROUPS,
+                Units::Warpgroup | Units::Fma => 1.0,
+            };
         }
         let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
         if memory > computing {

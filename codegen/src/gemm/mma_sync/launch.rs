@@ -184,7 +184,8 @@ impl Product<'_> {
             (false, _) if self.persistent => {
                 let tiles = [(problem.m, self.tile.0), (problem.n, self.tile.1)];
                 let [down, across] = tiles.map(|(extent, tile)| extent.div_ceil(tile as u64));
-                Depth::Turns(best_turns((down, across)).0)
+                let ([rows, columns], _) = best_turns((down, across));
+                Depth::Turns(rows, columns)
             }
             (false, _) => Depth::Groups,
         };
@@ -306,7 +307,7 @@ impl Product<'_> {
     fn grid(&self, problem: &Gemm, parts: u64) -> Result<[u64; 3], ProblemError> {
         let layers = match self.variant.depth {
             Depth::Batch => ("batch", problem.batch.count),
-            Depth::Groups | Depth::Split(_) | Depth::Turns(_) => ("split", parts),
+            Depth::Groups | Depth::Split(_) | Depth::Turns(..) => ("split", parts),
         };
         let tile = (self.tile.0 as u64, self.tile.1 as u64);
         let grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;

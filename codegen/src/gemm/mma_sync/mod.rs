@@ -317,6 +317,6 @@ fn raster(depth: Depth) -> Raster {
     match depth {
         Depth::Groups => Raster::Grouped,
         Depth::Batch | Depth::Split(_) => Raster::Layers,
-        Depth::Turns(rows) => Raster::Turns(rows),
+        Depth::Turns(rows, columns) => Raster::Turns([rows, columns]),
     }
 }

@@ -40,7 +40,7 @@ const fn persistent(data_type: DataType, tile: (i64, i64), depth: i64, stages: i
     MmaPlan {
         persistent: true,
         variant: Variant {
-            depth: Depth::Turns(16),
+            depth: Depth::Turns(16, 8),
             ..plan.variant
         },
         ..plan

@@ -16,7 +16,6 @@
 
 use std::fmt;
 
-use crate::gemm::raster::columns_of_turns;
 use crate::gemm::{Activation, Bias, DataType, Epilogue};
 use crate::ir::Element;
 
@@ -29,8 +28,8 @@ pub enum Depth {
     Batch,
     /// Parts of the sums, with their largest number.
     Split(u32),
-    /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other.
-    Turns(u32),
+    /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other and side by side, powers of two.
+    Turns(u32, u32),
 }
 
 /// What a kernel is made for.
@@ -106,7 +105,7 @@ impl Variant {
             Depth::Groups => {}
             Depth::Batch => parts.push("batch".to_owned()),
             Depth::Split(_) => parts.push("split".to_owned()),
-            Depth::Turns(rows) => parts.push(format!("rows{rows}")),
+            Depth::Turns(rows, columns) => parts.push(format!("by{rows}x{columns}")),
         }
         // A leading empty entry: each part follows an underscore.
         parts.insert(0, String::new());
@@ -139,8 +138,7 @@ impl fmt::Display for Variant {
             Depth::Groups => Ok(()),
             Depth::Batch => f.write_str(", a batch"),
             Depth::Split(parts) => write!(f, ", sums in {parts} parts"),
-            Depth::Turns(rows) => {
-                let columns = columns_of_turns(rows);
+            Depth::Turns(rows, columns) => {
                 write!(f, ", {rows}x{columns} blocks take tile after tile")
             }
         }

@@ -11,7 +11,7 @@
 use super::Gemm;
 use crate::gemm::PlanError;
 use crate::gemm::mma_sync::Depth;
-use crate::gemm::raster::{TURNS_LIMIT, columns_of_turns};
+use crate::gemm::raster::TURNS_LIMIT;
 use crate::index::Expr;
 use crate::ir::{Cmp, Logic, LoopHandle, Reg};
 
@@ -30,7 +30,7 @@ impl Gemm<'_> {
     /// Begins with the first tile.
     pub(super) fn open_tiles(&mut self) -> Result<Tiles, PlanError> {
         let before = self.k.pool.constant(0);
-        let Depth::Turns(rows) = self.plan.variant.depth else {
+        let Depth::Turns(rows, columns) = self.plan.variant.depth else {
             return Ok(Tiles {
                 loops: None,
                 before,
@@ -39,7 +39,7 @@ impl Gemm<'_> {
             });
         };
         let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
-        let steps = [i64::from(rows) * tm, columns_of_turns(rows) * tn];
+        let steps = [i64::from(rows) * tm, i64::from(columns) * tn];
         let down = self.k.open_loop("rows", 0, steps[0], TURNS_LIMIT);
         let across = self.k.open_loop("columns", 0, steps[1], TURNS_LIMIT);
         self.k.open_fresh_region();
