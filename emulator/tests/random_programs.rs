@@ -405,13 +405,13 @@ bar.sync 0;
                         each(d, &|t, _| counters[(t + 1) % COUNTERS]);
                     }
                     Step::Total { a } => {
-                        total = old.iter().fold(total, |x, r| x.wrapping_add(r[a]))
+                        total = old.iter().fold(total, |x, r| x.wrapping_add(r[a]));
                     }
                     Step::Copy { d, mask, row } | Step::Bulk { d, mask, row } => {
                         each(d, &|t, _| input[(row * 128) as usize + (t ^ mask as usize)]);
                     }
                     Step::Local { d, a, b } => {
-                        each(d, &|t, r| if t % 2 == 0 { r[a] } else { r[b] })
+                        each(d, &|t, r| if t % 2 == 0 { r[a] } else { r[b] });
                     }
                 }
             }
