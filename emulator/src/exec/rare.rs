@@ -366,7 +366,26 @@ pub(super) fn rare(
         }
         Op::BarWarp { mask: row } => {
             // Lanes with different masks wait for all of them.
-            let named = mem::lanes_of(active).fold(0, |m, l| m | w.r32[*row as usize][l]);
+            let masks = &w.r32[*row as usize];
+            let named = mem::lanes_of(active).fold(0, |m, l| m | masks[l]);
+            let strangers = mem::lanes_of(active)
+                .filter(|l| masks[*l] >> l & 1 == 0)
+                .fold(0u32, |m, l| m | 1 << l);
+            if strangers != 0 {
+                let site = Site {
+                    pc,
+                    warp: w.index,
+                    lanes: strangers,
+                    address: None,
+                };
+                let given = masks[strangers.trailing_zeros() as usize & 31];
+                env.report(cx, FindingKind::MemberMask, site, || {
+                    format!(
+                        "lanes {} execute this but are not in their mask {given:#010x}",
+                        barrier::lane_list(strangers)
+                    )
+                });
+            }
             if let Some(shadow) = &mut env.shadow {
                 shadow.tick(w.index as usize);
             }
