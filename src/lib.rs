@@ -31,7 +31,8 @@
 //! | any kernel run on the emulator or a GPU, and checked | `host` (feature `host`, with `emulator` or `gpu`) |
 //! | assertions and strategies for your own tests | `testing` (feature `testing`) |
 //!
-//! Without features there are the algebra, the macros and the code generator.
+//! The default feature `macros` has the macros and the code generator; without default features there is the algebra alone, which depends on
+//! `num-traits` and nothing else.
 
 #[cfg(feature = "host")]
 pub mod host;
@@ -39,8 +40,10 @@ pub mod host;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+#[cfg(feature = "codegen")]
 pub use layout_codegen as codegen;
 pub use layout_core::*;
+#[cfg(feature = "macros")]
 pub use layout_macros::*;
 #[cfg(feature = "emulator")]
 pub use ptx_emulator as emulator;
@@ -52,6 +55,11 @@ pub use tilewright_gpu as gpu;
 #[doc = include_str!("../docs/algebra.md")]
 struct AlgebraPage;
 
+/// The snippets of `docs/algebra-swizzles.md`, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/algebra-swizzles.md")]
+struct AlgebraSwizzlesPage;
+
 /// The snippets of `docs/checked.md`, as tests.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../docs/checked.md")]
@@ -62,9 +70,9 @@ struct CheckedPage;
 #[doc = include_str!("../docs/proofs.md")]
 struct ProofsPage;
 
-/// The snippets of `docs/index.md`, as tests.
+/// The snippets of `docs/index-functions.md`, as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/index.md")]
+#[doc = include_str!("../docs/index-functions.md")]
 struct IndexPage;
 
 /// The snippets of `docs/tuning.md`, as tests.
@@ -77,15 +85,45 @@ struct TuningPage;
 #[doc = include_str!("../docs/kernels.md")]
 struct KernelsPage;
 
+/// The snippets of `docs/kernels-plan.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[doc = include_str!("../docs/kernels-plan.md")]
+struct KernelsPlanPage;
+
+/// The snippets of `docs/kernels-variants.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[doc = include_str!("../docs/kernels-variants.md")]
+struct KernelsVariantsPage;
+
+/// The snippets of `docs/kernels-launching.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[doc = include_str!("../docs/kernels-launching.md")]
+struct KernelsLaunchingPage;
+
 /// The snippets of `docs/own-kernels.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../docs/own-kernels.md")]
 struct OwnKernelsPage;
 
+/// The snippets of `docs/own-kernels-products.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/own-kernels-products.md")]
+struct OwnKernelsProductsPage;
+
+/// The snippets of `docs/own-kernels-rows.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/own-kernels-rows.md")]
+struct OwnKernelsRowsPage;
+
 /// The snippets of `docs/opencl.md`, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/opencl.md")]
 struct OpenClPage;
+
+/// The snippets of `docs/hosts.md`, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/hosts.md")]
+struct HostsPage;
 
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]

@@ -1,4 +1,4 @@
-//! `docs/kernels.md` is true: its lists of plans and of what they support are complete, its layouts are the plan's own, and its excerpts
+//! The pages `docs/kernels*.md` are true: its lists of plans and of what they support are complete, its layouts are the plan's own, and its excerpts
 //! are in the emitted text and in `examples/launch.c`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,12 @@ use tilewright::codegen::gemm::{Activation, DataType, Gemm, Operands, Plan, Plan
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::registry::{plan_named, plans};
 
-const PAGE: &str = include_str!("../docs/kernels.md");
+const PAGE: &str = concat!(
+    include_str!("../docs/kernels.md"),
+    include_str!("../docs/kernels-plan.md"),
+    include_str!("../docs/kernels-variants.md"),
+    include_str!("../docs/kernels-launching.md"),
+);
 
 /// The plan that the page takes apart, and its transposes.
 fn example() -> (Box<dyn Plan>, Operands) {

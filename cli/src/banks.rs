@@ -23,29 +23,122 @@ use serde_json::{Map, Value, json};
 use tilewright::banks::registers::{Ffma, ReuseCache};
 use tilewright::banks::{Access, BankModel, LANES, MODELS, model_named, wavefronts};
 
+use tilewright_workbench::ncu;
+
 use crate::error::{CliError, Outcome, finish};
 use crate::{input, output};
 
 /// Bytes of the longest line that is read.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Score captured warp accesses against a bank model
+/// Score warp accesses against a bank model: captured ones, those to a layout, or a profiler's report
 #[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["csv", "ncu", "layout", "tile"])))]
 pub(crate) struct BanksArgs {
     /// Print one JSON value: an array with one object a row
     #[arg(long)]
     json: bool,
     /// CSV with the columns op,lane0..lane31 (byte offsets, -1 inactive); `-` reads standard input
     #[arg(long, value_name = "FILE")]
-    csv: PathBuf,
+    csv: Option<PathBuf>,
+    /// A report of Nsight Compute: what `ncu --import REPORT --page source --csv` or `--page raw --csv` writes; `-` reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "csv")]
+    ncu: Option<PathBuf>,
+    #[command(flatten)]
+    known: Known,
     /// nvidia, amd-gcn, amd-r700, maxwell-registers, volta-registers
     #[arg(long, default_value = "nvidia")]
     model: String,
 }
 
+/// What is known of a kernel: its tile and the accesses to it.
+#[derive(clap::Args)]
+struct Known {
+    /// The layout of the tile, from (row, column) to the element; row-major if only the tile is given
+    #[arg(long, conflicts_with = "csv")]
+    layout: Option<String>,
+    /// Rows and columns of the tile
+    #[arg(long, value_name = "RxC", conflicts_with = "csv")]
+    tile: Option<String>,
+    /// Element type or bytes
+    #[arg(
+        long,
+        value_name = "TYPE",
+        default_value = "f32",
+        conflicts_with = "csv"
+    )]
+    elem: String,
+    /// 'OP @ LAYOUT', as in derive; may be repeated
+    #[arg(long = "access", value_name = "OP @ LAYOUT", conflicts_with = "csv")]
+    accesses: Vec<String>,
+}
+
+/// Bytes of the largest report that is read.
+const MOST_REPORT_BYTES: u64 = 256 << 20;
+
 /// Runs `banks`.
 pub(crate) fn run(args: &BanksArgs) -> ExitCode {
-    finish(score(args), args.json)
+    let outcome = match (&args.csv, &args.ncu) {
+        (Some(csv), _) => score(args, csv),
+        (None, Some(report)) => profile(args, report),
+        (None, None) => model(args),
+    };
+    finish(outcome, args.json)
+}
+
+impl Known {
+    fn model(&self) -> ncu::Model<'_> {
+        ncu::Model {
+            tile: self.tile.as_deref(),
+            layout: self.layout.as_deref(),
+            elem: &self.elem,
+            accesses: self.accesses.iter().map(String::as_str).collect(),
+        }
+    }
+
+    fn is_given(&self) -> bool {
+        self.tile.is_some() || self.layout.is_some() || !self.accesses.is_empty()
+    }
+}
+
+/// The accesses to a layout, counted by the model alone.
+fn model(args: &BanksArgs) -> Outcome {
+    if args.known.accesses.is_empty() {
+        let message = "which access? --access 'ld.32 @ 32:32' maps the lane to the row-major index of its first element";
+        return Err(CliError::usage("usage", message));
+    }
+    let counted = args.known.model().count()?;
+    if args.json {
+        output::print_json(&counted.to_json());
+    } else {
+        output::print_line(&counted.text());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A profiler's report, compared with the model where the tile is known.
+fn profile(args: &BanksArgs, path: &Path) -> Outcome {
+    let bytes = if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        let input = io::stdin().lock();
+        let read = input.take(MOST_REPORT_BYTES).read_to_end(&mut bytes);
+        read.map_err(|error| CliError::io(path, &error))?;
+        bytes
+    } else {
+        input::file(path, MOST_REPORT_BYTES, "a report")?
+    };
+    let report = String::from_utf8_lossy(&bytes);
+    let question = ncu::Question {
+        report: &report,
+        model: args.known.is_given().then(|| args.known.model()),
+    };
+    let answer = question.answer()?;
+    if args.json {
+        output::print_json(&answer.to_json());
+    } else {
+        output::print_line(&answer.text());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What a column of the CSV is.
@@ -65,7 +158,7 @@ struct Header {
 /// Keys of a row's JSON object that are ours; a column of that name is kept under `NAME_in`.
 const OURS: [&str; 4] = ["row", "op", "wavefronts", "ideal"];
 
-fn score(args: &BanksArgs) -> Outcome {
+fn score(args: &BanksArgs, csv: &Path) -> Outcome {
     let Some(model) = model_named(&args.model) else {
         let names: Vec<&str> = MODELS.iter().map(|m| m.name).collect();
         return Err(CliError::usage(
@@ -77,13 +170,13 @@ fn score(args: &BanksArgs) -> Outcome {
             ),
         ));
     };
-    let input: Box<dyn BufRead> = if args.csv.as_os_str() == "-" {
+    let input: Box<dyn BufRead> = if csv.as_os_str() == "-" {
         Box::new(io::stdin().lock())
     } else {
-        let file = File::open(&args.csv).map_err(|error| CliError::io(&args.csv, &error))?;
+        let file = File::open(csv).map_err(|error| CliError::io(csv, &error))?;
         Box::new(BufReader::new(file))
     };
-    let mut lines = numbered(input, &args.csv);
+    let mut lines = numbered(input, csv);
     let Some(first) = lines.next() else {
         return Err(CliError::new(
             "csv_header",

@@ -1,4 +1,4 @@
-//! The commands of `docs/cli.md` and `docs/cli-banks.md` work, and print what the pages show.
+//! The commands of `docs/cli.md`, `docs/cli-run.md` and `docs/cli-banks.md` work, and print what the pages show.
 
 mod common;
 
@@ -6,7 +6,10 @@ use common::check_page;
 
 #[test]
 fn the_commands_of_the_commands_page() {
-    let page = include_str!("../../docs/cli.md");
+    let page = concat!(
+        include_str!("../../docs/cli.md"),
+        include_str!("../../docs/cli-run.md")
+    );
     check_page(page, &[("ptx", "double.ptx")], 3);
 }
 

@@ -180,7 +180,7 @@ fn a_range_is_refused_as_it_was_written() {
 
 #[test]
 fn the_documented_commands_print_what_the_page_shows() {
-    let page = include_str!("../../docs/index.md");
+    let page = include_str!("../../docs/index-functions.md");
     let mut run = 0;
     for block in page.split("```").skip(1).step_by(2) {
         let Some(text) = block.strip_prefix("text\n$ tilewright index ") else {

@@ -1,10 +1,15 @@
-//! The commands of `docs/kernels.md` work, and print what the page shows.
+//! The commands of `docs/kernels*.md` work, and print what the pages show.
 
 mod common;
 
 use common::{check_page, tilewright_in};
 
-const PAGE: &str = include_str!("../../docs/kernels.md");
+const PAGE: &str = concat!(
+    include_str!("../../docs/kernels.md"),
+    include_str!("../../docs/kernels-plan.md"),
+    include_str!("../../docs/kernels-variants.md"),
+    include_str!("../../docs/kernels-launching.md"),
+);
 
 #[test]
 fn the_documented_commands_print_what_the_page_shows() {

@@ -1,5 +1,5 @@
 //! The museum: each kernel `bug` of `museum/*.ptx` gets the finding that its file names, at the line that it names; its twin `fixed` gets none. The
-//! page `docs/museum.md` shows what is printed; `TILEWRIGHT_UPDATE=1` writes it anew.
+//! pages `docs/museum.md` and `docs/museum-hopper.md` show what is printed; `TILEWRIGHT_UPDATE=1` writes it anew.
 
 mod common;
 
@@ -43,10 +43,22 @@ fn both_kernels_of_each_exhibit_assemble() {
     }
 }
 
-/// The page from its introduction and the exhibits.
-fn page(introduction: &str) -> String {
+/// The pages: exhibits with the asynchronous copies, barriers in memory and products of Hopper have one of their own.
+const PAGES: [(&str, bool); 2] = [("museum.md", false), ("museum-hopper.md", true)];
+
+fn is_of_hopper(text: &str) -> bool {
+    ["mbarrier.", "wgmma.", "cp.async.bulk."]
+        .iter()
+        .any(|word| text.contains(word))
+}
+
+/// A page from its introduction and its exhibits.
+fn page(introduction: &str, hopper: bool) -> String {
     let mut page = introduction.to_owned();
-    for e in exhibits() {
+    for e in exhibits()
+        .into_iter()
+        .filter(|e| is_of_hopper(&e.text) == hopper)
+    {
         let story: Vec<_> = e
             .text
             .lines()
@@ -74,17 +86,21 @@ fn page(introduction: &str) -> String {
 }
 
 #[test]
-fn the_page_shows_what_is_printed() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/museum.md");
-    let old = std::fs::read_to_string(&path).expect("docs/museum.md");
-    let introduction = old.split("\n## ").next().expect("an introduction");
-    let new = page(&format!("{}\n", introduction.trim_end()));
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &new).expect("a write");
-        return;
+fn the_pages_show_what_is_printed() {
+    for (name, hopper) in PAGES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs")
+            .join(name);
+        let old = std::fs::read_to_string(&path).expect(name);
+        let introduction = old.split("\n## ").next().expect("an introduction");
+        let new = page(&format!("{}\n", introduction.trim_end()), hopper);
+        if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
+            std::fs::write(&path, &new).expect("a write");
+            continue;
+        }
+        assert!(
+            old == new,
+            "docs/{name} is old: run this test with TILEWRIGHT_UPDATE=1"
+        );
     }
-    assert!(
-        old == new,
-        "docs/museum.md is old: run this test with TILEWRIGHT_UPDATE=1"
-    );
 }

@@ -20,6 +20,7 @@
 mod calculator;
 pub mod derivation;
 pub mod index_code;
+pub mod ncu;
 mod notation;
 pub mod picture;
 mod refusal;
