@@ -120,11 +120,6 @@ struct OwnKernelsRowsPage;
 #[doc = include_str!("../docs/opencl.md")]
 struct OpenClPage;
 
-/// The snippets of `docs/hosts.md`, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/hosts.md")]
-struct HostsPage;
-
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../README.md")]

@@ -20,7 +20,8 @@ fn pages() -> BTreeSet<String> {
     let names = entries.map(|entry| entry.expect("an entry").file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
     names
-        .filter(|name| name.ends_with(".md") && name != "SUMMARY.md")
+        .filter(|name| Path::new(name).extension().is_some_and(|e| e == "md"))
+        .filter(|name| name != "SUMMARY.md")
         .collect()
 }
 

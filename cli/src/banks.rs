@@ -44,6 +44,9 @@ pub(crate) struct BanksArgs {
     /// A report of Nsight Compute: what `ncu --import REPORT --page source --csv` or `--page raw --csv` writes; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "csv")]
     ncu: Option<PathBuf>,
+    /// With --ncu: a part of the name of the kernel to look at
+    #[arg(long, value_name = "NAME", requires = "ncu")]
+    kernel: Option<String>,
     #[command(flatten)]
     known: Known,
     /// nvidia, amd-gcn, amd-r700, maxwell-registers, volta-registers
@@ -131,6 +134,7 @@ fn profile(args: &BanksArgs, path: &Path) -> Outcome {
     let question = ncu::Question {
         report: &report,
         model: args.known.is_given().then(|| args.known.model()),
+        kernel: args.kernel.as_deref(),
     };
     let answer = question.answer()?;
     if args.json {

@@ -6,6 +6,7 @@
 """
 
 import argparse
+import ctypes
 import importlib.util
 import re
 import sys
@@ -51,9 +52,11 @@ def main():
             sys.exit("this program launches without clusters: see examples/launch.py")
         kernel = module.get_kernel(step.kernel)
         config = LaunchConfig(grid=step.grid, block=step.block, shmem_size=step.shared_bytes)
-        # cuda.core passes ctypes values as they are; more than 48 KiB of shared memory is the driver's to allow.
+        # More than 48 KiB of shared memory is the driver's to allow.
         allow(kernel, step.shared_bytes)
-        launch(stream, config, kernel, *step.args)
+        # cuda.core takes pointers as integers, and other values as they are.
+        values = [value.value if isinstance(value, ctypes.c_void_p) else value for value in step.args]
+        launch(stream, config, kernel, *values)
     stream.sync()
     exact = a.double() @ b.double()
     error = ((c.double() - exact).abs().max() / exact.abs().max()).item()

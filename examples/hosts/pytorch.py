@@ -97,11 +97,15 @@ def define(kernels):
     def _(a, b):
         return a.new_empty((a.shape[0], b.shape[1]))
 
-    def backward(context, gradient):
-        a, b = context.saved_tensors
+    # PyTorch passes these by name.
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    def backward(ctx, gradient):
+        a, b = ctx.saved_tensors
         return gradient @ b.T, a.T @ gradient
 
-    gemm.register_autograd(backward, setup_context=lambda context, inputs, output: context.save_for_backward(*inputs))
+    gemm.register_autograd(backward, setup_context=setup_context)
     return gemm, (m, n, k)
 
 

@@ -5,6 +5,7 @@
 //! earlier one failed, and ends with one line that says what passed. There is no second script to keep in step with it.
 
 mod kernels;
+mod msrv;
 mod opencl;
 mod packages;
 mod page;

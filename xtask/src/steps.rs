@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use crate::msrv::{self, Msrv};
 use crate::{opencl, page, ptxas, workspace_root};
 
 /// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
@@ -90,9 +91,10 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
     );
     run.cargo("layout-core alone", &["check", "-p", "layout-core"]);
     run.cargo(
-        "facade without features",
+        "the algebra alone",
         &["check", "-p", "tilewright", "--no-default-features"],
     );
+    run.msrv();
     // Alone, so that it has the features that it names and none of other crates.
     run.cargo("a host of its own", &["check", "-p", "host-cudarc"]);
     // Every crate in the order of its dependencies, as it would be uploaded; they are compiled from there by `cargo publish --dry-run` alone.
@@ -171,6 +173,43 @@ impl Run {
                 self.left_out.push(format!("page not run: {why}"));
             }
             built => self.step("page", |_| built),
+        }
+    }
+
+    /// The oldest compiler that the manifests promise.
+    fn msrv(&mut self) {
+        match msrv::find() {
+            Ok(Msrv::ThisRun(version)) => self.step("oldest compiler", |_| {
+                eprintln!("rustc {version} is the one promised: every step tests it");
+                Ok(())
+            }),
+            Ok(Msrv::Installed(toolchain)) => {
+                // In a folder of its own, so that the other compiler's files stay.
+                let folder = workspace_root().join("target/msrv");
+                self.env
+                    .push(("CARGO_TARGET_DIR", folder.display().to_string()));
+                self.step("oldest compiler", |env| {
+                    let status = Command::new("cargo")
+                        .args([&toolchain, "check", "--workspace", "--all-features"])
+                        .current_dir(workspace_root())
+                        .envs(env.iter().map(|(key, value)| (key, value)))
+                        .env_remove("RUSTUP_TOOLCHAIN")
+                        .env_remove("CARGO")
+                        .status();
+                    match status {
+                        Ok(status) if status.success() => Ok(()),
+                        Ok(status) => Err(format!("cargo {toolchain} check: {status}")),
+                        Err(error) => Err(format!("cargo does not start: {error}")),
+                    }
+                });
+                self.env.pop();
+            }
+            Ok(Msrv::Missing(why)) => {
+                eprintln!("\n== oldest compiler: not run, {why}");
+                self.left_out
+                    .push(format!("oldest compiler not run: {why}"));
+            }
+            Err(why) => self.step("oldest compiler", |_| Err(why)),
         }
     }
 

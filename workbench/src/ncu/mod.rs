@@ -37,6 +37,8 @@ pub struct Question<'a> {
     pub report: &'a str,
     /// The tile and the accesses to it, where they are known.
     pub model: Option<Model<'a>>,
+    /// A part of the names of the kernels to look at; all of them without.
+    pub kernel: Option<&'a str>,
 }
 
 /// A tile of shared memory and the accesses to it.
@@ -197,6 +199,18 @@ impl Counted {
     }
 }
 
+/// The first word of an instruction, without its predicate.
+fn opcode(line: &Line) -> &str {
+    let mut words = line.text.split_whitespace();
+    words
+        .find(|word| !word.starts_with('@'))
+        .unwrap_or_default()
+}
+
+fn same_operation(a: &Line, b: &Line) -> bool {
+    opcode(a) == opcode(b) && instruction::access(&a.text).is_some()
+}
+
 /// Wavefronts of one execution.
 fn each(line: &Line, total: f64) -> Option<f64> {
     (line.executed > 0.0).then(|| total / line.executed)
@@ -220,7 +234,7 @@ impl Question<'_> {
     ///
     /// # Errors
     ///
-    /// Code `ncu_report`: no table that is known, a row that is cut off, a number that is none; and those of [`Model::count`].
+    /// Code `ncu_report`: no table that is known, a row that is cut off, a number that is none; `unknown_kernel`; and those of [`Model::count`].
     ///
     /// ```
     /// use tilewright_workbench::ncu::{Model, Question};
@@ -228,12 +242,23 @@ impl Question<'_> {
     /// let report = "\"#\",\"Source\",\"Instructions Executed\",\"L1 Wavefronts Shared\",\"L1 Wavefronts Shared Ideal\"\n\
     ///               \"21\",\"LDS R4, [R3]\",\"32,768\",\"1,048,576\",\"32,768\"\n";
     /// let model = Model { tile: Some("32x32"), layout: None, elem: "f32", accesses: vec!["ld.32 @ 32:32"] };
-    /// let answer = Question { report, model: Some(model) }.answer()?;
+    /// let answer = Question { report, model: Some(model), kernel: None }.answer()?;
     /// assert_eq!(answer.to_json()["fix"]["layout"], "Sw<5,0,5> o (32,32):(32,1)");
     /// # Ok::<(), tilewright_workbench::Refusal>(())
     /// ```
     pub fn answer(&self) -> Result<Answer, Refusal> {
-        let kernels = table::kernels(self.report)?;
+        let mut kernels = table::kernels(self.report)?;
+        if let Some(part) = self.kernel {
+            let names: Vec<String> = kernels.iter().map(|kernel| kernel.name.clone()).collect();
+            kernels.retain(|kernel| kernel.name.contains(part));
+            if kernels.is_empty() {
+                let message = format!(
+                    "no kernel has {part:?} in its name; there are {}",
+                    names.join("; ")
+                );
+                return Err(Refusal::new("unknown_kernel", message));
+            }
+        }
         let model = self.model.as_ref().map(Model::count).transpose()?;
         Ok(Answer { kernels, model })
     }
@@ -352,8 +377,23 @@ impl Answer {
                     count(other)
                 );
             }
-            for (i, line) in kernel.lines.iter().enumerate() {
-                self.describe(&mut out, line, worst == Some((k, i)));
+            let mut lines = kernel.lines.iter().enumerate().peekable();
+            while let Some((i, line)) = lines.next() {
+                // A run of instructions that need nothing is one line, with their sums.
+                let mut run = (1, line.clone());
+                if self.model.is_none() && !has_conflicts(line) {
+                    while let Some((_, next)) =
+                        lines.next_if(|next| same_operation(line, next.1) && !has_conflicts(next.1))
+                    {
+                        run.0 += 1;
+                        run.1.wavefronts += next.wavefronts;
+                        run.1.ideal += next.ideal;
+                    }
+                }
+                if run.0 > 1 {
+                    run.1.text = format!("{} × {}", run.0, opcode(line));
+                }
+                self.describe(&mut out, &run.1, worst == Some((k, i)));
             }
             if kernel.lines.is_empty() && kernel.conflicts.is_none() && kernel.wavefronts.is_none()
             {

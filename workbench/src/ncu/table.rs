@@ -3,6 +3,8 @@
 //! Columns are found by their names, in any order; what is not needed is not looked at. A report may have several kernels, each with its own
 //! header.
 
+use std::collections::HashSet;
+
 use super::csv::{Record, number, records};
 use crate::Refusal;
 
@@ -51,7 +53,7 @@ enum Counter {
 /// One instruction, or one line of source, that touched shared memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// What the report calls it: a number.
+    /// What the report calls it: the line of source code, or the number of the instruction from 0.
     pub(super) number: String,
     /// The instruction's or the line's text.
     pub(super) text: String,
@@ -93,24 +95,32 @@ pub(super) fn kernels(text: &str) -> Result<Vec<Kernel>, Refusal> {
             for row in rows.by_ref() {
                 header.row(row, &mut kernels)?;
             }
-        } else if let Some(found) = kernel_name(record) {
-            name = found;
+        } else if let Some((title, found)) = title(record) {
+            if title != "File Path" {
+                name = found;
+            }
         } else if let Some(header) = Source::of(record) {
             known = true;
             let mut kernel = Kernel {
                 name: name.clone(),
                 ..Kernel::default()
             };
+            let mut place = Place::default();
             while let Some(row) = rows.peek() {
-                if kernel_name(row).is_some() || Source::of(row).is_some() {
+                if title(row).is_some() || Source::of(row).is_some() {
                     break;
                 }
-                kernel.lines.extend(header.line(row)?);
+                kernel.lines.extend(header.line(row, &mut place)?);
                 rows.next();
             }
-            kernels.push(kernel);
+            // The page has a kernel once for every view of it.
+            if kernels.last() != Some(&kernel) {
+                kernels.push(kernel);
+            }
         }
     }
+    // A table of other metrics names no kernel.
+    known &= !kernels.is_empty();
     if known {
         return Ok(kernels);
     }
@@ -121,15 +131,17 @@ pub(super) fn kernels(text: &str) -> Result<Vec<Kernel>, Refusal> {
     ))
 }
 
-/// `"Kernel Name","f(float *)"`: whose table follows.
-fn kernel_name(record: &Record) -> Option<String> {
+/// `"Kernel Name","f(float *)"`: what the next table is of, as a title and a name.
+fn title(record: &Record) -> Option<(&str, String)> {
     let [first, name, rest @ ..] = &record.fields[..] else {
         return None;
     };
     let title = first.trim().trim_end_matches(':');
-    (matches!(title, "Kernel Name" | "Function Name" | "Kernel")
-        && rest.iter().all(|field| field.trim().is_empty()))
-    .then(|| name.trim().to_owned())
+    (matches!(
+        title,
+        "Kernel Name" | "Function Name" | "Kernel" | "File Path"
+    ) && rest.iter().all(|field| field.trim().is_empty()))
+    .then(|| (title, name.trim().to_owned()))
 }
 
 fn column(record: &Record, names: &[&str]) -> Option<usize> {
@@ -141,18 +153,40 @@ fn column(record: &Record, names: &[&str]) -> Option<usize> {
 struct Source {
     fields: usize,
     number: Option<usize>,
+    /// Of an instruction. Beside lines of source code the instructions have rows of their own, some of them twice.
+    address: Option<usize>,
     text: usize,
     executed: Option<usize>,
     wavefronts: usize,
     ideal: usize,
 }
 
+/// Where in a table we are.
+#[derive(Default)]
+struct Place {
+    /// The number of the line of source code, or of the instruction.
+    line: String,
+    instructions: usize,
+    /// Addresses of the instructions before.
+    seen: HashSet<String>,
+}
+
 impl Source {
     fn of(record: &Record) -> Option<Self> {
+        let address = column(record, &["Address"]);
+        // Of two columns of source, the one behind the address is the instruction's.
+        let behind = address.map_or(0, |address| address + 1);
+        let named = |field: &String| SOURCE.contains(&field.trim());
+        let instruction = record.fields.iter().skip(behind).position(named);
+        let text = match instruction {
+            Some(position) => behind + position,
+            None => column(record, &SOURCE)?,
+        };
         Some(Self {
             fields: record.fields.len(),
             number: column(record, &LINE),
-            text: column(record, &SOURCE)?,
+            address,
+            text,
             executed: column(record, &EXECUTED),
             wavefronts: column(record, &WAVEFRONTS)?,
             ideal: column(record, &IDEAL)?,
@@ -160,7 +194,7 @@ impl Source {
     }
 
     /// The line of a row; nothing for one without wavefronts of shared memory.
-    fn line(&self, row: &Record) -> Result<Option<Line>, Refusal> {
+    fn line(&self, row: &Record, place: &mut Place) -> Result<Option<Line>, Refusal> {
         if row.fields.len() < self.fields {
             let message = format!(
                 "{} fields, the header has {}: is the file cut off?",
@@ -183,6 +217,19 @@ impl Source {
                 }
             }
         };
+        let own = self.number.map_or("", |column| row.fields[column].trim());
+        if !own.is_empty() {
+            own.clone_into(&mut place.line);
+        }
+        if let Some(column) = self.address {
+            let address = row.fields[column].trim();
+            if matches!(address, "-" | "...") || place.seen.contains(address) {
+                return Ok(None);
+            }
+            place.seen.insert(address.to_owned());
+        }
+        let index = place.instructions;
+        place.instructions += 1;
         // The units row of a page that has one: names where numbers are expected.
         let wavefronts = row.fields[self.wavefronts].trim();
         if row.fields[self.text].trim().is_empty() && number(wavefronts).is_none() {
@@ -193,9 +240,11 @@ impl Source {
             return Ok(None);
         }
         Ok(Some(Line {
-            number: self
-                .number
-                .map_or(String::new(), |column| row.fields[column].trim().to_owned()),
+            number: if place.line.is_empty() {
+                index.to_string()
+            } else {
+                place.line.clone()
+            },
             text: row.fields[self.text].trim().to_owned(),
             executed: match self.executed {
                 Some(column) => value(column, EXECUTED[0])?,

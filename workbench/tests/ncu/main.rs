@@ -2,6 +2,11 @@
 
 use tilewright_workbench::ncu::{Model, Question};
 
+/// Reports of `sample.cu` on an H100 by Nsight Compute 2025.3, cut to the lines that matter: every page in which they can be read.
+const SASS: &str = include_str!("sass.csv");
+const SOURCE_AND_SASS: &str = include_str!("source-and-sass.csv");
+const RAW: &str = include_str!("raw.csv");
+
 const HEADER: &str = "\"#\",\"Address\",\"Source\",\"Warp Stall Sampling (All Samples)\",\"Instructions Executed\",\"Address Space\",\"Access Operation\",\"Access Size\",\"L1 Wavefronts Shared\",\"L1 Wavefronts Shared Excessive\",\"L1 Wavefronts Shared Ideal\"";
 
 /// A row of the source page.
@@ -42,6 +47,7 @@ fn the_access_to_fix_is_named_with_its_layout() {
     let answer = Question {
         report: &report,
         model: Some(transpose()),
+        kernel: None,
     }
     .answer()
     .expect("a report");
@@ -80,6 +86,7 @@ fn without_a_tile_the_next_question_is_named() {
     let question = Question {
         report: &report,
         model: None,
+        kernel: None,
     };
     let text = question.answer().expect("a report").text();
     assert!(
@@ -94,6 +101,7 @@ fn an_access_that_takes_another_number_is_doubted() {
     let answer = Question {
         report: &report,
         model: Some(transpose()),
+        kernel: None,
     }
     .answer()
     .expect("a report");
@@ -116,6 +124,7 @@ fn counters_of_whole_kernels_show_what_other_traffic_adds() {
     let answer = Question {
         report: raw,
         model: None,
+        kernel: None,
     }
     .answer()
     .expect("a report");
@@ -136,6 +145,7 @@ fn counters_of_whole_kernels_show_what_other_traffic_adds() {
     let json = Question {
         report: metrics,
         model: None,
+        kernel: None,
     }
     .answer()
     .expect("a report")
@@ -163,6 +173,7 @@ fn other_files_are_refused_with_what_is_expected() {
         let error = Question {
             report: text,
             model: None,
+            kernel: None,
         }
         .answer()
         .expect_err(part);
@@ -178,6 +189,7 @@ fn other_files_are_refused_with_what_is_expected() {
     let error = Question {
         report: &whole,
         model: Some(model),
+        kernel: None,
     }
     .answer()
     .expect_err("no tile");
@@ -192,6 +204,7 @@ fn any_text_is_read_or_refused() {
         let _ = Question {
             report: &whole[..end],
             model: None,
+            kernel: None,
         }
         .answer();
     }
@@ -201,8 +214,106 @@ fn any_text_is_read_or_refused() {
             let _ = Question {
                 report: &changed,
                 model: None,
+                kernel: None,
             }
             .answer();
         }
     }
+}
+
+/// What `sample.cu` says of its accesses, in order: wavefronts and ideal of one execution.
+const KNOWN: [(&str, f64, f64); 8] = [
+    ("st.32", 1.0, 1.0),
+    ("st.32", 1.0, 1.0),
+    ("ld.32", 32.0, 1.0),
+    ("ld.32", 1.0, 1.0),
+    ("st.128", 4.0, 4.0),
+    ("ld.128", 8.0, 4.0),
+    ("ld.32", 32.0, 1.0),
+    ("ld.32", 32.0, 1.0),
+];
+
+#[test]
+fn real_reports_say_what_the_program_does() {
+    for report in [SASS, SOURCE_AND_SASS] {
+        let question = Question {
+            report,
+            model: Some(transpose()),
+            kernel: None,
+        };
+        let json = question.answer().expect("a report").to_json();
+        let kernels = json["kernels"].as_array().expect("kernels");
+        assert_eq!(
+            kernels.len(),
+            2,
+            "a table that is there twice is one kernel"
+        );
+        assert_eq!(kernels[0]["kernel"], "conflicts(float *, const float *)");
+        let lines = kernels
+            .iter()
+            .flat_map(|k| k["lines"].as_array().expect("lines"));
+        let found: Vec<_> = lines
+            .map(|l| {
+                (
+                    l["op"].as_str(),
+                    l["wavefronts_each"].as_f64(),
+                    l["ideal_each"].as_f64(),
+                )
+            })
+            .collect();
+        let known: Vec<_> = KNOWN
+            .iter()
+            .map(|&(op, n, ideal)| (Some(op), Some(n), Some(ideal)))
+            .collect();
+        assert_eq!(found, known);
+        // The model counts the column as the hardware's report does, and mends it.
+        assert_eq!(kernels[0]["lines"][2]["model"]["agrees"], true);
+        assert_eq!(json["fix"]["layout"], "Sw<5,0,5> o (32,32):(32,1)");
+    }
+    // In a report with source code a line is the line of the program.
+    let question = Question {
+        report: SOURCE_AND_SASS,
+        model: None,
+        kernel: Some("conflicts"),
+    };
+    let json = question.answer().expect("a report").to_json();
+    assert_eq!(json["kernels"].as_array().map(Vec::len), Some(1));
+    let line: usize = json["fix"]["line"]
+        .as_str()
+        .and_then(|n| n.parse().ok())
+        .expect("a number");
+    let source = include_str!("sample.cu")
+        .lines()
+        .nth(line - 1)
+        .expect("a line");
+    assert!(source.contains("column: 32"), "{source}");
+    let nobody = Question {
+        report: SASS,
+        model: None,
+        kernel: Some("gemm"),
+    };
+    let error = nobody.answer().expect_err("no such kernel");
+    assert!(
+        error
+            .message()
+            .contains("conflicts(float *, const float *)"),
+        "{}",
+        error.message()
+    );
+}
+
+#[test]
+fn a_real_raw_page_separates_other_traffic() {
+    let json = Question {
+        report: RAW,
+        model: None,
+        kernel: None,
+    }
+    .answer()
+    .expect("a report")
+    .to_json();
+    let kernels = json["kernels"].as_array().expect("kernels");
+    assert_eq!(kernels[0]["excessive"], 31.0 * 32_768.0);
+    assert_eq!(kernels[0]["other_traffic"], 1747.0);
+    assert_eq!(kernels[1]["other_traffic"], 0.0);
 }
