@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use layout_core::DescriptorError;
+
 use super::{DataType, ProblemError, Refusal};
 use crate::arch::{Arch, UnknownArch};
 use crate::ir::AssumptionError;
@@ -96,6 +98,8 @@ pub enum PlanError {
     Layout(layout_core::LayoutError),
     /// A tile that a kernel copies.
     View(ViewError),
+    /// A layout that no tensor map and no matrix descriptor has.
+    Descriptor(DescriptorError),
 }
 
 impl PlanError {
@@ -117,6 +121,7 @@ impl PlanError {
             Self::Assumption(e) => e.code(),
             Self::Layout(e) => e.code(),
             Self::View(_) => "view",
+            Self::Descriptor(_) => "descriptor",
         }
     }
 }
@@ -196,6 +201,7 @@ impl fmt::Display for PlanError {
             Self::Assumption(e) => e.fmt(f),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
             Self::View(e) => e.fmt(f),
+            Self::Descriptor(e) => e.fmt(f),
         }
     }
 }
@@ -211,6 +217,12 @@ impl From<layout_core::LayoutError> for PlanError {
 impl From<ViewError> for PlanError {
     fn from(e: ViewError) -> Self {
         Self::View(e)
+    }
+}
+
+impl From<DescriptorError> for PlanError {
+    fn from(e: DescriptorError) -> Self {
+        Self::Descriptor(e)
     }
 }
 

@@ -11,7 +11,7 @@ mod warpgroups;
 
 use std::rc::Rc;
 
-use layout_core::Layout;
+use layout_core::{Layout, TensorBox};
 
 use super::maps::Maps;
 use super::operand::OperandMaps;
@@ -306,11 +306,13 @@ impl<'a> Gemm<'a> {
             ][i];
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
             let shape = [maps.rows, maps.cols, plan.stages, hi].map(Extent::Fixed);
-            let map = plan.warpgroups.then(|| {
+            let map = if plan.warpgroups {
                 let name = ["A", "B", "B2"][i];
-                let extents = [maps.rows, 128 / maps.bytes];
-                k.tensor_map(name, &whole, extents, 128)
-            });
+                let of = TensorBox::of(&maps.derived, maps.bytes)?;
+                Some(k.tensor_map(name, &whole, [of.rows, of.columns], of.swizzle_bytes))
+            } else {
+                None
+            };
             let stages = k.shared_at(
                 name,
                 maps.bytes,

@@ -6,6 +6,8 @@
 //! after    reduce                partial sums to C
 //! ```
 
+use layout_core::TensorBox;
+
 use super::product::widest_store;
 use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
 use crate::gemm::epilogue::given;
@@ -336,7 +338,7 @@ impl Product<'_> {
     }
 
     /// The tensor map of A (0) or B (1) as it lies in memory.
-    fn map_of(&self, problem: &Gemm, i: usize) -> MapArgument {
+    fn map_of(&self, problem: &Gemm, i: usize) -> Result<MapArgument, PlanError> {
         let bytes = u64::from(self.data_type.bytes());
         let stored = [problem.stored_a(), problem.stored_b()][i];
         let (rows, columns) = if self.transposed(problem.operands)[i] {
@@ -345,12 +347,13 @@ impl Product<'_> {
             stored
         };
         let ld = [problem.lda, problem.ldb][i];
-        let k_major = self.k_major(problem.operands)[i];
-        let side = [self.tile.0, self.tile.1][i];
+        let maps = self.maps(problem.operands)?;
+        let o = [&maps.a, &maps.b][i];
+        let of = TensorBox::of(&o.derived, o.bytes)?;
         let batch = &problem.batch;
         let layers = (self.variant.depth == Depth::Batch)
             .then(|| (batch.count.max(1), batch.strides[i] * bytes));
-        MapArgument {
+        Ok(MapArgument {
             of: MapSource::Given,
             element: self.data_type.operand(),
             rounded: self.data_type == DataType::Tf32,
@@ -359,10 +362,10 @@ impl Product<'_> {
             columns: columns.max(1),
             pitch_bytes: ld.max(1) * bytes,
             layers,
-            box_rows: if k_major { side } else { self.depth } as u32,
-            box_columns: (128 / bytes) as u32,
-            swizzle_bytes: 128,
-        }
+            box_rows: of.rows as u32,
+            box_columns: of.columns as u32,
+            swizzle_bytes: of.swizzle_bytes as u32,
+        })
     }
 
     /// How the problem is launched.
@@ -397,9 +400,14 @@ impl Product<'_> {
             None
         };
         let entry = self.entry_name(problem.operands);
+        let mapped = if self.warpgroups {
+            [self.map_of(problem, 0)?, self.map_of(problem, 1)?].map(Some)
+        } else {
+            [None; 2]
+        };
         let map = |name: &str| -> Option<ArgumentValue> {
             let i = usize::from(name != "A");
-            let map = self.map_of(problem, i);
+            let map = mapped[i]?;
             let (of, pitch_bytes) = match &packed[i] {
                 Some(packed) => (
                     MapSource::Workspace(packed.at),

@@ -28,15 +28,15 @@ pub(super) struct Tiles {
 
 impl Gemm<'_> {
     /// Begins with the first tile.
-    pub(super) fn open_tiles(&mut self) -> Result<Tiles, PlanError> {
+    pub(super) fn open_tiles(&mut self) -> Tiles {
         let before = self.k.pool.constant(0);
         let Depth::Turns(rows, columns) = self.plan.variant.depth else {
-            return Ok(Tiles {
+            return Tiles {
                 loops: None,
                 before,
                 first: Vec::new(),
                 inside: None,
-            });
+            };
         };
         let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
         let steps = [i64::from(rows) * tm, i64::from(columns) * tn];
@@ -72,12 +72,12 @@ impl Gemm<'_> {
         let rows_before = pool.mul(turns_down, in_a_row);
         let tiles_before = pool.add(rows_before, turns_across);
         let before = pool.mul(tiles_before, of_a_tile);
-        Ok(Tiles {
+        Tiles {
             loops: Some([down, across]),
             before: pool.pin(before),
             first,
             inside,
-        })
+        }
     }
 
     /// What is done for a tile that is in C.

@@ -11,12 +11,12 @@
 use std::sync::Arc;
 
 use layout_core::atoms::wgmma;
+use layout_core::{MatrixDescriptor, TensorBox};
 
 use super::Gemm;
 use super::assembler::REGISTERS;
 use crate::Arch;
 use crate::gemm::PlanError;
-use crate::gemm::mma_sync::operand::OperandMaps;
 use crate::index::Expr;
 use crate::ir::{Cmp, Matrix, Reg, RingHandle, Side, Strides};
 
@@ -48,7 +48,7 @@ impl Gemm<'_> {
             let registers = (REGISTERS - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
             self.k.set_registers(registers.min(240) as u32, true);
         }
-        let tiles = self.open_tiles()?;
+        let tiles = self.open_tiles();
         let acc = self.accumulators();
         self.multiply_stages(&ring, tiles.before, &acc)?;
         self.if_inside(&tiles, |g| {
@@ -67,7 +67,7 @@ impl Gemm<'_> {
         let only = self.k.compare(Cmp::Eq, self.tid, only);
         self.k.begin_if(only, false);
         self.k.open_region();
-        let tiles = self.open_tiles()?;
+        let tiles = self.open_tiles();
         self.fill_stages(&ring, tiles.before)?;
         self.close_tiles(tiles);
         self.k.close_region();
@@ -92,8 +92,9 @@ impl Gemm<'_> {
             let side = &self.sides[i];
             let (o, map, stages, origin) = (side.maps, side.map, side.stages.clone(), side.origin);
             let Some(map) = map else { continue };
-            let wide = 128 / o.bytes;
-            for panel in 0..o.cols / wide {
+            let boxes = TensorBox::of(&o.derived, o.bytes)?;
+            let wide = boxes.columns;
+            for panel in 0..boxes.copies {
                 let (row, col) = o.place(origin, from_k);
                 let across = self.k.pool.constant(panel * wide);
                 let col = self.k.pool.add(col, across);
@@ -159,15 +160,12 @@ impl Gemm<'_> {
         let (o, stages) = (self.sides[i].maps, self.sides[i].stages.clone());
         let (row, col) = o.place(side, k);
         let by = [row, col, slot, k0];
-        let (strides, use_of) = (strides(o), (ring, index));
+        let d = MatrixDescriptor::of(&o.derived, o.bytes, o.k_major)?;
+        let strides = Strides {
+            leading: d.leading_bytes,
+            stride: d.stride_bytes,
+        };
+        let use_of = (ring, index);
         Ok(self.k.matrix((&stages, &by), o.k_major, strides, use_of)?)
-    }
-}
-
-/// What a descriptor says of a tile: 8 rows of 128 bytes follow each other, and panels are as far apart as they are long.
-fn strides(o: &OperandMaps) -> Strides {
-    Strides {
-        leading: if o.k_major { 0 } else { 128 * o.rows },
-        stride: 8 * 128,
     }
 }
