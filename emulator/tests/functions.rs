@@ -262,7 +262,7 @@ fn what_is_missing_fails_when_it_is_reached() {
     let error = ptx_emulator::run(&parsed, "k", &launch, &mut memory, &Options::default());
     match error {
         Err(RunError::Unsupported(e)) => {
-            assert!(e.to_string().contains("textures and surfaces"), "{e}")
+            assert!(e.to_string().contains("textures and surfaces"), "{e}");
         }
         other => panic!("{other:?}"),
     }
