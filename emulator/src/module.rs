@@ -132,7 +132,7 @@ impl Module {
     ///
     /// ```
     /// use ptx_emulator::Module;
-    /// let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b32 r; stacksave.u32 r; ret; }";
+    /// let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .f32 f; .reg .b64 d; tex.1d.v4.f32.f32 {f, f, f, f}, [d, {f}]; ret; }";
     /// assert_eq!(Module::parse(text)?.missing().len(), 1);
     /// assert!(Module::parse_strict(text).is_err());
     /// # Ok::<(), ptx_emulator::ParseError>(())

@@ -118,7 +118,7 @@ pub enum DescriptorError {
     /// Another swizzle.
     Swizzle,
     /// The side is no multiple of 8, or k is no multiple of 32 bytes.
-    Extents {
+    Sizes {
         /// Elements of the side.
         side: i64,
         /// Elements along k.
@@ -167,7 +167,7 @@ impl fmt::Display for DescriptorError {
             Self::Swizzle => f.write_str(
                 "the swizzle of the bytes is none of Sw<1,4,3>, Sw<2,4,3> and Sw<3,4,3>",
             ),
-            Self::Extents { side, k } => write!(
+            Self::Sizes { side, k } => write!(
                 f,
                 "{side} elements of the side by {k} along k; multiples of 8 by 32 bytes are taken"
             ),
@@ -262,7 +262,7 @@ impl MatrixDescriptor {
         };
         let (run, step) = (RUN / bytes, K_BYTES / bytes);
         if side % ROWS != 0 || side == 0 || k % step != 0 || k == 0 {
-            return Err(DescriptorError::Extents { side, k });
+            return Err(DescriptorError::Sizes { side, k });
         }
         // Either way r counts rows and c runs of columns; what lies outside of the tile does not matter.
         let offset = |r: i64, c: i64| {

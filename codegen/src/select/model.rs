@@ -559,6 +559,8 @@ impl Model<'_> {
         let fma = self.anatomy.units == Units::Fma && self.anatomy.asynchronous;
         let edge = match ragged {
             true if fma => EDGE_FMA,
+            // Boxes that TMA cuts take as long as others.
+            true if self.anatomy.units == Units::Warpgroup => 1.0,
             true => EDGE,
             false => 1.0,
         };

@@ -16,7 +16,7 @@
 //! **Arithmetic.** f16, bf16, tf32, e4m3 and e5m2 are added as [`super::sums`] says; tf32 operands lose their low 13 bits. f64 is a chain of
 //! fused multiply-adds in ascending k. Integers wrap, or with `.satfinite` clamp the exact sum. Example: m16n8k16 with A = B = 1, C = 0 gives 16 everywhere.
 
-use super::sums::{self, Row, exponent};
+use super::sums::{Adder, Row, exponent};
 use super::warp::Warp;
 use crate::float::{half_to_f32, narrow, widen};
 use crate::float64::fma;
@@ -59,12 +59,12 @@ struct Tiles {
 
 /// Runs `m` on the active lanes.
 #[inline(never)]
-pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
+pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
     if matches!(m.a_ty, MmaType::S4 | MmaType::U4 | MmaType::B1) {
         return narrow_integers(w, m, active);
     }
     if m.m == 8 && m.a_ty == MmaType::F16 {
-        return super::quads::mma(w, m, active);
+        return super::quads::mma(w, m, active, adder);
     }
     let mut t = Tiles {
         a: [[0.0; 32]; 16],
@@ -104,7 +104,7 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
                 values: &t.a[i][..k],
                 exponents: &ea[..k],
             };
-            sums::add(m.sums, &a, &b, &mut c[i]);
+            adder(m.sums, &a, &b, &mut c[i]);
         }
     }
     scatter(w, m, &c, active);

@@ -228,6 +228,8 @@ pub(crate) struct Env {
     pub(crate) events: u64,
     /// What the blocks have done that others could see, see [`rounds`].
     pub(crate) effects: u64,
+    /// How sums of products are computed here.
+    pub(crate) adder: sums::Adder,
     /// Somebody waits for what [`serve`] does.
     pub(crate) attention: bool,
     pub(crate) block: u64,
@@ -351,6 +353,7 @@ impl Worker {
                 gate: Gate::default(),
                 events: 0,
                 effects: 0,
+                adder: sums::add_plain,
                 attention: false,
                 block: 0,
                 ctaid: [0; 3],

@@ -15,7 +15,7 @@
 //! Example: with A row-major, lane 17 holds row 5 of the first A.
 
 use super::mma::element;
-use super::sums::{self, Row};
+use super::sums::{self, Adder, Row};
 use super::warp::Warp;
 use crate::float::{NAN32, fma32, narrow};
 use crate::ir::{Format, Mma, MmaType, Rounding};
@@ -32,7 +32,7 @@ fn place(t: MmaType, lane: usize, i: usize) -> (usize, usize) {
 
 /// Runs `m` on the active lanes.
 #[inline(never)]
-pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32) {
+pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
     let half = |w: &Warp, rows: &[u32], i: usize, lane: usize| {
         element(w.r32[rows[i / 2] as usize][lane], i % 2, MmaType::F16)
     };
@@ -77,7 +77,7 @@ pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32) {
                     values: &b,
                     exponents: &eb,
                 };
-                sums::add(m.sums, &values, &others, sum);
+                adder(m.sums, &values, &others, sum);
             }
         } else {
             for (row, sums) in c.iter_mut().enumerate() {

@@ -9,7 +9,7 @@ use super::rare::rare;
 use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, fp, lanes, matrix, mem, mma, sparse, wgmma};
+use super::{barrier, fp, lanes, matrix, mem, mma, sparse, sums, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
@@ -46,6 +46,7 @@ pub(crate) fn run_warp(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
 fn run_simd(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
+    env.adder = sums::add_simd;
     run::<true>(cx, env, w, slice);
 }
 
@@ -217,7 +218,7 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 lanes::whole_warp(cx, env, w, pc, active);
                 match &m.sparse {
                     Some(s) => sparse::mma(cx, env, w, pc, m, s, active),
-                    None => mma::mma(w, m, active),
+                    None => mma::mma(w, m, active, env.adder),
                 }
             }
             Op::Bra { target, uni } => {

@@ -61,11 +61,26 @@ fn whole(x: f64) -> f64 {
 }
 
 /// Numbers with their exponents.
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// The values.
-    pub(super) values: &'a [f64],
+    pub(crate) values: &'a [f64],
     /// Their exponents, see [`exponent`].
-    pub(super) exponents: &'a [f64],
+    pub(crate) exponents: &'a [f64],
+}
+
+/// [`add`], compiled for every machine or for one with wide vectors.
+pub(crate) type Adder = fn(Sums, &Row<'_>, &Row<'_>, &mut [f64]);
+
+/// [`add`] for every machine.
+pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
+    add(sums, a, b, sum);
+}
+
+/// [`add`] with the features of the fast version of the interpreter. The results are the same to the bit.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
+pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
+    add(sums, a, b, sum);
 }
 
 /// Adds the products of a row of A with B (by rows, with exponents) to the sums of its columns, a multiple of 8 of them.
