@@ -436,6 +436,7 @@ impl Plan for ByHand {
             instruction: (32, 1, 1),
             asynchronous: false,
             group: None,
+            turns: false,
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

@@ -70,8 +70,15 @@ fn a_compiled_kernel_is_its_plan() {
 #[test]
 fn every_plan_can_be_compiled_in() {
     for plan in plans() {
-        let parts = compile(plan.as_ref(), Operands::ALL[0], plan.min_arch())
+        let [nn, nt, ..] = Operands::ALL;
+        let of_k = plan.anatomy().is_k_major();
+        let operands = if of_k { nt } else { nn };
+        let parts = compile(plan.as_ref(), operands, plan.min_arch())
             .unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
         assert!(parts.limits.iter().all(|&l| l > 1 << 20), "{parts:?}");
+        if of_k {
+            let error = compile(plan.as_ref(), nn, plan.min_arch()).expect_err("a transpose");
+            assert!(error.to_string().contains("take nt"), "{error}");
+        }
     }
 }

@@ -41,6 +41,9 @@ fn operands(problem: &Gemm, data_type: DataType) -> [Elements; 3] {
     })
 }
 
+/// Addresses that a thread reserves: its stack, and what the allocator sets aside for it.
+const THREAD: u64 = 66 << 20;
+
 /// What threads, kernels and plans take whatever the sizes.
 const WORKING: u128 = 24 << 20;
 
@@ -68,32 +71,44 @@ pub(crate) fn for_rows(problem: &Gemm, data_type: DataType) -> Result<(), CliErr
 /// Buffers of a run of so many bytes in all. On the emulator each lies in memory three times (content, device, result), with a bit a byte.
 pub(crate) fn for_buffers(bytes: u128) -> Result<(), CliError> {
     let needed = bytes.saturating_mul(3).saturating_add(bytes / 8);
-    free_or(needed, "the buffers")
+    free_or(needed, WORKING / 4, "the buffers")
 }
 
 fn free_for(needed: u128) -> Result<(), CliError> {
-    free_or(
-        needed.saturating_add(WORKING),
-        "the matrices and their check",
-    )
+    free_or(needed, WORKING, "the matrices and their check")
 }
 
-fn free_or(needed: u128, what: &str) -> Result<(), CliError> {
-    let free = u128::from(free_memory());
+/// Refuses `needed` bytes that are not free besides `working` bytes for the rest.
+fn free_or(needed: u128, working: u128, what: &str) -> Result<(), CliError> {
+    let free = u128::from(free_memory()).saturating_sub(working);
     if needed <= free {
         return Ok(());
     }
     Err(CliError::new(
         "too_large",
         format!(
-            "{what} would take {} GiB of memory, and {} GiB are free",
-            tenths(needed),
-            tenths(free)
+            "{what} would take {} of memory, and {} are free",
+            size(needed, true),
+            size(free, false)
         ),
     ))
 }
 
-/// GiB with one decimal, as people write them.
+/// GiB with one decimal, as people write them; below one GiB whole MiB, rounded up or down.
+fn size(bytes: u128, up: bool) -> String {
+    let mebibytes = if up {
+        bytes.div_ceil(1 << 20)
+    } else {
+        bytes >> 20
+    };
+    if mebibytes < 1 << 10 {
+        format!("{mebibytes} MiB")
+    } else {
+        format!("{} GiB", tenths(bytes))
+    }
+}
+
+/// GiB with one decimal.
 fn tenths(bytes: u128) -> String {
     let tenths = bytes.saturating_mul(10).div_ceil(1 << 30);
     match tenths % 10 {
@@ -104,7 +119,7 @@ fn tenths(bytes: u128) -> String {
 
 /// Bytes of memory that may be used, where the system tells it in files, else 16 GiB.
 fn free_memory() -> u64 {
-    let all = [of_machine(), of_process(), of_group()];
+    let all = [of_machine(), of_process(), of_group(Path::new("/"))];
     all.into_iter().flatten().min().unwrap_or(16 << 30)
 }
 
@@ -119,18 +134,22 @@ fn of_process() -> Option<u64> {
         .lines()
         .find(|l| l.starts_with("Max address space"))?;
     let limit: u64 = line.split_whitespace().nth(3)?.parse().ok()?;
-    Some(limit.saturating_sub(kibibytes("/proc/self/status", "VmSize:")?))
+    let left = limit.saturating_sub(kibibytes("/proc/self/status", "VmSize:")?);
+    // Each thread that computes reserves addresses for its stack and its own allocations, as far as there are any.
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    Some(left - (threads * THREAD).min(left / 2))
 }
 
-/// What the process's control group leaves, and the groups around it: version 2, else version 1.
-fn of_group() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+/// What the process's control group leaves, and the groups around it: version 2, else version 1. `files` is the root of the file system.
+fn of_group(files: &Path) -> Option<u64> {
+    let groups = std::fs::read_to_string(files.join("proc/self/cgroup")).ok()?;
     let unified = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let memory = groups
         .lines()
         .find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
     let below = |root: &str, path: &str, limit: &str, used: &str| {
-        let whole = Path::new(root).join(path.trim_start_matches('/'));
+        let root = files.join(root);
+        let whole = root.join(path.trim_start_matches('/'));
         let number = |file| {
             std::fs::read_to_string(file)
                 .ok()?
@@ -140,7 +159,7 @@ fn of_group() -> Option<u64> {
         };
         let folders = whole
             .ancestors()
-            .take_while(|folder| folder.starts_with(root));
+            .take_while(|folder| folder.starts_with(&root));
         folders
             .filter_map(|folder| {
                 let limit = number(folder.join(limit))?;
@@ -149,10 +168,10 @@ fn of_group() -> Option<u64> {
             .min()
     };
     unified
-        .and_then(|path| below("/sys/fs/cgroup", path, "memory.max", "memory.current"))
+        .and_then(|path| below("sys/fs/cgroup", path, "memory.max", "memory.current"))
         .or_else(|| {
             let (limit, used) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
-            below("/sys/fs/cgroup/memory", memory?, limit, used)
+            below("sys/fs/cgroup/memory", memory?, limit, used)
         })
 }
 
@@ -187,6 +206,58 @@ mod tests {
             "{}",
             error.message()
         );
+    }
+
+    /// A file system with `files` under a folder of its own.
+    fn tree(name: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
+        let root =
+            std::env::temp_dir().join(format!("tilewright-groups-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn control_groups_of_both_versions_limit() {
+        // Version 2: the least of the group and those around it; "max" is no limit.
+        let root = tree(
+            "2",
+            &[
+                ("proc/self/cgroup", "0::/user/build\n"),
+                ("sys/fs/cgroup/user/build/memory.max", "max\n"),
+                ("sys/fs/cgroup/user/build/memory.current", "1000\n"),
+                ("sys/fs/cgroup/user/memory.max", "5000\n"),
+                ("sys/fs/cgroup/user/memory.current", "2000\n"),
+            ],
+        );
+        assert_eq!(of_group(&root), Some(3000));
+        std::fs::remove_dir_all(root).expect("removed");
+        // Version 1, used up.
+        let root = tree(
+            "1",
+            &[
+                ("proc/self/cgroup", "3:cpu:/a\n4:memory:/a\n"),
+                ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "4096\n"),
+                ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "5000\n"),
+            ],
+        );
+        assert_eq!(of_group(&root), Some(0));
+        std::fs::remove_dir_all(root).expect("removed");
+        // A container that sees its group as the root.
+        let root = tree(
+            "root",
+            &[
+                ("proc/self/cgroup", "0::/\n"),
+                ("sys/fs/cgroup/memory.max", "100\n"),
+                ("sys/fs/cgroup/memory.current", "10\n"),
+            ],
+        );
+        assert_eq!(of_group(&root), Some(90));
+        std::fs::remove_dir_all(root).expect("removed");
+        assert_eq!(of_group(Path::new("/nowhere")), None);
     }
 
     #[test]

@@ -214,6 +214,53 @@ fn what_does_not_fit_is_refused_before_it_is_used() {
     }
 }
 
+/// Whatever `ulimit -v` leaves, a run ends with its result or with an error of its own, never by a signal or a panic.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_on_the_address_space_is_an_error() {
+    let exhibit = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../emulator/museum/missing_barrier.ptx"
+    );
+    // Mebibytes of the limit and words of each of two buffers. A process needs some twenty to start.
+    let mut codes = Vec::new();
+    for (limit, words) in [
+        (60, "1024"),
+        (100, "1024"),
+        (100, "4000000"),
+        (200, "8000000"),
+        (300, "8000000"),
+        (400, "16000000"),
+        (1000, "8000000"),
+    ] {
+        let buffer = format!("buf:u32:{words}");
+        let output = std::process::Command::new("sh")
+            .args([
+                "-c",
+                &format!("ulimit -v {} && exec \"$@\"", limit * 1024),
+                "sh",
+            ])
+            .arg(env!("CARGO_BIN_EXE_tilewright"))
+            .args([
+                "run", exhibit, "--kernel", "fixed", "--block", "64", "--json",
+            ])
+            .args(["--arg", &buffer, "--arg", &buffer])
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("{limit} MiB, {words} words: {e}: {said} {output:?}"));
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1)), "{limit} MiB: {output:?}");
+        if code == Some(1) {
+            assert_eq!(report["error"]["code"], "too_large", "{report}");
+        }
+        codes.push(code.unwrap_or(-1));
+    }
+    // Both happen.
+    assert_eq!((codes[1], codes[3], codes[6]), (0, 1, 0), "{codes:?}");
+}
+
 /// An exhibit of the emulator's museum, whose kernels take a tensor map.
 #[test]
 fn tensor_maps_are_arguments() {

@@ -144,7 +144,12 @@ fn count(nodes: &[Node], loops: &mut Vec<Mix>) -> Mix {
             }
             Node::Loop(turns) => {
                 mix += count(&turns.entry, loops);
+                let before = loops.len();
                 let mut body = count(&turns.body, loops);
+                // A loop over tiles, around the one over k.
+                if loops[before..].iter().any(|inner| inner.products > 0) {
+                    continue;
+                }
                 body.others += match turns.end {
                     LoopEnd::Below { .. } => 3,
                     LoopEnd::While { .. } | LoopEnd::Left => 2,

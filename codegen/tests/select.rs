@@ -3,6 +3,7 @@
 use layout_codegen::Arch;
 use layout_codegen::gemm::{
     Activation, Batch, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError, Schedule,
+    Units,
 };
 use layout_codegen::registry::{plan_named, plans};
 use layout_codegen::select::{
@@ -144,9 +145,9 @@ fn the_worked_example_is_true() {
     assert_eq!((e.blocks, e.resident, e.steps), (512, 1, 64));
     assert!((3.0..4.0).contains(&e.waves));
     assert_eq!(e.bound, Bound::Issue);
-    assert!((e.seconds * 1e6 - 286.5).abs() < 0.05, "{}", e.seconds);
+    assert!((e.seconds * 1e6 - 288.8).abs() < 0.05, "{}", e.seconds);
     let tflops = 2e-12 * 4096f64.powi(3) / e.seconds;
-    assert!((tflops - 480.0).abs() < 0.5, "{tflops}");
+    assert!((tflops - 475.9).abs() < 0.5, "{tflops}");
 }
 
 /// Blocks on a multiprocessor by the registers that ptxas 13.0 gives these kernels for `sm_90`, and their shared memory.
@@ -510,7 +511,12 @@ fn a_machine_with_fewer_multiprocessors_is_slower() {
         let of = |machine| estimate(plan.as_ref(), Schedule::default(), &cube(8192), machine);
         let (half, whole) = (of(&small), of(&h200()));
         // What reads so much for each product waits for memory, whatever multiplies.
-        let narrow = plan.tile().0.min(plan.tile().1) <= 32;
+        let least = if plan.anatomy().units == Units::Warpgroup {
+            64
+        } else {
+            32
+        };
+        let narrow = plan.tile().0.min(plan.tile().1) <= least;
         if narrow && matches!(whole.bound, Bound::Memory | Bound::L2) {
             continue;
         }
@@ -561,9 +567,14 @@ proptest! {
         let problem = Gemm::packed(m, n, k, Operands::ALL[0]);
         let schedule = Schedule { split: parts, pack };
         let e = estimate(plan.as_ref(), schedule, &problem, &machine);
-        let rate = machine.rate(plan.data_type())
-            * f64::from(machine.multiprocessors)
-            * machine.clock;
+        // Products of warpgroups multiply as many bytes of every type, 1.6 times those of f16 by warps.
+        let rate = match plan.anatomy().units {
+            Units::Warpgroup => {
+                3.2 * machine.rate(DataType::F16) / f64::from(plan.data_type().bytes())
+            }
+            _ => machine.rate(plan.data_type()),
+        };
+        let rate = rate * f64::from(machine.multiprocessors) * machine.clock;
         prop_assert!(e.seconds.is_finite());
         prop_assert!(e.seconds >= machine.launch);
         prop_assert!(e.seconds >= 2.0 * (m * n * k) as f64 / rate);

@@ -1,7 +1,7 @@
 //! Lane-instructions a second on one core, with and without the sanitizer: a 256³ single-precision matrix product; and the time of a
-//! 512³ product of halves by `mma.sync`.
+//! 512³ product of halves by `mma.sync`; and kernels that a compiler made (`corpus/`), with grids large enough to measure.
 //!
-//! Divan counts items; an item is one lane executing one instruction.
+//! Divan counts items; an item is one lane executing one instruction, and for `mma.sync` one multiply-add.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -106,8 +106,46 @@ fn naive_one_core(bencher: Bencher<'_, '_>, sanitize: bool) {
     bench(bencher, naive(), sanitize, 1);
 }
 
-#[divan::bench(sample_count = 5)]
-fn halves_512_by_mma(bencher: Bencher<'_, '_>) {
+/// Compiled kernels on one core with the sanitizer on: the name in the corpus and the blocks.
+#[divan::bench(args = [
+    ("mandelbrot", 512),
+    ("shared_histogram", 512),
+    ("prefix_sum", 512),
+    ("matrix_tile", 512),
+    ("math_float", 64),
+    ("fast_math", 256),
+    ("quicksort", 64),
+    ("wmma_half", 512),
+])]
+fn compiled_one_core(bencher: Bencher<'_, '_>, (name, blocks): (&str, u32)) {
+    let path = format!("{}/corpus/{name}.sm_75.ptx", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("the corpus");
+    let block = if name == "wmma_half" { 32 } else { 64 };
+    let module = Module::parse(&text).expect("valid PTX");
+    let mut memory = GlobalMemory::new();
+    let words = blocks * 512;
+    let [out, input] = [0; 2].map(|_| memory.alloc(4 * u64::from(words), 256).expect("memory"));
+    let data: Vec<u8> = (0..words)
+        .flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_le_bytes())
+        .collect();
+    memory.write(input, &data).expect("a write");
+    let case = Case {
+        module,
+        memory,
+        launch: Launch {
+            grid: [blocks, 1, 1],
+            block: [block, 1, 1],
+            args: vec![Arg::Ptr(out), Arg::Ptr(input), Arg::U32(words)],
+            ..Launch::default()
+        },
+        kernel: "run",
+    };
+    bench(bencher, case, true, 1);
+}
+
+/// With the sanitizer on: on one core, and on all.
+#[divan::bench(args = [1, 0], sample_count = 5)]
+fn halves_512_by_mma(bencher: Bencher<'_, '_>, workers: usize) {
     const M: u32 = 512;
     let module = Module::parse(include_str!("../tests/fixtures/hgemm_mma.ptx")).expect("valid PTX");
     let mut memory = GlobalMemory::new();
@@ -132,9 +170,14 @@ fn halves_512_by_mma(bencher: Bencher<'_, '_>) {
         args,
         ..Launch::default()
     };
+    let options = Options {
+        workers,
+        ..Options::default()
+    };
+    let bencher = bencher.counter(ItemsCount::new(u64::from(M).pow(3)));
     bencher.bench_local(|| {
-        let report = run(&module, "hgemm", &launch, &mut memory, &Options::default())
-            .expect("a possible launch");
+        let report =
+            run(&module, "hgemm", &launch, &mut memory, &options).expect("a possible launch");
         assert!(report.is_clean(), "{}", report.findings[0]);
         report
     });

@@ -158,7 +158,7 @@ pub(crate) enum Stmt<'a> {
 }
 
 /// One instruction as written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct InstrAst<'a> {
     pub(crate) span: Span,
     /// Predicate register and whether it is negated.

@@ -200,7 +200,9 @@ pub(crate) fn arithmetic(f: FloatOp, rounding: Rounding, [a, b, c]: [u64; 3]) ->
         _ => return None,
     };
     // The second factor or addend speaks before the third, and the first is last.
-    let mut ranked = [operands[1], operands[2], operands[0]].into_iter();
+    // A NaN that is subtracted keeps its sign.
+    let second = if f == FloatOp::Sub { b } else { operands[1] };
+    let mut ranked = [second, operands[2], operands[0]].into_iter();
     if let Some(nan) = ranked.find(|x| is_nan(*x)) {
         return Some(nan | QUIET);
     }
@@ -318,7 +320,7 @@ mod tests {
         assert_eq!(sub(Rounding::Up, one, one), Some(0));
         assert_eq!(
             sub(Rounding::Nearest, one, 0x7ff8 << 48),
-            Some(0xfff8 << 48)
+            Some(0x7ff8 << 48)
         );
         assert_eq!(
             arithmetic(

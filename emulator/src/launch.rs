@@ -1,8 +1,9 @@
 //! Launches: grid, arguments, options, and [`run`], which spreads the blocks over the cores.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::prelude::*;
 
@@ -410,7 +411,8 @@ pub fn run(
                     }
                 });
         };
-        let outcome = if options.workers == 1 || options.schedule != 0 {
+        let alone = options.workers == 1 || options.workers == 0 && !has_threads();
+        let outcome = if alone || options.schedule != 0 {
             let mut worker = take();
             for index in (0..clusters).take_while(|_| !give_up.load(Relaxed)) {
                 work(
@@ -460,6 +462,16 @@ pub fn run(
     report.blocks = blocks;
     report.wall = start.elapsed();
     Ok(report)
+}
+
+/// Whether the host gives threads for blocks: under a tight limit on memory it may not, and the blocks run one after another.
+fn has_threads() -> bool {
+    static STARTED: OnceLock<bool> = OnceLock::new();
+    *STARTED.get_or_init(|| {
+        // Only a thread that cannot be made has a cause; another pool that is there already has none.
+        let pool = rayon::ThreadPoolBuilder::new().build_global();
+        pool.err().is_none_or(|e| e.source().is_none())
+    })
 }
 
 fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {

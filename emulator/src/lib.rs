@@ -16,9 +16,9 @@
 //! - `cp.async`, bulk and tensor copies land at the wait, as late as the rules permit, and `wgmma` is carried out at the wait: a kernel that does
 //!   not wait computes with old data and is reported. So is one that lacks a fence between the proxies, see [`FindingKind`].
 //! - mbarriers count arrivals and bytes by phases. A wait suspends its lanes; if all warps wait it is a hang, reported with what each waits for.
-//! - Tensor maps are those of [`TensorMap`], since the driver's encoding is not published. Not supported: interleaved maps, sparse `wgmma`, `multimem`.
-//! - Matrix multiplication as the hardware adds, see `exec/sums.rs`: f16, bf16, tf32 and f64 `mma.sync` and `wgmma` of every type give the bits of an H100 on random
-//!   inputs of wide range. For `mma.sync` of 8-bit floats on `sm_90` only the bound is known: the order of the two halves of the depth is not.
+//! - Tensor maps are those of [`TensorMap`], since the driver's encoding is not published. Not supported: interleaved maps of im2col copies.
+//! - Matrix multiplication as the hardware adds, see `exec/sums.rs`: `mma.sync` and `wgmma` give the bits of an H100 on random
+//!   inputs of wide range.
 //! - f64 keeps the payloads of NaNs as an H100 does; where PTX leaves a field of bits beyond the number (`bfe`, `bfi`), the text of the ISA holds.
 //! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.
 //!
@@ -67,6 +67,7 @@ pub use module::{Kernel, Module, Param};
 pub use report::{Counters, Finding, FindingKind, InstructionCounter, Report, Traffic};
 pub use source::SourceLine;
 pub use tensor_map::{
-    Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorMapError, TensorSwizzle,
+    Im2col, TENSOR_MAP_BYTES, TensorElement, TensorInterleave, TensorMap, TensorMapError,
+    TensorSwizzle,
 };
 pub use types::ScalarType;

@@ -57,7 +57,7 @@ pub enum TensorElement {
     Bf16,
     /// Single precision.
     F32,
-    /// Single precision for tf32 products. The emulator copies all bits and rounds nothing.
+    /// Single precision in global memory, rounded to tf32 by copies to shared memory: to nearest, ties to even, as an H100 does.
     Tf32,
     /// Double precision.
     F64,
@@ -137,6 +137,34 @@ impl TensorSwizzle {
     }
 }
 
+/// How channels lie in global memory: in slices of some bytes, so that the channels of an image are a dimension of slices outside its pixels
+/// (NC/8HWC8 and NC/16HWC16 with 16-bit channels).
+///
+/// Dimension 0 of such a map is one slice, as in the example of the PTX ISA (section 5.5.7): 32 channels of 10 x 10 halves in slices of 32 bytes are the
+/// sizes `[16, 10, 10, 2]`. Rows of the box take the bytes of a slice in shared memory, whatever the swizzle. The emulator's rules for interleaved maps
+/// follow that example and the driver's reference; they have not been compared with a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TensorInterleave {
+    /// No slices.
+    None,
+    /// Slices of 16 bytes.
+    Bytes16,
+    /// Slices of 32 bytes, which go with the 32-byte swizzle.
+    Bytes32,
+}
+
+impl TensorInterleave {
+    /// Bytes of a slice; `None` without slices.
+    pub fn slice(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Bytes16 => Some(16),
+            Self::Bytes32 => Some(32),
+        }
+    }
+}
+
 /// The box of an im2col copy, which moves pixels of the dimensions between the channels (innermost) and the images (outermost).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Im2col {
@@ -167,6 +195,8 @@ pub struct TensorMap {
     pub element_strides: Vec<u32>,
     /// Swizzle in shared memory.
     pub swizzle: TensorSwizzle,
+    /// Slices of channels in global memory.
+    pub interleave: TensorInterleave,
     /// Whether elements outside the array read as NaN; they read as 0 otherwise. Floating-point types only.
     pub nan_outside: bool,
     /// The box of im2col copies, of 3 to 5 dimensions; `None` for tiled copies.
@@ -199,6 +229,7 @@ impl TensorMap {
             box_sizes: Vec::new(),
             element_strides: Vec::new(),
             swizzle: TensorSwizzle::None,
+            interleave: TensorInterleave::None,
             nan_outside: false,
             im2col: None,
         }
@@ -302,11 +333,62 @@ impl TensorMap {
             &bytes,
             "has a box whose innermost side is a multiple of 16 bytes",
         )?;
+        self.check_interleave(bytes)?;
+        let sliced = self.interleave.slice().is_some();
         require(
-            self.swizzle.span().is_none_or(|span| bytes <= span),
+            sliced || self.swizzle.span().is_none_or(|span| bytes <= span),
             &bytes,
             "has a box whose innermost side, in bytes, is no longer than the swizzle",
         )
+    }
+
+    /// The rules for slices of channels; `inner` is the innermost side of the box in bytes.
+    fn check_interleave(&self, inner: u64) -> Result<(), TensorMapError> {
+        let Some(slice) = self.interleave.slice() else {
+            return Ok(());
+        };
+        let require = |holds: bool, given: String, rule| {
+            if holds {
+                Ok(())
+            } else {
+                Err(TensorMapError { given, rule })
+            }
+        };
+        require(
+            self.sizes.len() >= 3,
+            format!("{:?}", self.sizes),
+            "is interleaved with 3 to 5 dimensions only",
+        )?;
+        require(
+            self.im2col.is_none(),
+            format!("{:?}", self.interleave),
+            "of im2col copies is not interleaved here: the order of its dimensions is not published",
+        )?;
+        let row = self.sizes[0] * self.element.bytes();
+        require(
+            row == slice && inner == slice,
+            format!("an innermost dimension of {row} bytes and {inner} of the box"),
+            "that is interleaved has one slice, 16 or 32 bytes, as its innermost dimension and in its box",
+        )?;
+        let all = self.strides.iter().chain([&self.address]);
+        require(
+            all.clone().all(|x| x.is_multiple_of(slice)),
+            format!("{:?}", all.collect::<Vec<_>>()),
+            "with slices of 32 bytes has strides and an address that are multiples of 32",
+        )?;
+        require(
+            slice == 16 || self.swizzle == TensorSwizzle::Bytes32,
+            format!("{:?}", self.swizzle),
+            "with slices of 32 bytes has the 32-byte swizzle",
+        )
+    }
+
+    /// Bytes from one row of the box to the next in shared memory, for rows of `bytes`.
+    pub(crate) fn pitch(&self, bytes: u64) -> u64 {
+        match self.interleave {
+            TensorInterleave::None => self.swizzle.span().unwrap_or(bytes),
+            _ => bytes,
+        }
     }
 
     /// The step along dimension `d`.
@@ -328,7 +410,9 @@ impl TensorMap {
         out.extend(MAGIC);
         let element = Self::index(self.element);
         let rank = self.sizes.len() as u8;
-        let flags = u8::from(self.nan_outside) | u8::from(self.im2col.is_some()) << 1;
+        let flags = u8::from(self.nan_outside)
+            | u8::from(self.im2col.is_some()) << 1
+            | (self.interleave as u8) << 2;
         out.extend([element, rank, self.swizzle as u8, flags]);
         out.extend(self.address.to_le_bytes());
         for d in 0..5 {
@@ -378,7 +462,12 @@ impl TensorMap {
             MapField::Box(d) => put(68 + 2 * usize::from(d), 2, value.min(0xffff)),
             MapField::Step(d) => put(78 + usize::from(d), 1, value.min(0xff)),
             MapField::Swizzle => put(6, 1, Some(value).filter(|v| *v <= 3)?),
-            MapField::Interleave => (value == 0).then_some(()),
+            MapField::Interleave => {
+                let flags = bytes.get_mut(7)?;
+                let value = u8::try_from(value).ok().filter(|v| *v <= 2)?;
+                *flags = *flags & 3 | value << 2;
+                Some(())
+            }
             MapField::Fill => {
                 let flags = bytes.get_mut(7)?;
                 *flags = *flags & !1 | u8::from(value == 1);
@@ -438,6 +527,12 @@ impl TensorMap {
             _ => return None,
         };
         map.nan_outside = flags & 1 == 1;
+        map.interleave = match flags >> 2 {
+            0 => TensorInterleave::None,
+            1 => TensorInterleave::Bytes16,
+            2 => TensorInterleave::Bytes32,
+            _ => return None,
+        };
         let mut list = |n: usize, bytes: usize, used: usize| {
             let mut all = Vec::new();
             for _ in 0..n {
@@ -481,6 +576,18 @@ mod tests {
         }
     }
 
+    /// 32 channels of 10 x 10 halves in slices of 16 channels.
+    fn slices() -> TensorMap {
+        TensorMap {
+            sizes: vec![16, 10, 10, 2],
+            strides: vec![32, 320, 3200],
+            box_sizes: vec![16, 4, 4, 2],
+            swizzle: TensorSwizzle::Bytes32,
+            interleave: TensorInterleave::Bytes32,
+            ..TensorMap::new(TensorElement::F16, 4096)
+        }
+    }
+
     fn images() -> TensorMap {
         TensorMap {
             sizes: vec![64, 9, 14, 1 << 32],
@@ -500,11 +607,11 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for map in [matrix(), images()] {
+        for map in [matrix(), images(), slices()] {
             let bytes = map.encode().expect("a correct map");
             let mut back = TensorMap::decode(&bytes).expect("a map");
             if map.element_strides.is_empty() {
-                assert_eq!(back.element_strides, [1, 1]);
+                assert_eq!(back.element_strides, vec![1; map.sizes.len()]);
                 back.element_strides.clear();
             }
             assert_eq!(back, map);
@@ -516,7 +623,7 @@ mod tests {
     #[test]
     fn each_rule_is_checked_and_named() {
         type Break = fn(&mut TensorMap);
-        let broken: [(Break, &str); 14] = [
+        let broken: [(Break, &str); 19] = [
             (|m| m.sizes = vec![], "1 to 5 dimensions"),
             (|m| m.sizes = vec![0, 50], "from 1 to 2^32"),
             (|m| m.address = 8, "multiple of 16"),
@@ -535,6 +642,38 @@ mod tests {
                     m.nan_outside = true;
                 },
                 "floating-point",
+            ),
+            (
+                |m| m.interleave = TensorInterleave::Bytes16,
+                "3 to 5 dimensions only",
+            ),
+            (
+                |m| {
+                    *m = images();
+                    m.interleave = TensorInterleave::Bytes16;
+                },
+                "of im2col copies is not interleaved",
+            ),
+            (
+                |m| {
+                    *m = slices();
+                    m.box_sizes[0] = 8;
+                },
+                "has one slice",
+            ),
+            (
+                |m| {
+                    *m = slices();
+                    m.strides[0] = 48;
+                },
+                "multiples of 32",
+            ),
+            (
+                |m| {
+                    *m = slices();
+                    m.swizzle = TensorSwizzle::None;
+                },
+                "has the 32-byte swizzle",
             ),
             (
                 |m| {

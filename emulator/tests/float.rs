@@ -120,8 +120,7 @@ fn nan64(body: &str, [a, b, c]: [u64; 3]) -> u64 {
     if body.starts_with("cvt.f64.f32") {
         return (a >> 31 & 1) << 63 | 0x7ff8 << 48 | (a & 0x7f_ffff) << 29;
     }
-    let minus = if body.starts_with("sub") { 1 << 63 } else { 0 };
-    let operands = [("%B", b ^ minus), ("%C", c), ("%A", a)];
+    let operands = [("%B", b), ("%C", c), ("%A", a)];
     let mut operands = operands.iter().filter(|(name, _)| body.contains(name));
     let nan = operands.find(|(_, x)| f64::from_bits(*x).is_nan());
     nan.map_or(0xfff8 << 48, |(_, x)| x | 1 << 51)

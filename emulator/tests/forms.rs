@@ -15,7 +15,7 @@ use ptx_emulator::{Module, ParseError};
 
 const REGISTERS: &str = "
 .reg .pred p, q; .reg .b8 b8; .reg .u8 u8; .reg .s8 s8; .reg .b16 b16, c16; .reg .u16 u16; .reg .s16 s16; .reg .b16 f16, bf16;
-.reg .b32 f16x2, bf16x2, u16x2, s16x2; .reg .b32 b32, c32, d32, e32, g32, h32; .reg .u32 u32; .reg .s32 s32; .reg .f32 f32, f1, f2, f3;
+.reg .b32 f16x2, bf16x2, u16x2, s16x2; .reg .b32 b32, c32, d32, e32, g32, h32; .reg .u32 u32; .reg .s32 s32; .reg .f32 f32, f1, f2, f3, f4, f5, f6, f7;
 .reg .b64 b64, c64; .reg .u64 u64; .reg .s64 s64; .reg .f64 f64, f1d, f2d, f3d; .reg .b128 b128;
 ";
 

@@ -245,7 +245,7 @@ fn wide_values() {
 
 #[test]
 fn what_is_missing_fails_when_it_is_reached() {
-    let lacking = "setp.eq.u32 %p1, %tid, 40; @%p1 stacksave.u32 %r1; st.global.u32 [%mine], 1;";
+    let lacking = "setp.eq.u32 %p1, %tid, 40; @%p1 tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}]; st.global.u32 [%mine], 1;";
     let text = with_out(lacking);
     let parsed = Module::parse(&text).expect("PTX");
     assert_eq!(parsed.missing().len(), 1);
@@ -261,7 +261,7 @@ fn what_is_missing_fails_when_it_is_reached() {
     };
     let error = ptx_emulator::run(&parsed, "k", &launch, &mut memory, &Options::default());
     match error {
-        Err(RunError::Unsupported(e)) => assert!(e.to_string().contains("stacksave"), "{e}"),
+        Err(RunError::Unsupported(e)) => assert!(e.to_string().contains("textures"), "{e}"),
         other => panic!("{other:?}"),
     }
     // Textures are named; what is not PTX is an error at once, even in a function that nobody calls.
@@ -327,4 +327,80 @@ fn constant_expressions_are_checked() {
     }
     let nested = format!("mov.u32 %r1, {}1{};", "(".repeat(5000), ")".repeat(5000));
     assert!(Module::parse(&with_out(&nested)).is_err());
+}
+
+#[test]
+fn stacks_grow_and_shrink() {
+    // Each lane takes a frame of its own size, in a function that calls itself; what it stores there it finds again.
+    let before = ".func (.reg .u32 sum) deep(.reg .u32 n)
+{ .reg .u32 left, sub, rest; .reg .u64 size, at, old; .reg .pred %q;
+  stacksave.u64 old; add.u32 left, n, 5; mul.wide.u32 size, left, 4; alloca.u64 at, size, 32;
+  st.local.u32 [at], n; st.local.u32 [at+16], left;
+  setp.eq.u32 %q, n, 0; mov.u32 sub, 0; @%q bra DONE; sub.u32 rest, n, 1; call (sub), deep, (rest);
+DONE: ld.local.u32 rest, [at+16]; add.u32 sum, sub, rest; ld.local.u32 rest, [at]; add.u32 sum, sum, rest;
+  stackrestore.u64 old; ret; }";
+    let body = "and.b32 %r1, %tid, 7; stacksave.u64 %rd1; alloca.u64 %rd2, 64; st.local.u32 [%rd2+60], %tid;
+    call (%r2), deep, (%r1); ld.local.u32 %r3, [%rd2+60]; sub.u32 %r3, %r3, %tid; stackrestore.u64 %rd1;
+    stacksave.u64 %rd3; sub.u64 %rd3, %rd3, %rd1; cvt.u32.u64 %r4, %rd3; add.u32 %r3, %r3, %r4; add.u32 %r2, %r2, %r3;
+    st.global.u32 [%mine], %r2;";
+    let expected: Vec<u32> = (0..32u32)
+        .map(|t| (0..=t % 8).map(|n| 2 * n + 5).sum())
+        .collect();
+    assert_eq!(clean(before, body, 32), expected);
+    let found = |body: &str| kinds(&behind("", body, 32, 32).1);
+    let gone = "stacksave.u64 %rd1; alloca.u64 %rd2, 16; stackrestore.u64 %rd1; st.local.u32 [%rd2], %tid;";
+    assert_eq!(found(gone), [Kind::OutOfBounds]);
+    let large = "mov.u64 %rd3, 0xffffffffffffffff; alloca.u64 %rd2, %rd3;";
+    assert_eq!(found(large), [Kind::StackOverflow]);
+    let wrong = "mov.u64 %rd1, 0x123456; stackrestore.u64 %rd1;";
+    assert_eq!(found(wrong), [Kind::BadOperand]);
+    for bad in [
+        "stacksave.u32 %rd1;",
+        "stacksave.u64 5;",
+        "stackrestore.u64 5;",
+        "alloca.u64 %rd1, 16, 3;",
+        "alloca.u64 %rd1, 16, 16777216;",
+        "alloca.u64 %rd1, %r1;",
+        "alloca.b64 %rd1, 16;",
+        "alloca %rd1, 16;",
+    ] {
+        assert!(Module::parse_strict(&module("", bad)).is_err(), "{bad}");
+    }
+}
+
+/// The emulator is one device: a team of one.
+#[test]
+fn multimem_is_that_of_one_device() {
+    let body = "st.global.u32 [%mine], %tid; bar.sync 0;
+    multimem.red.relaxed.gpu.global.add.u32 [%out], 1; bar.sync 0;
+    multimem.ld_reduce.acquire.gpu.global.max.u32 %r1, [%mine]; multimem.st.relaxed.gpu.global.u32 [%mine], %r1;";
+    let mut expected: Vec<u32> = (0..32).collect();
+    expected[0] = 32;
+    assert_eq!(clean("", body, 32), expected);
+    for bad in [
+        "multimem.red.relaxed.gpu.global.inc.u32 [%out], %r1;",
+        "multimem.red.relaxed.gpu.shared.add.u32 [%out], %r1;",
+        "multimem.red.relaxed.gpu.global.max.f16x2 [%out], %r1;",
+        "multimem.st.relaxed.gpu.global.add.u32 [%out], %r1;",
+        "multimem.st.global.bf16 [%out], %h1;",
+        "multimem.ld_reduce.relaxed.gpu.global.u32 %r1, [%out];",
+        "multimem.ld_reduce.relaxed.gpu.global.add.v2.u32 {%r1, %r2}, [%out];",
+        "multimem.ld_reduce.relaxed.gpu.global.add.acc::f32.f32 %f1, [%out];",
+        "multimem.relaxed.gpu.global.add.u32 %r1, [%out];",
+    ] {
+        assert!(Module::parse_strict(&module("", bad)).is_err(), "{bad}");
+    }
+}
+
+/// An operand that a tensor copy has filled outside its array makes the result 0.
+#[test]
+fn fma_with_the_nan_of_what_is_outside() {
+    let body = "mov.u32 %r1, 0x7fff4000; mov.u32 %r2, 0x42004200; mov.u32 %r3, 0xbc00bc00;
+    fma.rn.oob.f16x2 %r4, %r1, %r2, %r3; fma.rn.oob.f16x2 %r5, %r2, %r3, %r1; fma.rn.oob.relu.f16x2 %r6, %r2, %r3, %r3;
+    fma.rn.f16x2 %r7, %r1, %r2, %r3;
+    shl.b32 %r8, %tid, 4; cvt.u64.u32 %rd1, %r8; add.u64 %rd1, %rd1, %out; st.global.v4.b32 [%rd1], {%r4, %r5, %r6, %r7};";
+    let (data, report) = behind("", body, 1, 4);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    // 2 * 3 - 1 = 5 below; 3 * -1 + 2 = -1; 3 * -1 - 1 below 0.
+    assert_eq!(data, [0x0000_4500, 0x0000_bc00, 0, 0x7fff_4500]);
 }

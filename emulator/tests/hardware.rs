@@ -10,7 +10,7 @@ use common::kernel;
 use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
 /// Registers of A, B, C and D, and their bytes.
-fn tiles(types: &str, counts: [usize; 4], bytes: usize, fixture: &[u8]) {
+fn tiles(form: &str, counts: [usize; 4], bytes: usize, fixture: &[u8]) {
     let [a, b, c, d] = counts;
     let (inputs, row) = (a + b + c, 32 * bytes);
     let list = |first: usize, n: usize| {
@@ -32,7 +32,7 @@ fn tiles(types: &str, counts: [usize; 4], bytes: usize, fixture: &[u8]) {
     mad.wide.u32 %in, %t, {bytes}, %in;
     mad.wide.u32 %out, %t, {bytes}, %out;
     {}
-    mma.sync.aligned.m16n8k16.row.col.{types} {}, {}, {}, {};
+    mma.sync.aligned.{form} {}, {}, {}, {};
     {}",
         inputs + d,
         loads.join("\n"),
@@ -60,32 +60,38 @@ fn tiles(types: &str, counts: [usize; 4], bytes: usize, fixture: &[u8]) {
         let report = run(&module, "k", &launch, &mut memory, &options).expect("a launch");
         assert!(report.is_clean());
         let got = memory.read(result, to).expect("a read");
-        assert!(got == expected, "{types}, tile {number}");
+        assert!(got == expected, "{form}, tile {number}");
     }
 }
 
 #[test]
 fn products_are_those_of_an_h100() {
     tiles(
-        "f32.f16.f16.f32",
+        "m16n8k32.row.col.f32.e4m3.e5m2.f32",
+        [4, 2, 4, 4],
+        4,
+        include_bytes!("fixtures/h100/mma.m16n8k32.f32.e4m3.e5m2.f32.bin"),
+    );
+    tiles(
+        "m16n8k16.row.col.f32.f16.f16.f32",
         [4, 2, 4, 4],
         4,
         include_bytes!("fixtures/h100/mma.m16n8k16.f32.f16.f16.f32.bin"),
     );
     tiles(
-        "f32.bf16.bf16.f32",
+        "m16n8k16.row.col.f32.bf16.bf16.f32",
         [4, 2, 4, 4],
         4,
         include_bytes!("fixtures/h100/mma.m16n8k16.f32.bf16.bf16.f32.bin"),
     );
     tiles(
-        "f16.f16.f16.f16",
+        "m16n8k16.row.col.f16.f16.f16.f16",
         [4, 2, 2, 2],
         4,
         include_bytes!("fixtures/h100/mma.m16n8k16.f16.f16.f16.f16.bin"),
     );
     tiles(
-        "f64.f64.f64.f64",
+        "m16n8k16.row.col.f64.f64.f64.f64",
         [8, 4, 4, 4],
         8,
         include_bytes!("fixtures/h100/mma.m16n8k16.f64.f64.f64.f64.bin"),

@@ -229,7 +229,6 @@ fn shapes() -> Vec<Shape> {
         ["f32", "f16", "f16", "f32"],
         ["f16", "f16", "f16", "f16"],
         ["f32", "bf16", "bf16", "f32"],
-        ["f16", "f16", "f16", "f32"],
     ];
     for types in half_types {
         all.push(Shape {

@@ -147,7 +147,7 @@ fn bad_bodies() {
         ),
         (
             "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 %r1, %r1, %r1, %r1;",
-            "only row-major A",
+            "only m8n8k4 of f16 has other orders",
         ),
         (
             "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r1}, {%f1};",

@@ -8,7 +8,7 @@ mod common;
 use common::{Random, assembles, kernel};
 use ptx_emulator::{
     Arg, FindingKind, GlobalMemory, Im2col, Launch, Module, Options, Report, TensorElement,
-    TensorMap, TensorSwizzle, run,
+    TensorInterleave, TensorMap, TensorSwizzle, run,
 };
 
 const BYTES: usize = 32768;
@@ -150,14 +150,28 @@ fn random_map(random: &mut Random, rank: usize, element: TensorElement) -> Tenso
         TensorSwizzle::Bytes64,
         TensorSwizzle::Bytes128,
     ];
-    let swizzle = swizzles[random.below(4) as usize];
+    let mut swizzle = swizzles[random.below(4) as usize];
+    let interleave = match random.below(4) {
+        0 if rank > 2 => TensorInterleave::Bytes16,
+        1 if rank > 2 => TensorInterleave::Bytes32,
+        _ => TensorInterleave::None,
+    };
     let most = swizzle.span().unwrap_or(128);
-    let inner = 16 * (1 + random.below(most / 16)) / size;
+    let mut inner = 16 * (1 + random.below(most / 16)) / size;
     let mut sizes = vec![1 + random.below(2 * inner + 8)];
+    if let Some(slice) = interleave.slice() {
+        // Dimension 0 is a slice, here and in the box.
+        inner = slice / size;
+        sizes = vec![inner];
+        if slice == 32 {
+            swizzle = TensorSwizzle::Bytes32;
+        }
+    }
+    let grain = interleave.slice().unwrap_or(16);
     let mut strides = Vec::new();
     let mut box_sizes = vec![inner as u32];
     let mut element_strides = vec![1];
-    let mut pitch = (sizes[0] * size).next_multiple_of(16) + 16 * random.below(2);
+    let mut pitch = (sizes[0] * size).next_multiple_of(grain) + grain * random.below(2);
     for d in 1..rank {
         strides.push(pitch);
         sizes.push(1 + random.below(6));
@@ -171,6 +185,7 @@ fn random_map(random: &mut Random, rank: usize, element: TensorElement) -> Tenso
         box_sizes,
         element_strides,
         swizzle,
+        interleave,
         nan_outside: random.below(2) == 0
             && !matches!(element, TensorElement::U8 | TensorElement::U32),
         ..TensorMap::new(element, 0)
@@ -183,7 +198,10 @@ fn elements(map: &TensorMap, coords: &[i32]) -> Vec<(u32, Option<u64>)> {
     let count = |d: usize| u64::from(map.box_sizes[d].div_ceil(map.element_strides[d]));
     let size = map.element.bytes();
     let total: u64 = (0..rank).map(count).product();
-    let pitch = map.swizzle.span().unwrap_or(count(0) * size);
+    let pitch = match map.interleave {
+        TensorInterleave::None => map.swizzle.span().unwrap_or(count(0) * size),
+        _ => count(0) * size,
+    };
     let mut all = Vec::new();
     for n in 0..total {
         let (mut rest, mut at, mut inside, mut row, mut scale) = (n, 0i64, true, 0u64, 1u64);
@@ -251,10 +269,11 @@ fn tiles_of_one_to_five_dimensions_are_loaded() {
             .collect();
         let expected = elements(&map, &coords);
         let size = element.bytes() as usize;
-        let pitch = map
-            .swizzle
-            .span()
-            .unwrap_or(u64::from(map.box_sizes[0]) * size as u64);
+        let row = u64::from(map.box_sizes[0]) * size as u64;
+        let pitch = match map.interleave {
+            TensorInterleave::None => map.swizzle.span().unwrap_or(row),
+            _ => row,
+        };
         let counted = (expected.len() * size) as u32;
         let rows = u64::from(counted) / (u64::from(map.box_sizes[0]) * size as u64);
         let full = pitch == u64::from(map.box_sizes[0]) * size as u64;

@@ -8,6 +8,7 @@
 
 mod common;
 
+use common::sparse::random_pattern;
 use common::{Random, assembles, kernel};
 use ptx_emulator::{Arg, FindingKind, GlobalMemory, Launch, Module, Options, Report, run};
 
@@ -75,9 +76,9 @@ impl Place {
         match (self.transposed, self.swizzle) {
             // K-major: 8 rows to an atom; the second column of chunks behind all atoms.
             (false, _) if self.swizzle > 0 => (16, atom),
-            // MN-major: atoms of 8 deep; along the outer dimension first.
+            // MN-major: atoms of 8 deep, at most four of them; the next along the outer dimension behind those.
             (_, 0) => (128 * (outer / 8), 128),
-            _ => (2 * atom, atom),
+            _ => (4 * atom, atom),
         }
     }
 
@@ -136,9 +137,16 @@ struct Case {
     negate: [bool; 2],
     satfinite: bool,
     scale: bool,
+    /// The selector of a sparse A.
+    sparse: Option<u32>,
 }
 
 impl Case {
+    /// Columns of A as it is stored.
+    fn a_depth(&self) -> u32 {
+        self.k / if self.sparse.is_some() { 2 } else { 1 }
+    }
+
     fn instruction(&self) -> String {
         let Self { d, a, b, k, n, .. } = self;
         let list = |name: &str, n: u32| {
@@ -148,12 +156,14 @@ impl Case {
         let d_regs = n / if *d == "f16" { 4 } else { 2 };
         let op = if a.name == "b1" { ".and.popc" } else { "" };
         let sat = if self.satfinite { ".satfinite" } else { "" };
+        let sp = if self.sparse.is_some() { ".sp" } else { "" };
+        let meta = self.sparse.map_or(String::new(), |s| format!(", %e, {s}"));
         let left = match self.a_place {
             Some(_) => "%da".to_owned(),
             None => list("a", 4),
         };
         let mut text = format!(
-            "wgmma.mma_async.sync.aligned.m64n{n}k{k}{sat}.{d}.{}.{}{op} {}, {left}, %db, %scale",
+            "wgmma.mma_async{sp}.sync.aligned.m64n{n}k{k}{sat}.{d}.{}.{}{op} {}, {left}, %db{meta}, %scale",
             a.name,
             b.name,
             list("d", d_regs)
@@ -190,13 +200,15 @@ impl Case {
         kernel(
             ".param .u64 image, .param .u64 fragments, .param .u64 d",
             &format!(
-                ".reg .{d_ty} %d<{n}>; .reg .b32 %a<4>, %r<8>, %t; .reg .b64 %da, %db, %rd<8>, %mine; .reg .pred %p<3>, %scale;
+                ".reg .{d_ty} %d<{n}>; .reg .b32 %a<4>, %e, %r<8>, %t; .reg .b64 %da, %db, %rd<8>, %mine; .reg .pred %p<3>, %scale;
     .shared .align 1024 .b8 data[49152];
     ld.param.u64 %rd0, [image];
     ld.param.u64 %rd1, [fragments];
     ld.param.u64 %mine, [d];
     mov.u32 %t, %tid.x;
     mad.wide.u32 %mine, %t, 4, %mine;
+    mad.wide.u32 %rd2, %t, 4, %rd1;
+    ld.global.b32 %e, [%rd2+2048];
     mad.wide.u32 %rd1, %t, 16, %rd1;
     ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%rd1];
     mov.u32 %r0, data;
@@ -245,11 +257,22 @@ FILL:
             }
         };
         let mut a = vec![0i64; 64 * k];
-        let mut fragments = vec![0u32; 512];
+        // Fragments of A and the metadata.
+        let mut fragments = vec![0u32; 640];
+        let patterns = self
+            .sparse
+            .map(|s| [0; 4].map(|_| random_pattern(self.a.name, self.k, s, false, random)));
+        for (warp, pattern) in patterns.iter().flatten().enumerate() {
+            fragments[512 + 32 * warp..][..32].copy_from_slice(&pattern.metadata);
+        }
         for i in 0..64u32 {
-            for l in 0..self.k {
+            for l in 0..self.a_depth() {
                 let (v, bits) = self.a.value(random);
-                a[(i * self.k + l) as usize] = if self.negate[0] { -v } else { v };
+                let column = match &patterns {
+                    Some(p) => p[i as usize / 16].columns[i as usize % 16][l as usize],
+                    None => l as usize,
+                };
+                a[i as usize * k + column] = if self.negate[0] { -v } else { v };
                 if let Some(p) = self.a_place {
                     put(p.bit(i, l, self.a.bits, 64), self.a.bits, bits);
                 } else {
@@ -324,7 +347,10 @@ FILL:
         ];
         let text = self.text();
         assembles(
-            &format!("wgmma-{}-{}-{}-{}", self.d, self.a.name, self.k, self.n),
+            &format!(
+                "wgmma-{}-{}-{}-{}-{:?}",
+                self.d, self.a.name, self.k, self.n, self.sparse
+            ),
             &text,
         );
         let report = launch(&text, &args, &mut memory);
@@ -391,6 +417,7 @@ fn case(d: &'static str, a: Type, b: Type, k: u32, n: u32) -> Case {
         negate: [false; 2],
         satfinite: false,
         scale: true,
+        sparse: None,
     }
 }
 
@@ -428,6 +455,79 @@ fn every_type_with_every_swizzle_and_fragments() {
             c.check(&mut random);
         }
     }
+}
+
+#[test]
+fn sparse_of_every_type() {
+    let mut random = Random(8);
+    for (d, a, b, k) in &TYPES[..14] {
+        for swizzle in [0, 64, 128] {
+            for selector in 0..if a.bits == 8 { 1 } else { 2 } {
+                let mut c = case(d, *a, *b, 2 * k, [8, 64, 128][swizzle as usize / 64]);
+                c.sparse = Some(selector);
+                // A row of the stored A has 32 bytes, as if dense, and one of B 64.
+                c.a_place = c.a_place.map(|p| Place { swizzle, ..p });
+                c.b_place.swizzle = swizzle;
+                c.negate = [swizzle == 0 && *d != "s32", swizzle == 64 && *d != "s32"];
+                c.scale = swizzle != 128;
+                c.satfinite = swizzle == 64 && *d == "s32";
+                if a.bits == 16 && swizzle == 128 {
+                    c.a_place = c.a_place.map(|p| Place {
+                        transposed: true,
+                        ..p
+                    });
+                    c.b_place.transposed = true;
+                }
+                c.check(&mut random);
+                c.a_place = None;
+                c.check(&mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn sparse_operands_without_a_meaning() {
+    let mut c = case("f32", ty("f16", 16), ty("f16", 16), 32, 16);
+    c.sparse = Some(1);
+    let text = c.text();
+    for (from, to) in [
+        ("%e, 1", "%e, 2"),
+        ("%e, 1", "7, 1"),
+        ("k32", "k16"),
+        ("mma_async.sp", "mma_async"),
+    ] {
+        let bad = text.replacen(from, to, 1);
+        assert_ne!(text, bad);
+        assert!(Module::parse_strict(&bad).is_err(), "{from} {to}");
+    }
+    let report = |text: &str, byte: u8| {
+        let mut memory = GlobalMemory::new();
+        let args = [49152, 2560, 8192].map(|n| {
+            let at = memory.alloc(n, 256).expect("memory");
+            memory.write(at, &vec![byte; n as usize]).expect("a write");
+            at
+        });
+        launch(text, &args, &mut memory)
+    };
+    let found = report(&text, 0);
+    let says = |found: &Report, what: &str| {
+        let all = format!("{:#?}", found.findings);
+        let mut bad = found
+            .findings
+            .iter()
+            .filter(|f| f.kind == FindingKind::BadOperand);
+        assert!(bad.any(|f| f.message.contains(what)), "{what}: {all}");
+    };
+    says(&found, "the places of two elements of a chunk must differ");
+    // Rows of B have 64 bytes.
+    let narrow = text.replacen(
+        "or.b64 %db, %rd4, 0x",
+        "or.b64 %rd4, %rd4, 0xc000000000000000;\n    or.b64 %db, %rd4, 0x",
+        1,
+    );
+    assert_ne!(text, narrow);
+    says(&report(&narrow, 0x44), "the swizzle of B is 32 bytes wide");
 }
 
 #[test]

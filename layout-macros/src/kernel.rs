@@ -112,6 +112,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
     let rule = match rule {
         GridRule::Rows { limit } => quote!(Rows { limit: #limit }),
         GridRule::Grouped { group } => quote!(Grouped { group: #group }),
+        GridRule::Fixed { rows, columns } => quote!(Fixed { rows: #rows, columns: #columns }),
     };
     let params = params.iter().map(|(name, kind, offset)| {
         let kind = format_ident!(

@@ -18,7 +18,7 @@
 
 use tilewright::codegen::gemm::{
     Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError,
-    Schedule, Trans,
+    Schedule, Trans, Units,
 };
 use tilewright::codegen::ir::Element;
 
@@ -226,12 +226,20 @@ pub(crate) struct Candidate {
     pub(crate) listed: bool,
 }
 
+/// Whether a source has a kernel of its own: plans of warpgroups pack whatever is narrow.
+fn distinct(plan: &dyn Plan, source: &Source) -> bool {
+    let narrow = |c: &Copies| matches!(c, Copies::Direct { bytes, .. } if *bytes < 16);
+    plan.anatomy().units != Units::Warpgroup || !source.copies.iter().any(narrow)
+}
+
 /// The rows of a plan: every source with every choice of transposes, the ends in turn.
 pub(crate) fn candidates(plan: &dyn Plan) -> Vec<Candidate> {
     let count = ends(plan.data_type()).len();
     let mut all = Vec::new();
     for (turn, operands) in Operands::ALL.into_iter().enumerate() {
-        for (i, source) in sources(plan.data_type(), turn).into_iter().enumerate() {
+        let sources = sources(plan.data_type(), turn).into_iter();
+        let sources = sources.filter(|source| distinct(plan, source));
+        for (i, source) in sources.enumerate() {
             all.push(Candidate {
                 operands,
                 source,

@@ -10,7 +10,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::{Value, json};
 use tilewright::derive::{Derivation, DeriveError, Family, Pattern, Status, Tile, derive, recount};
-use tilewright::{Layout, Swizzle, Swizzled};
+use tilewright::{DescriptorError, Layout, MatrixDescriptor, Swizzle, Swizzled, TensorBox};
 
 use crate::calculator::Value as Expression;
 use crate::calculator::instructions::access as access_named;
@@ -202,18 +202,49 @@ fn in_bytes(tile: Tile, layout: &Swizzled) -> Option<Swizzle> {
         .flatten()
 }
 
-/// The driver's name of the swizzle of a tensor map, if it has one.
-fn tensor_map_swizzle(tile: Tile, layout: &Swizzled) -> Option<&'static str> {
-    if layout.swizzle().is_identity() {
-        return Some("CU_TENSOR_MAP_SWIZZLE_NONE");
+/// What a descriptor of `wgmma` says of a tile, with k along the columns (K-major) or along the rows.
+fn descriptors(tile: Tile, layout: &Swizzled) -> [(&'static str, Described); 2] {
+    let of = |k_major| MatrixDescriptor::of(layout, tile.elem_bytes, k_major);
+    [("K-major", of(true)), ("MN-major", of(false))]
+}
+
+/// A descriptor, or what it cannot express.
+type Described = Result<MatrixDescriptor, DescriptorError>;
+
+/// The lines about boxes and descriptors.
+fn hopper(tile: Tile, layout: &Swizzled) -> Vec<String> {
+    let mut lines = vec![match TensorBox::of(layout, tile.elem_bytes) {
+        Ok(c) if c.copies == 1 => format!(
+            "  in a tensor map: {}, a box of {} columns by {} rows",
+            c.driver_name(),
+            c.columns,
+            c.rows
+        ),
+        Ok(c) => format!(
+            "  in a tensor map: {}, {} boxes of {} columns by {} rows, {} bytes apart",
+            c.driver_name(),
+            c.copies,
+            c.columns,
+            c.rows,
+            c.apart_bytes
+        ),
+        Err(e) => format!("  in a tensor map: none; {e}"),
+    }];
+    for (name, described) in descriptors(tile, layout) {
+        lines.push(match described {
+            Ok(d) => format!(
+                "  wgmma descriptor, {name}: mode {}, leading {} bytes, stride {} bytes, {} step{} along k; {:#018x} at byte 0",
+                d.mode(),
+                d.leading_bytes,
+                d.stride_bytes,
+                d.steps,
+                if d.steps == 1 { "" } else { "s" },
+                d.bits(0)
+            ),
+            Err(e) => format!("  wgmma descriptor, {name}: none; {e}"),
+        });
     }
-    let swizzle = in_bytes(tile, layout)?;
-    match (swizzle.b(), swizzle.m(), swizzle.s()) {
-        (1, 4, 3) => Some("CU_TENSOR_MAP_SWIZZLE_32B"),
-        (2, 4, 3) => Some("CU_TENSOR_MAP_SWIZZLE_64B"),
-        (3, 4, 3) => Some("CU_TENSOR_MAP_SWIZZLE_128B"),
-        _ => None,
-    }
+    lines
 }
 
 /// One way to lay out the tile: what to call it, its text, the bytes it takes and the wavefronts of all accesses.
@@ -321,8 +352,27 @@ impl Answer {
             "certificate": found.certificate.to_string(),
         });
         if found.family == Family::Tma {
-            value["tensor_map_swizzle"] =
-                json!(layout.and_then(|l| tensor_map_swizzle(self.tile, l)));
+            let copies = layout.and_then(|l| TensorBox::of(l, self.tile.elem_bytes).ok());
+            value["tensor_map_swizzle"] = json!(copies.map(|c| c.driver_name()));
+            value["tensor_map"] = json!(copies.map(|c| json!({
+                "box": [c.columns, c.rows],
+                "swizzle_bytes": c.swizzle_bytes,
+                "copies": c.copies,
+                "apart_bytes": c.apart_bytes,
+            })));
+            let described = layout.map(|l| descriptors(self.tile, l));
+            for (name, described) in described.into_iter().flatten() {
+                value["descriptors"][name] = match described {
+                    Ok(d) => json!({
+                        "mode": d.mode(),
+                        "leading_bytes": d.leading_bytes,
+                        "stride_bytes": d.stride_bytes,
+                        "steps": d.steps,
+                        "bits_at_0": format!("{:#018x}", d.bits(0)),
+                    }),
+                    Err(e) => json!({"refused": e.to_string()}),
+                };
+            }
         }
         if let Some(matrix) = &found.matrix {
             value["matrix"] = json!(matrix.columns());
@@ -353,10 +403,8 @@ impl Answer {
             if let Some(swizzle) = in_bytes(tile, layout) {
                 lines.push(format!("  the swizzle in bytes: {swizzle}"));
             }
-            if found.family == Family::Tma
-                && let Some(name) = tensor_map_swizzle(tile, layout)
-            {
-                lines.push(format!("  in a tensor map: {name}"));
+            if found.family == Family::Tma {
+                lines.extend(hopper(tile, layout));
             }
         }
         let before = row_major(tile).and_then(|l| costs(tile, &self.patterns, &l));
@@ -479,8 +527,32 @@ mod tests {
         assert_eq!(value["tensor_map_swizzle"], "CU_TENSOR_MAP_SWIZZLE_128B");
         let text = answer("64x64", "bf16", &read, "tma").text();
         assert!(
-            text.contains("in a tensor map: CU_TENSOR_MAP_SWIZZLE_128B"),
+            text.contains(
+                "in a tensor map: CU_TENSOR_MAP_SWIZZLE_128B, a box of 64 columns by 64 rows"
+            ),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn descriptors_follow_from_the_layout_or_are_refused_by_name() {
+        let read = ["ldmatrix.x4 @ (16,2):(128,8)"];
+        let wide = answer("64x128", "bf16", &read, "tma").to_json();
+        // Two panels of 64 columns. With k along the rows, panels are the leading offset.
+        assert_eq!(
+            wide["tensor_map"],
+            json!({"box": [64, 64], "swizzle_bytes": 128, "copies": 2, "apart_bytes": 8192})
+        );
+        assert_eq!(wide["descriptors"]["K-major"]["stride_bytes"], 1024);
+        assert_eq!(wide["descriptors"]["MN-major"]["leading_bytes"], 8192);
+        assert_eq!(wide["descriptors"]["MN-major"]["steps"], 4);
+        let floats = answer("64x32", "f32", &["ld.32 @ 32:32"], "tma");
+        let refused = floats.to_json()["descriptors"]["MN-major"]["refused"].to_string();
+        assert!(refused.contains("transpose the tile"), "{refused}");
+        assert!(
+            floats.text().contains("wgmma descriptor, MN-major: none"),
+            "{}",
+            floats.text()
         );
     }
 

@@ -478,19 +478,13 @@ fn tensor_map(map: &MapArgument) -> Value {
         MapSource::Given => json!("given"),
         MapSource::Workspace(offset) => json!({"workspace": offset}),
     };
-    let (mut sizes, mut strides) = (vec![map.columns, map.rows], vec![map.pitch_bytes]);
-    let mut extents = vec![map.box_columns, map.box_rows];
-    if let Some((layers, stride)) = map.layers {
-        sizes.push(layers);
-        strides.push(stride);
-        extents.push(1);
-    }
     json!({
         "tensor_map": of,
         "element_bytes": map.element.bytes(),
-        "sizes": sizes,
-        "strides_bytes": strides,
-        "box": extents,
+        "rounds_to_tf32": map.rounded,
+        "sizes": map.sizes(),
+        "strides_bytes": map.strides_bytes(),
+        "box": map.box_sizes(),
         "swizzle_bytes": map.swizzle_bytes,
     })
 }

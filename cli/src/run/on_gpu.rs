@@ -2,7 +2,7 @@
 
 use tilewright::emulator::{self, Kernel, Module};
 use tilewright::gpu::{self, Arg, Gpu, GpuError, LaunchConfig};
-use tilewright::gpu::{MapElement, MapSwizzle, TensorMap, TensorMapSpec};
+use tilewright::gpu::{Interleave, MapElement, MapSwizzle, TensorMap, TensorMapSpec};
 
 use super::argument::{Passed, Value};
 use super::report::{Buffer, Report};
@@ -104,6 +104,11 @@ fn specification(map: &emulator::TensorMap, address: u64) -> Result<TensorMapSpe
             Swizzle::Bytes64 => MapSwizzle::Bytes64,
             Swizzle::Bytes128 => MapSwizzle::Bytes128,
             _ => MapSwizzle::None,
+        },
+        interleave: match map.interleave {
+            emulator::TensorInterleave::Bytes16 => Interleave::Bytes16,
+            emulator::TensorInterleave::Bytes32 => Interleave::Bytes32,
+            _ => Interleave::None,
         },
         nan_outside: map.nan_outside,
         ..TensorMapSpec::new(element, address)

@@ -61,6 +61,8 @@ pub struct Anatomy {
     pub asynchronous: bool,
     /// Rows of tiles that run one after another in each column of tiles, so that they share tiles of B; none if tiles run along the rows.
     pub group: Option<u32>,
+    /// Blocks take tile after tile, and a launch has as many as multiprocessors hold.
+    pub turns: bool,
 }
 
 impl Anatomy {
@@ -126,6 +128,19 @@ impl Anatomy {
             all += WIDENED_REGISTERS;
         }
         all.min(255)
+    }
+
+    /// Whether k must be contiguous in both operands; others are transposed before the product. `wgmma` takes the side contiguous of 16-bit elements
+    /// alone.
+    ///
+    /// ```
+    /// use layout_codegen::registry::plan_named;
+    /// assert!(plan_named("wgmma-tf32-128x256x32")?.anatomy().is_k_major());
+    /// assert!(!plan_named("wgmma-f16-128x256x64")?.anatomy().is_k_major());
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn is_k_major(&self) -> bool {
+        self.units == Units::Warpgroup && self.data_type.bytes() != 2
     }
 
     /// Elements of C that a lane has sums of.

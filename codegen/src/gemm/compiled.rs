@@ -32,6 +32,13 @@ pub enum GridRule {
         /// Rows of tiles in a group.
         group: u32,
     },
+    /// The same blocks for every size, which take tile after tile: `[rows, columns, 1]`.
+    Fixed {
+        /// Blocks along x.
+        rows: u32,
+        /// Blocks along y.
+        columns: u32,
+    },
 }
 
 /// A GEMM kernel as a constant.
@@ -75,7 +82,10 @@ impl CompiledKernel {
         }
         let rows = m.div_ceil(self.tile[0] as u64);
         let columns = n.div_ceil(self.tile[1] as u64);
-        let (GridRule::Rows { limit: most } | GridRule::Grouped { group: most }) = self.rule;
+        let most = match self.rule {
+            GridRule::Rows { limit: most } | GridRule::Grouped { group: most } => most,
+            GridRule::Fixed { rows, columns } => return Some([rows, columns, 1]),
+        };
         let along = if rows < most as u64 {
             rows
         } else {
@@ -87,7 +97,9 @@ impl CompiledKernel {
                 along as u32,
                 rows.div_ceil(most as u64) as u32,
             ],
-            GridRule::Grouped { .. } => [along as u32, columns as u32, rows.div_ceil(along) as u32],
+            GridRule::Grouped { .. } | GridRule::Fixed { .. } => {
+                [along as u32, columns as u32, rows.div_ceil(along) as u32]
+            }
         })
     }
 
@@ -152,6 +164,15 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
         .ok_or_else(refused)?;
     let launch = |m, n| launch(m, n, multiple);
     let first = launch(1, 1)?.ok_or_else(refused)?;
+    if !first.before.is_empty() || !first.after.is_empty() {
+        return Err(PlanError::Unsupported {
+            plan: plan.name(),
+            what: format!(
+                "{operands} in a kernel that is compiled in, with a launch before or after it"
+            ),
+            instead: "take nt: other operands of this type are transposed first".to_owned(),
+        });
+    }
     let limits = [
         greatest(|m| launch(m, 1).is_ok()),
         greatest(|n| launch(1, n).is_ok()),
@@ -185,6 +206,10 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
         GridRule::Grouped {
             group: tall.grid[0],
         },
+        GridRule::Fixed {
+            rows: tall.grid[0],
+            columns: tall.grid[1],
+        },
     ];
     for rule in rules {
         parts.rule = rule;
@@ -204,7 +229,10 @@ impl KernelParts {
     ) -> Result<bool, PlanError> {
         let shape = self.shape();
         let (tile_m, tile_n, _) = plan.tile();
-        let (GridRule::Rows { limit: most } | GridRule::Grouped { group: most }) = self.rule;
+        let most = match self.rule {
+            GridRule::Rows { limit: most } | GridRule::Grouped { group: most } => most,
+            GridRule::Fixed { .. } => 1,
+        };
         let around = |tile: u64, limit: u64| {
             let turn = tile.saturating_mul(most.into());
             let mut sizes = vec![1, limit - 1, limit, limit / 3];

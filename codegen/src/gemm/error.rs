@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use layout_core::DescriptorError;
+
 use super::{DataType, ProblemError, Refusal};
 use crate::arch::{Arch, UnknownArch};
 use crate::ir::AssumptionError;
 use crate::print::opencl::OpenClError;
 use crate::prove::ProofError;
+use crate::view::ViewError;
 
 /// Why a plan does not serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,6 +96,10 @@ pub enum PlanError {
     Assumption(AssumptionError),
     /// An operation of the algebra refused while the plan was composed.
     Layout(layout_core::LayoutError),
+    /// A tile that a kernel copies.
+    View(ViewError),
+    /// A layout that no tensor map and no matrix descriptor has.
+    Descriptor(DescriptorError),
 }
 
 impl PlanError {
@@ -113,6 +120,8 @@ impl PlanError {
             Self::OpenCl(e) => e.code(),
             Self::Assumption(e) => e.code(),
             Self::Layout(e) => e.code(),
+            Self::View(_) => "view",
+            Self::Descriptor(_) => "descriptor",
         }
     }
 }
@@ -191,6 +200,8 @@ impl fmt::Display for PlanError {
             Self::OpenCl(e) => e.fmt(f),
             Self::Assumption(e) => e.fmt(f),
             Self::Layout(e) => write!(f, "the plan's layouts do not compose: {e}"),
+            Self::View(e) => e.fmt(f),
+            Self::Descriptor(e) => e.fmt(f),
         }
     }
 }
@@ -200,6 +211,18 @@ impl std::error::Error for PlanError {}
 impl From<layout_core::LayoutError> for PlanError {
     fn from(e: layout_core::LayoutError) -> Self {
         Self::Layout(e)
+    }
+}
+
+impl From<ViewError> for PlanError {
+    fn from(e: ViewError) -> Self {
+        Self::View(e)
+    }
+}
+
+impl From<DescriptorError> for PlanError {
+    fn from(e: DescriptorError) -> Self {
+        Self::Descriptor(e)
     }
 }
 

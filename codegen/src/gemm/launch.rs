@@ -100,6 +100,8 @@ pub struct MapArgument {
     pub of: MapSource,
     /// The type of its elements.
     pub element: Element,
+    /// Elements are rounded to tf32 on the way: the driver's type is `TFLOAT32`, and not `FLOAT32`.
+    pub rounded: bool,
     /// Rows.
     pub rows: u64,
     /// Elements of a row.
@@ -133,6 +135,68 @@ pub enum MapSource {
     Given,
     /// In the workspace, at this offset in bytes.
     Workspace(u64),
+}
+
+impl MapArgument {
+    /// Elements along each dimension, innermost first.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
+    /// use layout_codegen::gemm::{ArgumentValue, Gemm, Operands, Plan};
+    ///
+    /// let launch = WARPGROUP_PLANS[0].launch(&Gemm::packed(256, 512, 64, Operands::ALL[0]))?;
+    /// let maps = launch.iter().flat_map(|l| &l.arguments).filter_map(|a| match a.value {
+    ///     ArgumentValue::TensorMap(map) => Some((map.sizes(), map.strides_bytes(), map.box_sizes())),
+    ///     _ => None,
+    /// });
+    /// let of_a = (vec![64, 256], vec![128], vec![64, 128]);
+    /// let of_b = (vec![512, 64], vec![1024], vec![64, 64]);
+    /// assert_eq!(maps.collect::<Vec<_>>(), [of_a, of_b]);
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn sizes(&self) -> Vec<u64> {
+        let layers = self.layers.map(|(count, _)| count);
+        [self.columns, self.rows]
+            .into_iter()
+            .chain(layers)
+            .collect()
+    }
+
+    /// Bytes from one index to the next of each dimension but the innermost.
+    ///
+    /// ```
+    /// # use layout_codegen::gemm::{MapArgument, MapSource};
+    /// # use layout_codegen::ir::Element;
+    /// # let map = MapArgument {
+    /// #     of: MapSource::A, element: Element::F16, rounded: false, rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
+    /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
+    /// # };
+    /// // 3 layers of 8 rows of 128 bytes.
+    /// assert_eq!(map.strides_bytes(), [128, 1024]);
+    /// ```
+    pub fn strides_bytes(&self) -> Vec<u64> {
+        let layers = self.layers.map(|(_, stride)| stride);
+        [self.pitch_bytes].into_iter().chain(layers).collect()
+    }
+
+    /// Elements of the box along each dimension: it has one layer.
+    ///
+    /// ```
+    /// # use layout_codegen::gemm::{MapArgument, MapSource};
+    /// # use layout_codegen::ir::Element;
+    /// # let map = MapArgument {
+    /// #     of: MapSource::A, element: Element::F16, rounded: false, rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
+    /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
+    /// # };
+    /// assert_eq!(map.box_sizes(), [64, 8, 1]);
+    /// ```
+    pub fn box_sizes(&self) -> Vec<u32> {
+        let layers = self.layers.map(|_| 1);
+        [self.box_columns, self.box_rows]
+            .into_iter()
+            .chain(layers)
+            .collect()
+    }
 }
 
 impl Launch {

@@ -27,7 +27,7 @@ mod partial_sums;
 mod pieces;
 mod plan;
 mod problem;
-mod raster;
+pub(crate) mod raster;
 pub mod simt;
 mod workspace;
 

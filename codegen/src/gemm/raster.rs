@@ -4,6 +4,7 @@
 //! Grouped   x: row in a group of 8, y: column, z: group     blocks run down 8 rows, then across the columns, then to the next group,
 //!                                                           so that they share tiles of B in the cache
 //! Layers    x: row, y: column, z: layer                     a product of a batch, or a part of split sums
+//! Turns     x: row, y: column, of the first tile            blocks take tile after tile, in steps of all blocks
 //! ```
 
 use layout_core::Layout;
@@ -19,6 +20,24 @@ pub(crate) const GROUP: u64 = 8;
 /// Blocks along the y and the z axis of a grid.
 pub(crate) const GRID_YZ: u64 = 65_535;
 
+/// Blocks of a launch whose blocks take tile after tile, a power of two: as many as most multiprocessors have room for.
+pub(crate) const TURNS_BLOCKS: u32 = 128;
+
+/// The largest m, n and k there, so that all uses of stages are counted in 64 bits.
+pub(crate) const TURNS_LIMIT: i64 = 1 << 24;
+
+/// How blocks that take tile after tile are best put: rows and columns of blocks, and how many tiles each then has. Squares share most in the cache.
+pub(crate) fn best_turns((down, across): (u64, u64)) -> ([u32; 2], u64) {
+    let turns = |[rows, columns]: [u32; 2]| {
+        down.div_ceil(rows.into())
+            .saturating_mul(across.div_ceil(columns.into()))
+    };
+    let all = [16, 8, 32, 4, 64, 2, 128, 1].map(|rows| [rows, TURNS_BLOCKS / rows]);
+    let best = all.into_iter().min_by_key(|&blocks| turns(blocks));
+    let best = best.unwrap_or([16, 8]);
+    (best, turns(best))
+}
+
 /// The order of tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Raster {
@@ -26,6 +45,8 @@ pub(crate) enum Raster {
     Grouped,
     /// The third axis counts products of a batch or parts of sums.
     Layers,
+    /// Blocks take tile after tile; so many of them have tiles one below the other and side by side.
+    Turns([u32; 2]),
 }
 
 /// The tile of a block.
@@ -46,6 +67,20 @@ impl Raster {
         (tm, tn): (i64, i64),
     ) -> Result<Tile, PlanError> {
         let hi = LIMIT as i64;
+        if let Raster::Turns(counts) = self {
+            let at = [(Axis::X, tm), (Axis::Y, tn)];
+            let mut first = Vec::new();
+            for ((axis, tile), count) in at.into_iter().zip(counts) {
+                let block = k.block_index(axis, count.into());
+                k.blocks_along(axis, count.into());
+                first.push(index(&mut k.pool, &Layout::mode(1, tile)?, &[block])?);
+            }
+            return Ok(Tile {
+                row: first[0],
+                col: first[1],
+                layer: None,
+            });
+        }
         let by = k.block_index(Axis::Y, GRID_YZ);
         k.tiling(by, n, tn);
         let col = index(&mut k.pool, &Layout::mode(1, tn)?, &[by])?;
@@ -77,6 +112,9 @@ impl Raster {
         layers: (&'static str, u64),
     ) -> Result<[u64; 3], ProblemError> {
         let at_most = |name, value, limit| Limit::Grid.at_most(name, value, limit);
+        if let Raster::Turns([rows, columns]) = self {
+            return Ok([rows.into(), columns.into(), 1]);
+        }
         at_most("n", n, GRID_YZ * columns)?;
         let down = m.div_ceil(rows);
         let across = n.div_ceil(columns);

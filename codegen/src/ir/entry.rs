@@ -112,6 +112,8 @@ pub struct Entry {
     pub tile_axes: Vec<TileAxis>,
     /// Values that count tiles, those of the axes too.
     pub tilings: Vec<Tiling>,
+    /// Axes along which every launch has exactly so many blocks.
+    pub whole_axes: Vec<(Axis, u64)>,
     /// The buffers that it touches.
     pub buffers: Vec<Buffer>,
     /// Pipelines of stages between roles.

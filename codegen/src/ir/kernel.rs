@@ -85,6 +85,7 @@ pub struct Kernel {
     addresses: BTreeSet<Reg>,
     tile_axes: Vec<TileAxis>,
     tilings: Vec<Tiling>,
+    whole_axes: Vec<(Axis, u64)>,
     buffers: Vec<Buffer>,
     places: Vec<Place>,
     widths: Vec<u32>,
@@ -171,6 +172,7 @@ impl Kernel {
             addresses: BTreeSet::new(),
             tile_axes: Vec::new(),
             tilings: Vec::new(),
+            whole_axes: Vec::new(),
             buffers: Vec::new(),
             places: Vec::new(),
             widths: Vec::new(),
@@ -626,6 +628,11 @@ impl Kernel {
         });
     }
 
+    /// Says that every launch has exactly so many blocks along an axis.
+    pub(crate) fn blocks_along(&mut self, axis: Axis, count: u64) {
+        self.whole_axes.push((axis, count));
+    }
+
     /// Puts what is stated as early as it holds: before all of the kernel where nothing is open and no thread may have left, else here.
     pub(super) fn state(&mut self, node: Node) {
         let outermost = self.scopes.len() == 1;
@@ -677,6 +684,7 @@ impl Kernel {
             addresses: self.addresses,
             tile_axes: self.tile_axes,
             tilings: self.tilings,
+            whole_axes: self.whole_axes,
             buffers: self.buffers,
             places: self.places,
             widths: self.widths,

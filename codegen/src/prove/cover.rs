@@ -4,7 +4,8 @@
 //! once: the grid cuts the mode into tiles, or has one block for each element, or one block has the whole mode. The block must write the part of
 //! its intervals that is inside the output, each element once, and nothing else.
 //!
-//! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each turn has one.
+//! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each turn has one. Where a launch has exactly B blocks along an axis, they can share
+//! what a turn has: the step is B tiles, and tile `B·turn + block` is one block's.
 //!
 //! ```text
 //! coordinate = base + local      local: a number for each thread and store; together they have each element of the tile once
@@ -207,10 +208,32 @@ impl<'a> Output<'a> {
             return Ok((Cut::Tile(origin, tile, extent), vec![only(origin)]));
         }
         let walks = self.trace.walks.iter();
-        let walks = walks.map(|w| (Lin::symbol(w.turn), w.covers, w.tile));
-        let tilings: Vec<_> = self.trace.tilings.iter().copied().chain(walks).collect();
-        for (index, covers, tile) in tilings.iter().filter(|(_, covers, _)| *covers == extent) {
+        let walks = walks.flat_map(|w| {
+            // The blocks along an axis share the tile of a turn.
+            let shared = self.trace.whole_axes.iter();
+            let shared = shared.filter(|(_, count)| w.tile % count == 0);
+            let shared = shared.map(|&(block, count)| {
+                let index = Lin::symbol(w.turn).scale(count).add(&Lin::symbol(block));
+                (index, w.covers, w.tile / count, true)
+            });
+            let own = (Lin::symbol(w.turn), w.covers, w.tile, false);
+            shared.chain([own]).collect::<Vec<_>>()
+        });
+        let of_grid = self.trace.tilings.iter();
+        let of_grid = of_grid.map(|&(index, covers, tile)| (index, covers, tile, false));
+        let tilings: Vec<_> = of_grid.chain(walks).collect();
+        for (index, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
             let origin = index.scale(*tile);
+            // What a turn has may end before the block's share of it, which must not be stored then.
+            let inside = covers.sub(&origin).plus(-1);
+            let symbols = &mut self.trace.symbols;
+            if *shared
+                && !stores
+                    .iter()
+                    .all(|s| symbols.at_least_zero(&inside, &s.facts))
+            {
+                continue;
+            }
             if let Some(cases) = self.bases(first, &origin, covers, *tile) {
                 return Ok((Cut::Tile(origin, *tile, *covers), cases));
             }

@@ -121,6 +121,8 @@ pub(super) struct Trace {
     pub(super) tilings: Vec<(Lin, Lin, i64)>,
     /// Loops that take each tile of something once.
     pub(super) walks: Vec<Walk>,
+    /// Axes along which a launch has exactly so many blocks.
+    pub(super) whole_axes: Vec<(Sym, i64)>,
 }
 
 /// A loop from 0 in steps of `tile` up to `covers`, that nothing leaves: each tile is one turn's.
@@ -232,6 +234,10 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
             (index, extent, t.tile)
         })
         .collect();
+    let whole_axes = entry.whole_axes.iter();
+    let whole_axes = whole_axes
+        .map(|&(axis, count)| (machine.blocks[axis as usize], count as i64))
+        .collect();
     let mut promises = machine.promises();
     promises.append(&mut machine.assumed);
     let mut used = QuickMap::default();
@@ -258,6 +264,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         symbols: machine.symbols,
         tilings,
         walks: machine.walks,
+        whole_axes,
     })
 }
 

@@ -230,6 +230,9 @@ impl Walk {
             collect(&turn.again, &mut values);
             collect_events(&turn.events, &mut values);
         }
+        // In a loop inside of another, what was known of its last time is not of this one.
+        start.decisions.forget(l.turn);
+        start.decisions.forget(l.trips);
         start.decisions.zero.push(l.turn);
         let renewal = Renewal::of(l, &self.histories, &self.versions);
         start.memory = self.with_versions(start.memory, |all, buffer, v| {

@@ -423,6 +423,9 @@ impl Symbols {
 
     /// A value that is never negative, divided by a constant.
     pub(super) fn div(&mut self, x: &Lin, d: i64) -> Lin {
+        if d.count_ones() == 1 {
+            return self.shr(x, d.trailing_zeros());
+        }
         if let Some(k) = x.as_number() {
             return Lin::number(k.map(|k| k.div_euclid(d)));
         }

@@ -24,16 +24,18 @@
 //! ⌈rest / multiprocessors⌉; each wave fills its first stages and stores its tiles at its end, which other blocks cover if R > 1:
 //!
 //! ```text
-//! clocks  = Σ waves: steps · period + (latency + store) · (1 + (waves − 1) / R)
+//! clocks  = Σ waves: steps · period + (latency + store) · (1 + (waves − 1) / R) + 1500 · (waves − 1) / R
 //! store   = r · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives))
 //! kernel  = launch + max(clocks / clock, bytes from and to memory / bandwidth)
 //! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its launch
 //! ```
 //!
+//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = Σ tiles: steps · period + store`, and the latency once.
+//!
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
 //! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
 //! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Products of warpgroups take 1.6 times the rate; each warpgroup reads its rows of A
-//! and all of B from shared memory, and C with fewer than 64 rows takes 1.1 times as long. Copies narrower than 16 bytes take an instruction and a wavefront
+//! and all of B from shared memory, and C with fewer than 64 rows takes 1.17 times as long by warps, and 1.1 times by several warpgroups. Copies narrower than 16 bytes take an instruction and a wavefront
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
@@ -46,10 +48,11 @@
 //! * math: 2·128·256·64 / 2400 = 1748; shared: (128 + 256)·64·2 / 128 = 384 copied, 8·(64 + 64)·64·2 / 128 = 1024 read, 1408 together;
 //!   l2: 49,152 / (5120 / 132) = 1267; slots: (1024 products + 256 reads + 96 copies) / 4 = 344;
 //! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2: period = 1748 + 0.1·(1408 + 1267 + 344) + 40 = 2089;
-//! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end: 561,363 clocks or 283.5 µs;
-//! * 3 µs for the launch: 286.5 µs, which is 480 TFLOP/s. Measured: 485.
+//! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end, and 1500 for three more: 565,863 clocks or 285.8 µs;
+//! * 3 µs for the launch: 288.8 µs, which is 476 TFLOP/s. Measured: 485.
 
 use super::machine::Machine;
+use crate::gemm::raster::{TURNS_BLOCKS, best_turns};
 use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
 
 /// The share of other demands that one warp a scheduler leaves uncovered.
@@ -79,13 +82,18 @@ const FMA_LATENCY: f64 = 36.0;
 /// Threads of a multiprocessor that FMA kernels are made for, with 128 registers each; half of them beside more than 64 sums.
 const FMA_THREADS: u32 = 512;
 
-/// Rows of C that a warpgroup multiplies.
-const WARPGROUP_ROWS: u64 = 64;
+/// The least rows of C that plans for tensor cores multiply.
+const ROWS: u64 = 64;
 
-/// How much longer plans of warpgroups take where C has fewer rows, measured at 16×8192×8192.
-const FEW_ROWS: f64 = 1.1;
+/// How much longer plans take where C has fewer rows, measured at 16×8192×8192: plans of warps, and those of several warpgroups.
+const FEW_ROWS: f64 = 1.17;
+const FEW_ROWS_OF_WARPGROUPS: f64 = 1.1;
 
-/// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16.
+/// Clocks until a block that follows another has made its mbarriers or its addresses; measured at 4096×4096×128.
+const BEGIN: f64 = 1500.0;
+
+/// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16. Of other types they multiply as many
+/// bytes.
 const WARPGROUP_RATE: f64 = 1.6;
 
 /// Schedulers of a multiprocessor.
@@ -206,6 +214,11 @@ impl Model<'_> {
         )
     }
 
+    /// Rows and columns of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
+    fn turns(&self) -> Option<([u32; 2], u64)> {
+        self.anatomy.turns.then(|| best_turns(self.tiles()))
+    }
+
     /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
     fn split(&self) -> (u64, u64) {
         let all = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
@@ -237,6 +250,7 @@ impl Model<'_> {
         let (rows, cols) = self.tiles();
         let (wm, wn) = a.warp_tile();
         let width = |w: u32| if self.packs() { 16 } else { w };
+        let k_major = a.is_k_major();
         let inside = |extent: u64, tiles: u64| extent as f64 / tiles.max(1) as f64;
         [
             Operand {
@@ -244,7 +258,7 @@ impl Model<'_> {
                 warp_side: wm,
                 inside: inside(p.m, rows),
                 width: width(widths[0]),
-                k_major: p.operands.a == Trans::N,
+                k_major: k_major || p.operands.a == Trans::N,
                 is_a: true,
             },
             Operand {
@@ -252,7 +266,7 @@ impl Model<'_> {
                 warp_side: wn,
                 inside: inside(p.n, cols),
                 width: width(widths[1]),
-                k_major: p.operands.b == Trans::T,
+                k_major: k_major || p.operands.b == Trans::T,
                 is_a: false,
             },
         ]
@@ -268,7 +282,7 @@ impl Model<'_> {
         let mut rate = match a.units {
             Units::Fma => self.machine.fma_rate(a.data_type),
             Units::Tensor => self.machine.rate(a.data_type),
-            Units::Warpgroup => WARPGROUP_RATE * self.machine.rate(a.data_type),
+            Units::Warpgroup => WARPGROUP_RATE * self.machine.rate(DataType::F16) * 2.0 / bytes,
         };
         let half_shape =
             a.units == Units::Tensor && a.data_type == DataType::F64 && a.instruction.0 < 16;
@@ -439,7 +453,9 @@ impl Model<'_> {
         let read = if fits || rows.saturating_mul(cols) <= slots {
             once
         } else {
-            let (down, across) = if let Some(group) = self.anatomy.group {
+            let (down, across) = if let Some(([rows, columns], _)) = self.turns() {
+                (rows.into(), columns.into())
+            } else if let Some(group) = self.anatomy.group {
                 let grouped = split == 1 && p.batch.count == 1;
                 let down = if grouped {
                     u64::from(group).min(rows)
@@ -481,8 +497,9 @@ impl Model<'_> {
         }
         if self.packs() {
             let [a, b, _] = p.widths(t);
-            for (extent, width) in [(p.m, a), (p.n, b)] {
-                if width < 16 {
+            let k_major = [p.operands.a == Trans::N, p.operands.b == Trans::T];
+            for ((extent, width), k_major) in [(p.m, a), (p.n, b)].into_iter().zip(k_major) {
+                if width < 16 || (self.anatomy.is_k_major() && !k_major) {
                     // Read and written.
                     let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
                     seconds += self.moved(2.0 * bytes);
@@ -504,7 +521,14 @@ impl Model<'_> {
         let demands = self.demands();
         let sms = u64::from(machine.multiprocessors);
         let slots = sms * u64::from(resident);
-        let (full, rest) = (blocks / slots, blocks % slots);
+        let (full, rest) = match self.turns() {
+            // As many blocks as fit side by side, and as many more times as the multiprocessors are too few for them.
+            Some((_, turns)) => (
+                turns.saturating_mul(u64::from(TURNS_BLOCKS).div_ceil(slots)),
+                0,
+            ),
+            None => (blocks / slots, blocks % slots),
+        };
         let (period, pace) = self.period(resident.into(), &demands);
         let last = if rest == 0 {
             u64::from(resident)
@@ -517,7 +541,10 @@ impl Model<'_> {
             around: 0.0,
             blocks,
             resident,
-            waves: blocks as f64 / slots as f64,
+            waves: match self.turns() {
+                Some(_) => full as f64,
+                None => blocks as f64 / slots as f64,
+            },
             steps,
             demands,
             period,
@@ -539,15 +566,25 @@ impl Model<'_> {
         let main = steps as f64 * (whole as f64 * period + last_period * edge);
         let begin_and_end = machine.latency * machine.clock
             + self.store(if whole > 0 { resident.into() } else { last });
-        let begin_and_end = begin_and_end * (1.0 + whole as f64 / f64::from(resident));
+        let begin_and_end = if self.anatomy.turns {
+            // The stages of the next tile are filled while this one is stored.
+            let store = self.store(1);
+            begin_and_end + whole as f64 * store
+        } else {
+            begin_and_end + (begin_and_end + BEGIN) * whole as f64 / f64::from(resident)
+        };
         let computing = (main + begin_and_end) / machine.clock;
         let memory = self.memory_bytes(whole as f64 + 1.0, slots.min(blocks))
             / machine.memory_bandwidth
             + machine.latency;
         estimate.around = self.around();
         estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
-        if self.anatomy.units == Units::Warpgroup && p.m < WARPGROUP_ROWS {
-            estimate.seconds *= FEW_ROWS;
+        if p.m < ROWS {
+            estimate.seconds *= match self.anatomy.units {
+                Units::Tensor => FEW_ROWS,
+                Units::Warpgroup if u64::from(tile_m) > ROWS => FEW_ROWS_OF_WARPGROUPS,
+                Units::Warpgroup | Units::Fma => 1.0,
+            };
         }
         let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
         if memory > computing {

@@ -261,6 +261,15 @@ impl Kernel {
         Ok(view)
     }
 
+    /// A view of a buffer whose elements are of a type, so that tiles of it can be copied.
+    pub(crate) fn of_element(&mut self, view: View, element: Element) -> View {
+        self.set_element(view.buffer, element);
+        View {
+            element: Some(element),
+            ..view
+        }
+    }
+
     /// Says that the address of a buffer and its rows are multiples of `bytes` bytes; the launch contract refuses others.
     pub(crate) fn rows_aligned(&mut self, view: &View, bytes: i64) {
         let buffer = self.buffer(view.buffer);

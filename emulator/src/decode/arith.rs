@@ -278,10 +278,23 @@ impl<'a> Decoder<'a> {
                 ("fma", true) if ty.bits() != 64 && ty != ScalarType::F32 => FloatOp::FmaRelu,
                 _ => return m.invalid("this form"),
             };
+            let f = match (f, m.take("oob")) {
+                (f, false) => f,
+                (FloatOp::Fma, true)
+                    if i.name == "fma" && ty.bits() != 64 && ty != ScalarType::F32 =>
+                {
+                    FloatOp::FmaOob
+                }
+                (FloatOp::FmaRelu, true) => FloatOp::FmaOobRelu,
+                _ => return m.invalid(".oob is for fma of f16 and bf16"),
+            };
             if f != FloatOp::Mul && !Self::is_rounded(m) {
                 return m.invalid("a rounding is needed: .rn, .rz, .rm or .rp");
             }
             let mode = Self::mode(m);
+            if mode.ftz && matches!(f, FloatOp::FmaOob | FloatOp::FmaOobRelu) {
+                return m.invalid(".ftz with .oob");
+            }
             return self.float_op(i, m, f, mode, ty, n);
         }
         if i.name == "fma" || !ty.is_int() {

@@ -81,6 +81,8 @@ impl<'a> Decoder<'a> {
                 let d = self.dst_some(&i.operands[0], ScalarType::Pred)?;
                 Op::Isspacep { space, d, a }
             }
+            "multimem" => self.multimem(i, m)?,
+            "stacksave" | "stackrestore" | "alloca" => self.stack(i, m)?,
             "cp" => self.cp_async(i, m)?,
             "prefetch" | "prefetchu" | "discard" | "applypriority" => {
                 let level =

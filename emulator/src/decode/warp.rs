@@ -3,28 +3,8 @@
 
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandAst, OperandKind};
-use crate::ir::{IntOp, Matrix, Mma, MmaType, NONE, Op, Row, Shuffle, Sums, Vote};
+use crate::ir::{IntOp, Matrix, NONE, Op, Row, Shuffle, Vote};
 use crate::types::ScalarType;
-
-/// The accepted shapes and types of `mma`: (m, k, A types, accumulator types).
-fn mma_is_known(m: u8, k: u16, a: MmaType, b: MmaType, c: MmaType, d: MmaType) -> bool {
-    use MmaType as T;
-    let float8 = |t| matches!(t, T::E4m3 | T::E5m2);
-    let int8 = |t| matches!(t, T::S8 | T::U8);
-    let int4 = |t| matches!(t, T::S4 | T::U4);
-    let half_or_single = |t| matches!(t, T::F16 | T::F32);
-    match (m, k) {
-        (16, 8 | 16) if a == T::F16 && b == T::F16 => half_or_single(c) && half_or_single(d),
-        (16, 8 | 16) if a == T::Bf16 && b == T::Bf16 => c == T::F32 && d == T::F32,
-        (16, 4 | 8) if a == T::Tf32 && b == T::Tf32 => c == T::F32 && d == T::F32,
-        (16, 16 | 32) if float8(a) && float8(b) => half_or_single(c) && half_or_single(d),
-        (16, 16 | 32) | (8, 16) if int8(a) && int8(b) => c == T::S32 && d == T::S32,
-        (8, 32) | (16, 32 | 64) if int4(a) && int4(b) => c == T::S32 && d == T::S32,
-        (8, 128) | (16, 128 | 256) => [a, b, c, d] == [T::B1, T::B1, T::S32, T::S32],
-        (8, 4) | (16, 4 | 8 | 16) => [a, b, c, d] == [T::F64; 4],
-        _ => false,
-    }
-}
 
 impl<'a> Decoder<'a> {
     /// Decodes `i` if it is of this family.
@@ -84,7 +64,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn aligned(m: &mut Mods<'a>) -> Result<()> {
+    pub(super) fn aligned(m: &mut Mods<'a>) -> Result<()> {
         Self::sync(m)?;
         if m.take("aligned") {
             Ok(())
@@ -256,7 +236,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// `n` registers in braces, or one bare.
-    fn fragment(
+    pub(super) fn fragment(
         &mut self,
         o: &OperandAst<'a>,
         ty: ScalarType,
@@ -280,134 +260,5 @@ impl<'a> Decoder<'a> {
                 }
             })
             .collect()
-    }
-
-    fn mma(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
-        Self::aligned(m)?;
-        let shape = m.find(|s| {
-            Some(match s {
-                "m8n8k4" => (8u8, 4u16),
-                "m8n8k16" => (8, 16),
-                "m8n8k32" => (8, 32),
-                "m8n8k128" => (8, 128),
-                "m16n8k4" => (16, 4),
-                "m16n8k8" => (16, 8),
-                "m16n8k16" => (16, 16),
-                "m16n8k32" => (16, 32),
-                "m16n8k64" => (16, 64),
-                "m16n8k128" => (16, 128),
-                "m16n8k256" => (16, 256),
-                _ => return None,
-            })
-        });
-        let Some((rows, k)) = shape else {
-            return m.unsupported("this shape");
-        };
-        let mut layout = || m.find(|s| matches!(s, "row" | "col").then_some(s));
-        if (layout(), layout()) != (Some("row"), Some("col")) {
-            return m.unsupported("only row-major A and column-major B (.row.col)");
-        }
-        let satfinite = m.take("satfinite");
-        let mut ty = || -> Result<MmaType> {
-            let first = m.list.first().map(|(word, _)| *word);
-            let small = match first {
-                Some("s4") => Some(MmaType::S4),
-                Some("u4") => Some(MmaType::U4),
-                Some("b1") => Some(MmaType::B1),
-                _ => None,
-            };
-            if let Some(small) = small {
-                m.list.remove(0);
-                return Ok(small);
-            }
-            Ok(match m.ty()? {
-                ScalarType::F16 => MmaType::F16,
-                ScalarType::Bf16 => MmaType::Bf16,
-                ScalarType::Tf32 => MmaType::Tf32,
-                ScalarType::F64 => MmaType::F64,
-                ScalarType::F32 => MmaType::F32,
-                ScalarType::E4m3 => MmaType::E4m3,
-                ScalarType::E5m2 => MmaType::E5m2,
-                ScalarType::S8 => MmaType::S8,
-                ScalarType::U8 => MmaType::U8,
-                ScalarType::S32 => MmaType::S32,
-                _ => return m.unsupported("this type"),
-            })
-        };
-        let (d_ty, a_ty, b_ty, c_ty) = (ty()?, ty()?, ty()?, ty()?);
-        if !mma_is_known(rows, k, a_ty, b_ty, c_ty, d_ty) || (satfinite && d_ty != MmaType::S32) {
-            return m.unsupported("this combination of shape and types");
-        }
-        let xor = m.take("xor");
-        let is_bits = a_ty == MmaType::B1;
-        if is_bits && !((xor || m.take("and")) && m.take("popc")) {
-            return m.invalid("`.and.popc` or `.xor.popc` is needed");
-        }
-        if (xor && !is_bits) || (is_bits && satfinite) {
-            return m.invalid(".xor is for single bits, which have no .satfinite");
-        }
-        if m.find(|s| matches!(s, "rn" | "rz" | "rm" | "rp").then_some(s))
-            .is_some_and(|r| r != "rn" || d_ty != MmaType::F64)
-        {
-            return m.unsupported("this rounding");
-        }
-        Self::count(i, 4..=4)?;
-        let bits = |t: MmaType| match t {
-            MmaType::F64 => 64,
-            MmaType::F32 | MmaType::S32 | MmaType::Tf32 => 32,
-            MmaType::F16 | MmaType::Bf16 => 16,
-            MmaType::E4m3 | MmaType::E5m2 | MmaType::S8 | MmaType::U8 => 8,
-            MmaType::S4 | MmaType::U4 => 4,
-            MmaType::B1 => 1,
-        };
-        // Registers of 32 bits, or 64 for f64, that hold `elements` spread over 32 lanes.
-        let regs = |elements: usize, t: MmaType| {
-            elements / 32 * bits(t) / if t == MmaType::F64 { 64 } else { 32 }
-        };
-        let reg_ty = |t: MmaType| match t {
-            MmaType::F64 => ScalarType::F64,
-            MmaType::F32 => ScalarType::F32,
-            MmaType::F16 => ScalarType::F16x2,
-            MmaType::Bf16 => ScalarType::Bf16x2,
-            MmaType::Tf32 => ScalarType::Tf32,
-            MmaType::S32 => ScalarType::S32,
-            _ => ScalarType::B32,
-        };
-        let (rows_n, k_n) = (usize::from(rows), usize::from(k));
-        let a = self.fragment(
-            &i.operands[1],
-            reg_ty(a_ty),
-            regs(rows_n * k_n, a_ty),
-            false,
-        )?;
-        let b = self.fragment(&i.operands[2], reg_ty(b_ty), regs(8 * k_n, b_ty), false)?;
-        let c = self.fragment(&i.operands[3], reg_ty(c_ty), regs(rows_n * 8, c_ty), false)?;
-        let d = self.fragment(&i.operands[0], reg_ty(d_ty), regs(rows_n * 8, d_ty), true)?;
-        Ok(Op::Mma(Box::new(Mma {
-            m: rows,
-            k,
-            a_ty,
-            b_ty,
-            c_ty,
-            d_ty,
-            satfinite,
-            xor,
-            sums: self.sums([a_ty, b_ty], d_ty, false),
-            d,
-            a,
-            b,
-            c,
-        })))
-    }
-
-    /// How the tensor cores of the module's target add.
-    pub(super) fn sums(&self, factors: [MmaType; 2], sum: MmaType, wgmma: bool) -> Sums {
-        let digits = self
-            .module
-            .target
-            .trim_start_matches(|c: char| !c.is_ascii_digit());
-        let end = digits.find(|c: char| !c.is_ascii_digit());
-        let arch = digits[..end.unwrap_or(digits.len())].parse();
-        Sums::of(arch.unwrap_or(90), factors, sum, wgmma)
     }
 }

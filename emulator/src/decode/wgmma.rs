@@ -2,7 +2,7 @@
 
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandAst, OperandKind};
-use crate::ir::{MmaType, Multiplicand, NONE, Op, Row, RowInit, Wgmma};
+use crate::ir::{MmaType, Multiplicand, NONE, Op, Row, RowInit, Wgmma, metadata_bits};
 use crate::types::{File, ScalarType};
 
 /// The type named by a modifier, among those of `wgmma`.
@@ -68,15 +68,12 @@ impl<'a> Decoder<'a> {
                 };
                 Ok(Op::WgmmaWait(n as u32))
             }
-            Some("mma_async") if sparse => m.unsupported(
-                "a sparse A, whose metadata the text of the ISA shows in pictures alone",
-            ),
-            Some("mma_async") => self.mma_async(i, m),
+            Some("mma_async") => self.mma_async(i, m, sparse),
             _ => m.invalid("one of .fence, .commit_group, .wait_group, .mma_async is needed"),
         }
     }
 
-    fn mma_async(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+    fn mma_async(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>, sparse: bool) -> Result<Op> {
         let Some((n, k)) = m.find(shape) else {
             return m.invalid("a shape such as .m64n128k16 is needed");
         };
@@ -92,7 +89,8 @@ impl<'a> Decoder<'a> {
         } else {
             n.is_multiple_of(8)
         };
-        if depth(d_ty, a_ty, b_ty) != Some(k) || !widths || !(8..=256).contains(&n) {
+        let deep = depth(d_ty, a_ty, b_ty).map(|k| if sparse { 2 * k } else { k });
+        if deep != Some(k) || !widths || !(8..=256).contains(&n) || (sparse && bits) {
             return m.invalid("this combination of shape and types");
         }
         if satfinite && (!integer || bits) {
@@ -112,7 +110,9 @@ impl<'a> Decoder<'a> {
             (true, true) => 1,
             (true, false) => 2,
         };
-        let count = 4 + scales + transposes;
+        // The metadata of a sparse A and its selector stand before scale-d.
+        let more = if sparse { 2 } else { 0 };
+        let count = 4 + more + scales + transposes;
         Self::count(i, count..=count)?;
         let immediate = |o: &OperandAst<'a>, allowed: [i64; 2]| match o.kind {
             OperandKind::Int(v) if allowed.contains(&v) => Ok(v == allowed[1]),
@@ -120,11 +120,11 @@ impl<'a> Decoder<'a> {
         };
         let (mut negated, mut transposed) = ([false; 2], [false; 2]);
         for (k, x) in negated.iter_mut().enumerate().take(scales) {
-            *x = immediate(&i.operands[4 + k], [1, -1])?;
+            *x = immediate(&i.operands[4 + more + k], [1, -1])?;
         }
         for k in 0..transposes {
             let which = if registers { 1 } else { k };
-            transposed[which] = immediate(&i.operands[4 + scales + k], [0, 1])?;
+            transposed[which] = immediate(&i.operands[4 + more + scales + k], [0, 1])?;
         }
         let a = if registers {
             Multiplicand::Registers {
@@ -143,7 +143,13 @@ impl<'a> Decoder<'a> {
             transposed: transposed[1],
             negated: negated[1],
         };
-        let scale = self.src_pred(&i.operands[3])?;
+        let sparse = if sparse {
+            let full = metadata_bits(a_ty, u32::from(k)) == 64;
+            Some(self.sparse(&i.operands[3..], u8::from(!full), false)?)
+        } else {
+            None
+        };
+        let scale = self.src_pred(&i.operands[3 + more])?;
         // A row that is always defined, for the checks of the registers of wgmma.
         self.constant(File::R32, RowInit::Const(0));
         let registers = usize::from(n) / if d_ty == MmaType::F16 { 4 } else { 2 };
@@ -159,6 +165,7 @@ impl<'a> Decoder<'a> {
             d,
             a,
             b,
+            sparse,
             scale,
         })))
     }

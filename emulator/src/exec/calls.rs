@@ -17,7 +17,7 @@ use crate::report::FindingKind;
 use crate::types::File;
 
 /// Bytes of a lane's stack: frames and saved registers. The most local memory that a thread of a GPU can have.
-const STACK: u32 = 512 << 10;
+pub(super) const STACK: u32 = 512 << 10;
 
 /// `call`.
 #[inline(never)]
@@ -150,6 +150,7 @@ fn enter(
     let args: Vec<[u64; 32]> = call.args.iter().map(|s| registers(w, *s)).collect();
     for l in lanes_of(lanes) {
         let (caller, top) = w.frames[l];
+        w.callers[l].push(caller);
         let base = top + saved_bytes(f);
         if f.recursive {
             save_all(w, f, l);
@@ -236,7 +237,7 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     for l in lanes_of(active) {
         let base = w.frames[l].0;
         let top = base - saved_bytes(f);
-        let caller = top - call.frame;
+        let caller = w.callers[l].pop().unwrap_or(0);
         if f.recursive {
             restore_all(w, f, l);
         }

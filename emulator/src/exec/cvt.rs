@@ -132,6 +132,8 @@ fn payload(c: &Convert, x: u64) -> Option<u64> {
     };
     match (c.from, c.to) {
         (Format::F64, Format::F64) => Some(x | 1 << 51),
+        // Flushing canonicalises first.
+        (Format::F32, Format::F64) if c.ftz => Some(0x7fff_ffff_e000_0000),
         (Format::F32, Format::F64) => Some(f64_of(32, 23)),
         (Format::F16, Format::F64) => Some(f64_of(16, 10)),
         (Format::F64, Format::F32) => Some(sign(64) << 31 | 0x7fc0_0000 | (x >> 29 & 0x3f_ffff)),

@@ -103,7 +103,9 @@ fn value(f: FloatOp, a: f64, b: f64, c: f64) -> f64 {
         FloatOp::Add => add_to_odd(a, b),
         FloatOp::Sub => add_to_odd(a, -b),
         FloatOp::Mul => a * b,
-        FloatOp::Fma | FloatOp::FmaRelu => add_to_odd(a * b, c),
+        FloatOp::Fma | FloatOp::FmaRelu | FloatOp::FmaOob | FloatOp::FmaOobRelu => {
+            add_to_odd(a * b, c)
+        }
         FloatOp::Div => divide(a, b),
         FloatOp::Rcp => divide(1.0, a),
         FloatOp::Sqrt => {
@@ -196,8 +198,8 @@ fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
         return result;
     }
     match f {
-        // The sign of a NaN stays.
-        FloatOp::Abs | FloatOp::Neg if is_nan(a) => a,
+        // The sign of a NaN stays, and a signalling one becomes quiet.
+        FloatOp::Abs | FloatOp::Neg if is_nan(a) => a | 1 << 51,
         FloatOp::Abs => a & !SIGN,
         FloatOp::Neg => a ^ SIGN,
         FloatOp::Copysign => (a & SIGN) | (b & !SIGN),
@@ -253,13 +255,15 @@ fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> 
         f if f.is_extremum() => {
             return min_max(f, u64::from(a), u64::from(b), format) as u32;
         }
+        // The NaN of `TensorElement::nan`.
+        FloatOp::FmaOob | FloatOp::FmaOobRelu if [a, b, c].contains(&0x7fff) => return 0,
         _ => {}
     }
     let mut r = value(f, v(a), v(b), v(c));
     if mode.sat {
         r = if r > 0.0 { r.min(1.0) } else { 0.0 };
     }
-    if f == FloatOp::FmaRelu && r <= 0.0 {
+    if matches!(f, FloatOp::FmaRelu | FloatOp::FmaOobRelu) && r <= 0.0 {
         r = 0.0;
     }
     flush(narrow(r, format, mode.rounding, false) as u32)

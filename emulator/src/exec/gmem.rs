@@ -11,6 +11,9 @@ use crate::ir::{Access, NONE};
 use crate::report::FindingKind;
 use crate::types::File;
 
+/// Bytes beyond which an address has nothing to do with the nearest allocation.
+const FAR: u64 = 1 << 32;
+
 /// Checks global addresses: reports lanes outside their allocation or misaligned, and returns the lanes that may go on, with the base
 /// of the first lane's allocation and whether all are in it.
 #[inline(always)]
@@ -80,6 +83,12 @@ pub(super) fn sort_out_global(
             Some(a) => {
                 let offset = x.wrapping_sub(a.base) as i64;
                 let len = a.len;
+                if offset.unsigned_abs() > FAR.saturating_add(len) {
+                    return format!(
+                        "lane {lane} accesses {total} bytes at {x:#x}, which is in no allocation: the nearest has {len} bytes from {:#x} on",
+                        a.base
+                    );
+                }
                 format!("lane {lane} accesses {total} bytes at byte {offset} of an allocation of {len} bytes")
             }
             None => format!("lane {lane} accesses {total} bytes of global memory, and nothing is allocated"),

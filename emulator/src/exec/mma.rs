@@ -10,7 +10,8 @@
 //! | A, one element to a register (tf32, f64) | the same with e = 1, and with e = 8 and 32 for 4 bits and one |
 //! | B | with r = i/e: k = e·t + i%e + 4e·r, column g |
 //!
-//! So one rule serves all shapes: register r covers rows g + 8(r%2) and a run of 4e columns.
+//! So one rule serves all shapes: register r covers rows g + 8(r%2) and a run of 4e columns. `m8n8k4` of f16 is another, in [`super::quads`],
+//! and a sparse A is in [`super::sparse`].
 //!
 //! **Arithmetic.** f16, bf16, tf32, e4m3 and e5m2 are added as [`super::sums`] says; tf32 operands lose their low 13 bits. f64 is a chain of
 //! fused multiply-adds in ascending k. Integers wrap, or with `.satfinite` clamp the exact sum. Example: m16n8k16 with A = B = 1, C = 0 gives 16 everywhere.
@@ -50,11 +51,10 @@ pub(super) fn element(word: u32, i: usize, t: MmaType) -> f64 {
     }
 }
 
-/// The largest matrices: A 16×32, B 32×8, C 16×8.
+/// The largest factors: A 16×32, B 32×8.
 struct Tiles {
     a: [[f64; 32]; 16],
     b: [[f64; 8]; 32],
-    c: [[f64; 8]; 16],
 }
 
 /// Runs `m` on the active lanes.
@@ -63,30 +63,33 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
     if matches!(m.a_ty, MmaType::S4 | MmaType::U4 | MmaType::B1) {
         return narrow_integers(w, m, active);
     }
+    if m.m == 8 && m.a_ty == MmaType::F16 {
+        return super::quads::mma(w, m, active);
+    }
     let mut t = Tiles {
         a: [[0.0; 32]; 16],
         b: [[0.0; 8]; 32],
-        c: [[0.0; 8]; 16],
     };
     let (rows, k) = (usize::from(m.m), usize::from(m.k));
     gather(w, m, &mut t);
+    let mut c = accumulators(w, m);
     if m.d_ty == MmaType::F64 {
         for i in 0..rows {
             for j in 0..8 {
-                t.c[i][j] = (0..k).fold(t.c[i][j], |sum, l| fma(t.a[i][l], t.b[l][j], sum));
+                c[i][j] = (0..k).fold(c[i][j], |sum, l| fma(t.a[i][l], t.b[l][j], sum));
             }
         }
     } else if m.d_ty == MmaType::S32 {
         // Products of 8-bit integers and their sums are exact in f64 as well.
         for i in 0..rows {
-            let mut sum = t.c[i];
+            let mut sum = c[i];
             for l in 0..k {
                 let x = t.a[i][l];
                 for j in 0..8 {
                     sum[j] += x * t.b[l][j];
                 }
             }
-            t.c[i] = sum;
+            c[i] = sum;
         }
     } else {
         let [least_a, least_b] = m.sums.least.map(f64::from);
@@ -101,10 +104,10 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32) {
                 values: &t.a[i][..k],
                 exponents: &ea[..k],
             };
-            sums::add(m.sums, &a, &b, &mut t.c[i]);
+            sums::add(m.sums, &a, &b, &mut c[i]);
         }
     }
-    scatter(w, m, &t, active);
+    scatter(w, m, &c, active);
 }
 
 /// Factors of 4 bits and of one bit: register by register, since all elements of a register of A meet those of one register of B.
@@ -178,25 +181,34 @@ fn gather(w: &Warp, m: &Mma, t: &mut Tiles) {
                 t.b[eb * q + i + 4 * eb * r][g] = x;
             }
         }
-        for i in 0..rows / 4 {
-            let (r, c) = (g + 8 * (i / 2), 2 * q + i % 2);
-            t.c[r][c] = match m.c_ty {
+    }
+}
+
+/// C.
+pub(super) fn accumulators(w: &Warp, m: &Mma) -> [[f64; 8]; 16] {
+    let mut c = [[0.0; 8]; 16];
+    for lane in 0..32 {
+        let (g, q) = (lane / 4, lane % 4);
+        for i in 0..usize::from(m.m) / 4 {
+            c[g + 8 * (i / 2)][2 * q + i % 2] = match m.c_ty {
                 MmaType::F64 => f64::from_bits(w.r64[m.c[i] as usize][lane]),
                 MmaType::F16 => element(w.r32[m.c[i / 2] as usize][lane], i % 2, MmaType::F16),
                 other => element(w.r32[m.c[i] as usize][lane], 0, other),
             };
         }
     }
+    c
 }
 
-fn scatter(w: &mut Warp, m: &Mma, t: &Tiles, active: u32) {
+/// Writes D.
+pub(super) fn scatter(w: &mut Warp, m: &Mma, c: &[[f64; 8]; 16], active: u32) {
     for lane in 0..32 {
         if active >> lane & 1 == 0 {
             continue;
         }
         let (g, q) = (lane / 4, lane % 4);
         for i in 0..usize::from(m.m) / 4 {
-            let x = t.c[g + 8 * (i / 2)][2 * q + i % 2];
+            let x = c[g + 8 * (i / 2)][2 * q + i % 2];
             match m.d_ty {
                 MmaType::F64 => {
                     w.r64[m.d[i] as usize][lane] = x.to_bits();

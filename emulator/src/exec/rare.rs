@@ -5,7 +5,7 @@ use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{atomics, barrier, bulk, calls, cluster, copies, cvt, fp, lanes, matrix, mbarrier};
-use super::{mem, packed, stores, tensor, wgmma, wmma};
+use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -366,7 +366,26 @@ pub(super) fn rare(
         }
         Op::BarWarp { mask: row } => {
             // Lanes with different masks wait for all of them.
-            let named = mem::lanes_of(active).fold(0, |m, l| m | w.r32[*row as usize][l]);
+            let masks = &w.r32[*row as usize];
+            let named = mem::lanes_of(active).fold(0, |m, l| m | masks[l]);
+            let strangers = mem::lanes_of(active)
+                .filter(|l| masks[*l] >> l & 1 == 0)
+                .fold(0u32, |m, l| m | 1 << l);
+            if strangers != 0 {
+                let site = Site {
+                    pc,
+                    warp: w.index,
+                    lanes: strangers,
+                    address: None,
+                };
+                let given = masks[strangers.trailing_zeros() as usize & 31];
+                env.report(cx, FindingKind::MemberMask, site, || {
+                    format!(
+                        "lanes {} execute this but are not in their mask {given:#010x}",
+                        barrier::lane_list(strangers)
+                    )
+                });
+            }
             if let Some(shadow) = &mut env.shadow {
                 shadow.tick(w.index as usize);
             }
@@ -405,6 +424,7 @@ pub(super) fn rare(
         } => {
             lanes::match_sync(cx, env, w, pc, *all, *wide, [*d, *p, *a, *mask], active);
         }
+        Op::Stack(op) => stack::stack(cx, env, w, pc, *op, active),
         Op::Elect { d, p, mask } => lanes::elect(cx, env, w, pc, [*d, *p, *mask], active),
         Op::StMatrix(m) => matrix::store(cx, env, w, pc, m, active),
         Op::MovMatrix { d, a } => matrix::transpose(cx, env, w, pc, *d, *a, active),

@@ -9,7 +9,7 @@ use super::rare::rare;
 use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, fp, lanes, matrix, mem, mma, wgmma};
+use super::{barrier, fp, lanes, matrix, mem, mma, sparse, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
@@ -215,7 +215,10 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
             Op::LdMatrix(m) => matrix::load(cx, env, w, pc, m, active),
             Op::Mma(m) => {
                 lanes::whole_warp(cx, env, w, pc, active);
-                mma::mma(w, m, active);
+                match &m.sparse {
+                    Some(s) => sparse::mma(cx, env, w, pc, m, s, active),
+                    None => mma::mma(w, m, active),
+                }
             }
             Op::Bra { target, uni } => {
                 if active == mask {

@@ -11,6 +11,8 @@
 //! Example: 2^24 + 1 + 1 in a run of two products gives 2^24 + 2 with 25 fraction bits, since both ones are within 2^(24-25), and 2^24 where
 //! the ones are 2^-2 and only 13 bits are kept.
 //!
+//! Bytes that are widened to f16 are added in halves, and C last ([`Sums::halves`]).
+//!
 //! [`Sums::of`] says which numbers hold on which architecture.
 
 use crate::float::{half_to_f32, narrow};
@@ -70,13 +72,26 @@ pub(super) struct Row<'a> {
 #[inline(always)]
 pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
     let (n, k) = (sum.len(), a.values.len());
-    let depth = usize::from(sums.depth).min(k);
+    let halves = sums.halves;
+    let depth = if halves {
+        k / 2
+    } else {
+        usize::from(sums.depth).min(k)
+    };
     let runs = k / depth.max(1);
     // The place along the depth of product `i` of a run.
-    let place = |run: usize, i: usize| run * depth + i;
+    let place = |run: usize, i: usize| {
+        if halves {
+            i / 2 * 4 + 2 * run + i % 2
+        } else {
+            run * depth + i
+        }
+    };
     for (first, out) in (0..n).step_by(LANES).zip(sum.chunks_exact_mut(LANES)) {
         let mut c = [0.0; LANES];
-        c.copy_from_slice(out);
+        if !halves {
+            c.copy_from_slice(out);
+        }
         for run in 0..runs {
             let mut top = c.map(|x| exponent(x, -126.0));
             for l in (0..depth).map(|i| place(run, i)) {
@@ -106,8 +121,22 @@ pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
                 };
             }
         }
+        if halves {
+            for j in 0..LANES {
+                c[j] = nearest(sums.kept, c[j] + out[j]);
+            }
+        }
         out.copy_from_slice(&c);
     }
+}
+
+/// The sum of two numbers of the format, rounded to nearest: exact in f64 but for bits that cannot matter.
+fn nearest(kept: Kept, x: f64) -> f64 {
+    if kept == Kept::F16 {
+        let bits = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+        return f64::from(half_to_f32(bits));
+    }
+    f64::from(x as f32)
 }
 
 /// What takes the greatest exponent to that of a number with all its fraction bits before the point.

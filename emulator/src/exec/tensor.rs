@@ -36,6 +36,9 @@ fn map_bytes(cx: &Context<'_>, address: u64) -> Option<Vec<u8>> {
     Some(words.flat_map(u32::to_le_bytes).collect())
 }
 
+/// The NaN that a NaN becomes on its way to shared memory in an array of tf32.
+const TF32_NAN: u32 = 0x7fff_e000;
+
 /// The operation of a reduction on elements of type `ty`.
 fn reduction(op: AtomOp, ty: TensorElement) -> Option<Reduction> {
     use TensorElement as T;
@@ -116,7 +119,7 @@ fn pixel_rows(map: &TensorMap, c: &Im2col, start: Corner, offsets: &[u32]) -> Ve
 fn pieces(map: &TensorMap, rows: &[Corner], inner: u32, shared: u32) -> Vec<Piece> {
     let size = map.element.bytes();
     let bytes = u64::from(inner) * size;
-    let pitch = map.swizzle.span().unwrap_or(bytes);
+    let pitch = map.pitch(bytes);
     let mut out = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         let rank = map.sizes.len();
@@ -233,7 +236,7 @@ pub(crate) fn issue(
             .as_ref()
             .map_or_else(|| map.box_sizes[0], |c| c.channels);
         let row_bytes = u64::from(inner) * map.element.bytes();
-        let pitch = map.swizzle.span().unwrap_or(row_bytes);
+        let pitch = map.pitch(row_bytes);
         let count: u64 = counts.product();
         let size = env.shared.size;
         if count * pitch > u64::from(size) {
@@ -299,7 +302,12 @@ pub(crate) fn issue(
             Some(nan) if map.nan_outside => nan,
             _ => vec![0],
         };
-        let data = read_global(cx, env, w, pc, l, &all, &fill);
+        let mut data = read_global(cx, env, w, pc, l, &all, &fill);
+        if map.element == TensorElement::Tf32 {
+            for word in data.as_chunks_mut::<4>().0 {
+                *word = as_tf32(u32::from_le_bytes(*word)).to_le_bytes();
+            }
+        }
         debug_assert_eq!(data.len(), bytes as usize);
         let Some(bar) = t.mbarrier.map(|a| addresses(w, a)[l]) else {
             continue;
@@ -310,6 +318,17 @@ pub(crate) fn issue(
         let to: Vec<(u32, u32)> = all.iter().map(|p| (p.shared, p.bytes)).collect();
         let mask = (t.mask != NONE).then(|| w.r32[t.mask as usize][l]);
         spread(cx, env, w, site, mask, at, bar, &to, bytes, &data);
+    }
+}
+
+/// A word of an array of tf32 as a copy to shared memory rounds it: to the nearest of 10 bits of mantissa, ties to even, subnormal numbers too; measured on
+/// an H100.
+fn as_tf32(bits: u32) -> u32 {
+    let rounded = bits.wrapping_add(0xfff + (bits >> 13 & 1)) & !0x1fff;
+    if f32::from_bits(bits).is_nan() {
+        TF32_NAN
+    } else {
+        rounded
     }
 }
 

@@ -113,6 +113,8 @@ pub(crate) struct Warp {
     pub(crate) local: Vec<u8>,
     /// Where the frame of each lane's function starts in its local memory, and where it ends.
     pub(crate) frames: [(u32, u32); 32],
+    /// Where the frames of the callers start, by lane.
+    pub(crate) callers: [Vec<u32>; 32],
     /// Registers saved by calls of recursive functions, by lane.
     pub(crate) saved: Vec<Vec<u64>>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
@@ -165,6 +167,7 @@ impl Warp {
             let_go: false,
             local: vec![0; p.local_bytes as usize * 32],
             frames: [(0, p.local_bytes); 32],
+            callers: [const { Vec::new() }; 32],
             saved: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
@@ -245,6 +248,7 @@ impl Warp {
         self.local.fill(0);
         self.frames = [(0, p.local_bytes); 32];
         self.saved.iter_mut().for_each(Vec::clear);
+        self.callers.iter_mut().for_each(Vec::clear);
         self.copies.clear();
         self.groups = [0; 32];
         self.issued = 0;

@@ -27,6 +27,7 @@ use super::cluster::units;
 use super::lanes::whole_warp;
 use super::mem::lanes_of;
 use super::mma::element;
+use super::sparse::{self, Pattern};
 use super::step::Next;
 use super::sums::{self, Row};
 use super::warp::{State, Warp};
@@ -67,6 +68,8 @@ struct Operation {
     scale: bool,
     /// Registers of A, by warp.
     a: [Option<Box<[[u32; 32]]>>; 4],
+    /// Metadata of a sparse A, by warp.
+    meta: [Box<[u32; 32]>; 4],
     /// Warps that have issued it.
     issued: u8,
     /// The chunks of shared memory that it reads.
@@ -224,6 +227,11 @@ pub(crate) fn issue(
         Multiplicand::Registers { rows, .. } => rows.iter().map(|r| w.r32[*r as usize]).collect(),
         Multiplicand::Shared { .. } => Box::default(),
     };
+    let meta: Box<[u32; 32]> = m.sparse.as_ref().map_or_else(Box::default, |s| {
+        let meta = w.r32[s.meta as usize];
+        Pattern::of(m.a_ty, m.k, s).check(cx, env, &meta, 16 * place as u32, site);
+        Box::new(meta)
+    });
     let number = w.wgmma.issued;
     w.wgmma.issued += 1;
     let used = m.d.iter().chain(match &m.a {
@@ -238,15 +246,20 @@ pub(crate) fn issue(
         Multiplicand::Registers { .. } => None,
     };
     let (a, b) = (layout(&m.a, descriptors[0]), layout(&m.b, descriptors[1]));
-    let k = u32::from(m.k);
+    let (k, a_depth) = (u32::from(m.k), m.a_depth());
     let of_b = || {
         b.into_iter()
             .flat_map(|b| chunks(b, u32::from(m.n), k, m.b_ty))
     };
     let all = || {
-        let of_a = a.into_iter().flat_map(|a| chunks(a, 64, k, m.a_ty));
+        let of_a = a.into_iter().flat_map(|a| chunks(a, 64, a_depth, m.a_ty));
         of_a.chain(of_b())
     };
+    if m.sparse.is_some() && b.is_some_and(|b| b.width == 2 && !b.transposed) {
+        env.report(cx, FindingKind::BadOperand, site, || {
+            "the swizzle of B is 32 bytes wide and a row of B has 64: where the second half lies is not defined".to_owned()
+        });
+    }
     let size = env.shared.size;
     if let Some(c) = all().find(|c| c + 16 > size) {
         let site = Site {
@@ -263,7 +276,7 @@ pub(crate) fn issue(
         // Each warp reads its own rows of A, and all of B.
         let own = a
             .into_iter()
-            .flat_map(|a| rows_of(a, place as u32, k, m.a_ty));
+            .flat_map(|a| rows_of(a, place as u32, a_depth, m.a_ty));
         let list: Vec<_> = own.chain(of_b()).filter(inside).map(|c| (c, 16)).collect();
         begin_reading(cx, env, w, pc, reader, list.into_iter());
     }
@@ -275,6 +288,7 @@ pub(crate) fn issue(
             descriptors,
             scale,
             a: [None, None, None, None],
+            meta: std::array::from_fn(|_| Box::default()),
             issued: 0,
             chunks: all().filter(inside).collect(),
         });
@@ -284,6 +298,7 @@ pub(crate) fn issue(
     };
     op.issued |= 1 << place;
     op.a[place] = Some(fragment);
+    op.meta[place] = meta;
     let differs = if op.pc != pc {
         Some("another instruction")
     } else if op.descriptors != descriptors {
@@ -561,7 +576,8 @@ fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
         } => (load(env, Layout::of(d, *transposed), outer, k, t), *negated),
         Multiplicand::Registers { negated, .. } => (from_registers(op, k, t), *negated),
     };
-    let (a, minus_a) = matrix(&m.a, op.descriptors[0], 64, k as u32, m.a_ty);
+    let a_depth = m.a_depth() as usize;
+    let (a, minus_a) = matrix(&m.a, op.descriptors[0], 64, a_depth as u32, m.a_ty);
     let (b, minus_b) = matrix(&m.b, op.descriptors[1], m.n.into(), k as u32, m.b_ty);
     let sign = if minus_a == minus_b { 1.0 } else { -1.0 };
     let mut by_k = vec![0.0; k * n];
@@ -583,8 +599,14 @@ fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
                 0.0
             };
         }
-        let values: Vec<f64> = a[row * k..][..k].iter().map(|x| x * sign).collect();
-        if m.d_ty == MmaType::S32 {
+        let values: Vec<f64> = a[row * a_depth..][..a_depth]
+            .iter()
+            .map(|x| x * sign)
+            .collect();
+        if let Some(s) = &m.sparse {
+            let columns = Pattern::of(m.a_ty, m.k, s).columns(&op.meta[row / 16], r);
+            sparse::add(m.sums, m.d_ty, &values, &columns, &by_k, &mut sum);
+        } else if m.d_ty == MmaType::S32 {
             for (x, column) in values.iter().zip(by_k.chunks_exact(n)) {
                 for (s, y) in sum.iter_mut().zip(column) {
                     *s += x * y;

@@ -1,6 +1,6 @@
 //! Operations of clusters and of the asynchronous proxy: mbarriers, bulk and tensor copies, `wgmma`.
 
-use super::{Address, AtomOp, MmaType, Reg, Row, Sums};
+use super::{Address, AtomOp, MmaType, Reg, Row, Sparse, Sums};
 use crate::ast::Space;
 
 /// What an `mbarrier` instruction does.
@@ -155,7 +155,7 @@ pub(crate) enum Multiplicand {
 pub(crate) struct Wgmma {
     /// Columns of D.
     pub(crate) n: u16,
-    /// Depth: 32 bytes of elements.
+    /// Depth: 32 bytes of elements of A, 64 of B if A is sparse.
     pub(crate) k: u16,
     pub(crate) a_ty: MmaType,
     pub(crate) b_ty: MmaType,
@@ -167,6 +167,15 @@ pub(crate) struct Wgmma {
     pub(crate) d: Vec<Row>,
     pub(crate) a: Multiplicand,
     pub(crate) b: Multiplicand,
+    /// Where the elements of a sparse A belong.
+    pub(crate) sparse: Option<Sparse>,
     /// Predicate row of `scale-d` and its negation.
     pub(crate) scale: (Row, bool),
+}
+
+impl Wgmma {
+    /// Columns of A as it is stored: half the depth if A is sparse.
+    pub(crate) fn a_depth(&self) -> u32 {
+        u32::from(self.k) / if self.sparse.is_some() { 2 } else { 1 }
+    }
 }

@@ -71,3 +71,21 @@ pub(crate) struct Function {
 pub(crate) fn function_address(number: u32) -> u64 {
     0x4000 + 16 * u64::from(number)
 }
+
+/// What `stacksave`, `stackrestore` and `alloca` do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stack {
+    /// The end of the frame into a register.
+    Save(Reg),
+    /// The end of the frame from a register.
+    Restore(Reg),
+    /// Bytes at the end of the frame.
+    Alloca {
+        /// Their start.
+        d: Reg,
+        /// Their number.
+        size: Reg,
+        /// A power of two.
+        align: u32,
+    },
+}

@@ -115,6 +115,10 @@ pub(crate) enum FloatOp {
     Copysign,
     /// Add, subtract or multiply with the result clamped below at zero (`fma.rn.relu`).
     FmaRelu,
+    /// [`FloatOp::Fma`] that gives 0 if an operand is the NaN by which tensor copies fill what is outside the array.
+    FmaOob,
+    /// Both.
+    FmaOobRelu,
 }
 
 impl FloatOp {

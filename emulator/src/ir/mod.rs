@@ -8,6 +8,7 @@
 mod asynchronous;
 mod calls;
 mod kinds;
+mod sparse;
 mod sums;
 
 use crate::ast::Space;
@@ -17,12 +18,13 @@ pub(crate) use asynchronous::{
     Bulk, BulkSide, MapField, Mbarrier, MbarrierKind, Multiplicand, Reduction, StoreAsync,
     TensorCopy, TensormapReplace, Wgmma,
 };
-pub(crate) use calls::{Call, Callee, Function, Service, Slot, function_address};
+pub(crate) use calls::{Call, Callee, Function, Service, Slot, Stack, function_address};
 pub(crate) use kinds::{
     AtomOp, BarKind, Bool, Cmp, CmpType, FloatMode, FloatOp, Format, IntOp, Join, MmaType, Packed,
     Rounding, Shuffle, TestP, VideoOp, Vote,
 };
 
+pub(crate) use sparse::{Sparse, metadata_bits};
 pub(crate) use sums::{Kept, Sums};
 
 /// An index into a register file of the warp.
@@ -202,7 +204,7 @@ pub(crate) struct CpAsync {
     pub(crate) ignore: (Row, bool),
 }
 
-/// `mma.sync` of one of the shapes with row-major A and column-major B.
+/// `mma.sync` and `mma.sp.sync`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mma {
     /// Rows: 8 or 16 (columns are always 8).
@@ -220,6 +222,10 @@ pub(crate) struct Mma {
     pub(crate) xor: bool,
     /// How floating-point products are added.
     pub(crate) sums: Sums,
+    /// Whether A and B are column-major.
+    pub(crate) by_columns: [bool; 2],
+    /// Where the elements of a sparse A belong.
+    pub(crate) sparse: Option<Sparse>,
     pub(crate) d: Vec<Row>,
     pub(crate) a: Vec<Row>,
     pub(crate) b: Vec<Row>,
@@ -537,6 +543,8 @@ pub(crate) enum Op {
         a: Row,
         mask: Row,
     },
+    /// `stacksave`, `stackrestore`, `alloca`.
+    Stack(Stack),
     /// `match.any` and `match.all` (with `p`).
     Match {
         all: bool,

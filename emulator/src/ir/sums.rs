@@ -4,9 +4,14 @@
 //! |---|---|---|---|
 //! | to `sm_75` | 24 bits, 8 deep | | |
 //! | `sm_80` to `sm_89` | 24 bits, 8 deep | 24 bits, 4 deep | 13 bits, 16 deep, kept to 13 bits |
-//! | `sm_90`, `mma.sync` | 25 bits, 16 deep | 25 bits, 8 deep | 25 bits, 16 deep, after conversion to f16 |
+//! | `sm_90`, `mma.sync` | 25 bits, 16 deep | 25 bits, 8 deep | as f16, in halves (below) |
 //! | `sm_90`, `wgmma` | 25 bits, 16 deep | 25 bits, 8 deep | 13 bits, 32 deep, kept to 13 bits |
-//! | `sm_100` on | 25 bits, 16 deep | 25 bits, 8 deep | 25 bits, 32 deep |
+//! | `sm_100` to `sm_110` | 25 bits, 16 deep | 25 bits, 8 deep | as f16, in halves |
+//! | `sm_120` on | 25 bits, 16 deep | 25 bits, 8 deep | 25 bits, 32 deep |
+//!
+//! **Bytes in halves.** Where `mma.sync` has no unit for bytes, the assembler widens them to f16, by registers: bytes 0 and 1 of each register of A and B
+//! make one product of f16 and bytes 2 and 3 another. The first starts from zero, the second from its sum, and C is added at the end, in f32 or f16, to
+//! nearest. The order is that of the machine code; an H100 gives the same bits.
 //!
 //! Example: an `mma.sync` of m16n8k16 with f16 is one step on `sm_90` and two of eight products on `sm_80`.
 
@@ -34,6 +39,10 @@ pub(crate) struct Sums {
     pub(crate) least: [i16; 2],
     /// What a step leaves.
     pub(crate) kept: Kept,
+    /// Bytes in halves: the products whose place along the depth is 0 or 1 of 4 first, then the others, and C at the end.
+    pub(crate) halves: bool,
+    /// The target has a unit for `m8n8k4` of f16.
+    pub(crate) has_quads: bool,
 }
 
 impl Sums {
@@ -41,14 +50,14 @@ impl Sums {
     pub(crate) fn of(arch: u32, factors: [MmaType; 2], sum: MmaType, wgmma: bool) -> Self {
         let factor = factors[0];
         let bytes = matches!(factor, MmaType::E4m3 | MmaType::E5m2);
-        // Before sm_100 and but for wgmma, sm_90 has no unit for bytes.
-        let converted = bytes && (90..100).contains(&arch) && !wgmma;
+        // From sm_90 to sm_110 only wgmma has a unit for bytes.
+        let converted = bytes && (90..120).contains(&arch) && !wgmma;
         let (fraction, depth) = match (arch, factor) {
             (80..90, MmaType::Tf32) => (24, 4),
             (80..90, _) if bytes => (13, 16),
             (0..90, _) => (24, 8),
             (90..100, _) if bytes && wgmma => (13, 32),
-            (100.., _) if bytes => (25, 32),
+            (120.., _) if bytes => (25, 32),
             (_, MmaType::Tf32) => (25, 8),
             _ => (25, 16),
         };
@@ -67,6 +76,8 @@ impl Sums {
             depth,
             least,
             kept,
+            halves: converted,
+            has_quads: arch < 80,
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Shared by the tests: small kernels around a few instructions, and random numbers.
 #![allow(dead_code)] // each test uses a part
 
+pub(crate) mod exhibit;
+pub(crate) mod mutate;
+pub(crate) mod sparse;
+
 use ptx_emulator::{Arg, FindingKind, GlobalMemory, Launch, Module, Options, Report, run};
 
 /// A small deterministic generator (xorshift64*).

@@ -95,20 +95,15 @@ fn arg(value: &Value, addresses: &Addresses) -> Result<Arg, RunError> {
 /// A tensor map in the emulator's encoding.
 fn tensor_map(address: u64, of: &MapArgument) -> Result<Arg, RunError> {
     let element = match of.element.bytes() {
+        _ if of.rounded => TensorElement::Tf32,
         1 => TensorElement::U8,
         2 => TensorElement::U16,
         4 => TensorElement::U32,
         _ => TensorElement::U64,
     };
     let mut map = TensorMap::new(element, address);
-    map.sizes = vec![of.columns, of.rows];
-    map.strides = vec![of.pitch_bytes];
-    map.box_sizes = vec![of.box_columns, of.box_rows];
-    if let Some((layers, stride)) = of.layers {
-        map.sizes.push(layers);
-        map.strides.push(stride);
-        map.box_sizes.push(1);
-    }
+    (map.sizes, map.strides) = (of.sizes(), of.strides_bytes());
+    map.box_sizes = of.box_sizes();
     map.swizzle = match of.swizzle_bytes {
         32 => TensorSwizzle::Bytes32,
         64 => TensorSwizzle::Bytes64,

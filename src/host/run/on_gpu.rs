@@ -196,20 +196,15 @@ fn device(gpu: &Gpu, value: &Value, addresses: &Addresses) -> Result<Arg, GpuErr
 /// A tensor map, encoded by the driver.
 fn tensor_map(gpu: &Gpu, address: u64, of: &MapArgument) -> Result<Arg, GpuError> {
     let element = match of.element.bytes() {
+        _ if of.rounded => MapElement::Tf32,
         1 => MapElement::U8,
         2 => MapElement::U16,
         4 => MapElement::U32,
         _ => MapElement::U64,
     };
     let mut map = TensorMapSpec::new(element, address);
-    map.sizes = vec![of.columns, of.rows];
-    map.strides = vec![of.pitch_bytes];
-    map.box_sizes = vec![of.box_columns, of.box_rows];
-    if let Some((layers, stride)) = of.layers {
-        map.sizes.push(layers);
-        map.strides.push(stride);
-        map.box_sizes.push(1);
-    }
+    (map.sizes, map.strides) = (of.sizes(), of.strides_bytes());
+    map.box_sizes = of.box_sizes();
     map.l2_promotion = L2Promotion::Bytes256;
     map.swizzle = match of.swizzle_bytes {
         32 => MapSwizzle::Bytes32,

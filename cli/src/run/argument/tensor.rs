@@ -3,7 +3,7 @@
 //! Lists are innermost first, with `x` between their numbers. Strides are bytes from the second dimension on; without them the array is packed. What
 //! rules a map obeys is checked when its buffer has an address, by the emulator or the driver.
 
-use tilewright::emulator::{Im2col, TensorElement, TensorMap, TensorSwizzle};
+use tilewright::emulator::{Im2col, TensorElement, TensorInterleave, TensorMap, TensorSwizzle};
 
 use super::{Reference, reference, refuse};
 use crate::error::CliError;
@@ -78,6 +78,14 @@ impl Tensor {
                         _ => return Err(not("a swizzle; there are 0, 32, 64 and 128 bytes")),
                     }
                 }
+                "interleave" => {
+                    map.interleave = match value {
+                        "0" => TensorInterleave::None,
+                        "16" => TensorInterleave::Bytes16,
+                        "32" => TensorInterleave::Bytes32,
+                        _ => return Err(not("an interleave; there are 0, 16 and 32 bytes")),
+                    }
+                }
                 "fill" => {
                     map.nan_outside = match value {
                         "zero" => false,
@@ -92,7 +100,7 @@ impl Tensor {
                 "of" => of = Some(reference(text, inside)?),
                 _ => {
                     let message = format!(
-                        "a tensor map has no `{key}`; it has box strides steps swizzle fill lower upper channels pixels of"
+                        "a tensor map has no `{key}`; it has box strides steps swizzle interleave fill lower upper channels pixels of"
                     );
                     return Err(refuse(&message, text, span));
                 }
@@ -187,6 +195,10 @@ mod tests {
                 "`16` is not a swizzle",
             ),
             ("tensor:f16:64:box=4:fill=1:of=x", "`1` is not a fill"),
+            (
+                "tensor:f16:64:box=4:interleave=8:of=x",
+                "`8` is not an interleave",
+            ),
             ("tensor:f16:64:box=4,4:of=x", "`4,4` is not numbers"),
             ("tensor:f16:64:boxes=4:of=x", "a tensor map has no `boxes`"),
             (

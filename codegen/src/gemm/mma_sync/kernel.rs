@@ -6,11 +6,12 @@ mod fragment;
 mod multiply;
 mod origin;
 mod store;
+mod tiles;
 mod warpgroups;
 
 use std::rc::Rc;
 
-use layout_core::Layout;
+use layout_core::{Layout, TensorBox};
 
 use super::maps::Maps;
 use super::operand::OperandMaps;
@@ -18,7 +19,7 @@ use super::{Depth, MmaPlan, Product};
 use crate::Arch;
 use crate::gemm::edges::Span;
 use crate::gemm::epilogue::{self, End};
-use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError, scalar_kind};
+use crate::gemm::{DataType, Operands, Plan, PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Cmp, Entry, Extent, Kernel, Logic, MapHandle, ParamKind, Reg};
@@ -90,8 +91,10 @@ pub(super) fn entries(
 
     let mut g = Gemm::new(&mut k, product, &maps)?;
     g.one_by_one = plan.multiplies_one_by_one(arch);
-    // The last group of rows may reach beyond C: a block there has nothing to do.
-    g.k.exit(g.outside, true);
+    if !plan.persistent {
+        // The last group of rows may reach beyond C: a block there has nothing to do.
+        g.k.exit(g.outside, true);
+    }
     if plan.warpgroups {
         g.by_warpgroups()?;
     } else {
@@ -204,7 +207,8 @@ struct Fragments {
 
 impl<'a> Gemm<'a> {
     fn new(k: &'a mut Kernel, product: Product<'a>, maps: &'a Maps) -> Result<Self, PlanError> {
-        let (hi, plan, finish) = (LIMIT as i64, product.plan, product.finish);
+        let (plan, finish) = (product.plan, product.finish);
+        let hi = plan.limit() as i64;
         let partial = plan.partial();
         // A tensor map has the address in it.
         let mut pointer = |name| {
@@ -302,11 +306,13 @@ impl<'a> Gemm<'a> {
             ][i];
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
             let shape = [maps.rows, maps.cols, plan.stages, hi].map(Extent::Fixed);
-            let map = plan.warpgroups.then(|| {
+            let map = if plan.warpgroups {
                 let name = ["A", "B", "B2"][i];
-                let extents = [maps.rows, 128 / maps.bytes];
-                k.tensor_map(name, &whole, extents, 128)
-            });
+                let of = TensorBox::of(&maps.derived, maps.bytes)?;
+                Some(k.tensor_map(name, &whole, [of.rows, of.columns], of.swizzle_bytes))
+            } else {
+                None
+            };
             let stages = k.shared_at(
                 name,
                 maps.bytes,

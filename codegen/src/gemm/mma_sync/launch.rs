@@ -6,13 +6,16 @@
 //! after    reduce                partial sums to C
 //! ```
 
+use layout_core::TensorBox;
+
 use super::product::widest_store;
 use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
 use crate::gemm::epilogue::given;
+use crate::gemm::raster::best_turns;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit,
-    MapArgument, MapSource, Plan, PlanError, ProblemError, Schedule, Trans,
+    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, Launch, Limit, MapArgument,
+    MapSource, Plan, PlanError, ProblemError, Schedule,
 };
 use crate::ir::Element;
 
@@ -76,6 +79,17 @@ impl MmaPlan {
         rivals.map(Plan::name).collect()
     }
 
+    /// The plan of this type whose warps multiply by themselves, and which takes narrow rows.
+    fn plan_of_warps(&self) -> String {
+        let narrow = |plan: &&MmaPlan| {
+            plan.data_type == self.data_type && plan.arch >= 80 && plan.has_registers_for([4; 2])
+        };
+        PLANS
+            .iter()
+            .find(narrow)
+            .map_or_else(String::new, Plan::name)
+    }
+
     fn unsupported(&self, what: String, instead: &str) -> PlanError {
         PlanError::Unsupported {
             plan: self.name(),
@@ -88,7 +102,7 @@ impl MmaPlan {
 impl Product<'_> {
     /// What the problem asks for is something that plans of this type have.
     fn possible(&self, problem: &Gemm) -> Result<(), PlanError> {
-        problem.validate(LIMIT)?;
+        problem.validate(self.limit())?;
         problem.placed(self.data_type)?;
         if self.scalar() == Element::S32 {
             problem.integral()?;
@@ -153,6 +167,12 @@ impl Product<'_> {
                 "leave the packing out: a 64x64 tile copies narrow rows as they lie",
             ));
         }
+        if self.persistent && (many || schedule.split != 1) {
+            return Err(self.unsupported(
+                "a batch or split sums by blocks that take tile after tile".to_owned(),
+                &format!("take {}", self.name().trim_end_matches("-persistent")),
+            ));
+        }
         let split = self.split(problem.k, schedule.split);
         let depth = match (many, split.parts) {
             (true, 2..) => {
@@ -163,6 +183,12 @@ impl Product<'_> {
             }
             (true, _) => Depth::Batch,
             (false, 2..) => Depth::Split(schedule.split),
+            (false, _) if self.persistent => {
+                let tiles = [(problem.m, self.tile.0), (problem.n, self.tile.1)];
+                let [down, across] = tiles.map(|(extent, tile)| extent.div_ceil(tile as u64));
+                let ([rows, columns], _) = best_turns((down, across));
+                Depth::Turns(rows, columns)
+            }
             (false, _) => Depth::Groups,
         };
         let mut variant = Variant {
@@ -177,16 +203,26 @@ impl Product<'_> {
         };
         // Tensor maps are of rows that begin at multiples of 16 bytes.
         let alone = many || self.variant.products == 2;
+        let mma = self.plan_of_warps();
         if self.warpgroups && alone && widths[..2].iter().any(|&w| w < 16) {
             return Err(self.unsupported(
                 "a batch or a dual product of operands that are not aligned to 16 bytes".to_owned(),
-                "take a plan that copies narrow rows, such as mma-f16-64x64x64",
+                &format!("take a plan that copies narrow rows, such as {mma}"),
+            ));
+        }
+        if alone && self.transposed(problem.operands).contains(&true) {
+            return Err(self.unsupported(
+                format!("a batch or a dual product with {}", problem.operands),
+                &format!(
+                    "wgmma multiplies {} with k contiguous in A and B (nt) alone; take another plan, such as {mma}",
+                    self.data_type
+                ),
             ));
         }
         if self.warpgroups && many && problem.batch.strides[..2].contains(&0) {
             return Err(self.unsupported(
                 "a batch of which all products have the same operand".to_owned(),
-                "take another plan, such as mma-f16-128x128x64",
+                &format!("take another plan, such as {mma}"),
             ));
         }
         if schedule.pack || self.warpgroups {
@@ -273,7 +309,7 @@ impl Product<'_> {
     fn grid(&self, problem: &Gemm, parts: u64) -> Result<[u64; 3], ProblemError> {
         let layers = match self.variant.depth {
             Depth::Batch => ("batch", problem.batch.count),
-            Depth::Groups | Depth::Split(_) => ("split", parts),
+            Depth::Groups | Depth::Split(_) | Depth::Turns(..) => ("split", parts),
         };
         let tile = (self.tile.0 as u64, self.tile.1 as u64);
         let grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;
@@ -302,30 +338,34 @@ impl Product<'_> {
     }
 
     /// The tensor map of A (0) or B (1) as it lies in memory.
-    fn map_of(&self, problem: &Gemm, i: usize) -> MapArgument {
+    fn map_of(&self, problem: &Gemm, i: usize) -> Result<MapArgument, PlanError> {
         let bytes = u64::from(self.data_type.bytes());
-        let (rows, columns) = [problem.stored_a(), problem.stored_b()][i];
+        let stored = [problem.stored_a(), problem.stored_b()][i];
+        let (rows, columns) = if self.transposed(problem.operands)[i] {
+            (stored.1, stored.0)
+        } else {
+            stored
+        };
         let ld = [problem.lda, problem.ldb][i];
-        let k_major = [
-            problem.operands.a == Trans::N,
-            problem.operands.b == Trans::T,
-        ][i];
-        let side = [self.tile.0, self.tile.1][i];
+        let maps = self.maps(problem.operands)?;
+        let o = [&maps.a, &maps.b][i];
+        let of = TensorBox::of(&o.derived, o.bytes)?;
         let batch = &problem.batch;
         let layers = (self.variant.depth == Depth::Batch)
             .then(|| (batch.count.max(1), batch.strides[i] * bytes));
-        MapArgument {
+        Ok(MapArgument {
             of: MapSource::Given,
             element: self.data_type.operand(),
+            rounded: self.data_type == DataType::Tf32,
             // Of an array without elements nothing is copied.
             rows: rows.max(1),
             columns: columns.max(1),
             pitch_bytes: ld.max(1) * bytes,
             layers,
-            box_rows: if k_major { side } else { self.depth } as u32,
-            box_columns: (128 / bytes) as u32,
-            swizzle_bytes: 128,
-        }
+            box_rows: of.rows as u32,
+            box_columns: of.columns as u32,
+            swizzle_bytes: of.swizzle_bytes as u32,
+        })
     }
 
     /// How the problem is launched.
@@ -360,9 +400,14 @@ impl Product<'_> {
             None
         };
         let entry = self.entry_name(problem.operands);
+        let mapped = if self.warpgroups {
+            [self.map_of(problem, 0)?, self.map_of(problem, 1)?].map(Some)
+        } else {
+            [None; 2]
+        };
         let map = |name: &str| -> Option<ArgumentValue> {
             let i = usize::from(name != "A");
-            let map = self.map_of(problem, i);
+            let map = mapped[i]?;
             let (of, pitch_bytes) = match &packed[i] {
                 Some(packed) => (
                     MapSource::Workspace(packed.at),

@@ -39,7 +39,7 @@ impl MmaPlan {
             let copies = Copies::of(copies[i], self.has_cp_async(), cached[i]);
             (threads, copies)
         });
-        let (a_major, b_major) = (operands.a == Trans::N, operands.b == Trans::T);
+        let [a_major, b_major] = self.k_major(operands);
         let sides = [(true, a_major, self.tile.0), (false, b_major, self.tile.1)];
         let of_warpgroups = |(is_a, k_major, side)| {
             OperandMaps::of_warpgroups(&atom, is_a, k_major, (side, self.depth), threads)
@@ -48,20 +48,8 @@ impl MmaPlan {
             let [a, b] = sides.map(of_warpgroups);
             [a?, b?]
         } else {
-            let a = OperandMaps::new(
-                &atom,
-                true,
-                operands.a == Trans::N,
-                (self.tile.0, self.depth),
-                a,
-            )?;
-            let b = OperandMaps::new(
-                &atom,
-                false,
-                operands.b == Trans::T,
-                (self.tile.1, self.depth),
-                b,
-            )?;
+            let a = OperandMaps::new(&atom, true, a_major, (self.tile.0, self.depth), a)?;
+            let b = OperandMaps::new(&atom, false, b_major, (self.tile.1, self.depth), b)?;
             [a, b]
         };
         let bytes = i64::from(self.data_type.scalar().bytes());
@@ -80,6 +68,18 @@ impl MmaPlan {
             staging,
             c_bytes: self.variant.output.bytes().into(),
         })
+    }
+
+    /// Whether k is contiguous in the A and the B that the kernel reads.
+    pub(super) fn k_major(&self, operands: Operands) -> [bool; 2] {
+        let [a, b] = self.transposed(operands);
+        [operands.a == Trans::N || a, operands.b == Trans::T || b]
+    }
+
+    /// Which of A and B are transposed before the product: `wgmma` takes the side contiguous of 16-bit elements alone.
+    pub(super) fn transposed(&self, operands: Operands) -> [bool; 2] {
+        let k_alone = self.warpgroups && self.data_type.bytes() != 2;
+        [operands.a == Trans::T, operands.b == Trans::N].map(|side| side && k_alone)
     }
 
     /// Columns of C that a warp stages at once: all of its own, or some where staging is beside the stages.

@@ -46,10 +46,10 @@ use layout_core::atoms::{self, MmaAtom};
 use crate::Arch;
 use crate::gemm::fused::Family;
 use crate::gemm::obligation::one_to_one;
-use crate::gemm::raster::{GROUP, Raster};
+use crate::gemm::raster::{GROUP, Raster, TURNS_LIMIT};
 use crate::gemm::{
-    Anatomy, DataType, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Schedule,
-    Units,
+    Anatomy, DataType, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands, Plan, PlanError,
+    Schedule, Units,
 };
 use crate::ir::Entry;
 use operand::Read;
@@ -76,6 +76,8 @@ pub struct MmaPlan {
     pub variant: Variant,
     /// Products are of warpgroups (`wgmma`), and operands copied by TMA: for `sm_90` alone.
     pub warpgroups: bool,
+    /// Blocks take tile after tile: as many as multiprocessors, where there are 128 and more.
+    pub persistent: bool,
 }
 
 impl MmaPlan {
@@ -118,6 +120,15 @@ impl MmaPlan {
         }
     }
 
+    /// The largest m, n and k.
+    pub(super) fn limit(&self) -> u64 {
+        if self.persistent {
+            TURNS_LIMIT as u64
+        } else {
+            LIMIT
+        }
+    }
+
     /// The kernel stores partial sums.
     fn partial(&self) -> bool {
         matches!(self.variant.depth, Depth::Split(_))
@@ -131,7 +142,8 @@ impl Plan for MmaPlan {
             return format!("sgemm-{m}x{n}x{}", self.depth);
         }
         if self.warpgroups {
-            return format!("wgmma-{}-{m}x{n}x{}", self.data_type, self.depth);
+            let own = if self.persistent { "-persistent" } else { "" };
+            return format!("wgmma-{}-{m}x{n}x{}{own}", self.data_type, self.depth);
         }
         let old = if self.arch < 80 { "-sm75" } else { "" };
         format!("mma-{}-{m}x{n}x{}{old}", self.data_type, self.depth)
@@ -187,6 +199,7 @@ impl Plan for MmaPlan {
             instruction: (m, n, k),
             asynchronous: self.has_cp_async(),
             group: Some(GROUP as u32),
+            turns: self.persistent,
         }
     }
 
@@ -304,5 +317,6 @@ fn raster(depth: Depth) -> Raster {
     match depth {
         Depth::Groups => Raster::Grouped,
         Depth::Batch | Depth::Split(_) => Raster::Layers,
+        Depth::Turns(rows, columns) => Raster::Turns([rows, columns]),
     }
 }

@@ -3,7 +3,7 @@
 //! A tile that fits is a compromise: a larger one reads less of A and B for each product, a smaller one leaves fewer multiprocessors idle, needs
 //! fewer registers and runs on architectures with less shared memory.
 
-use super::{MmaPlan, Variant};
+use super::{Depth, MmaPlan, Variant};
 use crate::gemm::DataType;
 
 const fn plan(
@@ -23,6 +23,7 @@ const fn plan(
         arch,
         variant: Variant::aligned(data_type),
         warpgroups: false,
+        persistent: false,
     }
 }
 
@@ -33,12 +34,45 @@ const fn of_warpgroups(data_type: DataType, tile: (i64, i64), depth: i64, stages
     }
 }
 
+/// The same, of blocks that take tile after tile.
+const fn persistent(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+    let plan = of_warpgroups(data_type, tile, depth, stages);
+    MmaPlan {
+        persistent: true,
+        variant: Variant {
+            depth: Depth::Turns(16, 8),
+            ..plan.variant
+        },
+        ..plan
+    }
+}
+
 /// The plans of warpgroups.
 pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     of_warpgroups(DataType::F16, (128, 256), 64, 4),
     of_warpgroups(DataType::F16, (128, 128), 64, 4),
+    of_warpgroups(DataType::F16, (64, 128), 64, 4),
     of_warpgroups(DataType::Bf16, (128, 256), 64, 4),
     of_warpgroups(DataType::Bf16, (128, 128), 64, 4),
+    of_warpgroups(DataType::Bf16, (64, 128), 64, 4),
+    of_warpgroups(DataType::Tf32, (128, 256), 32, 4),
+    of_warpgroups(DataType::Tf32, (128, 128), 32, 4),
+    of_warpgroups(DataType::Tf32, (64, 128), 32, 4),
+    of_warpgroups(DataType::S8, (128, 256), 128, 4),
+    of_warpgroups(DataType::S8, (128, 128), 128, 4),
+    of_warpgroups(DataType::S8, (64, 128), 128, 4),
+    of_warpgroups(DataType::E4m3, (128, 256), 128, 4),
+    of_warpgroups(DataType::E4m3, (128, 128), 128, 4),
+    of_warpgroups(DataType::E4m3, (64, 128), 128, 4),
+    of_warpgroups(DataType::E5m2, (128, 256), 128, 4),
+    of_warpgroups(DataType::E5m2, (128, 128), 128, 4),
+    of_warpgroups(DataType::E5m2, (64, 128), 128, 4),
+    persistent(DataType::F16, (128, 256), 64, 4),
+    persistent(DataType::Bf16, (128, 256), 64, 4),
+    persistent(DataType::Tf32, (128, 256), 32, 4),
+    persistent(DataType::S8, (128, 256), 128, 4),
+    persistent(DataType::E4m3, (128, 256), 128, 4),
+    persistent(DataType::E5m2, (128, 256), 128, 4),
 ];
 
 /// The plans that are listed.

@@ -58,8 +58,9 @@ impl Product<'_> {
     pub(super) fn packing(&self, operands: Operands) -> Packing {
         Packing {
             product: self.entry_name(operands),
-            bytes: self.data_type.bytes(),
+            element: self.data_type.operand(),
             pieces: self.variant.pack,
+            transposes: self.transposed(operands),
         }
     }
 

@@ -28,6 +28,8 @@ pub enum Depth {
     Batch,
     /// Parts of the sums, with their largest number.
     Split(u32),
+    /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other and side by side, powers of two.
+    Turns(u32, u32),
 }
 
 /// What a kernel is made for.
@@ -103,6 +105,7 @@ impl Variant {
             Depth::Groups => {}
             Depth::Batch => parts.push("batch".to_owned()),
             Depth::Split(_) => parts.push("split".to_owned()),
+            Depth::Turns(rows, columns) => parts.push(format!("by{rows}x{columns}")),
         }
         // A leading empty entry: each part follows an underscore.
         parts.insert(0, String::new());
@@ -135,6 +138,9 @@ impl fmt::Display for Variant {
             Depth::Groups => Ok(()),
             Depth::Batch => f.write_str(", a batch"),
             Depth::Split(parts) => write!(f, ", sums in {parts} parts"),
+            Depth::Turns(rows, columns) => {
+                write!(f, ", {rows}x{columns} blocks take tile after tile")
+            }
         }
     }
 }

@@ -170,6 +170,7 @@ impl Plan for OuterPlan {
             instruction: (32, 1, 1),
             asynchronous: false,
             group: Some(GROUP as u32),
+            turns: false,
         }
     }
 

@@ -142,6 +142,7 @@ impl Plan for SgemmPlan {
             instruction: (32, 1, 1),
             asynchronous: false,
             group: None,
+            turns: false,
         }
     }
 

@@ -8,9 +8,10 @@ use ptx_emulator::{
 
 use super::{Subject, judged};
 use crate::Arch;
+use crate::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
 use crate::gemm::{
     Activation, ArgumentValue, Batch, Bias, DataType, Epilogue, Gemm, Launch, MapArgument,
-    MapSource, Operands, Schedule, Trans,
+    MapSource, Operands, Plan, Schedule, Trans,
 };
 use crate::ir::{Element, ParamKind};
 use crate::registry::plan_named;
@@ -54,6 +55,8 @@ pub(super) struct Case {
     sizes: &'static [[u64; 4]],
     /// The kernel that is mutated, by the end of its name; the product's if empty.
     kernel: &'static str,
+    /// Rows and columns of blocks that take tile after tile.
+    blocks: Option<(u32, u32)>,
 }
 
 impl Case {
@@ -71,6 +74,7 @@ impl Case {
             epilogue: NO_EPILOGUE,
             sizes,
             kernel: "",
+            blocks: None,
         }
     }
 
@@ -96,9 +100,23 @@ impl Case {
 
     pub(super) fn subject(&self) -> Subject {
         let plan = plan_named(self.plan).expect("a plan");
-        let own = plan
-            .adapt(&self.problem(self.sizes[0], 1.0, 0.0), self.schedule)
-            .expect("it serves");
+        let own: Box<dyn Plan> = match self.blocks {
+            Some((rows, columns)) => {
+                let mut of_turns = WARPGROUP_PLANS.iter();
+                let own = of_turns.find(|p| p.name() == self.plan).expect("a plan");
+                let depth = Depth::Turns(rows, columns);
+                Box::new(MmaPlan {
+                    variant: Variant {
+                        depth,
+                        ..own.variant
+                    },
+                    ..*own
+                })
+            }
+            None => plan
+                .adapt(&self.problem(self.sizes[0], 1.0, 0.0), self.schedule)
+                .expect("it serves"),
+        };
         let arch = Arch(own.min_arch().0.max(80));
         let mut entries = own.entries(self.operands, arch).expect("it is built");
         let main = own.entry_name(self.operands);
@@ -250,15 +268,14 @@ fn tensor_map(map: &MapArgument, at: [u64; 3], workspace: u64) -> Arg {
         MapSource::Workspace(offset) => workspace + offset,
         MapSource::Given => unreachable!("no epilogue of one's own"),
     };
-    let mut own = TensorMap::new(TensorElement::U16, address);
-    own.sizes = vec![map.columns, map.rows];
-    own.strides = vec![map.pitch_bytes];
-    own.box_sizes = vec![map.box_columns, map.box_rows];
-    if let Some((layers, stride)) = map.layers {
-        own.sizes.push(layers);
-        own.strides.push(stride);
-        own.box_sizes.push(1);
-    }
+    let element = match map.element.bytes() {
+        1 => TensorElement::U8,
+        2 => TensorElement::U16,
+        _ => TensorElement::U32,
+    };
+    let mut own = TensorMap::new(element, address);
+    (own.sizes, own.strides) = (map.sizes(), map.strides_bytes());
+    own.box_sizes = map.box_sizes();
     own.swizzle = TensorSwizzle::Bytes128;
     Arg::Bytes(own.encode().expect("a map").to_vec())
 }
@@ -376,6 +393,20 @@ fn mutants_of_warpgroups() {
             schedule: split,
             ..Case::plain("wgmma-f16-128x128x64", tt, &[[72, 40, 648, 0]])
         },
+        // Side by side and one below the other, both ragged.
+        Case {
+            blocks: Some((1, 2)),
+            ..Case::plain(
+                "wgmma-f16-128x256x64-persistent",
+                nn,
+                &[[136, 520, 72, 0], [128, 256, 72, 8]],
+            )
+        },
+        // The transpose that comes first.
+        Case {
+            kernel: "_transpose_b",
+            ..Case::plain("wgmma-tf32-64x128x32", nn, &[[64, 100, 72, 0]])
+        },
     ];
     let mut all = 0;
     for case in &cases {
@@ -383,5 +414,5 @@ fn mutants_of_warpgroups() {
         assert!(refuted.is_empty(), "{refuted:#?}");
         all += made;
     }
-    assert!(all >= 200, "{all}");
+    assert!(all >= 300, "{all}");
 }

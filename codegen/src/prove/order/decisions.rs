@@ -18,6 +18,10 @@ pub(super) struct Decisions {
 
 const FAR: i64 = i64::MAX / 4;
 
+/// Beyond what loops step by: that a value is larger still decides nothing.
+const LARGE: i64 = 1 << 12;
+const SMALL: i64 = -LARGE;
+
 impl Decisions {
     /// A value with the symbols that are 0 left out, apart from its constant.
     fn form(&self, x: &Lin) -> (Lin, i64) {
@@ -217,14 +221,14 @@ impl Decisions {
                     if bare == *form
                         && let Some(a) = step(&with_turn)
                     {
-                        self.narrow(with_turn, shifted(*lo, a), shifted(*hi, a));
+                        self.narrow(with_turn, lower(*lo, a), upper(*hi, a));
                     }
                 }
             }
         }
         for (form, lo, hi) in old {
             match step(&form) {
-                Some(a) => self.narrow(form, shifted(lo, a), shifted(hi, a)),
+                Some(a) => self.narrow(form, lower(lo, a), upper(hi, a)),
                 None if form.mentions(turn) => {}
                 None => self.narrow(form, lo, hi),
             }
@@ -245,13 +249,17 @@ fn terms(x: &Lin) -> Vec<(Mono, i64)> {
     terms.iter().map(|(m, c)| (*m, c.at(0))).collect()
 }
 
-/// A bound moved; one that is far stays far.
-fn shifted(bound: i64, by: i64) -> i64 {
-    if bound.abs() >= FAR / 2 {
-        bound
-    } else {
-        bound.saturating_add(by)
+/// A lower bound moved; one that is far stays far, and one that is large is not kept exactly, so that states repeat.
+fn lower(bound: i64, by: i64) -> i64 {
+    match bound.saturating_add(by) {
+        ..=SMALL => -FAR,
+        moved => moved.min(LARGE),
     }
+}
+
+/// An upper bound moved likewise.
+fn upper(bound: i64, by: i64) -> i64 {
+    -lower(-bound, -by)
 }
 
 fn mentions(f: &Formula, sym: Sym) -> bool {

@@ -45,6 +45,7 @@ fn trace(events: Vec<Event>) -> Trace {
         assumptions: Vec::new(),
         tilings: Vec::new(),
         walks: Vec::new(),
+        whole_axes: Vec::new(),
     }
 }
 

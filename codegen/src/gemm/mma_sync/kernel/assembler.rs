@@ -6,13 +6,26 @@ use layout_core::atoms::Scalar;
 use super::super::maps::Maps;
 use super::super::{Depth, MmaPlan};
 use crate::Arch;
-use crate::gemm::DataType;
+use crate::gemm::{DataType, Plan};
+
+/// Registers of a multiprocessor of `sm_90`.
+pub(super) const REGISTERS: i64 = 65_536;
+
+/// Bytes of shared memory of a multiprocessor of `sm_90`, and those that the system takes of each block.
+const SHARED: i64 = 228 << 10;
+const SHARED_RESERVED: i64 = 1 << 10;
+
+/// Registers of a thread of a warpgroup beside its sums.
+const FEW_REGISTERS: i64 = 64;
 
 impl MmaPlan {
     /// Blocks that share a multiprocessor: as many as registers and shared memory of the smallest architecture allow.
     pub(super) fn blocks_per_sm(&self, maps: &Maps, arch: Arch) -> i64 {
         if self.warpgroups {
-            return 1;
+            // Several blocks share the registers as they are at the start.
+            let registers = self.threads() as i64 * (self.sums_of_a_thread() + FEW_REGISTERS);
+            let by_shared = SHARED / (self.shared_bytes_of(maps) + SHARED_RESERVED);
+            return by_shared.min(REGISTERS / registers).max(1);
         }
         let (wm, wn) = (self.tile.0 / self.warps.0, self.tile.1 / self.warps.1);
         let scalars = i64::from(self.data_type.scalar().bytes()) / 4;

@@ -1,8 +1,8 @@
 //! Where a block is in C and along k, and what of A, B and C is its own.
 
+use crate::gemm::PlanError;
 use crate::gemm::mma_sync::maps::Maps;
 use crate::gemm::mma_sync::{Depth, MmaPlan, raster};
-use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
 use crate::ir::{Axis, Cmp, Extent, Kernel, Role, Stride};
 use crate::view::View;
@@ -41,7 +41,7 @@ impl Origin {
         (depth, chunk): (Expr, Option<Expr>),
     ) -> Result<Self, PlanError> {
         let zero = k.pool.constant(0);
-        let hi = LIMIT as i64;
+        let hi = plan.limit() as i64;
         let layers = plan.variant.depth;
         let tile = raster(layers).tile(k, [m, n], plan.tile)?;
         let (row, col) = (tile.row, tile.col);
@@ -94,7 +94,7 @@ impl Origin {
     ) -> Result<([View; 3], Option<View>), PlanError> {
         // From one matrix of a batch to the next, or from one part of the sums to the next.
         let layers: [Option<Expr>; 3] = match self.layers {
-            Depth::Groups => [None; 3],
+            Depth::Groups | Depth::Turns(..) => [None; 3],
             Depth::Split(_) => [None, None, Some(k.pool.mul(all.m, all.ld[2]))],
             Depth::Batch => {
                 ["strideA", "strideB", "strideC"].map(|p| Some(k.param_u32(p, i64::from(u32::MAX))))

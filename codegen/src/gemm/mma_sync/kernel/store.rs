@@ -81,7 +81,8 @@ impl Gemm<'_> {
                 chunk: chunk as i64,
             };
             self.k.comment(format!("strip {number}: {} rows", st.rows));
-            if number > 0 {
+            // What a strip before was staged in is read.
+            if number > 0 || self.plan.persistent {
                 self.k.warp_barrier();
             }
             for (j, atoms) in (0..).zip(strip_acc.chunks((st.together / st.run) as usize)) {

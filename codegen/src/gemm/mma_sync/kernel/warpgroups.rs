@@ -10,11 +10,13 @@
 
 use std::sync::Arc;
 
-use layout_core::atoms::{Scalar, wgmma};
+use layout_core::atoms::wgmma;
+use layout_core::{MatrixDescriptor, TensorBox};
 
 use super::Gemm;
-use crate::gemm::mma_sync::operand::OperandMaps;
-use crate::gemm::{LIMIT, PlanError};
+use super::assembler::REGISTERS;
+use crate::Arch;
+use crate::gemm::PlanError;
 use crate::index::Expr;
 use crate::ir::{Cmp, Matrix, Reg, RingHandle, Side, Strides};
 
@@ -28,6 +30,7 @@ impl Gemm<'_> {
     /// Everything behind the choice of the tile.
     pub(super) fn by_warpgroups(&mut self) -> Result<(), PlanError> {
         let (plan, threads) = (self.plan, self.plan.thread_count());
+        let alone = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
         let views: Vec<_> = self.sides.iter().map(|side| side.stages.clone()).collect();
         let views: Vec<_> = views.iter().collect();
         let warps = (threads / 32) as u32;
@@ -40,22 +43,33 @@ impl Gemm<'_> {
         self.k.make_ring(&ring, first)?;
 
         self.k.begin_role("consumers", threads as u32);
-        // What the producer leaves of 65,536, by eights.
-        let registers = (65_536 - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
-        self.k.set_registers(registers.min(240) as u32, true);
+        if alone {
+            // What the producer leaves, by eights.
+            let registers = (REGISTERS - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
+            self.k.set_registers(registers.min(240) as u32, true);
+        }
+        let tiles = self.open_tiles();
         let acc = self.accumulators();
-        self.multiply_stages(&ring, &acc)?;
-        self.k.open_fresh_region();
-        self.epilogue(&acc)?;
-        self.k.close_region();
+        self.multiply_stages(&ring, tiles.before, &acc)?;
+        self.if_inside(&tiles, |g| {
+            g.k.open_fresh_region();
+            g.epilogue(&acc)?;
+            g.k.close_region();
+            Ok(())
+        })?;
+        self.close_tiles(tiles);
 
         self.k.begin_role("producer", threads as u32 + 128);
-        self.k.set_registers(PRODUCER_REGISTERS, false);
+        if alone {
+            self.k.set_registers(PRODUCER_REGISTERS, false);
+        }
         let only = self.k.pool.constant(threads);
         let only = self.k.compare(Cmp::Eq, self.tid, only);
         self.k.begin_if(only, false);
         self.k.open_region();
-        self.fill_stages(&ring)?;
+        let tiles = self.open_tiles();
+        self.fill_stages(&ring, tiles.before)?;
+        self.close_tiles(tiles);
         self.k.close_region();
         self.k.end_if();
         self.k.end_roles();
@@ -63,10 +77,12 @@ impl Gemm<'_> {
     }
 
     /// The producer: tile after tile into the stages.
-    fn fill_stages(&mut self, ring: &RingHandle) -> Result<(), PlanError> {
-        let turn = self.k.open_loop("fill", 0, self.plan.depth, LIMIT as i64);
+    fn fill_stages(&mut self, ring: &RingHandle, before: Expr) -> Result<(), PlanError> {
+        let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
+        let turn = self.k.open_loop("fill", 0, depth, most);
         let k0 = turn.counter;
-        let index = self.k.pool.div(k0, self.plan.depth);
+        let index = self.k.pool.div(k0, depth);
+        let index = self.k.pool.add(before, index);
         self.k.wait_stage(ring, Side::Empty, index)?;
         let bytes = self.plan.stage_bytes(self.maps);
         self.k.expect_bytes(ring, index, bytes)?;
@@ -76,8 +92,9 @@ impl Gemm<'_> {
             let side = &self.sides[i];
             let (o, map, stages, origin) = (side.maps, side.map, side.stages.clone(), side.origin);
             let Some(map) = map else { continue };
-            let wide = 128 / o.bytes;
-            for panel in 0..o.cols / wide {
+            let boxes = TensorBox::of(&o.derived, o.bytes)?;
+            let wide = boxes.columns;
+            for panel in 0..boxes.copies {
                 let (row, col) = o.place(origin, from_k);
                 let across = self.k.pool.constant(panel * wide);
                 let col = self.k.pool.add(col, across);
@@ -96,21 +113,22 @@ impl Gemm<'_> {
     fn multiply_stages(
         &mut self,
         ring: &RingHandle,
+        before: Expr,
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
         let atom = self.maps.atom;
-        let (operand, sum) = (atom.a_type, Scalar::F32);
+        let (operand, sum) = (atom.a_type, atom.c_type);
         let instruction = Arc::new(wgmma(self.plan.tile.1, operand, sum)?);
         let zero = self.k.pool.constant(0);
         let lane0 = self.k.compare(Cmp::Eq, self.lane, zero);
         let group = self.k.pool.shr(self.tid, 7);
         let row = self.k.pool.scale(group, ROWS);
         let add = self.k.compare(Cmp::Eq, zero, zero);
-        let turn = self
-            .k
-            .open_loop("multiply", 0, self.plan.depth, LIMIT as i64);
+        let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
+        let turn = self.k.open_loop("multiply", 0, depth, most);
         let k0 = turn.counter;
-        let index = self.k.pool.div(k0, self.plan.depth);
+        let index = self.k.pool.div(k0, depth);
+        let index = self.k.pool.add(before, index);
         self.k.wait_stage(ring, Side::Full, index)?;
         let slot = self.k.slot(ring, index);
         let sums: Vec<Reg> = acc.iter().flatten().flatten().copied().collect();
@@ -142,15 +160,12 @@ impl Gemm<'_> {
         let (o, stages) = (self.sides[i].maps, self.sides[i].stages.clone());
         let (row, col) = o.place(side, k);
         let by = [row, col, slot, k0];
-        let (strides, use_of) = (strides(o), (ring, index));
+        let d = MatrixDescriptor::of(&o.derived, o.bytes, o.k_major)?;
+        let strides = Strides {
+            leading: d.leading_bytes,
+            stride: d.stride_bytes,
+        };
+        let use_of = (ring, index);
         Ok(self.k.matrix((&stages, &by), o.k_major, strides, use_of)?)
-    }
-}
-
-/// What a descriptor says of a tile: 8 rows of 128 bytes follow each other, and panels are as far apart as they are long.
-fn strides(o: &OperandMaps) -> Strides {
-    Strides {
-        leading: if o.k_major { 0 } else { 128 * o.rows },
-        stride: 8 * 128,
     }
 }

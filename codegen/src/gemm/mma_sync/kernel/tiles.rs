@@ -1,0 +1,110 @@
+//! Blocks that take tile after tile: a launch has as many as the multiprocessors hold, and each walks over C in steps of all of them.
+//!
+//! ```text
+//! for r in 0..m step rows·tm          the block (x, y) of rows × columns has the tile r + x·tm, c + y·tn
+//!   for c in 0..n step columns·tn
+//! ```
+//!
+//! Roles walk by themselves: while consumers store a tile, the producer fills the stages of the next. Uses of stages are counted through all tiles. A tile
+//! outside of C is multiplied, of zeros, and not stored, so that roles count alike.
+
+use super::Gemm;
+use crate::gemm::PlanError;
+use crate::gemm::mma_sync::Depth;
+use crate::gemm::raster::TURNS_LIMIT;
+use crate::index::Expr;
+use crate::ir::{Cmp, Logic, LoopHandle, Reg};
+
+/// The open loops over tiles; none in a block that has one tile.
+pub(super) struct Tiles {
+    loops: Option<[LoopHandle; 2]>,
+    /// Uses of stages by the tiles before this one.
+    pub(super) before: Expr,
+    /// Origins of the first tile, of C and of each side.
+    first: Vec<Expr>,
+    /// The tile is in C; none where every tile is.
+    inside: Option<Reg>,
+}
+
+impl Gemm<'_> {
+    /// Begins with the first tile.
+    pub(super) fn open_tiles(&mut self) -> Tiles {
+        let before = self.k.pool.constant(0);
+        let Depth::Turns(rows, columns) = self.plan.variant.depth else {
+            return Tiles {
+                loops: None,
+                before,
+                first: Vec::new(),
+                inside: None,
+            };
+        };
+        let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
+        let steps = [i64::from(rows) * tm, i64::from(columns) * tn];
+        let down = self.k.open_loop("rows", 0, steps[0], TURNS_LIMIT);
+        let across = self.k.open_loop("columns", 0, steps[1], TURNS_LIMIT);
+        self.k.open_fresh_region();
+        let counters = [down.counter, across.counter];
+        let first: Vec<Expr> = self.spans.iter().map(|span| span.origin).collect();
+        let extents = [self.m, self.n];
+        let mut inside = None;
+        for (i, counter) in counters.into_iter().enumerate() {
+            self.spans[i].origin = self.k.pool.add(first[i], counter);
+            let own = self.k.compare(Cmp::Lt, self.spans[i].origin, extents[i]);
+            inside = Some(match inside {
+                Some(other) => self.k.combine(Logic::And, other, own, 0),
+                None => own,
+            });
+        }
+        let moved = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
+        for side in &mut self.sides {
+            side.origin = moved[usize::from(!side.is_a)];
+        }
+        let pool = &mut self.k.pool;
+        let mut tiles_along = |extent: Expr, tile: i64| {
+            let round = pool.constant(tile - 1);
+            let end = pool.add(extent, round);
+            pool.div(end, tile)
+        };
+        let in_a_row = tiles_along(self.n, steps[1]);
+        let of_a_tile = tiles_along(self.depth, depth);
+        let turns_down = pool.div(counters[0], steps[0]);
+        let turns_across = pool.div(counters[1], steps[1]);
+        let rows_before = pool.mul(turns_down, in_a_row);
+        let tiles_before = pool.add(rows_before, turns_across);
+        let before = pool.mul(tiles_before, of_a_tile);
+        Tiles {
+            loops: Some([down, across]),
+            before: pool.pin(before),
+            first,
+            inside,
+        }
+    }
+
+    /// What is done for a tile that is in C.
+    pub(super) fn if_inside(
+        &mut self,
+        tiles: &Tiles,
+        body: impl FnOnce(&mut Self) -> Result<(), PlanError>,
+    ) -> Result<(), PlanError> {
+        let Some(inside) = tiles.inside else {
+            return body(self);
+        };
+        self.k.begin_if(inside, false);
+        body(self)?;
+        self.k.end_if();
+        Ok(())
+    }
+
+    /// Goes on with the next tile.
+    pub(super) fn close_tiles(&mut self, tiles: Tiles) {
+        let Some([down, across]) = tiles.loops else {
+            return;
+        };
+        self.k.close_region();
+        self.k.close_loop(&across, self.n);
+        self.k.close_loop(&down, self.m);
+        for (span, first) in self.spans.iter_mut().zip(tiles.first) {
+            span.origin = first;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Row by row: a copy whose rows begin lines.
+
+use layout_core::Layout;
+
+use super::{THREADS, WORDS};
+use crate::gemm::pieces::{bits, put_together};
+use crate::gemm::{LIMIT, PlanError};
+use crate::index::Expr;
+use crate::index::layout::index;
+use crate::ir::{Axis, Cache, Class, Cmp, Extent, Kernel, Pred, Reg, Role, Stride, Type};
+use crate::view::View;
+
+/// Row by row: `to[row·pitch + c] = from[row·ld + c]` for c below `cols`.
+pub(super) fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), PlanError> {
+    let hi = LIMIT as i64;
+    let (from, to) = (k.param_pointer("from"), k.param_pointer("to"));
+    let [cols, ld, pitch] = ["cols", "ld", "pitch"].map(|p| k.param_u32(p, hi));
+    let row = k.block_index(Axis::X, LIMIT + 1);
+    let part = k.block_index(Axis::Y, 65_535);
+    let tid = k.thread();
+    let unit = width.max(4);
+    // (thread, part) → this thread's first element, and the distance of its words.
+    let each = unit / bytes;
+    let first = Layout::flat(&[THREADS, 1], &[each, each * THREADS * WORDS])?;
+    let col = index(&mut k.pool, &first, &[tid, part])?;
+    // A block has a row: there are as many as the grid has blocks along x.
+    k.kept_by_launch(cols, pitch);
+    k.tiling(part, pitch, each * THREADS * WORDS);
+    let mut matrix = |name, base, ld, cols, role| -> Result<View, PlanError> {
+        let extents = vec![Extent::Blocks(Axis::X), Extent::Value(cols)];
+        let strides = vec![Stride::Value(ld), Stride::Fixed(1)];
+        let view = k.global_at(name, base, bytes, extents, strides, role);
+        k.rows_aligned(&view, if role == Role::Input { width } else { unit });
+        Ok(view.moved(k, &[row, col])?.pinned(k))
+    };
+    let source = matrix("from", from, ld, cols, Role::Input)?;
+    let target = matrix("to", to, pitch, pitch, Role::Output)?;
+    let left = k.pool.sub(cols, col);
+    let room = k.pool.sub(pitch, col);
+    let words = Words {
+        source,
+        target,
+        left,
+        room,
+        each,
+        bytes,
+    };
+    // All of a thread's words are inside, or they are taken one element after the other.
+    let last = (WORDS - 1) * THREADS * each + each;
+    let whole = k.compare_here(Cmp::Ge, left, last, None);
+    k.begin_if(whole, false);
+    k.name_branch("single", "copied");
+    words.copy(k, width / bytes, false)?;
+    k.otherwise();
+    words.copy(k, 1, true)?;
+    k.end_if();
+    Ok(())
+}
+
+/// A thread's words.
+struct Words {
+    /// The operand and the copy from its first element on.
+    source: View,
+    target: View,
+    /// Elements from there to the end of the row, and of its copy.
+    left: Expr,
+    room: Expr,
+    /// Elements that are stored at once.
+    each: i64,
+    /// Bytes of an element.
+    bytes: i64,
+}
+
+impl Words {
+    /// Loads all words in pieces of `piece` elements, and stores them; where `guarded`, only what is inside.
+    fn copy(&self, k: &mut Kernel, piece: i64, guarded: bool) -> Result<(), PlanError> {
+        let size = piece * self.bytes;
+        let mut words = Vec::new();
+        for j in 0..WORDS {
+            let mut parts: Vec<Reg> = Vec::new();
+            for p in (0..self.each).step_by(piece as usize) {
+                let element = j * THREADS * self.each + p;
+                let col = k.pool.constant(element);
+                let at = self.source.element(k, &[col])?;
+                let regs = k.regs(Class::B32, (size / 4).max(1) as usize);
+                let guard = guarded.then(|| {
+                    for r in &regs {
+                        k.set(Type::B32, *r, 0);
+                    }
+                    Pred::from(k.compare_here(Cmp::Gt, self.left, element, None))
+                });
+                k.load(guard, Cache::Coherent, bits(size), &regs, at);
+                parts.extend(regs);
+            }
+            words.push(parts);
+        }
+        for (j, parts) in (0..).zip(words) {
+            let element = j * THREADS * self.each;
+            let regs = put_together(k, &parts, size);
+            let col = k.pool.constant(element);
+            let at = self.target.element(k, &[col])?;
+            let guard =
+                guarded.then(|| Pred::from(k.compare_here(Cmp::Gt, self.room, element, None)));
+            k.store(guard, Type::B32, &regs, at);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! The transpose of an operand: what was contiguous along the side becomes contiguous along k.
+//!
+//! ```text
+//! from: rows × cols, tile (i, j) ──words of a row──▶ shared tile ──elements of a column──▶ to: cols × pitch, tile (j, i)
+//! ```
+//!
+//! A warp reads and writes 128 bytes in a row. The tile's layout is derived from both accesses. Where rows are not aligned to words, elements are
+//! read one by one.
+
+use layout_core::Layout;
+
+use super::THREADS;
+use crate::gemm::{LIMIT, PlanError};
+use crate::index::Expr;
+use crate::ir::{Axis, Element, Extent, Kernel, Role, Stride};
+use crate::view::{Use, View};
+
+/// Rows and columns of a tile: a warp has 32 words of a row, and two rows of halves or words are 128 bytes together.
+pub(super) fn tile(element: Element) -> i64 {
+    32 * per_word(element).max(2)
+}
+
+/// Elements of a word.
+fn per_word(element: Element) -> i64 {
+    (4 / i64::from(element.bytes())).max(1)
+}
+
+/// (thread, value) → row + tile·column, `v` neighbours of a row at a time.
+fn shares(element: Element, v: i64) -> Result<Layout, PlanError> {
+    let n = tile(element);
+    let (warps, parts) = (THREADS / 32, n / (32 * v));
+    Ok(Layout::tuple(&[
+        Layout::flat(&[32, warps], &[v * n, 1])?,
+        Layout::flat(&[v, n / warps, parts], &[n, warps, 32 * v * n])?,
+    ])?)
+}
+
+/// The tile, laid out for its two accesses.
+fn shared(k: &mut Kernel, element: Element, v: i64) -> Result<View, PlanError> {
+    let shares = shares(element, v)?;
+    let uses = [
+        Use::store(&shares).vectors(v),
+        Use::load(&shares).transposed(),
+    ];
+    let n = tile(element);
+    Ok(k.shared_for("tile", element, [n, n], &uses)?)
+}
+
+/// The kernel; `width` bytes are read at a time, if rows are not aligned to words.
+pub(super) fn kernel(
+    name: &str,
+    element: Element,
+    width: Option<i64>,
+) -> Result<Kernel, PlanError> {
+    let bytes = i64::from(element.bytes());
+    let whole = width.is_none_or(|width| width >= 4);
+    let v = if whole { per_word(element) } else { 1 };
+    let n = tile(element);
+    let mut k = Kernel::new(name, THREADS as u32);
+    k.describe(format!(
+        "{name}: the transpose, {} bytes at a time",
+        v * bytes
+    ));
+    let hi = LIMIT as i64;
+    let (from, to) = (k.param_pointer("from"), k.param_pointer("to"));
+    let [rows, cols, ld, pitch] = ["rows", "cols", "ld", "pitch"].map(|p| k.param_u32(p, hi));
+    let mut matrix = |name: &str, base, [down, across]: [Expr; 2], ld, role| {
+        let extents = vec![Extent::Value(down), Extent::Value(across)];
+        let strides = vec![Stride::Value(ld), Stride::Fixed(1)];
+        let view = k.global_at(name, base, bytes, extents, strides, role);
+        k.rows_aligned(&view, if role == Role::Input { v * bytes } else { 16 });
+        k.of_element(view, element)
+    };
+    let x = matrix("from", from, [rows, cols], ld, Role::Input);
+    let y = matrix("to", to, [cols, rows], pitch, Role::Output);
+    // Block (i, j) of the grid has tile (i, j) of the operand, which is tile (j, i) of its transpose.
+    let i = k.block_index(Axis::X, (LIMIT as i64 / n) as u64 + 1);
+    let j = k.block_index(Axis::Y, 65_535);
+    k.tiling(i, rows, n);
+    k.tiling(j, cols, n);
+    let (shares, thread) = (shares(element, v)?, k.thread());
+    let tile = shared(&mut k, element, v)?;
+    let source = x
+        .tile(&mut k, &[n, n], &[i, j])?
+        .partition(&mut k, &shares, thread)?
+        .vectors(&k, v)?;
+    let put = tile.partition(&mut k, &shares, thread)?.vectors(&k, v)?;
+    k.copy(&source, &put)?;
+    k.barrier();
+    let take = tile.transposed().partition(&mut k, &shares, thread)?;
+    let target = y
+        .tile(&mut k, &[n, n], &[j, i])?
+        .partition(&mut k, &shares, thread)?
+        .vectors(&k, v)?;
+    k.copy(&take, &target)?;
+    Ok(k)
+}
