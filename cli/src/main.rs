@@ -88,7 +88,13 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && json {
         return error::report(&CliError::usage("usage", usage_message(error)), true);
     }
-    let shown = error.print().and_then(|()| io::stdout().flush());
+    let shown = if error.use_stderr() && error.to_string().len() > LONG {
+        // Colours are left out with the digits.
+        write!(io::stderr(), "{}", shortened(&error.to_string()))
+    } else {
+        error.print()
+    };
+    let shown = shown.and_then(|()| io::stdout().flush());
     // Nobody is left to tell if standard error does not take it.
     if !error.use_stderr() {
         output::written(shown);
@@ -107,6 +113,29 @@ fn usage_message(error: &clap::Error) -> String {
         .unwrap_or(text.len());
     // One sentence, whatever clap laid out in lines.
     let words: Vec<_> = text[..end].split_whitespace().collect();
+    shortened(&words.join(" "))
+}
+
+/// Bytes of a message in which a value may be too long to be read.
+const LONG: usize = 400;
+
+/// The text with `…` in the middle of words that nobody reads, such as 300 digits.
+fn shortened(text: &str) -> String {
+    /// Letters of the longest word that is shown, and of each of its ends.
+    const MOST: usize = 60;
+    const END: usize = 12;
+    let short = |word: &str| {
+        let letters: Vec<char> = word.chars().collect();
+        if letters.len() <= MOST {
+            return word.to_owned();
+        }
+        let (start, end) = (&letters[..END], &letters[letters.len() - END..]);
+        let mut shown: String = start.iter().collect();
+        shown.push('…');
+        shown.extend(end);
+        shown
+    };
+    let words: Vec<String> = text.split(' ').map(short).collect();
     words.join(" ")
 }
 
@@ -117,6 +146,20 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_value_of_300_digits_is_not_repeated() {
+        let digits = "9".repeat(300);
+        let Err(error) = Cli::try_parse_from(["tilewright", "gemm", "--m", &digits]) else {
+            panic!("too large");
+        };
+        let message = usage_message(&error);
+        assert!(
+            message.len() < 160 && message.contains("'99999999999…"),
+            "{message}"
+        );
+        assert!(shortened(&error.to_string()).len() < 300);
     }
 
     #[test]

@@ -101,18 +101,33 @@ pub(crate) fn write_together(files: &[(&Path, &[u8])]) -> Result<(), CliError> {
 
 /// Whether two paths name one file, however they are spelled: relative or absolute, through `.`, `..` or links.
 fn is_same(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| {
-        fs::canonicalize(path).or_else(|error| {
-            // A file that is not there yet is its folder and its name.
-            let folder = match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => folder,
-                _ => Path::new("."),
-            };
-            let name = path.file_name().ok_or(error)?;
-            fs::canonicalize(folder).map(|folder| folder.join(name))
-        })
-    };
     one == other || matches!((place(one), place(other)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The file that a path leads to, which need not be there: also behind a link to a file that is still to be made.
+fn place(path: &Path) -> io::Result<PathBuf> {
+    /// Links that are followed, as many as the system follows.
+    const LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS {
+        match fs::canonicalize(&path) {
+            Ok(there) => return Ok(there),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let Ok(target) = fs::read_link(&path) else {
+            let name = path
+                .file_name()
+                .ok_or_else(|| io::Error::other("this path has no file name"))?;
+            return Ok(fs::canonicalize(folder)?.join(name));
+        };
+        path = folder.join(target);
+    }
+    Err(io::Error::other("too many links"))
 }
 
 /// Refuses `-` as the name of a file to write.
@@ -154,9 +169,7 @@ impl<'a> Pending<'a> {
         if present.as_ref().is_some_and(|metadata| !metadata.is_file()) {
             return Ok(pending);
         }
-        if present.is_some() {
-            pending.target = path.canonicalize()?;
-        }
+        pending.target = place(path)?;
         let temporary = temporary_beside(&pending.target)?;
         // Dropped with what there is of the file, should it not become complete.
         fill(pending.temporary.insert(temporary), bytes, present.as_ref())?;
@@ -298,6 +311,21 @@ mod tests {
         write_atomically(&link, b"new").expect("written");
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&real).expect("read"), "new");
+        // A link to a file that is still to be made, by a path of its own folder; and that file by its name.
+        let ahead = folder.path().join("ahead");
+        std::os::unix::fs::symlink("later", &ahead).expect("linked");
+        let later = folder.path().join("later");
+        let error = write_together(&[(&ahead, b"1"), (&later, b"2")]).expect_err("one file");
+        assert_eq!(error.code(), "same_file");
+        write_atomically(&ahead, b"made").expect("written");
+        assert!(ahead.is_symlink());
+        assert_eq!(fs::read_to_string(&later).expect("read"), "made");
+        let circle = folder.path().join("circle");
+        std::os::unix::fs::symlink("circle", &circle).expect("linked");
+        assert_eq!(
+            write_atomically(&circle, b"x").expect_err("no end").code(),
+            "io"
+        );
     }
 
     #[cfg(unix)]

@@ -93,10 +93,11 @@ fn refusal(statement: &str) -> Option<ParseError> {
 }
 
 /// The pages, each with the last section of the ISA that it has.
-const PAGES: [(&str, &str); 3] = [
+const PAGES: [(&str, &str); 4] = [
     ("emulator-instructions.md", "(9.7.6 to 9.7.8)"),
     ("emulator-instructions-memory.md", "(9.7.12)"),
-    ("emulator-instructions-warps.md", "(9.7.17 to 9.7.19)"),
+    ("emulator-instructions-warps.md", "(9.7.13.15)"),
+    ("emulator-instructions-matrices.md", "(9.7.17 to 9.7.19)"),
 ];
 
 /// The tables of all pages; each ends with its last section. The sentence that counts the forms goes to the first.

@@ -101,7 +101,17 @@ pub(crate) fn parse_tile(text: &str) -> Result<(i64, i64), Refusal> {
         part.trim()
             .parse()
             .map_err(|error: ParseIntError| match error.kind() {
-                IntErrorKind::PosOverflow => refuse(format!("{} is too large", part.trim())),
+                IntErrorKind::PosOverflow => {
+                    // Nobody reads 300 digits.
+                    let digits = part.trim();
+                    let shown: String = digits.chars().take(40).collect();
+                    let more = if shown.len() < digits.len() {
+                        "…"
+                    } else {
+                        ""
+                    };
+                    refuse(format!("{shown}{more} is too large"))
+                }
                 _ => refuse(WRITTEN.to_owned()),
             })
     };

@@ -121,6 +121,7 @@ impl Refusal {
         let mut text = format!("error: {}\n", self.message);
         if let Some(place) = &self.place {
             let (line, before, width) = place.on_its_line();
+            let (line, before, width) = window(line, before, width);
             // Writing to a String never fails.
             let _ = writeln!(
                 text,
@@ -131,6 +132,30 @@ impl Refusal {
         }
         text
     }
+}
+
+/// Letters of a line that is shown.
+const MOST_LETTERS: usize = 160;
+
+/// The part of a long line around what is underlined, with `…` where something is left out.
+fn window(line: &str, before: usize, width: usize) -> (String, usize, usize) {
+    let letters: Vec<char> = line.chars().collect();
+    if letters.len() <= MOST_LETTERS {
+        return (line.to_owned(), before, width);
+    }
+    let width = width.min(MOST_LETTERS / 2);
+    let first = before.saturating_sub((MOST_LETTERS - width) / 2);
+    let end = (first + MOST_LETTERS).min(letters.len());
+    let mut shown: String = letters[first..end].iter().collect();
+    let mut before = before - first;
+    if first > 0 {
+        shown.insert(0, '…');
+        before += 1;
+    }
+    if end < letters.len() {
+        shown.push('…');
+    }
+    (shown, before, width)
 }
 
 impl Place {
@@ -177,6 +202,26 @@ mod tests {
         assert_eq!(
             error.text(),
             "error: expected an extent\n  |\n  | (é,x):(1,4)\n  |   ^^\n"
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_its_place() {
+        let digits = "9".repeat(300);
+        let error = Refusal::usage("integer_too_large", "too large").at((0, 300), digits.as_str());
+        let shown = error.text();
+        let longest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(MOST_LETTERS + 6), "{shown}");
+        let text = format!("{} ? {}", "a".repeat(400), "b".repeat(400));
+        let shown = Refusal::usage("syntax", "x")
+            .at((401, 402), text.as_str())
+            .text();
+        let lines: Vec<&str> = shown.lines().collect();
+        let under = lines[3].chars().position(|c| c == '^').expect("underlined");
+        assert_eq!(lines[2].chars().nth(under), Some('?'), "{shown}");
+        assert!(
+            lines[2].contains("…aaa") && lines[2].ends_with("bbb…"),
+            "{shown}"
         );
     }
 

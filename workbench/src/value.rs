@@ -60,7 +60,9 @@ pub fn evaluate(text: &str) -> Result<Evaluated, Refusal> {
     calculator::evaluate(text).map(Evaluated).map_err(|error| {
         // What can't be read is bad usage; what the algebra refuses is an answer.
         let refusal = match error.code {
-            "syntax" | "too_long" => Refusal::usage(error.code, error.message),
+            "syntax" | "too_long" | "integer_too_large" => {
+                Refusal::usage(error.code, error.message)
+            }
             code => Refusal::new(code, error.message),
         };
         refusal.at(error.span, text)

@@ -24,6 +24,7 @@
 
 mod access;
 mod count;
+mod lanes;
 pub mod maxas;
 mod model;
 pub mod r700;
@@ -31,6 +32,7 @@ pub mod registers;
 
 pub use access::{Access, Matrices, UnknownAccess};
 pub use count::{BankError, Phase, Wavefronts, effective_phase_lanes, wavefronts};
+pub use lanes::lanes_to_bytes;
 pub use model::{
     AMD_GCN, AMD_R700, BankModel, MAXWELL_REGISTERS, MODELS, NVIDIA, VOLTA_REGISTERS, model_named,
 };

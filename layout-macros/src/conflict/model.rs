@@ -155,6 +155,7 @@ fn judge(
     errors: &mut Errors,
 ) {
     let allowed = options.allow.map(|(n, _)| n);
+    let mut told = false;
     for (i, count) in derivation.accesses().iter().enumerate() {
         if count.wavefronts <= count.ideal.max(allowed.unwrap_or(0)) {
             continue;
@@ -176,19 +177,52 @@ fn judge(
                 worst.bank
             )
         });
-        let least = derivation.lower_bound;
-        let total = derivation.wavefronts();
-        errors.at(
-            option.span,
-            format!(
-                "no layout found is free of conflicts here: `{}` takes {} wavefronts, {} without conflicts{lanes}\n\
-                 all accesses together take {total}, and at least {least} in any layout searched\n\
-                 the nearest layout is {layout}\n\
-                 to take it, write `allow(wavefronts = {})`",
-                count.access, count.wavefronts, count.ideal, count.wavefronts
-            ),
+        let mut message = format!(
+            "no layout found is free of conflicts here: `{}` takes {} wavefronts, {} without conflicts{lanes}",
+            count.access, count.wavefronts, count.ideal
         );
+        // What is of all accesses together is said once.
+        if !told {
+            told = true;
+            message.push_str(&advice(options, tile, patterns, derivation, layout));
+        }
+        errors.at(option.span, message);
     }
+}
+
+/// The cost in all, the nearest layout, and what to write to take it or one without conflicts.
+fn advice(
+    options: &Options,
+    tile: Tile,
+    patterns: &[Pattern],
+    derivation: &Derivation,
+    layout: &Swizzled,
+) -> String {
+    let (least, total) = (derivation.lower_bound, derivation.wavefronts());
+    let most = derivation.accesses().iter().map(|count| count.wavefronts);
+    let most = most.max().unwrap_or(0);
+    let mut text = format!(
+        "\nall accesses together take {total}, and at least {least} in any layout searched\n\
+         the nearest layout is {layout}\n\
+         to take it, write `allow(wavefronts = {most})`"
+    );
+    let asked = options.family.as_ref().map(|(name, _)| name.as_str());
+    for family in [Family::Swizzle, Family::Permuted, Family::Padded] {
+        if asked.is_none() || asked == Some(family.name()) {
+            continue;
+        }
+        let free = search(tile, patterns, family).ok().filter(|other| {
+            let mut accesses = other.accesses().iter();
+            accesses.all(|count| count.wavefronts == count.ideal)
+        });
+        if let Some(layout) = free.and_then(|other| other.layout) {
+            let name = family.name();
+            let other = format!("\n`family = {name}` has one without conflicts: {layout}");
+            text.push_str(&other);
+            break;
+        }
+    }
+    text
 }
 
 fn pattern(option: &AccessOption, tile: Tile, errors: &mut Errors) -> Option<Pattern> {

@@ -268,6 +268,10 @@ fn written_out(one: &Named) -> Option<String> {
     }
 }
 
+/// Letters of a beginning of a name, and names that it is answered with at most.
+const SHORTEST: usize = 3;
+const MOST_SHOWN: usize = 24;
+
 /// What is said of a name that means nothing: the nearest names, or what names look like.
 pub(crate) fn unknown(list: &[Named], name: &str) -> String {
     let short: String = name.chars().take(60).collect();
@@ -278,13 +282,18 @@ pub(crate) fn unknown(list: &[Named], name: &str) -> String {
         .filter(|known| {
             known
                 .strip_prefix(&*short)
-                .is_some_and(|rest| rest.starts_with('.'))
+                .is_some_and(|rest| rest.starts_with('.') || short.len() >= SHORTEST)
         })
         .collect();
     if !begins.is_empty() {
+        let shown = &begins[..begins.len().min(MOST_SHOWN)];
+        let more = match begins.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more: show --atom list"),
+        };
         return format!(
-            "{short} is not the whole name; there are {}",
-            begins.join(", ")
+            "{short} is not the whole name; there are {}{more}",
+            shown.join(", ")
         );
     }
     let mut near: Vec<(usize, &str)> = list

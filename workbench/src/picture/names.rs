@@ -136,6 +136,11 @@ mod tests {
             message("ldmatrx.x4"),
             "no such instruction; did you mean ldmatrix.x4, ldmatrix.x1 or ldmatrix.x2?"
         );
+        assert!(
+            message("mma.m16n8")
+                .starts_with("mma.m16n8 is not the whole name; there are mma.m16n8k")
+        );
+        assert!(message("mma").ends_with("more: show --atom list"));
         assert!(message("mma.m16n8k17.f16").contains("mma.m16n8k16.f16"));
         assert!(message("mfma_f32_32x32x8_f61").contains("mfma_f32_32x32x8_f16"));
         assert!(message("hello").contains("show --atom list"));

@@ -236,12 +236,19 @@ pub(super) fn evenly_divides(args: &Args<'_>) -> Answer {
 
 /// Wavefronts of one warp access to shared memory.
 pub(super) fn wavefronts(args: &Args<'_>) -> Answer {
-    args.count(2, 2)?;
+    if args.items.len() != 2 {
+        args.count(4, 4)?;
+    }
     let Value::Form(op) = &args.items[0].0 else {
         return Err(args.wrong(0, "the name of an access, such as ld.32 or ldmatrix.x4"));
     };
     let access = instructions::access(&op.to_string())
         .map_err(|message| EvalError::new("unknown_access", message, args.items[0].1))?;
+    if args.items.len() == 4 {
+        let (tile, lanes, bytes) = (args.swizzled(1)?, args.layout(2)?, args.int(3)?);
+        let addresses = args.done(tw::banks::lanes_to_bytes(&tile, &lanes, bytes))?;
+        return counted(args, access, &addresses);
+    }
     let lanes = args.swizzled(1)?;
     let size = lanes.size();
     if size > 32 {
@@ -255,7 +262,11 @@ pub(super) fn wavefronts(args: &Args<'_>) -> Answer {
             -1
         }
     });
-    let counted = tw::banks::wavefronts(&NVIDIA, access, &addresses)
+    counted(args, access, &addresses)
+}
+
+fn counted(args: &Args<'_>, access: tw::banks::Access, addresses: &[i64; 32]) -> Answer {
+    let counted = tw::banks::wavefronts(&NVIDIA, access, addresses)
         .map_err(|error| EvalError::new(error.code(), error.to_string(), args.span))?;
     Ok(Value::Int(i64::from(counted.wavefronts)))
 }

@@ -491,8 +491,8 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "wavefronts",
-        "wavefronts(OP, L)",
-        "shared-memory wavefronts of an access; L maps the lane to a byte",
+        "wavefronts(OP, L [, A, n])",
+        "shared-memory wavefronts of an access; L maps the lane to a byte; with A and n, L is a tile, A maps the lane to the row-major number of its element of n bytes",
     ),
     // Properties
     (
