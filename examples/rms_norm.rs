@@ -7,8 +7,8 @@
 //!
 //! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are read twice.
 //!
-//! NaN and infinities as the formula has them, and PyTorch on a CPU: a row with NaN gives NaN, and ∞ gives NaN where it stands and 0 elsewhere. (PyTorch's kernel
-//! for GPUs makes the whole row NaN.)
+//! NaN and infinities as the formula has them, and PyTorch on a CPU: a row with NaN gives NaN, and ∞ gives NaN where it stands and 0 elsewhere. PyTorch's
+//! kernel for GPUs does the same in rows whose length is a multiple of 4, and gives NaN in the whole row otherwise.
 //!
 //! `cargo run --release --example rms_norm -- --dtype bf16 --rows 4096 --cols 1000`
 

@@ -130,7 +130,7 @@ fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
             state.groups[0].extend(d);
         }
         Hopper::WgmmaCommit => state.groups.insert(0, BTreeSet::new()),
-        // The open group is none of those that are waited for.
+        // The open group is not committed, and no wait counts it.
         Hopper::WgmmaWait { pending } => state.groups.truncate(*pending as usize + 1),
         _ => {
             for reg in inst.sources().into_iter().chain(inst.results()) {
