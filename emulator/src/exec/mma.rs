@@ -93,13 +93,22 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
         }
     } else {
         let [least_a, least_b] = m.sums.least.map(f64::from);
-        let eb = t.b.map(|row| row.map(|x| exponent(x, least_b)));
+        // Loops: maps of arrays are functions of their own, without wide vectors.
+        let mut eb = [[0.0; 8]; 32];
+        for (to, from) in eb.iter_mut().zip(&t.b).take(k) {
+            for j in 0..8 {
+                to[j] = exponent(from[j], least_b);
+            }
+        }
         let b = Row {
             values: &t.b.as_flattened()[..8 * k],
             exponents: &eb.as_flattened()[..8 * k],
         };
         for i in 0..rows {
-            let ea = t.a[i].map(|x| exponent(x, least_a));
+            let mut ea = [0.0; 32];
+            for l in 0..k {
+                ea[l] = exponent(t.a[i][l], least_a);
+            }
             let a = Row {
                 values: &t.a[i][..k],
                 exponents: &ea[..k],

@@ -108,14 +108,21 @@ pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
             c.copy_from_slice(out);
         }
         for run in 0..runs {
-            let mut top = c.map(|x| exponent(x, -126.0));
+            let mut top = [0.0; LANES];
+            for j in 0..LANES {
+                top[j] = exponent(c[j], -126.0);
+            }
             for l in (0..depth).map(|i| place(run, i)) {
                 let (e, others) = (a.exponents[l], &b.exponents[l * n + first..][..LANES]);
                 for j in 0..LANES {
                     top[j] = top[j].max(e + others[j]);
                 }
             }
-            let scale = top.map(|e| scale(sums, e));
+            let mut by = [0.0; LANES];
+            for j in 0..LANES {
+                by[j] = scale(sums, top[j]);
+            }
+            let scale = by;
             let mut fixed = [0.0; LANES];
             for j in 0..LANES {
                 fixed[j] = whole(c[j] * scale[j]);
