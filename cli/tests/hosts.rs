@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use common::json;
+use common::{check_page, json};
 use serde_json::Value;
 
 /// Problems with one launch, with integers, with a bias and with partial sums through a workspace.
@@ -357,4 +357,9 @@ print("read")
         "read",
         "{log}"
     );
+}
+
+#[test]
+fn the_command_of_the_hosts_page_works() {
+    check_page(include_str!("../../docs/hosts.md"), &[], 1);
 }
