@@ -157,6 +157,8 @@ struct Side<'a> {
     extent: Expr,
     /// The operand from this thread's first element in the first tile along k.
     corner: View,
+    /// The same at the loop's counter, in a loop that carries its address.
+    carried: Option<View>,
     /// Its stages: (row, column, stage, first k of the tile).
     stages: View,
     /// Its tensor map, if copies are by TMA.
@@ -339,6 +341,7 @@ impl<'a> Gemm<'a> {
                 origin,
                 extent,
                 corner: whole.moved(k, &[row, col])?.pinned(k),
+                carried: None,
                 stages,
                 map,
             })

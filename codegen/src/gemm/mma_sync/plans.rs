@@ -131,5 +131,7 @@ pub const PLANS: &[MmaPlan] = &[
     plan(DataType::F64, (64, 128), 16, (2, 4), 3, 90),
     plan(DataType::F64, (64, 64), 32, (2, 2), 3, 90),
     plan(DataType::F64, (64, 64), 16, (2, 2), 3, 80),
+    plan(DataType::F64, (16, 64), 32, (1, 4), 4, 90),
     plan(DataType::F64, (16, 128), 16, (1, 4), 4, 90),
+    plan(DataType::F64, (32, 64), 16, (2, 2), 3, 90),
 ];

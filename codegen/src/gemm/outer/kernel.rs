@@ -4,7 +4,7 @@
 //! tile 0: global -> registers -> stage 0
 //! main loop, two tiles a turn, every tile whole:   for stage s in 0, 1:
 //!     next tile: global -> registers | 8 outer products from stage s | next tile: registers -> stage 1 - s | barrier
-//! rest, the same two tiles a turn, each load with its own predicate and zeros outside, until the sums are complete
+//! rest, a tile a turn:   8 outer products from stage 0 | barrier | next tile -> stage 0, each element with its own predicate and zeros outside | barrier
 //! epilogue: vectors of sums -> C
 //! ```
 //!

@@ -9,15 +9,30 @@ use super::expression::{Operands, bare, constant};
 use super::instruction::{Missing, value};
 use super::memory;
 use super::names::Names;
-use super::order::{Held, Order, holds, multiplies};
+use super::order::{Held, Order, four_wavefronts, holds, multiplies};
 use super::pointers::Pointers;
 use super::scopes::Declarations;
+use super::windows::Windows;
 use crate::ir::{
-    Address, Class, Entry, If, Inst, Loop, LoopEnd, Node, Pred, Reg, Src, Statement, Type,
+    Address, Class, Entry, If, Inst, Loop, LoopEnd, Node, Pred, Reg, Space, Src, Statement, Type,
 };
+
+/// The macros that a text needs.
+#[derive(Default)]
+pub(super) struct Macros {
+    /// The numbers of values that `KEEP` is used with.
+    pub(super) arities: BTreeSet<usize>,
+    /// `FAR` and `NEAR`.
+    pub(super) windows: bool,
+    /// The kernel has a loop of which four wavefronts fit on a SIMD.
+    pub(super) four: bool,
+}
 
 /// The longest value that stands where it is used.
 const INLINED: usize = 48;
+
+/// Bases of addresses of local memory, each a register in the loop, beside which clang 16 finds room for four wavefronts a SIMD; with more it spills.
+const BASES_OF_FOUR: usize = 3;
 
 /// A kernel's body while it is printed.
 pub(super) struct Body<'a> {
@@ -30,13 +45,18 @@ pub(super) struct Body<'a> {
     /// Vectors so far, and what they are called before their number.
     vectors: u32,
     vector: String,
+    /// In a loop of which four wavefronts fit on a SIMD: its windows of local memory; and what their variables are called before their number.
+    windows: Windows,
+    far: String,
+    near: String,
     /// In a loop that multiplies: what is held back.
     order: Option<Order>,
-    /// The numbers of values that `KEEP` was used with.
-    arities: BTreeSet<usize>,
+    macros: Macros,
     /// What threads do not share, before the first loop of products; and whether that loop has ended.
     anew: Anew,
     multiplied: bool,
+    /// In a loop without branches of which four wavefronts fit on a SIMD: the pointers that it advances.
+    four: Option<BTreeSet<Reg>>,
     /// Some threads of a block may be elsewhere: in a branch that not all take, or gone.
     apart: usize,
 }
@@ -48,7 +68,7 @@ impl<'a> Body<'a> {
         pointers: &'a Pointers,
         declarations: &'a Declarations,
     ) -> Self {
-        let vector = names.free("v");
+        let [vector, far, near] = ["v", "far", "near"].map(|stem| names.free(stem));
         let names = &*names;
         Self {
             entry,
@@ -59,20 +79,24 @@ impl<'a> Body<'a> {
             declared: BTreeSet::new(),
             vectors: 0,
             vector,
+            windows: Windows::default(),
+            far,
+            near,
             order: None,
-            arities: BTreeSet::new(),
+            macros: Macros::default(),
             anew: Anew::default(),
             multiplied: false,
+            four: None,
             apart: 0,
         }
     }
 
-    /// The text, and the numbers of values that it keeps in order.
-    pub(super) fn text(mut self) -> Result<(String, BTreeSet<usize>), OpenClError> {
+    /// The text, and the macros in it.
+    pub(super) fn text(mut self) -> Result<(String, Macros), OpenClError> {
         self.declare();
         let nodes = &self.entry.nodes;
         match self.nodes(nodes) {
-            Ok(()) => Ok((self.out, self.arities)),
+            Ok(()) => Ok((self.out, self.macros)),
             Err((what, instead)) => Err(OpenClError {
                 kernel: self.entry.name.clone(),
                 what,
@@ -129,13 +153,21 @@ impl<'a> Body<'a> {
         if multiplies && self.multiplied {
             self.declare_anew(nodes);
         } else if multiplies && is_straight(nodes) {
-            self.keep_pointers(nodes);
+            let pointers = self.advanced(nodes);
+            if four_wavefronts(nodes) {
+                self.four = Some(pointers);
+                self.macros.four |= self.windows.bases.len() <= BASES_OF_FOUR;
+            } else {
+                self.keep_pointers(&pointers);
+            }
         }
         self.nodes(nodes)?;
         self.release(&[]);
+        self.four = None;
+        self.windows = Windows::default();
         self.depth -= 1;
         if let Some(order) = std::mem::replace(&mut self.order, outer) {
-            self.arities.extend(order.arities);
+            self.macros.arities.extend(order.arities);
         }
         Ok(())
     }
@@ -151,27 +183,72 @@ impl<'a> Body<'a> {
         }
         let lines = self.anew.lines(needed);
         if lines.iter().any(|line| line.starts_with("KEEP1")) {
-            self.arities.insert(1);
+            self.macros.arities.insert(1);
         }
         for line in lines {
             self.line(line);
         }
     }
 
-    /// Keeps the pointers that a loop advances in their registers: compilers would advance each sum of them instead.
-    fn keep_pointers(&mut self, body: &[Node]) {
+    /// The pointers that a loop advances.
+    fn advanced(&self, body: &[Node]) -> BTreeSet<Reg> {
         let results = body.iter().filter_map(|node| match node {
             Node::Inst(s) => Some(s.inst.results()),
             _ => None,
         });
-        let advanced: BTreeSet<Reg> = results.flatten().collect();
-        for r in advanced {
-            if self.operands.is_pointer(r) && !self.declarations.is_constant(r) {
-                self.arities.insert(1);
-                let name = self.operands.register(r);
-                self.line(format_args!("KEEP1({name});"));
-            }
+        let pointer = |r: &Reg| self.operands.is_pointer(*r) && !self.declarations.is_constant(*r);
+        results.flatten().filter(pointer).collect()
+    }
+
+    /// Keeps the pointers that a loop advances in their registers: compilers would advance each sum of them instead.
+    fn keep_pointers(&mut self, pointers: &BTreeSet<Reg>) {
+        for &r in pointers {
+            self.macros.arities.insert(1);
+            let name = self.operands.register(r);
+            self.line(format_args!("KEEP1({name});"));
         }
+    }
+
+    /// Declares the bases of a loop's windows of local memory.
+    fn open_windows(&mut self, body: &[Node]) {
+        self.windows = Windows::of(self.entry, body, &self.far);
+        self.macros.windows |= !self.windows.bases.is_empty();
+        let mut lines = Vec::new();
+        for (reg, base) in &self.windows.bases {
+            let (name, far, bits) = (self.operands.register(*reg), &base.far, base.bits);
+            lines.push(format!("FAR({far}, {name}, {bits:#x}u);"));
+        }
+        for line in lines {
+            self.line(line);
+        }
+    }
+
+    /// The text of an access with its address in a window, which begins here if it is not that of the access before.
+    fn in_window(&mut self, at: Address, text: &str) -> String {
+        let number = self.windows.count + 1;
+        let Some((base, window)) = self.windows.base_of(at) else {
+            return text.to_owned();
+        };
+        let name = self.operands.register(at.base());
+        let (far, mask) = (base.far.clone(), base.size - 1);
+        let known = base.near.as_ref().filter(|(w, _)| *w == window);
+        let (near, begins) = match known {
+            Some((_, near)) => (near.clone(), false),
+            None => (format!("{}{number}", self.near), true),
+        };
+        base.near = Some((window, near.clone()));
+        if begins {
+            self.windows.count = number;
+            self.line(format_args!(
+                "NEAR({near}, {far}, {name}, {window}u, {mask}u);"
+            ));
+        }
+        let before = memory::address(&self.operands, at);
+        let after = match at.immediate() - window {
+            0 => format!("smem + {near}"),
+            k => format!("smem + {near} + {k}"),
+        };
+        text.replacen(&before, &after, 1)
     }
 
     /// Holds a load back until what it loads is used.
@@ -185,8 +262,9 @@ impl<'a> Body<'a> {
                 vector,
                 load,
                 to: to.clone(),
-                base: at.base(),
+                at: *at,
                 ty: *ty,
+                global: at.space() == Space::Global,
             });
         }
     }
@@ -212,8 +290,16 @@ impl<'a> Body<'a> {
         for line in before {
             self.line(line);
         }
+        // What comes from global memory is not loaded before: its address is kept until here.
+        let of_global = due.iter().filter(|held| held.global);
+        let named: BTreeSet<&str> = of_global.flat_map(|held| words(&held.load)).collect();
+        let of_these = |r: &Reg| named.contains(self.operands.register(*r).as_str());
+        let pointers = self.four.iter().flatten().copied();
+        let pointers: BTreeSet<Reg> = pointers.filter(of_these).collect();
+        self.keep_pointers(&pointers);
         for held in &due {
-            self.line(&held.load);
+            let load = self.in_window(held.at, &held.load);
+            self.line(load);
         }
         for line in after {
             self.line(line);
@@ -237,10 +323,14 @@ impl<'a> Body<'a> {
             }
             rest = after;
             match node {
-                Node::Inst(s) if self.order.is_some() && holds(s) => self.hold(s),
+                Node::Inst(s) if self.order.is_some() && holds(s, self.four.is_some()) => {
+                    self.hold(s);
+                }
                 Node::Inst(s) => {
                     self.statement(s)?;
                     if self.multiplied && self.order.is_some() && matches!(s.inst, Inst::Barrier) {
+                        let sums = self.order.as_mut().map(Order::sums).unwrap_or_default();
+                        self.keep(&sums);
                         blocks += self.block(rest);
                     }
                 }
@@ -277,6 +367,18 @@ impl<'a> Body<'a> {
             self.line("}");
         }
         Ok(())
+    }
+
+    /// Keeps registers where they are.
+    fn keep(&mut self, registers: &[Reg]) {
+        let names: Vec<_> = registers
+            .iter()
+            .map(|&r| self.operands.register(r))
+            .collect();
+        let lines = self.order.as_mut().map(|order| order.keep(&names));
+        for line in lines.into_iter().flatten() {
+            self.line(line);
+        }
     }
 
     /// Begins a block for these nodes, if there are any, and says how many it began.
@@ -339,6 +441,9 @@ impl<'a> Body<'a> {
         let counter = self.operands.register(l.counter);
         let step = constant(l.step, false);
         let advance = format!("{counter} += {step}");
+        if !self.multiplied && four_wavefronts(&l.body) && is_straight(&l.body) {
+            self.open_windows(&l.body);
+        }
         match l.end {
             LoopEnd::Below { limit, .. } => {
                 let limit = self.operands.source(limit, Type::U32);
@@ -441,12 +546,16 @@ impl<'a> Body<'a> {
                 | Inst::Move { .. }
         );
         let constant = |r: &Reg| self.declarations.is_constant(*r);
+        // Where a tile is loaded behind the products, so is its address computed: from a pointer that the end of the turn advances.
+        let advanced = |r: &Reg| self.four.as_ref().is_some_and(|all| all.contains(r));
+        let late = self.operands.is_pointer(to) && inst.sources().iter().any(advanced);
+        let same = |r: &Reg| constant(r) || (late && advanced(r));
         integer
             && matches!(to.class, Class::B32 | Class::B64 | Class::Pred)
             && text.len() <= INLINED
-            && !names.is_named(to)
+            && (late || !names.is_named(to))
             && self.declarations.is_used_once(to)
-            && inst.sources().iter().all(constant)
+            && inst.sources().iter().all(same)
     }
 
     fn barrier(&mut self, what: &str) -> Result<(), Missing> {
@@ -499,6 +608,7 @@ impl<'a> Body<'a> {
         let place = memory::place(&self.operands, at, ty, from.len(), true);
         let parts: Vec<_> = from.iter().map(|&r| self.operands.register(r)).collect();
         let of = memory::vector(ty, from.len());
+        let place = self.in_window(at, &place);
         let tag = tag.map_or(String::new(), |t| format!(" // {t}"));
         match &parts[..] {
             [one] if bits(ty, from[0]) => self.line(format_args!("{place} = ({of}){one};{tag}")),

@@ -54,7 +54,8 @@ fn space(space: Space) -> &'static str {
     }
 }
 
-fn address(operands: &Operands<'_>, at: Address) -> String {
+/// The address itself: local memory from its start.
+pub(super) fn address(operands: &Operands<'_>, at: Address) -> String {
     let base = operands.register(at.base());
     let base = match at.space() {
         Space::Shared => format!("smem + {base}"),

@@ -42,13 +42,13 @@ mod names;
 mod order;
 mod pointers;
 mod scopes;
+mod windows;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 pub use error::OpenClError;
 
-use self::body::Body;
+use self::body::{Body, Macros};
 use self::names::Names;
 use self::pointers::{Pointers, written};
 use self::scopes::Declarations;
@@ -75,12 +75,21 @@ pub fn program(kernels: &[Entry], about: &[String]) -> Result<String, OpenClErro
     }
     out.push_str("#pragma OPENCL FP_CONTRACT OFF\n");
     let mut text = String::new();
-    let mut arities = BTreeSet::new();
+    let mut all = Macros::default();
     for k in kernels {
         text.push('\n');
-        arities.extend(kernel(&mut text, k)?);
+        let macros = kernel(&mut text, k)?;
+        all.arities.extend(macros.arities);
+        all.windows |= macros.windows;
+        all.four |= macros.four;
     }
-    out.push_str(&order::macros(&arities));
+    out.push_str(&order::macros(&all.arities));
+    if all.windows {
+        out.push_str(windows::MACROS);
+    }
+    if all.four {
+        out.push_str(windows::FOUR);
+    }
     out.push_str(&text);
     Ok(out)
 }
@@ -90,8 +99,8 @@ fn has_doubles(k: &Entry) -> bool {
         || k.params.iter().any(|p| p.kind == ParamKind::F64)
 }
 
-/// Adds a kernel's text; returns the numbers of values that it keeps in order.
-fn kernel(out: &mut String, k: &Entry) -> Result<BTreeSet<usize>, OpenClError> {
+/// Adds a kernel's text; returns the macros in it.
+fn kernel(out: &mut String, k: &Entry) -> Result<Macros, OpenClError> {
     let mut names = Names::of(k);
     let pointers = Pointers::of(k);
     let declarations = Declarations::of(k);
@@ -112,9 +121,12 @@ fn kernel(out: &mut String, k: &Entry) -> Result<BTreeSet<usize>, OpenClError> {
         "// {}: work-groups of ({x}, {y}, {z}), {local} bytes of local memory",
         k.name
     );
+    let body = Body::new(k, &mut names, &pointers, &declarations);
+    let (text, macros) = body.text()?;
+    let four = if macros.four { " FOUR_WAVEFRONTS" } else { "" };
     let _ = writeln!(
         out,
-        "__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))"
+        "__kernel __attribute__((reqd_work_group_size({x}, {y}, {z}))){four}"
     );
     let _ = writeln!(out, "void {}({})\n{{", k.name, parameters.join(", "));
     if let Some(shared) = k.shared {
@@ -125,11 +137,9 @@ fn kernel(out: &mut String, k: &Entry) -> Result<BTreeSet<usize>, OpenClError> {
             shared.bytes
         );
     }
-    let body = Body::new(k, &mut names, &pointers, &declarations);
-    let (text, arities) = body.text()?;
     out.push_str(&text);
     out.push_str("}\n");
-    Ok(arities)
+    Ok(macros)
 }
 
 /// A parameter's declaration.

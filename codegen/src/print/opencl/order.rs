@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::ir::{Class, Inst, Node, Reg, Space, Src, Statement, Type};
+use crate::ir::{Address, Class, Inst, Node, Reg, Space, Src, Statement, Type};
 
 /// Products that a loop has at least for its loads to be ordered.
 const PRODUCTS: usize = 16;
@@ -20,15 +20,20 @@ const PRODUCTS: usize = 16;
 /// Values that one `KEEP` takes: an assembler statement has at most 30 operands, and each value is two.
 const KEPT: usize = 8;
 
-/// A vector of local memory that is loaded when it is used.
+/// Registers of 32 bits of the sums that leave room for four wavefronts a SIMD: half of the 64 that each of them has on GCN.
+const SUMS_OF_FOUR: usize = 32;
+
+/// A vector that is loaded when it is used.
 pub(super) struct Held {
     /// The vector's name and its declaration with the load.
     pub(super) vector: String,
     pub(super) load: String,
     /// Its registers, and the address.
     pub(super) to: Vec<Reg>,
-    pub(super) base: Reg,
+    pub(super) at: Address,
     pub(super) ty: Type,
+    /// Of global memory: it is loaded where it is stored to local memory, behind the products.
+    pub(super) global: bool,
 }
 
 /// What is held back in the loop that is being printed.
@@ -69,7 +74,8 @@ impl Order {
         mention(&mut mentioned, first);
         let results: BTreeSet<Reg> = first.inst.results().into_iter().collect();
         let is_due = |h: &Held, mentioned: &BTreeSet<Reg>| {
-            h.to.iter().any(|r| mentioned.contains(r)) || results.contains(&h.base)
+            h.to.iter().any(|r| mentioned.contains(r))
+                || (results.contains(&h.at.base()) && !h.global)
         };
         if !self.held.iter().any(|h| is_due(h, &mentioned)) {
             return Vec::new();
@@ -120,15 +126,30 @@ pub(super) fn multiplies(body: &[Node]) -> bool {
     products.count() >= PRODUCTS
 }
 
-/// Whether a load may be held back: a vector of floats of local memory, without a guard.
-pub(super) fn holds(s: &Statement) -> bool {
+/// Whether a load may be held back: a vector of floats, without a guard; of global memory only with `global`.
+pub(super) fn holds(s: &Statement, global: bool) -> bool {
     let float = |r: &Reg| matches!(r.class, Class::F32 | Class::F64);
     match &s.inst {
         Inst::Load { at, to, .. } => {
-            at.space() == Space::Shared && s.guard.is_none() && to.len() > 1 && to.iter().all(float)
+            let space = at.space() == Space::Shared || global;
+            space && s.guard.is_none() && to.len() > 1 && to.iter().all(float)
         }
         _ => false,
     }
+}
+
+/// Whether a loop's sums leave room for four wavefronts a SIMD. Then these hide the latency of global memory too, and a tile that were on its way
+/// during the products would only take the registers that the fourth needs.
+pub(super) fn four_wavefronts(body: &[Node]) -> bool {
+    let sums: BTreeSet<Reg> = body
+        .iter()
+        .filter_map(|node| match node {
+            Node::Inst(s) => sum(&s.inst),
+            _ => None,
+        })
+        .collect();
+    let words = |r: &Reg| if r.class == Class::F64 { 2 } else { 1 };
+    multiplies(body) && sums.iter().map(words).sum::<usize>() <= SUMS_OF_FOUR
 }
 
 /// Adds the registers that a statement reads or writes.

@@ -48,7 +48,10 @@ impl MmaPlan {
             return (threads / self.thread_count()).max(1);
         }
         let heavy = accumulators >= 128 || maps.atom.c_type == Scalar::F64 || bytes || narrow;
-        let threads = match (heavy, accumulators) {
+        // Of few sums of f64 four blocks fit; more of them cover the beginning and the end of short sums.
+        let light =
+            maps.atom.c_type == Scalar::F64 && accumulators <= 32 && !narrow && self.arch >= 90;
+        let threads = match (heavy && !light, accumulators) {
             (true, _) => 256,
             (false, 64..) => 384,
             (false, _) => 512,

@@ -17,8 +17,7 @@ impl Gemm<'_> {
     pub(super) fn first_tile(&mut self) -> Result<(), PlanError> {
         self.k.comment("tile 0 to stage 0");
         let zero = self.k.pool.constant(0);
-        let tile = self.load_elements(zero)?;
-        self.store_tile(0, zero, &tile)?;
+        self.elements_to_stage(0, zero)?;
         self.k.barrier();
         Ok(())
     }
@@ -67,36 +66,44 @@ impl Gemm<'_> {
         Ok(tile)
     }
 
-    /// Loads the tile that begins at `first`, element by element, with zeros outside.
-    pub(super) fn load_elements(&mut self, first: Expr) -> Result<InFlight, PlanError> {
+    /// Brings the tile that begins at k = `first` to a stage, element by element, with zeros outside: one operand after the other, so that few
+    /// registers are on their way.
+    pub(super) fn elements_to_stage(&mut self, stage: i64, first: Expr) -> Result<(), PlanError> {
+        for i in 0..self.operands.len() {
+            let values = self.load_elements(i, first)?;
+            self.store_values(i, stage, first, &values)?;
+        }
+        Ok(())
+    }
+
+    /// Loads an operand's tile that begins at `first`, element by element, with zeros outside.
+    fn load_elements(&mut self, i: usize, first: Expr) -> Result<Vec<Reg>, PlanError> {
         // What only this path needs does not occupy registers elsewhere.
         self.k.open_region();
-        let tile = self.registers();
-        let (_, ty, none) = self.element;
+        let (class, ty, none) = self.element;
+        let values = self.k.regs(class, self.maps.values() as usize);
         let zero = self.k.pool.constant(0);
-        for (i, values) in tile.iter().enumerate() {
-            let operand = &self.operands[i];
-            let (along, left, step) = (operand.along, operand.left, operand.step);
-            let load = *self.maps.load(along);
-            let corner = operand.corner.clone();
-            let from = corner.moved(self.k, &place(along, zero, first))?;
-            let from = from.pinned(self.k);
-            let left_k = self.k.pool.sub(self.depth, first);
-            let left_k = self.k.pool.sub(left_k, step);
-            for (v, &r) in values.iter().enumerate() {
-                let v = self.k.pool.constant(v as i64);
-                let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
-                let at = from.element(self.k, &place(along, side, step))?;
-                let [side, step] = [side, step].map(|e| self.k.pool.as_const(e).unwrap_or(0));
-                let inside = self.k.compare_here(Cmp::Gt, left, side, None);
-                let inside = self.k.compare_here(Cmp::Gt, left_k, step, Some(inside));
-                self.k.set(ty, r, none);
-                self.k
-                    .load(Some(inside.into()), Cache::ReadOnly, ty, &[r], at);
-            }
+        let operand = &self.operands[i];
+        let (along, left, step) = (operand.along, operand.left, operand.step);
+        let load = *self.maps.load(along);
+        let corner = operand.corner.clone();
+        let from = corner.moved(self.k, &place(along, zero, first))?;
+        let from = from.pinned(self.k);
+        let left_k = self.k.pool.sub(self.depth, first);
+        let left_k = self.k.pool.sub(left_k, step);
+        for (v, &r) in values.iter().enumerate() {
+            let v = self.k.pool.constant(v as i64);
+            let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
+            let at = from.element(self.k, &place(along, side, step))?;
+            let [side, step] = [side, step].map(|e| self.k.pool.as_const(e).unwrap_or(0));
+            let inside = self.k.compare_here(Cmp::Gt, left, side, None);
+            let inside = self.k.compare_here(Cmp::Gt, left_k, step, Some(inside));
+            self.k.set(ty, r, none);
+            self.k
+                .load(Some(inside.into()), Cache::ReadOnly, ty, &[r], at);
         }
         self.k.close_region();
-        Ok(tile)
+        Ok(values)
     }
 
     /// Puts the tile that begins at k = `first` into a stage.
@@ -106,19 +113,31 @@ impl Gemm<'_> {
         first: Expr,
         tile: &InFlight,
     ) -> Result<(), PlanError> {
+        for (i, values) in tile.iter().enumerate() {
+            self.store_values(i, stage, first, values)?;
+        }
+        Ok(())
+    }
+
+    /// Puts an operand's tile that begins at k = `first` into a stage.
+    fn store_values(
+        &mut self,
+        i: usize,
+        stage: i64,
+        first: Expr,
+        values: &[Reg],
+    ) -> Result<(), PlanError> {
         let zero = self.k.pool.constant(0);
         let stage = self.k.pool.constant(stage);
-        for (i, values) in tile.iter().enumerate() {
-            let operand = &self.operands[i];
-            let (tag, to) = (operand.side.store(), operand.stores.clone());
-            let load = *self.maps.load(operand.along);
-            for (v, regs) in values.chunks(load.stored as usize).enumerate() {
-                let v = self.k.pool.constant(v as i64 * load.stored);
-                let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
-                let at = to.element(self.k, &[side, step, stage, first])?;
-                self.k.store(None, self.element.1, regs, at);
-                self.k.tag(tag);
-            }
+        let operand = &self.operands[i];
+        let (tag, to) = (operand.side.store(), operand.stores.clone());
+        let load = *self.maps.load(operand.along);
+        for (v, regs) in values.chunks(load.stored as usize).enumerate() {
+            let v = self.k.pool.constant(v as i64 * load.stored);
+            let (side, step) = coordinates(self.k, &load.tv, zero, v)?;
+            let at = to.element(self.k, &[side, step, stage, first])?;
+            self.k.store(None, self.element.1, regs, at);
+            self.k.tag(tag);
         }
         Ok(())
     }

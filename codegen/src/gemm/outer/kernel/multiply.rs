@@ -22,7 +22,7 @@ impl Gemm<'_> {
         acc
     }
 
-    /// Two tiles a turn: once without a branch or a predicate for as long as every tile that is loaded is whole, and once more for the rest.
+    /// Two tiles a turn without a branch or a predicate for as long as every tile that is loaded is whole, and a loop for the rest.
     pub(super) fn main_loop(&mut self, acc: &[Vec<Reg>]) -> Result<(), PlanError> {
         let turn = Self::turn();
         // A turn loads the two tiles after the one that it begins with.
@@ -46,15 +46,17 @@ impl Gemm<'_> {
         }
         self.k.close_loop(&steady, limit);
 
-        // Tiles beyond the end are zeros, so that a turn needs no branch.
-        let rest = self.k.resume_loop("k1", &steady, turn, LIMIT as i64 + turn);
-        for stage in 0..STAGES {
-            let (this, next) = self.tiles(rest.counter, stage);
-            let tile = self.load_elements(next)?;
-            self.multiply(stage, this, acc)?;
-            self.store_tile((stage + 1) % STAGES, next, &tile)?;
-            self.k.barrier();
-        }
+        // What is left, one tile a turn, in stage 0: the main loop has left its next tile there. A tile is loaded behind the products, when no factor
+        // occupies a register: these turns are few, and the addresses and distances of single elements many. Tiles beyond the end are zeros, so that a
+        // turn needs no branch.
+        let rest = self
+            .k
+            .resume_loop("k1", &steady, DEPTH, LIMIT as i64 + turn);
+        let (this, next) = self.tiles(rest.counter, 0);
+        self.multiply(0, this, acc)?;
+        self.k.barrier();
+        self.elements_to_stage(0, next)?;
+        self.k.barrier();
         self.k.close_loop(&rest, self.depth);
         Ok(())
     }
