@@ -222,7 +222,13 @@ impl Model<'_> {
     /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
     fn split(&self) -> (u64, u64) {
         let all = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
-        let steps = all.div_ceil(u64::from(self.schedule.split.max(1)));
+        // Blocks that take tile after tile do not split sums.
+        let parts = if self.anatomy.turns {
+            1
+        } else {
+            self.schedule.split.max(1)
+        };
+        let steps = all.div_ceil(u64::from(parts));
         (steps, all.div_ceil(steps))
     }
 
