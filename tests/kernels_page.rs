@@ -219,7 +219,7 @@ fn narrow_copies_are_where_the_page_says() {
             (problem.alignment.a, problem.alignment.b) = (bytes, bytes);
             plan.adapt(&problem, Schedule::default()).is_ok()
         };
-        let small = [(64, 64), (16, 128), (128, 32)].contains(&plan.tile)
+        let small = [(64, 64), (16, 128), (128, 32), (32, 64), (16, 64)].contains(&plan.tile)
             || ([(64, 128), (128, 64)].contains(&plan.tile) && plan.threads() == 256);
         let bytes = plan.data_type.bytes();
         let narrowest = odd(bytes);
