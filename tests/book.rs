@@ -41,7 +41,7 @@ fn links(line: &str) -> Vec<&str> {
     let mut spans = 0;
     for (i, _) in line.match_indices("](") {
         let before = &line[spans..i];
-        // A link inside of `code` is none.
+        // In `code` this is not a link.
         if before.matches('`').count() % 2 == 1 && !before.contains("[`") {
             continue;
         }

@@ -144,7 +144,7 @@ fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
     Ok(state)
 }
 
-/// An instruction that is no product reads or writes a register.
+/// A register is read or written by an instruction other than `wgmma`.
 fn touched(state: &mut State, reg: Reg) -> Result<(), ProofError> {
     if state.in_flight(reg) {
         return Err(refused(reg));
