@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! producer    wait empty(i), expect A and B, copy A, copy B                 boxes of 128 bytes by rows of the tile
-//! consumers   wait full(i), wgmma for each 16 k, wait, give back; C         64 rows each
+//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each
 //! ```
+//!
+//! A consumer waits for the products of a stage when it has issued those of the next one, so that the tensor cores have work at every time
+//! ([`LAG`]).
 //!
 //! TMA cuts boxes at the edges of the arrays and fills in zeros, so that there is one loop for all sizes. Registers go from the producer, which needs few, to
 //! the consumers, which keep the sums.
@@ -23,6 +26,9 @@ use crate::ir::{Cmp, Matrix, Reg, RingHandle, Side, Strides};
 /// Rows of C that a warpgroup multiplies.
 const ROWS: i64 = 64;
 
+/// How many stages later a stage is given back: the products of so many stages are in flight when a consumer waits for those before.
+const LAG: u32 = 1;
+
 /// Registers of a producer's thread.
 const PRODUCER_REGISTERS: u32 = 40;
 
@@ -37,7 +43,7 @@ impl Gemm<'_> {
         let at = plan.barriers_at(self.maps);
         let ring = self
             .k
-            .shared_ring("stages", plan.stages, at, warps, &views)?;
+            .shared_ring("stages", (plan.stages, LAG.into()), at, warps, &views)?;
         let zero = self.k.pool.constant(0);
         let first = self.k.compare(Cmp::Eq, self.tid, zero);
         self.k.make_ring(&ring, first)?;
@@ -143,9 +149,10 @@ impl Gemm<'_> {
             }
         }
         self.k.wgmma_commit();
-        self.k.wgmma_wait(0);
+        self.k.wgmma_wait(LAG);
         self.k.release_stage(ring, index, lane0)?;
         self.k.close_loop(&turn, self.depth);
+        self.k.wgmma_wait(0);
         Ok(())
     }
 
