@@ -1,7 +1,7 @@
 //! The end of a kernel: an epilogue with its inputs in registers and memory, called for each vector of C, and its stores.
 
 use super::convert::{self, arithmetic, from_integer, scalar_type};
-use super::{Finish, Fragment, Input, InputKind};
+use super::{Finish, Fragment, Input, InputKind, Linear};
 use crate::gemm::{PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::ir::{
@@ -206,6 +206,26 @@ impl<'f> End<'f> {
     /// The factor is not 0: there is a product. None without a factor.
     pub(crate) fn has_product(&self, k: &mut Kernel) -> Option<Reg> {
         self.factor.map(|f| is_not_zero(k, self.types.scalar, f))
+    }
+
+    /// The product's own epilogue, if it is that.
+    pub(crate) fn linear(&self) -> Option<Linear> {
+        self.finish.linear()
+    }
+
+    /// The scalar of this name is 0.
+    pub(crate) fn is_zero(&self, k: &mut Kernel, name: &str) -> Option<Reg> {
+        let found = self.inputs.iter().find(|i| i.input.name == name)?;
+        match found.source {
+            Source::Scalar(reg) => Some(is_zero(k, self.types.scalar, reg)),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// Stores neighbouring values at once, as elements of C.
+    pub(crate) fn store_rounded(&self, k: &mut Kernel, values: &[Reg], at: Address) {
+        let types = (self.types.output, self.types.scalar);
+        convert::store_all(k, types, self.types.packs, values, at);
     }
 
     /// The matrices from a row and a column on, where a thread begins.

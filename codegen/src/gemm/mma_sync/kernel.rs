@@ -8,6 +8,7 @@ mod origin;
 mod store;
 mod tiles;
 mod warpgroups;
+mod whole;
 
 use std::rc::Rc;
 
