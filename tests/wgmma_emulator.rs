@@ -189,6 +189,14 @@ fn what_cannot_be_is_refused() {
         Arch(90),
     );
     assert!(same.contains("the same operand"), "{same}");
+    let turns = plan_named("wgmma-f16-128x256x64-persistent").expect("listed");
+    let long = Gemm::packed((1 << 24) + 8, 8, 8, nn);
+    let long = GemmKernel::new(turns.as_ref(), &long, Schedule::default(), Arch(90));
+    let long = long.expect_err("a refusal").to_string();
+    assert!(
+        long.contains("m = 16777224") && long.contains("2^24; take wgmma-f16-128x256x64"),
+        "{long}"
+    );
     let batch = Batch {
         count: 2,
         strides: [63 * 63; 3],
