@@ -222,10 +222,17 @@ impl<'f> End<'f> {
         }
     }
 
-    /// Stores neighbouring values at once, as elements of C.
-    pub(crate) fn store_rounded(&self, k: &mut Kernel, values: &[Reg], at: Address) {
+    /// Stores neighbouring values at once, as elements of C, where `guard` holds.
+    pub(crate) fn store_rounded(
+        &self,
+        k: &mut Kernel,
+        guard: Option<Reg>,
+        values: &[Reg],
+        at: Address,
+    ) {
         let types = (self.types.output, self.types.scalar);
-        convert::store_all(k, types, self.types.packs, values, at);
+        let guard = guard.map(Pred::from);
+        convert::store_all(k, types, self.types.packs, guard, values, at);
     }
 
     /// The matrices from a row and a column on, where a thread begins.
@@ -361,7 +368,14 @@ impl<'f> End<'f> {
             k.name_branch("single", "stored");
             let mut c = fragment(0, sums, second, None);
             self.finish.finish(k, &mut c)?;
-            convert::store_all(k, types, self.types.packs, &c.values, place.targets[0]);
+            convert::store_all(
+                k,
+                types,
+                self.types.packs,
+                None,
+                &c.values,
+                place.targets[0],
+            );
             k.otherwise();
         }
         // One element after the other.

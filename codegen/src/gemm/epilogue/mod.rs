@@ -117,7 +117,7 @@ pub trait Finish: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The product's own epilogue, if it is that: kernels store whole tiles without a question for each vector then.
+    /// The product's own epilogue, if it is that: kernels then store tiles in a straight line where C is not read.
     ///
     /// ```
     /// use layout_codegen::gemm::epilogue::{Finish, Function, Linear};

@@ -6,9 +6,9 @@ mod fragment;
 mod multiply;
 mod origin;
 mod store;
+mod straight;
 mod tiles;
 mod warpgroups;
-mod whole;
 
 use std::rc::Rc;
 

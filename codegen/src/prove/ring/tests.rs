@@ -1,7 +1,7 @@
 //! A stage is given back one use later: what must be complete then, and what the producer waits for.
 
 use crate::Arch;
-use crate::gemm::{Operands, Plan};
+use crate::gemm::Operands;
 use crate::ir::{Entry, Hopper, Inst, Node};
 use crate::prove::prove;
 use crate::registry::plan_named;
@@ -38,7 +38,8 @@ fn hopper(node: &mut Node) -> Option<&mut Hopper> {
 
 /// Where a list has an instruction of Hopper.
 fn position(list: &mut [Node], is: fn(&Hopper) -> bool) -> Option<usize> {
-    list.iter_mut().position(|n| hopper(n).is_some_and(|h| is(h)))
+    list.iter_mut()
+        .position(|n| hopper(n).is_some_and(|h| is(h)))
 }
 
 /// What the prover says of a kernel with one change.

@@ -29,15 +29,15 @@ pub(super) struct Lane {
     /// (lane, value) → row and column in the strip of what is read.
     pub(super) read: (Layout, Layout),
     /// The first row of the tile that is not another block's.
-    own_row: Expr,
+    pub(super) own_row: Expr,
     /// This lane's first row and column of C.
-    row: Expr,
-    col: Expr,
+    pub(super) row: Expr,
+    pub(super) col: Expr,
     /// C from there on, and the epilogue's matrices.
     pub(super) corner: View,
     matrices: Vec<Option<View>>,
     /// For each part of a row: its columns are this block's own.
-    own: Vec<Reg>,
+    pub(super) own: Vec<Reg>,
     /// C is aligned for stores as wide as the vectors, if that is found at run time.
     pub(super) aligned: Option<Reg>,
 }
@@ -46,13 +46,13 @@ impl Gemm<'_> {
     /// Accumulators to C, strip by strip.
     pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
         let lane = self.lane_of_c()?;
-        let Some(whole) = self.whole(&lane)? else {
+        let Some(straight) = self.straight(&lane)? else {
             return self.store_any(&lane, acc);
         };
-        self.k.begin_if(whole.when, true);
-        self.k.name_branch("edge", "stored");
+        self.k.begin_if(straight.when, true);
+        self.k.name_branch("general", "stored");
         self.k.open_region();
-        self.store_whole(&whole, &lane, acc)?;
+        self.store_straight(&straight, &lane, acc)?;
         self.k.close_region();
         self.k.otherwise();
         self.k.open_region();
@@ -62,7 +62,7 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// The same for any tile: each vector asks what of it is inside.
+    /// The same in any case: each vector asks what of it is inside.
     fn store_any(&mut self, lane: &Lane, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
         let st = &self.maps.staging;
         let zero = self.k.pool.constant(0);

@@ -1,13 +1,14 @@
-//! The epilogue of a tile that is whole, where C is not read: one straight line of instructions, so that all reads of a strip are in flight at once.
+//! The epilogue where no vector of C is partly inside, and C is not read: one straight line of instructions, so that all reads of a strip are in flight at
+//! once.
 //!
-//! The general epilogue asks for each vector whether it is inside of C, whether it can be stored at once, and whether C is read (β). A branch ends what
-//! the assembler may reorder, so each vector waits for shared memory by itself: some 3500 clocks for a tile of 128×256, in which the tensor cores
-//! stand still. Here these questions are asked once a tile:
+//! The general epilogue branches for each vector: is it inside, can it be stored at once, is C read (β)? The assembler moves nothing across a branch, so each
+//! vector waits for shared memory by itself: some 3500 clocks for a tile of 128×256, in which the tensor cores stand still. Here there is one branch a tile,
+//! and each store has a predicate:
 //!
 //! ```text
-//! whole = all rows and columns inside, C aligned to 16 bytes, β = 0
-//! if whole   sums · α, activation, rounded to 16 bits, strip → shared memory → vectors of 16 bytes → C
-//! else       vector by vector
+//! straight = C aligned to 16 bytes, n a multiple of a vector, β = 0
+//! if straight   sums · α, activation, rounded to 16 bits, strip → shared memory → vectors of 16 bytes → C where they are inside
+//! else          vector by vector
 //! ```
 //!
 //! C of 16-bit elements is rounded before it goes through shared memory: half of the wavefronts. Two strips of 64 columns then have the place of one.
@@ -25,9 +26,9 @@ use crate::index::layout::index;
 use crate::ir::{Address, Cache, Class, Cmp, Extent, Kernel, Logic, Reg, Type};
 use crate::view::View;
 
-/// How whole tiles are stored.
-pub(super) struct Whole<'a> {
-    /// The tile is whole, and C is not read.
+/// How tiles are stored in a straight line.
+pub(super) struct Straight<'a> {
+    /// No vector is partly inside, and C is not read.
     pub(super) when: Reg,
     linear: Linear,
     end: Rc<End<'a>>,
@@ -41,8 +42,8 @@ struct Packed {
 }
 
 impl<'a> Gemm<'a> {
-    /// How this kernel stores whole tiles, if it has a way of its own: that of warpgroups, for the product's own epilogue without a bias.
-    pub(super) fn whole(&mut self, lane: &Lane) -> Result<Option<Whole<'a>>, PlanError> {
+    /// How this kernel stores tiles in a straight line, if it does: that of warpgroups, for the product's own epilogue without a bias.
+    pub(super) fn straight(&mut self, lane: &Lane) -> Result<Option<Straight<'a>>, PlanError> {
         let plan = self.plan;
         let Some(end) = self.end.clone().filter(|_| plan.warpgroups) else {
             return Ok(None);
@@ -54,29 +55,24 @@ impl<'a> Gemm<'a> {
             return Ok(None);
         };
         let mut all: Vec<Reg> = lane.aligned.into_iter().collect();
-        for (i, size) in [self.m, self.n].into_iter().enumerate() {
-            let (_, [readable, _]) = self.spans[i].moved_back(self.k);
-            let tile = self.k.pool.constant(self.spans[i].tile);
-            let last = self.k.pool.add(self.spans[i].origin, tile);
-            let inside = self.k.compare(Cmp::Le, last, size);
-            all.push(inside);
-            if readable != inside {
-                all.push(readable);
-            }
-        }
+        // Each vector is inside or outside as a whole.
+        let rest = self.maps.staging.vector - 1;
+        let rest = self.k.pool.and(self.n, rest as u64);
+        let zero = self.k.pool.constant(0);
+        all.push(self.k.compare(Cmp::Eq, rest, zero));
         all.extend(end.is_zero(self.k, "beta"));
         let both = |k: &mut Kernel, a, b| k.combine(Logic::And, a, b, 0);
         let when = all
             .into_iter()
             .reduce(|a, b| both(self.k, a, b))
             .unwrap_or(self.inside);
-        Ok(Some(Whole { when, linear, end }))
+        Ok(Some(Straight { when, linear, end }))
     }
 
-    /// Accumulators to C, where the tile is whole.
-    pub(super) fn store_whole(
+    /// Accumulators to C in a straight line.
+    pub(super) fn store_straight(
         &mut self,
-        whole: &Whole<'a>,
+        straight: &Straight<'a>,
         lane: &Lane,
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
@@ -90,13 +86,13 @@ impl<'a> Gemm<'a> {
             let strips: Vec<_> = of_rows.chunks(each).enumerate().collect();
             for some in strips.chunks(together) {
                 self.k.open_region();
-                self.k.comment(format!("strip {number}, of a whole tile"));
+                self.k.comment(format!("strip {number}, straight"));
                 // What a strip before was staged in is read.
                 self.k.warp_barrier();
                 for (half, (_, atoms)) in some.iter().enumerate() {
                     match &packed {
                         Some(packed) => {
-                            self.stage_packed(whole, packed, [half as i64, number], atoms)?;
+                            self.stage_packed(straight, packed, [half as i64, number], atoms)?;
                         }
                         None => self.stage_sums(lane, number, atoms)?,
                     }
@@ -108,7 +104,7 @@ impl<'a> Gemm<'a> {
                         Some(packed) => {
                             self.store_packed(packed, [half as i64, number], lane, to)?;
                         }
-                        None => self.store_sums(whole, number, lane, to)?,
+                        None => self.store_sums(straight, number, lane, to)?,
                     }
                 }
                 self.k.close_region();
@@ -140,21 +136,16 @@ impl<'a> Gemm<'a> {
             self.plan.staging_at(self.maps),
             vec![st.bytes(), st.bytes() / 2, 0],
         );
-        let view = self.k.shared_at(
-            "rounded",
-            bytes,
-            staging.shared,
-            at,
-            shape.into(),
-            strides,
-        );
+        let view = self
+            .k
+            .shared_at("rounded", bytes, staging.shared, at, shape.into(), strides);
         Ok(Some(Packed { staging, view }))
     }
 
     /// The atoms of a strip, rounded, to shared memory.
     fn stage_packed(
         &mut self,
-        whole: &Whole<'a>,
+        straight: &Straight<'a>,
         packed: &Packed,
         [half, number]: [i64; 2],
         atoms: &[Vec<Reg>],
@@ -164,17 +155,15 @@ impl<'a> Gemm<'a> {
         let halves = st.write.get(1)?.get(0)?.size();
         let warp = self.k.pool.shr(self.tid, 5);
         for (j, atom) in (0..).zip(atoms) {
-            let sums = self.finished(whole, atom);
+            let sums = self.finished(straight, atom);
             for (h, pair) in (0..).zip(sums.chunks(2)) {
                 let pool = &mut self.k.pool;
                 let value = pool.constant(h + halves * j);
                 let r = index(pool, &write_row, &[self.lane, value])?;
                 let c = index(pool, &write_col, &[self.lane, value])?;
                 let (half, number) = (pool.constant(half), pool.constant(number));
-                let at = packed
-                    .view
-                    .element(self.k, &[r, c, warp, half, number])?;
-                whole.end.store_rounded(self.k, pair, at);
+                let at = packed.view.element(self.k, &[r, c, warp, half, number])?;
+                straight.end.store_rounded(self.k, None, pair, at);
                 self.k.tag("stageRounded");
             }
         }
@@ -199,17 +188,15 @@ impl<'a> Gemm<'a> {
             let r = index(pool, &read.0, &[self.lane, value])?;
             let c = index(pool, &read.1, &[self.lane, value])?;
             let (half, number) = (pool.constant(half), pool.constant(number));
-            let at = packed
-                .view
-                .element(self.k, &[r, c, warp, half, number])?;
+            let at = packed.view.element(self.k, &[r, c, warp, half, number])?;
             let words = self.k.regs(Class::B32, 4);
             self.k.load(None, Cache::Coherent, Type::B32, &words, at);
             self.k.tag("fetchRounded");
             vectors.push(words);
         }
         for (pass, words) in (0..).zip(vectors) {
-            let to = self.target(&read, pass, lane, (down, chunk))?;
-            self.k.store(None, Type::B32, &words, to);
+            let (guard, to) = self.target(&read, pass, lane, (down, chunk))?;
+            self.k.store(Some(guard.into()), Type::B32, &words, to);
         }
         Ok(())
     }
@@ -243,7 +230,7 @@ impl<'a> Gemm<'a> {
     /// A strip of sums to C, vector by vector.
     fn store_sums(
         &mut self,
-        whole: &Whole<'a>,
+        straight: &Straight<'a>,
         number: i64,
         lane: &Lane,
         (down, chunk): (i64, i64),
@@ -255,30 +242,30 @@ impl<'a> Gemm<'a> {
             vectors.push(self.fetch_sums(lane, pass, number, 0)?);
         }
         for (pass, sums) in (0..).zip(vectors) {
-            let values = self.finished(whole, &sums);
-            let to = self.target(&lane.read, pass, lane, (down, chunk))?;
-            whole.end.store_rounded(self.k, &values, to);
+            let values = self.finished(straight, &sums);
+            let (guard, to) = self.target(&lane.read, pass, lane, (down, chunk))?;
+            straight.end.store_rounded(self.k, Some(guard), &values, to);
         }
         Ok(())
     }
 
     /// What the epilogue makes of sums.
-    fn finished(&mut self, whole: &Whole<'a>, sums: &[Reg]) -> Vec<Reg> {
-        let values = whole.end.scaled(self.k, sums);
+    fn finished(&mut self, straight: &Straight<'a>, sums: &[Reg]) -> Vec<Reg> {
+        let values = straight.end.scaled(self.k, sums);
         for &s in &values {
-            whole.linear.activate(self.k, s);
+            straight.linear.activate(self.k, s);
         }
         values
     }
 
-    /// The address in C of a lane's vector.
+    /// The predicate that a lane's vector is inside C and this block's own, and its address.
     fn target(
         &mut self,
         read: &(Layout, Layout),
         pass: i64,
         lane: &Lane,
         (down, chunk): (i64, i64),
-    ) -> Result<Address, PlanError> {
+    ) -> Result<(Reg, Address), PlanError> {
         let pool = &mut self.k.pool;
         let (zero, value) = (pool.constant(0), pool.constant(pass));
         let dr = index(pool, &read.0, &[zero, value])?;
@@ -287,7 +274,18 @@ impl<'a> Gemm<'a> {
             pool.constant(down),
             pool.constant(chunk * self.plan.strip_cols()),
         );
-        let by = (pool.add(dr, down), pool.add(dc, across));
-        Ok(Place::targets(self.k, &lane.corner, by, 1)?[0])
+        let (dr, dc) = (pool.add(dr, down), pool.add(dc, across));
+        let to_own = pool.sub(lane.own_row, lane.row);
+        let left_row = pool.sub(self.m, lane.row);
+        let left_col = pool.sub(self.n, lane.col);
+        let [down, across] = [dr, dc].map(|e| pool.as_const(e).unwrap_or(0));
+        let again = lane.own.len() / self.chunks() as usize;
+        let own = lane.own[chunk as usize * again + pass as usize % again];
+        let last = across + self.maps.staging.vector - 1;
+        let inside = self.k.compare_here(Cmp::Gt, left_col, last, Some(own));
+        let inside = self.k.compare_here(Cmp::Gt, left_row, down, Some(inside));
+        let inside = self.k.compare_here(Cmp::Le, to_own, down, Some(inside));
+        let to = Place::targets(self.k, &lane.corner, (dr, dc), 1)?[0];
+        Ok((inside, to))
     }
 }
