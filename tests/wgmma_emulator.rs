@@ -23,7 +23,8 @@ fn counted_as_proven(outcome: &Outcome) {
         return;
     };
     let ways = [["stageC", "fetchC"], ["stageRounded", "fetchRounded"]];
-    let left_out = ways.map(|way| way.map(|name| format!("the access `{name}` was never executed")));
+    let left_out =
+        ways.map(|way| way.map(|name| format!("the access `{name}` was never executed")));
     let other = left_out.iter().any(|way| e.reasons == *way);
     assert!(other, "{e}");
 }

@@ -146,6 +146,11 @@ pub enum Hopper {
         /// The parameter.
         name: String,
     },
+    /// Brings a tensor map to the cache of the unit that copies by it. The first copy would wait for it otherwise.
+    PrefetchMap {
+        /// The address of the tensor map.
+        descriptor: Reg,
+    },
     /// Makes an mbarrier that `count` arrivals complete.
     BarrierInit {
         /// The mbarrier.
@@ -242,6 +247,7 @@ impl Hopper {
             | Hopper::WgmmaCommit
             | Hopper::WgmmaWait { .. }
             | Hopper::SetRegisters { .. } => Vec::new(),
+            Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }
             | Hopper::Arrive { at, .. }
             | Hopper::Expect { at, .. } => vec![at.base()],

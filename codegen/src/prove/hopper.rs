@@ -84,6 +84,8 @@ impl Machine<'_> {
                 self.registers.insert(*to, Val::Data(true));
                 return Ok(());
             }
+            // It changes nothing but times.
+            Hopper::PrefetchMap { .. } => return Ok(()),
             Hopper::BarrierInit { at, count } => {
                 single("mbarrier.init", threads)?;
                 let (ring, which) = self.made(*at)?;

@@ -226,6 +226,12 @@ impl Kernel {
         }
     }
 
+    /// A tensor map is brought near by the threads where `only` holds, before it is needed.
+    pub(crate) fn prefetch_map(&mut self, map: MapHandle, only: Reg) {
+        let descriptor = map.address;
+        self.push_hopper(Some(only.into()), Hopper::PrefetchMap { descriptor });
+    }
+
     /// The box that begins at `from` (rows, columns, after them those of leading modes) to the stage's element `to`.
     pub(crate) fn copy_box(
         &mut self,

@@ -58,7 +58,7 @@ fn with(plan: &str, change: impl FnOnce(&mut Entry)) -> Result<(), (String, Stri
         .map_err(|e| (e.code().to_owned(), e.to_string()))
 }
 
-const PLANS: [&str; 2] = ["wgmma-f16-64x128x64", "wgmma-f16-128x256x64-persistent"];
+const PLANS: [&str; 2] = ["wgmma-f16-64x128x128", "wgmma-f16-128x256x64-persistent"];
 
 /// The wait of the loop over k, which is before the arrival.
 fn wait_of_the_loop(entry: &mut Entry, f: impl Fn(&mut Vec<Node>, usize)) {
