@@ -7,8 +7,8 @@
 //! block     (row, c)            : a thread has one vector of columns
 //! ```
 //!
-//! A turn of the loop reads some parts at once ([`TOGETHER`]), 0 for those that are not there: with one load in flight a thread would wait for the cache as
-//! often as there are parts, which takes longer than the bytes do.
+//! A turn of the loop reads several parts at once, 0 for those that are not there: with one load in flight a thread waits for the cache as often as there
+//! are parts, which takes longer than the bytes do.
 
 use layout_core::Layout;
 
@@ -21,9 +21,6 @@ use crate::ir::{Axis, Binary, Cache, Cmp, Extent, Kernel, ParamKind, Pred, Role,
 /// Threads of a block.
 const THREADS: u32 = 128;
 
-/// Parts that a thread reads at once.
-const TOGETHER: i64 = 8;
-
 /// The partial sums of a product, and how they become C.
 pub(crate) struct PartialSums<'a> {
     /// The name of the product's entry.
@@ -34,6 +31,8 @@ pub(crate) struct PartialSums<'a> {
     pub(crate) finish: &'a dyn Finish,
     /// The product's kernel has multiplied the sums with the epilogue's factor.
     pub(crate) scaled: bool,
+    /// Parts that a thread reads at once.
+    pub(crate) together: i64,
 }
 
 impl PartialSums<'_> {
@@ -141,12 +140,13 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let left = k.pool.sub(n, col);
     let inside = k.compare_here(Cmp::Gt, left, 0, None);
     k.exit(Pred::from(inside).not(), false);
-    let turn = k.open_loop("part", 0, TOGETHER, GRID_YZ as i64 + TOGETHER);
+    let together = sums.together;
+    let turn = k.open_loop("part", 0, together, GRID_YZ as i64 + together - 1);
     let nothing = zero;
     let zero = k.pool.constant(0);
     let rest = k.pool.sub(parts, turn.counter);
     let mut all = Vec::new();
-    for i in 0..TOGETHER {
+    for i in 0..together {
         let ahead = k.pool.constant(i);
         let part = k.pool.add(turn.counter, ahead);
         let at = source.moved(&mut k, &[part, zero, zero])?;
