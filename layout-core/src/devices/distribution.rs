@@ -307,11 +307,25 @@ impl Distribution {
         if device >= self.devices {
             return Shard::default();
         }
-        let along = |number| -> Runs {
-            let axis = self.axis(number);
-            axis.runs(axis.offset(device))
-        };
-        Shard::new(along(0), along(1))
+        Shard::new(self.indices(device, 0), self.indices(device, 1))
+    }
+
+    /// The rows (`axis` 0) or columns (1) of device `device`, whether or not it holds anything along the other axis; none for a device that does not
+    /// exist.
+    ///
+    /// ```
+    /// use layout_core::devices::Distribution;
+    /// // Device 2 has no row, and would have all columns.
+    /// let rows = Distribution::rows([2, 6], 3).unwrap();
+    /// assert!(rows.shard(2).is_empty());
+    /// assert_eq!(rows.indices(2, 1).to_string(), "0..6");
+    /// ```
+    pub fn indices(&self, device: usize, axis: usize) -> Runs {
+        if device >= self.devices {
+            return Runs::default();
+        }
+        let axis = self.axis(axis.min(1));
+        axis.runs(axis.offset(device))
     }
 
     /// The devices that hold an element, in increasing order; none for an element outside the matrix.
@@ -336,6 +350,31 @@ impl Distribution {
             needed.iter().all(|&(w, e, d)| digit(w, e) == d)
         };
         (0..self.devices).filter(holds).collect()
+    }
+
+    /// Extents and strides of the leaves of the device mode, those of extent 1 left out; one leaf at least.
+    pub(super) fn device_modes(&self) -> Vec<(i64, [i64; 2])> {
+        let mut modes = self.modes(0, self.device_leaves);
+        if modes.is_empty() {
+            modes.push((1, [0; 2]));
+        }
+        modes
+    }
+
+    /// Extents and strides of the leaves of the local mode.
+    pub(super) fn local_modes(&self) -> Vec<(i64, [i64; 2])> {
+        self.modes(self.device_leaves, self.layout.leaves())
+    }
+
+    fn modes(&self, first: usize, end: usize) -> Vec<(i64, [i64; 2])> {
+        let leaf = |i: usize| {
+            let stride = self.layout.stride[i];
+            (self.layout.shape[i], [stride[0], stride[1]])
+        };
+        (first..end)
+            .map(leaf)
+            .filter(|(extent, _)| *extent != 1)
+            .collect()
     }
 
     pub(super) fn axis(&self, number: usize) -> Axis {
@@ -402,7 +441,7 @@ enum Device {
     Grid,
 }
 
-fn extents_fit(extents: [u64; 2]) -> Result<(), DistributionError> {
+pub(super) fn extents_fit(extents: [u64; 2]) -> Result<(), DistributionError> {
     let [rows, columns] = extents;
     let each = |extent| (1..=MAX_EXTENT).contains(&extent);
     let elements = rows.checked_mul(columns);

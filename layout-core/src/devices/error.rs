@@ -171,6 +171,13 @@ pub enum DistributionError {
         /// What else works on it, if anything does.
         other: Option<Busy>,
     },
+    /// The device modes of two factors can't be split into the same leaves.
+    Grids {
+        /// The extent of a leaf.
+        whole: u64,
+        /// The extent of the other's, which does not divide it.
+        part: u64,
+    },
     /// What the layout algebra refuses.
     Layout(LayoutError),
     /// Pieces that are no redistribution.
@@ -200,6 +207,7 @@ impl DistributionError {
             Self::DifferentDevices { .. } => "different_devices",
             Self::NewTerms { .. } => "new_terms",
             Self::Order { .. } => "order",
+            Self::Grids { .. } => "grids",
             Self::Layout(error) => error.code(),
             Self::Refused(refusal) => refusal.code(),
         }
@@ -315,6 +323,10 @@ impl fmt::Display for DistributionError {
             } => write!(
                 f,
                 "device {device} works on shard {shard} in step {step}: there is no such shard, or it is not the device's own, with which it must begin"
+            ),
+            Self::Grids { whole, part } => write!(
+                f,
+                "the device modes of the two factors have no common refinement: a leaf of {whole} devices is not split by one of {part}; write both with the same leaves"
             ),
             Self::Layout(error) => error.fmt(f),
             Self::Refused(refusal) => refusal.fmt(f),

@@ -39,6 +39,7 @@ mod certificate;
 mod distribution;
 mod error;
 mod movement;
+mod product;
 mod redistribution;
 mod rotation;
 mod runs;
