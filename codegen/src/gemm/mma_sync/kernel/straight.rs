@@ -43,30 +43,28 @@ struct Packed {
 
 impl<'a> Gemm<'a> {
     /// How this kernel stores tiles in a straight line, if it does: that of warpgroups, for the product's own epilogue without a bias.
-    pub(super) fn straight(&mut self, lane: &Lane) -> Result<Option<Straight<'a>>, PlanError> {
+    pub(super) fn straight(&mut self, lane: &Lane) -> Option<Straight<'a>> {
         let plan = self.plan;
-        let Some(end) = self.end.clone().filter(|_| plan.warpgroups) else {
-            return Ok(None);
-        };
+        let end = self.end.clone().filter(|_| plan.warpgroups)?;
         let output = plan.variant.output;
         let wide = plan.variant.store == 16 && output.bytes() > 1;
-        let linear = end.linear().filter(|l| l.is_of_sums_alone());
-        let (Some(linear), true, 1) = (linear, wide, plan.variant.products) else {
-            return Ok(None);
-        };
+        if !wide || plan.variant.products != 1 {
+            return None;
+        }
+        let linear = end.linear().filter(|l| l.is_of_sums_alone())?;
         let mut all: Vec<Reg> = lane.aligned.into_iter().collect();
         // Each vector is inside or outside as a whole.
         let rest = self.maps.staging.vector - 1;
         let rest = self.k.pool.and(self.n, rest as u64);
         let zero = self.k.pool.constant(0);
         all.push(self.k.compare(Cmp::Eq, rest, zero));
-        all.extend(end.is_zero(self.k, "beta"));
+        all.push(end.is_zero(self.k, "beta")?);
         let both = |k: &mut Kernel, a, b| k.combine(Logic::And, a, b, 0);
         let when = all
             .into_iter()
             .reduce(|a, b| both(self.k, a, b))
             .unwrap_or(self.inside);
-        Ok(Some(Straight { when, linear, end }))
+        Some(Straight { when, linear, end })
     }
 
     /// Accumulators to C in a straight line.
