@@ -5,6 +5,7 @@
 //! (`(4,8)` for the compact layout) or a tuple of layouts.
 
 mod args;
+mod devices;
 mod groups;
 mod partition;
 mod table;
@@ -255,6 +256,8 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         | "atom_meta" | "atom_src" | "atom_dst" | "layout_tv_a" | "layout_tv_b" | "layout_tv_c"
         | "thrfrg_a" | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b" | "partition_c"
         | "layout_tv" | "partition_s" | "partition_d" | "retile" => partition::partition(&args),
+        "distribution" | "row_shards" | "column_shards" | "grid_shards" | "replicas" | "terms"
+        | "summed" | "shards" | "holders" | "redistribute" => devices::devices(&args),
         "equal" => {
             args.count(2, 2)?;
             operators::equal(&items[0].0, &items[1].0, span).map(Value::Bool)
