@@ -13,7 +13,7 @@ use tilewright::codegen::gemm::{DataType, Gemm, Plan};
 use tilewright::gpu::{Gpu, devices as gpus_here};
 use tilewright::host::devices::{
     DeviceGemm, Devices, DevicesComparison, DevicesRun, DevicesRunError, Emulation, OnDevices,
-    compare_devices,
+    Rank, compare_devices,
 };
 use tilewright::host::{Check, Inputs, check};
 
@@ -27,7 +27,7 @@ pub(crate) struct DevicesArgs {
     /// Spread the product over this many devices of one host
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) devices: Option<u16>,
-    /// How A, B and C lie on the devices: each rows, columns, replicas, RxC (a grid of blocks) or a layout (device, local) -> (row, column)
+    /// How A, B and C lie on the devices: each rows, columns, replicas, `RxC` (a grid of blocks) or a layout (device, local) -> (row, column)
     #[arg(
         long,
         value_name = "A,B,C",
@@ -43,6 +43,17 @@ pub(crate) struct DevicesArgs {
         requires = "devices"
     )]
     limit: NonZeroU64,
+}
+
+/// Options of one process of several.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct RankArgs {
+    /// Run as this one of the devices, in a process of its own; the others run likewise, on this host or on others, and copies go over NCCL
+    #[arg(long, value_name = "R", requires_all = ["devices", "meet"])]
+    rank: Option<u16>,
+    /// Where the processes find each other: rank 0 listens there
+    #[arg(long, value_name = "HOST:PORT", requires = "rank")]
+    meet: Option<String>,
 }
 
 impl DevicesArgs {
@@ -90,7 +101,7 @@ pub(crate) struct Chooser<'a> {
 
 /// An error on the way to a program with kernels.
 enum Refused {
-    Cli(CliError),
+    Cli(Box<CliError>),
     Run(DevicesRunError),
 }
 
@@ -111,10 +122,10 @@ impl Chooser<'_> {
                 self.arch,
                 self.gpu,
             );
-            chosen.map_err(Refused::Cli)
+            chosen.map_err(|e| Refused::Cli(Box::new(e)))
         };
         DeviceGemm::with(program, self.data_type, self.arch, choose).map_err(|e| match e {
-            Refused::Cli(e) => e,
+            Refused::Cli(e) => *e,
             Refused::Run(e) => failed(&e),
         })
     }
@@ -138,6 +149,7 @@ fn open(on: Device, count: usize) -> Result<Option<Devices>, CliError> {
 /// What `gemm` was asked for.
 pub(crate) struct Asked<'a> {
     pub(crate) args: &'a DevicesArgs,
+    pub(crate) rank: &'a RankArgs,
     pub(crate) problem: &'a Gemm,
     pub(crate) data_type: DataType,
     pub(crate) plan: &'a str,
@@ -154,6 +166,9 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
     let (problem, data_type) = (asked.problem, asked.data_type);
     let placement = asked.args.placement(problem, count)?;
     let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
+    if let Some(rank) = asked.rank.rank {
+        return as_rank(asked, count, usize::from(rank), program, &placement);
+    }
     let devices = open(asked.on, count)?;
     let gpu = devices.as_ref().map(|devices| &devices.gpus()[0]);
     let chooser = Chooser {
@@ -169,19 +184,16 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
     if asked.on != Device::None {
         memory::for_all(problem, data_type, product.most_bytes())?;
         let inputs = Inputs::random(problem, data_type, asked.seed);
-        let (name, run) = match &devices {
-            Some(devices) => {
-                let name = format!("{count} x {}", devices.gpus()[0].info().name);
-                (name, product.launch_on(devices, &inputs, asked.args.on(20)))
-            }
-            None => {
-                let emulation = Emulation {
-                    seed: asked.seed,
-                    ..Emulation::default()
-                };
-                let name = format!("{count} emulated");
-                (name, product.emulate(&inputs, &emulation))
-            }
+        let (name, run) = if let Some(devices) = &devices {
+            let name = format!("{count} x {}", devices.gpus()[0].info().name);
+            (name, product.launch_on(devices, &inputs, asked.args.on(20)))
+        } else {
+            let emulation = Emulation {
+                seed: asked.seed,
+                ..Emulation::default()
+            };
+            let name = format!("{count} emulated");
+            (name, product.emulate(&inputs, &emulation))
         };
         let run = run.map_err(|e| failed(&e))?;
         if asked.check {
@@ -198,6 +210,70 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
         product: &product,
         ran: ran.as_ref(),
         check: compared,
+        passed,
+    };
+    if asked.json {
+        output::print_json(&report.to_json()?);
+    } else {
+        output::print_line(&report.to_text()?);
+    }
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+/// This process's part of the product, on the GPU of its rank among those that it sees.
+fn as_rank(
+    asked: &Asked<'_>,
+    count: usize,
+    rank: usize,
+    program: Program,
+    placement: &Placement,
+) -> Outcome {
+    if rank >= count {
+        let message = format!(
+            "--rank {rank}: of {count} devices the ranks are 0 to {}",
+            count - 1
+        );
+        return Err(CliError::usage("usage", message));
+    }
+    if matches!(asked.on, Device::Emulator | Device::None | Device::Opencl) {
+        let message = "ranks are processes with a GPU each; without --rank, `--on emulator` runs all devices in one process";
+        return Err(CliError::usage("usage", message));
+    }
+    let gpu_error = |e: tilewright::gpu::GpuError| CliError::new(e.code(), e.to_string());
+    let visible = gpus_here().map_err(gpu_error)?.len();
+    let gpu = Gpu::open(rank % visible.max(1)).map_err(gpu_error)?;
+    let chooser = Chooser {
+        plan: asked.plan,
+        schedule: asked.schedule,
+        data_type: asked.data_type,
+        arch: select::arch(asked.arch, Some(&gpu), asked.plan, asked.data_type)?,
+        gpu: Some(&gpu),
+    };
+    let product = chooser.kernels(program)?;
+    memory::for_all(asked.problem, asked.data_type, product.most_bytes())?;
+    let inputs = Inputs::random(asked.problem, asked.data_type, asked.seed);
+    let options = asked.args.on(0);
+    let meet = asked.rank.meet.as_deref().unwrap_or_default();
+    let name = format!("rank {rank} of {count}, {}", gpu.info().name);
+    let joined =
+        Rank::join(gpu.clone(), rank, count, meet, options.limit).map_err(|e| failed(&e))?;
+    let run = product
+        .launch_as(&joined, &inputs, options)
+        .map_err(|e| failed(&e))?;
+    let check = if asked.check {
+        let made = product.check_part(rank, &inputs, &run.c);
+        Some(made.map_err(|e| failed(&e))?)
+    } else {
+        None
+    };
+    let passed = check.is_none_or(|c| c.passed);
+    let ran = (name, run);
+    let report = Report {
+        placement,
+        shards: &asked.args.shards,
+        product: &product,
+        ran: Some(&ran),
+        check,
         passed,
     };
     if asked.json {

@@ -166,8 +166,7 @@ pub fn compare_devices(
         turns.sort_by(f64::total_cmp);
         turns.get(turns.len() / 2).copied()
     });
-    ours.close();
-    theirs.close();
+    drop((ours, theirs));
     Ok(DevicesComparison {
         ours_ms: ours_ms.unwrap_or(f64::NAN),
         alone_ms: alone_ms.unwrap_or(f64::NAN),
@@ -301,7 +300,7 @@ fn sequence(
         once()?;
     }
     let ends = (0..gpus.len()).map(record).collect::<Result<Vec<_>, _>>()?;
-    let deadline = Deadline::after(Duration::from_secs(60));
+    let deadline = Deadline::after(Duration::from_mins(1));
     for (device, gpu) in gpus.iter().enumerate() {
         gpu.stream()
             .wait_until(deadline, "NCCL's collective")

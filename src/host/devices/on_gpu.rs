@@ -73,7 +73,7 @@ pub struct OnDevices {
 impl Default for OnDevices {
     fn default() -> Self {
         Self {
-            limit: Duration::from_secs(60),
+            limit: Duration::from_mins(1),
             repeats: 0,
         }
     }
@@ -100,7 +100,6 @@ impl DeviceGemm {
             0 => None,
             repeats => Some(session.time(repeats, Deadline::after(options.limit))?),
         };
-        session.close();
         Ok(DevicesRun {
             c,
             findings,
@@ -119,10 +118,13 @@ pub(super) struct Session<'a> {
     runs: u32,
 }
 
+/// A product's launches and their arguments.
+pub(super) type Ready = (Loaded, Vec<Vec<GpuArg>>);
+
 /// Everything on the devices.
 struct Kept {
     buffers: Vec<Buffer>,
-    jobs: Vec<Option<(Loaded, Vec<Vec<GpuArg>>)>>,
+    jobs: Vec<Option<Ready>>,
     streams: Vec<Vec<Stream>>,
     flags: Vec<Flags>,
     /// Of each flag of the program, the device and the number there.
@@ -260,7 +262,7 @@ impl<'a> Session<'a> {
             };
             done.map_err(at(op.device))?;
         }
-        self.barrier(kept, value)
+        Self::barrier(kept, value)
     }
 
     fn copy(
@@ -290,7 +292,7 @@ impl<'a> Session<'a> {
     }
 
     /// No stream of any device goes on before all have come here.
-    fn barrier(&self, kept: &Kept, value: u32) -> Result<(), DevicesRunError> {
+    fn barrier(kept: &Kept, value: u32) -> Result<(), DevicesRunError> {
         let own = |device: usize| {
             kept.homes
                 .iter()
@@ -407,9 +409,6 @@ impl<'a> Session<'a> {
     pub(super) fn gpus(&self) -> &[Gpu] {
         &self.devices.gpus
     }
-
-    /// Frees everything.
-    pub(super) fn close(self) {}
 }
 
 /// The device whose memory has each flag: that of the first stream that waits for it.
@@ -429,7 +428,7 @@ fn homes(program: &Program) -> Vec<usize> {
 pub(super) fn placed_error(device: usize, error: RunError) -> DevicesRunError {
     match error {
         RunError::Gpu(error) => DevicesRunError::Gpu { device, error },
-        other => DevicesRunError::Run(other),
+        other => other.into(),
     }
 }
 
@@ -439,7 +438,7 @@ pub(super) fn load(
     job: &Job,
     address: impl Fn(usize) -> u64,
     bias: Option<&Buffer>,
-) -> Result<Option<(Loaded, Vec<Vec<GpuArg>>)>, RunError> {
+) -> Result<Option<Ready>, RunError> {
     // Sizes and alignments are checked as in every run; the memory is the session's.
     let described = |which: usize, len: usize, alignment: u32| {
         Arg::Buffer(arg::Buffer {
