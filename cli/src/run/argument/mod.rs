@@ -314,7 +314,10 @@ fn buffer(text: &str, (start, end): (usize, usize), place: usize) -> Result<Buff
     if let Fill::Number(value) = fill
         && !element.holds(value)
     {
-        let message = format!("no element of type {name} is {value}");
+        let message = format!(
+            "an element of type {name} cannot hold {}",
+            text[fill_span.0..fill_span.1].trim()
+        );
         return Err(refuse(&message, text, fill_span));
     }
     Ok(Buffer {
