@@ -219,7 +219,7 @@ mod tests {
             (["gemm", "--split", "-1"], "give 1 to 1024"),
             (["gemm", "--seed", "x"], "give a whole number"),
             (["gemm", "--seed", "-1"], "give a whole number"),
-            (["gemm", "--seed", ""], "a value is required"),
+            (["gemm", "--seed", ""], "give a whole number"),
             (["gemm", "--alpha", "x"], "give a number"),
             (
                 ["run", "--shared", "99999999999999999999"],
