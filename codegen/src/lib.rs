@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arch;
+pub mod devices;
 pub mod gemm;
 pub mod index;
 pub mod ir;

@@ -86,6 +86,16 @@ impl Context {
     }
 }
 
+impl Context {
+    pub(crate) fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
+    pub(crate) fn device(&self) -> CUdevice {
+        self.device
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: retained once in `Gpu::open`. An error here has nobody left to tell.

@@ -13,7 +13,7 @@ use cudarc::driver::sys::{self, CUevent, CUresult};
 use crate::error::GpuError;
 
 /// Every function of the driver that this crate calls. The youngest, `cuFuncGetParamInfo`, is of CUDA 12.4.
-const FUNCTIONS: [&str; 40] = [
+const FUNCTIONS: [&str; 47] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -54,6 +54,13 @@ const FUNCTIONS: [&str; 40] = [
     "cuEventDestroy_v2",
     "cuEventElapsedTime",
     "cuTensorMapEncodeTiled",
+    "cuDeviceCanAccessPeer",
+    "cuCtxEnablePeerAccess",
+    "cuMemcpyAsync",
+    "cuMemcpy2DAsync_v2",
+    "cuStreamWriteValue32_v2",
+    "cuStreamWaitValue32_v2",
+    "cuStreamQuery",
 ];
 
 /// Loads and initialises the driver, once in a process.

@@ -69,12 +69,33 @@ pub enum GpuError {
         /// What is wrong with it.
         what: String,
     },
-    /// cuBLAS can't be loaded.
+    /// cuBLAS or NCCL can't be loaded.
     NoLibrary {
         /// The library, such as `cublas`.
         library: &'static str,
         /// Every name that was tried.
         tried: Vec<String>,
+    },
+    /// One GPU can't read the memory of another.
+    NoPeerAccess {
+        /// The number of the GPU that would read.
+        from: usize,
+        /// The number of the GPU whose memory it is.
+        to: usize,
+    },
+    /// Work did not end in time.
+    TimedOut {
+        /// What was waited for.
+        what: String,
+        /// The limit in milliseconds.
+        milliseconds: u64,
+    },
+    /// A call of NCCL failed.
+    Nccl {
+        /// The function.
+        call: &'static str,
+        /// Its `ncclResult_t`.
+        status: i32,
     },
     /// A call of cuBLAS failed.
     Cublas {
@@ -99,7 +120,13 @@ impl GpuError {
             Self::NoKernel { .. } => "no_such_kernel",
             Self::Arguments { .. } => "wrong_arguments",
             Self::Invalid { .. } => "invalid_request",
+            Self::NoLibrary {
+                library: "nccl", ..
+            } => "no_nccl",
             Self::NoLibrary { .. } => "no_cublas",
+            Self::NoPeerAccess { .. } => "no_peer_access",
+            Self::TimedOut { .. } => "gpu_timed_out",
+            Self::Nccl { .. } => "nccl_error",
             Self::Cublas { .. } => "cublas_error",
         }
     }
@@ -179,11 +206,30 @@ impl fmt::Display for GpuError {
                 found.len()
             ),
             Self::Invalid { what } => write!(f, "{what}"),
-            Self::NoLibrary { library, tried } => write!(
+            Self::NoLibrary { library, tried } => {
+                let variable = if *library == "nccl" {
+                    "NCCL_PATH"
+                } else {
+                    "CUBLAS_PATH"
+                };
+                write!(
+                    f,
+                    "{library} can't be loaded; set {variable} to its file or folder (tried: {})",
+                    tried.join(", ")
+                )
+            }
+            Self::NoPeerAccess { from, to } => write!(
                 f,
-                "{library} can't be loaded; set CUBLAS_PATH to its file or folder (tried: {})",
-                tried.join(", ")
+                "GPU {from} can't read the memory of GPU {to}: the driver has no peer access between them; take GPUs of one host that are \
+                 linked by NVLink or one PCIe root (`nvidia-smi topo -p2p r` lists them)"
             ),
+            Self::TimedOut { what, milliseconds } => write!(
+                f,
+                "{what} has not ended after {milliseconds} ms; it may be hung or lost, so this process should end (`nvidia-smi` shows the GPU's state)"
+            ),
+            Self::Nccl { call, status } => {
+                write!(f, "{call} failed with {} ({status})", nccl_status(*status))
+            }
             Self::Cublas { call, status } => write!(
                 f,
                 "{call} failed with {} ({status})",
@@ -212,6 +258,20 @@ fn cublas_status(status: i32) -> &'static str {
         14 => "CUBLAS_STATUS_INTERNAL_ERROR",
         15 => "CUBLAS_STATUS_NOT_SUPPORTED",
         16 => "CUBLAS_STATUS_LICENSE_ERROR",
+        _ => "an unknown status",
+    }
+}
+
+/// The names of `ncclResult_t` (NCCL documentation, section Types).
+fn nccl_status(status: i32) -> &'static str {
+    match status {
+        1 => "ncclUnhandledCudaError",
+        2 => "ncclSystemError",
+        3 => "ncclInternalError",
+        4 => "ncclInvalidArgument",
+        5 => "ncclInvalidUsage",
+        6 => "ncclRemoteError",
+        7 => "ncclInProgress",
         _ => "an unknown status",
     }
 }

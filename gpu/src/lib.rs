@@ -24,6 +24,9 @@
 //! }
 //! ```
 //!
+//! Several GPUs of one host work together in one process: they read each other's memory ([`Gpu::reach`]), their copy engines move blocks
+//! ([`Stream::copy`]), flags order their streams ([`Flags`]), and [`nccl`] has the collectives.
+//!
 //! With the feature `opencl` there is also an OpenCL device, opened the same way: module `opencl`.
 //!
 //! All memory operations and launches of one [`Gpu`] are in order, on one stream; a further [`Stream`] is in order with
@@ -40,8 +43,10 @@ mod kept;
 mod launch;
 mod library;
 mod module;
+pub mod nccl;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+mod peer;
 pub mod ptxas;
 mod tensor_map;
 mod timing;
@@ -51,5 +56,6 @@ pub use device::{DeviceInfo, Gpu, devices, driver_version};
 pub use error::GpuError;
 pub use launch::{Arg, LaunchConfig};
 pub use module::{Kernel, KernelAttributes, Module};
+pub use peer::{Deadline, Flags, Pitched};
 pub use tensor_map::{Interleave, L2Promotion, MapElement, MapSwizzle, TensorMap, TensorMapSpec};
 pub use timing::{Event, Stream, TimeOptions, Timing};

@@ -1,9 +1,9 @@
-//! Finding cuBLAS, which may lie in places the dynamic loader does not search.
+//! Finding cuBLAS and NCCL, which may lie in places the dynamic loader does not search.
 //!
 //! A CUDA toolkit puts it in `/usr/local/cuda*/lib64`, a Python installation in `site-packages/nvidia/cu13/lib` (CUDA 13)
-//! or `site-packages/nvidia/cublas/lib` (CUDA 12), and a user anywhere, which `CUBLAS_PATH` (a file or a folder) or
-//! `LD_LIBRARY_PATH` say. The version must not be newer than the driver's. A library once opened stays open: cuBLAS does
-//! not survive being unloaded.
+//! or `site-packages/nvidia/cublas/lib` (CUDA 12), NCCL in `site-packages/nvidia/nccl/lib`, and a user anywhere, which
+//! `CUBLAS_PATH` and `NCCL_PATH` (a file or a folder) or `LD_LIBRARY_PATH` say. cuBLAS must not be newer than the driver; NCCL has
+//! version 2 for every driver. A library once opened stays open: cuBLAS does not survive being unloaded.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) struct Opened {
     pub(crate) path: String,
 }
 
-/// Opens `library`, which is `cublas` or `cublasLt`.
+/// Opens `library`, which is `cublas`, `cublasLt` or `nccl`.
 pub(crate) fn open(library: &'static str) -> Result<Opened, GpuError> {
     let newest = driver_version()?.0;
     let mut tried = Vec::new();
@@ -64,7 +64,11 @@ fn preload_sibling(candidate: &Path, library: &str) {
 
 /// Every name worth trying, best first. Whole folders are named only if they exist.
 fn candidates(library: &str, newest: u32) -> Vec<PathBuf> {
-    let mut names: Vec<String> = (11..=newest.clamp(11, 99))
+    let (versions, variable) = match library {
+        "nccl" => (2..=2, "NCCL_PATH"),
+        _ => (11..=newest.clamp(11, 99), "CUBLAS_PATH"),
+    };
+    let mut names: Vec<String> = versions
         .rev()
         .map(|major| format!("lib{library}.so.{major}"))
         .collect();
@@ -78,7 +82,7 @@ fn candidates(library: &str, newest: u32) -> Vec<PathBuf> {
     };
 
     let mut found = Vec::new();
-    if let Some(path) = env::var_os("CUBLAS_PATH").map(PathBuf::from) {
+    if let Some(path) = env::var_os(variable).map(PathBuf::from) {
         if path.is_dir() {
             found.extend(within(path));
         } else if path.file_name().is_some_and(|name| {
@@ -156,8 +160,9 @@ fn python_packages() -> Vec<PathBuf> {
             sites.extend(["site-packages", "dist-packages"].map(|name| python.join(name)));
         }
     }
-    let below =
-        |site: PathBuf| ["nvidia/cu13/lib", "nvidia/cublas/lib"].map(|place| site.join(place));
+    let below = |site: PathBuf| {
+        ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/nccl/lib"].map(|place| site.join(place))
+    };
     sites
         .into_iter()
         .flat_map(below)

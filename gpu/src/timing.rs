@@ -68,6 +68,11 @@ impl Stream {
         Ok(event)
     }
 
+    /// Makes the stream's context current.
+    pub(crate) fn bind(&self) -> Result<(), GpuError> {
+        self.context.bind()
+    }
+
     pub(crate) fn raw(&self) -> CUstream {
         self.raw
     }

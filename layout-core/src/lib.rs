@@ -35,11 +35,15 @@
 //! | tiles | [`Layout::logical_divide`] and its kin ([`Divided`]), [`Layout::logical_product`], [`Layout::tile_to_shape`], [`Tiler`] |
 //! | swizzles | [`Swizzle`], [`Swizzled`] (`Sw o offset o L`), [`Swizzled::recast`], [`Function`], [`Chain`] |
 //! | evaluation in any arithmetic | [`Layout::index_with`], [`IndexInt`] |
+//! | matrices over several devices (feature `alloc`) | `devices` |
 //! | properties | [`Layout::is_injective`], [`Layout::is_bijective`], [`Layout::is_compact`], [`Layout::equal_as_functions`] |
 //!
 //! `docs/algebra.md` explains the operations by examples.
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
 
 #[doc(hidden)]
 #[path = "macro_support.rs"]
@@ -58,6 +62,8 @@ mod coordinates;
 mod coords;
 pub mod derive;
 mod descriptor;
+#[cfg(feature = "alloc")]
+pub mod devices;
 mod divide;
 mod dynamic;
 mod error;

@@ -87,6 +87,14 @@ fn yardstick(data_type: DataType, problem: &Gemm) -> Option<Yardstick> {
     if problem.epilogue != Epilogue::default() {
         return None;
     }
+    Some(match data_type {
+        DataType::E4m3 | DataType::E5m2 => Yardstick::CublasLt(cublas_types(data_type, problem)?),
+        _ => Yardstick::Cublas(cublas_types(data_type, problem)?),
+    })
+}
+
+/// What cuBLAS calls the types of a product; none if it has no such C.
+pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Option<GemmTypes> {
     let c = match problem.result(data_type) {
         Element::F32 => Scalar::F32,
         Element::F16 => Scalar::F16,
@@ -95,18 +103,18 @@ fn yardstick(data_type: DataType, problem: &Gemm) -> Option<Yardstick> {
         Element::S32 => Scalar::S32,
         Element::S8 | Element::E4m3 | Element::E5m2 => return None,
     };
-    let types = |types: GemmTypes| GemmTypes { c, ..types };
-    Some(match data_type {
-        DataType::F32 => Yardstick::Cublas(types(GemmTypes::F32)),
-        DataType::F16 => Yardstick::Cublas(types(GemmTypes::F16)),
-        DataType::F16Acc16 => Yardstick::Cublas(types(GemmTypes::F16_F16)),
-        DataType::Bf16 => Yardstick::Cublas(types(GemmTypes::BF16)),
-        DataType::Tf32 => Yardstick::Cublas(types(GemmTypes::TF32)),
-        DataType::F64 => Yardstick::Cublas(types(GemmTypes::F64)),
-        DataType::S8 => Yardstick::Cublas(types(GemmTypes::S8)),
-        DataType::E4m3 => Yardstick::CublasLt(types(GemmTypes::E4M3)),
-        DataType::E5m2 => Yardstick::CublasLt(types(GemmTypes::E5M2)),
-    })
+    let types = match data_type {
+        DataType::F32 => GemmTypes::F32,
+        DataType::F16 => GemmTypes::F16,
+        DataType::F16Acc16 => GemmTypes::F16_F16,
+        DataType::Bf16 => GemmTypes::BF16,
+        DataType::Tf32 => GemmTypes::TF32,
+        DataType::F64 => GemmTypes::F64,
+        DataType::S8 => GemmTypes::S8,
+        DataType::E4m3 => GemmTypes::E4M3,
+        DataType::E5m2 => GemmTypes::E5M2,
+    };
+    Some(GemmTypes { c, ..types })
 }
 
 /// Turns that our kernel and the library take.

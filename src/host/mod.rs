@@ -9,6 +9,8 @@
 mod bench;
 #[cfg(feature = "gpu")]
 mod device;
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+pub mod devices;
 #[cfg(feature = "emulator")]
 mod emulate;
 mod findings;

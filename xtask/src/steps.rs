@@ -106,7 +106,14 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
     if installed(BARE_TARGET) {
         run.cargo(
             "layout-core without std",
-            &["check", "-p", "layout-core", "--target", BARE_TARGET],
+            &[
+                "check",
+                "-p",
+                "layout-core",
+                "--all-features",
+                "--target",
+                BARE_TARGET,
+            ],
         );
     } else {
         eprintln!(

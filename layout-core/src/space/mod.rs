@@ -70,6 +70,8 @@ macro_rules! spaces {
 }
 
 spaces! {
+    /// Devices that share a matrix, 0 up.
+    Device, "device";
     /// Threads of a block, 0 up.
     Thread, "thread";
     /// Lanes of a warp, 0 to 31.

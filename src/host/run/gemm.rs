@@ -18,6 +18,7 @@ use super::super::fit::operand_bytes;
 use super::super::{Inputs, Matrix};
 use super::arg::{Arg, Role, Scalar};
 use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
+use super::element::BufferType;
 use super::error::RunError;
 
 /// The kernel of a plan for one problem. Its sizes and factors are the problem's; its parameters are the buffers `A`, `B`, `C` and, if the
@@ -49,6 +50,8 @@ pub struct GemmKernel<'k> {
     params: Vec<Param>,
     least_bytes: Vec<(String, u64)>,
     inputs: Vec<GivenInput>,
+    /// Of A, B and C.
+    elements: [BufferType; 3],
 }
 
 /// The buffers of a product, in the order of the parameters; the bias only where there is one.
@@ -115,6 +118,15 @@ impl<'k> GemmKernel<'k> {
         Self::of(plan, Cow::Borrowed(kernel), problem)
     }
 
+    /// As [`GemmKernel::emitted`], with the kernel in it.
+    pub(in crate::host) fn owned(
+        plan: &dyn Plan,
+        kernel: Emitted,
+        problem: &Gemm,
+    ) -> Result<Self, PlanError> {
+        Self::of(plan, Cow::Owned(kernel), problem)
+    }
+
     /// A kernel that was emitted as OpenCL C, to be run by [`run_on_opencl`](super::run_on_opencl()): it has no PTX.
     ///
     /// # Errors
@@ -155,7 +167,8 @@ impl<'k> GemmKernel<'k> {
         };
         let data_type = plan.data_type();
         let bytes = operand_bytes(problem, data_type);
-        let (operand, result) = (data_type.operand().into(), problem.result(data_type).into());
+        let operand: BufferType = data_type.operand().into();
+        let result: BufferType = problem.result(data_type).into();
         let alignment = problem.alignment;
         let least = [alignment.a, alignment.b, alignment.c, 1];
         let all = BUFFERS.iter().zip([operand, operand, result, result]);
@@ -195,7 +208,14 @@ impl<'k> GemmKernel<'k> {
             params,
             least_bytes,
             inputs,
+            elements: [operand, operand, result],
         })
+    }
+
+    /// What the buffer of A, B or C (0, 1, 2) holds.
+    #[cfg(feature = "gpu")]
+    pub(in crate::host) fn operand_type(&self, which: usize) -> BufferType {
+        self.elements[which]
     }
 
     /// The arguments for these operands. Each lies at a multiple of what the problem promises and, where that is below 16 bytes, of no more.

@@ -10,7 +10,7 @@
 //! is one error before anything runs. Buffers lie between guard zones: the emulator reports every access outside, and on a GPU a write
 //! outside shows in the bytes around. The [`Outcome`] holds the buffers and what was seen, and asserts for tests.
 
-mod arg;
+pub(super) mod arg;
 pub(super) mod bind;
 mod compiled;
 mod contract;

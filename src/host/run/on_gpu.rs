@@ -2,7 +2,7 @@
 
 use layout_codegen::gemm::MapArgument;
 use tilewright_gpu::{
-    Arg, Buffer, Gpu, GpuError, Kernel, L2Promotion, LaunchConfig, MapElement, MapSwizzle,
+    Arg, Buffer, Gpu, GpuError, Kernel, L2Promotion, LaunchConfig, MapElement, MapSwizzle, Stream,
     TensorMap, TensorMapSpec, TimeOptions,
 };
 
@@ -123,11 +123,23 @@ impl Loaded {
 
     /// Launches everything in order; returns before it has run.
     pub(crate) fn run(&self, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
+        self.enqueue(None, arguments)
+    }
+
+    /// The same on a stream.
+    pub(crate) fn run_on(&self, stream: &Stream, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
+        self.enqueue(Some(stream), arguments)
+    }
+
+    fn enqueue(&self, stream: Option<&Stream>, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
         for ((kernel, BoundStep { step, .. }), arguments) in self.steps.iter().zip(arguments) {
             let config = LaunchConfig::new(step.grid, step.block)
                 .cluster(step.cluster)
                 .shared_bytes(step.shared_bytes);
-            kernel.launch(&config, arguments)?;
+            match stream {
+                Some(stream) => kernel.launch_on(stream, &config, arguments)?,
+                None => kernel.launch(&config, arguments)?,
+            }
         }
         Ok(())
     }

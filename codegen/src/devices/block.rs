@@ -1,0 +1,55 @@
+//! Rectangles of a matrix.
+
+use std::ops::Range;
+
+use layout_core::devices::Block;
+
+pub(super) fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+pub(super) fn elements(block: &Block) -> u64 {
+    length(&block.rows).saturating_mul(length(&block.columns))
+}
+
+pub(super) fn is_empty(block: &Block) -> bool {
+    elements(block) == 0
+}
+
+fn common(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    let start = a.start.max(b.start);
+    start..a.end.min(b.end).max(start)
+}
+
+/// What lies in both.
+pub(super) fn intersection(a: &Block, b: &Block) -> Block {
+    Block {
+        rows: common(&a.rows, &b.rows),
+        columns: common(&a.columns, &b.columns),
+    }
+}
+
+pub(super) fn overlap(a: &Block, b: &Block) -> bool {
+    !is_empty(&intersection(a, b))
+}
+
+/// Whether `outer` has all of `inner`.
+pub(super) fn contains(outer: &Block, inner: &Block) -> bool {
+    is_empty(inner) || intersection(outer, inner) == *inner
+}
+
+/// `block` without what lies in `hole`: at most four rectangles.
+pub(super) fn without(block: &Block, hole: &Block) -> Vec<Block> {
+    let hole = intersection(block, hole);
+    if is_empty(&hole) {
+        return vec![block.clone()];
+    }
+    let of = |rows: Range<u64>, columns: Range<u64>| Block { rows, columns };
+    let parts = [
+        of(block.rows.start..hole.rows.start, block.columns.clone()),
+        of(hole.rows.end..block.rows.end, block.columns.clone()),
+        of(hole.rows.clone(), block.columns.start..hole.columns.start),
+        of(hole.rows.clone(), hole.columns.end..block.columns.end),
+    ];
+    parts.into_iter().filter(|part| !is_empty(part)).collect()
+}

@@ -1,0 +1,106 @@
+//! Products over several devices: who multiplies what, what moves when, and the proof that nothing is read before it is there.
+//!
+//! **What.** [`Placement`] says how A, B and C lie on the devices ([`Distribution`]). [`Program::derive`] makes of it a list of operations on
+//! streams: copies between devices, products of blocks, and flags that order them. A program knows nothing of GPUs; the emulator runs it, and so
+//! does a host with several GPUs.
+//!
+//! ```text
+//! a=rows b=columns c=columns, device 0 of 2          a=columns b=rows c=rows, device 0 of 2
+//!
+//! copies    products                                 products                     copies
+//! A1 ─┐     C[rows of A0] = A0 B0                    part = A0 B0 [rows of 1] ──▶ to device 1
+//!     └flag▶C[rows of A1] = A1 B0                    C = A0 B0 [rows of 0] + part of device 1
+//! ```
+//!
+//! **Why.** A collective followed by a product leaves the multiprocessors idle while the links work. Here each device begins with what it has;
+//! the shards of the others arrive behind that product. The order is a layout, (device, step) → shard
+//! ([`Rotation`](layout_core::devices::Rotation)), so that every link carries one shard at a time.
+//!
+//! **The proof** ([`Program::prove`]) does not trust the derivation. It orders operations by streams and flags alone, finds pairs that touch
+//! the same elements without an order, and follows what every block of every buffer holds: each product must find its operands complete, each
+//! element of C must get every index of the sums once, the old C once if β ≠ 0, and the epilogue last.
+//!
+//! ```
+//! use layout_codegen::devices::{Placement, Program};
+//! use layout_codegen::gemm::{Gemm, Operands};
+//!
+//! let problem = Gemm::packed(64, 48, 32, Operands::ALL[0]);
+//! let placement = Placement::parse("rows,columns,columns", &problem, 2)?;
+//! let program = Program::derive(&problem, &placement)?;
+//! let proof = program.prove()?;
+//! // Each device gets half of A, 32 x 32 elements, from the other.
+//! assert_eq!(proof.links[&(0, 1)], 32 * 32);
+//! assert_eq!((proof.products, proof.copies), (4, 2));
+//! # Ok::<(), layout_codegen::devices::DevicesError>(())
+//! ```
+//!
+//! [`Distribution`]: layout_core::devices::Distribution
+
+mod alone;
+mod block;
+mod error;
+mod gather;
+mod order;
+mod placement;
+mod program;
+mod prove;
+mod reduce;
+
+pub use error::{DevicesError, Fault};
+pub use placement::{Movements, Placement};
+pub use program::{Action, Addend, Buffer, Content, Op, Operand, Product, Program, Region};
+pub use prove::ProgramProof;
+
+use crate::gemm::{Batch, Gemm};
+
+impl Program {
+    /// What the devices do for a product whose matrices lie as `placement` says: factors move to where C belongs, or, if both are cut along k alike
+    /// ([`Placement::sums_move`]), terms of C.
+    ///
+    /// # Errors
+    ///
+    /// [`DevicesError::Unsupported`] for batches, shards that are no rectangles, and cuts along k whose sums belong to other devices than those that
+    /// add them.
+    pub fn derive(problem: &Gemm, placement: &Placement) -> Result<Self, DevicesError> {
+        possible(problem)?;
+        if placement.sums_move() {
+            reduce::program(problem, placement)
+        } else {
+            gather::program(problem, placement)
+        }
+    }
+
+    /// The products alone, with every factor in its place and nothing to be added: what the movement's overhead is measured against. Of terms of C, each
+    /// device keeps its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::derive`].
+    ///
+    /// ```
+    /// use layout_codegen::devices::{Placement, Program};
+    /// use layout_codegen::gemm::{Gemm, Operands};
+    ///
+    /// let problem = Gemm::packed(64, 48, 32, Operands::ALL[0]);
+    /// let placement = Placement::parse("rows,columns,columns", &problem, 2)?;
+    /// let proof = Program::alone(&problem, &placement)?.prove()?;
+    /// assert_eq!((proof.products, proof.copies), (2, 0));
+    /// # Ok::<(), layout_codegen::devices::DevicesError>(())
+    /// ```
+    pub fn alone(problem: &Gemm, placement: &Placement) -> Result<Self, DevicesError> {
+        possible(problem)?;
+        alone::program(problem, placement)
+    }
+}
+
+/// What holds for all programs.
+fn possible(problem: &Gemm) -> Result<(), DevicesError> {
+    problem.validate(u64::MAX)?;
+    if problem.batch != Batch::ONE && problem.batch.count != 1 {
+        return Err(DevicesError::unsupported(format!(
+            "a batch of {} products is not spread over devices; give each device some of the batch, as products of their own",
+            problem.batch.count
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! NCCL's collectives, found at run time: the yardstick of what [`crate::Stream::copy`] and flags do, and the way to other processes and hosts.
+//!
+//! One process with several GPUs opens one communicator for all of them ([`Nccl::all`]). Several processes, of one host or of many, make an [`Id`] in one
+//! of them, hand its bytes to the others, and each opens its rank ([`Nccl::rank`]). Calls of one collective belong together ([`Nccl::group`]): NCCL
+//! begins when all ranks of the process have said what they want.
+//!
+//! NCCL reads its own environment: where NVLink multicast must stay off, set `NCCL_NVLS_ENABLE=0`.
+
+use std::ffi::c_void;
+
+use crate::device::Gpu;
+use crate::error::GpuError;
+use crate::library::api;
+use crate::timing::Stream;
+
+type Communicator = *mut c_void;
+
+/// `ncclUniqueId`: what the ranks of one communicator agree on.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Id {
+    bytes: [u8; 128],
+}
+
+impl std::fmt::Debug for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Id({} bytes)", self.bytes.len())
+    }
+}
+
+impl Id {
+    /// A new one, to be handed to all ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::NoLibrary`] without NCCL, or [`GpuError::Nccl`].
+    pub fn new() -> Result<Self, GpuError> {
+        let mut id = Self { bytes: [0; 128] };
+        // SAFETY: NCCL writes 128 bytes.
+        check("ncclGetUniqueId", unsafe {
+            (Api::get()?.unique_id)(&raw mut id)
+        })?;
+        Ok(id)
+    }
+
+    /// Its bytes, as another process takes them.
+    pub fn to_bytes(&self) -> [u8; 128] {
+        self.bytes
+    }
+
+    /// The identity with these bytes.
+    pub fn from_bytes(bytes: [u8; 128]) -> Self {
+        Self { bytes }
+    }
+}
+
+api! {
+    /// What is used of `nccl.h`. Enumerations are passed as the C `int` that they are.
+    Api from "nccl" {
+        version: "ncclGetVersion" (*mut i32);
+        unique_id: "ncclGetUniqueId" (*mut Id);
+        init_all: "ncclCommInitAll" (*mut Communicator, i32, *const i32);
+        init_rank: "ncclCommInitRank" (*mut Communicator, i32, Id, i32);
+        destroy: "ncclCommDestroy" (Communicator);
+        group_start: "ncclGroupStart" ();
+        group_end: "ncclGroupEnd" ();
+        all_gather: "ncclAllGather" (*const c_void, *mut c_void, usize, i32, Communicator, *mut c_void);
+        reduce_scatter: "ncclReduceScatter" (*const c_void, *mut c_void, usize, i32, i32, Communicator, *mut c_void);
+        all_reduce: "ncclAllReduce" (*const c_void, *mut c_void, usize, i32, i32, Communicator, *mut c_void);
+        send: "ncclSend" (*const c_void, usize, i32, i32, Communicator, *mut c_void);
+        receive: "ncclRecv" (*mut c_void, usize, i32, i32, Communicator, *mut c_void);
+    }
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check(call: &'static str, status: i32) -> Result<(), GpuError> {
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(GpuError::Nccl { call, status })
+    }
+}
+
+/// `ncclDataType_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NcclType {
+    /// Bytes that nobody adds.
+    Bytes,
+    /// Integers of 32 bits.
+    S32,
+    /// Half precision.
+    F16,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+    /// The upper half of single precision.
+    Bf16,
+}
+
+impl NcclType {
+    fn number(self) -> i32 {
+        match self {
+            Self::Bytes => 1,
+            Self::S32 => 2,
+            Self::F16 => 6,
+            Self::F32 => 7,
+            Self::F64 => 8,
+            Self::Bf16 => 9,
+        }
+    }
+}
+
+/// `ncclSum`.
+const SUM: i32 = 0;
+
+/// Communicators of the ranks that this process has.
+#[derive(Debug)]
+pub struct Nccl {
+    api: &'static Api,
+    ranks: Vec<Communicator>,
+}
+
+// SAFETY: NCCL's communicators may be used from any thread, one at a time, which `&mut` or a lock of the caller ensures for groups.
+unsafe impl Send for Nccl {}
+
+impl Nccl {
+    /// One rank for each of these GPUs, all in this process.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::NoLibrary`] without NCCL, or [`GpuError::Nccl`].
+    pub fn all(gpus: &[Gpu]) -> Result<Self, GpuError> {
+        let api = Api::get()?;
+        let ordinals: Vec<i32> = gpus.iter().map(|gpu| gpu.info().ordinal as i32).collect();
+        let mut ranks = vec![std::ptr::null_mut(); gpus.len()];
+        // SAFETY: as many places and numbers as are announced.
+        check("ncclCommInitAll", unsafe {
+            (api.init_all)(ranks.as_mut_ptr(), gpus.len() as i32, ordinals.as_ptr())
+        })?;
+        Ok(Self { api, ranks })
+    }
+
+    /// The rank `rank` of `ranks`, on `gpu`; waits until all others have called it, in this process (another thread) or in others.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Invalid`] for a rank that does not exist, [`GpuError::NoLibrary`] without NCCL, or [`GpuError::Nccl`].
+    pub fn rank(gpu: &Gpu, id: &Id, rank: usize, ranks: usize) -> Result<Self, GpuError> {
+        if rank >= ranks {
+            return Err(GpuError::invalid(format!(
+                "there is no rank {rank} of {ranks}; ranks count from 0"
+            )));
+        }
+        let api = Api::get()?;
+        gpu.context.bind()?;
+        let mut communicator = std::ptr::null_mut();
+        // SAFETY: the GPU's context is current; the handle goes to a local variable.
+        check("ncclCommInitRank", unsafe {
+            (api.init_rank)(&raw mut communicator, ranks as i32, *id, rank as i32)
+        })?;
+        Ok(Self {
+            api,
+            ranks: vec![communicator],
+        })
+    }
+
+    /// NCCL's version, such as (2, 28, 3).
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Nccl`].
+    pub fn version(&self) -> Result<(i32, i32, i32), GpuError> {
+        let mut version = 0;
+        // SAFETY: the result goes to a local variable.
+        check("ncclGetVersion", unsafe {
+            (self.api.version)(&raw mut version)
+        })?;
+        Ok((version / 10_000, version / 100 % 100, version % 100))
+    }
+
+    /// Runs `calls`, which say what every rank wants, as one collective.
+    ///
+    /// # Errors
+    ///
+    /// What `calls` returns, or [`GpuError::Nccl`].
+    pub fn group(&self, calls: impl FnOnce(&Self) -> Result<(), GpuError>) -> Result<(), GpuError> {
+        // SAFETY: a group is ended below, whatever happens in it.
+        check("ncclGroupStart", unsafe { (self.api.group_start)() })?;
+        let said = calls(self);
+        // SAFETY: as above.
+        let ended = check("ncclGroupEnd", unsafe { (self.api.group_end)() });
+        said.and(ended)
+    }
+
+    fn communicator(&self, rank: usize) -> Result<Communicator, GpuError> {
+        self.ranks.get(rank).copied().ok_or_else(|| {
+            GpuError::invalid(format!(
+                "this process has {} ranks, and there is none of number {rank}",
+                self.ranks.len()
+            ))
+        })
+    }
+
+    /// Every rank's `count` elements at `from` go to all ranks, one behind the other, at `to`.
+    ///
+    /// # Safety
+    ///
+    /// `from` must have `count` elements of `ty` and `to` `count` times the number of ranks, in allocations of the rank's GPU that live until the
+    /// collective has run on `stream`.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Nccl`].
+    pub unsafe fn all_gather(
+        &self,
+        rank: usize,
+        (from, to): (u64, u64),
+        count: usize,
+        ty: NcclType,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let communicator = self.communicator(rank)?;
+        // SAFETY: the caller's promise.
+        check("ncclAllGather", unsafe {
+            (self.api.all_gather)(
+                pointer(from).cast_const(),
+                pointer(to),
+                count,
+                ty.number(),
+                communicator,
+                stream.raw().cast(),
+            )
+        })
+    }
+
+    /// Adds the ranks' `count` times the number of ranks elements at `from`; each rank gets its `count` of the sums at `to`.
+    ///
+    /// # Safety
+    ///
+    /// As [`Nccl::all_gather`], with `from` and `to` exchanged.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Nccl`].
+    pub unsafe fn reduce_scatter(
+        &self,
+        rank: usize,
+        (from, to): (u64, u64),
+        count: usize,
+        ty: NcclType,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let communicator = self.communicator(rank)?;
+        // SAFETY: the caller's promise.
+        check("ncclReduceScatter", unsafe {
+            (self.api.reduce_scatter)(
+                pointer(from).cast_const(),
+                pointer(to),
+                count,
+                ty.number(),
+                SUM,
+                communicator,
+                stream.raw().cast(),
+            )
+        })
+    }
+
+    /// Adds the ranks' `count` elements at `from`; each rank gets all sums at `to`.
+    ///
+    /// # Safety
+    ///
+    /// As [`Nccl::all_gather`], with `count` elements at `to`.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Nccl`].
+    pub unsafe fn all_reduce(
+        &self,
+        rank: usize,
+        (from, to): (u64, u64),
+        count: usize,
+        ty: NcclType,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let communicator = self.communicator(rank)?;
+        // SAFETY: the caller's promise.
+        check("ncclAllReduce", unsafe {
+            (self.api.all_reduce)(
+                pointer(from).cast_const(),
+                pointer(to),
+                count,
+                ty.number(),
+                SUM,
+                communicator,
+                stream.raw().cast(),
+            )
+        })
+    }
+
+    /// Sends `bytes` bytes at `from` to the rank `peer`, which receives them.
+    ///
+    /// # Safety
+    ///
+    /// As [`Nccl::all_gather`].
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Nccl`].
+    pub unsafe fn send(
+        &self,
+        rank: usize,
+        from: u64,
+        bytes: usize,
+        peer: usize,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let communicator = self.communicator(rank)?;
+        // SAFETY: the caller's promise.
+        check("ncclSend", unsafe {
+            (self.api.send)(
+                pointer(from).cast_const(),
+                bytes,
+                NcclType::Bytes.number(),
+                peer as i32,
+                communicator,
+                stream.raw().cast(),
+            )
+        })
+    }
+
+    /// Receives `bytes` bytes at `to` from the rank `peer`.
+    ///
+    /// # Safety
+    ///
+    /// As [`Nccl::all_gather`].
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Nccl`].
+    pub unsafe fn receive(
+        &self,
+        rank: usize,
+        to: u64,
+        bytes: usize,
+        peer: usize,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let communicator = self.communicator(rank)?;
+        // SAFETY: the caller's promise.
+        check("ncclRecv", unsafe {
+            (self.api.receive)(
+                pointer(to),
+                bytes,
+                NcclType::Bytes.number(),
+                peer as i32,
+                communicator,
+                stream.raw().cast(),
+            )
+        })
+    }
+}
+
+fn pointer(address: u64) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}
+
+impl Drop for Nccl {
+    fn drop(&mut self) {
+        for &communicator in &self.ranks {
+            // SAFETY: created once. An error has nobody left to tell.
+            let _ = unsafe { (self.api.destroy)(communicator) };
+        }
+    }
+}

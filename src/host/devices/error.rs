@@ -1,0 +1,97 @@
+//! Why a run over devices failed.
+
+use std::fmt;
+
+use layout_codegen::devices::DevicesError;
+use layout_codegen::gemm::PlanError;
+#[cfg(feature = "gpu")]
+use tilewright_gpu::GpuError;
+
+use crate::host::{OperandError, RunError};
+
+/// Why a product over devices could not be made or run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DevicesRunError {
+    /// The placement or the program is refused.
+    Devices(DevicesError),
+    /// A plan refused one of the products.
+    Plan(PlanError),
+    /// A matrix is not what the problem says.
+    Operand(OperandError),
+    /// A kernel could not be run.
+    Run(RunError),
+    /// A GPU refused something.
+    #[cfg(feature = "gpu")]
+    Gpu {
+        /// The device's number among those of the run.
+        device: usize,
+        /// What it said.
+        error: GpuError,
+    },
+    /// The number of devices is not that of the program.
+    DeviceCount {
+        /// What the program has.
+        program: usize,
+        /// What there is.
+        found: usize,
+    },
+}
+
+impl DevicesRunError {
+    /// A stable name of the kind of error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Devices(e) => e.code(),
+            Self::Plan(e) => e.code(),
+            Self::Operand(_) => "operand",
+            Self::Run(_) => "run",
+            #[cfg(feature = "gpu")]
+            Self::Gpu { error, .. } => error.code(),
+            Self::DeviceCount { .. } => "device_count",
+        }
+    }
+}
+
+impl fmt::Display for DevicesRunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Devices(e) => e.fmt(f),
+            Self::Plan(e) => e.fmt(f),
+            Self::Operand(e) => e.fmt(f),
+            Self::Run(e) => e.fmt(f),
+            #[cfg(feature = "gpu")]
+            Self::Gpu { device, error } => write!(f, "device {device}: {error}"),
+            Self::DeviceCount { program, found } => write!(
+                f,
+                "the program is for {program} devices, and {found} are open; open as many as it has"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DevicesRunError {}
+
+impl From<DevicesError> for DevicesRunError {
+    fn from(e: DevicesError) -> Self {
+        Self::Devices(e)
+    }
+}
+
+impl From<PlanError> for DevicesRunError {
+    fn from(e: PlanError) -> Self {
+        Self::Plan(e)
+    }
+}
+
+impl From<OperandError> for DevicesRunError {
+    fn from(e: OperandError) -> Self {
+        Self::Operand(e)
+    }
+}
+
+impl From<RunError> for DevicesRunError {
+    fn from(e: RunError) -> Self {
+        Self::Run(e)
+    }
+}

@@ -1,0 +1,484 @@
+//! A program over devices on GPUs of one host.
+//!
+//! Each stream of the program is a CUDA stream. One thread enqueues everything in the program's order; from then on the GPUs order themselves: a flag is a
+//! word in the memory of the device that waits for it, written and awaited by stream memory operations. Flags count runs, so that nothing is reset
+//! between them; a barrier of the same kind ends each run.
+//!
+//! Nothing waits without a limit. If a device is lost, or a flag never comes, the run ends with one error, and what the GPUs may still use is not freed.
+
+use std::time::Duration;
+
+use layout_codegen::devices::{Action, Program, Region};
+use tilewright_gpu::{
+    Arg as GpuArg, Buffer, Deadline, Event, Flags, Gpu, GpuError, Pitched, Stream, ptxas,
+};
+
+use super::jobs::Job;
+use super::{DeviceGemm, DevicesRun, DevicesRunError};
+use crate::host::run::arg;
+use crate::host::run::bind::bind;
+use crate::host::run::on_gpu::Loaded;
+use crate::host::{Arg, Inputs, Role, RunError, Runnable};
+
+/// GPUs that reach each other's memory.
+#[derive(Debug)]
+pub struct Devices {
+    gpus: Vec<Gpu>,
+}
+
+impl Devices {
+    /// Opens the first `count` GPUs of this host.
+    ///
+    /// # Errors
+    ///
+    /// [`DevicesRunError::Gpu`] if there are fewer, or two of them have no peer access.
+    pub fn open(count: usize) -> Result<Self, DevicesRunError> {
+        let at = |device| move |error| DevicesRunError::Gpu { device, error };
+        let assembler = ptxas::find().ok();
+        let mut gpus = Vec::new();
+        for device in 0..count {
+            let gpu = Gpu::open(device).map_err(at(device))?;
+            gpus.push(gpu.keeping_modules(assembler.clone()));
+        }
+        for (device, gpu) in gpus.iter().enumerate() {
+            for other in &gpus {
+                gpu.reach(other).map_err(at(device))?;
+            }
+        }
+        Ok(Self { gpus })
+    }
+
+    /// The GPUs, in the order of the program's devices.
+    pub fn gpus(&self) -> &[Gpu] {
+        &self.gpus
+    }
+}
+
+/// How to run on GPUs.
+///
+/// ```
+/// use std::time::Duration;
+/// use tilewright::host::devices::OnDevices;
+/// let patient = OnDevices { limit: Duration::from_secs(600), ..OnDevices::default() };
+/// assert!(patient.limit > OnDevices::default().limit);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OnDevices {
+    /// How long the host waits for the devices before it gives up.
+    pub limit: Duration,
+    /// Runs that are timed after the first; none gives no time.
+    pub repeats: usize,
+}
+
+impl Default for OnDevices {
+    fn default() -> Self {
+        Self {
+            limit: Duration::from_secs(60),
+            repeats: 0,
+        }
+    }
+}
+
+impl DeviceGemm {
+    /// Runs the program on GPUs, once, and then `repeats` times for its time.
+    ///
+    /// # Errors
+    ///
+    /// A matrix that is not what the problem says, a number of devices that is not the program's, or the first error of a GPU: memory that does
+    /// not suffice, a lost device, a time limit that passed.
+    pub fn launch_on(
+        &self,
+        devices: &Devices,
+        inputs: &Inputs,
+        options: OnDevices,
+    ) -> Result<DevicesRun, DevicesRunError> {
+        let mut session = Session::new(self, devices, inputs)?;
+        session.run(Deadline::after(options.limit))?;
+        let memory = session.download()?;
+        let (c, findings) = self.collect(inputs, &memory);
+        let time_ms = match options.repeats {
+            0 => None,
+            repeats => Some(session.time(repeats, Deadline::after(options.limit))?),
+        };
+        session.close();
+        Ok(DevicesRun {
+            c,
+            findings,
+            time_ms,
+        })
+    }
+}
+
+/// A program loaded on devices.
+pub(super) struct Session<'a> {
+    product: &'a DeviceGemm,
+    devices: &'a Devices,
+    /// What the devices may still use: kept if a run does not end.
+    kept: Option<Kept>,
+    /// How often the program was enqueued.
+    runs: u32,
+}
+
+/// Everything on the devices.
+struct Kept {
+    buffers: Vec<Buffer>,
+    jobs: Vec<Option<(Loaded, Vec<Vec<GpuArg>>)>>,
+    streams: Vec<Vec<Stream>>,
+    flags: Vec<Flags>,
+    /// Of each flag of the program, the device and the number there.
+    homes: Vec<(usize, usize)>,
+    _biases: Vec<Option<Buffer>>,
+}
+
+/// Flags of a device's barrier, behind those of the program: one for each stream, and `DONE` and `GO`.
+const DONE: usize = 0;
+const GO: usize = 1;
+const JOIN: usize = 2;
+
+fn at(device: usize) -> impl Fn(GpuError) -> DevicesRunError {
+    move |error| DevicesRunError::Gpu { device, error }
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        product: &'a DeviceGemm,
+        devices: &'a Devices,
+        inputs: &Inputs,
+    ) -> Result<Self, DevicesRunError> {
+        let program = &product.program;
+        inputs.fit(&program.problem, product.data_type)?;
+        if devices.gpus.len() != program.devices {
+            return Err(DevicesRunError::DeviceCount {
+                program: program.devices,
+                found: devices.gpus.len(),
+            });
+        }
+        let mut buffers = Vec::new();
+        for (number, buffer) in program.buffers.iter().enumerate() {
+            let gpu = &devices.gpus[buffer.device];
+            let content = product.initial(number, inputs);
+            buffers.push(gpu.upload(&content).map_err(at(buffer.device))?);
+        }
+        let mut biases = Vec::new();
+        for (device, gpu) in devices.gpus.iter().enumerate() {
+            let bias = inputs.bias.as_ref();
+            let placed = bias.map(|bias| gpu.upload(&bias.bytes)).transpose();
+            biases.push(placed.map_err(at(device))?);
+        }
+        let mut jobs = Vec::new();
+        for (op, job) in program.ops.iter().zip(&product.jobs) {
+            let gpu = &devices.gpus[op.device];
+            let bias = biases[op.device].as_ref();
+            jobs.push(match job {
+                Some(job) => {
+                    load(gpu, job, &buffers, bias).map_err(|e| placed_error(op.device, e))?
+                }
+                None => None,
+            });
+        }
+        let mut streams = Vec::new();
+        let mut counts = vec![0; program.devices];
+        let homes = homes(program)
+            .into_iter()
+            .map(|device| {
+                counts[device] += 1;
+                (device, counts[device] - 1)
+            })
+            .collect();
+        let mut flags = Vec::new();
+        for (device, gpu) in devices.gpus.iter().enumerate() {
+            let made = (0..program.streams).map(|_| gpu.new_stream());
+            streams.push(made.collect::<Result<Vec<_>, _>>().map_err(at(device))?);
+            let count = counts[device] + JOIN + program.streams;
+            flags.push(gpu.flags(count).map_err(at(device))?);
+        }
+        for (device, gpu) in devices.gpus.iter().enumerate() {
+            // Uploads and the poisoning of workspaces are on other streams.
+            gpu.synchronize().map_err(at(device))?;
+        }
+        Ok(Self {
+            product,
+            devices,
+            kept: Some(Kept {
+                buffers,
+                jobs,
+                streams,
+                flags,
+                homes,
+                _biases: biases,
+            }),
+            runs: 0,
+        })
+    }
+
+    fn kept(&self) -> Result<&Kept, DevicesRunError> {
+        self.kept.as_ref().ok_or_else(|| DevicesRunError::Gpu {
+            device: 0,
+            error: GpuError::Invalid {
+                what: "an earlier run has not ended".to_owned(),
+            },
+        })
+    }
+
+    /// The memory of a buffer.
+    pub(super) fn buffer(&self, buffer: usize) -> Result<&Buffer, DevicesRunError> {
+        Ok(&self.kept()?.buffers[buffer])
+    }
+
+    /// Enqueues the launches of an operation's product on a stream of the caller's.
+    pub(super) fn launch(&self, op: usize, stream: &Stream) -> Result<(), DevicesRunError> {
+        let device = self.product.program.ops[op].device;
+        match &self.kept()?.jobs[op] {
+            Some((loaded, args)) => loaded.run_on(stream, args).map_err(at(device)),
+            None => Ok(()),
+        }
+    }
+
+    /// Enqueues the whole program and the barrier behind it.
+    pub(super) fn enqueue(&mut self) -> Result<(), DevicesRunError> {
+        self.runs += 1;
+        let (value, program) = (self.runs, &self.product.program);
+        let kept = self.kept()?;
+        for (index, op) in program.ops.iter().enumerate() {
+            let stream = &kept.streams[op.device][op.stream];
+            let done = match &op.action {
+                Action::Set(flag) => {
+                    let (device, number) = kept.homes[*flag];
+                    stream.set_flag(&kept.flags[device], number, value)
+                }
+                Action::Wait(flag) => {
+                    let (device, number) = kept.homes[*flag];
+                    stream.wait_for_flag(&kept.flags[device], number, value)
+                }
+                Action::Copy { from, to } => self.copy(kept, stream, from, to),
+                Action::Product(_) => match &kept.jobs[index] {
+                    Some((loaded, args)) => loaded.run_on(stream, args),
+                    None => Ok(()),
+                },
+            };
+            done.map_err(at(op.device))?;
+        }
+        self.barrier(kept, value)
+    }
+
+    fn copy(
+        &self,
+        kept: &Kept,
+        stream: &Stream,
+        from: &Region,
+        to: &Region,
+    ) -> Result<(), GpuError> {
+        let storage = &self.product.storage;
+        let source = storage[from.buffer].span(&from.block);
+        let target = storage[to.buffer].span(&to.block);
+        let place = |region: &Region, span: super::storage::Span| Pitched {
+            address: kept.buffers[region.buffer].address() + span.offset as u64,
+            pitch: span.pitch,
+        };
+        // Where rows are whole on both sides their padding goes along, which makes one run of bytes of the block.
+        let whole = |region: &Region| storage[region.buffer].has_whole_rows(&region.block);
+        let width = if source.pitch == target.pitch && whole(from) && whole(to) {
+            source.pitch
+        } else {
+            source.width
+        };
+        // SAFETY: both blocks lie in buffers of the session, which live until the run has ended (`Kept`); the program is proven: whatever else
+        // uses the elements is ordered with this copy. Padding belongs to no block.
+        unsafe { stream.copy(place(to, target), place(from, source), width, source.rows) }
+    }
+
+    /// No stream of any device goes on before all have come here.
+    fn barrier(&self, kept: &Kept, value: u32) -> Result<(), DevicesRunError> {
+        let own = |device: usize| {
+            kept.homes
+                .iter()
+                .filter(|(home, _)| *home == device)
+                .count()
+        };
+        for (device, streams) in kept.streams.iter().enumerate() {
+            let (flags, first) = (&kept.flags[device], own(device));
+            for (number, stream) in streams.iter().enumerate().skip(1) {
+                stream
+                    .set_flag(flags, first + JOIN + number, value)
+                    .map_err(at(device))?;
+                streams[0]
+                    .wait_for_flag(flags, first + JOIN + number, value)
+                    .map_err(at(device))?;
+            }
+            streams[0]
+                .set_flag(flags, first + DONE, value)
+                .map_err(at(device))?;
+        }
+        for (device, streams) in kept.streams.iter().enumerate() {
+            for other in (0..kept.streams.len()).filter(|&other| other != device) {
+                streams[0]
+                    .wait_for_flag(&kept.flags[other], own(other) + DONE, value)
+                    .map_err(at(device))?;
+            }
+            let (flags, first) = (&kept.flags[device], own(device));
+            streams[0]
+                .set_flag(flags, first + GO, value)
+                .map_err(at(device))?;
+            for stream in &streams[1..] {
+                stream
+                    .wait_for_flag(flags, first + GO, value)
+                    .map_err(at(device))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all devices are done. If they are not in time, or one fails, what they may still use is leaked.
+    pub(super) fn finish(&mut self, deadline: Deadline) -> Result<(), DevicesRunError> {
+        let ended = self.all_done(deadline);
+        if ended.is_err() {
+            // Freeing memory waits for the device: it would hang where the run does.
+            std::mem::forget(self.kept.take());
+        }
+        ended
+    }
+
+    fn all_done(&self, deadline: Deadline) -> Result<(), DevicesRunError> {
+        let kept = self.kept()?;
+        loop {
+            let mut waiting = None;
+            for (device, streams) in kept.streams.iter().enumerate() {
+                for stream in streams {
+                    if !stream.is_done().map_err(at(device))? {
+                        waiting = Some(device);
+                    }
+                }
+            }
+            let Some(device) = waiting else { return Ok(()) };
+            if deadline.is_past() {
+                let error = deadline.passed("the product over several GPUs");
+                return Err(DevicesRunError::Gpu { device, error });
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    pub(super) fn run(&mut self, deadline: Deadline) -> Result<(), DevicesRunError> {
+        self.enqueue()?;
+        self.finish(deadline)
+    }
+
+    /// Milliseconds of one run, from several one behind the other.
+    pub(super) fn time(
+        &mut self,
+        repeats: usize,
+        deadline: Deadline,
+    ) -> Result<f64, DevicesRunError> {
+        let record = |session: &Self| -> Result<Event, DevicesRunError> {
+            session.kept()?.streams[0][0].record().map_err(at(0))
+        };
+        // The first run starts the devices together; its end is where the time begins.
+        self.enqueue()?;
+        let start = record(self)?;
+        for _ in 0..repeats {
+            self.enqueue()?;
+        }
+        let end = record(self)?;
+        self.finish(deadline)?;
+        let total = start.milliseconds_to(&end).map_err(at(0))?;
+        Ok(total / repeats.max(1) as f64)
+    }
+
+    /// The content of all buffers.
+    pub(super) fn download(&self) -> Result<Vec<Vec<u8>>, DevicesRunError> {
+        let kept = self.kept()?;
+        let buffers = kept.buffers.iter().zip(&self.product.program.buffers);
+        let results = &self.product.program.results;
+        buffers
+            .enumerate()
+            .map(|(number, (buffer, described))| {
+                // Only results are looked at.
+                if results.iter().any(|result| result.buffer == number) {
+                    buffer.download().map_err(at(described.device))
+                } else {
+                    Ok(Vec::new())
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn gpus(&self) -> &[Gpu] {
+        &self.devices.gpus
+    }
+
+    /// Frees everything.
+    pub(super) fn close(self) {}
+}
+
+/// The device whose memory has each flag: that of the first stream that waits for it.
+fn homes(program: &Program) -> Vec<usize> {
+    let mut homes = vec![0; program.flags];
+    let mut found = vec![false; program.flags];
+    for op in &program.ops {
+        if let Action::Wait(flag) = op.action
+            && !found[flag]
+        {
+            (homes[flag], found[flag]) = (op.device, true);
+        }
+    }
+    homes
+}
+
+fn placed_error(device: usize, error: RunError) -> DevicesRunError {
+    match error {
+        RunError::Gpu(error) => DevicesRunError::Gpu { device, error },
+        other => DevicesRunError::Run(other),
+    }
+}
+
+/// A kernel with its arguments, or none if there is nothing to launch.
+fn load(
+    gpu: &Gpu,
+    job: &Job,
+    buffers: &[Buffer],
+    bias: Option<&Buffer>,
+) -> Result<Option<(Loaded, Vec<Vec<GpuArg>>)>, RunError> {
+    // Sizes and alignments are checked as in every run; the memory is the session's.
+    let described = |which: usize, len: usize, alignment: u32| {
+        Arg::Buffer(arg::Buffer {
+            element: job.kernel.operand_type(which),
+            role: Role::Output,
+            alignment: alignment.into(),
+            len,
+            content: None,
+        })
+    };
+    let alignment = job.problem.alignment;
+    let [a, b, c] = job.spans.map(super::storage::Span::len);
+    let mut args = vec![
+        ("A", described(0, a, alignment.a)),
+        ("B", described(1, b, alignment.b)),
+        ("C", described(2, c, alignment.c)),
+    ];
+    let mut addresses: Vec<u64> = (0..3)
+        .map(|which| buffers[job.buffers[which]].address() + job.spans[which].offset as u64)
+        .collect();
+    if let (Some(range), Some(bias)) = (&job.bias, bias) {
+        let element = job.kernel.operand_type(2);
+        let size = element.bytes() as u64;
+        let len = ((range.end - range.start) * size) as usize;
+        args.push((
+            "bias",
+            Arg::Buffer(arg::Buffer {
+                element,
+                role: Role::Output,
+                alignment: size,
+                len,
+                content: None,
+            }),
+        ));
+        addresses.push(bias.address() + range.start * size);
+    }
+    let bound = bind(job.kernel.as_ref(), args)?;
+    if bound.steps.is_empty() {
+        return Ok(None);
+    }
+    let loaded = Loaded::new(gpu, job.kernel.ptx(), job.kernel.entry(), &bound)?;
+    let args = loaded.bind(gpu, addresses)?;
+    Ok(Some((loaded, args)))
+}
