@@ -60,26 +60,28 @@ fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, best)| best)
 }
 
+/// The functions that are named to those who call one that does not exist.
+const FIRST: [&str; 5] = [
+    "coalesce",
+    "complement",
+    "logical_divide",
+    "right_inverse",
+    "size",
+];
+
 /// The error about a call of a function that does not exist.
 pub(crate) fn unknown_function(name: &str, span: Span) -> EvalError {
     let short: String = name.chars().take(40).collect();
-    let message = match nearest(&short) {
-        Some(best) => format!("there is no function '{short}'; did you mean '{best}'?"),
-        None => {
-            let first = [
-                "coalesce",
-                "complement",
-                "logical_divide",
-                "right_inverse",
-                "size",
-            ];
+    let message = nearest(&short).map_or_else(
+        || {
             format!(
                 "there is no function '{short}'; there are {}, and {} more, which the page on eval's functions lists",
-                first.join(", "),
-                FUNCTIONS.len() - first.len()
+                FIRST.join(", "),
+                FUNCTIONS.len() - FIRST.len()
             )
-        }
-    };
+        },
+        |best| format!("there is no function '{short}'; did you mean '{best}'?"),
+    );
     EvalError::new("unknown_name", message, span)
 }
 
