@@ -8,6 +8,7 @@
 mod banks;
 mod bench;
 mod derive;
+mod devices;
 mod doctor;
 mod error;
 mod eval;

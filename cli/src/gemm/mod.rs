@@ -25,6 +25,7 @@ use tilewright::codegen::ir::Element;
 use tilewright::emulator;
 use tilewright::host::{self as runner, Check, Inputs};
 
+use crate::devices::{self, DevicesArgs};
 use crate::error::{CliError, Outcome, finish};
 use crate::{memory, output};
 
@@ -111,6 +112,8 @@ pub(crate) struct GemmArgs {
     /// Where to run: auto takes a GPU if there is one, and for OpenCL C an OpenCL device
     #[arg(long, value_enum, default_value = "auto")]
     on: Device,
+    #[command(flatten)]
+    over: DevicesArgs,
     /// Seed of the random operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -224,6 +227,9 @@ impl GemmArgs {
 fn gemm(args: &GemmArgs) -> Outcome {
     let data_type = select::type_or_plans(args.dtype.as_deref(), &args.plan)?;
     let problem = args.problem(data_type)?;
+    if let Some(count) = args.over.count() {
+        return over_devices(args, data_type, &problem, count);
+    }
     if let Some(model) = opencl::target(args)? {
         if args.emit_host.is_some() {
             let message =
@@ -276,6 +282,33 @@ fn gemm(args: &GemmArgs) -> Outcome {
         check,
     };
     told(args, &report)
+}
+
+/// The product over several devices.
+fn over_devices(args: &GemmArgs, data_type: DataType, problem: &Gemm, count: usize) -> Outcome {
+    let refuse = |message: &str| Err(CliError::usage("usage", message));
+    if args.emit.is_some() || args.emit_host.is_some() {
+        return refuse(
+            "--emit writes one kernel, and a product over devices has several: leave out --devices and give the shapes that \
+             `plans --devices` lists",
+        );
+    }
+    if args.target == Some(select::Target::Opencl) || args.on == Device::Opencl {
+        return refuse("products over several devices run as PTX: on GPUs or on the emulator");
+    }
+    let asked = devices::Asked {
+        args: &args.over,
+        problem,
+        data_type,
+        plan: &args.plan,
+        schedule: &args.schedule,
+        arch: &args.arch,
+        on: args.on,
+        seed: args.seed,
+        check: args.check,
+        json: args.json,
+    };
+    devices::gemm(&asked, count)
 }
 
 /// The operands of a run, if there is one; what does not fit the memory is refused.

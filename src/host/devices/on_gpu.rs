@@ -135,7 +135,7 @@ const DONE: usize = 0;
 const GO: usize = 1;
 const JOIN: usize = 2;
 
-fn at(device: usize) -> impl Fn(GpuError) -> DevicesRunError {
+pub(super) fn at(device: usize) -> impl Fn(GpuError) -> DevicesRunError {
     move |error| DevicesRunError::Gpu { device, error }
 }
 
@@ -147,6 +147,9 @@ impl<'a> Session<'a> {
     ) -> Result<Self, DevicesRunError> {
         let program = &product.program;
         inputs.fit(&program.problem, product.data_type)?;
+        if product.proof.is_none() {
+            return Err(DevicesRunError::Unproven);
+        }
         if devices.gpus.len() != program.devices {
             return Err(DevicesRunError::DeviceCount {
                 program: program.devices,
@@ -170,9 +173,8 @@ impl<'a> Session<'a> {
             let gpu = &devices.gpus[op.device];
             let bias = biases[op.device].as_ref();
             jobs.push(match job {
-                Some(job) => {
-                    load(gpu, job, &buffers, bias).map_err(|e| placed_error(op.device, e))?
-                }
+                Some(job) => load(gpu, job, |buffer| buffers[buffer].address(), bias)
+                    .map_err(|e| placed_error(op.device, e))?,
                 None => None,
             });
         }
@@ -424,7 +426,7 @@ fn homes(program: &Program) -> Vec<usize> {
     homes
 }
 
-fn placed_error(device: usize, error: RunError) -> DevicesRunError {
+pub(super) fn placed_error(device: usize, error: RunError) -> DevicesRunError {
     match error {
         RunError::Gpu(error) => DevicesRunError::Gpu { device, error },
         other => DevicesRunError::Run(other),
@@ -432,10 +434,10 @@ fn placed_error(device: usize, error: RunError) -> DevicesRunError {
 }
 
 /// A kernel with its arguments, or none if there is nothing to launch.
-fn load(
+pub(super) fn load(
     gpu: &Gpu,
     job: &Job,
-    buffers: &[Buffer],
+    address: impl Fn(usize) -> u64,
     bias: Option<&Buffer>,
 ) -> Result<Option<(Loaded, Vec<Vec<GpuArg>>)>, RunError> {
     // Sizes and alignments are checked as in every run; the memory is the session's.
@@ -456,7 +458,7 @@ fn load(
         ("C", described(2, c, alignment.c)),
     ];
     let mut addresses: Vec<u64> = (0..3)
-        .map(|which| buffers[job.buffers[which]].address() + job.spans[which].offset as u64)
+        .map(|which| address(job.buffers[which]) + job.spans[which].offset as u64)
         .collect();
     if let (Some(range), Some(bias)) = (&job.bias, bias) {
         let element = job.kernel.operand_type(2);

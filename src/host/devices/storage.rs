@@ -47,6 +47,12 @@ impl Span {
         }
     }
 
+    /// Whether it is one run of bytes.
+    #[cfg(feature = "gpu")]
+    pub(super) fn is_run(self) -> bool {
+        self.rows <= 1 || self.pitch == self.width
+    }
+
     /// Where each row begins.
     pub(super) fn starts(self) -> impl Iterator<Item = usize> {
         let rows = if self.width == 0 { 0 } else { self.rows };
