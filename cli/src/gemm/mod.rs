@@ -166,7 +166,8 @@ pub(crate) fn output_type(name: &str, data_type: DataType) -> Result<Element, Cl
             CliError::usage(
                 "unknown_ctype",
                 format!(
-                    "products in {data_type} have no C of type `{name}`; give one of {}",
+                    "products in {data_type} have no C of type `{name}`; known {} {}",
+                    if known.len() == 1 { "is" } else { "are" },
                     known.join(", ")
                 ),
             )
