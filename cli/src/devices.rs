@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::devices::{DevicesError, Placement, Program};
+use tilewright::codegen::devices::{Action, DevicesError, Placement, Program};
 use tilewright::codegen::gemm::{DataType, Gemm, Plan};
 use tilewright::gpu::{Gpu, devices as gpus_here};
 use tilewright::host::devices::{
@@ -111,20 +111,54 @@ impl From<DevicesRunError> for Refused {
     }
 }
 
+/// How the names of plans end whose blocks take tile after tile.
+const PERSISTENT: &str = "-persistent";
+
+/// Whether the blocks of a persistent plan have a last turn that is not full. Alone, any other plan would leave the same multiprocessors idle; of two
+/// products that overlap, the blocks of the second one take their place, unless persistent ones still sit there.
+fn leaves_room(plan: &dyn Plan, local: &Gemm) -> bool {
+    if !plan.name().ends_with(PERSISTENT) {
+        return false;
+    }
+    let Ok(Some(launch)) = plan.launch(local) else {
+        return false;
+    };
+    let (m, n, _) = plan.tile();
+    let tiles = local.m.div_ceil(m.into()) * local.n.div_ceil(n.into());
+    let blocks: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let turns = tiles.div_ceil(blocks.max(1)) * blocks.max(1);
+    // A twentieth of the last turn is not worth the slower main loop.
+    tiles * 20 < turns * 19
+}
+
 impl Chooser<'_> {
-    fn kernels(&self, program: Program) -> Result<DeviceGemm, CliError> {
-        let choose = |local: &Gemm| -> Result<Box<dyn Plan>, Refused> {
-            let chosen = select::plan(
-                self.plan,
+    fn kernels(&self, program: &Program) -> Result<DeviceGemm, CliError> {
+        let products = |device: usize| {
+            let ops = program.ops.iter().filter(move |op| op.device == device);
+            ops.filter(|op| matches!(op.action, Action::Product(_)))
+                .count()
+        };
+        let overlap = (0..program.devices).any(|device| products(device) > 1);
+        let named = |name: &str, local: &Gemm| {
+            select::plan(
+                name,
                 self.schedule,
                 self.data_type,
                 local,
                 self.arch,
                 self.gpu,
-            );
-            chosen.map_err(|e| Refused::Cli(Box::new(e)))
+            )
+            .map_err(|e| Refused::Cli(Box::new(e)))
         };
-        DeviceGemm::with(program, self.data_type, self.arch, choose).map_err(|e| match e {
+        let choose = |local: &Gemm| -> Result<Box<dyn Plan>, Refused> {
+            let plan = named(self.plan, local)?;
+            if self.plan == "auto" && overlap && leaves_room(plan.as_ref(), local) {
+                let name = plan.name();
+                return named(name.strip_suffix(PERSISTENT).unwrap_or(&name), local);
+            }
+            Ok(plan)
+        };
+        DeviceGemm::with(program.clone(), self.data_type, self.arch, choose).map_err(|e| match e {
             Refused::Cli(e) => *e,
             Refused::Run(e) => failed(&e),
         })
@@ -167,7 +201,7 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
     let placement = asked.args.placement(problem, count)?;
     let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
     if let Some(rank) = asked.rank.rank {
-        return as_rank(asked, count, usize::from(rank), program, &placement);
+        return as_rank(asked, count, usize::from(rank), &program, &placement);
     }
     let devices = open(asked.on, count)?;
     let gpu = devices.as_ref().map(|devices| &devices.gpus()[0]);
@@ -178,7 +212,7 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
         arch: select::arch(asked.arch, gpu, asked.plan, data_type)?,
         gpu,
     };
-    let product = chooser.kernels(program)?;
+    let product = chooser.kernels(&program)?;
     let mut ran: Option<(String, DevicesRun)> = None;
     let mut compared = None;
     if asked.on != Device::None {
@@ -225,7 +259,7 @@ fn as_rank(
     asked: &Asked<'_>,
     count: usize,
     rank: usize,
-    program: Program,
+    program: &Program,
     placement: &Placement,
 ) -> Outcome {
     if rank >= count {
@@ -556,8 +590,8 @@ impl Bench<'_> {
         let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
         let alone = Program::alone(problem, &placement).map_err(|e| refused(&e))?;
         memory::for_rows(problem, chooser.data_type)?;
-        let product = chooser.kernels(program)?;
-        let alone = chooser.kernels(alone)?;
+        let product = chooser.kernels(&program)?;
+        let alone = chooser.kernels(&alone)?;
         let mut plans: Vec<String> = product.plans().into_iter().map(|(plan, _)| plan).collect();
         plans.dedup();
         let row = compare_devices(

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use layout_codegen::devices::{Action, Operand, Placement};
-use layout_codegen::gemm::Trans;
+use layout_codegen::gemm::{DataType, Trans};
 use layout_codegen::ir::Element;
 use layout_core::devices::Movement;
 use tilewright_gpu::cublas::{Cublas, Gemm as CublasGemm, Matrix as CublasMatrix, Scalar};
@@ -102,7 +102,11 @@ pub fn compare_devices(
             .collect(),
         None => None,
     };
-    let types = cublas_types(data_type, &problem);
+    let types = match data_type {
+        // Plain cuBLAS has no products of them.
+        DataType::E4m3 | DataType::E5m2 => None,
+        _ => cublas_types(data_type, &problem),
+    };
     let mut times: [Vec<f64>; 4] = Default::default();
     let each = options.repeats.div_ceil(TURNS).max(2);
     for _ in 0..TURNS {
