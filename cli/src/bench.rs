@@ -14,6 +14,7 @@ use tilewright::gpu::cublas::Cublas;
 use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{Comparison, DeviceError, compare};
 
+use crate::devices::{self, DevicesArgs};
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::{self, select};
 use crate::tune::at_least_one;
@@ -51,6 +52,8 @@ pub(crate) struct BenchArgs {
     /// Times taken of each
     #[arg(long, default_value_t = 20, value_parser = at_least_one)]
     repeats: usize,
+    #[command(flatten)]
+    over: DevicesArgs,
     /// Seed of the random operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -84,6 +87,18 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
 fn bench(args: &BenchArgs) -> Outcome {
     let problems = args.problems()?;
     select::findings(args.schedule.findings.as_deref())?;
+    if let Some(count) = args.over.count() {
+        let asked = devices::Bench {
+            args: &args.over,
+            problems: &problems,
+            plans: &args.plan,
+            schedule: &args.schedule,
+            repeats: args.repeats,
+            seed: args.seed,
+            json: args.json,
+        };
+        return devices::bench(&asked, count);
+    }
     let gpu = Gpu::open(0)
         .map_err(|e| CliError::new(e.code(), format!("bench measures on a GPU: {e}")))?;
     let cublas = match Cublas::new(&gpu) {

@@ -11,6 +11,7 @@ use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::codegen::select::{Candidate, Reason, Wanted};
 
 use crate::bench::shape;
+use crate::devices::{self, DevicesArgs};
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::report;
 use crate::gemm::select::{self, Device};
@@ -39,6 +40,8 @@ pub(crate) struct PlansArgs {
     /// Print one JSON value
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    over: DevicesArgs,
 }
 
 pub(crate) fn run(args: &PlansArgs) -> ExitCode {
@@ -48,6 +51,10 @@ pub(crate) fn run(args: &PlansArgs) -> ExitCode {
 fn list(args: &PlansArgs) -> Outcome {
     if let Some(shape) = args.shape {
         return candidates(args, shape);
+    }
+    if args.over.count().is_some() {
+        let message = "--devices says what moves for one product: give its shape too, as in --for 4096x4096x4096";
+        return Err(CliError::usage("usage", message));
     }
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let chosen = match &args.name {
@@ -160,6 +167,9 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
         .parse()
         .map_err(|e: ProblemError| CliError::usage(e.code(), e.to_string()))?;
     let problem = Gemm::packed(m, n, k, operands);
+    if let Some(count) = args.over.count() {
+        return devices::plan(&args.over, count, &problem, data_type, args.json);
+    }
     let gpu = select::gpu(Device::Auto)?;
     let arch = select::arch(
         args.arch.as_deref().unwrap_or("auto"),

@@ -130,16 +130,24 @@ impl Stream {
                 sys::cuMemcpyAsync(to.address, from.address, width * rows, self.raw())
             });
         }
-        // SAFETY: a C struct of integers and pointers, of which all bits zero is a value.
-        let mut copy: CUDA_MEMCPY2D = unsafe { std::mem::zeroed() };
-        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_UNIFIED;
-        copy.srcDevice = from.address;
-        copy.srcPitch = from.pitch;
-        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_UNIFIED;
-        copy.dstDevice = to.address;
-        copy.dstPitch = to.pitch;
-        copy.WidthInBytes = width;
-        copy.Height = rows;
+        let copy = CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            srcHost: std::ptr::null(),
+            srcDevice: from.address,
+            srcArray: std::ptr::null_mut(),
+            srcPitch: from.pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: to.address,
+            dstArray: std::ptr::null_mut(),
+            dstPitch: to.pitch,
+            WidthInBytes: width,
+            Height: rows,
+        };
         // SAFETY: the caller's promise; the driver reads the description before it returns.
         check("cuMemcpy2DAsync", unsafe {
             sys::cuMemcpy2DAsync_v2(&raw const copy, self.raw())

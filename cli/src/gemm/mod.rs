@@ -25,6 +25,7 @@ use tilewright::codegen::ir::Element;
 use tilewright::emulator;
 use tilewright::host::{self as runner, Check, Inputs};
 
+use crate::devices::{self, DevicesArgs, RankArgs};
 use crate::error::{CliError, Outcome, finish};
 use crate::{memory, output};
 
@@ -111,6 +112,10 @@ pub(crate) struct GemmArgs {
     /// Where to run: auto takes a GPU if there is one, and for OpenCL C an OpenCL device
     #[arg(long, value_enum, default_value = "auto")]
     on: Device,
+    #[command(flatten)]
+    over: DevicesArgs,
+    #[command(flatten)]
+    rank: RankArgs,
     /// Seed of the random operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -161,7 +166,8 @@ pub(crate) fn output_type(name: &str, data_type: DataType) -> Result<Element, Cl
             CliError::usage(
                 "unknown_ctype",
                 format!(
-                    "products in {data_type} have no C of type `{name}`; give one of {}",
+                    "products in {data_type} have no C of type `{name}`; known {} {}",
+                    if known.len() == 1 { "is" } else { "are" },
                     known.join(", ")
                 ),
             )
@@ -223,6 +229,9 @@ impl GemmArgs {
 fn gemm(args: &GemmArgs) -> Outcome {
     let data_type = select::type_or_plans(args.dtype.as_deref(), &args.plan)?;
     let problem = args.problem(data_type)?;
+    if let Some(count) = args.over.count() {
+        return over_devices(args, data_type, &problem, count);
+    }
     if let Some(model) = opencl::target(args)? {
         if args.emit_host.is_some() {
             let message =
@@ -275,6 +284,34 @@ fn gemm(args: &GemmArgs) -> Outcome {
         check,
     };
     told(args, &report)
+}
+
+/// The product over several devices.
+fn over_devices(args: &GemmArgs, data_type: DataType, problem: &Gemm, count: usize) -> Outcome {
+    let refuse = |message: &str| Err(CliError::usage("usage", message));
+    if args.emit.is_some() || args.emit_host.is_some() {
+        return refuse(
+            "--emit writes one kernel, and a product over devices has several: leave out --devices and give the shapes that \
+             `plans --devices` lists",
+        );
+    }
+    if args.target == Some(select::Target::Opencl) || args.on == Device::Opencl {
+        return refuse("products over several devices run as PTX: on GPUs or on the emulator");
+    }
+    let asked = devices::Asked {
+        args: &args.over,
+        rank: &args.rank,
+        problem,
+        data_type,
+        plan: &args.plan,
+        schedule: &args.schedule,
+        arch: &args.arch,
+        on: args.on,
+        seed: args.seed,
+        check: args.check,
+        json: args.json,
+    };
+    devices::gemm(&asked, count)
 }
 
 /// The operands of a run, if there is one; what does not fit the memory is refused.

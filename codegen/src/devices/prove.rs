@@ -145,7 +145,17 @@ impl Program {
         format!("device {}'s {}", buffer.device, buffer.name)
     }
 
-    fn well_formed(&self) -> Result<(), Fault> {
+    /// Checks that operations name devices, streams, flags, buffers and blocks that exist, and that blocks fit together: the first part of
+    /// [`Program::prove`].
+    ///
+    /// # Errors
+    ///
+    /// [`DevicesError::Fault`] with the first fault.
+    pub fn well_formed(&self) -> Result<(), DevicesError> {
+        Ok(self.named_things_exist()?)
+    }
+
+    fn named_things_exist(&self) -> Result<(), Fault> {
         let malformed = |op: &Op, reason: String| Fault::Malformed {
             op: op.to_string(),
             reason,
@@ -272,7 +282,7 @@ impl Program {
                 match &buffer.content {
                     Content::Nothing => {}
                     Content::Given(block) => {
-                        held.write(&intersection(&buffer.block, block), Value::Given)
+                        held.write(&intersection(&buffer.block, block), Value::Given);
                     }
                     Content::Everything => held.write(&buffer.block, Value::Given),
                 }

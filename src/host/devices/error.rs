@@ -14,13 +14,13 @@ use crate::host::{OperandError, RunError};
 #[non_exhaustive]
 pub enum DevicesRunError {
     /// The placement or the program is refused.
-    Devices(DevicesError),
+    Devices(Box<DevicesError>),
     /// A plan refused one of the products.
-    Plan(PlanError),
+    Plan(Box<PlanError>),
     /// A matrix is not what the problem says.
     Operand(OperandError),
     /// A kernel could not be run.
-    Run(RunError),
+    Run(Box<RunError>),
     /// A GPU refused something.
     #[cfg(feature = "gpu")]
     Gpu {
@@ -29,6 +29,15 @@ pub enum DevicesRunError {
         /// What it said.
         error: GpuError,
     },
+    /// The processes of a run did not find each other.
+    Meeting {
+        /// Where they meet.
+        address: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A program without a proof does not run on GPUs.
+    Unproven,
     /// The number of devices is not that of the program.
     DeviceCount {
         /// What the program has.
@@ -49,6 +58,8 @@ impl DevicesRunError {
             #[cfg(feature = "gpu")]
             Self::Gpu { error, .. } => error.code(),
             Self::DeviceCount { .. } => "device_count",
+            Self::Meeting { .. } => "ranks_did_not_meet",
+            Self::Unproven => "unproven",
         }
     }
 }
@@ -62,6 +73,13 @@ impl fmt::Display for DevicesRunError {
             Self::Run(e) => e.fmt(f),
             #[cfg(feature = "gpu")]
             Self::Gpu { device, error } => write!(f, "device {device}: {error}"),
+            Self::Meeting { address, reason } => write!(
+                f,
+                "the ranks did not meet at {address}: {reason}; start every rank with the same address, rank 0 on that host"
+            ),
+            Self::Unproven => f.write_str(
+                "the program was taken without a proof, and GPUs run proven programs only: make it with DeviceGemm::with",
+            ),
             Self::DeviceCount { program, found } => write!(
                 f,
                 "the program is for {program} devices, and {found} are open; open as many as it has"
@@ -74,13 +92,13 @@ impl std::error::Error for DevicesRunError {}
 
 impl From<DevicesError> for DevicesRunError {
     fn from(e: DevicesError) -> Self {
-        Self::Devices(e)
+        Self::Devices(Box::new(e))
     }
 }
 
 impl From<PlanError> for DevicesRunError {
     fn from(e: PlanError) -> Self {
-        Self::Plan(e)
+        Self::Plan(Box::new(e))
     }
 }
 
@@ -92,6 +110,6 @@ impl From<OperandError> for DevicesRunError {
 
 impl From<RunError> for DevicesRunError {
     fn from(e: RunError) -> Self {
-        Self::Run(e)
+        Self::Run(Box::new(e))
     }
 }

@@ -19,7 +19,8 @@ use crate::host::{GemmKernel, Inputs, Matrix};
 #[derive(Clone, Debug)]
 pub struct DeviceGemm {
     pub(super) program: Program,
-    pub(super) proof: ProgramProof,
+    /// None of a program that was taken as it is.
+    pub(super) proof: Option<ProgramProof>,
     pub(super) data_type: DataType,
     pub(super) storage: Vec<Storage>,
     /// Of each operation, the kernel if it is a product.
@@ -69,12 +70,34 @@ impl DeviceGemm {
         program: Program,
         data_type: DataType,
         arch: Arch,
-        mut choose: impl FnMut(&Gemm) -> Result<Box<dyn Plan>, E>,
+        choose: impl FnMut(&Gemm) -> Result<Box<dyn Plan>, E>,
     ) -> Result<Self, E>
     where
         E: From<DevicesRunError>,
     {
         let proof = program.prove().map_err(DevicesRunError::from)?;
+        Ok(Self {
+            proof: Some(proof),
+            ..Self::unproven(program, data_type, arch, choose)?
+        })
+    }
+
+    /// The same without a proof, to see on the emulator what a mistake does. GPUs do not run it.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceGemm::new`]; [`DevicesError::Fault`](layout_codegen::devices::DevicesError::Fault) only of a program that names what does not
+    /// exist.
+    pub fn unproven<E>(
+        program: Program,
+        data_type: DataType,
+        arch: Arch,
+        mut choose: impl FnMut(&Gemm) -> Result<Box<dyn Plan>, E>,
+    ) -> Result<Self, E>
+    where
+        E: From<DevicesRunError>,
+    {
+        program.well_formed().map_err(DevicesRunError::from)?;
         let storage: Vec<_> = (0..program.buffers.len())
             .map(|buffer| Storage::of(&program, buffer, data_type))
             .collect();
@@ -109,7 +132,7 @@ impl DeviceGemm {
         }
         Ok(Self {
             program,
-            proof,
+            proof: None,
             data_type,
             storage,
             jobs,
@@ -121,9 +144,9 @@ impl DeviceGemm {
         &self.program
     }
 
-    /// What was proven of it.
-    pub fn proof(&self) -> &ProgramProof {
-        &self.proof
+    /// What was proven of it; none of a program that was taken unproven.
+    pub fn proof(&self) -> Option<&ProgramProof> {
+        self.proof.as_ref()
     }
 
     /// The plans of the products, each once, with the shape it multiplies.
@@ -236,12 +259,16 @@ fn local(whole: &Gemm, product: &Product, storage: &[Storage]) -> Local {
         Bias::Row => Some(c.block.rows.clone()),
         Bias::Column => Some(c.block.columns.clone()),
     };
+    let [m, n] = [length(&c.block.rows), length(&c.block.columns)];
+    let k = length(product.depth());
+    // Of a product over no index the factors are empty, and nobody reads them; their rows must be long enough nevertheless.
+    let packed = Gemm::packed(m, n, k, whole.operands);
     let problem = Gemm {
-        m: length(&c.block.rows),
-        n: length(&c.block.columns),
-        k: length(product.depth()),
-        lda: storage[a.buffer].ld,
-        ldb: storage[b.buffer].ld,
+        m,
+        n,
+        k,
+        lda: storage[a.buffer].ld.max(packed.lda),
+        ldb: storage[b.buffer].ld.max(packed.ldb),
         ldc: storage[c.buffer].ld,
         beta: addend.beta(whole.beta),
         epilogue,

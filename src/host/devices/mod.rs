@@ -18,7 +18,7 @@
 //!
 //! let problem = Gemm::packed(100, 72, 40, Operands::ALL[0]);
 //! let placement = Placement::parse("rows,columns,columns", &problem, 3)?;
-//! let plan = |local: &Gemm| Ok::<_, DevicesRunError>(plan_named("sgemm-64")?.adapt(local, Schedule::default())?);
+//! let plan = |local: &Gemm| Ok::<_, DevicesRunError>(plan_named("sgemm-64x64x16")?.adapt(local, Schedule::default())?);
 //! let product = DeviceGemm::new(&problem, &placement, DataType::F32, Arch(80), plan)?;
 //! let inputs = Inputs::random(&problem, DataType::F32, 1);
 //! let run = product.emulate(&inputs, &Emulation::default())?;
@@ -37,6 +37,8 @@ mod jobs;
 mod on_emulator;
 #[cfg(feature = "gpu")]
 mod on_gpu;
+#[cfg(feature = "gpu")]
+mod ranks;
 mod storage;
 #[cfg(feature = "emulator")]
 mod watch;
@@ -49,6 +51,8 @@ pub use jobs::DeviceGemm;
 pub use on_emulator::Emulation;
 #[cfg(feature = "gpu")]
 pub use on_gpu::{Devices, OnDevices};
+#[cfg(feature = "gpu")]
+pub use ranks::Rank;
 
 use super::Matrix;
 

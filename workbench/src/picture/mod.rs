@@ -304,7 +304,10 @@ fn memory(name: &str) -> Result<&'static BankModel, Refusal> {
                 .filter(|model| !model.registers)
                 .map(|model| model.name)
                 .collect();
-            let message = format!("no such memory; one of {}", known.join(", "));
+            let message = format!(
+                "there is no model `{name}` of a banked memory; known are {}",
+                known.join(", ")
+            );
             Refusal::usage("unknown_model", message).at((0, name.len()), name)
         })
 }

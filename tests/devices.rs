@@ -1,0 +1,323 @@
+//! Products over several devices on the emulator: random problems in random schedules, and mistakes that must show.
+
+use std::time::Duration;
+
+use tilewright::codegen::Arch;
+use tilewright::codegen::devices::{Action, Addend, Placement, Program};
+use tilewright::codegen::gemm::{
+    Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
+};
+use tilewright::codegen::registry::plan_named;
+use tilewright::host::devices::{
+    DeviceGemm, Devices, DevicesRun, DevicesRunError, Emulation, OnDevices,
+};
+use tilewright::host::{Inputs, check};
+
+mod common;
+
+/// splitmix64.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+const SHARDS: [&str; 9] = [
+    "rows,columns,columns",
+    "rows,columns,rows",
+    "rows,replicas,rows",
+    "columns,columns,rows",
+    "rows,rows,columns",
+    "columns,rows,rows",
+    "columns,rows,columns",
+    "columns,rows,replicas",
+    "rows,columns,replicas",
+];
+
+fn named(name: &'static str) -> impl Fn(&Gemm) -> Result<Box<dyn Plan>, DevicesRunError> {
+    move |local| {
+        let plan = plan_named(name)?;
+        Ok(plan.adapt(local, Schedule::default())?)
+    }
+}
+
+/// A random product: sizes that the devices do not divide, and shards that are empty.
+struct Random {
+    problem: Gemm,
+    data_type: DataType,
+    plan: &'static str,
+    shards: &'static str,
+    devices: usize,
+    what: String,
+}
+
+impl Random {
+    fn new(rng: &mut Rng, number: usize, devices: usize, largest: u64) -> Self {
+        let size = |rng: &mut Rng| match rng.below(4) {
+            0 => 1 + rng.below(8),
+            _ => 1 + rng.below(largest),
+        };
+        let (m, n, k) = (size(rng), size(rng), size(rng));
+        let mut problem = Gemm::packed(m, n, k, rng.one(&Operands::ALL));
+        problem.alpha = rng.one(&[1.0, -0.5]);
+        problem.beta = rng.one(&[0.0, 0.0, 0.25]);
+        problem.epilogue = Epilogue {
+            bias: rng.one(&[Bias::None, Bias::None, Bias::Row, Bias::Column]),
+            activation: rng.one(&[Activation::Identity, Activation::Identity, Activation::Relu]),
+        };
+        let shards = match number % 10 {
+            9 if devices == 4 => "2x2,2x2,2x2",
+            9 if devices == 8 => "4x2,2x4,4x2",
+            i => SHARDS[i % SHARDS.len()],
+        };
+        let (data_type, plan) = rng.one(&[
+            (DataType::F32, "sgemm-64x64x16"),
+            (DataType::F16, "mma-f16-64x64x32"),
+            (DataType::Bf16, "mma-bf16-64x64x32"),
+            (DataType::S8, "mma-s8-64x64x64"),
+        ]);
+        if data_type == DataType::S8 {
+            problem.alpha = problem.alpha.signum();
+            problem.beta = problem.beta.ceil();
+            problem.epilogue = Epilogue::default();
+        }
+        let what = format!("{number}: {problem:?} {data_type} {shards} on {devices}");
+        Self {
+            problem,
+            data_type,
+            plan,
+            shards,
+            devices,
+            what,
+        }
+    }
+
+    fn product(&self) -> DeviceGemm {
+        let placement = Placement::parse(self.shards, &self.problem, self.devices).unwrap();
+        DeviceGemm::new(
+            &self.problem,
+            &placement,
+            self.data_type,
+            Arch(80),
+            named(self.plan),
+        )
+        .unwrap_or_else(|e| panic!("{}: {e}", self.what))
+    }
+
+    /// No finding, and right numbers. Terms that travel are rounded to C's type once a device.
+    fn passes(&self, inputs: &Inputs, run: &DevicesRun) {
+        let Self { problem, what, .. } = self;
+        assert!(run.findings.is_empty(), "{what}: {:?}", run.findings);
+        let made = check(problem, self.data_type, inputs, &run.c).unwrap();
+        let placement = Placement::parse(self.shards, problem, self.devices).unwrap();
+        let rounded = match self.data_type {
+            DataType::F16 | DataType::Bf16 if placement.sums_move() => self.devices as f64,
+            _ => 1.0,
+        };
+        assert!(
+            made.gaps_untouched && made.max_rel_err <= rounded * made.tolerance,
+            "{what}: {made:?}"
+        );
+    }
+}
+
+#[test]
+fn a_hundred_random_problems_on_two_to_eight_devices() {
+    let mut rng = Rng(2026);
+    for number in 0..100 {
+        let random = Random::new(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
+        let inputs = Inputs::random(&random.problem, random.data_type, number as u64);
+        let emulation = Emulation {
+            seed: number as u64,
+            ..Emulation::default()
+        };
+        let run = random.product().emulate(&inputs, &emulation);
+        let run = run.unwrap_or_else(|e| panic!("{}: {e}", random.what));
+        random.passes(&inputs, &run);
+    }
+}
+
+#[test]
+fn thirty_random_problems_on_gpus() {
+    let count = match tilewright::gpu::devices() {
+        Ok(gpus) if gpus.len() > 1 => gpus.len(),
+        Ok(_) => return common::say("one GPU: not run (it takes two)"),
+        Err(error) if error.means_no_gpu() => {
+            return common::say(&format!("no GPU: not run ({error})"));
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut rng = Rng(30);
+    let all: Vec<Devices> = (2..=count).map(|n| Devices::open(n).unwrap()).collect();
+    for number in 0..30 {
+        let devices = &all[number % all.len()];
+        let random = Random::new(&mut rng, number, devices.gpus().len(), 3000);
+        let inputs = Inputs::random(&random.problem, random.data_type, number as u64);
+        let run = random
+            .product()
+            .launch_on(devices, &inputs, OnDevices::default());
+        let run = run.unwrap_or_else(|e| panic!("{}: {e}", random.what));
+        random.passes(&inputs, &run);
+    }
+    common::say(&format!("30 problems on up to {count} GPUs"));
+}
+
+#[test]
+fn a_product_that_takes_too_long_is_an_error_and_no_hang() {
+    let devices = match Devices::open(2) {
+        Ok(devices) => devices,
+        Err(error) => return common::say(&format!("no two GPUs: not run ({error})")),
+    };
+    let problem = Gemm::packed(8192, 8192, 8192, Operands::ALL[0]);
+    let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
+    let product = DeviceGemm::new(
+        &problem,
+        &placement,
+        DataType::F32,
+        Arch(80),
+        named("sgemm-64x64x16"),
+    )
+    .unwrap();
+    let inputs = Inputs::random(&problem, DataType::F32, 1);
+    let hurried = OnDevices {
+        limit: Duration::from_millis(1),
+        repeats: 0,
+    };
+    let error = product
+        .launch_on(&devices, &inputs, hurried)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("has not ended after 1 ms"), "{error}");
+    // The devices are well: the next run is right.
+    let run = product.launch_on(&devices, &inputs, OnDevices::default());
+    assert!(run.unwrap().findings.is_empty());
+}
+
+/// What a mistaken program does in some schedule: a finding or a wrong number.
+fn shows(program: &Program, inputs: &Inputs) -> Option<String> {
+    let product = DeviceGemm::unproven(
+        program.clone(),
+        DataType::F32,
+        Arch(80),
+        named("sgemm-64x64x16"),
+    )
+    .unwrap();
+    (0..8).find_map(|seed| {
+        let emulation = Emulation {
+            seed,
+            ..Emulation::default()
+        };
+        let run = product.emulate(inputs, &emulation).unwrap();
+        let made = check(&program.problem, DataType::F32, inputs, &run.c).unwrap();
+        let finding = run.findings.first().cloned();
+        finding.or_else(|| (!made.passed).then(|| "wrong numbers".to_owned()))
+    })
+}
+
+#[test]
+fn mistakes_show_on_the_emulator() {
+    let problem = Gemm::packed(60, 44, 36, Operands::ALL[0]);
+    let inputs = Inputs::random(&problem, DataType::F32, 3);
+    for shards in ["rows,columns,columns", "columns,rows,rows"] {
+        for devices in [2, 3] {
+            let placement = Placement::parse(shards, &problem, devices).unwrap();
+            let right = Program::derive(&problem, &placement).unwrap();
+            assert_eq!(shows(&right, &inputs), None, "{shards}");
+            let mut mutants: Vec<(&str, Program)> = Vec::new();
+            let mut mutant = |what, change: &dyn Fn(&mut Program)| {
+                let mut program = right.clone();
+                change(&mut program);
+                assert_ne!(program, right, "{what}");
+                mutants.push((what, program));
+            };
+            mutant("no waits", &|p| {
+                p.ops.retain(|op| !matches!(op.action, Action::Wait(_)));
+            });
+            mutant("a flag early", &|p| {
+                let set = p
+                    .ops
+                    .iter()
+                    .position(|op| matches!(op.action, Action::Set(_)))
+                    .unwrap();
+                let (device, stream) = (p.ops[set].device, p.ops[set].stream);
+                let before = (0..set)
+                    .rev()
+                    .find(|&i| (p.ops[i].device, p.ops[i].stream) == (device, stream));
+                p.ops.swap(before.unwrap(), set);
+            });
+            mutant("a shard twice, another never", &|p| {
+                let copies: Vec<usize> = (0..p.ops.len())
+                    .filter(|&i| matches!(p.ops[i].action, Action::Copy { .. }))
+                    .collect();
+                let first = p.ops[copies[0]].action.clone();
+                let other = copies.iter().rev().find(|&&i| {
+                    p.ops[i].device == p.ops[copies[0]].device && p.ops[i].action != first
+                });
+                match other {
+                    Some(&other) => p.ops[other].action = first,
+                    None => {
+                        p.ops.remove(copies[0]);
+                    }
+                }
+            });
+            mutant("a rotation off by one", &|p| {
+                let names: Vec<(usize, String)> = p
+                    .buffers
+                    .iter()
+                    .map(|b| (b.device, b.name.clone()))
+                    .collect();
+                let count = p.devices;
+                for op in &mut p.ops {
+                    if let Action::Copy { from, .. } = &mut op.action {
+                        let (device, name) = &names[from.buffer];
+                        let wrong = ((device + 1) % count, name.clone());
+                        if let Some(buffer) = names.iter().position(|known| *known == wrong) {
+                            from.buffer = buffer;
+                        }
+                    }
+                }
+            });
+            mutant("a flag that nobody sets", &|p| {
+                let set = p
+                    .ops
+                    .iter()
+                    .position(|op| matches!(op.action, Action::Set(_)))
+                    .unwrap();
+                p.ops.remove(set);
+            });
+            if shards == "columns,rows,rows" {
+                mutant("a partial sum that is not added", &|p| {
+                    for op in &mut p.ops {
+                        if let Action::Product(product) = &mut op.action {
+                            product.addend = Addend::Nothing;
+                        }
+                    }
+                });
+            }
+            for (what, program) in &mutants {
+                // A program that names what does not exist is refused before it runs.
+                if program.well_formed().is_err() {
+                    continue;
+                }
+                assert!(
+                    program.prove().is_err(),
+                    "{shards} on {devices}: {what} was proven"
+                );
+                assert!(
+                    shows(program, &inputs).is_some(),
+                    "{shards} on {devices}: {what} does not show"
+                );
+            }
+        }
+    }
+}
