@@ -28,7 +28,7 @@ use super::{Distribution, Piece, Shard};
 pub enum Movement {
     /// Every device has what it needs.
     Nothing,
-    /// Every device keeps its shard and gets whole shards of others.
+    /// Every device keeps its shard and gets whole shards of others. A broadcast is one in which a single device has everything.
     AllGather,
     /// Every device gets the terms of a part of what it has a term of, and each element has one owner.
     ReduceScatter,
