@@ -20,6 +20,7 @@
 //! | the same as types | [`typed`], [`space`] |
 //! | instructions as layouts: `ldmatrix`, `mma`, `wgmma`, … | [`atoms`], [`partition`] |
 //! | bank models and the cost of an access | [`banks`], proofs of it in [`proof`] and over F2 in [`f2`] |
+//! | matrices over several devices, what moves between them | `devices` (feature `codegen`) |
 //! | the best shared layout for given accesses | [`mod@derive`], or at compile time [`ConflictFree`] and [`conflict_free!`] |
 //! | layouts at compile time, checked where you write them | [`layout!`], [`shape!`] |
 //! | index functions in Rust and PTX | [`index_fn!`], [`ptx_index!`]; the compiler is [`codegen::index`] |
@@ -64,6 +65,11 @@ struct AlgebraSwizzlesPage;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../docs/checked.md")]
 struct CheckedPage;
+
+/// The snippets of `docs/devices.md`, as tests.
+#[cfg(all(doctest, feature = "codegen"))]
+#[doc = include_str!("../docs/devices.md")]
+struct DevicesPage;
 
 /// The snippets of `docs/proofs.md`, as tests.
 #[cfg(doctest)]

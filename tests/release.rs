@@ -39,6 +39,13 @@ fn the_algebra_alone_needs_no_parser_of_rust() {
 }
 
 #[test]
+fn the_code_generator_alone_needs_no_parser_of_rust_either() {
+    let alone = dependencies(&["--no-default-features", "--features", "codegen"]);
+    let expected = ["layout-codegen", "layout-core", "num-traits", "tilewright"];
+    assert_eq!(alone, expected.map(str::to_owned).into());
+}
+
+#[test]
 fn default_features_bring_the_macros_and_no_host() {
     let all = dependencies(&[]);
     for name in ["layout-core", "layout-macros", "layout-codegen", "syn"] {

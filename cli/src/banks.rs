@@ -45,7 +45,7 @@ pub(crate) struct BanksArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "csv")]
     ncu: Option<PathBuf>,
     /// With --ncu: a part of the name of the kernel to look at
-    #[arg(long, value_name = "NAME", requires = "ncu")]
+    #[arg(long, value_name = "NAME", requires = "ncu", conflicts_with = "csv")]
     kernel: Option<String>,
     #[command(flatten)]
     known: Known,
@@ -83,6 +83,10 @@ const MOST_REPORT_BYTES: u64 = 256 << 20;
 pub(crate) fn run(args: &BanksArgs) -> ExitCode {
     let outcome = match (&args.csv, &args.ncu) {
         (Some(csv), _) => score(args, csv),
+        _ if args.model != "nvidia" => Err(CliError::usage(
+            "unknown_model",
+            "`--model` goes with `--csv`: accesses to a layout and reports are counted on the banks of nvidia",
+        )),
         (None, Some(report)) => profile(args, report),
         (None, None) => model(args),
     };
@@ -168,7 +172,7 @@ fn score(args: &BanksArgs, csv: &Path) -> Outcome {
         return Err(CliError::usage(
             "unknown_model",
             format!(
-                "no bank model is called {}; there are {}",
+                "there is no bank model `{}`; known are {}",
                 args.model,
                 names.join(", ")
             ),
@@ -313,8 +317,9 @@ impl Header {
             return Err((
                 "csv_row",
                 format!(
-                    "{} fields, the header has {}",
+                    "{} field{}, but the header has {}",
                     fields.len(),
+                    if fields.len() == 1 { "" } else { "s" },
                     self.columns.len()
                 ),
             ));

@@ -23,10 +23,11 @@ mod run;
 mod show;
 mod tune;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::error::CliError;
 
@@ -46,7 +47,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
     Completions(manual::CompletionsArgs),
-    Gemm(gemm::GemmArgs),
+    Gemm(Box<gemm::GemmArgs>),
     Index(index::IndexArgs),
     Man(manual::ManArgs),
     Plans(plans::PlansArgs),
@@ -59,7 +60,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let code = match Cli::try_parse() {
+    let code = match parsed(std::env::args_os()) {
         Ok(cli) => match cli.command {
             Command::Banks(args) => banks::run(&args),
             Command::Derive(args) => derive::run(&args),
@@ -80,6 +81,20 @@ fn main() -> ExitCode {
     output::verdict(code)
 }
 
+/// The command line. The value of an option may begin with a minus sign and a digit: what reads it says what it takes.
+fn parsed(
+    words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<Cli, clap::Error> {
+    let command = Cli::command().mut_subcommands(|subcommand| {
+        subcommand.mut_args(|argument| {
+            let takes = argument.get_action().takes_values() && !argument.is_positional();
+            argument.allow_negative_numbers(takes)
+        })
+    });
+    let mut matches = command.try_get_matches_from(words)?;
+    Cli::from_arg_matches_mut(&mut matches)
+}
+
 /// Shows clap's help, version or error; the latter as JSON if that was asked for.
 fn refuse(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os()
@@ -89,9 +104,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && json {
         return error::report(&CliError::usage("usage", usage_message(error)), true);
     }
-    let shown = if error.use_stderr() && error.to_string().len() > LONG {
-        // Colours are left out with the digits.
-        write!(io::stderr(), "{}", shortened(&error.to_string()))
+    let (text, own) = (error.to_string(), worded(&error.to_string()));
+    let shown = if error.use_stderr() && own != text {
+        // Colours are left out with the words.
+        write!(io::stderr(), "{own}")
     } else {
         error.print()
     };
@@ -114,11 +130,45 @@ fn usage_message(error: &clap::Error) -> String {
         .unwrap_or(text.len());
     // One sentence, whatever clap laid out in lines.
     let words: Vec<_> = text[..end].split_whitespace().collect();
-    shortened(&words.join(" "))
+    worded(&words.join(" "))
 }
 
-/// Bytes of a message in which a value may be too long to be read.
-const LONG: usize = 400;
+/// What the standard library and clap say about a number, and what the command says.
+const WORDS: [(&str, &str); 6] = [
+    ("invalid digit found in string", "give a whole number"),
+    (
+        "cannot parse integer from empty string",
+        "give a whole number",
+    ),
+    (
+        "number too large to fit in target type",
+        "this number is too large",
+    ),
+    (
+        "number too small to fit in target type",
+        "this number is too small",
+    ),
+    ("invalid float literal", "give a number"),
+    ("cannot parse float from empty string", "give a number"),
+];
+
+/// A message of clap's in the words of the command's own: what would be accepted, and no value of 300 digits.
+fn worded(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (theirs, own) in WORDS {
+        text = text.replace(theirs, own);
+    }
+    // `0 is not in 1..=1024`
+    if let Some((before, rest)) = text.split_once(" is not in ") {
+        let range = rest.split_whitespace().next().unwrap_or_default();
+        let value = before.rsplit(' ').next().unwrap_or_default();
+        if let Some((first, last)) = range.split_once("..=") {
+            let (start, end) = (&before[..before.len() - value.len()], &rest[range.len()..]);
+            text = format!("{start}give {first} to {last}{end}");
+        }
+    }
+    shortened(&text)
+}
 
 /// The text with `…` in the middle of words that nobody reads, such as 300 digits.
 fn shortened(text: &str) -> String {
@@ -152,7 +202,7 @@ mod tests {
     #[test]
     fn a_value_of_300_digits_is_not_repeated() {
         let digits = "9".repeat(300);
-        let Err(error) = Cli::try_parse_from(["tilewright", "gemm", "--m", &digits]) else {
+        let Err(error) = parsed(["tilewright", "gemm", "--m", &digits]) else {
             panic!("too large");
         };
         let message = usage_message(&error);
@@ -160,12 +210,36 @@ mod tests {
             message.len() < 160 && message.contains("'99999999999…"),
             "{message}"
         );
-        assert!(shortened(&error.to_string()).len() < 300);
+        assert!(worded(&error.to_string()).len() < 300);
+    }
+
+    #[test]
+    fn numbers_are_refused_in_the_words_of_the_command() {
+        for (words, message) in [
+            (["gemm", "--split", "0"], "give 1 to 1024"),
+            (["gemm", "--split", "-1"], "give 1 to 1024"),
+            (["gemm", "--seed", "x"], "give a whole number"),
+            (["gemm", "--seed", "-1"], "give a whole number"),
+            (["gemm", "--seed", ""], "give a whole number"),
+            (["gemm", "--alpha", "x"], "give a number"),
+            (
+                ["run", "--shared", "99999999999999999999"],
+                "this number is too large",
+            ),
+            (["run", "--grid", "-1"], "`-1` is not a number of 32 bits"),
+        ] {
+            let Err(error) = parsed([&["tilewright"], &words[..]].concat()) else {
+                panic!("{words:?} must be refused");
+            };
+            let shown = usage_message(&error);
+            assert!(shown.contains(message), "{words:?}: {shown}");
+            assert!(worded(&error.to_string()).contains(message), "{words:?}");
+        }
     }
 
     #[test]
     fn a_usage_error_is_one_sentence() {
-        let Err(error) = Cli::try_parse_from(["tilewright", "doctor", "--jsn"]) else {
+        let Err(error) = parsed(["tilewright", "doctor", "--jsn"]) else {
             panic!("--jsn must be refused");
         };
         let message = usage_message(&error);

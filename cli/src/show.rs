@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tilewright_workbench::picture::{self, AtomQuestion, Colour, Question};
+use tilewright_workbench::picture::{self, AtomQuestion, Colour, DevicesQuestion, Question};
 
 use crate::error::{CliError, Outcome, finish};
 use crate::output;
@@ -14,12 +14,14 @@ use crate::output;
 /// Columns of a terminal that does not say how wide it is.
 const TERMINAL_WIDTH: usize = 160;
 
-/// Draw a layout, the lanes of an access to it, or the thread-value map of an instruction
+/// Draw a layout, the lanes of an access to it, a matrix over devices, or the thread-value map of an instruction
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tilewright show '(8,8):(8,1)'
   tilewright show 'Sw<3,3,3> o (64,64):(64,1)' --banks --elem f16 --svg tile.svg
   tilewright show 'Sw<3,3,3> o (64,64):(64,1)' --access 'ldmatrix.x4 @ (16,2):(64,8)' --html tile.html
+  tilewright show '(2,(4,6)):(4@0,(1@0,1@1))' --devices
+  tilewright show 'redistribute(row_shards((8,6),2), column_shards((8,6),2))' --devices --svg moved.svg
   tilewright show --atom mma.m16n8k16.f16 --svg mma.svg
   tilewright show --atom wgmma.m64n64k16.bf16 --operand D
   tilewright show --atom mma.sp.m16n8k32.f16 --svg sparse.svg
@@ -45,6 +47,16 @@ pub(crate) struct ShowArgs {
     /// Show the lanes of a warp access 'OP @ LAYOUT'; LAYOUT maps the lane to the row-major index of its first element
     #[arg(long, value_name = "OP @ LAYOUT", conflicts_with = "atom")]
     access: Option<String>,
+    /// Draw which device holds which element: the layout maps (device, local) to (row, column), or is a distribution or redistribution of `eval`; MxN are the extents (default: all that it covers)
+    #[arg(
+        long,
+        value_name = "MxN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["atom", "banks", "access", "elem"]
+    )]
+    devices: Option<String>,
     /// Element type or bytes (default: f32; f16 under ldmatrix and stmatrix)
     #[arg(long, value_name = "TYPE", conflicts_with = "atom")]
     elem: Option<String>,
@@ -129,6 +141,15 @@ fn show(args: &ShowArgs) -> Outcome {
             cols: args.cols.as_deref(),
             terminal: narrow,
             ..AtomQuestion::of(name)
+        }
+        .scene()?
+    } else if let Some(extents) = &args.devices {
+        DevicesQuestion {
+            extents: Some(extents.as_str()).filter(|text| !text.is_empty()),
+            rows: args.rows.as_deref(),
+            cols: args.cols.as_deref(),
+            terminal: narrow,
+            ..DevicesQuestion::of(args.layout.as_deref().unwrap_or_default())
         }
         .scene()?
     } else {

@@ -143,3 +143,29 @@ fn shells_and_man_are_served() {
     let page = std::fs::read_to_string(folder.path().join("tilewright-derive.1")).expect("a page");
     assert!(page.contains("\\-\\-access"), "{page}");
 }
+
+#[test]
+fn the_largest_products_are_those_that_the_page_states() {
+    let page = include_str!("../../docs/kernels-variants.md");
+    let rows = |plan, m: &str| {
+        let size = ["gemm", "--on", "none", "--n", "8", "--k", "8", "--plan"];
+        json(&[&size[..], &[plan, "--m", m]].concat())
+    };
+    for (plan, most, stated) in [
+        ("sgemm-maxas-64", 2_130_706_432_u64, "2,130,706,432"),
+        ("mma-f16-64x64x32", 33_553_920, "33,553,920"),
+        ("dgemm-4x4", 33_553_920, "33,553,920"),
+        ("wgmma-f16-128x256x64-persistent", 16_777_216, "16,777,216"),
+    ] {
+        assert!(page.contains(stated), "{stated}");
+        let (code, value) = rows(plan, &most.to_string());
+        assert_eq!(code, 0, "{plan}: {value}");
+        let (code, value) = rows(plan, &(most + 1).to_string());
+        let message = value["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(code, 1, "{plan}: {value}");
+        assert!(
+            message.ends_with(&format!("m can be at most {most}")),
+            "{message}"
+        );
+    }
+}

@@ -18,3 +18,8 @@ fn the_commands_of_banks_and_derive() {
     let page = include_str!("../../docs/cli-banks.md");
     check_page(page, &[("csv", "accesses.csv")], 3);
 }
+
+#[test]
+fn the_commands_of_the_page_on_devices() {
+    check_page(include_str!("../../docs/devices.md"), &[], 2);
+}

@@ -58,6 +58,11 @@ fn the_calculators_page_is_true() {
 }
 
 #[test]
+fn the_page_on_devices_is_true() {
+    check("devices.md", 19);
+}
+
+#[test]
 fn the_calculators_page_lists_every_function() {
     let text = page("cli-eval-functions.md");
     for (name, usage, meaning) in calculator::FUNCTIONS {

@@ -320,3 +320,60 @@ fn what_is_printed_can_be_read_again() {
         assert_eq!(text(&again.stdout).trim_end(), printed, "{expression}");
     }
 }
+
+#[test]
+fn devices_are_json_too() {
+    let shards = json_of("shards((2,(4,6)):(1@0,(2@0,1@1)), (7,6))");
+    assert_eq!(shards["kind"], "shards");
+    let second = json!({
+        "device": 1, "rows": [[1, 2], [3, 4], [5, 6]], "row_runs": 3, "columns": [[0, 6]], "column_runs": 1, "elements": 18,
+    });
+    assert_eq!(shards["shards"][1], second);
+    let moved = json_of("redistribute(terms((8,6),2), row_shards((8,6),2), 4)");
+    assert_eq!(moved["kind"], "redistribution");
+    assert_eq!(moved["movement"], "reduce-scatter");
+    assert_eq!(moved["links"], json!([[0, 24], [24, 0]]));
+    assert_eq!(
+        (&moved["total"], &moved["total_bytes"]),
+        (&json!(48), &json!(192))
+    );
+    assert_eq!(moved["from"]["sum"], true);
+    let piece = &moved["pieces"][0];
+    assert_eq!(
+        (&piece["from"], &piece["to"], &piece["adds"]),
+        (&json!(1), &json!(0), &json!(true))
+    );
+    assert_eq!(moved["certificate"].as_array().map(Vec::len), Some(3));
+    // The text of a distribution reads back as the same value.
+    for expression in [
+        "row_shards((7,6),3)",
+        "summed(replicas((7,6),3))",
+        "grid_shards((7,6),(2,2))",
+    ] {
+        let first = json_of(expression);
+        assert_eq!(first["kind"], "distribution");
+        assert_eq!(json_of(first["text"].as_str().unwrap()), first);
+    }
+    for (expression, code) in [
+        ("row_shards((8,6), 65)", "devices"),
+        ("row_shards((0,6), 2)", "extents"),
+        ("row_shards(8, 2)", "type_mismatch"),
+        ("holders(row_shards((8,6), 2), (8,0))", "out_of_range"),
+        (
+            "redistribute(row_shards((8,6), 2), row_shards((8,6), 3))",
+            "different_devices",
+        ),
+        (
+            "redistribute(row_shards((8,6), 2), row_shards((8,6), 2), (8,7))",
+            "different_extents",
+        ),
+        (
+            "redistribute(row_shards((8,6), 2), terms((8,6), 2))",
+            "new_terms",
+        ),
+        ("redistribute(row_shards((8,6), 2))", "wrong_arguments"),
+        ("shards(shards(row_shards((8,6), 2)))", "type_mismatch"),
+    ] {
+        assert_eq!(json_of(expression)["error"]["code"], code, "{expression}");
+    }
+}

@@ -495,12 +495,12 @@ const REFUSED: &[(&[&str], i32, &str, &str)] = &[
         "whole number",
     ),
     (&["--alpha", "one"], 2, "usage", "one"),
-    (&["--ctype", "f16"], 2, "unknown_ctype", "give one of f32"),
+    (&["--ctype", "f16"], 2, "unknown_ctype", "known is f32"),
     (
         &["--dtype", "s8", "--ctype", "f32"],
         2,
         "unknown_ctype",
-        "give one of s32",
+        "known is s32",
     ),
     (
         &["--dtype", "f16", "--ctype", "f64"],

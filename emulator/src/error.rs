@@ -247,7 +247,7 @@ impl fmt::Display for RunError {
             } => {
                 write!(
                     f,
-                    "argument {index} (`{name}`) has {found} bytes, the parameter {expected}"
+                    "argument {index} (`{name}`) has {found} bytes, but the parameter has {expected}"
                 )
             }
             Self::ArgumentType {
@@ -258,14 +258,14 @@ impl fmt::Display for RunError {
             } => {
                 write!(
                     f,
-                    "argument {index} (`{name}`) is {found}, the parameter is .{expected}"
+                    "argument {index} (`{name}`) is {found}, but the parameter is .{expected}"
                 )
             }
             Self::Geometry(what) => write!(f, "{what}"),
             Self::SharedMemory { requested, limit } => {
                 write!(
                     f,
-                    "{requested} bytes of shared memory asked for, at most {limit} there"
+                    "{requested} bytes of shared memory were asked for; a block can have {limit}"
                 )
             }
             Self::Memory(e) => write!(f, "{e}"),

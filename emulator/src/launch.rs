@@ -228,16 +228,18 @@ fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
     }
     if launch.grid[1] > 65_535 || launch.grid[2] > 65_535 || launch.grid[0] > i32::MAX as u32 {
         return fail(format!(
-            "a grid of {:?} blocks exceeds 2147483647×65535×65535",
-            launch.grid
+            "a grid of {} blocks; at most 2147483647×65535×65535 are possible",
+            extents(launch.grid)
         ));
     }
     if let Some(required) = kernel.required_threads
         && required != launch.block
     {
         return fail(format!(
-            "`{}` requires blocks of {required:?} threads (.reqntid), not {:?}",
-            kernel.name, launch.block
+            "`{}` requires blocks of {} threads (.reqntid), not {}",
+            kernel.name,
+            extents(required),
+            extents(launch.block)
         ));
     }
     if let Some(max) = kernel.max_threads {
@@ -252,8 +254,8 @@ fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
     let cluster: u64 = launch.cluster.iter().map(|&d| u64::from(d)).product();
     if cluster == 0 || cluster > 16 {
         return fail(format!(
-            "a cluster of {:?} blocks; 1 to 16 are possible",
-            launch.cluster
+            "a cluster of {} blocks; 1 to 16 are possible",
+            extents(launch.cluster)
         ));
     }
     if launch
@@ -263,8 +265,9 @@ fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
         .any(|(g, c)| g % c != 0)
     {
         return fail(format!(
-            "the grid {:?} is not a multiple of the cluster {:?}",
-            launch.grid, launch.cluster
+            "a grid of {} blocks is not a multiple of a cluster of {}",
+            extents(launch.grid),
+            extents(launch.cluster)
         ));
     }
     if let Some(most) = kernel.max_cluster
@@ -514,4 +517,9 @@ fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize
         blocks: 0,
         wall: std::time::Duration::ZERO,
     }
+}
+
+/// `4×2×1`
+fn extents([x, y, z]: [u32; 3]) -> String {
+    format!("{x}×{y}×{z}")
 }

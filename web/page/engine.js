@@ -1,9 +1,18 @@
-// The WebAssembly module: one function from a question to its answer. The page has an instance for what is quick; a worker has another for
-// what may take seconds, and is ended when its answer is no longer wanted.
-const bytesOf = async (base64) => {
-  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+// A WebAssembly module: one function from a question to its answer. The page has an instance of the layouts' module for what is quick; workers
+// have others for what may take seconds, and are ended when their answer is no longer wanted.
+const bytesOf = (base64) => {
+  // The browser's own function is an order of magnitude faster than a loop, where it exists.
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  const letters = atob(base64);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i += 1) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+};
+
+// Compiles while it decompresses.
+const compile = (base64) => {
+  const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compileStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }));
 };
 
 const instantiate = (module) => {

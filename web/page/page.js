@@ -63,18 +63,37 @@
     storage((kept) => kept.setItem("theme", document.documentElement.dataset.theme));
   });
 
-  // ---- the module, here and in a worker
+  // ---- the modules: layouts here and in a worker, kernels in a worker
 
-  let module;
+  let layouts;
   try {
-    module = await WebAssembly.compile(await bytesOf(WASM_GZIP_BASE64));
+    layouts = await compile(LAYOUTS_GZIP_BASE64);
   } catch (error) {
     const place = document.getElementById("failure");
     place.textContent = `This browser does not take the page's module: ${error.message}`;
     place.hidden = false;
     throw error;
   }
-  const ask = engine(module);
+  const ask = engine(layouts);
+  // The kernels' module is a script with one constant: from a disk a page may load scripts and nothing else.
+  let kernels = null;
+  const loadKernels = () =>
+    new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = "kernels.js";
+      script.onload = () => resolve(compile(KERNELS_GZIP_BASE64));
+      script.onerror = () => reject(new Error("kernels.js, which belongs beside this page, can't be loaded"));
+      document.head.append(script);
+    });
+  const moduleOf = (view) => {
+    if (view !== "gemm") return layouts;
+    kernels ??= loadKernels().catch((error) => {
+      // The next question tries again.
+      kernels = null;
+      throw error;
+    });
+    return kernels;
+  };
   const workerText = `const instantiate = ${instantiate};
     const engine = ${engine};
     let ask = null;
@@ -82,11 +101,20 @@
       if (data.module) ask = engine(data.module);
       else postMessage({ number: data.number, answer: ask(data.question) });
     };`;
-  // One worker for each view that has slow questions: a new question ends the work on the old one.
+  // One worker for each view that has slow questions: a new question ends the work on the old one, whose answer is then null.
   const workers = {};
-  const askLater = (view, question) => {
+  const askLater = async (view, question) => {
     const state = (workers[view] ??= { number: 0, worker: null, busy: false });
     if (state.busy) stopWorker(view);
+    const number = (state.number += 1);
+    const failed = (message) => ({ error: { code: "worker", shown: `error: ${message}` } });
+    let module;
+    try {
+      module = await moduleOf(view);
+    } catch (error) {
+      return failed(error.message);
+    }
+    if (state.number !== number) return null;
     if (!state.worker) {
       const url = URL.createObjectURL(new Blob([workerText], { type: "text/javascript" }));
       state.worker = new Worker(url);
@@ -94,7 +122,6 @@
       state.worker.postMessage({ module });
     }
     state.busy = true;
-    const number = (state.number += 1);
     return new Promise((resolve) => {
       state.cancel = () => resolve(null);
       state.worker.onmessage = ({ data }) => {
@@ -105,14 +132,17 @@
       state.worker.onerror = (event) => {
         state.busy = false;
         state.worker = null;
-        resolve({ error: { code: "worker", shown: `error: ${event.message || "the worker does not start"}` } });
+        resolve(failed(event.message || "the worker does not start"));
       };
       state.worker.postMessage({ number, question });
     });
   };
   const stopWorker = (view) => {
     const state = workers[view];
-    if (!state?.worker) return;
+    if (!state) return;
+    // Also for a question that waits for its module.
+    state.number += 1;
+    if (!state.worker) return;
     state.worker.terminate();
     state.worker = null;
     if (state.busy) state.cancel();
@@ -212,6 +242,7 @@
       const place = out("layout", "picture");
       place.replaceChildren();
       if (found.picture) drawInto(place, found.picture);
+      document.documentElement.dataset.picture ??= Math.round(performance.now());
       fillTable(out("layout", "properties"), null, found.properties ?? []);
       const code = found.kind === "layout" ? ask({ ask: "code", layout: fields.layout, target: fields.target }) : {};
       out("layout", "code").textContent = code.code ?? code.error?.shown ?? "";
@@ -226,6 +257,8 @@
       for (const one of found.pictures) drawInto(place, one.picture);
     },
     atom(fields) {
+      const names = $("#atoms");
+      if (!names.firstChild) for (const name of ask({ ask: "atoms" }).atoms) names.append(new Option(name));
       const found = ask({ ask: "atom", ...fields });
       if (refused("atom", found.error)) return;
       const place = out("atom", "picture");
@@ -238,6 +271,7 @@
       const status = out("gemm", "status");
       status.className = "value";
       status.textContent = "proving …";
+      if (!(await listPlans(fields.plan))) return;
       const found = await askLater("gemm", { ask: "plan", ...fields });
       if (found === null) return;
       status.textContent = "";
@@ -250,6 +284,22 @@
     },
   };
 
+  // Fills the list of plans once; false if it is not there, or no longer asked for.
+  let listed = false;
+  const listPlans = async (chosen) => {
+    if (listed) return true;
+    const found = await askLater("gemm", { ask: "plans" });
+    if (found === null) return false;
+    if (refused("gemm", found.error)) {
+      out("gemm", "status").textContent = "";
+      return false;
+    }
+    const select = field("gemm", "plan");
+    select.replaceChildren(...found.plans.map((plan) => new Option(`${plan.plan}   ${plan.dtype}, ${plan.arch}, tile ${plan.tile}`, plan.plan)));
+    setValue(select, chosen);
+    listed = true;
+    return true;
+  };
   const setRunning = (running) => {
     field("gemm", "stop").hidden = !running;
     $('button[type="submit"]', sections.gemm).disabled = running;
@@ -283,10 +333,6 @@
   // ---- what the reader does
 
   for (const select of $$('select[name="elem"]')) select.append(...ELEMENTS.map((name) => new Option(name)));
-  for (const name of ask({ ask: "atoms" }).atoms) $("#atoms").append(new Option(name));
-  for (const plan of ask({ ask: "plans" }).plans) {
-    field("gemm", "plan").append(new Option(`${plan.plan}   ${plan.dtype}, ${plan.arch}, tile ${plan.tile}`, plan.plan));
-  }
   for (const [view, list] of Object.entries(EXAMPLES)) {
     const place = $(".examples span", sections[view]);
     for (const [text, fields] of list) {

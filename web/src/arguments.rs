@@ -23,11 +23,13 @@ impl<'a> Arguments<'a> {
     }
 
     /// Whether a switch is on.
+    #[cfg(feature = "layouts")]
     pub(crate) fn is_on(&self, name: &str) -> bool {
         matches!(&self.0[name], Value::Bool(true))
     }
 
     /// A size from 1 to `most`.
+    #[cfg(feature = "kernels")]
     pub(crate) fn size(&self, name: &str, most: u64) -> Result<u64, Refusal> {
         let text = self.text(name)?;
         let size = text.parse().ok().filter(|size| (1..=most).contains(size));

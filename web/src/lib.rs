@@ -1,27 +1,37 @@
 //! The page in the browser: questions as JSON, answers as JSON.
 //!
-//! `cargo xtask page` compiles this crate to WebAssembly and puts it with `web/page/` into one file, `target/page/index.html`, which needs no
-//! network. The page asks with [`ask`] what the command asks with its subcommands, and the same workbench answers:
+//! `cargo xtask page` compiles this crate to WebAssembly, twice. The module of the feature `layouts` becomes part of `target/page/index.html`
+//! and draws the first picture; that of the feature `kernels` has the code generator and the emulator, is twice as large, and is loaded
+//! from `target/page/kernels.js` when a kernel is asked for. The page asks with [`ask`] what the command asks with its subcommands, and the
+//! same workbench answers:
 //!
 //! ```
+//! # #[cfg(feature = "layouts")] {
 //! let answer = tilewright_web::ask(r#"{"ask":"layout","layout":"(4,8):(8,1)"}"#);
 //! assert!(answer.contains(r#""text":"(4,8):(8,1)""#) && answer.contains("<svg"));
 //! let refused = tilewright_web::ask(r#"{"ask":"layout","layout":"(4,8):(8,"}"#);
 //! assert!(refused.contains(r#""code":"syntax""#) && refused.contains(r#""span":["#));
+//! # }
 //! ```
 //!
 //! An answer is the value, or `{"error":{"code":…,"message":…,"span":…,"shown":…}}`. Between JavaScript and this module there are three functions of
 //! numbers, in [`exports`], and no glue that another tool would have to generate.
 
 mod arguments;
+#[cfg(feature = "layouts")]
+mod code;
+#[cfg(feature = "layouts")]
 mod derivation;
 pub mod exports;
+#[cfg(feature = "layouts")]
+mod instruction;
+#[cfg(feature = "layouts")]
 mod layout;
+#[cfg(feature = "kernels")]
 mod product;
 
 use serde_json::{Value, json};
-use tilewright_workbench::picture::{self, AtomQuestion};
-use tilewright_workbench::{Refusal, index_code};
+use tilewright_workbench::Refusal;
 
 use arguments::Arguments;
 
@@ -54,43 +64,28 @@ fn refused(refusal: &Refusal) -> Value {
     value
 }
 
+/// The questions of the features that this module was compiled with.
 fn answer(question: &Arguments) -> Result<Value, Refusal> {
     match question.text("ask")? {
+        #[cfg(feature = "layouts")]
         "layout" => layout::answer(question),
-        "code" => code(question),
+        #[cfg(feature = "layouts")]
+        "code" => code::answer(question),
+        #[cfg(feature = "layouts")]
         "derive" => derivation::answer(question),
-        "atoms" => Ok(json!({"atoms": picture::atoms()})),
-        "atom" => atom(question),
+        #[cfg(feature = "layouts")]
+        "atoms" => Ok(instruction::names()),
+        #[cfg(feature = "layouts")]
+        "atom" => instruction::answer(question),
+        #[cfg(feature = "kernels")]
         "plans" => Ok(product::plans()),
+        #[cfg(feature = "kernels")]
         "plan" => product::plan(question),
+        #[cfg(feature = "kernels")]
         "run" => product::run(question),
         other => Err(Refusal::usage(
             "unknown_question",
             format!("there is no question `{other}` here"),
         )),
     }
-}
-
-/// The index function of a layout.
-fn code(question: &Arguments) -> Result<Value, Refusal> {
-    let name = question.text("target")?;
-    let target = index_code::Target::named(name).ok_or_else(|| {
-        let known: Vec<&str> = index_code::Target::ALL.iter().map(|t| t.name()).collect();
-        let message = format!(
-            "no target is called `{name}`; there are {}",
-            known.join(", ")
-        );
-        Refusal::usage("unknown_target", message)
-    })?;
-    index_code::Question::of(question.text("layout")?, target).to_json()
-}
-
-/// The thread-value map of an instruction.
-fn atom(question: &Arguments) -> Result<Value, Refusal> {
-    let scene = AtomQuestion {
-        operand: question.optional("operand")?,
-        ..AtomQuestion::of(question.text("name")?)
-    }
-    .scene()?;
-    Ok(json!({"picture": scene.shadow(), "summary": scene.summary()}))
 }

@@ -71,7 +71,7 @@ impl Question<'_> {
             return Err(Refusal::usage(
                 "unknown_family",
                 format!(
-                    "no family is called {}; there are {}",
+                    "there is no family `{}`; known are {}",
                     self.family,
                     names.join(", ")
                 ),

@@ -153,15 +153,18 @@ fn layout(text: &str) -> Result<IndexLayout, Refusal> {
             return Err(Refusal::usage(written.code(), message.as_str()).at(written.span, text));
         }
     };
-    let spec = value
-        .with_function(IndexLayout::from_function)
-        .ok_or_else(|| {
-            let message = format!(
-                "index code is written for a layout, not for {}",
-                value.kind()
-            );
-            Refusal::usage("type_mismatch", message).at(whole, text)
-        })?;
+    // An integer is a function of its own, and none that anybody asks for.
+    let function = match value {
+        crate::calculator::Value::Int(_) => None,
+        _ => value.with_function(IndexLayout::from_function),
+    };
+    let spec = function.ok_or_else(|| {
+        let message = format!(
+            "index code is written for a layout, not for {}",
+            value.kind()
+        );
+        Refusal::usage("type_mismatch", message).at(whole, text)
+    })?;
     spec.flatten()
         .map_err(|error| Refusal::usage(error.code(), error.to_string()).at(whole, text))
 }

@@ -50,7 +50,7 @@ impl Refusal {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
-            message: message.into(),
+            message: shortened(message.into()),
             place: None,
             usage: false,
         }
@@ -132,6 +132,27 @@ impl Refusal {
         }
         text
     }
+}
+
+/// Letters of the longest word that a message repeats, and of the two ends of a longer one.
+const LONGEST_WORD: usize = 160;
+const ENDS: usize = 24;
+
+/// A message with `…` in the middle of words that nobody reads, such as 300 digits.
+fn shortened(message: String) -> String {
+    if message.split(' ').all(|word| word.len() <= LONGEST_WORD) {
+        return message;
+    }
+    let short = |word: &str| {
+        let letters: Vec<char> = word.chars().collect();
+        if letters.len() <= LONGEST_WORD {
+            return word.to_owned();
+        }
+        let (start, end) = (&letters[..ENDS], &letters[letters.len() - ENDS..]);
+        start.iter().chain(&['…']).chain(end).collect()
+    };
+    let words: Vec<String> = message.split(' ').map(short).collect();
+    words.join(" ")
 }
 
 /// Letters of a line that is shown.
@@ -223,6 +244,17 @@ mod tests {
             lines[2].contains("…aaa") && lines[2].ends_with("bbb…"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn a_long_word_is_cut_in_a_message() {
+        let message = format!("there is no plan `{}`; list them", "x".repeat(300));
+        let refusal = Refusal::usage("unknown_plan", message);
+        assert!(refusal.message().len() < 90, "{refusal}");
+        assert!(refusal.message().starts_with("there is no plan `xxx"));
+        assert!(refusal.message().ends_with("xxx`; list them") && refusal.message().contains('…'));
+        let path = format!("{}: not there", "folder/".repeat(20));
+        assert_eq!(Refusal::new("io", path.as_str()).message(), path);
     }
 
     #[test]

@@ -1,9 +1,12 @@
-//! The page in the browser: the crate `web` as WebAssembly and `web/page/` put into one file, `target/page/index.html`.
+//! The page in the browser: the crate `web` as WebAssembly and `web/page/`, as two files in `target/page/`.
+//!
+//! `index.html` has the module of layouts and all that the first picture needs. `kernels.js` is the module with the code generator and the
+//! emulator, which the page loads when a kernel is asked for.
 //!
 //! The target comes from rustup. Where rustup can't fetch it, Debian's `rustc-web` with `rust-web-src` builds the standard library along, with
-//! `wasm-ld` of `lld` as the linker; that needs unstable options of cargo, which is why it is the second choice. The module is compressed and
-//! written into the page as text, so that the page is one file which loads nothing and also works from a disk. (Binaryen's
-//! `wasm-opt` makes the module smaller, but not the compressed one.)
+//! `wasm-ld` of `lld` as the linker; that needs unstable options of cargo, which is why it is the second choice. A module is compressed and
+//! written as text into a script, because a page from a disk may load scripts and nothing else. (Binaryen's `wasm-opt` makes a module smaller,
+//! but not the compressed one.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +19,20 @@ use crate::{packages, workspace_root};
 const TARGET: &str = "wasm32-unknown-unknown";
 /// Debian's compiler, and where the sources of its standard library are.
 const DEBIAN: (&str, &str) = ("/usr/bin/rustc", "/usr/lib/rustlib/src/rust/library/std");
-/// The most that the page may have, compressed as a server sends it.
-const BUDGET: usize = 1200 << 10;
+/// The two modules: the feature of the crate `web`, the file that it is written into, and the most bytes that this file may have, compressed as
+/// a server sends it. The first is what a reader waits for.
+const MODULES: [Module; 2] = [
+    Module {
+        feature: "layouts",
+        file: "index.html",
+        budget: 500_000,
+    },
+    Module {
+        feature: "kernels",
+        file: "kernels.js",
+        budget: 900_000,
+    },
+];
 /// How long rustup may take to fetch the target.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -33,6 +48,13 @@ const BROWSER: [(&str, &str); 2] = [
     ("/usr/bin/chromium", "chromium"),
     ("/usr/bin/chromedriver", "chromium-driver"),
 ];
+
+/// A module of the page and where it goes.
+struct Module {
+    feature: &'static str,
+    file: &'static str,
+    budget: usize,
+}
 
 /// Who compiles to WebAssembly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,30 +80,35 @@ pub(crate) fn build() -> Result<PathBuf, String> {
             Toolchain::Debian => "Debian's rustc-web, with its standard library built along",
         }
     );
-    let module = compile(&root, toolchain)?;
-    let compressed = gzip(&fs::read(&module).map_err(|e| format!("{}: {e}", module.display()))?)?;
-    let page = assemble(&root.join("web/page"), &root, &compressed)?;
     let folder = root.join("target/page");
-    let path = folder.join("index.html");
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&path, &page))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    let sent = gzip(page.as_bytes())?.len();
-    let kilobytes = |bytes: usize| bytes.div_ceil(1024);
-    eprintln!(
-        "{}: {} KB as a server sends it, of which the module is {} KB",
-        path.display(),
-        kilobytes(sent),
-        kilobytes(compressed.len())
-    );
-    if sent > BUDGET {
-        return Err(format!(
-            "the page has {} KB compressed, more than {}",
-            kilobytes(sent),
-            kilobytes(BUDGET)
-        ));
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut over = Vec::new();
+    for module in MODULES {
+        let linked = compile(&root, toolchain, module.feature)?;
+        let linked = fs::read(&linked).map_err(|e| format!("{}: {e}", linked.display()))?;
+        let text = base64(&gzip(&linked)?);
+        let written = match module.feature {
+            "layouts" => assemble(&root.join("web/page"), &root, &text)?,
+            _ => format!("const KERNELS_GZIP_BASE64 = \"{text}\";\n"),
+        };
+        let path = folder.join(module.file);
+        fs::write(&path, &written).map_err(|error| format!("{}: {error}", path.display()))?;
+        let sent = gzip(written.as_bytes())?.len();
+        eprintln!(
+            "{}: {sent} bytes as a server sends it, of at most {}; the module has {}",
+            path.display(),
+            module.budget,
+            linked.len()
+        );
+        if sent > module.budget {
+            over.push(module.file);
+        }
     }
-    Ok(path)
+    if over.is_empty() {
+        Ok(folder.join(MODULES[0].file))
+    } else {
+        Err(format!("larger than its budget: {}", over.join(", ")))
+    }
 }
 
 /// Makes sure that there is a compiler for the page.
@@ -144,13 +171,14 @@ fn add_target() -> bool {
     }
 }
 
-/// Compiles the crate `web`; the result is the module as the linker wrote it.
-fn compile(root: &Path, toolchain: Toolchain) -> Result<PathBuf, String> {
+/// Compiles the crate `web` with one of its features; the result is the module as the linker wrote it.
+fn compile(root: &Path, toolchain: Toolchain, feature: &str) -> Result<PathBuf, String> {
     // A folder of its own: another compiler's files would make cargo build everything anew, again and again.
     let folder = root.join("target/page-build");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .args(["build", "--package", "tilewright-web", "--profile", "page"])
+        .args(["--no-default-features", "--features", feature])
         .args(["--target", TARGET, "--target-dir"])
         .arg(&folder)
         .current_dir(root);
@@ -169,8 +197,8 @@ fn compile(root: &Path, toolchain: Toolchain) -> Result<PathBuf, String> {
     }
 }
 
-/// The page with its style, its scripts and the module.
-fn assemble(folder: &Path, root: &Path, module: &[u8]) -> Result<String, String> {
+/// The page with its style, its scripts and the module of layouts as text.
+fn assemble(folder: &Path, root: &Path, module: &str) -> Result<String, String> {
     let read = |path: PathBuf| {
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
@@ -186,7 +214,7 @@ fn assemble(folder: &Path, root: &Path, module: &[u8]) -> Result<String, String>
     Ok(read(folder.join("index.html"))?
         .replace("/*STYLE*/", &read(folder.join("style.css"))?)
         .replace("/*SCRIPT*/", &script)
-        .replace("/*WASM*/", &base64(module)))
+        .replace("/*LAYOUTS*/", module))
 }
 
 /// Compressed by the program `gzip`, which every system with a shell has.

@@ -97,7 +97,8 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
     run.msrv();
     // Alone, so that it has the features that it names and none of other crates.
     run.cargo("a host of its own", &["check", "-p", "host-cudarc"]);
-    // Every crate in the order of its dependencies, as it would be uploaded; they are compiled from there by `cargo publish --dry-run` alone.
+    // Every crate in the order of its dependencies, as it would be uploaded. Without `--no-verify` it also compiles each from its package,
+    // the others taken from a registry of its own making: the work of a fresh build once more, which is done before a release.
     run.cargo(
         "packages",
         &["package", "--workspace", "--no-verify", "--allow-dirty"],

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod data;
+mod devices;
 mod errors;
 mod pictures;
 

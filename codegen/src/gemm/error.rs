@@ -153,8 +153,8 @@ impl fmt::Display for PlanError {
                 } else {
                     write!(
                         f,
-                        "; near it are {} (`tilewright plans` lists all)",
-                        near.join(", ")
+                        "; did you mean {}? `tilewright plans` lists all",
+                        near.join(" or ")
                     )
                 }
             }

@@ -708,8 +708,8 @@ fn parameter(name: &str, lo: i64, hi: i64, ty: Option<Ty>) -> Result<Parameter, 
     })
 }
 
-/// Names are identifiers in all three targets.
-fn check_identifier(name: &str) -> Result<(), IndexError> {
+/// Names are identifiers in all targets.
+pub(super) fn check_identifier(name: &str) -> Result<(), IndexError> {
     let refuse = |reason| {
         Err(IndexError::Name {
             name: name.to_owned(),

@@ -331,7 +331,7 @@ impl UnknownAccess {
 
 impl fmt::Display for UnknownAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown access; one of:")?;
+        f.write_str("unknown access; known are")?;
         for (i, (name, _)) in NAMES.iter().enumerate() {
             write!(f, "{} {name}", if i == 0 { "" } else { "," })?;
         }

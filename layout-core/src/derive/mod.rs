@@ -379,7 +379,8 @@ impl Derivation {
     }
 }
 
-/// Counts one pattern in a layout (row, column) -> element offset, without translation: a `const` check of a derived layout.
+/// Counts one pattern in a layout (row, column) -> element offset, without translation: a `const` check of a derived layout. A layout of one
+/// mode takes the column-major index of the coordinate.
 ///
 /// ```
 /// use layout_core::{Layout, Swizzled, banks::Access, derive::{Pattern, Tile, recount}};
@@ -401,8 +402,13 @@ pub const fn recount(
     while lane < LANES {
         let element = pattern.elements[lane];
         if element >= 0 {
-            addresses[lane] =
-                tile.elem_bytes * layout.at(&[element / tile.cols, element % tile.cols]);
+            let (row, col) = (element / tile.cols, element % tile.cols);
+            let offset = if layout.rank() < 2 {
+                layout.index(row.saturating_add(tile.rows.saturating_mul(col)))
+            } else {
+                layout.at(&[row, col])
+            };
+            addresses[lane] = tile.elem_bytes * offset;
         }
         lane += 1;
     }

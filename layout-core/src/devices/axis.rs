@@ -82,8 +82,8 @@ impl Axis {
         &self.leaves[..end]
     }
 
-    /// Proves that every row or column has exactly one place, and that no device has too many runs.
-    pub(super) fn prove(&self) -> Result<(), DistributionError> {
+    /// Proves that every row or column has exactly one place, and that the runs of all `devices` are not too many.
+    pub(super) fn prove(&self, devices: usize) -> Result<(), DistributionError> {
         let leaves = self.inside();
         let axis = self.number;
         let mut covered = 1_u64;
@@ -115,14 +115,22 @@ impl Axis {
                 extent: self.extent,
             });
         }
-        // Digit 0 of the devices has the most runs: what is inside the matrix after a positive offset is inside without it.
-        match self.runs_from(0) {
-            Some(_) => Ok(()),
-            None => Err(DistributionError::TooManyRuns {
-                axis,
-                limit: MAX_RUNS,
-            }),
+        let mut offsets: Vec<u64> = (0..devices).map(|device| self.offset(device)).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        let mut runs = 0;
+        for offset in offsets {
+            runs += self
+                .runs_from(offset)
+                .map_or(MAX_RUNS + 1, |runs| runs.len());
+            if runs > MAX_RUNS {
+                return Err(DistributionError::TooManyRuns {
+                    axis,
+                    limit: MAX_RUNS,
+                });
+            }
         }
+        Ok(())
     }
 
     /// The first row or column of the device, which may be outside the matrix.

@@ -10,12 +10,13 @@
 //!          the terms of each: since at most one of each holder arrives, every term of every element arrives exactly once
 //! ```
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{Distribution, Piece, Refusal, Shard};
+use super::{Distribution, Piece, Refusal, Runs, Shard};
 
 /// What one device has after a redistribution, in elements; of a sum, in terms.
 ///
@@ -82,16 +83,33 @@ impl Certificate {
             1
         };
         let mut arrivals = Vec::with_capacity(devices);
-        check_each(from, to, pieces)?;
+        let shards = |of: &Distribution| (0..devices).map(|d| of.shard(d)).collect();
+        let (before, after): (Vec<Shard>, Vec<Shard>) = (shards(from), shards(to));
+        for (number, piece) in pieces.iter().enumerate() {
+            check_alone(number, piece, &before, &after)?;
+            if piece.adds != from.is_sum() {
+                return Err(Refusal::WrongKind { piece: number });
+            }
+        }
         for device in 0..devices {
-            let needed = to.shard(device);
-            let kept = needed.intersection(&from.shard(device));
-            let mut arrived = stays_with(&kept, device);
+            let needed = &after[device];
+            let kept = needed.intersection(&before[device]);
+            let (mut rows, mut columns) = (Sets::default(), Sets::default());
+            let mut arrived = Vec::new();
+            if !kept.is_empty() {
+                let sets = (rows.number(&kept.rows), columns.number(&kept.columns));
+                arrived.push((device, None, sets));
+            }
             let mut received = 0_u64;
+            let mut count = 0;
             for (number, piece) in pieces.iter().enumerate().filter(|(_, p)| p.to == device) {
-                for &(source, earlier, shard) in &arrived {
-                    let meet = !piece.adds || source == piece.from;
-                    if meet && !piece.shard.intersection(shard).is_empty() {
+                let sets = (
+                    rows.number(&piece.shard.rows),
+                    columns.number(&piece.shard.columns),
+                );
+                for &(source, earlier, other) in &arrived {
+                    let comparable = !piece.adds || source == piece.from;
+                    if comparable && rows.meet(sets.0, other.0) && columns.meet(sets.1, other.1) {
                         return Err(Refusal::Twice {
                             piece: number,
                             earlier,
@@ -99,20 +117,18 @@ impl Certificate {
                     }
                 }
                 received = received.saturating_add(piece.shard.elements());
-                arrived.push((piece.from, Some(number), &piece.shard));
+                count += 1;
+                arrived.push((piece.from, Some(number), sets));
             }
             let found = Arrivals {
                 kept: kept.elements(),
                 received,
-                pieces: arrived
-                    .iter()
-                    .filter(|(_, number, _)| number.is_some())
-                    .count(),
+                pieces: count,
                 needed: needed.elements() * terms as u64,
             };
             let arrived = found.kept.saturating_add(received);
             // A term that stays where it is must be the whole term, and of the same sum.
-            let misplaced = to.is_sum() && from.shard(device) != needed;
+            let misplaced = to.is_sum() && before[device] != *needed;
             if arrived != found.needed || misplaced {
                 return Err(Refusal::Missing {
                     to: device,
@@ -195,39 +211,48 @@ impl Certificate {
     }
 }
 
-/// What a device has without any piece: (holder, no piece, elements).
-fn stays_with(kept: &Shard, device: usize) -> Vec<(usize, Option<usize>, &Shard)> {
-    let mut arrived = Vec::new();
-    if !kept.is_empty() {
-        arrived.push((device, None, kept));
-    }
-    arrived
+/// The different rows, or columns, of what arrives at a device, and which of them meet, each pair compared once.
+#[derive(Default)]
+struct Sets<'a> {
+    all: Vec<&'a Runs>,
+    known: BTreeMap<(usize, usize), bool>,
 }
 
-/// Checks what can be said of each piece alone.
-fn check_each(from: &Distribution, to: &Distribution, pieces: &[Piece]) -> Result<(), Refusal> {
-    for (piece, it) in pieces.iter().enumerate() {
-        if it.from >= from.devices() || it.to >= to.devices() {
-            let device = if it.from >= from.devices() {
-                it.from
-            } else {
-                it.to
-            };
+impl<'a> Sets<'a> {
+    fn number(&mut self, runs: &'a Runs) -> usize {
+        if let Some(known) = self.all.iter().position(|&other| other == runs) {
+            return known;
+        }
+        self.all.push(runs);
+        self.all.len() - 1
+    }
+
+    fn meet(&mut self, a: usize, b: usize) -> bool {
+        // Nothing that arrives is empty.
+        let compare = || a == b || !self.all[a].intersection(self.all[b]).is_empty();
+        *self
+            .known
+            .entry((a.min(b), a.max(b)))
+            .or_insert_with(compare)
+    }
+}
+
+/// Checks what can be said of a piece alone.
+fn check_alone(piece: usize, it: &Piece, before: &[Shard], after: &[Shard]) -> Result<(), Refusal> {
+    for device in [it.from, it.to] {
+        if device >= before.len() {
             return Err(Refusal::NoDevice { piece, device });
         }
-        if it.from == it.to || it.shard.is_empty() {
-            return Err(Refusal::Idle { piece });
-        }
-        if !it.shard.is_within(&from.shard(it.from)) {
-            let from = it.from;
-            return Err(Refusal::NotHeld { piece, from });
-        }
-        if !it.shard.is_within(&to.shard(it.to)) {
-            return Err(Refusal::NotWanted { piece, to: it.to });
-        }
-        if it.adds != from.is_sum() {
-            return Err(Refusal::WrongKind { piece });
-        }
+    }
+    if it.from == it.to || it.shard.is_empty() {
+        return Err(Refusal::Idle { piece });
+    }
+    if !it.shard.is_within(&before[it.from]) {
+        let from = it.from;
+        return Err(Refusal::NotHeld { piece, from });
+    }
+    if !it.shard.is_within(&after[it.to]) {
+        return Err(Refusal::NotWanted { piece, to: it.to });
     }
     Ok(())
 }

@@ -38,15 +38,18 @@ pub const MAX_EXTENT: u64 = 1 << 40;
 /// ```
 pub const MAX_ELEMENTS: u64 = 1 << 50;
 
-/// The most runs of a device along one axis.
+/// The most runs of all devices together along one axis.
 ///
 /// ```
 /// use layout_core::{CoordLayout, devices::{Distribution, MAX_RUNS}};
-/// // Every second row of 131,072 and of twice as many.
+/// // Rows dealt out one by one to 2 devices: 65,536 of them, and twice as many.
+/// let cyclic = CoordLayout::parse("(2,32768):(1@0,2@0)").unwrap();
+/// assert_eq!(Distribution::new([65_536, 1], cyclic).unwrap().shard(0).rows.len(), MAX_RUNS / 2);
 /// let cyclic = CoordLayout::parse("(2,65536):(1@0,2@0)").unwrap();
-/// assert_eq!(Distribution::new([131_072, 1], cyclic).unwrap().shard(0).rows.len(), MAX_RUNS);
-/// let cyclic = CoordLayout::parse("(2,131072):(1@0,2@0)").unwrap();
-/// assert_eq!(Distribution::new([262_144, 1], cyclic).unwrap_err().code(), "too_many_runs");
+/// assert_eq!(Distribution::new([131_072, 1], cyclic).unwrap_err().code(), "too_many_runs");
+/// // In blocks of 2.
+/// let blocks = CoordLayout::parse("(2,(2,32768)):(2@0,(1@0,4@0))").unwrap();
+/// assert!(Distribution::new([131_072, 1], blocks).is_ok());
 /// ```
 pub const MAX_RUNS: usize = 65_536;
 
@@ -140,8 +143,8 @@ impl Distribution {
             copies,
             sum: false,
         };
-        made.axis(0).prove()?;
-        made.axis(1).prove()?;
+        made.axis(0).prove(made.devices)?;
+        made.axis(1).prove(made.devices)?;
         Ok(made)
     }
 

@@ -134,11 +134,11 @@ pub enum DistributionError {
         /// The other.
         second: Place,
     },
-    /// A device with too many separate runs of rows or columns.
+    /// Too many separate runs of rows or columns.
     TooManyRuns {
         /// 0 for rows, 1 for columns.
         axis: usize,
-        /// How many it may have.
+        /// How many all devices together may have.
         limit: usize,
     },
     /// Two distributions of matrices of different extents.
@@ -286,7 +286,7 @@ impl fmt::Display for DistributionError {
                 let name = name(axis);
                 write!(
                     f,
-                    "a device holds more than {limit} separate runs of {name}s; deal out larger blocks, with a local leaf of stride 1@{axis} below the device's"
+                    "the devices hold more than {limit} separate runs of {name}s; deal out larger blocks, with a local leaf of stride 1@{axis} below the device's"
                 )
             }
             Self::DifferentExtents {

@@ -28,7 +28,7 @@ use super::{Distribution, Piece, Shard};
 pub enum Movement {
     /// Every device has what it needs.
     Nothing,
-    /// Every device keeps its shard and gets whole shards of others.
+    /// Every device keeps its shard and gets whole shards of others. A broadcast is one in which a single device has everything.
     AllGather,
     /// Every device gets the terms of a part of what it has a term of, and each element has one owner.
     ReduceScatter,
@@ -124,10 +124,9 @@ fn exchanges(before: &[Shard], after: &[Shard], pieces: &[Piece]) -> bool {
         if !members.iter().all(|&target| gives(source, target)) {
             return false;
         }
+        // Two devices have equal shards or disjoint ones: equal ones get the same part.
         for (i, &one) in members.iter().enumerate() {
-            let part = before[source].intersection(&after[one]);
-            let same = |&other: &usize| !part.intersection(&after[other]).is_empty();
-            if members[..i].iter().any(same) {
+            if members[..i].iter().any(|&other| after[other] == after[one]) {
                 return false;
             }
         }

@@ -53,7 +53,7 @@ pub struct Piece {
 /// assert_eq!(moved.busiest_link(), 2048 * 4096);
 /// assert_eq!(moved.total(), 12 * 2048 * 4096);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Redistribution {
     from: Distribution,
     to: Distribution,

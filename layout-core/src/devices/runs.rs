@@ -128,10 +128,16 @@ impl Runs {
     /// assert!(!Runs::from(2..5).is_within(&Runs::from(0..4)));
     /// ```
     pub fn is_within(&self, other: &Self) -> bool {
-        // A run is connected and the other's runs do not touch: each must lie in one of them.
+        if self.0.is_empty() || self == other {
+            return true;
+        }
+        // A run is connected and the other's runs do not touch: each must lie in one of them, which are passed in order.
+        let mut rest = &other.0[..];
         self.iter().all(|run| {
-            let after = other.0.partition_point(|o| o.end <= run.start);
-            let around = other.0.get(after);
+            let near = rest.iter().take(4).position(|o| o.end > run.start);
+            let at = near.unwrap_or_else(|| rest.partition_point(|o| o.end <= run.start));
+            rest = &rest[at..];
+            let around = rest.first();
             around.is_some_and(|o| o.start <= run.start && run.end <= o.end)
         })
     }

@@ -94,7 +94,7 @@ fn banks(table: &mut Table) {
     };
     cases! { table;
         "ld.256".parse::<Access>() =>
-            "unknown_access", "unknown access; one of: ld.8, ld.16, ld.32, ld.64, ld.128, st.8, st.16, st.32, st.64, st.128, cp.async.4, cp.async.8, cp.async.16, ldmatrix.x1, ldmatrix.x2, ldmatrix.x4, ldmatrix.x1.trans, ldmatrix.x2.trans, ldmatrix.x4.trans, stmatrix.x1, stmatrix.x2, stmatrix.x4, stmatrix.x1.trans, stmatrix.x2.trans, stmatrix.x4.trans, ffma";
+            "unknown_access", "unknown access; known are ld.8, ld.16, ld.32, ld.64, ld.128, st.8, st.16, st.32, st.64, st.128, cp.async.4, cp.async.8, cp.async.16, ldmatrix.x1, ldmatrix.x2, ldmatrix.x4, ldmatrix.x1.trans, ldmatrix.x2.trans, ldmatrix.x4.trans, stmatrix.x1, stmatrix.x2, stmatrix.x4, stmatrix.x1.trans, stmatrix.x2.trans, stmatrix.x4.trans, ffma";
         wavefronts(&AMD_GCN, Access::CpAsync16, &addresses(0)) =>
             "unsupported_access", "the amd-gcn model has no cp.async.16 access";
         wavefronts(&NVIDIA, Access::Ld128, &addresses(8)) =>

@@ -260,7 +260,7 @@ fn construct_strides(layout: &Value, span: Span) -> Result<Spanned, EvalError> {
 fn composed(name: &str, items: &[Spanned], span: Span) -> Result<Spanned, EvalError> {
     let [outer, offset, inner] = items else {
         let message = format!(
-            "{} arguments for {name}; it takes three: what is applied last, an offset, a layout",
+            "{name} got {} arguments; it takes three: what is applied last, an offset, a layout",
             items.len()
         );
         return Err(EvalError::new("wrong_arguments", message, span));

@@ -308,12 +308,12 @@ pub(crate) fn unknown(list: &[Named], name: &str) -> String {
         .map(|(_, known)| known)
         .collect();
     match near.split_last() {
-        None => "no such instruction, such as mma.m16n8k16.f16, mma.sp.m16n8k32.f16, ldmatrix.x4, wgmma.m64n128k16.bf16, \
+        None => "there is no such instruction; give one such as mma.m16n8k16.f16, mma.sp.m16n8k32.f16, ldmatrix.x4, wgmma.m64n128k16.bf16, \
                  tcgen05.mma.m128n256, tcgen05.ld.32x32b.x8, mfma_f32_32x32x8_f16 or wmma_f32_16x16x16_f16; \
-                 show --atom list names all"
+                 `show --atom list` names all"
             .to_owned(),
-        Some((last, [])) => format!("no such instruction; did you mean {last}?"),
-        Some((last, others)) => format!("no such instruction; did you mean {} or {last}?", others.join(", ")),
+        Some((last, [])) => format!("there is no such instruction; did you mean {last}?"),
+        Some((last, others)) => format!("there is no such instruction; did you mean {} or {last}?", others.join(", ")),
     }
 }
 
@@ -324,30 +324,32 @@ pub(crate) fn unknown(list: &[Named], name: &str) -> String {
 /// Says which names are near and which there are.
 pub(crate) fn access(name: &str) -> Result<Access, String> {
     let name = name.trim();
-    let unknown = match name.parse() {
-        Ok(access) => return Ok(access),
-        Err(error) => error,
-    };
+    if let Ok(access) = name.parse() {
+        return Ok(access);
+    }
     let list = all();
     if let Some(known) = find(&list, name)
         && let Ok(access) = known.name.parse()
     {
         return Ok(access);
     }
-    let mut near: Vec<(usize, &str)> = Access::all()
-        .map(|access| (distance(name, access.name()), access.name()))
+    let known: Vec<&str> = Access::all().map(Access::name).collect();
+    let lower = name.to_ascii_lowercase();
+    let mut near: Vec<(usize, &str)> = known
+        .iter()
+        .map(|known| (distance(&lower, known), *known))
+        .filter(|(edits, known)| *edits <= (known.len() / 4).clamp(1, 3))
         .collect();
     near.sort_unstable();
-    let near: Vec<&str> = near
-        .iter()
-        .filter(|(edits, _)| *edits <= 3)
-        .take(NEAREST)
-        .map(|(_, name)| *name)
-        .collect();
+    let near: Vec<&str> = near.iter().take(NEAREST).map(|(_, name)| *name).collect();
     let near = if near.is_empty() {
-        String::new()
+        "known are".to_owned()
     } else {
-        format!("did you mean {}? ", near.join(" or "))
+        format!("did you mean {}? Known are", near.join(" or "))
     };
-    Err(format!("{near}{unknown}"))
+    let name: String = name.chars().take(40).collect();
+    Err(format!(
+        "there is no access `{name}`; {near} {}",
+        known.join(", ")
+    ))
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Named strides are strings (`"2*ld"`) and leave `cosize` null. The rarer kinds are `expr`, `swizzle`, `coord_layout`,
-//! `composed`, `inverse`, `matrix` and `list`.
+//! `composed`, `inverse`, `matrix`, `list`, and `distribution`, `shards` and `redistribution` of devices.
 
 use serde_json::{Value as Json, json};
 use tilewright::{Chain, IntTuple, MovedCoords, Slicer, Step, Swizzle, Swizzled, SwizzledAffine};
@@ -28,6 +28,7 @@ pub(crate) fn to_json(value: &Value) -> Json {
         }),
         Value::Chain(chain) => chain_json(chain),
         Value::Matrix(matrix) => json!({"kind": "matrix", "value": matrix.columns()}),
+        Value::Devices(devices) => devices.to_json(),
         Value::List(items) => json!({
             "kind": "list", "value": items.iter().map(to_json).collect::<Vec<_>>(),
         }),

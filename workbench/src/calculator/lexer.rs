@@ -94,7 +94,12 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, EvalError> {
                 ));
             }
             return Err(EvalError::syntax(
-                format!("unexpected character '{}'", c.escape_default()),
+                // What is seen is shown as it is; what is not, by its number.
+                if c.is_control() {
+                    format!("unexpected character '{}'", c.escape_default())
+                } else {
+                    format!("unexpected character '{c}'")
+                },
                 span,
             ));
         };

@@ -10,6 +10,7 @@
 //! only parentheses nest (at most [`parser::MAX_NESTING`] deep). Layouts live on the heap here (the algebra itself
 //! needs none), which keeps a value small. [`functions`] is the table of the algebra's operations by name.
 
+pub(crate) mod devices;
 mod error;
 mod foreign;
 mod form;

@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
             (_, Token::Symbol("(")) => {
                 self.at += 1;
                 if !functions::exists(name) {
-                    return Err(functions::unknown(name, span));
+                    return Err(functions::unknown_function(name, span));
                 }
                 let (args, end) = self.arguments()?;
                 let span = (span.0, end);

@@ -9,6 +9,7 @@ use tilewright::{
     Swizzle, Swizzled, SwizzledAffine,
 };
 
+use super::devices::Devices;
 use super::form::Form;
 
 /// A value of the calculator.
@@ -34,6 +35,8 @@ pub(crate) enum Value {
     Chain(Box<Chain>),
     /// A bit matrix over F2.
     Matrix(Box<LinearMap>),
+    /// A statement about devices that share a matrix.
+    Devices(Box<Devices>),
     /// A tuple of anything else, such as a tiler `(4:1, _)`.
     List(Vec<Value>),
 }
@@ -145,8 +148,17 @@ impl Value {
             Self::Chain(chain) if chain.inner().is_none() => "a function on integers",
             Self::Chain(_) => "a composition of several steps",
             Self::Matrix(_) => "a bit matrix",
+            Self::Devices(devices) => devices.kind(),
             Self::List(_) if self.has_names() => "a tuple with names",
             Self::List(_) => "a tuple of layouts",
+        }
+    }
+
+    /// The statement about devices.
+    pub(crate) fn devices(&self) -> Option<&Devices> {
+        match self {
+            Self::Devices(devices) => Some(devices),
+            _ => None,
         }
     }
 
@@ -323,6 +335,7 @@ impl fmt::Display for Value {
                 let columns: Vec<String> = matrix.columns().iter().map(u64::to_string).collect();
                 write!(f, "[{}]", columns.join(","))
             }
+            Self::Devices(devices) => write!(f, "{devices}"),
             Self::List(items) => {
                 f.write_str("(")?;
                 for (i, item) in items.iter().enumerate() {

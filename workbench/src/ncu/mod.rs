@@ -97,13 +97,17 @@ impl Model<'_> {
             .layout
             .map(|text| crate::notation::layout_at(text, (0, text.len())))
             .transpose()?;
-        let (rows, cols) = match (self.tile, &layout) {
-            (Some(text), _) => derivation::parse_tile(text)?,
-            (None, Some(layout)) => {
-                let shape = layout.shape();
-                let rows = shape.get(0).and_then(|mode| mode.size()).unwrap_or(1);
-                (rows, layout.size() / rows.max(1))
+        let extents = layout.as_ref().map(|layout| extents(self.layout, layout));
+        let stated = self.tile.map(derivation::parse_tile);
+        let (rows, cols) = match (stated.transpose()?, extents.transpose()?) {
+            (Some(tile), Some(own)) if tile != own => {
+                let message = format!(
+                    "the layout is of {}x{} elements, and the tile has {}x{}: leave out `--tile`",
+                    own.0, own.1, tile.0, tile.1
+                );
+                return Err(Refusal::usage("tile", message));
             }
+            (Some(tile), _) | (None, Some(tile)) => tile,
             (None, None) => {
                 let message = "say what the tile is: --tile ROWSxCOLUMNS or --layout LAYOUT";
                 return Err(Refusal::usage("tile", message));
@@ -117,7 +121,10 @@ impl Model<'_> {
         let layout = match layout {
             Some(layout) => layout,
             None => derivation::row_major(tile).ok_or_else(|| {
-                Refusal::usage("tile", "a tile has at least one row and one column")
+                let message = format!(
+                    "a tile of {rows}x{cols} elements; give at least 1x1, and fewer than 2^63 in all"
+                );
+                Refusal::usage("tile", message)
             })?,
         };
         let patterns = self
@@ -127,6 +134,7 @@ impl Model<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let mut costs = Vec::new();
         for (pattern, text) in patterns.iter().zip(&self.accesses) {
+            inside(tile, pattern, text)?;
             let count = recount(tile, pattern, &layout).map_err(|error| {
                 Refusal::new(error.code(), error.to_string()).at((0, text.len()), *text)
             })?;
@@ -145,6 +153,36 @@ impl Model<'_> {
             best,
         })
     }
+}
+
+/// Rows and columns of a layout.
+fn extents(text: Option<&str>, layout: &Swizzled) -> Result<(i64, i64), Refusal> {
+    let shape = layout.shape();
+    let size = |mode| shape.get(mode).and_then(|mode| mode.size());
+    match (layout.rank(), size(0), size(1)) {
+        (2, Ok(rows), Ok(cols)) => Ok((rows, cols)),
+        (rank, ..) => {
+            let text = text.unwrap_or_default();
+            let modes = if rank == 1 { "mode" } else { "modes" };
+            let message = format!(
+                "the layout has {rank} {modes}, and a tile has two, its rows and its columns, as in (32,32):(32,1)"
+            );
+            Err(Refusal::usage("tile", message).at((0, text.len()), text))
+        }
+    }
+}
+
+/// Refuses an access that leaves the tile.
+fn inside(tile: Tile, pattern: &Pattern, text: &str) -> Result<(), Refusal> {
+    let size = tile.rows.saturating_mul(tile.cols);
+    let outside = pattern.elements.iter().position(|&element| element >= size);
+    outside.map_or(Ok(()), |lane| {
+        let message = format!(
+            "lane {lane} touches element {}, outside the tile's {size} elements",
+            pattern.elements[lane]
+        );
+        Err(Refusal::new("outside_tile", message).at((0, text.len()), text))
+    })
 }
 
 impl Counted {

@@ -33,8 +33,13 @@ pub(crate) fn layout_at(text: &str, span: (usize, usize)) -> Result<Swizzled, Re
         Some(Err(error)) => Err(Refusal::usage(error.code(), error.to_string()).at(span, text)),
         None if is_expression(part) => {
             let kind = value.kind();
+            let hint = if value.devices().is_some() {
+                "; show --devices draws it"
+            } else {
+                ""
+            };
             let message =
-                format!("a layout of integers is needed here, plain or swizzled, not {kind}");
+                format!("a layout of integers is needed here, plain or swizzled, not {kind}{hint}");
             Err(Refusal::usage("type_mismatch", message).at(span, text))
         }
         None => {

@@ -66,7 +66,7 @@ impl Notation {
     pub fn named(name: &str) -> Result<Self, Refusal> {
         let refuse = || {
             let message = format!(
-                "no notation is called {name}; there are {}, and triton:ROWSxCOLUMNS",
+                "there is no notation `{name}`; known are {} and triton:ROWSxCOLUMNS",
                 NOTATIONS.join(", ")
             );
             Refusal::usage("unknown_notation", message).at((0, name.len()), name)

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The last panel of a layout is the layout itself. `lane` is the first lane that touches the cell, `null` if none does. Cells of an
-//! atom have `thread`, `value` and `register` instead.
+//! atom have `thread`, `value` and `register` instead; those of a matrix over devices have `devices`, and the panel says in `unit` how many
+//! rows and columns a cell stands for.
 
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ pub(crate) fn to_json(scene: &Scene) -> Value {
         .map(|panel| panel_json(panel, scene.kind))
         .collect();
     let mut value = json!({
-        "kind": match scene.kind { Kind::Layout => "layout", Kind::Atom => "atom" },
+        "kind": scene.kind.name(),
         "text": scene.heading,
         "facts": scene.facts,
         "notes": scene.notes,
@@ -59,6 +60,12 @@ fn panel_json(panel: &Panel, kind: Kind) -> Value {
                     "phase": block.and_then(|block| block.phase),
                     "offends": block.is_some_and(|block| block.offends),
                 }),
+                // The first element of the cell, and what holds the cell.
+                Kind::Devices => json!({
+                    "row": row * panel.axes[0].scale,
+                    "col": col * panel.axes[1].scale,
+                    "devices": block.map_or(&[][..], |block| &block.lanes),
+                }),
                 Kind::Atom => json!({
                     "row": row,
                     "col": col,
@@ -79,6 +86,10 @@ fn panel_json(panel: &Panel, kind: Kind) -> Value {
         "clipped": panel.rows.is_clipped() || panel.cols.is_clipped(),
         "cells": cells,
     });
+    if kind == Kind::Devices {
+        value["unit"] = json!([panel.axes[0].scale, panel.axes[1].scale]);
+        value["verdict"] = json!(panel.verdict);
+    }
     if kind == Kind::Layout {
         value["access"] = panel.cost.as_ref().map_or(Value::Null, cost_json);
     }

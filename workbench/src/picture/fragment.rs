@@ -208,7 +208,10 @@ fn chosen<'a>(
         asked
     };
     let roles: Vec<&str> = operands.iter().map(|operand| operand.role).collect();
-    let message = format!("no such operand; one of {}", roles.join(", "));
+    let message = format!(
+        "there is no operand `{asked}` here; known are {}",
+        roles.join(", ")
+    );
     let found: Vec<Operand> = operands
         .into_iter()
         .filter(|operand| operand.role.eq_ignore_ascii_case(wanted))

@@ -205,7 +205,7 @@ fn data(scene: &Scene, frames: &[Frame]) -> Value {
         })
         .collect();
     json!({
-        "kind": match scene.kind { Kind::Layout => "layout", Kind::Atom => "atom" },
+        "kind": scene.kind.name(),
         "elemBytes": scene.elem_bytes,
         "panels": panels,
     })

@@ -44,7 +44,7 @@ pub(crate) fn element_bytes(text: &str) -> Result<i64, Refusal> {
         Refusal::usage(
             "bad_element",
             format!(
-                "no such element type; one of {}, or a number of bytes from 1 to 16",
+                "there is no element type `{name}`; known are {}, or give the bytes, 1 to 16",
                 known.join(", ")
             ),
         )

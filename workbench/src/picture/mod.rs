@@ -1,6 +1,7 @@
 //! Pictures of layouts and of instructions.
 //!
-//! One [`Scene`] is built from the texts of a question ([`Question`] for layouts, [`AtomQuestion`] for instructions); the terminal, SVG, HTML
+//! One [`Scene`] is built from the texts of a question ([`Question`] for layouts, [`AtomQuestion`] for instructions,
+//! [`DevicesQuestion`] for matrices over devices); the terminal, SVG, HTML
 //! and JSON writers read the scene and nothing else, so that they can't disagree. The element width matters to banks only and is 4 bytes
 //! (`f32`) unless the question says otherwise; under `ldmatrix` and `stmatrix`, which move halves, it is 2 (`f16`).
 //!
@@ -20,6 +21,7 @@
 
 mod canvas;
 mod data;
+mod devices;
 mod fit;
 mod fragment;
 mod html;
@@ -186,6 +188,62 @@ impl<'a> AtomQuestion<'a> {
     }
 }
 
+/// A matrix over several devices to be drawn, as text.
+#[derive(Clone, Debug)]
+pub struct DevicesQuestion<'a> {
+    /// The layout (device, local) to (row, column), or an expression of the calculator: a distribution or a redistribution.
+    pub text: &'a str,
+    /// The extents of the matrix, `8192x4096`; without, all that the layout covers.
+    pub extents: Option<&'a str>,
+    /// Rows shown, `A..B`.
+    pub rows: Option<&'a str>,
+    /// Columns shown, `A..B`.
+    pub cols: Option<&'a str>,
+    /// Whether for a terminal, which shows less than a file.
+    pub terminal: bool,
+}
+
+impl<'a> DevicesQuestion<'a> {
+    /// The question of the whole matrix.
+    #[must_use]
+    pub fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            extents: None,
+            rows: None,
+            cols: None,
+            terminal: false,
+        }
+    }
+
+    /// The picture.
+    ///
+    /// # Errors
+    ///
+    /// A text that can't be read, a layout that is no distribution, extents or a window that do not fit.
+    ///
+    /// ```
+    /// use tilewright_workbench::picture::DevicesQuestion;
+    ///
+    /// let scene = DevicesQuestion::of("row_shards((8192,4096), 4)").scene()?;
+    /// let data = scene.to_json();
+    /// assert_eq!(data["panels"][0]["unit"], serde_json::json!([2048, 4096]));
+    /// assert_eq!(data["panels"][0]["cells"][3]["devices"], serde_json::json!([3]));
+    /// # Ok::<(), tilewright_workbench::Refusal>(())
+    /// ```
+    pub fn scene(&self) -> Result<Scene, Refusal> {
+        let limit = if self.terminal { TERMINAL_ROWS } else { LIMIT };
+        devices::scene(&devices::Request {
+            text: self.text,
+            extents: self.extents,
+            rows: self.rows,
+            cols: self.cols,
+            limit,
+            most: MOST,
+        })
+    }
+}
+
 impl Scene {
     /// One SVG document, self-contained.
     #[must_use]
@@ -246,7 +304,10 @@ fn memory(name: &str) -> Result<&'static BankModel, Refusal> {
                 .filter(|model| !model.registers)
                 .map(|model| model.name)
                 .collect();
-            let message = format!("no such memory; one of {}", known.join(", "));
+            let message = format!(
+                "there is no model `{name}` of a banked memory; known are {}",
+                known.join(", ")
+            );
             Refusal::usage("unknown_model", message).at((0, name.len()), name)
         })
 }

@@ -134,7 +134,7 @@ mod tests {
         let message = |name: &str| unknown(&all(), name);
         assert_eq!(
             message("ldmatrx.x4"),
-            "no such instruction; did you mean ldmatrix.x4, ldmatrix.x1 or ldmatrix.x2?"
+            "there is no such instruction; did you mean ldmatrix.x4, ldmatrix.x1 or ldmatrix.x2?"
         );
         assert!(
             message("mma.m16n8")

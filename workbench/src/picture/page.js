@@ -39,6 +39,10 @@ const attachPicture = (root) => {
       }
       return lines.join("\n");
     }
+    if (data.kind === "devices") {
+      lines.push(block.detail);
+      return lines.join("\n");
+    }
     lines.push(`offset ${offset}, byte ${offset * data.elemBytes}`, `bank ${panel.cells.bank[cell]}`);
     if (block) {
       lines.push(`lane${s(block.lanes.length)} ${list(block.lanes)}, phase ${block.phase}`);
@@ -67,12 +71,13 @@ const attachPicture = (root) => {
     return path;
   };
 
-  // What belongs to the cell: the same thread of an atom; the same bank in the same phase of an access; the same bank.
+  // What belongs to the cell: the same thread of an atom; the same devices; the same bank in the same phase of an access; the same bank.
   const related = (panel, cell) => {
     const block = blockAt(panel, cell);
     if (data.kind === "atom") {
       return (other) => block !== null && blockAt(panel, other)?.lanes[0] === block.lanes[0];
     }
+    if (data.kind === "devices") return (other) => blockAt(panel, other).detail === block.detail;
     if (block) {
       return (other) => {
         const b = blockAt(panel, other);

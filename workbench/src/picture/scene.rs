@@ -221,6 +221,19 @@ pub(crate) enum Kind {
     Layout,
     /// An instruction.
     Atom,
+    /// A matrix over several devices, whose blocks' lanes are devices.
+    Devices,
+}
+
+impl Kind {
+    /// Its name for programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Layout => "layout",
+            Self::Atom => "atom",
+            Self::Devices => "devices",
+        }
+    }
 }
 
 /// A picture.

@@ -141,7 +141,7 @@ pub(crate) fn sizes(scene: &Scene) -> Metrics {
 /// What is written in one panel of a scene: before and after alike, operands each for itself.
 fn written(scene: &Scene, number: usize, sizes: &Metrics) -> Lettering {
     match scene.kind {
-        Kind::Layout => lettering(&scene.panels.iter().collect::<Vec<_>>(), sizes),
+        Kind::Layout | Kind::Devices => lettering(&scene.panels.iter().collect::<Vec<_>>(), sizes),
         Kind::Atom => lettering(&[&scene.panels[number]], sizes),
     }
 }
@@ -469,7 +469,7 @@ pub(crate) fn svg(scene: &Scene) -> String {
         .collect();
     let total: f64 = frames.iter().map(|frame| frame.width + MARGIN).sum();
     // Before and after stand side by side where there is room; operands stand where the instruction puts them.
-    let stacked = scene.kind == Kind::Layout && total > BROAD;
+    let stacked = scene.kind != Kind::Atom && total > BROAD;
     let place = |i: usize| {
         let (row, col) = scene.panels[i].place;
         if stacked { (col, 0) } else { (row, col) }

@@ -253,6 +253,10 @@ pub(crate) fn picture(scene: &Scene, colour: Colour, width: usize) -> String {
             atoms.print(&mut out, colour);
             continue;
         }
+        if scene.kind == Kind::Devices {
+            device_table(&mut out, panel, colour);
+            continue;
+        }
         if panel.cost.is_some() {
             let _ = writeln!(out, "\n{}", heading_of(panel));
             lane_table(panel).print(&mut out, colour);
@@ -287,6 +291,24 @@ pub(crate) fn picture(scene: &Scene, colour: Colour, width: usize) -> String {
     }
     tail(&mut out, scene);
     out
+}
+
+/// The devices of each cell and, below, what moves.
+fn device_table(out: &mut String, panel: &Panel, colour: Colour) {
+    let title = if panel.title.is_empty() {
+        String::new()
+    } else {
+        format!("{} ({})\n", panel.title, panel.layout)
+    };
+    let _ = write!(out, "\n{title}");
+    let devices = |_: &Cell, row: usize, col: usize| {
+        let label = panel.block_at(row, col).and_then(|b| b.labels.first());
+        label.map_or(String::new(), |lines| lines.join(" "))
+    };
+    table(panel, &devices).print(out, colour);
+    for line in &panel.verdict {
+        let _ = writeln!(out, "{line}");
+    }
 }
 
 fn heading_of(panel: &Panel) -> String {

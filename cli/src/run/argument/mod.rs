@@ -182,17 +182,27 @@ impl Given {
             "u32" => Value::U32(
                 unsigned(rest)
                     .and_then(|v| v.try_into().ok())
-                    .ok_or_else(|| not("a u32"))?,
+                    .ok_or_else(|| not("a u32, a whole number from 0 to 4294967295"))?,
             ),
             "s32" | "i32" => Value::S32(
                 signed(rest)
                     .and_then(|v| v.try_into().ok())
-                    .ok_or_else(|| not("an s32"))?,
+                    .ok_or_else(|| not("an s32, a whole number from -2147483648 to 2147483647"))?,
             ),
-            "u64" => Value::U64(unsigned(rest).ok_or_else(|| not("a u64"))?),
-            "s64" | "i64" => Value::S64(signed(rest).ok_or_else(|| not("an s64"))?),
-            "f32" => Value::F32(rest.parse().map_err(|_| not("an f32"))?),
-            "f64" => Value::F64(rest.parse().map_err(|_| not("an f64"))?),
+            "u64" => Value::U64(
+                unsigned(rest).ok_or_else(|| not("a u64, a whole number from 0 to 2^64 - 1"))?,
+            ),
+            "s64" | "i64" => Value::S64(
+                signed(rest).ok_or_else(|| not("an s64, a whole number from -2^63 to 2^63 - 1"))?,
+            ),
+            "f32" => Value::F32(
+                rest.parse()
+                    .map_err(|_| not("an f32, a number, nan or inf"))?,
+            ),
+            "f64" => Value::F64(
+                rest.parse()
+                    .map_err(|_| not("an f64, a number, nan or inf"))?,
+            ),
             "bytes" => {
                 Value::Bytes(hexadecimal(rest).ok_or_else(|| not("pairs of hexadecimal digits"))?)
             }
@@ -314,7 +324,10 @@ fn buffer(text: &str, (start, end): (usize, usize), place: usize) -> Result<Buff
     if let Fill::Number(value) = fill
         && !element.holds(value)
     {
-        let message = format!("no element of type {name} is {value}");
+        let message = format!(
+            "an element of type {name} cannot hold {}",
+            text[fill_span.0..fill_span.1].trim()
+        );
         return Err(refuse(&message, text, fill_span));
     }
     Ok(Buffer {

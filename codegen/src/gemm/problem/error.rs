@@ -132,7 +132,7 @@ impl fmt::Display for ProblemError {
             }
             Self::NotFinite(name) => write!(
                 f,
-                "{name} must be a number, and finite in the type that the kernel takes"
+                "{name} must be a finite number, also in the type that the kernel takes it in"
             ),
             Self::TooLarge {
                 name,
@@ -170,7 +170,8 @@ impl fmt::Display for ProblemError {
                 element,
             } => write!(
                 f,
-                "{matrix} is aligned to {bytes} bytes: an alignment is a power of two and at least the {element} bytes of an element"
+                "{matrix} is aligned to {bytes} byte{}: an alignment is a power of two and at least the {element} bytes of an element",
+                if *bytes == 1 { "" } else { "s" }
             ),
             Self::BatchOverlap { stride, least } => write!(
                 f,

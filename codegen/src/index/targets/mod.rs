@@ -16,11 +16,14 @@ mod c;
 mod program;
 mod ptx;
 mod rust;
+#[cfg(feature = "tokens")]
+mod tokens;
 
 use std::fmt;
 
 pub use program::{Argument, Program, Statement};
-pub use rust::{item, wrapped_item};
+#[cfg(feature = "tokens")]
+pub use tokens::{item, wrapped_item};
 
 use super::expr::{Expr, Pool};
 use super::spec::{IndexError, IndexSpec, Parameter};

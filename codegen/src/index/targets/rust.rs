@@ -1,208 +1,218 @@
-//! Rust: a `const fn` that needs no library, as tokens for macros and as text for build scripts.
+//! Rust: a `const fn` that needs no library.
 //!
 //! Values that are used once are written where they are used, so that short functions read like ones written by hand:
 //!
 //! ```text
 //! pub const fn offset(row: u32, col: u32) -> u32 {
 //!     debug_assert!(row < 8 && col < 64);
-//!     (row << 6) + col ^ row << 3
+//!     (col ^ (row << 3)) + (row << 6)
 //! }
 //! ```
 //!
 //! Arithmetic that is exact is written with operators, arithmetic that is meant to wrap as `wrapping_add` and its like, so the
-//! function computes the same in every profile. Coordinates are checked where debug assertions are on.
+//! function computes the same in every profile. Coordinates are checked where debug assertions are on. The text comes from
+//! strings alone, so that a program that writes index functions has no parser of Rust in it.
 
-// A token such as `+` has no content: `Default::default()` says so without importing one type for each operator.
-#![allow(clippy::default_trait_access)]
-
-use proc_macro2::{Literal, Punct, Spacing, TokenStream};
-use quote::{ToTokens, format_ident, quote};
-use syn::{
-    BinOp, Expr, ExprBinary, ExprCast, ExprLit, ExprMethodCall, ExprParen, Ident, Item, ItemFn,
-    Lit, Type, parse_quote,
-};
+use std::fmt::Write as _;
 
 use super::program::{Argument, Program, Statement};
 use crate::index::code::{Op, Ty};
-use crate::index::spec::{IndexError, Parameter};
+use crate::index::spec::{IndexError, Parameter, check_identifier};
 
-/// Nested operations after which a value gets a name of its own.
+/// Nested operations, and letters, after which a value gets a name of its own.
 const DEPTH: usize = 5;
+const LETTERS: usize = 60;
+/// The longest line that is not broken, as `rustfmt` has it.
+const COLUMNS: usize = 100;
 
-/// The function as an item: `pub const fn name(…) -> …`.
-///
-/// # Errors
-///
-/// [`IndexError::Name`] for keywords.
-pub fn item(program: &Program) -> Result<ItemFn, IndexError> {
-    let name = identifier(&program.name)?;
-    let mut names = Vec::new();
+/// Words that are no names, in any edition, also those that are kept for later ones.
+const KEYWORDS: &[&str] = &[
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue",
+    "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if",
+    "impl", "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub",
+    "ref", "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+/// The function: `pub const fn name(…) -> …`.
+pub(super) fn text(program: &Program) -> Result<String, IndexError> {
+    check(&program.name)?;
     for p in &program.parameters {
-        names.push(identifier(&p.name)?);
+        check(&p.name)?;
     }
-    let types: Vec<Type> = program.parameters.iter().map(|p| rust_type(p.ty)).collect();
-    let result = rust_type(program.ty);
-    let docs = program.about.iter().map(|line| format!(" {line}"));
+    let mut out = String::new();
+    for line in &program.about {
+        let _ = writeln!(out, "{}", format!("/// {line}").trim_end());
+    }
+    out.push_str("#[inline]\n#[must_use]\n");
+    out.push_str(&signature(program));
 
+    let mut lines = assertions(program);
     let uses = program.uses();
     let first = program.parameters.len();
-    let mut printer = Printer {
-        program,
-        values: names
-            .iter()
-            .map(|n| (parse_quote!(#n), 0))
-            .collect::<Vec<(Expr, usize)>>(),
-    };
-    let mut body: Vec<syn::Stmt> = Vec::new();
-    let checks: Vec<TokenStream> = program
+    for (p, _) in program
         .parameters
         .iter()
-        .zip(&names)
-        .flat_map(|(p, n)| in_range(p, n))
-        .collect();
-    if let Some(all) = checks.iter().cloned().reduce(|a, b| quote!(#a && #b)) {
-        body.push(parse_quote!(debug_assert!(#all);));
+        .zip(&uses)
+        .filter(|(_, n)| **n == 0)
+    {
+        lines.push(format!("let _ = {};", p.name));
     }
-    for (i, n) in names.iter().enumerate() {
-        if uses[i] == 0 {
-            body.push(parse_quote!(let _ = #n;));
-        }
-    }
+    let names = program.parameters.iter().map(|p| Value::name(&p.name));
+    let mut printer = Printer {
+        program,
+        values: names.collect(),
+    };
     let prefix = program.temporary_prefix();
     for (i, s) in program.statements.iter().enumerate() {
-        let (value, depth) = printer.statement(s);
+        let value = printer.statement(s);
         let last = program.result == Argument::Value(first + i);
-        if uses[first + i] == 1 && (depth < DEPTH || last) {
-            printer.values.push((value, depth));
+        let short = value.depth < DEPTH && value.text.len() <= LETTERS;
+        if uses[first + i] == 1 && (short || last) {
+            printer.values.push(value);
         } else {
-            let name = format_ident!("{prefix}{i}");
-            body.push(parse_quote!(let #name = #value;));
-            printer.values.push((parse_quote!(#name), 0));
+            let name = format!("{prefix}{i}");
+            lines.push(format!("let {name} = {};", value.text));
+            printer.values.push(Value::name(&name));
         }
     }
-    let (value, _) = printer.argument(program.result, program.ty);
-    Ok(parse_quote! {
-        #(#[doc = #docs])*
-        #[inline]
-        #[must_use]
-        pub const fn #name(#(#names: #types),*) -> #result {
-            #(#body)*
-            #value
-        }
-    })
-}
-
-/// The function as an item whose signature has types of the caller's choosing, `usize` for one: the parameters are cast to their types
-/// in the program, and the result from its.
-///
-/// # Errors
-///
-/// As [`item`].
-pub fn wrapped_item(
-    program: &Program,
-    parameters: &[Type],
-    result: &Type,
-) -> Result<ItemFn, IndexError> {
-    let inner = item(program)?;
-    let own: Vec<Type> = program.parameters.iter().map(|p| rust_type(p.ty)).collect();
-    if own == parameters && rust_type(program.ty) == *result {
-        return Ok(inner);
+    lines.push(printer.argument(program.result, program.ty).text);
+    for line in lines {
+        let _ = writeln!(out, "    {line}");
     }
-    let (attrs, name) = (&inner.attrs, &inner.sig.ident);
-    let mut names = Vec::new();
-    for p in &program.parameters {
-        names.push(identifier(&p.name)?);
-    }
-    let (inputs, output, block) = (&inner.sig.inputs, &inner.sig.output, &inner.block);
-    Ok(parse_quote! {
-        #(#attrs)*
-        pub const fn #name(#(#names: #parameters),*) -> #result {
-            #[inline]
-            const fn narrow(#inputs) #output #block
-            narrow(#(#names as #own),*) as #result
-        }
-    })
+    out.push_str("}\n");
+    Ok(out)
 }
 
-pub(super) fn text(program: &Program) -> Result<String, IndexError> {
-    let item = Item::Fn(item(program)?);
-    Ok(prettyplease::unparse(&syn::File {
-        shebang: None,
-        frontmatter: None,
-        attrs: Vec::new(),
-        items: vec![item],
-    }))
-}
-
-/// A Rust type, by its name.
-fn rust_type(ty: Ty) -> Type {
-    let name = format_ident!("{}", ty.name());
-    parse_quote!(#name)
-}
-
-fn identifier(name: &str) -> Result<Ident, IndexError> {
-    // A keyword since the edition of 2024, which the parser takes for a name.
-    syn::parse_str(name)
-        .ok()
-        .filter(|_| name != "gen")
-        .ok_or_else(|| IndexError::Name {
+fn check(name: &str) -> Result<(), IndexError> {
+    check_identifier(name)?;
+    if KEYWORDS.contains(&name) {
+        return Err(IndexError::Name {
             name: name.to_owned(),
             reason: "is a keyword of Rust",
-        })
+        });
+    }
+    Ok(())
 }
 
-/// What `p` must satisfy beyond its type.
-fn in_range(p: &Parameter, name: &Ident) -> Vec<TokenStream> {
+/// The function's head, on one line or with a line for each parameter.
+fn signature(program: &Program) -> String {
+    let parameters = program.parameters.iter();
+    let parameters: Vec<String> = parameters
+        .map(|p| format!("{}: {}", p.name, p.ty.name()))
+        .collect();
+    let (name, result) = (&program.name, program.ty.name());
+    let line = format!(
+        "pub const fn {name}({}) -> {result} {{\n",
+        parameters.join(", ")
+    );
+    if line.len() <= COLUMNS {
+        return line;
+    }
+    let mut lines = format!("pub const fn {name}(\n");
+    for parameter in parameters {
+        let _ = writeln!(lines, "    {parameter},");
+    }
+    let _ = writeln!(lines, ") -> {result} {{");
+    lines
+}
+
+/// What the parameters must satisfy beyond their types.
+fn assertions(program: &Program) -> Vec<String> {
+    let checks: Vec<String> = program.parameters.iter().flat_map(in_range).collect();
+    if checks.is_empty() {
+        return checks;
+    }
+    let line = format!("debug_assert!({});", checks.join(" && "));
+    if line.len() + 4 <= COLUMNS {
+        return vec![line];
+    }
+    let each = checks
+        .iter()
+        .map(|check| format!("debug_assert!({check});"));
+    each.collect()
+}
+
+fn in_range(p: &Parameter) -> Vec<String> {
     let (least, most) = p.ty.range();
-    // The checks stand in a macro, whose tokens are printed apart unless they are joint.
-    let literal = |k: i64| match constant(k, p.ty) {
-        Expr::Unary(negative) => {
-            let (sign, number) = (Punct::new('-', Spacing::Joint), negative.expr);
-            quote!(#sign #number)
-        }
-        number => number.into_token_stream(),
-    };
+    let (name, literal) = (&p.name, |k| constant(k, p.ty).text);
     let mut checks = Vec::new();
     if i128::from(p.lo) > least {
-        let lo = literal(p.lo);
-        checks.push(quote!(#name >= #lo));
+        checks.push(format!("{name} >= {}", literal(p.lo)));
     }
     if i128::from(p.hi) < most && p.hi < i64::MAX {
         let end = i128::from(p.hi) + 1;
         checks.push(if end <= most {
-            let end = literal(p.hi + 1);
-            quote!(#name < #end)
+            format!("{name} < {}", literal(p.hi + 1))
         } else {
-            let hi = literal(p.hi);
-            quote!(#name <= #hi)
+            format!("{name} <= {}", literal(p.hi))
         });
     }
     checks
 }
 
-/// `k` as a literal of type `ty`: masks and large multipliers in hexadecimal.
-fn constant(k: i64, ty: Ty) -> Expr {
-    let digits = match ty {
+/// What an expression is at its top, which says where it needs parentheses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Name,
+    Literal,
+    Method,
+    Product,
+    Sum,
+    Xor,
+    /// Shifts, casts, masks and negative numbers: in parentheses wherever they are operands.
+    Other,
+}
+
+/// An expression.
+#[derive(Clone)]
+struct Value {
+    text: String,
+    kind: Kind,
+    /// Operations nested in it.
+    depth: usize,
+}
+
+impl Value {
+    fn name(name: &str) -> Self {
+        Self::new(name.to_owned(), Kind::Name)
+    }
+
+    fn new(text: String, kind: Kind) -> Self {
+        Self {
+            text,
+            kind,
+            depth: 0,
+        }
+    }
+
+    /// As an operand: in parentheses if it is itself an operation, which leaves no precedence to remember.
+    fn grouped(&self) -> String {
+        match self.kind {
+            Kind::Name | Kind::Literal | Kind::Method => self.text.clone(),
+            Kind::Product | Kind::Sum | Kind::Xor | Kind::Other => format!("({})", self.text),
+        }
+    }
+}
+
+/// `k` as a literal of type `ty`.
+fn constant(k: i64, ty: Ty) -> Value {
+    let text = match ty {
         Ty::U32 => (k as u32).to_string(),
         Ty::U64 => (k as u64).to_string(),
         Ty::S32 => (k as i32).to_string(),
         Ty::S64 => k.to_string(),
     };
-    let (minus, digits) = match digits.strip_prefix('-') {
-        Some(rest) => (true, rest.to_owned()),
-        None => (false, digits),
+    let kind = if text.starts_with('-') {
+        Kind::Other
+    } else {
+        Kind::Literal
     };
-    let literal: Literal = digits
-        .parse()
-        .unwrap_or_else(|_| Literal::u64_unsuffixed(0));
-    let lit = Expr::Lit(ExprLit {
-        attrs: Vec::new(),
-        lit: Lit::new(literal),
-    });
-    if minus { parse_quote!(-#lit) } else { lit }
+    Value::new(text, kind)
 }
 
-fn mask_constant(k: i64, ty: Ty) -> Expr {
+/// `k` as a mask: large ones in hexadecimal.
+fn mask(k: i64, ty: Ty) -> Value {
     let bits = if ty.wide() {
         k as u64
     } else {
@@ -211,236 +221,155 @@ fn mask_constant(k: i64, ty: Ty) -> Expr {
     if bits < 10 || ty.signed() {
         return constant(k, ty);
     }
-    let literal: Literal = format!("{bits:#x}")
-        .parse()
-        .unwrap_or_else(|_| Literal::u64_unsuffixed(bits));
-    Expr::Lit(ExprLit {
-        attrs: Vec::new(),
-        lit: Lit::new(literal),
-    })
-}
-
-/// `e` as an operand: in parentheses if it is itself an operation, which leaves no precedence to remember.
-fn grouped(e: Expr) -> Expr {
-    match e {
-        Expr::Binary(_) | Expr::Cast(_) | Expr::Unary(_) => Expr::Paren(ExprParen {
-            attrs: Vec::new(),
-            paren_token: syn::token::Paren::default(),
-            expr: Box::new(e),
-        }),
-        _ => e,
-    }
+    Value::new(format!("{bits:#x}"), Kind::Literal)
 }
 
 /// `left op right`, without parentheses around products in sums.
-fn binary(left: Expr, op: BinOp, right: Expr) -> Expr {
-    let product = |e: &Expr| {
-        matches!(
-            e,
-            Expr::Binary(ExprBinary {
-                op: BinOp::Mul(_),
-                ..
-            })
-        )
+fn binary(left: &Value, op: &str, right: &Value) -> Value {
+    let kind = match op {
+        "*" => Kind::Product,
+        "+" | "-" => Kind::Sum,
+        "^" => Kind::Xor,
+        _ => Kind::Other,
     };
-    let sum = |e: &Expr| {
-        matches!(
-            e,
-            Expr::Binary(ExprBinary {
-                op: BinOp::Add(_) | BinOp::Sub(_),
-                ..
-            })
-        )
+    let keeps = |value: &Value, kinds: &[Kind]| {
+        if kinds.contains(&value.kind) {
+            value.text.clone()
+        } else {
+            value.grouped()
+        }
     };
-    let xor = |e: &Expr| {
-        matches!(
-            e,
-            Expr::Binary(ExprBinary {
-                op: BinOp::BitXor(_),
-                ..
-            })
-        )
+    let (left, right) = match kind {
+        Kind::Sum => (
+            keeps(left, &[Kind::Product, Kind::Sum]),
+            keeps(right, &[Kind::Product]),
+        ),
+        Kind::Xor => (keeps(left, &[Kind::Xor]), right.grouped()),
+        _ => (left.grouped(), right.grouped()),
     };
-    let adds = matches!(op, BinOp::Add(_) | BinOp::Sub(_));
-    let keeps_left =
-        (adds && (product(&left) || sum(&left))) || (matches!(op, BinOp::BitXor(_)) && xor(&left));
-    let left = if keeps_left { left } else { grouped(left) };
-    let right = if adds && product(&right) {
-        right
-    } else {
-        grouped(right)
-    };
-    Expr::Binary(ExprBinary {
-        attrs: Vec::new(),
-        left: Box::new(left),
-        op,
-        right: Box::new(right),
-    })
+    Value::new(format!("{left} {op} {right}"), kind)
 }
 
-fn cast(e: Expr, ty: &Type) -> Expr {
-    Expr::Cast(ExprCast {
-        attrs: Vec::new(),
-        expr: Box::new(grouped(e)),
-        as_token: syn::token::As::default(),
-        ty: Box::new(ty.clone()),
-    })
+fn cast(value: &Value, ty: &str) -> Value {
+    Value::new(format!("{} as {ty}", value.grouped()), Kind::Other)
 }
 
-fn method(receiver: Expr, name: &str, arguments: &[Expr]) -> Expr {
-    let name = format_ident!("{name}");
-    let mut call: ExprMethodCall = parse_quote!(x.#name(#(#arguments),*));
-    call.receiver = Box::new(match receiver {
-        // A bare literal has no type to call a method of.
-        Expr::MethodCall(_) | Expr::Path(_) => receiver,
-        other => grouped(other),
-    });
-    Expr::MethodCall(call)
+/// `receiver.name(arguments)`. A bare literal has no type to call a method of: it gets `ty`.
+fn method(receiver: &Value, ty: Ty, name: &str, arguments: &[Value]) -> Value {
+    let receiver = match receiver.kind {
+        Kind::Literal => format!("{}{}", receiver.text, ty.name()),
+        Kind::Other if receiver.text.starts_with('-') => {
+            format!("({}{})", receiver.text, ty.name())
+        }
+        _ => receiver.grouped(),
+    };
+    let arguments: Vec<&str> = arguments.iter().map(|a| a.text.as_str()).collect();
+    let text = format!("{receiver}.{name}({})", arguments.join(", "));
+    Value::new(text, Kind::Method)
 }
 
 struct Printer<'a> {
     program: &'a Program,
-    /// Each value with the operations nested in it.
-    values: Vec<(Expr, usize)>,
+    values: Vec<Value>,
 }
 
 impl Printer<'_> {
-    fn argument(&self, a: Argument, ty: Ty) -> (Expr, usize) {
+    fn argument(&self, a: Argument, ty: Ty) -> Value {
         match a {
-            Argument::Constant(k) => (constant(k, ty), 0),
+            Argument::Constant(k) => constant(k, ty),
             Argument::Value(v) if self.program.type_of(v) == ty => self.values[v].clone(),
-            Argument::Value(v) => {
-                let (e, depth) = self.values[v].clone();
-                (cast(e, &rust_type(ty)), depth)
-            }
+            Argument::Value(v) => Value {
+                depth: self.values[v].depth,
+                ..cast(&self.values[v], ty.name())
+            },
         }
     }
 
-    fn statement(&self, s: &Statement) -> (Expr, usize) {
-        let wide = if s.ty.signed() { Ty::S64 } else { Ty::U64 };
-        let mut depth = 0;
-        let mut arg = |i: usize, ty: Ty| {
-            let (e, d) = self.argument(s.arguments[i], ty);
-            depth = depth.max(d + 1);
-            e
-        };
-        let plus = || BinOp::Add(<syn::Token![+]>::default());
-        let minus = || BinOp::Sub(<syn::Token![-]>::default());
-        let times = || BinOp::Mul(<syn::Token![*]>::default());
-        let shift_right = || BinOp::Shr(<syn::Token![>>]>::default());
-        let sum = |arg: &mut dyn FnMut(usize, Ty) -> Expr, left: Expr, i: usize, ty: Ty| match (
-            s.exact,
-            s.arguments[i],
-        ) {
+    fn statement(&self, s: &Statement) -> Value {
+        let nested = s.arguments.iter().map(|a| match a {
+            Argument::Constant(_) => 1,
+            Argument::Value(v) => self.values[*v].depth + 1,
+        });
+        Value {
+            depth: nested.max().unwrap_or(0),
+            ..self.operation(s)
+        }
+    }
+
+    /// The sum of `left` and argument `i`, both of type `ty`; adding a negative constant is a subtraction.
+    fn sum(&self, s: &Statement, left: &Value, i: usize, ty: Ty) -> Value {
+        match (s.exact, s.arguments[i]) {
             (true, Argument::Constant(k)) if k < 0 && k != i64::MIN => {
-                binary(left, minus(), constant(-k, ty))
+                binary(left, "-", &constant(-k, ty))
             }
-            (true, _) => binary(left, plus(), arg(i, ty)),
+            (true, a) => binary(left, "+", &self.argument(a, ty)),
             (false, Argument::Constant(k)) if k < 0 && k != i64::MIN => {
-                method(left, "wrapping_sub", &[constant(-k, ty)])
+                method(left, ty, "wrapping_sub", &[constant(-k, ty)])
             }
-            (false, _) => method(left, "wrapping_add", &[arg(i, ty)]),
+            (false, a) => method(left, ty, "wrapping_add", &[self.argument(a, ty)]),
+        }
+    }
+
+    fn operation(&self, s: &Statement) -> Value {
+        let wide = if s.ty.signed() { Ty::S64 } else { Ty::U64 };
+        let arg = |i: usize, ty: Ty| self.argument(s.arguments[i], ty);
+        let product = || {
+            if s.exact {
+                binary(&arg(0, s.ty), "*", &arg(1, s.ty))
+            } else {
+                method(&arg(0, s.ty), s.ty, "wrapping_mul", &[arg(1, s.ty)])
+            }
         };
-        let value = match s.op {
-            Op::Add => {
-                let left = arg(0, s.ty);
-                sum(&mut arg, left, 1, s.ty)
-            }
+        let distance = || match s.arguments[1] {
+            Argument::Constant(k) => constant(k, Ty::S32),
+            Argument::Value(_) => arg(1, Ty::U32),
+        };
+        let bits = || match s.arguments[1] {
+            Argument::Constant(k) => mask(k, s.ty),
+            Argument::Value(_) => arg(1, s.ty),
+        };
+        match s.op {
+            Op::Add => self.sum(s, &arg(0, s.ty), 1, s.ty),
             Op::Sub => match (s.exact, s.arguments[0]) {
-                (true, _) => binary(arg(0, s.ty), minus(), arg(1, s.ty)),
-                (false, Argument::Constant(0)) => method(arg(1, s.ty), "wrapping_neg", &[]),
-                (false, _) => method(arg(0, s.ty), "wrapping_sub", &[arg(1, s.ty)]),
+                (true, _) => binary(&arg(0, s.ty), "-", &arg(1, s.ty)),
+                (false, Argument::Constant(0)) => method(&arg(1, s.ty), s.ty, "wrapping_neg", &[]),
+                (false, _) => method(&arg(0, s.ty), s.ty, "wrapping_sub", &[arg(1, s.ty)]),
             },
-            Op::Mul if s.exact => binary(arg(0, s.ty), times(), arg(1, s.ty)),
-            Op::Mul => method(arg(0, s.ty), "wrapping_mul", &[arg(1, s.ty)]),
-            Op::Mad => {
-                let product = if s.exact {
-                    binary(arg(0, s.ty), times(), arg(1, s.ty))
-                } else {
-                    method(arg(0, s.ty), "wrapping_mul", &[arg(1, s.ty)])
-                };
-                sum(&mut arg, product, 2, s.ty)
-            }
+            Op::Mul => product(),
+            Op::Mad => self.sum(s, &product(), 2, s.ty),
             Op::MulWide | Op::MadWide => {
-                let mut widened = |i: usize| match s.arguments[i] {
+                let widened = |i: usize| match s.arguments[i] {
                     Argument::Constant(k) => constant(k, wide),
-                    Argument::Value(_) => {
-                        let narrow = arg(i, s.ty);
-                        cast(narrow, &rust_type(wide))
-                    }
+                    Argument::Value(_) => cast(&arg(i, s.ty), wide.name()),
                 };
-                let (a, b) = (widened(0), widened(1));
                 // The product of two words always fits twice the width.
-                let product = binary(a, times(), b);
+                let product = binary(&widened(0), "*", &widened(1));
                 if s.op == Op::MadWide {
-                    sum(&mut arg, product, 2, wide)
+                    self.sum(s, &product, 2, wide)
                 } else {
                     product
                 }
             }
             Op::MulHi => {
-                let (double, width): (Type, Expr) = if s.ty.wide() {
-                    (parse_quote!(u128), parse_quote!(64))
+                let (double, width) = if s.ty.wide() {
+                    ("u128", 64)
                 } else {
-                    (parse_quote!(u64), parse_quote!(32))
+                    ("u64", 32)
                 };
-                let (a, b) = (arg(0, s.ty), arg(1, s.ty));
-                let product = binary(cast(a, &double), times(), cast(b, &double));
-                cast(binary(product, shift_right(), width), &rust_type(s.ty))
-            }
-            Op::Shl => {
-                let by = shift_distance(s.arguments[1], &mut arg);
-                let value = arg(0, s.ty);
-                // Bits that leave a signed value are cut off as in every other type.
-                binary(value, BinOp::Shl(<syn::Token![<<]>::default()), by)
-            }
-            Op::Shr => {
-                let by = shift_distance(s.arguments[1], &mut arg);
-                binary(arg(0, s.ty), shift_right(), by)
-            }
-            Op::And => {
-                let mask = match s.arguments[1] {
-                    Argument::Constant(k) => mask_constant(k, s.ty),
-                    Argument::Value(_) => arg(1, s.ty),
-                };
-                binary(
-                    arg(0, s.ty),
-                    BinOp::BitAnd(<syn::Token![&]>::default()),
-                    mask,
+                let (a, b) = (cast(&arg(0, s.ty), double), cast(&arg(1, s.ty), double));
+                let product = binary(&a, "*", &b);
+                cast(
+                    &binary(&product, ">>", &constant(width, Ty::S32)),
+                    s.ty.name(),
                 )
             }
-            Op::Xor => {
-                let right = match s.arguments[1] {
-                    Argument::Constant(k) => mask_constant(k, s.ty),
-                    Argument::Value(_) => arg(1, s.ty),
-                };
-                binary(
-                    arg(0, s.ty),
-                    BinOp::BitXor(<syn::Token![^]>::default()),
-                    right,
-                )
-            }
-            Op::Div => method(arg(0, s.ty), "div_euclid", &[arg(1, s.ty)]),
+            // Bits that leave a signed value are cut off as in every other type.
+            Op::Shl => binary(&arg(0, s.ty), "<<", &distance()),
+            Op::Shr => binary(&arg(0, s.ty), ">>", &distance()),
+            Op::And => binary(&arg(0, s.ty), "&", &bits()),
+            Op::Xor => binary(&arg(0, s.ty), "^", &bits()),
+            Op::Div => method(&arg(0, s.ty), s.ty, "div_euclid", &[arg(1, s.ty)]),
             Op::Widen | Op::Narrow => arg(0, s.result),
-        };
-        (value, depth)
-    }
-}
-
-fn shift_distance(a: Argument, arg: &mut dyn FnMut(usize, Ty) -> Expr) -> Expr {
-    match a {
-        Argument::Constant(k) => constant(k, Ty::S32),
-        Argument::Value(_) => arg(1, Ty::U32),
-    }
-}
-
-impl Program {
-    /// The Rust function as tokens: what macros expand to.
-    ///
-    /// # Errors
-    ///
-    /// As [`item`].
-    pub fn rust_tokens(&self) -> Result<TokenStream, IndexError> {
-        Ok(item(self)?.into_token_stream())
+        }
     }
 }

@@ -27,7 +27,11 @@ impl Args<'_> {
             return Ok(());
         }
         let plural = if n == 1 { "" } else { "s" };
-        let message = format!("{n} argument{plural} for {}", usage(self.name));
+        let message = format!(
+            "{} got {n} argument{plural}: call {}",
+            self.name,
+            usage(self.name)
+        );
         Err(EvalError::new("wrong_arguments", message, self.span))
     }
 

@@ -5,6 +5,7 @@
 //! (`(4,8)` for the compact layout) or a tuple of layouts.
 
 mod args;
+mod devices;
 mod groups;
 mod partition;
 mod table;
@@ -38,15 +39,50 @@ pub(crate) fn usage(name: &str) -> &'static str {
 /// The error about a name that means nothing, with the nearest that does.
 pub(crate) fn unknown(name: &str, span: Span) -> EvalError {
     let short: String = name.chars().take(40).collect();
-    let nearest = FUNCTIONS
-        .iter()
-        .map(|f| (distance(&short, f.0), f.0))
-        .min()
-        .filter(|(d, best)| *d <= 2.max(best.len() / 4));
-    let message = match nearest {
-        Some((_, best)) => format!("'{short}' is unknown; did you mean '{best}'?"),
+    let message = match nearest(&short) {
+        Some(best) => format!("'{short}' is unknown; did you mean '{best}'?"),
+        None if short.contains('.') => {
+            format!(
+                "'{short}' is unknown here: the name of an instruction is an argument of a function"
+            )
+        }
         None => format!("'{short}' is unknown; bind it with let {short} = …;"),
     };
+    EvalError::new("unknown_name", message, span)
+}
+
+/// The function whose name is nearest to this one, if one is near.
+fn nearest(name: &str) -> Option<&'static str> {
+    FUNCTIONS
+        .iter()
+        .map(|f| (distance(name, f.0), f.0))
+        .min()
+        .filter(|(d, best)| *d <= 2.max(best.len() / 4))
+        .map(|(_, best)| best)
+}
+
+/// The functions that are named to those who call one that does not exist.
+const FIRST: [&str; 5] = [
+    "coalesce",
+    "complement",
+    "logical_divide",
+    "right_inverse",
+    "size",
+];
+
+/// The error about a call of a function that does not exist.
+pub(crate) fn unknown_function(name: &str, span: Span) -> EvalError {
+    let short: String = name.chars().take(40).collect();
+    let message = nearest(&short).map_or_else(
+        || {
+            format!(
+                "there is no function '{short}'; there are {}, and {} more, which the page on eval's functions lists",
+                FIRST.join(", "),
+                FUNCTIONS.len() - FIRST.len()
+            )
+        },
+        |best| format!("there is no function '{short}'; did you mean '{best}'?"),
+    );
     EvalError::new("unknown_name", message, span)
 }
 
@@ -255,6 +291,8 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         | "atom_meta" | "atom_src" | "atom_dst" | "layout_tv_a" | "layout_tv_b" | "layout_tv_c"
         | "thrfrg_a" | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b" | "partition_c"
         | "layout_tv" | "partition_s" | "partition_d" | "retile" => partition::partition(&args),
+        "distribution" | "row_shards" | "column_shards" | "grid_shards" | "replicas" | "terms"
+        | "summed" | "shards" | "holders" | "redistribute" => devices::devices(&args),
         "equal" => {
             args.count(2, 2)?;
             operators::equal(&items[0].0, &items[1].0, span).map(Value::Bool)
@@ -281,7 +319,7 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         "is_compact" => args
             .count(1, 1)
             .and_then(|()| args.ask(Swizzled::is_compact)),
-        _ => Err(unknown(name, span)),
+        _ => Err(unknown_function(name, span)),
     }
 }
 

@@ -494,6 +494,57 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "wavefronts(OP, L [, A, n])",
         "shared-memory wavefronts of an access; L maps the lane to a byte; with A and n, L is a tile, A maps the lane to the row-major number of its element of n bytes",
     ),
+    // Devices
+    (
+        "distribution",
+        "distribution(L [, (m,n)])",
+        "which device holds which element of an m by n matrix; L maps (device, local) to (row, column); without extents, all that L covers",
+    ),
+    (
+        "row_shards",
+        "row_shards((m,n), p)",
+        "blocks of rows on p devices",
+    ),
+    (
+        "column_shards",
+        "column_shards((m,n), p)",
+        "blocks of columns on p devices",
+    ),
+    (
+        "grid_shards",
+        "grid_shards((m,n), (r,c))",
+        "blocks on a grid of r by c devices",
+    ),
+    (
+        "replicas",
+        "replicas((m,n), p)",
+        "the whole matrix on p devices",
+    ),
+    (
+        "terms",
+        "terms((m,n), p)",
+        "a term of a sum of the whole matrix on p devices",
+    ),
+    (
+        "summed",
+        "summed(D)",
+        "the same, with terms of a sum in place of copies",
+    ),
+    (
+        "shards",
+        "shards(D [, (m,n)])",
+        "the rows and columns of each device",
+    ),
+    (
+        "holders",
+        "holders(D, (row,column) [, (m,n)])",
+        "the devices that hold an element",
+    ),
+    (
+        "redistribute",
+        "redistribute(FROM, TO [, (m,n)] [, bytes])",
+        "what moves between devices, its kind and what links carry; of elements of so many bytes",
+    ),
     // Properties
     (
         "equal",

@@ -45,8 +45,9 @@ pub(crate) fn distributed(layout: &Swizzled, dims: Option<&[i64]>) -> Result<Str
         ],
         _ => {
             return Err(format!(
-                "the layout has {} modes; (thread, value) or (register, lane, warp, block) are expected",
-                modes.len()
+                "the layout has {} mode{}; give it those of (thread, value) or of (register, lane, warp, block)",
+                modes.len(),
+                if modes.len() == 1 { "" } else { "s" }
             ));
         }
     };
