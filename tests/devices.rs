@@ -1,12 +1,19 @@
 //! Products over several devices on the emulator: random problems in random schedules, and mistakes that must show.
 
-use layout_codegen::gemm::Schedule;
+use std::time::Duration;
+
 use tilewright::codegen::Arch;
 use tilewright::codegen::devices::{Action, Addend, Placement, Program};
-use tilewright::codegen::gemm::{Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan};
+use tilewright::codegen::gemm::{
+    Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
+};
 use tilewright::codegen::registry::plan_named;
-use tilewright::host::devices::{DeviceGemm, DevicesRunError, Emulation};
+use tilewright::host::devices::{
+    DeviceGemm, Devices, DevicesRun, DevicesRunError, Emulation, OnDevices,
+};
 use tilewright::host::{Inputs, check};
+
+mod common;
 
 /// splitmix64.
 struct Rng(u64);
@@ -44,16 +51,23 @@ fn named(name: &'static str) -> impl Fn(&Gemm) -> Result<Box<dyn Plan>, DevicesR
     }
 }
 
-#[test]
-fn a_hundred_random_problems_on_two_to_eight_devices() {
-    let mut rng = Rng(2026);
-    for number in 0..100 {
-        // Sizes that the devices do not divide, and shards that are empty.
+/// A random product: sizes that the devices do not divide, and shards that are empty.
+struct Random {
+    problem: Gemm,
+    data_type: DataType,
+    plan: &'static str,
+    shards: &'static str,
+    devices: usize,
+    what: String,
+}
+
+impl Random {
+    fn new(rng: &mut Rng, number: usize, devices: usize, largest: u64) -> Self {
         let size = |rng: &mut Rng| match rng.below(4) {
             0 => 1 + rng.below(8),
-            _ => 1 + rng.below(90),
+            _ => 1 + rng.below(largest),
         };
-        let (m, n, k) = (size(&mut rng), size(&mut rng), size(&mut rng));
+        let (m, n, k) = (size(rng), size(rng), size(rng));
         let mut problem = Gemm::packed(m, n, k, rng.one(&Operands::ALL));
         problem.alpha = rng.one(&[1.0, -0.5]);
         problem.beta = rng.one(&[0.0, 0.0, 0.25]);
@@ -61,7 +75,6 @@ fn a_hundred_random_problems_on_two_to_eight_devices() {
             bias: rng.one(&[Bias::None, Bias::None, Bias::Row, Bias::Column]),
             activation: rng.one(&[Activation::Identity, Activation::Identity, Activation::Relu]),
         };
-        let devices = [2, 3, 4, 8][number % 4];
         let shards = match number % 10 {
             9 if devices == 4 => "2x2,2x2,2x2",
             9 if devices == 8 => "4x2,2x4,4x2",
@@ -79,22 +92,36 @@ fn a_hundred_random_problems_on_two_to_eight_devices() {
             problem.epilogue = Epilogue::default();
         }
         let what = format!("{number}: {problem:?} {data_type} {shards} on {devices}");
-        let placement = Placement::parse(shards, &problem, devices).unwrap();
-        let product = DeviceGemm::new(&problem, &placement, data_type, Arch(80), named(plan))
-            .unwrap_or_else(|e| panic!("{what}: {e}"));
-        let inputs = Inputs::random(&problem, data_type, number as u64);
-        let emulation = Emulation {
-            seed: number as u64,
-            ..Emulation::default()
-        };
-        let run = product
-            .emulate(&inputs, &emulation)
-            .unwrap_or_else(|e| panic!("{what}: {e}"));
+        Self {
+            problem,
+            data_type,
+            plan,
+            shards,
+            devices,
+            what,
+        }
+    }
+
+    fn product(&self) -> DeviceGemm {
+        let placement = Placement::parse(self.shards, &self.problem, self.devices).unwrap();
+        DeviceGemm::new(
+            &self.problem,
+            &placement,
+            self.data_type,
+            Arch(80),
+            named(self.plan),
+        )
+        .unwrap_or_else(|e| panic!("{}: {e}", self.what))
+    }
+
+    /// No finding, and right numbers. Terms that travel are rounded to C's type once a device.
+    fn passes(&self, inputs: &Inputs, run: &DevicesRun) {
+        let Self { problem, what, .. } = self;
         assert!(run.findings.is_empty(), "{what}: {:?}", run.findings);
-        // Terms that travel are rounded to C's type once a device.
-        let made = check(&problem, data_type, &inputs, &run.c).unwrap();
-        let rounded = match data_type {
-            DataType::F16 | DataType::Bf16 if placement.sums_move() => devices as f64,
+        let made = check(problem, self.data_type, inputs, &run.c).unwrap();
+        let placement = Placement::parse(self.shards, problem, self.devices).unwrap();
+        let rounded = match self.data_type {
+            DataType::F16 | DataType::Bf16 if placement.sums_move() => self.devices as f64,
             _ => 1.0,
         };
         assert!(
@@ -102,6 +129,78 @@ fn a_hundred_random_problems_on_two_to_eight_devices() {
             "{what}: {made:?}"
         );
     }
+}
+
+#[test]
+fn a_hundred_random_problems_on_two_to_eight_devices() {
+    let mut rng = Rng(2026);
+    for number in 0..100 {
+        let random = Random::new(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
+        let inputs = Inputs::random(&random.problem, random.data_type, number as u64);
+        let emulation = Emulation {
+            seed: number as u64,
+            ..Emulation::default()
+        };
+        let run = random.product().emulate(&inputs, &emulation);
+        let run = run.unwrap_or_else(|e| panic!("{}: {e}", random.what));
+        random.passes(&inputs, &run);
+    }
+}
+
+#[test]
+fn thirty_random_problems_on_gpus() {
+    let count = match tilewright::gpu::devices() {
+        Ok(gpus) if gpus.len() > 1 => gpus.len(),
+        Ok(_) => return common::say("one GPU: not run (it takes two)"),
+        Err(error) if error.means_no_gpu() => {
+            return common::say(&format!("no GPU: not run ({error})"));
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut rng = Rng(30);
+    let all: Vec<Devices> = (2..=count).map(|n| Devices::open(n).unwrap()).collect();
+    for number in 0..30 {
+        let devices = &all[number % all.len()];
+        let random = Random::new(&mut rng, number, devices.gpus().len(), 3000);
+        let inputs = Inputs::random(&random.problem, random.data_type, number as u64);
+        let run = random
+            .product()
+            .launch_on(devices, &inputs, OnDevices::default());
+        let run = run.unwrap_or_else(|e| panic!("{}: {e}", random.what));
+        random.passes(&inputs, &run);
+    }
+    common::say(&format!("30 problems on up to {count} GPUs"));
+}
+
+#[test]
+fn a_product_that_takes_too_long_is_an_error_and_no_hang() {
+    let devices = match Devices::open(2) {
+        Ok(devices) => devices,
+        Err(error) => return common::say(&format!("no two GPUs: not run ({error})")),
+    };
+    let problem = Gemm::packed(8192, 8192, 8192, Operands::ALL[0]);
+    let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
+    let product = DeviceGemm::new(
+        &problem,
+        &placement,
+        DataType::F32,
+        Arch(80),
+        named("sgemm-64x64x16"),
+    )
+    .unwrap();
+    let inputs = Inputs::random(&problem, DataType::F32, 1);
+    let hurried = OnDevices {
+        limit: Duration::from_millis(1),
+        repeats: 0,
+    };
+    let error = product
+        .launch_on(&devices, &inputs, hurried)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("has not ended after 1 ms"), "{error}");
+    // The devices are well: the next run is right.
+    let run = product.launch_on(&devices, &inputs, OnDevices::default());
+    assert!(run.unwrap().findings.is_empty());
 }
 
 /// What a mistaken program does in some schedule: a finding or a wrong number.
@@ -142,7 +241,7 @@ fn mistakes_show_on_the_emulator() {
                 mutants.push((what, program));
             };
             mutant("no waits", &|p| {
-                p.ops.retain(|op| !matches!(op.action, Action::Wait(_)))
+                p.ops.retain(|op| !matches!(op.action, Action::Wait(_)));
             });
             mutant("a flag early", &|p| {
                 let set = p

@@ -8,12 +8,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::devices::{DevicesError, Placement, Program};
+use tilewright::codegen::devices::{Action, DevicesError, Placement, Program};
 use tilewright::codegen::gemm::{DataType, Gemm, Plan};
 use tilewright::gpu::{Gpu, devices as gpus_here};
 use tilewright::host::devices::{
     DeviceGemm, Devices, DevicesComparison, DevicesRun, DevicesRunError, Emulation, OnDevices,
-    compare_devices,
+    Rank, compare_devices,
 };
 use tilewright::host::{Check, Inputs, check};
 
@@ -27,7 +27,7 @@ pub(crate) struct DevicesArgs {
     /// Spread the product over this many devices of one host
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) devices: Option<u16>,
-    /// How A, B and C lie on the devices: each rows, columns, replicas, RxC (a grid of blocks) or a layout (device, local) -> (row, column)
+    /// How A, B and C lie on the devices: each rows, columns, replicas, `RxC` (a grid of blocks) or a layout (device, local) -> (row, column)
     #[arg(
         long,
         value_name = "A,B,C",
@@ -43,6 +43,17 @@ pub(crate) struct DevicesArgs {
         requires = "devices"
     )]
     limit: NonZeroU64,
+}
+
+/// Options of one process of several.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct RankArgs {
+    /// Run as this one of the devices, in a process of its own; the others run likewise, on this host or on others, and copies go over NCCL
+    #[arg(long, value_name = "R", requires_all = ["devices", "meet"])]
+    rank: Option<u16>,
+    /// Where the processes find each other: rank 0 listens there
+    #[arg(long, value_name = "HOST:PORT", requires = "rank")]
+    meet: Option<String>,
 }
 
 impl DevicesArgs {
@@ -90,7 +101,7 @@ pub(crate) struct Chooser<'a> {
 
 /// An error on the way to a program with kernels.
 enum Refused {
-    Cli(CliError),
+    Cli(Box<CliError>),
     Run(DevicesRunError),
 }
 
@@ -100,21 +111,55 @@ impl From<DevicesRunError> for Refused {
     }
 }
 
+/// How the names of plans end whose blocks take tile after tile.
+const PERSISTENT: &str = "-persistent";
+
+/// Whether the blocks of a persistent plan have a last turn that is not full. Alone, any other plan would leave the same multiprocessors idle; of two
+/// products that overlap, the blocks of the second one take their place, unless persistent ones still sit there.
+fn leaves_room(plan: &dyn Plan, local: &Gemm) -> bool {
+    if !plan.name().ends_with(PERSISTENT) {
+        return false;
+    }
+    let Ok(Some(launch)) = plan.launch(local) else {
+        return false;
+    };
+    let (m, n, _) = plan.tile();
+    let tiles = local.m.div_ceil(m.into()) * local.n.div_ceil(n.into());
+    let blocks: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let turns = tiles.div_ceil(blocks.max(1)) * blocks.max(1);
+    // A twentieth of the last turn is not worth the slower main loop.
+    tiles * 20 < turns * 19
+}
+
 impl Chooser<'_> {
-    fn kernels(&self, program: Program) -> Result<DeviceGemm, CliError> {
-        let choose = |local: &Gemm| -> Result<Box<dyn Plan>, Refused> {
-            let chosen = select::plan(
-                self.plan,
+    fn kernels(&self, program: &Program) -> Result<DeviceGemm, CliError> {
+        let products = |device: usize| {
+            let ops = program.ops.iter().filter(move |op| op.device == device);
+            ops.filter(|op| matches!(op.action, Action::Product(_)))
+                .count()
+        };
+        let overlap = (0..program.devices).any(|device| products(device) > 1);
+        let named = |name: &str, local: &Gemm| {
+            select::plan(
+                name,
                 self.schedule,
                 self.data_type,
                 local,
                 self.arch,
                 self.gpu,
-            );
-            chosen.map_err(Refused::Cli)
+            )
+            .map_err(|e| Refused::Cli(Box::new(e)))
         };
-        DeviceGemm::with(program, self.data_type, self.arch, choose).map_err(|e| match e {
-            Refused::Cli(e) => e,
+        let choose = |local: &Gemm| -> Result<Box<dyn Plan>, Refused> {
+            let plan = named(self.plan, local)?;
+            if self.plan == "auto" && overlap && leaves_room(plan.as_ref(), local) {
+                let name = plan.name();
+                return named(name.strip_suffix(PERSISTENT).unwrap_or(&name), local);
+            }
+            Ok(plan)
+        };
+        DeviceGemm::with(program.clone(), self.data_type, self.arch, choose).map_err(|e| match e {
+            Refused::Cli(e) => *e,
             Refused::Run(e) => failed(&e),
         })
     }
@@ -138,6 +183,7 @@ fn open(on: Device, count: usize) -> Result<Option<Devices>, CliError> {
 /// What `gemm` was asked for.
 pub(crate) struct Asked<'a> {
     pub(crate) args: &'a DevicesArgs,
+    pub(crate) rank: &'a RankArgs,
     pub(crate) problem: &'a Gemm,
     pub(crate) data_type: DataType,
     pub(crate) plan: &'a str,
@@ -154,6 +200,9 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
     let (problem, data_type) = (asked.problem, asked.data_type);
     let placement = asked.args.placement(problem, count)?;
     let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
+    if let Some(rank) = asked.rank.rank {
+        return as_rank(asked, count, usize::from(rank), &program, &placement);
+    }
     let devices = open(asked.on, count)?;
     let gpu = devices.as_ref().map(|devices| &devices.gpus()[0]);
     let chooser = Chooser {
@@ -163,25 +212,22 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
         arch: select::arch(asked.arch, gpu, asked.plan, data_type)?,
         gpu,
     };
-    let product = chooser.kernels(program)?;
+    let product = chooser.kernels(&program)?;
     let mut ran: Option<(String, DevicesRun)> = None;
     let mut compared = None;
     if asked.on != Device::None {
         memory::for_all(problem, data_type, product.most_bytes())?;
         let inputs = Inputs::random(problem, data_type, asked.seed);
-        let (name, run) = match &devices {
-            Some(devices) => {
-                let name = format!("{count} x {}", devices.gpus()[0].info().name);
-                (name, product.launch_on(devices, &inputs, asked.args.on(20)))
-            }
-            None => {
-                let emulation = Emulation {
-                    seed: asked.seed,
-                    ..Emulation::default()
-                };
-                let name = format!("{count} emulated");
-                (name, product.emulate(&inputs, &emulation))
-            }
+        let (name, run) = if let Some(devices) = &devices {
+            let name = format!("{count} x {}", devices.gpus()[0].info().name);
+            (name, product.launch_on(devices, &inputs, asked.args.on(20)))
+        } else {
+            let emulation = Emulation {
+                seed: asked.seed,
+                ..Emulation::default()
+            };
+            let name = format!("{count} emulated");
+            (name, product.emulate(&inputs, &emulation))
         };
         let run = run.map_err(|e| failed(&e))?;
         if asked.check {
@@ -198,6 +244,70 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
         product: &product,
         ran: ran.as_ref(),
         check: compared,
+        passed,
+    };
+    if asked.json {
+        output::print_json(&report.to_json()?);
+    } else {
+        output::print_line(&report.to_text()?);
+    }
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+/// This process's part of the product, on the GPU of its rank among those that it sees.
+fn as_rank(
+    asked: &Asked<'_>,
+    count: usize,
+    rank: usize,
+    program: &Program,
+    placement: &Placement,
+) -> Outcome {
+    if rank >= count {
+        let message = format!(
+            "--rank {rank}: of {count} devices the ranks are 0 to {}",
+            count - 1
+        );
+        return Err(CliError::usage("usage", message));
+    }
+    if matches!(asked.on, Device::Emulator | Device::None | Device::Opencl) {
+        let message = "ranks are processes with a GPU each; without --rank, `--on emulator` runs all devices in one process";
+        return Err(CliError::usage("usage", message));
+    }
+    let gpu_error = |e: tilewright::gpu::GpuError| CliError::new(e.code(), e.to_string());
+    let visible = gpus_here().map_err(gpu_error)?.len();
+    let gpu = Gpu::open(rank % visible.max(1)).map_err(gpu_error)?;
+    let chooser = Chooser {
+        plan: asked.plan,
+        schedule: asked.schedule,
+        data_type: asked.data_type,
+        arch: select::arch(asked.arch, Some(&gpu), asked.plan, asked.data_type)?,
+        gpu: Some(&gpu),
+    };
+    let product = chooser.kernels(program)?;
+    memory::for_all(asked.problem, asked.data_type, product.most_bytes())?;
+    let inputs = Inputs::random(asked.problem, asked.data_type, asked.seed);
+    let options = asked.args.on(0);
+    let meet = asked.rank.meet.as_deref().unwrap_or_default();
+    let name = format!("rank {rank} of {count}, {}", gpu.info().name);
+    let joined =
+        Rank::join(gpu.clone(), rank, count, meet, options.limit).map_err(|e| failed(&e))?;
+    let run = product
+        .launch_as(&joined, &inputs, options)
+        .map_err(|e| failed(&e))?;
+    let check = if asked.check {
+        let made = product.check_part(rank, &inputs, &run.c);
+        Some(made.map_err(|e| failed(&e))?)
+    } else {
+        None
+    };
+    let passed = check.is_none_or(|c| c.passed);
+    let ran = (name, run);
+    let report = Report {
+        placement,
+        shards: &asked.args.shards,
+        product: &product,
+        ran: Some(&ran),
+        check,
         passed,
     };
     if asked.json {
@@ -480,8 +590,8 @@ impl Bench<'_> {
         let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
         let alone = Program::alone(problem, &placement).map_err(|e| refused(&e))?;
         memory::for_rows(problem, chooser.data_type)?;
-        let product = chooser.kernels(program)?;
-        let alone = chooser.kernels(alone)?;
+        let product = chooser.kernels(&program)?;
+        let alone = chooser.kernels(&alone)?;
         let mut plans: Vec<String> = product.plans().into_iter().map(|(plan, _)| plan).collect();
         plans.dedup();
         let row = compare_devices(

@@ -47,7 +47,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
     Completions(manual::CompletionsArgs),
-    Gemm(gemm::GemmArgs),
+    Gemm(Box<gemm::GemmArgs>),
     Index(index::IndexArgs),
     Man(manual::ManArgs),
     Plans(plans::PlansArgs),

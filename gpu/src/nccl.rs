@@ -4,7 +4,7 @@
 //! of them, hand its bytes to the others, and each opens its rank ([`Nccl::rank`]). Calls of one collective belong together ([`Nccl::group`]): NCCL
 //! begins when all ranks of the process have said what they want.
 //!
-//! NCCL reads its own environment: where NVLink multicast must stay off, set `NCCL_NVLS_ENABLE=0`.
+//! NCCL reads its own environment: where multicast over `NVLink` must stay off, set `NCCL_NVLS_ENABLE=0`.
 
 use std::ffi::c_void;
 

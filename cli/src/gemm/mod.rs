@@ -25,7 +25,7 @@ use tilewright::codegen::ir::Element;
 use tilewright::emulator;
 use tilewright::host::{self as runner, Check, Inputs};
 
-use crate::devices::{self, DevicesArgs};
+use crate::devices::{self, DevicesArgs, RankArgs};
 use crate::error::{CliError, Outcome, finish};
 use crate::{memory, output};
 
@@ -114,6 +114,8 @@ pub(crate) struct GemmArgs {
     on: Device,
     #[command(flatten)]
     over: DevicesArgs,
+    #[command(flatten)]
+    rank: RankArgs,
     /// Seed of the random operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -298,6 +300,7 @@ fn over_devices(args: &GemmArgs, data_type: DataType, problem: &Gemm, count: usi
     }
     let asked = devices::Asked {
         args: &args.over,
+        rank: &args.rank,
         problem,
         data_type,
         plan: &args.plan,

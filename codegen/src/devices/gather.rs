@@ -77,18 +77,12 @@ pub(super) fn program(problem: &Gemm, placement: &Placement) -> Result<Program, 
     let mut arrived = vec![vec![None; devices]; devices];
     let mut products = vec![0; devices];
     for step in 0..devices {
-        for device in 0..devices {
-            arrived[device][step] = copies(&mut program, &factors, device, step);
+        for (device, arrived) in arrived.iter_mut().enumerate() {
+            arrived[step] = copies(&mut program, &factors, device, step);
         }
-        for device in 0..devices {
-            multiply(
-                &mut program,
-                &factors[device],
-                device,
-                step,
-                &arrived[device],
-                &mut products[device],
-            );
+        for (device, count) in products.iter_mut().enumerate() {
+            let (factors, arrived) = (&factors[device], &arrived[device]);
+            multiply(&mut program, factors, device, step, arrived, count);
         }
     }
     Ok(program)

@@ -53,7 +53,7 @@ impl Order {
                     moved = true;
                     now[stream][stream] = next[stream] as u32;
                     order.place[index] = (stream, next[stream] as u32);
-                    order.clocks[index] = now[stream].clone();
+                    order.clocks[index].clone_from(&now[stream]);
                     order.sequence.push(index);
                     if let Action::Set(flag) = action {
                         if set[*flag].is_some() {

@@ -282,7 +282,7 @@ impl Program {
                 match &buffer.content {
                     Content::Nothing => {}
                     Content::Given(block) => {
-                        held.write(&intersection(&buffer.block, block), Value::Given)
+                        held.write(&intersection(&buffer.block, block), Value::Given);
                     }
                     Content::Everything => held.write(&buffer.block, Value::Given),
                 }

@@ -204,8 +204,7 @@ fn ring(program: &mut Program, group: &Group, memories: &BTreeMap<usize, Memory>
     let mut count = vec![0; places];
     for step in 0..places {
         let mut sent = BTreeMap::new();
-        for place in 0..places {
-            let device = group.members[place];
+        for (place, &device) in group.members.iter().enumerate() {
             let owner = chunk(places, place, step);
             let last = step + 1 == places;
             for part in parts(&group.chunks[owner]) {

@@ -6,6 +6,9 @@
 //! partial   (part, row, column) : (m·pitch, pitch, 1)      pitch: n rounded up to 16 bytes
 //! block     (row, c)            : a thread has one vector of columns
 //! ```
+//!
+//! A turn of the loop reads several parts at once, 0 for those that are not there: with one load in flight a thread waits for the cache as often as there
+//! are parts, which takes longer than the bytes do.
 
 use layout_core::Layout;
 
@@ -28,6 +31,8 @@ pub(crate) struct PartialSums<'a> {
     pub(crate) finish: &'a dyn Finish,
     /// The product's kernel has multiplied the sums with the epilogue's factor.
     pub(crate) scaled: bool,
+    /// Parts that a thread reads at once.
+    pub(crate) together: i64,
 }
 
 impl PartialSums<'_> {
@@ -135,14 +140,32 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let left = k.pool.sub(n, col);
     let inside = k.compare_here(Cmp::Gt, left, 0, None);
     k.exit(Pred::from(inside).not(), false);
-    let turn = k.open_loop("part", 0, 1, GRID_YZ as i64);
+    let together = sums.together;
+    let turn = k.open_loop("part", 0, together, GRID_YZ as i64 + together - 1);
+    let nothing = zero;
     let zero = k.pool.constant(0);
-    let at = source.moved(&mut k, &[turn.counter, zero, zero])?;
-    let at = at.element(&mut k, &[])?;
-    let terms = k.regs(class, each as usize);
-    k.load(None, Cache::Coherent, ty, &terms, at);
-    for (s, t) in totals.iter().zip(&terms) {
-        k.binary(Binary::Add, arithmetic(ty), *s, *s, *t);
+    let rest = k.pool.sub(parts, turn.counter);
+    let mut all = Vec::new();
+    for i in 0..together {
+        let ahead = k.pool.constant(i);
+        let part = k.pool.add(turn.counter, ahead);
+        let at = source.moved(&mut k, &[part, zero, zero])?;
+        let at = at.element(&mut k, &[])?;
+        let terms = k.regs(class, each as usize);
+        // The first is there.
+        let there = (i > 0).then(|| k.compare_here(Cmp::Gt, rest, i, None));
+        if there.is_some() {
+            for &t in &terms {
+                k.set(ty, t, nothing);
+            }
+        }
+        k.load(there.map(Pred::from), Cache::Coherent, ty, &terms, at);
+        all.push(terms);
+    }
+    for terms in all {
+        for (s, t) in totals.iter().zip(&terms) {
+            k.binary(Binary::Add, arithmetic(ty), *s, *s, *t);
+        }
     }
     k.close_loop(&turn, parts);
 

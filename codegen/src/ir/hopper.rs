@@ -4,10 +4,19 @@
 //! `i`-th time round, a product reads it, and gives it back:
 //!
 //! ```text
-//! producer   wait empty(i), expect bytes(i), copy …, copy …            one thread
-//! consumers  wait full(i), wgmma …, commit, wait for the products, arrive at empty(i)
+//! producer   wait empty(i + L − S), expect bytes(i), copy …, copy …    one thread
+//! consumers  wait full(i), wgmma …, commit, wait for the products of use i − L, arrive at empty(i)
 //!
-//! slot       i mod S            parity of full   (i div S) mod 2       of empty   1 − (i div S) mod 2
+//! slot       i mod S            parity of full   (i div S) mod 2       of empty   1 − ((i + L) div S) mod 2
+//! ```
+//!
+//! L is the ring's lag. With L = 0 a consumer gives back the stage that it has just read, so it waits for all of its products in every step. With L = 1 it
+//! has issued the products of use i when it waits for those of use i − 1, so that the tensor cores always have work. Its arrival in use i then means that
+//! all uses up to i − 1 are given back. Arrivals are still one a use; a wait of the producer is for the arrival L uses later:
+//!
+//! ```text
+//! S = 4, L = 1   use 4 goes to the slot of use 0, which is given back by the arrival in use 1:
+//!                the producer waits for slot (4 + 1) mod 4 = 1, parity 1 − (5 div 4) mod 2 = 0: its first phase
 //! ```
 //!
 //! Every instruction of a ring says which `i` it means; the prover holds its addresses and parities against it, and shows that roles keep to the protocol.
@@ -38,6 +47,8 @@ pub struct Ring {
     pub barriers: usize,
     /// How many threads arrive at `empty` each time round.
     pub consumers: u32,
+    /// How many uses later a stage is given back: an arrival in use `i` says that reads of use `i − lag` are complete.
+    pub lag: i64,
     /// The buffers whose stages it guards; their last two modes are the stage, and what it holds.
     pub buffers: Vec<usize>,
 }
@@ -135,6 +146,11 @@ pub enum Hopper {
         /// The parameter.
         name: String,
     },
+    /// Brings a tensor map to the cache of the unit that copies by it. The first copy would wait for it otherwise.
+    PrefetchMap {
+        /// The address of the tensor map.
+        descriptor: Reg,
+    },
     /// Makes an mbarrier that `count` arrivals complete.
     BarrierInit {
         /// The mbarrier.
@@ -148,7 +164,7 @@ pub enum Hopper {
     Arrive {
         /// The mbarrier.
         at: Address,
-        /// Which use of the stage is given back.
+        /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
     /// Arrives at an mbarrier, whose phase also needs so many bytes of copies.
@@ -231,6 +247,7 @@ impl Hopper {
             | Hopper::WgmmaCommit
             | Hopper::WgmmaWait { .. }
             | Hopper::SetRegisters { .. } => Vec::new(),
+            Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }
             | Hopper::Arrive { at, .. }
             | Hopper::Expect { at, .. } => vec![at.base()],

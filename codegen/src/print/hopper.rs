@@ -15,6 +15,9 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
                 format!("cvta.param.u64 {to}, {to}"),
             ]
         }
+        Hopper::PrefetchMap { descriptor } => {
+            one(format!("prefetch.tensormap [{}]", register(*descriptor)))
+        }
         Hopper::BarrierInit { at, count } => one(format!(
             "mbarrier.init.shared::cta.b64 {}, {count}",
             address(*at)

@@ -84,6 +84,8 @@ impl Machine<'_> {
                 self.registers.insert(*to, Val::Data(true));
                 return Ok(());
             }
+            // It changes nothing but times.
+            Hopper::PrefetchMap { .. } => return Ok(()),
             Hopper::BarrierInit { at, count } => {
                 single("mbarrier.init", threads)?;
                 let (ring, which) = self.made(*at)?;
@@ -91,12 +93,12 @@ impl Machine<'_> {
             }
             Hopper::BarrierInitFence => What::Published,
             Hopper::Arrive { at, stage } => {
-                let used = self.barrier(*at, *stage, Side::Empty)?;
+                let used = self.barrier(*at, *stage, (Side::Empty, 0))?;
                 What::Arrive(used)
             }
             Hopper::Expect { at, bytes, stage } => {
                 single("mbarrier.arrive.expect_tx", threads)?;
-                let used = self.barrier(*at, *stage, Side::Full)?;
+                let used = self.barrier(*at, *stage, (Side::Full, 0))?;
                 What::Expect(used, *bytes)
             }
             Hopper::Wait {
@@ -106,8 +108,13 @@ impl Machine<'_> {
                 stage,
                 done,
             } => {
-                let used = self.barrier(*at, *stage, *side)?;
-                self.parity(*parity, used, *side)?;
+                // A stage is empty when consumers have arrived `lag` uses after they read it.
+                let ahead = match side {
+                    Side::Full => 0,
+                    Side::Empty => self.entry.rings[stage.ring].lag,
+                };
+                let used = self.barrier(*at, *stage, (*side, ahead))?;
+                self.parity(*parity, used, (*side, ahead))?;
                 self.registers.insert(*done, Val::Data(false));
                 What::Wait(used, *side)
             }
@@ -278,18 +285,19 @@ impl Machine<'_> {
         used.index.sub(&rounds.scale(stages))
     }
 
-    /// The parity register of a wait is that of the phase that the use needs.
+    /// The parity register of a wait is that of the phase that the use needs: of the arrivals so many uses ahead.
     fn parity(
         &mut self,
         register: crate::ir::Reg,
         used: Used,
-        side: Side,
+        (side, ahead): (Side, i64),
     ) -> Result<(), ProofError> {
         let stages = self.entry.rings[used.ring].stages;
+        let index = used.index.plus(ahead);
         let rounds = if stages.count_ones() == 1 {
-            self.symbols.shr(&used.index, stages.trailing_zeros())
+            self.symbols.shr(&index, stages.trailing_zeros())
         } else {
-            self.symbols.div(&used.index, stages)
+            self.symbols.div(&index, stages)
         };
         let odd = self.symbols.low(&rounds, 1);
         let wanted = match side {
@@ -331,8 +339,13 @@ impl Machine<'_> {
         }
     }
 
-    /// An mbarrier is that of the use.
-    fn barrier(&mut self, at: Address, stage: StageUse, side: Side) -> Result<Used, ProofError> {
+    /// An mbarrier is that of the use so many ahead.
+    fn barrier(
+        &mut self,
+        at: Address,
+        stage: StageUse,
+        (side, ahead): (Side, i64),
+    ) -> Result<Used, ProofError> {
         let used = self.used(stage);
         let Place::Element {
             buffer,
@@ -349,7 +362,11 @@ impl Machine<'_> {
             )
         };
         let which = coordinates.first().map(|&e| self.evaluate(e));
-        let wanted = self.slot(used).plus(first);
+        let arrival = Used {
+            index: used.index.plus(ahead),
+            ..used
+        };
+        let wanted = self.slot(arrival).plus(first);
         if buffer != ring || which != Some(wanted) {
             return Err(self.refused(used.ring, "an mbarrier is not that of its stage"));
         }
@@ -373,7 +390,7 @@ impl Machine<'_> {
                 what: "a copy".to_owned(),
             });
         };
-        let used = self.barrier(*barrier, *stage, Side::Full)?;
+        let used = self.barrier(*barrier, *stage, (Side::Full, 0))?;
         let staged = self.staged(*to, Some(used))?;
         let map = self.entry.tensor_maps[*map].clone();
         let name = self.entry.buffers[staged.buffer].name.clone();

@@ -4,17 +4,35 @@
 //!
 //! ```text
 //! producer    wait empty(i), expect bytes(i), fill(i) …              i = 0, 1, 2, …
-//! consumer    wait full(i), read(i) …, all reads complete, arrive(i)
+//! consumer    wait full(i), read(i) …, reads up to i − L complete, arrive(i)    L: the ring's lag
 //! ```
 //!
-//! If every role does these for the same uses, in this order, and each phase has the arrivals and bytes that its mbarrier was made for, then
+//! For `empty(i)` the producer waits for the arrivals in use i + L − S. If every role does these for the same uses, in this order, and each phase has the
+//! arrivals and bytes that its mbarrier was made for, then
 //!
-//! * what is read is there: `full(i)` completes when the bytes of use i have arrived, and a stage is filled again only after `empty(i)`;
-//! * nothing is overwritten that is still read: `empty(i)` completes when every consumer has arrived, which it does when its reads are complete;
-//! * nobody waits forever: use i needs use i − S to be given back, and a consumer that waits for use i holds none.
+//! * what is read is there: `full(i)` completes when the bytes of use i have arrived, and a stage is filled again only after its `empty`;
+//! * nothing is overwritten that is still read: the stage of use i held use i − S, and every consumer that arrived in use i − S + L has completed its reads
+//!   up to i − S;
+//! * nobody waits forever: to fill use i takes the arrivals in use i + L − S, an earlier one as L < S, and a consumer arrives there when that use is full.
+//!
+//! Reads are of products in flight. Groups of them are complete in their order, so each group that is not is kept with the age of the oldest use that it
+//! reads: how many uses were waited for since. An arrival needs that reads of age L and more are complete, where the use itself has age 0:
+//!
+//! ```text
+//! L = 1                      ages of groups, the open one last
+//! wait full(i)               1 -          the products of use i − 1 are in flight
+//! wgmma …, commit            1 0 -
+//! wgmma.wait_group 1         0 -          those of use i − 1 are complete
+//! arrive(i)                               use i − 1 is given back
+//! ```
+//!
+//! A loop is walked until a turn begins with no more in flight than those before it.
 //!
 //! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -25,8 +43,11 @@ use super::numbers::Mask;
 use super::value::{Lin, Sym};
 use crate::ir::{Arrangement, Entry, Extent, Ring, Side};
 
+/// Groups of products that may be in flight: more than kernels have a use for.
+const GROUPS: usize = 16;
+
 /// What a role was found to do with a ring.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Protocol {
     /// How many uses it makes.
     uses: Option<Lin>,
@@ -52,8 +73,10 @@ struct Walk {
     held: Option<Used>,
     expected: Option<u32>,
     filled: u32,
-    /// Groups of products that are not complete, each with whether it reads this ring; the last is open.
-    reading: Vec<bool>,
+    /// How many uses later than it was read a stage is given back.
+    lag: i64,
+    /// Groups of products that are not complete, each with the age of the oldest use that it reads; the last is open.
+    reading: Vec<Option<i64>>,
     loops: Vec<(Sym, Lin)>,
     found: Protocol,
 }
@@ -73,6 +96,11 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
             reason: reason.to_owned(),
         };
         made(number, ring, trace).map_err(|reason| refused(&reason))?;
+        if !(0..ring.stages).contains(&ring.lag) {
+            return Err(refused(
+                "stages are given back so late that the producer waits for a use that it has not filled",
+            ));
+        }
         let mut all = Vec::new();
         for (threads, events) in roles {
             let mut walk = Walk {
@@ -82,7 +110,8 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 held: None,
                 expected: None,
                 filled: 0,
-                reading: vec![false],
+                lag: ring.lag,
+                reading: vec![None],
                 loops: Vec::new(),
                 found: Protocol::default(),
             };
@@ -347,6 +376,7 @@ impl Walk {
         }
         self.next = first;
         self.loops.push((l.turn, count));
+        let mut at_top = self.reading.clone();
         self.events(&turn.events)?;
         if self.held.is_some() && !self.found.fills {
             return Err("a stage is held from turn to turn".to_owned());
@@ -356,6 +386,26 @@ impl Walk {
                 "a turn does not begin with the use after that of the turn before".to_owned(),
             );
         }
+        // The next turn begins with what this one left in flight.
+        loop {
+            let next = oldest(&at_top, &self.reading);
+            if next == at_top {
+                break;
+            }
+            if next.len() > GROUPS {
+                return Err(
+                    "each turn of a loop leaves another group of products in flight".to_owned(),
+                );
+            }
+            at_top.clone_from(&next);
+            let (found, held) = (self.found.clone(), self.held);
+            let (expected, filled) = (self.expected, self.filled);
+            (self.next, self.reading) = (first, next);
+            self.events(&turn.events)?;
+            (self.found, self.held) = (found, held);
+            (self.expected, self.filled) = (expected, filled);
+        }
+        self.reading = at_top;
         self.loops.pop();
         self.next = at(&count)?;
         Ok(())
@@ -402,6 +452,9 @@ impl Walk {
                     );
                 }
                 (self.held, self.expected, self.filled) = (Some(*used), None, 0);
+                for age in self.reading.iter_mut().flatten() {
+                    *age += 1;
+                }
                 self.next = self.next.plus(1);
                 self.found.fills = fills;
                 let again = self.found.index.is_some_and(|index| index != used.index);
@@ -439,7 +492,7 @@ impl Walk {
                     ));
                 }
                 if let Some(open) = self.reading.last_mut() {
-                    *open = true;
+                    open.get_or_insert(0);
                 }
                 self.found.regions.push(region.clone());
             }
@@ -447,7 +500,7 @@ impl Walk {
                 if !held(used, self.held) || self.found.fills {
                     return Err("a stage is given back that is not held".to_owned());
                 }
-                if self.reading.contains(&true) {
+                if self.reading.iter().flatten().any(|age| *age >= self.lag) {
                     return Err(
                         "a stage is given back before products that read it are complete"
                             .to_owned(),
@@ -471,8 +524,9 @@ impl Walk {
             What::Made(ring, ..) if *ring == self.ring => {
                 return Err("an mbarrier is made when roles have parted".to_owned());
             }
-            What::Commit => self.reading.push(false),
-            What::Complete(pending) => {
+            // What other threads close or wait for says nothing of the role's own groups.
+            What::Commit if p.threads == self.role => self.reading.push(None),
+            What::Complete(pending) if p.threads == self.role => {
                 let keep = (*pending as usize + 1).min(self.reading.len());
                 self.reading.drain(..self.reading.len() - keep);
             }
@@ -480,6 +534,18 @@ impl Walk {
         }
         Ok(())
     }
+}
+
+/// What may be in flight where two paths meet, the open group last.
+fn oldest(a: &[Option<i64>], b: &[Option<i64>]) -> Vec<Option<i64>> {
+    let from_the_end = |all: &[Option<i64>], i: usize| {
+        let at = all.len().checked_sub(i + 1)?;
+        all[at]
+    };
+    let groups = a.len().max(b.len());
+    let both = (0..groups).rev();
+    both.map(|i| from_the_end(a, i).max(from_the_end(b, i)))
+        .collect()
 }
 
 /// Whether events are of a ring.

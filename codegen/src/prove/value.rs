@@ -198,6 +198,21 @@ impl Lin {
         }
     }
 
+    /// The largest value that is at most this one and a multiple of `2^bits`, where `sym` is one; this value if its other symbols are not.
+    pub(super) fn tightened_with(&self, sym: Sym, bits: u32) -> Lin {
+        let terms = self.terms.list();
+        let is = |m: &Mono| m.symbols().any(|s| s == sym);
+        let others = Lin::of(terms.iter().filter(|(m, _)| !is(m)).copied(), Num::ZERO);
+        let aligned = others.terms.is_empty() || others.symbol_alignment() >= bits;
+        if !self.mentions(sym) || !aligned {
+            return *self;
+        }
+        Lin {
+            terms: self.terms,
+            k: self.k.add(self.k.low(bits).scale(-1)),
+        }
+    }
+
     /// The same value with a symbol replaced.
     pub(super) fn substitute(&self, sym: Sym, by: &Lin) -> Option<Lin> {
         if !self.mentions(sym) {

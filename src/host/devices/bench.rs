@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use layout_codegen::devices::{Action, Operand, Placement};
-use layout_codegen::gemm::Trans;
+use layout_codegen::gemm::{DataType, Trans};
 use layout_codegen::ir::Element;
 use layout_core::devices::Movement;
 use tilewright_gpu::cublas::{Cublas, Gemm as CublasGemm, Matrix as CublasMatrix, Scalar};
@@ -102,7 +102,11 @@ pub fn compare_devices(
             .collect(),
         None => None,
     };
-    let types = cublas_types(data_type, &problem);
+    let types = match data_type {
+        // Plain cuBLAS has no products of them.
+        DataType::E4m3 | DataType::E5m2 => None,
+        _ => cublas_types(data_type, &problem),
+    };
     let mut times: [Vec<f64>; 4] = Default::default();
     let each = options.repeats.div_ceil(TURNS).max(2);
     for _ in 0..TURNS {
@@ -166,8 +170,7 @@ pub fn compare_devices(
         turns.sort_by(f64::total_cmp);
         turns.get(turns.len() / 2).copied()
     });
-    ours.close();
-    theirs.close();
+    drop((ours, theirs));
     Ok(DevicesComparison {
         ours_ms: ours_ms.unwrap_or(f64::NAN),
         alone_ms: alone_ms.unwrap_or(f64::NAN),
@@ -301,7 +304,7 @@ fn sequence(
         once()?;
     }
     let ends = (0..gpus.len()).map(record).collect::<Result<Vec<_>, _>>()?;
-    let deadline = Deadline::after(Duration::from_secs(60));
+    let deadline = Deadline::after(Duration::from_mins(1));
     for (device, gpu) in gpus.iter().enumerate() {
         gpu.stream()
             .wait_until(deadline, "NCCL's collective")

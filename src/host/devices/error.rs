@@ -14,13 +14,13 @@ use crate::host::{OperandError, RunError};
 #[non_exhaustive]
 pub enum DevicesRunError {
     /// The placement or the program is refused.
-    Devices(DevicesError),
+    Devices(Box<DevicesError>),
     /// A plan refused one of the products.
-    Plan(PlanError),
+    Plan(Box<PlanError>),
     /// A matrix is not what the problem says.
     Operand(OperandError),
     /// A kernel could not be run.
-    Run(RunError),
+    Run(Box<RunError>),
     /// A GPU refused something.
     #[cfg(feature = "gpu")]
     Gpu {
@@ -92,13 +92,13 @@ impl std::error::Error for DevicesRunError {}
 
 impl From<DevicesError> for DevicesRunError {
     fn from(e: DevicesError) -> Self {
-        Self::Devices(e)
+        Self::Devices(Box::new(e))
     }
 }
 
 impl From<PlanError> for DevicesRunError {
     fn from(e: PlanError) -> Self {
-        Self::Plan(e)
+        Self::Plan(Box::new(e))
     }
 }
 
@@ -110,6 +110,6 @@ impl From<OperandError> for DevicesRunError {
 
 impl From<RunError> for DevicesRunError {
     fn from(e: RunError) -> Self {
-        Self::Run(e)
+        Self::Run(Box::new(e))
     }
 }

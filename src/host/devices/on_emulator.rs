@@ -11,7 +11,7 @@ use super::watch::Watch;
 use super::{DeviceGemm, DevicesRun, DevicesRunError};
 use crate::host::run::bind::bind;
 use crate::host::run::on_emulator::emulate;
-use crate::host::{Arg, Inputs, Matrix, Role, RunError, RunOptions, Runnable};
+use crate::host::{Arg, Inputs, Matrix, Role, RunOptions, Runnable};
 
 /// How to emulate.
 ///
@@ -166,8 +166,7 @@ impl DeviceGemm {
         if bound.steps.is_empty() {
             return Ok(());
         }
-        let mut run = emulate(job.kernel.ptx(), &bound, &emulation.options.emulator)
-            .map_err(RunError::from)?;
+        let mut run = emulate(job.kernel.ptx(), &bound, &emulation.options.emulator)?;
         for finding in &run.report.findings {
             findings.push(format!("{op}: {finding}"));
         }

@@ -73,7 +73,7 @@ pub struct OnDevices {
 impl Default for OnDevices {
     fn default() -> Self {
         Self {
-            limit: Duration::from_secs(60),
+            limit: Duration::from_mins(1),
             repeats: 0,
         }
     }
@@ -100,7 +100,6 @@ impl DeviceGemm {
             0 => None,
             repeats => Some(session.time(repeats, Deadline::after(options.limit))?),
         };
-        session.close();
         Ok(DevicesRun {
             c,
             findings,
@@ -119,10 +118,13 @@ pub(super) struct Session<'a> {
     runs: u32,
 }
 
+/// A product's launches and their arguments.
+pub(super) type Ready = (Loaded, Vec<Vec<GpuArg>>);
+
 /// Everything on the devices.
 struct Kept {
     buffers: Vec<Buffer>,
-    jobs: Vec<Option<(Loaded, Vec<Vec<GpuArg>>)>>,
+    jobs: Vec<Option<Ready>>,
     streams: Vec<Vec<Stream>>,
     flags: Vec<Flags>,
     /// Of each flag of the program, the device and the number there.
@@ -236,21 +238,60 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Enqueues the whole program and the barrier behind it.
-    pub(super) fn enqueue(&mut self) -> Result<(), DevicesRunError> {
-        self.runs += 1;
-        let (value, program) = (self.runs, &self.product.program);
+    /// Enqueues the whole program and the barrier behind it, `times` times: a thread for each device, so that no device waits for the host's calls
+    /// to another. Gives the events between which device 0 was busy with all runs but the first.
+    fn enqueue(&mut self, times: usize) -> Result<Option<(Event, Event)>, DevicesRunError> {
+        let first = self.runs + 1;
+        self.runs += times as u32;
         let kept = self.kept()?;
+        let one = |device: usize| -> Result<Vec<Event>, DevicesRunError> {
+            let mut events = Vec::new();
+            for run in 0..times {
+                self.enqueue_device(kept, device, first + run as u32)?;
+                if device == 0 && (run == 0 || run + 1 == times) {
+                    events.push(kept.streams[0][0].record().map_err(at(0))?);
+                }
+            }
+            Ok(events)
+        };
+        let mut all = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..kept.streams.len())
+                .map(|device| scope.spawn(move || one(device)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut events = all.swap_remove(0).into_iter();
+        Ok(events.next().zip(events.next()))
+    }
+
+    /// Enqueues a device's operations, and its part of the barrier.
+    fn enqueue_device(
+        &self,
+        kept: &Kept,
+        device: usize,
+        value: u32,
+    ) -> Result<(), DevicesRunError> {
+        let program = &self.product.program;
         for (index, op) in program.ops.iter().enumerate() {
+            if op.device != device {
+                continue;
+            }
             let stream = &kept.streams[op.device][op.stream];
             let done = match &op.action {
                 Action::Set(flag) => {
-                    let (device, number) = kept.homes[*flag];
-                    stream.set_flag(&kept.flags[device], number, value)
+                    let (home, number) = kept.homes[*flag];
+                    stream.set_flag(&kept.flags[home], number, value)
                 }
                 Action::Wait(flag) => {
-                    let (device, number) = kept.homes[*flag];
-                    stream.wait_for_flag(&kept.flags[device], number, value)
+                    let (home, number) = kept.homes[*flag];
+                    stream.wait_for_flag(&kept.flags[home], number, value)
                 }
                 Action::Copy { from, to } => self.copy(kept, stream, from, to),
                 Action::Product(_) => match &kept.jobs[index] {
@@ -258,9 +299,9 @@ impl<'a> Session<'a> {
                     None => Ok(()),
                 },
             };
-            done.map_err(at(op.device))?;
+            done.map_err(at(device))?;
         }
-        self.barrier(kept, value)
+        Self::barrier(kept, device, value).map_err(at(device))
     }
 
     fn copy(
@@ -289,43 +330,24 @@ impl<'a> Session<'a> {
         unsafe { stream.copy(place(to, target), place(from, source), width, source.rows) }
     }
 
-    /// No stream of any device goes on before all have come here.
-    fn barrier(&self, kept: &Kept, value: u32) -> Result<(), DevicesRunError> {
+    /// No stream of this device goes on before all devices have come here.
+    fn barrier(kept: &Kept, device: usize, value: u32) -> Result<(), GpuError> {
         let own = |device: usize| {
-            kept.homes
-                .iter()
-                .filter(|(home, _)| *home == device)
-                .count()
+            let homes = kept.homes.iter();
+            homes.filter(|(home, _)| *home == device).count()
         };
-        for (device, streams) in kept.streams.iter().enumerate() {
-            let (flags, first) = (&kept.flags[device], own(device));
-            for (number, stream) in streams.iter().enumerate().skip(1) {
-                stream
-                    .set_flag(flags, first + JOIN + number, value)
-                    .map_err(at(device))?;
-                streams[0]
-                    .wait_for_flag(flags, first + JOIN + number, value)
-                    .map_err(at(device))?;
-            }
-            streams[0]
-                .set_flag(flags, first + DONE, value)
-                .map_err(at(device))?;
+        let (streams, flags, first) = (&kept.streams[device], &kept.flags[device], own(device));
+        for (number, stream) in streams.iter().enumerate().skip(1) {
+            stream.set_flag(flags, first + JOIN + number, value)?;
+            streams[0].wait_for_flag(flags, first + JOIN + number, value)?;
         }
-        for (device, streams) in kept.streams.iter().enumerate() {
-            for other in (0..kept.streams.len()).filter(|&other| other != device) {
-                streams[0]
-                    .wait_for_flag(&kept.flags[other], own(other) + DONE, value)
-                    .map_err(at(device))?;
-            }
-            let (flags, first) = (&kept.flags[device], own(device));
-            streams[0]
-                .set_flag(flags, first + GO, value)
-                .map_err(at(device))?;
-            for stream in &streams[1..] {
-                stream
-                    .wait_for_flag(flags, first + GO, value)
-                    .map_err(at(device))?;
-            }
+        streams[0].set_flag(flags, first + DONE, value)?;
+        for other in (0..kept.streams.len()).filter(|&other| other != device) {
+            streams[0].wait_for_flag(&kept.flags[other], own(other) + DONE, value)?;
+        }
+        streams[0].set_flag(flags, first + GO, value)?;
+        for stream in &streams[1..] {
+            stream.wait_for_flag(flags, first + GO, value)?;
         }
         Ok(())
     }
@@ -361,7 +383,7 @@ impl<'a> Session<'a> {
     }
 
     pub(super) fn run(&mut self, deadline: Deadline) -> Result<(), DevicesRunError> {
-        self.enqueue()?;
+        self.enqueue(1)?;
         self.finish(deadline)
     }
 
@@ -371,19 +393,15 @@ impl<'a> Session<'a> {
         repeats: usize,
         deadline: Deadline,
     ) -> Result<f64, DevicesRunError> {
-        let record = |session: &Self| -> Result<Event, DevicesRunError> {
-            session.kept()?.streams[0][0].record().map_err(at(0))
-        };
         // The first run starts the devices together; its end is where the time begins.
-        self.enqueue()?;
-        let start = record(self)?;
-        for _ in 0..repeats {
-            self.enqueue()?;
-        }
-        let end = record(self)?;
+        let repeats = repeats.max(1);
+        let events = self.enqueue(1 + repeats)?;
         self.finish(deadline)?;
-        let total = start.milliseconds_to(&end).map_err(at(0))?;
-        Ok(total / repeats.max(1) as f64)
+        let total = match events {
+            Some((start, end)) => start.milliseconds_to(&end).map_err(at(0))?,
+            None => f64::NAN,
+        };
+        Ok(total / repeats as f64)
     }
 
     /// The content of all buffers.
@@ -407,9 +425,6 @@ impl<'a> Session<'a> {
     pub(super) fn gpus(&self) -> &[Gpu] {
         &self.devices.gpus
     }
-
-    /// Frees everything.
-    pub(super) fn close(self) {}
 }
 
 /// The device whose memory has each flag: that of the first stream that waits for it.
@@ -429,7 +444,7 @@ fn homes(program: &Program) -> Vec<usize> {
 pub(super) fn placed_error(device: usize, error: RunError) -> DevicesRunError {
     match error {
         RunError::Gpu(error) => DevicesRunError::Gpu { device, error },
-        other => DevicesRunError::Run(other),
+        other => other.into(),
     }
 }
 
@@ -439,7 +454,7 @@ pub(super) fn load(
     job: &Job,
     address: impl Fn(usize) -> u64,
     bias: Option<&Buffer>,
-) -> Result<Option<(Loaded, Vec<Vec<GpuArg>>)>, RunError> {
+) -> Result<Option<Ready>, RunError> {
     // Sizes and alignments are checked as in every run; the memory is the session's.
     let described = |which: usize, len: usize, alignment: u32| {
         Arg::Buffer(arg::Buffer {

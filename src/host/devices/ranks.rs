@@ -9,23 +9,27 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::ops::Range;
 use std::time::Duration;
 
 use layout_codegen::devices::{Action, Region};
+use layout_codegen::gemm::{Bias, Gemm, Trans};
+use layout_core::devices::Block;
 use tilewright_gpu::nccl::{Id, Nccl};
-use tilewright_gpu::{Arg as GpuArg, Buffer, Deadline, Flags, Gpu, GpuError, Pitched, Stream};
+use tilewright_gpu::{Buffer, Deadline, Flags, Gpu, GpuError, Pitched, Stream};
 
-use super::on_gpu::{at, load, placed_error};
+use super::on_gpu::{Ready, at, load, placed_error};
+use super::storage::cut;
 use super::{DeviceGemm, DevicesRun, DevicesRunError, OnDevices};
-use crate::host::Inputs;
-use crate::host::run::on_gpu::Loaded;
+use crate::host::{Check, Inputs, Matrix, check};
 
 /// One process of several that run a program together.
 #[derive(Debug)]
 pub struct Rank {
     gpu: Gpu,
     nccl: Nccl,
-    rank: usize,
+    /// Its number, which is that of the device in the program.
+    number: usize,
 }
 
 /// What a process says first, so that a stranger's connection is not taken for a rank's.
@@ -61,7 +65,11 @@ impl Rank {
             fetch(address, rank, deadline)?
         };
         let nccl = Nccl::rank(&gpu, &id, rank, ranks).map_err(at)?;
-        Ok(Self { gpu, nccl, rank })
+        Ok(Self {
+            gpu,
+            nccl,
+            number: rank,
+        })
     }
 }
 
@@ -151,7 +159,7 @@ fn fetch(address: &str, rank: usize, deadline: Deadline) -> Result<Id, DevicesRu
 struct Part {
     /// Of each buffer, the memory if it is this device's.
     buffers: Vec<Option<Buffer>>,
-    jobs: Vec<Option<(Loaded, Vec<Vec<GpuArg>>)>>,
+    jobs: Vec<Option<Ready>>,
     streams: Vec<Stream>,
     flags: Flags,
     /// Of each copy of a block that is no single run of bytes, memory for one: NCCL moves runs.
@@ -178,7 +186,7 @@ impl DeviceGemm {
         let part = self.part(rank, inputs)?;
         self.enqueue_part(rank, &part)?;
         let deadline = Deadline::after(options.limit);
-        let what = format!("rank {}'s part of the product", rank.rank);
+        let what = format!("rank {}'s part of the product", rank.number);
         let ended = part
             .streams
             .iter()
@@ -186,12 +194,12 @@ impl DeviceGemm {
         if let Err(error) = ended {
             // Freeing memory waits for the device: it would hang where the run does.
             std::mem::forget(part);
-            return Err(at(rank.rank)(error));
+            return Err(at(rank.number)(error));
         }
         let mut c = inputs.c.clone();
-        let result = &self.program.results[rank.rank];
+        let result = &self.program.results[rank.number];
         if let Some(buffer) = &part.buffers[result.buffer] {
-            let bytes: Vec<u8> = buffer.download().map_err(at(rank.rank))?;
+            let bytes: Vec<u8> = buffer.download().map_err(at(rank.number))?;
             self.storage[result.buffer].take(&bytes, &result.block, &mut c);
         }
         Ok(DevicesRun {
@@ -201,8 +209,57 @@ impl DeviceGemm {
         })
     }
 
+    /// Compares a rank's block of C with the reference.
+    ///
+    /// # Errors
+    ///
+    /// A matrix that is not what the problem says.
+    pub fn check_part(
+        &self,
+        rank: usize,
+        inputs: &Inputs,
+        c: &Matrix,
+    ) -> Result<Check, DevicesRunError> {
+        let whole = &self.program.problem;
+        let none = Block {
+            rows: 0..0,
+            columns: 0..0,
+        };
+        let block = self
+            .program
+            .results
+            .get(rank)
+            .map_or(none, |r| r.block.clone());
+        let Block { rows, columns } = block.clone();
+        let length = |range: &Range<u64>| range.end.saturating_sub(range.start);
+        let cut_from = |matrix: &Matrix, rows: Range<u64>, columns: Range<u64>, trans: Trans| {
+            cut(matrix, &Block { rows, columns }, trans == Trans::T)
+        };
+        let problem = Gemm {
+            alpha: whole.alpha,
+            beta: whole.beta,
+            output: whole.output,
+            epilogue: whole.epilogue,
+            ..Gemm::packed(length(&rows), length(&columns), whole.k, whole.operands)
+        };
+        let range = match whole.epilogue.bias {
+            Bias::None => 0..0,
+            Bias::Row => rows.clone(),
+            Bias::Column => columns.clone(),
+        };
+        let bias = inputs.bias.as_ref();
+        let part = Inputs {
+            a: cut_from(&inputs.a, rows, 0..whole.k, whole.operands.a),
+            b: cut_from(&inputs.b, 0..whole.k, columns, whole.operands.b),
+            c: cut(&inputs.c, &block, false),
+            bias: bias.map(|bias| cut_from(bias, 0..1, range, Trans::N)),
+        };
+        let c = cut(c, &block, false);
+        Ok(check(&problem, self.data_type, &part, &c)?)
+    }
+
     fn part(&self, rank: &Rank, inputs: &Inputs) -> Result<Part, DevicesRunError> {
-        let (program, device, gpu) = (&self.program, rank.rank, &rank.gpu);
+        let (program, device, gpu) = (&self.program, rank.number, &rank.gpu);
         let mut buffers = Vec::new();
         for (number, described) in program.buffers.iter().enumerate() {
             let mine = described.device == device;
@@ -254,7 +311,7 @@ impl DeviceGemm {
     }
 
     fn enqueue_part(&self, rank: &Rank, part: &Part) -> Result<(), DevicesRunError> {
-        let (program, device) = (&self.program, rank.rank);
+        let (program, device) = (&self.program, rank.number);
         let mut set_by = vec![usize::MAX; program.flags];
         for op in &program.ops {
             if let Action::Set(flag) = op.action {
@@ -310,7 +367,7 @@ impl DeviceGemm {
         (from, to): (&Region, &Region),
         waited: &[usize],
     ) -> Result<(), GpuError> {
-        let device = rank.rank;
+        let device = rank.number;
         let stream = &part.streams[self.program.ops[index].stream];
         let place = |region: &Region| {
             let span = self.storage[region.buffer].span(&region.block);

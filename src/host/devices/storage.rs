@@ -153,3 +153,28 @@ fn stored(block: &Block, transposed: bool) -> (std::ops::Range<u64>, std::ops::R
         (rows, columns)
     }
 }
+
+/// A block of a whole matrix as a matrix of its own, packed; rows and columns are those of the product.
+#[cfg(feature = "gpu")]
+pub(super) fn cut(whole: &Matrix, block: &Block, transposed: bool) -> Matrix {
+    let (rows, columns) = stored(block, transposed);
+    let size = whole.element.bytes() as usize;
+    let [height, width] =
+        [&rows, &columns].map(|range| range.end.saturating_sub(range.start) as usize);
+    let mut bytes = Vec::with_capacity(height * width * size);
+    if width > 0 {
+        for row in rows {
+            let start = (row as usize * whole.ld + columns.start as usize) * size;
+            bytes.extend_from_slice(&whole.bytes[start..][..width * size]);
+        }
+    }
+    Matrix {
+        element: whole.element,
+        rows: height,
+        cols: width,
+        ld: width.max(1),
+        count: 1,
+        stride: 0,
+        bytes,
+    }
+}

@@ -176,16 +176,17 @@ fn to_integers(k: &mut Kernel, scalar: Element, values: &[Reg]) -> Vec<Reg> {
     to
 }
 
-/// Stores neighbouring elements at once. `packs`: there is an instruction that rounds two numbers at once (from `sm_80`).
+/// Stores neighbouring elements at once, where `guard` holds. `packs`: there is an instruction that rounds two numbers at once (from `sm_80`).
 pub(super) fn store_all(
     k: &mut Kernel,
     (element, scalar): (Element, Element),
     packs: bool,
+    guard: Option<Pred>,
     values: &[Reg],
     at: Address,
 ) {
     if values.len() == 1 {
-        return store_one(k, (element, scalar), None, values[0], at);
+        return store_one(k, (element, scalar), guard, values[0], at);
     }
     match element {
         Element::F16 | Element::Bf16 => {
@@ -205,13 +206,13 @@ pub(super) fn store_all(
                     packed
                 })
                 .collect();
-            k.store(None, Type::B32, &packed, at);
+            k.store(guard, Type::B32, &packed, at);
         }
         Element::S8 => {
             let bytes: Vec<Reg> = values.iter().map(|v| to_byte(k, scalar, *v)).collect();
             if bytes.len() == 2 {
                 let both = k.permute(bytes[0], bytes[1], 0x0040);
-                return k.store(None, Type::U16, &[both], at);
+                return k.store(guard, Type::U16, &[both], at);
             }
             let words: Vec<Reg> = bytes
                 .chunks(4)
@@ -221,13 +222,13 @@ pub(super) fn store_all(
                     k.permute(low, high, 0x5410)
                 })
                 .collect();
-            k.store(None, Type::B32, &words, at);
+            k.store(guard, Type::B32, &words, at);
         }
         Element::S32 => {
             let values = to_integers(k, scalar, values);
-            k.store(None, Type::B32, &values, at);
+            k.store(guard, Type::B32, &values, at);
         }
-        _ => k.store(None, scalar_type(element).1, values, at),
+        _ => k.store(guard, scalar_type(element).1, values, at),
     }
 }
 

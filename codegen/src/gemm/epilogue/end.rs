@@ -1,7 +1,7 @@
 //! The end of a kernel: an epilogue with its inputs in registers and memory, called for each vector of C, and its stores.
 
 use super::convert::{self, arithmetic, from_integer, scalar_type};
-use super::{Finish, Fragment, Input, InputKind};
+use super::{Finish, Fragment, Input, InputKind, Linear};
 use crate::gemm::{PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::ir::{
@@ -208,6 +208,33 @@ impl<'f> End<'f> {
         self.factor.map(|f| is_not_zero(k, self.types.scalar, f))
     }
 
+    /// The product's own epilogue, if it is that.
+    pub(crate) fn linear(&self) -> Option<Linear> {
+        self.finish.linear()
+    }
+
+    /// The scalar of this name is 0.
+    pub(crate) fn is_zero(&self, k: &mut Kernel, name: &str) -> Option<Reg> {
+        let found = self.inputs.iter().find(|i| i.input.name == name)?;
+        match found.source {
+            Source::Scalar(reg) => Some(is_zero(k, self.types.scalar, reg)),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// Stores neighbouring values at once, as elements of C, where `guard` holds.
+    pub(crate) fn store_rounded(
+        &self,
+        k: &mut Kernel,
+        guard: Option<Reg>,
+        values: &[Reg],
+        at: Address,
+    ) {
+        let types = (self.types.output, self.types.scalar);
+        let guard = guard.map(Pred::from);
+        convert::store_all(k, types, self.types.packs, guard, values, at);
+    }
+
     /// The matrices from a row and a column on, where a thread begins.
     pub(crate) fn matrices(
         &self,
@@ -341,7 +368,14 @@ impl<'f> End<'f> {
             k.name_branch("single", "stored");
             let mut c = fragment(0, sums, second, None);
             self.finish.finish(k, &mut c)?;
-            convert::store_all(k, types, self.types.packs, &c.values, place.targets[0]);
+            convert::store_all(
+                k,
+                types,
+                self.types.packs,
+                None,
+                &c.values,
+                place.targets[0],
+            );
             k.otherwise();
         }
         // One element after the other.

@@ -39,8 +39,13 @@ impl Linear {
         }
     }
 
+    /// Where C is not read, each element is a function of its own sum, α and nothing else.
+    pub(crate) fn is_of_sums_alone(self) -> bool {
+        self.epilogue.bias == Bias::None
+    }
+
     /// `s ← activation(s)`.
-    fn activate(self, k: &mut Kernel, s: Reg) {
+    pub(crate) fn activate(self, k: &mut Kernel, s: Reg) {
         let (_, moved, zero) = scalar_type(self.scalar);
         let ty = arithmetic(moved);
         match self.epilogue.activation {
@@ -75,6 +80,10 @@ impl Finish for Linear {
     /// Nothing: bias and activation are in the name of the variant.
     fn name(&self) -> String {
         String::new()
+    }
+
+    fn linear(&self) -> Option<Linear> {
+        Some(*self)
     }
 
     fn inputs(&self) -> Vec<Input> {

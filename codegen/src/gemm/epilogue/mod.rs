@@ -117,6 +117,21 @@ pub trait Finish: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The product's own epilogue, if it is that: kernels then store tiles in a straight line where C is not read.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::epilogue::{Finish, Function, Linear};
+    /// use layout_codegen::gemm::{DataType, Epilogue};
+    /// use layout_codegen::ir::Element;
+    ///
+    /// let own = Linear::new(Epilogue::default(), Element::F16, DataType::F16);
+    /// assert_eq!(own.linear(), Some(own));
+    /// assert!(Function::new("as_it_is", |_, _| Ok(())).linear().is_none());
+    /// ```
+    fn linear(&self) -> Option<Linear> {
+        None
+    }
+
     /// The name of the scalar that each sum is multiplied with first. If it is 0, A and B are not read.
     fn factor(&self) -> Option<&str> {
         None
@@ -151,6 +166,9 @@ impl<F: Finish + ?Sized> Finish for std::sync::Arc<F> {
     }
     fn output(&self) -> Option<Element> {
         (**self).output()
+    }
+    fn linear(&self) -> Option<Linear> {
+        (**self).linear()
     }
     fn factor(&self) -> Option<&str> {
         (**self).factor()

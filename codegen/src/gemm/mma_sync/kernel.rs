@@ -6,6 +6,7 @@ mod fragment;
 mod multiply;
 mod origin;
 mod store;
+mod straight;
 mod tiles;
 mod warpgroups;
 

@@ -14,8 +14,8 @@ use crate::gemm::epilogue::given;
 use crate::gemm::raster::best_turns;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, Launch, Limit, MapArgument,
-    MapSource, Plan, PlanError, ProblemError, Schedule,
+    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit,
+    MapArgument, MapSource, Plan, PlanError, ProblemError, Schedule,
 };
 use crate::ir::Element;
 
@@ -102,7 +102,8 @@ impl MmaPlan {
 impl Product<'_> {
     /// What the problem asks for is something that plans of this type have.
     fn possible(&self, problem: &Gemm) -> Result<(), PlanError> {
-        problem.validate(self.limit())?;
+        problem.validate(LIMIT)?;
+        self.counted(problem)?;
         problem.placed(self.data_type)?;
         if self.scalar() == Element::S32 {
             problem.integral()?;
@@ -142,6 +143,30 @@ impl Product<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Blocks that take tile after tile count uses of stages through all tiles: their sizes and leading dimensions are smaller than those of others.
+    fn counted(&self, problem: &Gemm) -> Result<(), PlanError> {
+        let sizes = [
+            ("m", problem.m),
+            ("n", problem.n),
+            ("k", problem.k),
+            ("lda", problem.lda),
+            ("ldb", problem.ldb),
+            ("ldc", problem.ldc),
+        ];
+        let most = self.limit();
+        let Some((name, value)) = sizes.into_iter().find(|(_, value)| *value > most) else {
+            return Ok(());
+        };
+        Err(self.unsupported(
+            format!("{name} = {value}"),
+            &format!(
+                "its blocks count uses of stages through all of their tiles, so sizes and leading dimensions are at most 2^{}; take {}",
+                most.ilog2(),
+                self.name().trim_end_matches("-persistent")
+            ),
+        ))
     }
 
     /// The variant for a problem.

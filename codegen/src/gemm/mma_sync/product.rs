@@ -72,6 +72,8 @@ impl Product<'_> {
             types: self.types(),
             finish: self.finish,
             scaled: self.plan.is_fma(),
+            // Products of warpgroups take so little time that this shows.
+            together: if self.warpgroups { 8 } else { 1 },
         }
     }
 }

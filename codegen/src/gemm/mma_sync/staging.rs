@@ -168,10 +168,10 @@ pub(crate) fn place_of_c(
 
 /// The store of a lane's accumulators, `bytes` of them.
 fn store(bytes: i64) -> Access {
-    if bytes == 16 {
-        Access::St128
-    } else {
-        Access::St64
+    match bytes {
+        4 => Access::St32,
+        16 => Access::St128,
+        _ => Access::St64,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::view::View;
 pub(crate) struct RingHandle {
     number: usize,
     stages: i64,
+    lag: i64,
     barriers: View,
 }
 
@@ -48,11 +49,12 @@ impl Kernel {
         }));
     }
 
-    /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads give a stage back.
+    /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads give a stage back,
+    /// `lag` uses after they read it.
     pub(crate) fn shared_ring(
         &mut self,
         name: &str,
-        stages: i64,
+        (stages, lag): (i64, i64),
         offset: i64,
         consumers: u32,
         views: &[&View],
@@ -66,11 +68,13 @@ impl Kernel {
             stages,
             barriers: barriers.number(),
             consumers,
+            lag,
             buffers: views.iter().map(|view| view.number()).collect(),
         });
         Ok(RingHandle {
             number,
             stages,
+            lag,
             barriers,
         })
     }
@@ -129,8 +133,16 @@ impl Kernel {
         side: Side,
         index: Expr,
     ) -> Result<(), LayoutError> {
-        let at = self.barrier_of(ring, side, index)?;
-        let round = self.pool.div(index, ring.stages);
+        // A stage is empty when consumers have arrived `lag` uses after they read it.
+        let arrival = match side {
+            Side::Full => index,
+            Side::Empty => {
+                let lag = self.pool.constant(ring.lag);
+                self.pool.add(index, lag)
+            }
+        };
+        let at = self.barrier_of(ring, side, arrival)?;
+        let round = self.pool.div(arrival, ring.stages);
         let parity = self.pool.rem(round, 2);
         let parity = match side {
             Side::Full => parity,
@@ -169,7 +181,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Gives a stage back, by the threads where `only` holds.
+    /// Gives back the stage of use `index` − lag, by the threads where `only` holds.
     pub(crate) fn release_stage(
         &mut self,
         ring: &RingHandle,
@@ -212,6 +224,12 @@ impl Kernel {
             number: self.tensor_maps.len() - 1,
             address,
         }
+    }
+
+    /// A tensor map is brought near by the threads where `only` holds, before it is needed.
+    pub(crate) fn prefetch_map(&mut self, map: MapHandle, only: Reg) {
+        let descriptor = map.address;
+        self.push_hopper(Some(only.into()), Hopper::PrefetchMap { descriptor });
     }
 
     /// The box that begins at `from` (rows, columns, after them those of leading modes) to the stage's element `to`.

@@ -15,6 +15,7 @@ use crate::prove::symbols::Definition;
 use crate::prove::value::{Lin, Sym};
 
 /// An element's distances to the ends of what its block has along a mode, for each thread: both at least 0 where the element is inside.
+#[derive(Clone)]
 pub(super) struct Room {
     /// `extent − 1 − coordinate` and `coordinate − origin`, rounded down to what their symbols are multiples of, and the sum of the two.
     ends: [Lin; 3],
@@ -24,6 +25,18 @@ pub(super) struct Room {
     distance: Lin,
     /// The tile begins below its origin: the stores must leave that part out.
     moved: bool,
+}
+
+impl Room {
+    /// The same where an extent is a multiple of `2^bits`, as the rest of the distance to its end is.
+    fn where_multiple(&self, (extent, bits): (Sym, u32)) -> Self {
+        let [above, below, all] = self.ends;
+        let above = above.tightened_with(extent, bits);
+        Self {
+            ends: [above, below, all],
+            ..self.clone()
+        }
+    }
 }
 
 impl Room {
@@ -92,15 +105,43 @@ impl<'a> Conditions<'a> {
                     );
                 }
             }
+            // Where the statements say that an extent has whole vectors, an element that is inside has its whole vector inside.
+            let mut rooms = rooms.to_vec();
+            for multiple in self.multiples(&all) {
+                let tightened = |room: &Rc<Room>| Rc::new(room.where_multiple(multiple));
+                rooms = rooms.iter().map(tightened).collect();
+            }
             let left = all
                 .iter()
-                .map(|f| self.where_inside(f, rooms, s.facts.active));
+                .map(|f| self.where_inside(f, &rooms, s.facts.active));
             let left: Vec<Rc<Formula>> = left.filter(|f| **f != Formula::True).collect();
             if !left.iter().any(|f| **f == Formula::False) {
                 leaves.push(left);
             }
         }
         one_of(&leaves)
+    }
+
+    /// The symbols that statements say to be multiples of a power of two: their low bits are 0.
+    fn multiples(&self, all: &[Rc<Formula>]) -> Vec<(Sym, u32)> {
+        let single = |x: &Lin| {
+            let s = x.symbols().next()?;
+            (*x == Lin::symbol(s)).then_some(s)
+        };
+        let of = |f: Rc<Formula>| {
+            let Formula::Ge(x) = &*f else {
+                return None;
+            };
+            let low = single(&x.scale(-1))?;
+            match &self.trace.symbols.info(low).definition {
+                Definition::Low(of, bits) => Some((single(of)?, *bits)),
+                _ => None,
+            }
+        };
+        all.iter()
+            .flat_map(Formula::conjuncts)
+            .filter_map(of)
+            .collect()
     }
 
     /// A statement in this case.

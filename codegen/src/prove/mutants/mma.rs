@@ -388,7 +388,12 @@ fn mutants_of_warpgroups() {
         pack: false,
     };
     let cases = [
-        Case::plain("wgmma-f16-128x128x64", nn, &[[72, 136, 328, 8]]),
+        // The second size reads C, which the other way to store it does.
+        Case::plain(
+            "wgmma-f16-128x128x64",
+            nn,
+            &[[72, 136, 328, 8], [72, 136, 72, 8]],
+        ),
         Case {
             schedule: split,
             ..Case::plain("wgmma-f16-128x128x64", tt, &[[72, 40, 648, 0]])

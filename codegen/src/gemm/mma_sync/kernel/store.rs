@@ -23,30 +23,48 @@ struct Strip {
 }
 
 /// What all vectors of a lane have in common.
-struct Lane {
+pub(super) struct Lane {
     /// The warp's strip in shared memory.
-    strip: View,
+    pub(super) strip: View,
     /// (lane, value) → row and column in the strip of what is read.
-    read: (Layout, Layout),
+    pub(super) read: (Layout, Layout),
     /// The first row of the tile that is not another block's.
-    own_row: Expr,
+    pub(super) own_row: Expr,
     /// This lane's first row and column of C.
-    row: Expr,
-    col: Expr,
+    pub(super) row: Expr,
+    pub(super) col: Expr,
     /// C from there on, and the epilogue's matrices.
-    corner: View,
+    pub(super) corner: View,
     matrices: Vec<Option<View>>,
     /// For each part of a row: its columns are this block's own.
-    own: Vec<Reg>,
+    pub(super) own: Vec<Reg>,
     /// C is aligned for stores as wide as the vectors, if that is found at run time.
-    aligned: Option<Reg>,
+    pub(super) aligned: Option<Reg>,
 }
 
 impl Gemm<'_> {
     /// Accumulators to C, strip by strip.
     pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
-        let st = &self.maps.staging;
         let lane = self.lane_of_c()?;
+        let Some(straight) = self.straight(&lane) else {
+            return self.store_any(&lane, acc);
+        };
+        self.k.begin_if(straight.when, true);
+        self.k.name_branch("general", "stored");
+        self.k.open_region();
+        self.store_straight(&straight, &lane, acc)?;
+        self.k.close_region();
+        self.k.otherwise();
+        self.k.open_region();
+        self.store_any(&lane, acc)?;
+        self.k.close_region();
+        self.k.end_if();
+        Ok(())
+    }
+
+    /// The same in any case: each vector asks what of it is inside.
+    fn store_any(&mut self, lane: &Lane, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
         let zero = self.k.pool.constant(0);
         let (write_row, write_col) = st.split(&st.write)?;
         // Vectors of one row, rows one after the other.
@@ -60,7 +78,7 @@ impl Gemm<'_> {
         let mut columns: Vec<Loaded> = Vec::new();
         if let Some(end) = self.end.clone() {
             for part in 0..again * chunks {
-                let (col, left) = self.columns(&lane, part)?;
+                let (col, left) = self.columns(lane, part)?;
                 columns.push(end.load_columns(self.k, col, left, st.vector)?);
             }
         }
@@ -104,7 +122,7 @@ impl Gemm<'_> {
                 self.k.open_region();
                 let part = strip.chunk * again + pass % again;
                 let loaded = columns.get(part as usize).cloned();
-                self.vector(&lane, pass, strip, loaded.unwrap_or_default())?;
+                self.vector(lane, pass, strip, loaded.unwrap_or_default())?;
                 self.k.close_region();
             }
             self.k.close_region();
@@ -113,7 +131,7 @@ impl Gemm<'_> {
     }
 
     /// Into how many pieces the columns of a warp are cut, to be staged one after the other.
-    fn chunks(&self) -> i64 {
+    pub(super) fn chunks(&self) -> i64 {
         self.plan.tile.1 / self.plan.warps.1 / self.plan.strip_cols()
     }
 
@@ -260,7 +278,7 @@ impl Gemm<'_> {
     }
 
     /// The sums of one vector, from column `first` of the strip on.
-    fn fetch_sums(
+    pub(super) fn fetch_sums(
         &mut self,
         lane: &Lane,
         pass: i64,

@@ -2,8 +2,12 @@
 //!
 //! ```text
 //! producer    wait empty(i), expect A and B, copy A, copy B                 boxes of 128 bytes by rows of the tile
-//! consumers   wait full(i), wgmma for each 16 k, wait, give back; C         64 rows each
+//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each
 //! ```
+//!
+//! A block that has a multiprocessor to itself waits for the products of a stage when it has issued those of the next one, so that the tensor cores have work
+//! at every time: the ring's lag is 1. Where blocks share one, another block's products fill the gap, and each stage is given back at once: skinny products
+//! wait for memory, and the stage that is held longer is one that is not filled (16×8192×8192 on an H100: 53.0 instead of 54.7 µs).
 //!
 //! TMA cuts boxes at the edges of the arrays and fills in zeros, so that there is one loop for all sizes. Registers go from the producer, which needs few, to
 //! the consumers, which keep the sums.
@@ -31,15 +35,19 @@ impl Gemm<'_> {
     pub(super) fn by_warpgroups(&mut self) -> Result<(), PlanError> {
         let (plan, threads) = (self.plan, self.plan.thread_count());
         let alone = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
+        let lag = i64::from(alone);
         let views: Vec<_> = self.sides.iter().map(|side| side.stages.clone()).collect();
         let views: Vec<_> = views.iter().collect();
         let warps = (threads / 32) as u32;
         let at = plan.barriers_at(self.maps);
         let ring = self
             .k
-            .shared_ring("stages", plan.stages, at, warps, &views)?;
+            .shared_ring("stages", (plan.stages, lag), at, warps, &views)?;
         let zero = self.k.pool.constant(0);
         let first = self.k.compare(Cmp::Eq, self.tid, zero);
+        for map in self.sides.iter().filter_map(|side| side.map) {
+            self.k.prefetch_map(map, first);
+        }
         self.k.make_ring(&ring, first)?;
 
         self.k.begin_role("consumers", threads as u32);
@@ -50,7 +58,7 @@ impl Gemm<'_> {
         }
         let tiles = self.open_tiles();
         let acc = self.accumulators();
-        self.multiply_stages(&ring, tiles.before, &acc)?;
+        self.multiply_stages(&ring, (tiles.before, lag as u32), &acc)?;
         self.if_inside(&tiles, |g| {
             g.k.open_fresh_region();
             g.epilogue(&acc)?;
@@ -113,7 +121,7 @@ impl Gemm<'_> {
     fn multiply_stages(
         &mut self,
         ring: &RingHandle,
-        before: Expr,
+        (before, lag): (Expr, u32),
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
         let atom = self.maps.atom;
@@ -143,9 +151,10 @@ impl Gemm<'_> {
             }
         }
         self.k.wgmma_commit();
-        self.k.wgmma_wait(0);
+        self.k.wgmma_wait(lag);
         self.k.release_stage(ring, index, lane0)?;
         self.k.close_loop(&turn, self.depth);
+        self.k.wgmma_wait(0);
         Ok(())
     }
 
