@@ -39,7 +39,7 @@
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
-//! Plans of warpgroups whose block has a multiprocessor to itself issue the products of a step before those of the step before are complete: nothing is
+//! Plans of warpgroups whose block has a multiprocessor to itself, but for those of tf32, issue the products of a step before those of the step before are complete: nothing is
 //! uncovered, and a step costs 28 clocks. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
 //! that does not begin with a line takes two requests, and one that does not begin with a sector of 32 bytes five sectors of two lines: the cache then gives
 //! all multiprocessors together 4280 and 2560 bytes a clock, so that large tiles on few multiprocessors are faster than small ones on all
@@ -478,7 +478,9 @@ impl Model<'_> {
                 |most, d| if d.0 > most.0 { d } else { most },
             );
         // The products of the next step are in flight where a block is alone.
-        let ahead = self.anatomy.units == Units::Warpgroup && self.resident() == 1;
+        let ahead = self.anatomy.units == Units::Warpgroup
+            && self.resident() == 1
+            && self.anatomy.data_type != DataType::Tf32;
         let (exposed, step) = if ahead {
             (0.0, STEP_AHEAD)
         } else {
