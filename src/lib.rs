@@ -71,6 +71,11 @@ struct CheckedPage;
 #[doc = include_str!("../docs/devices.md")]
 struct DevicesPage;
 
+/// The snippets of `docs/devices-products.md`, as tests.
+#[cfg(all(doctest, feature = "codegen"))]
+#[doc = include_str!("../docs/devices-products.md")]
+struct DevicesPageProducts;
+
 /// The snippets of `docs/proofs.md`, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/proofs.md")]

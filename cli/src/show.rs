@@ -47,7 +47,7 @@ pub(crate) struct ShowArgs {
     /// Show the lanes of a warp access 'OP @ LAYOUT'; LAYOUT maps the lane to the row-major index of its first element
     #[arg(long, value_name = "OP @ LAYOUT", conflicts_with = "atom")]
     access: Option<String>,
-    /// Draw which device holds which element: the layout maps (device, local) to (row, column), or is a distribution or redistribution of `eval`; MxN are the extents (default: all that it covers)
+    /// Draw which device holds which element: the layout maps (device, local) to (row, column), or is a distribution or redistribution of `eval`; `MxN` are the extents (default: all that it covers)
     #[arg(
         long,
         value_name = "MxN",

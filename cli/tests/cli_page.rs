@@ -23,3 +23,8 @@ fn the_commands_of_banks_and_derive() {
 fn the_commands_of_the_page_on_devices() {
     check_page(include_str!("../../docs/devices.md"), &[], 2);
 }
+
+#[test]
+fn the_commands_of_the_page_on_products_over_devices() {
+    check_page(include_str!("../../docs/devices-products.md"), &[], 2);
+}

@@ -447,6 +447,11 @@ fn products_are_refused_in_plain_words() {
 #[test]
 fn runs_are_refused_in_plain_words() {
     all(&[
+        (
+            "run k.ptx --arg buf:u32:4=same.bin --arg u32:1 --buffer z=buf:u32:4=./same.bin",
+            2,
+            "are the same file",
+        ),
         ("run nope.ptx", 1, "nope.ptx: "),
         ("run ..", 1, "..: "),
         ("run k.ptx", 2, "add --arg p=buf:f32:1024"),

@@ -245,6 +245,11 @@ impl Deadline {
         }
     }
 
+    /// How much time is left; none when it has passed.
+    pub fn left(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+
     /// Whether it has passed.
     pub fn is_past(&self) -> bool {
         Instant::now() >= self.at

@@ -23,7 +23,7 @@ fn a_launch_with_another_block_is_refused() -> Result {
         assert!(
             error
                 .to_string()
-                .contains("requires blocks of [128, 1, 1] threads"),
+                .contains("requires blocks of 128×1×1 threads"),
             "{error}"
         );
     }

@@ -64,7 +64,14 @@ impl Rank {
         } else {
             fetch(address, rank, deadline)?
         };
-        let nccl = Nccl::rank(&gpu, &id, rank, ranks).map_err(at)?;
+        // NCCL waits for all ranks, however long: one that is lost by now must not hold this one for ever.
+        let (send, connected) = std::sync::mpsc::channel();
+        let own = gpu.clone();
+        std::thread::spawn(move || send.send(Nccl::rank(&own, &id, rank, ranks)));
+        let nccl = connected
+            .recv_timeout(deadline.left())
+            .map_err(|_| meeting(address, "NCCL has not connected all ranks in time"))?
+            .map_err(at)?;
         Ok(Self {
             gpu,
             nccl,
