@@ -1,7 +1,6 @@
 //! `--devices`: a product over several devices, for `gemm`, `bench` and `plans`.
 
 use std::fmt::Write as _;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,9 +39,10 @@ pub(crate) struct DevicesArgs {
         long,
         value_name = "SECONDS",
         default_value = "60",
-        requires = "devices"
+        requires = "devices",
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
-    limit: NonZeroU64,
+    limit: u64,
 }
 
 /// Options of one process of several.
@@ -68,7 +68,7 @@ impl DevicesArgs {
 
     fn on(&self, repeats: usize) -> OnDevices {
         OnDevices {
-            limit: Duration::from_secs(self.limit.get()),
+            limit: Duration::from_secs(self.limit),
             repeats,
         }
     }

@@ -106,8 +106,9 @@ impl Placement {
         let parts = split(text);
         let [a, b, c] = parts[..] else {
             return Err(refuse(format!(
-                "it has {} parts; give three, of A, B and C, such as rows,columns,columns",
-                parts.len()
+                "it has {} part{}; give three, of A, B and C, such as rows,columns,columns",
+                parts.len(),
+                if parts.len() == 1 { "" } else { "s" }
             )));
         };
         let one = |part: &str, operand| {

@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
             }
             Ok(events)
         };
-        let mut all = std::thread::scope(|scope| {
+        let all = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..kept.streams.len())
                 .map(|device| scope.spawn(move || one(device)))
                 .collect();
@@ -266,8 +266,12 @@ impl<'a> Session<'a> {
                         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 })
                 .collect::<Result<Vec<_>, _>>()
-        })?;
-        let mut events = all.swap_remove(0).into_iter();
+        });
+        if all.is_err() {
+            // Other devices may wait for what was not enqueued: freeing their memory would wait with them.
+            std::mem::forget(self.kept.take());
+        }
+        let mut events = all?.swap_remove(0).into_iter();
         Ok(events.next().zip(events.next()))
     }
 

@@ -191,17 +191,18 @@ impl DeviceGemm {
             return Err(DevicesRunError::Unproven);
         }
         let part = self.part(rank, inputs)?;
-        self.enqueue_part(rank, &part)?;
         let deadline = Deadline::after(options.limit);
         let what = format!("rank {}'s part of the product", rank.number);
-        let ended = part
-            .streams
-            .iter()
-            .try_for_each(|stream| stream.wait_until(deadline, &what));
+        let ended = self.enqueue_part(rank, &part).and_then(|()| {
+            let mut streams = part.streams.iter();
+            streams
+                .try_for_each(|stream| stream.wait_until(deadline, &what))
+                .map_err(at(rank.number))
+        });
         if let Err(error) = ended {
             // Freeing memory waits for the device: it would hang where the run does.
             std::mem::forget(part);
-            return Err(at(rank.number)(error));
+            return Err(error);
         }
         let mut c = inputs.c.clone();
         let result = &self.program.results[rank.number];
