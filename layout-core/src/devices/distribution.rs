@@ -451,7 +451,7 @@ pub(super) fn extents_fit(extents: [u64; 2]) -> Result<(), DistributionError> {
     if each(rows) && each(columns) && elements.is_some_and(|e| e <= MAX_ELEMENTS) {
         return Ok(());
     }
-    Err(DistributionError::Extents { extents })
+    Err(DistributionError::MatrixSize { extents })
 }
 
 fn devices_fit(devices: u64) -> Result<(), DistributionError> {

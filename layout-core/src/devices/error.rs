@@ -74,7 +74,7 @@ impl fmt::Display for Busy {
 #[non_exhaustive]
 pub enum DistributionError {
     /// An extent of 0, or a matrix that is too large.
-    Extents {
+    MatrixSize {
         /// Rows and columns.
         extents: [u64; 2],
     },
@@ -193,7 +193,7 @@ impl DistributionError {
     /// ```
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Extents { .. } => "extents",
+            Self::MatrixSize { .. } => "extents",
             Self::Devices { .. } => "devices",
             Self::Rank { .. } => "rank",
             Self::Axes { .. } => "axes",
@@ -221,7 +221,7 @@ const fn name(axis: usize) -> &'static str {
 impl fmt::Display for DistributionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Extents { extents: [m, n] } => write!(
+            Self::MatrixSize { extents: [m, n] } => write!(
                 f,
                 "a matrix of {m}x{n}: each extent must be from 1 to 2^{}, and there may be 2^50 elements",
                 MAX_EXTENT.trailing_zeros()

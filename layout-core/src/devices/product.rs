@@ -34,7 +34,7 @@ impl Distribution {
     ///
     /// # Errors
     ///
-    /// [`DistributionError::Extents`] if the matrix would be empty or too large, and [`DistributionError::Layout`] if the layout would have too
+    /// [`DistributionError::MatrixSize`] if the matrix would be empty or too large, and [`DistributionError::Layout`] if the layout would have too
     /// many leaves.
     pub fn along(&self, axis: usize, other: u64) -> Result<Self, DistributionError> {
         let axis = axis.min(1);
