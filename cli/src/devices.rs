@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::devices::{Action, DevicesError, Placement, Program};
+use tilewright::codegen::devices::{Action, DevicesError, Placement, Program, ProgramProof};
 use tilewright::codegen::gemm::{DataType, Gemm, Plan};
 use tilewright::gpu::{Gpu, devices as gpus_here};
 use tilewright::host::devices::{
@@ -390,14 +390,7 @@ impl Report<'_> {
     }
 
     fn to_json(&self) -> Result<Value, CliError> {
-        let proof = self.product.proof().map(|proof| {
-            json!({
-                "products": proof.products,
-                "copies": proof.copies,
-                "flags": proof.flags,
-                "ordered_pairs": proof.ordered_pairs,
-            })
-        });
+        let proof = self.product.proof().map(proof_json);
         let p = self.product.program().problem;
         let finite = |v: f64| v.is_finite().then_some(v);
         let links: Vec<Value> = links_json(self.product);
@@ -428,6 +421,15 @@ impl Report<'_> {
             "passed": run.map(|_| self.passed),
         }))
     }
+}
+
+fn proof_json(proof: &ProgramProof) -> Value {
+    json!({
+        "products": proof.products,
+        "copies": proof.copies,
+        "flags": proof.flags,
+        "ordered_pairs": proof.ordered_pairs,
+    })
 }
 
 fn links_json(product: &DeviceGemm) -> Vec<Value> {
@@ -489,12 +491,7 @@ pub(crate) fn plan(
             "dtype": data_type.to_string(),
             "matrices": rows,
             "operations": ops,
-            "proof": {
-                "products": proof.products,
-                "copies": proof.copies,
-                "flags": proof.flags,
-                "ordered_pairs": proof.ordered_pairs,
-            },
+            "proof": proof_json(&proof),
         }));
         return Ok(ExitCode::SUCCESS);
     }

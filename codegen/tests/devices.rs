@@ -495,11 +495,11 @@ fn placements_that_have_no_program_are_refused_by_name() {
     };
     assert_eq!(
         refused("rows,columns", 2),
-        "`rows,columns` is no placement: it has 2 parts; give three, of A, B and C, such as rows,columns,columns"
+        "`rows,columns` is not a placement: it has 2 parts; give three, of A, B and C, such as rows,columns,columns"
     );
     assert!(
         refused("rows,columns,diagonal", 2)
-            .contains("`diagonal` is none of rows, columns, replicas, RxC")
+            .contains("`diagonal` is neither rows, columns, replicas or RxC")
     );
     assert!(refused("2x2,columns,columns", 2).contains("a grid of 2x2 is not one of 2 devices"));
     assert!(
@@ -508,7 +508,7 @@ fn placements_that_have_no_program_are_refused_by_name() {
     );
     // Rows dealt out in turn.
     let cyclic = "(2,(4,8)):(1@0,(2@0,1@1))";
-    assert!(refused(&format!("rows,columns,{cyclic}"), 2).contains("no single range"));
+    assert!(refused(&format!("rows,columns,{cyclic}"), 2).contains("not a single range"));
     let mut batch = problem;
     batch.batch.count = 3;
     let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();

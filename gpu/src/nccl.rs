@@ -57,7 +57,6 @@ impl Id {
 api! {
     /// What is used of `nccl.h`. Enumerations are passed as the C `int` that they are.
     Api from "nccl" {
-        version: "ncclGetVersion" (*mut i32);
         unique_id: "ncclGetUniqueId" (*mut Id);
         init_all: "ncclCommInitAll" (*mut Communicator, i32, *const i32);
         init_rank: "ncclCommInitRank" (*mut Communicator, i32, Id, i32);
@@ -66,7 +65,6 @@ api! {
         group_end: "ncclGroupEnd" ();
         all_gather: "ncclAllGather" (*const c_void, *mut c_void, usize, i32, Communicator, *mut c_void);
         reduce_scatter: "ncclReduceScatter" (*const c_void, *mut c_void, usize, i32, i32, Communicator, *mut c_void);
-        all_reduce: "ncclAllReduce" (*const c_void, *mut c_void, usize, i32, i32, Communicator, *mut c_void);
         send: "ncclSend" (*const c_void, usize, i32, i32, Communicator, *mut c_void);
         receive: "ncclRecv" (*mut c_void, usize, i32, i32, Communicator, *mut c_void);
     }
@@ -172,20 +170,6 @@ impl Nccl {
         })
     }
 
-    /// NCCL's version, such as (2, 28, 3).
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Nccl`].
-    pub fn version(&self) -> Result<(i32, i32, i32), GpuError> {
-        let mut version = 0;
-        // SAFETY: the result goes to a local variable.
-        check("ncclGetVersion", unsafe {
-            (self.api.version)(&raw mut version)
-        })?;
-        Ok((version / 10_000, version / 100 % 100, version % 100))
-    }
-
     /// Runs `calls`, which say what every rank wants, as one collective.
     ///
     /// # Errors
@@ -262,38 +246,6 @@ impl Nccl {
         // SAFETY: the caller's promise.
         check("ncclReduceScatter", unsafe {
             (self.api.reduce_scatter)(
-                pointer(from).cast_const(),
-                pointer(to),
-                count,
-                ty.number(),
-                SUM,
-                communicator,
-                stream.raw().cast(),
-            )
-        })
-    }
-
-    /// Adds the ranks' `count` elements at `from`; each rank gets all sums at `to`.
-    ///
-    /// # Safety
-    ///
-    /// As [`Nccl::all_gather`], with `count` elements at `to`.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Nccl`].
-    pub unsafe fn all_reduce(
-        &self,
-        rank: usize,
-        (from, to): (u64, u64),
-        count: usize,
-        ty: NcclType,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        let communicator = self.communicator(rank)?;
-        // SAFETY: the caller's promise.
-        check("ncclAllReduce", unsafe {
-            (self.api.all_reduce)(
                 pointer(from).cast_const(),
                 pointer(to),
                 count,

@@ -35,7 +35,7 @@ pub struct Matrix {
 }
 
 /// The next number of a splitmix64 sequence (Steele, Lea, Flood 2014): statistically good, and the same everywhere.
-fn next(state: &mut u64) -> u64 {
+pub(super) fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

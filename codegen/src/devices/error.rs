@@ -26,9 +26,9 @@ pub enum DevicesError {
         /// What is wrong with it, and what to write.
         reason: String,
     },
-    /// A distribution is none.
+    /// A layout is not a distribution, or two distributions do not go together.
     Distribution(DistributionError),
-    /// The product itself is none.
+    /// The sizes or factors of the product are invalid.
     Problem(ProblemError),
     /// No program is known for this placement or problem.
     Unsupported {
@@ -61,7 +61,7 @@ impl DevicesError {
 impl fmt::Display for DevicesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Placement { text, reason } => write!(f, "`{text}` is no placement: {reason}"),
+            Self::Placement { text, reason } => write!(f, "`{text}` is not a placement: {reason}"),
             Self::Distribution(e) => e.fmt(f),
             Self::Problem(e) => e.fmt(f),
             Self::Unsupported { reason } => f.write_str(reason),

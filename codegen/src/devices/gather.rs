@@ -132,7 +132,7 @@ fn factor(
         }
         let block = piece.shard.block().ok_or_else(|| {
             DevicesError::unsupported(format!(
-                "what device {device} gets of {operand} from device {} is no single rectangle; give blocks, not cyclic rows or columns",
+                "what device {device} gets of {operand} from device {} is not one rectangle; give blocks, not cyclic rows or columns",
                 piece.from
             ))
         })?;

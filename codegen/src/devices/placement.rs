@@ -184,7 +184,7 @@ impl Placement {
         };
         distribution.shard(device).block().ok_or_else(|| {
             DevicesError::unsupported(format!(
-                "device {device} has rows or columns of {operand} that are no single range ({}); kernels multiply rectangles, so give each \
+                "device {device} has rows or columns of {operand} that are not a single range ({}); kernels multiply rectangles, so give each \
                  device one, such as rows, columns or a grid",
                 distribution.layout()
             ))
@@ -243,7 +243,7 @@ fn distribution(part: &str, extents: [u64; 2], devices: usize) -> Result<Distrib
             } else {
                 let layout: CoordLayout = part.parse().map_err(|e| {
                     Err(format!(
-                        "`{part}` is none of rows, columns, replicas, RxC, and no layout such as (2,(4,8)):(4@0,(1@0,1@1)) ({e})"
+                        "`{part}` is neither rows, columns, replicas or RxC nor a layout such as (2,(4,8)):(4@0,(1@0,1@1)) ({e})"
                     ))
                 })?;
                 let made = Distribution::new(extents, layout).map_err(Ok)?;

@@ -36,7 +36,7 @@ impl Runs {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no ranges.
     ///
     /// ```
     /// use layout_core::devices::Runs;
@@ -67,7 +67,7 @@ impl Runs {
         self.0.iter().cloned()
     }
 
-    /// The one range, `0..0` if there is none, `None` if there are several.
+    /// The range if there is one, `0..0` if there are none, `None` if there are several.
     ///
     /// ```
     /// use layout_core::devices::Runs;

@@ -55,7 +55,8 @@ const TURNS: usize = 5;
 enum Collective {
     /// Of this operand, in place.
     AllGather(Operand),
-    ReduceScatter,
+    /// Of C's elements.
+    ReduceScatter(Element, NcclType),
 }
 
 /// Times a product over GPUs. `alone` is the same with everything in its place ([`Program::alone`](layout_codegen::devices::Program::alone)).
@@ -209,9 +210,11 @@ fn collective(placement: &Placement, product: &DeviceGemm) -> Option<Collective>
             by_columns.then_some(Collective::AllGather(Operand::B))
         }
         (_, _, Movement::ReduceScatter) if equal(Operand::C) => {
+            let element = problem.result(product.data_type);
+            let ty = added(element)?;
             let by_rows = (0..placement.devices())
                 .all(|device| placement.c.shard(device).columns.indices() == problem.n);
-            by_rows.then_some(Collective::ReduceScatter)
+            by_rows.then_some(Collective::ReduceScatter(element, ty))
         }
         _ => None,
     }
@@ -243,7 +246,6 @@ fn sequence(
             |number| session.buffer(number),
         )
     };
-    let element = alone.program.problem.result(alone.data_type);
     let once = || -> Result<(), DevicesRunError> {
         if let Collective::AllGather(operand) = collective {
             let mut places = Vec::new();
@@ -270,7 +272,7 @@ fn sequence(
             .map_err(at(0))?;
         }
         (0..gpus.len()).try_for_each(multiply)?;
-        if matches!(collective, Collective::ReduceScatter) {
+        if let Collective::ReduceScatter(element, ty) = collective {
             let mut places = Vec::new();
             for device in 0..gpus.len() {
                 let buffer = buffer(device, Operand::C)?;
@@ -286,7 +288,7 @@ fn sequence(
                             device,
                             (address, own),
                             bytes / size,
-                            added(element),
+                            ty,
                             gpus[device].stream(),
                         )?;
                     }
@@ -317,13 +319,14 @@ fn sequence(
     Ok(longest / repeats.max(1) as f64)
 }
 
-fn added(element: Element) -> NcclType {
-    match element {
+/// What NCCL calls an element type that it adds.
+fn added(element: Element) -> Option<NcclType> {
+    Some(match element {
         Element::F16 => NcclType::F16,
         Element::Bf16 => NcclType::Bf16,
         Element::F32 => NcclType::F32,
         Element::F64 => NcclType::F64,
         Element::S32 => NcclType::S32,
-        Element::S8 | Element::E4m3 | Element::E5m2 => NcclType::Bytes,
-    }
+        Element::S8 | Element::E4m3 | Element::E5m2 => return None,
+    })
 }

@@ -9,6 +9,7 @@ use layout_codegen::devices::{Action, Op, Region};
 use super::jobs::Job;
 use super::watch::Watch;
 use super::{DeviceGemm, DevicesRun, DevicesRunError};
+use crate::host::matrix::next;
 use crate::host::run::bind::bind;
 use crate::host::run::on_emulator::emulate;
 use crate::host::{Arg, Inputs, Matrix, Role, RunOptions, Runnable};
@@ -50,22 +51,22 @@ impl DeviceGemm {
         for (index, op) in program.ops.iter().enumerate() {
             queues[op.device * program.streams + op.stream].push(index);
         }
-        let mut next = vec![0; streams];
+        let mut done = vec![0; streams];
         let mut watch = Watch::new(program);
         let mut findings = Vec::new();
         let mut state = emulation.seed;
         loop {
             let ready: Vec<usize> = (0..streams)
                 .filter(|&stream| {
-                    let index = queues[stream].get(next[stream]);
+                    let index = queues[stream].get(done[stream]);
                     index.is_some_and(|&index| watch.ready(&program.ops[index]))
                 })
                 .collect();
             let Some(&stream) = ready.get(draw(&mut state, ready.len())) else {
                 break;
             };
-            let index = queues[stream][next[stream]];
-            next[stream] += 1;
+            let index = queues[stream][done[stream]];
+            done[stream] += 1;
             let op = &program.ops[index];
             watch.happens(program, stream, op);
             match (&op.action, &self.jobs[index]) {
@@ -78,7 +79,7 @@ impl DeviceGemm {
         }
         // A proven program ends; one that does not would leave results unwritten.
         for (stream, queue) in queues.iter().enumerate() {
-            if let Some(&index) = queue.get(next[stream]) {
+            if let Some(&index) = queue.get(done[stream]) {
                 findings.push(format!("{} never ends", program.ops[index]));
             }
         }
@@ -188,10 +189,5 @@ impl DeviceGemm {
 
 /// A number below `count`, or 0.
 fn draw(state: &mut u64, count: usize) -> usize {
-    // splitmix64.
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) % count.max(1) as u64) as usize
+    (next(state) % count.max(1) as u64) as usize
 }

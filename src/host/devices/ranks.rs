@@ -169,7 +169,7 @@ struct Part {
     jobs: Vec<Option<Ready>>,
     streams: Vec<Stream>,
     flags: Flags,
-    /// Of each copy of a block that is no single run of bytes, memory for one: NCCL moves runs.
+    /// Staging memory of each copy whose block is not contiguous: NCCL sends contiguous bytes.
     staging: BTreeMap<usize, Buffer>,
     _bias: Option<Buffer>,
 }

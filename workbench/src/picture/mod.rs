@@ -220,7 +220,7 @@ impl<'a> DevicesQuestion<'a> {
     ///
     /// # Errors
     ///
-    /// A text that can't be read, a layout that is no distribution, extents or a window that do not fit.
+    /// The text can't be read, the layout is not a distribution, or the extents or the window do not fit.
     ///
     /// ```
     /// use tilewright_workbench::picture::DevicesQuestion;

@@ -62,7 +62,7 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// The same in any case: each vector asks what of it is inside.
+    /// The general case: each vector is guarded by how much of it is inside.
     fn store_any(&mut self, lane: &Lane, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
         let st = &self.maps.staging;
         let zero = self.k.pool.constant(0);
