@@ -182,10 +182,13 @@ def in_another_process(work, todo):
     sender.close()
     try:
         while True:
+            if not receiver.poll(60):
+                process.kill()
+                yield "error", "a launch", "nothing for 60 s: it hangs"
             yield receiver.recv()
     except EOFError:
         process.join()
-    if process.exitcode != 0:
+    if process.exitcode not in (0, -9):
         raise SystemExit("the process that runs the launches ended with %s" % process.exitcode)
 
 
