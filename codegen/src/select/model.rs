@@ -72,7 +72,7 @@ const STEP: f64 = 40.0;
 const STEP_AHEAD: f64 = 28.0;
 
 /// Bytes of a line of the cache, and of a sector.
-const LINE: u64 = 128;
+pub(super) const LINE: u64 = 128;
 const SECTOR: u64 = 32;
 
 /// Bytes a clock that boxes bring to a multiprocessor, however few ask: measured at 1024³ in f16 with 64 tiles of 128×128.
@@ -393,8 +393,7 @@ impl Model<'_> {
         if self.is_copied_first(o) {
             return share;
         }
-        let p = self.problem;
-        let pitch = if o.is_a { p.lda } else { p.ldb } * u64::from(self.anatomy.data_type.bytes());
+        let pitch = self.pitch(o);
         let part = if pitch.is_multiple_of(LINE) {
             return share;
         } else if pitch.is_multiple_of(SECTOR) {
@@ -408,7 +407,7 @@ impl Model<'_> {
         share.min(part * m.l2_bytes_per_clock / busy as f64)
     }
 
-    /// Whether an operand is copied to rows of whole lines before the product: its rows are narrow, or it is transposed.
+    /// Whether an operand is copied to rows of whole lines before the product: its rows are narrow, it is transposed, or boxes are to begin lines.
     fn is_copied_first(&self, o: &Operand) -> bool {
         let [a, b, _] = self.problem.widths(self.anatomy.data_type);
         let width = if o.is_a { a } else { b };
@@ -418,7 +417,16 @@ impl Model<'_> {
         } else {
             operands.b == Trans::T
         };
-        self.packs() && (width < 16 || (self.anatomy.is_k_major() && !k_major))
+        let by_boxes = self.anatomy.units == Units::Warpgroup;
+        let moved = by_boxes && self.schedule.pack && !self.pitch(o).is_multiple_of(LINE);
+        self.packs() && (width < 16 || moved || (self.anatomy.is_k_major() && !k_major))
+    }
+
+    /// Bytes from row to row of an operand.
+    fn pitch(&self, o: &Operand) -> u64 {
+        let p = self.problem;
+        let elements = if o.is_a { p.lda } else { p.ldb };
+        elements * u64::from(self.anatomy.data_type.bytes())
     }
 
     /// Blocks that a multiprocessor holds; at least one, for a plan that does not fit is no candidate.
@@ -579,16 +587,11 @@ impl Model<'_> {
             let c = p.m as f64 * p.n as f64;
             seconds += self.moved(c * (split as f64 * self.sum_bytes() + self.result_bytes()));
         }
-        if self.packs() {
-            let [a, b, _] = p.widths(t);
-            let k_major = [p.operands.a == Trans::N, p.operands.b == Trans::T];
-            for ((extent, width), k_major) in [(p.m, a), (p.n, b)].into_iter().zip(k_major) {
-                if width < 16 || (self.anatomy.is_k_major() && !k_major) {
-                    // Read and written.
-                    let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
-                    seconds += self.moved(2.0 * bytes);
-                }
-            }
+        for o in self.operands().iter().filter(|o| self.is_copied_first(o)) {
+            // Read and written.
+            let extent = if o.is_a { p.m } else { p.n };
+            let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
+            seconds += self.moved(2.0 * bytes);
         }
         seconds
     }

@@ -4,12 +4,13 @@
 //! from: rows × cols, tile (i, j) ──words of a row──▶ shared tile ──elements of a column──▶ to: cols × pitch, tile (j, i)
 //! ```
 //!
-//! A warp reads and writes 128 bytes in a row. The tile's layout is derived from both accesses. Where rows are not aligned to words, elements are
-//! read one by one.
+//! Words of 32 bits are read and written four at a time, so that a thread has four times as many bytes in flight: 8 lanes have 128 bytes of a row, in
+//! four rows. Bytes are read four at a time and a warp has one row. The tile's layout is derived from both accesses. Where rows are not aligned so, elements
+//! are read one by one.
 
 use layout_core::Layout;
 
-use super::THREADS;
+use super::{LINE, THREADS};
 use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
 use crate::ir::{Axis, Element, Extent, Kernel, Role, Stride};
@@ -27,11 +28,14 @@ fn per_word(element: Element) -> i64 {
 
 /// (thread, value) → row + tile·column, `v` neighbours of a row at a time.
 fn shares(element: Element, v: i64) -> Result<Layout, PlanError> {
-    let n = tile(element);
-    let (warps, parts) = (THREADS / 32, n / (32 * v));
+    let (n, warps) = (tile(element), THREADS / 32);
+    // Lanes along a row as far as a line goes, the others down the rows.
+    let along = (LINE as i64 / (v * i64::from(element.bytes()))).min(32);
+    let down = 32 / along;
+    let (again, parts) = (n / (down * warps), n / (along * v));
     Ok(Layout::tuple(&[
-        Layout::flat(&[32, warps], &[v * n, 1])?,
-        Layout::flat(&[v, n / warps, parts], &[n, warps, 32 * v * n])?,
+        Layout::flat(&[along, down, warps], &[v * n, 1, down])?,
+        Layout::flat(&[v, again, parts], &[n, down * warps, along * v * n])?,
     ])?)
 }
 
@@ -46,17 +50,20 @@ fn shared(k: &mut Kernel, element: Element, v: i64) -> Result<View, PlanError> {
     Ok(k.shared_for("tile", element, [n, n], &uses)?)
 }
 
-/// The kernel; `width` bytes are read at a time, if rows are not aligned to words.
-pub(super) fn kernel(
+/// Fills in the kernel; rows are aligned to `width` bytes, or to 16.
+pub(super) fn transpose(
+    k: &mut Kernel,
     name: &str,
     element: Element,
     width: Option<i64>,
-) -> Result<Kernel, PlanError> {
+) -> Result<(), PlanError> {
     let bytes = i64::from(element.bytes());
-    let whole = width.is_none_or(|width| width >= 4);
-    let v = if whole { per_word(element) } else { 1 };
+    let v = match width {
+        None if bytes == 4 => 4,
+        None | Some(4..) => per_word(element),
+        Some(_) => 1,
+    };
     let n = tile(element);
-    let mut k = Kernel::new(name, THREADS as u32);
     k.describe(format!(
         "{name}: the transpose, {} bytes at a time",
         v * bytes
@@ -79,19 +86,19 @@ pub(super) fn kernel(
     k.tiling(i, rows, n);
     k.tiling(j, cols, n);
     let (shares, thread) = (shares(element, v)?, k.thread());
-    let tile = shared(&mut k, element, v)?;
+    let tile = shared(k, element, v)?;
     let source = x
-        .tile(&mut k, &[n, n], &[i, j])?
-        .partition(&mut k, &shares, thread)?
-        .vectors(&k, v)?;
-    let put = tile.partition(&mut k, &shares, thread)?.vectors(&k, v)?;
+        .tile(k, &[n, n], &[i, j])?
+        .partition(k, &shares, thread)?
+        .vectors(k, v)?;
+    let put = tile.partition(k, &shares, thread)?.vectors(k, v)?;
     k.copy(&source, &put)?;
     k.barrier();
-    let take = tile.transposed().partition(&mut k, &shares, thread)?;
+    let take = tile.transposed().partition(k, &shares, thread)?;
     let target = y
-        .tile(&mut k, &[n, n], &[j, i])?
-        .partition(&mut k, &shares, thread)?
-        .vectors(&k, v)?;
+        .tile(k, &[n, n], &[j, i])?
+        .partition(k, &shares, thread)?
+        .vectors(k, v)?;
     k.copy(&take, &target)?;
-    Ok(k)
+    Ok(())
 }

@@ -137,7 +137,15 @@ impl Gemm<'_> {
         let st = &self.maps.staging;
         let (tm, tn) = self.plan.tile;
         let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
-        let (own_row, own_col) = (first_own(self.k, row0, tm), first_own(self.k, col0, tn));
+        let mut own = |at: Expr, span: usize, tile: i64| {
+            // Where the tile was dealt out; a remainder of a power of two costs less than a register through the main loop, another one more.
+            if tile.count_ones() == 1 {
+                first_own(self.k, at, tile)
+            } else {
+                self.spans[span].origin
+            }
+        };
+        let (own_row, own_col) = (own(row0, 0, tm), own(col0, 1, tn));
         let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
