@@ -5,14 +5,19 @@
 //! barriers, until all warps are done or none can move, which is a deadlock.
 
 mod alu;
+mod approximate;
 mod atomics;
 mod barrier;
 mod bulk;
 mod calls;
 mod cluster;
+mod code;
+mod compare;
+mod convert;
 mod copies;
 mod cvt;
 mod fp;
+mod fp32;
 mod global;
 mod gmem;
 mod lanes;
@@ -31,6 +36,7 @@ mod services;
 mod smem;
 mod sparse;
 mod stack;
+mod start;
 mod step;
 mod stores;
 mod sums;
@@ -228,8 +234,8 @@ pub(crate) struct Env {
     pub(crate) events: u64,
     /// What the blocks have done that others could see, see [`rounds`].
     pub(crate) effects: u64,
-    /// How sums of products are computed here.
-    pub(crate) adder: sums::Adder,
+    /// Row operations as this machine computes them.
+    pub(crate) code: code::Code,
     /// Somebody waits for what [`serve`] does.
     pub(crate) attention: bool,
     pub(crate) block: u64,
@@ -353,7 +359,7 @@ impl Worker {
                 gate: Gate::default(),
                 events: 0,
                 effects: 0,
-                adder: sums::add_plain,
+                code: code::PLAIN,
                 attention: false,
                 block: 0,
                 ctaid: [0; 3],

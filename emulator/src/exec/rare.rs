@@ -4,7 +4,7 @@ use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, bulk, calls, cluster, copies, cvt, fp, lanes, matrix, mbarrier};
+use super::{atomics, barrier, bulk, calls, cluster, copies, fp, lanes, matrix, mbarrier};
 use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, IntOp, NONE, Op, Reg};
@@ -179,7 +179,7 @@ pub(super) fn rare(
                 set(w, *d, l, now);
             }
         }
-        Op::Cvt(c) => cvt::convert(w, c, active),
+        Op::Cvt(c) => (env.code.convert)(w, c, active),
         Op::CvtPack {
             signed,
             bits,
@@ -195,14 +195,17 @@ pub(super) fn rare(
         Op::WmmaMemory(m) => wmma::memory(cx, env, w, pc, m, active),
         Op::WmmaMultiply(m) => wmma::multiply(cx, env, w, pc, m, active),
         Op::Set { cmp, d, truth } => {
-            let holds = comparison(w, cmp, false);
+            let holds = comparison(env, w, cmp, false);
             let holds = combined(w, cmp, holds);
             let mut out = [0; 32];
             put(&mut out, &[*truth; 32], holds);
             put(&mut w.r32[*d as usize], &out, active);
         }
         Op::SetHalf2 { cmp, d, truth } => {
-            let (low, high) = (comparison(w, cmp, false), comparison(w, cmp, true));
+            let (low, high) = (
+                comparison(env, w, cmp, false),
+                comparison(env, w, cmp, true),
+            );
             let (low, high) = (combined(w, cmp, low), combined(w, cmp, high));
             for l in mem::lanes_of(active) {
                 let bits = |m: u32| if m >> l & 1 == 1 { truth & 0xffff } else { 0 };
@@ -210,7 +213,10 @@ pub(super) fn rare(
             }
         }
         Op::SetpHalf2 { cmp, p, q } => {
-            let (low, high) = (comparison(w, cmp, false), comparison(w, cmp, true));
+            let (low, high) = (
+                comparison(env, w, cmp, false),
+                comparison(env, w, cmp, true),
+            );
             let (low, high) = (combined(w, cmp, low), combined(w, cmp, high));
             set_pred(w, *p, low, active);
             set_pred(w, *q, high, active);

@@ -621,7 +621,7 @@ fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
                 values: &by_k,
                 exponents: &eb,
             };
-            (env.adder)(m.sums, &a, &b, &mut sum);
+            (env.code.adder)(m.sums, &a, &b, &mut sum);
         }
         for (j, s) in sum.iter().enumerate() {
             let (register, lane, half) = place(m.d_ty, r, j);
