@@ -21,6 +21,7 @@ mod fp32;
 mod global;
 mod gmem;
 mod lanes;
+mod lds;
 mod local;
 mod matrix;
 mod mbarrier;
@@ -50,14 +51,15 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::banks::WavefrontCache;
 use crate::ir::Program;
 use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
+use crate::pattern::Pattern;
 use crate::proxies::{Clocks, READERS};
 use crate::report::{Finding, FindingKind, Traffic};
-use crate::shared::{Shadow, SharedData};
+use crate::shared::Shadow;
+use crate::shared_data::SharedData;
 
 use barrier::Barriers;
 use cluster::{BlockState, Gate};
@@ -213,7 +215,7 @@ pub(crate) struct Env {
     /// By instruction: what it moved; empty unless asked for.
     pub(crate) traffic: Vec<Traffic>,
     /// By instruction: the last shared access pattern.
-    pub(crate) caches: Vec<WavefrontCache>,
+    pub(crate) patterns: Vec<Pattern>,
     /// By instruction: the allocation it accessed last.
     pub(crate) hints: Vec<u32>,
     pub(crate) findings: Findings,
@@ -344,7 +346,7 @@ impl Worker {
             env: Env {
                 counts: vec![NO_COUNT; n],
                 traffic: vec![Traffic::default(); if cx.profile { n } else { 0 }],
-                caches: vec![WavefrontCache::default(); n],
+                patterns: vec![Pattern::default(); n],
                 hints: vec![0; n],
                 findings: Findings::default(),
                 shared: SharedData::new(cx.shared_bytes),

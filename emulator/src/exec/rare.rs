@@ -7,7 +7,7 @@ use super::{Context, Env, Site};
 use super::{atomics, barrier, bulk, calls, cluster, copies, fp, lanes, matrix, mbarrier};
 use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
-use crate::ir::{Inst, IntOp, NONE, Op, Reg};
+use crate::ir::{Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::shared::{WINDOW, generic_base};
 use crate::types::File;
@@ -138,10 +138,6 @@ pub(super) fn rare(
             let out = w.r32[*a as usize].map(|x| x & 0xffff);
             put(&mut w.r32[*d as usize], &out, active);
         }
-        Op::MovPred { d, a } => {
-            let value = w.p[*a as usize];
-            set_pred(w, *d, value, active);
-        }
         Op::Mov128 { d, a } => {
             let out = a.map(|row| w.r64[row as usize]);
             for (row, out) in d.iter().zip(&out) {
@@ -179,7 +175,6 @@ pub(super) fn rare(
                 set(w, *d, l, now);
             }
         }
-        Op::Cvt(c) => (env.code.convert)(w, c, active),
         Op::CvtPack {
             signed,
             bits,
@@ -252,16 +247,6 @@ pub(super) fn rare(
                 }
             }
         }
-        Op::PredLogic { f, d, a, b } => {
-            let (a, b) = (w.p[*a as usize], w.p[*b as usize]);
-            let value = match f {
-                IntOp::And => a & b,
-                IntOp::Or => a | b,
-                IntOp::Xor => a ^ b,
-                _ => !a,
-            };
-            set_pred(w, *d, value, active);
-        }
         Op::Testp { what, wide, d, a } => {
             let mut value = 0;
             for l in 0..32 {
@@ -283,17 +268,6 @@ pub(super) fn rare(
         }
         Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),
         Op::TensormapCopy { dst, src } => tensor::copy_map(cx, env, w, pc, (*dst, *src), active),
-        Op::Cvta { to, space, d, a } => {
-            let base = generic_base(*space);
-            let out = w.r64[*a as usize].map(|x| {
-                if *to {
-                    x.wrapping_sub(base)
-                } else {
-                    x.wrapping_add(base)
-                }
-            });
-            put(&mut w.r64[*d as usize], &out, active);
-        }
         Op::Isspacep { space, d, a } => {
             let row: [u64; 32] = std::array::from_fn(|l| get(w, *a, l));
             let inside = |x: u64, s: Space| x.wrapping_sub(generic_base(s)) < WINDOW;

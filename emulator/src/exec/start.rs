@@ -80,7 +80,6 @@ impl Warp {
         self.let_go = false;
         self.local.fill(0);
         self.frames = [(0, p.local_bytes); 32];
-        self.saved.iter_mut().for_each(Vec::clear);
         self.callers.iter_mut().for_each(Vec::clear);
         self.copies.clear();
         self.groups = [0; 32];

@@ -10,8 +10,9 @@ use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{barrier, code, fp32, lanes, matrix, mem, sparse, wgmma};
-use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op, Reg};
+use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
+use crate::shared::generic_base;
 use crate::types::File;
 
 /// Whether the fast version can run here.
@@ -202,6 +203,30 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 let mut out = no;
                 put(&mut out, &yes, p);
                 put(&mut w.r32[*d as usize], &out, active);
+            }
+            Op::Cvt(c) => (env.code.convert)(w, c, active),
+            Op::PredLogic { f, d, a, b } => {
+                let (a, b) = (w.p[*a as usize], w.p[*b as usize]);
+                let value = match f {
+                    IntOp::And => a & b,
+                    IntOp::Or => a | b,
+                    IntOp::Xor => a ^ b,
+                    _ => !a,
+                };
+                set_pred(w, *d, value, active);
+            }
+            Op::MovPred { d, a } => {
+                let value = w.p[*a as usize];
+                set_pred(w, *d, value, active);
+            }
+            Op::Cvta { to, space, d, a } => {
+                let base = generic_base(*space);
+                let add = if *to { base.wrapping_neg() } else { base };
+                let mut out = w.r64[*a as usize];
+                for x in &mut out {
+                    *x = x.wrapping_add(add);
+                }
+                put(&mut w.r64[*d as usize], &out, active);
             }
             Op::Ld(a) => mem::access(cx, env, w, pc, a, active, false),
             Op::St(a) => {

@@ -9,6 +9,7 @@
 
 use super::Context;
 use super::bulk::Store;
+use super::calls::Saved;
 use super::mbarrier::Wait;
 use super::rounds::Mark;
 use super::wgmma::Pipeline;
@@ -114,8 +115,8 @@ pub(crate) struct Warp {
     pub(crate) frames: [(u32, u32); 32],
     /// Where the frames of the callers start, by lane.
     pub(crate) callers: [Vec<u32>; 32],
-    /// Registers saved by calls of recursive functions, by lane.
-    pub(crate) saved: Vec<Vec<u64>>,
+    /// Registers saved by calls of recursive functions, by the node of the call.
+    pub(crate) saved: Vec<Saved>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
     pub(crate) copies: Vec<PendingCopy>,
     pub(crate) groups: [u32; 32],
@@ -293,8 +294,8 @@ impl Warp {
         })
     }
 
-    /// Split `split` enters a function at `entry`, called at `call`; its lanes meet again when they have returned.
-    pub(crate) fn enter(&mut self, split: usize, entry: u32, call: u32) {
+    /// Split `split` enters a function at `entry`, called at `call`; its lanes meet again when they have returned. Returns their node.
+    pub(crate) fn enter(&mut self, split: usize, entry: u32, call: u32) -> usize {
         let s = self.splits[split];
         let node = self.add_node(Node {
             meet: NOWHERE,
@@ -305,15 +306,16 @@ impl Warp {
         });
         self.splits[split].pc = entry;
         self.splits[split].node = node;
+        node as usize
     }
 
-    /// The call that the current split would return from; `None` in the kernel itself.
-    pub(crate) fn innermost_call(&self) -> Option<u32> {
+    /// The call that the current split would return from, and its node; `None` in the kernel itself.
+    pub(crate) fn innermost_call(&self) -> Option<(usize, u32)> {
         let mut n = self.splits.get(self.current)?.node;
         while n != 0 {
             let node = self.nodes[n as usize];
             if node.call != NOWHERE {
-                return Some(node.call);
+                return Some((n as usize, node.call));
             }
             n = node.parent;
         }

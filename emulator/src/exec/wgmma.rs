@@ -503,9 +503,7 @@ fn end_reading(env: &mut Env, group: usize, op: &Operation) {
     g.clocks.push(clock);
     let mut mark = |chunk: u32, value: u32| {
         for u in units(shadow, chunk, 16) {
-            if let Some(m) = shadow.reads.get_mut(u * shadow.columns + actor) {
-                *m = value;
-            }
+            shadow.mark_read(u, actor, value);
         }
     };
     for c in &op.chunks {
