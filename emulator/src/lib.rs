@@ -49,6 +49,7 @@ mod heap;
 mod ir;
 mod launch;
 mod lexer;
+mod liveness;
 mod memory;
 mod module;
 mod parser;

@@ -147,9 +147,9 @@ fn enter(
     let args = Slots::of(w, &call.args);
     let node = w.enter(split, f.entry, pc as u32);
     if f.recursive {
-        save(w, f, node, lanes);
+        save(w, f, call, node, lanes);
     }
-    for r in &f.registers {
+    for r in &f.tracked {
         w.undefine(r.file, r.row, lanes);
     }
     let saved = saved_bytes(f);
@@ -258,7 +258,7 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     };
     let results = Slots::of(w, &f.returns);
     if f.recursive {
-        restore(w, f, node, active);
+        restore(w, f, call, node, active);
     }
     let saved = saved_bytes(f);
     for l in lanes_of(active) {
@@ -283,21 +283,22 @@ pub(crate) struct Saved {
     words: Vec<u32>,
 }
 
-/// The registers of `f` with one place for each.
-fn all_of(f: &Function) -> impl Iterator<Item = Reg> {
+/// The registers of `f` that `call` must preserve.
+fn kept<'a>(f: &'a Function, call: &'a Call) -> impl Iterator<Item = Reg> + 'a {
     let addresses = f.addresses.iter().map(|(r, _)| *r);
-    f.registers.iter().copied().chain(addresses)
+    let registers = call.live.as_ref().unwrap_or(&f.registers);
+    registers.iter().copied().chain(addresses)
 }
 
 /// Puts the registers of `f` in `lanes` aside for the call that `node` is.
-fn save(w: &mut Warp, f: &Function, node: usize, lanes: u32) {
+fn save(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
     if w.saved.len() <= node {
         w.saved.resize_with(node + 1, Saved::default);
     }
     let mut to = std::mem::take(&mut w.saved[node]);
     to.lanes = lanes;
     to.words.clear();
-    for r in all_of(f) {
+    for r in kept(f, call) {
         let row = r.row as usize;
         to.words.push(w.defined(r.file, r.row));
         match r.file {
@@ -313,7 +314,7 @@ fn save(w: &mut Warp, f: &Function, node: usize, lanes: u32) {
 }
 
 /// Takes them back in `lanes`, some of those that were saved.
-fn restore(w: &mut Warp, f: &Function, node: usize, lanes: u32) {
+fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
     let Some(saved) = w.saved.get_mut(node).map(std::mem::take) else {
         return;
     };
@@ -322,7 +323,7 @@ fn restore(w: &mut Warp, f: &Function, node: usize, lanes: u32) {
     let places =
         || lanes_of(lanes).map(|l| (l, (saved.lanes & ((1 << l) - 1)).count_ones() as usize));
     let mut rest = saved.words.as_slice();
-    for r in all_of(f) {
+    for r in kept(f, call) {
         let row = r.row as usize;
         let size = match r.file {
             File::Pred => 1,
