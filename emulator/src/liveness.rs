@@ -60,6 +60,12 @@ fn at_calls(
         for r in read {
             add(bits, r);
         }
+        if let Op::St(a) = &inst.op {
+            // Arguments need not be defined, so that `uses` leaves them out.
+            for r in a.regs.iter().filter(|r| r.row != NONE) {
+                add(bits, r);
+            }
+        }
         if matches!(inst.op, Op::Ret) {
             // A return reads the registers of results.
             for slot in &p.functions[f as usize].returns {
@@ -141,4 +147,68 @@ fn is_lane_wise(op: &Op) -> bool {
             | Op::Call(_)
             | Op::Ret
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each call of a function by itself keeps, by name, in the order of the text.
+    fn kept(text: &str, kernel: &str) -> Vec<Option<Vec<String>>> {
+        let module = crate::Module::parse(text).expect("valid PTX");
+        let p = &module.kernel(kernel).expect("the kernel").program;
+        let name = |r: &Reg| {
+            let found = p.names.iter().find(|(reg, _)| reg == r);
+            found.map_or_else(String::new, |(_, name)| name.clone())
+        };
+        let inside = |pc: usize| {
+            p.bodies
+                .iter()
+                .skip(1)
+                .any(|b| (b.start as usize..b.end as usize).contains(&pc))
+        };
+        let calls = p.insts.iter().enumerate().filter(|(pc, _)| inside(*pc));
+        let of = |live: &Vec<Reg>| {
+            let mut names: Vec<String> = live.iter().map(name).collect();
+            names.sort();
+            names
+        };
+        calls
+            .filter_map(|(_, inst)| match &inst.op {
+                Op::Call(call) => Some(call.live.as_ref().map(of)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_quicksort_keeps_the_pointer_and_the_bounds() {
+        let text = include_str!("../corpus/quicksort.sm_75.ptx");
+        let keeps = |names: [&str; 4]| Some(names.map(str::to_owned).to_vec());
+        assert_eq!(
+            kept(text, "run"),
+            [
+                keeps(["%r27", "%r29", "%rd3", "%rd4"]),
+                keeps(["%r26", "%r28", "%rd3", "%rd4"]),
+            ]
+        );
+    }
+
+    /// `%r3` is read before it is written, so that each call keeps it; `%r2` is dead behind the call; `shfl` looks at other lanes.
+    #[test]
+    fn what_may_be_read_is_kept() {
+        let text = |extra: &str| {
+            format!(
+                ".version 8.0\n.target sm_80\n.address_size 64\n\
+                 .func f(.reg .b32 %n)\n{{\n.reg .b32 %r<5>;\n.reg .pred %p;\n\
+                 add.u32 %r1, %n, %r3;\n mov.u32 %r3, 1;\n sub.u32 %r2, %n, 1;\n setp.eq.u32 %p, %n, 0;\n {extra}\n @%p ret;\n\
+                 call f, (%r2);\n add.u32 %r4, %r1, 1;\n st.local.u32 [%r4], %n;\n ret;\n}}\n\
+                 .visible .entry k()\n{{\n.reg .b32 %a;\n mov.u32 %a, 3;\n call f, (%a);\n ret;\n}}\n"
+            )
+        };
+        let names = ["%n", "%r1", "%r3"].map(str::to_owned).to_vec();
+        assert_eq!(kept(&text(""), "k"), [Some(names)]);
+        let shuffle = "shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;";
+        assert_eq!(kept(&text(shuffle), "k"), [None]);
+    }
 }

@@ -7,6 +7,7 @@
 //!
 //! Lanes that call different functions through a register part, and meet behind the call.
 
+use super::local::{chunk, set_chunk};
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::services;
 use super::step::{Next, mark_defined};
@@ -226,10 +227,8 @@ fn copy(w: &mut Warp, lane: usize, to: (Slot, u32), from: (Slot, u32), values: &
 /// Copies `N` bytes, the usual size of an argument.
 #[inline(always)]
 fn copy_word<const N: usize>(local: &mut [u8], from: usize, to: usize) {
-    let word: Option<[u8; N]> = local.get(from..).and_then(|s| s.first_chunk().copied());
-    let place = local.get_mut(to..).and_then(|s| s.first_chunk_mut());
-    if let (Some(word), Some(place)) = (word, place) {
-        *place = word;
+    if let Some(word) = chunk::<N>(local, from) {
+        set_chunk(local, to, word);
     }
 }
 
@@ -303,10 +302,16 @@ fn save(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
         to.words.push(w.defined(r.file, r.row));
         match r.file {
             File::Pred => to.words.push(w.p[row]),
-            File::R32 => to.words.extend(lanes_of(lanes).map(|l| w.r32[row][l])),
+            File::R32 => {
+                let row = &w.r32[row];
+                lanes_of(lanes).for_each(|l| to.words.push(row[l]));
+            }
             File::R64 => {
-                let halves = |l: usize| [w.r64[row][l] as u32, (w.r64[row][l] >> 32) as u32];
-                to.words.extend(lanes_of(lanes).flat_map(halves));
+                let row = &w.r64[row];
+                for l in lanes_of(lanes) {
+                    to.words.push(row[l] as u32);
+                    to.words.push((row[l] >> 32) as u32);
+                }
             }
         }
     }

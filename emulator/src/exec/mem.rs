@@ -6,7 +6,7 @@ use super::alu::{Row64, put};
 use super::cluster;
 use super::gmem::global;
 use super::lds::shared;
-use super::local::little;
+use super::local::{chunk, little, set_chunk};
 use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
@@ -175,26 +175,32 @@ fn frames(
     traffic::count(env, pc, |t| t.local_bytes += moved);
     let size = w.local.len() / 32;
     for (e, reg) in regs.iter().enumerate() {
-        let row = reg.row as usize;
-        for l in lanes_of(active) {
-            let start = l * size + at[l] as usize + e * bytes as usize;
-            let place = &mut w.local[start..];
-            match (file, store) {
-                (File::R64, false) => {
-                    w.r64[row][l] = place.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        let (row, step) = (reg.row as usize, e * bytes as usize);
+        let place = |l: usize| l * size + at[l] as usize + step;
+        let local = &mut w.local;
+        match (file, store) {
+            (File::R64, false) => {
+                let row = &mut w.r64[row];
+                for l in lanes_of(active) {
+                    row[l] = chunk(local, place(l)).map_or(0, u64::from_le_bytes);
                 }
-                (File::R64, true) => {
-                    if let Some(b) = place.first_chunk_mut() {
-                        *b = w.r64[row][l].to_le_bytes();
-                    }
+            }
+            (File::R64, true) => {
+                let row = &w.r64[row];
+                for l in lanes_of(active) {
+                    set_chunk(local, place(l), row[l].to_le_bytes());
                 }
-                (_, false) => {
-                    w.r32[row][l] = place.first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+            }
+            (_, false) => {
+                let row = &mut w.r32[row];
+                for l in lanes_of(active) {
+                    row[l] = chunk(local, place(l)).map_or(0, u32::from_le_bytes);
                 }
-                (_, true) => {
-                    if let Some(b) = place.first_chunk_mut() {
-                        *b = w.r32[row][l].to_le_bytes();
-                    }
+            }
+            (_, true) => {
+                let row = &w.r32[row];
+                for l in lanes_of(active) {
+                    set_chunk(local, place(l), row[l].to_le_bytes());
                 }
             }
         }
