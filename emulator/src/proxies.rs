@@ -187,6 +187,7 @@ impl Shadow {
                 raise(t, f);
             }
         }
+        self.settle(warp);
     }
 
     /// `warp` executes a fence between the generic and the asynchronous proxy: all writes that it has seen are fenced now.
