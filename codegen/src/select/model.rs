@@ -39,13 +39,14 @@
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
-//! Plans of warpgroups whose block has a multiprocessor to itself, but for those of tf32, issue the products of a step before those of the step before are complete: nothing is
-//! uncovered, and a step costs 28 clocks. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
+//! Where a block of a plan of warpgroups has a multiprocessor to itself, nothing is uncovered; but for those of tf32 the products of a step are issued before
+//! those of the step before are complete, and a step costs 28 clocks. Of plans of warps twice the share is uncovered in tf32 where k is not contiguous: elements
+//! are read one by one. Kernels around products of warpgroups are launched beside the one before and add half a launch. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
 //! that does not begin with a line takes two requests, and one that does not begin with a sector of 32 bytes five sectors of two lines: the cache then gives
 //! all multiprocessors together 4280 and 2560 bytes a clock, so that large tiles on few multiprocessors are faster than small ones on all
 //! (1000³: 12.6 µs with 64 tiles of 128×128, 14.3 with 128 of 64×128).
 //!
-//! The constants 0.2, 40, 28, 1.25, 1.05, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
+//! The constants 0.2, 40, 28, 2, 0.5, 1.25, 1.05, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
 //! one H100); everything else is counted.
 //!
 //! # Worked example
@@ -70,6 +71,12 @@ const STEP: f64 = 40.0;
 
 /// The same where the products of the next step are in flight.
 const STEP_AHEAD: f64 = 28.0;
+
+/// How much more is left uncovered where fragments of tf32 are read one element after the other: measured at 1024³ and 4096³.
+const ONE_BY_ONE: f64 = 2.0;
+
+/// The share of a launch that is left where a kernel is launched beside the one before: measured at 1536³ and 2048³ in tf32.
+const BESIDE: f64 = 0.5;
 
 /// Bytes of a line of the cache, and of a sector.
 pub(super) const LINE: u64 = 128;
@@ -454,6 +461,11 @@ impl Model<'_> {
         .max(1)
     }
 
+    /// Whether fragments of tf32 are read one element after the other: `ldmatrix` transposes none of 32 bits.
+    fn reads_one_by_one(&self) -> bool {
+        self.anatomy.data_type == DataType::Tf32 && self.operands().iter().any(|o| !o.k_major)
+    }
+
     /// Warps for each scheduler with `r` blocks on a multiprocessor.
     fn warps_each(&self, r: u64) -> f64 {
         r as f64 * f64::from(self.anatomy.warp_count()) / SCHEDULERS
@@ -485,14 +497,16 @@ impl Model<'_> {
                 (0.0, Bound::Issue),
                 |most, d| if d.0 > most.0 { d } else { most },
             );
-        // The products of the next step are in flight where a block is alone.
-        let ahead = self.anatomy.units == Units::Warpgroup
-            && self.resident() == 1
-            && self.anatomy.data_type != DataType::Tf32;
-        let (exposed, step) = if ahead {
-            (0.0, STEP_AHEAD)
-        } else {
-            ((EXPOSED / warps).min(1.0), STEP)
+        let (exposed, step) = match self.anatomy.units {
+            // One thread copies, and products are in flight until the end of a step; those of the next one as well, but in tf32.
+            Units::Warpgroup if self.resident() == 1 => match self.anatomy.data_type {
+                DataType::Tf32 => (0.0, STEP),
+                _ => (0.0, STEP_AHEAD),
+            },
+            Units::Tensor if self.reads_one_by_one() => {
+                ((ONE_BY_ONE * EXPOSED / warps).min(1.0), STEP)
+            }
+            _ => ((EXPOSED / warps).min(1.0), STEP),
         };
         let others = (sum - most.0) * exposed;
         let (pace, bound) = if latency > most.0 {
@@ -574,7 +588,11 @@ impl Model<'_> {
         } else {
             m.memory_bandwidth
         };
-        m.launch + m.latency + bytes / rate
+        let launch = match self.anatomy.units {
+            Units::Warpgroup => BESIDE * m.launch,
+            Units::Tensor | Units::Fma => m.launch,
+        };
+        launch + m.latency + bytes / rate
     }
 
     /// Seconds of the launches before and after the product's own.
