@@ -255,6 +255,10 @@ impl Shadow {
     ///
     /// What is not above the floor of the warp is ordered before it, whoever did it; so are its own plain accesses.
     #[inline(always)]
+    #[allow(
+        clippy::needless_bitwise_bool,
+        reason = "no branch, so that loops become vector code"
+    )]
     fn clear<const WRITES: bool, const ATOMIC: bool>(
         &self,
         first: u32,

@@ -77,6 +77,10 @@ fn polynomial<const N: usize>(coefficients: &[f64; N], x: f64) -> f64 {
 
 /// sin(x + quarter · π/2), and whether it is right to 2^-46.
 #[inline(always)]
+#[allow(
+    clippy::needless_bitwise_bool,
+    reason = "no branch, so that loops become vector code"
+)]
 fn sine(x: f64, quarter: u64) -> (f64, bool) {
     let rounded = x * std::f64::consts::FRAC_2_PI + ROUND;
     let k = rounded - ROUND;
@@ -104,6 +108,10 @@ fn power(x: f64) -> (f64, bool) {
 
 /// log2(x) likewise.
 #[inline(always)]
+#[allow(
+    clippy::needless_bitwise_bool,
+    reason = "no branch, so that loops become vector code"
+)]
 fn logarithm(x: f64) -> (f64, bool) {
     /// The bits of √½: the mantissa is taken from there to √2.
     const LEAST: u64 = 0x3fe6_a09e_667f_3bcd;

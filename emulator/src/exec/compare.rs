@@ -19,6 +19,10 @@ fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
 
 /// The lanes in which `a cmp b` holds.
 #[inline(always)]
+#[allow(
+    clippy::needless_bitwise_bool,
+    reason = "no branch, so that loops become vector code"
+)]
 fn rows<T: PartialOrd + Copy>(cmp: Cmp, a: &[T; 32], b: &[T; 32]) -> u32 {
     match cmp {
         Cmp::Eq => mask_of(|i| a[i] == b[i]),

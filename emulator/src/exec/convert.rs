@@ -107,15 +107,13 @@ fn source32(w: &Warp, r: Reg) -> Row32 {
 
 #[inline(always)]
 fn source64(w: &Warp, r: Reg) -> Row64 {
-    match r.file {
-        File::R64 => w.r64[r.row as usize],
-        _ => {
-            let row = &w.r32[r.row as usize];
-            let mut out = [0; 32];
-            each(&mut out, |i| u64::from(row[i]));
-            out
-        }
+    if r.file == File::R64 {
+        return w.r64[r.row as usize];
     }
+    let row = &w.r32[r.row as usize];
+    let mut out = [0; 32];
+    each(&mut out, |i| u64::from(row[i]));
+    out
 }
 
 #[inline(always)]
@@ -234,8 +232,8 @@ mod tests {
                 match (i + round) % 4 {
                     0 => r,
                     // An f32 about as large as the numbers of each format.
-                    1 => r & 0x807f_ffff | (r >> 40) % 60 + 90 << 23,
-                    2 => (r & 0x8000_1fff) + 0x3800_0000 + ((r >> 40) % 20 << 23) - 0x800,
+                    1 => (r & 0x807f_ffff) | (((r >> 40) % 60 + 90) << 23),
+                    2 => (r & 0x8000_1fff) + 0x3800_0000 + (((r >> 40) % 20) << 23) - 0x800,
                     _ => [0, 1 << 31, 0x7f80_0000, 0xff80_0001, 0x477f_f000, u64::MAX][i % 6],
                 }
             });

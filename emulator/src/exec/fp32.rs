@@ -180,7 +180,7 @@ mod tests {
                 0 => special[r as usize % special.len()],
                 1 => r as u32,
                 // Within some powers of two of 1, where the approximated functions are at home.
-                _ => (r as u32 & 0x807f_ffff) + ((r as u32 >> 8) % 24 + 112 << 23),
+                _ => (r as u32 & 0x807f_ffff) + (((r as u32 >> 8) % 24 + 112) << 23),
             }
         };
         let functions = [

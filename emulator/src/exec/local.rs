@@ -59,7 +59,8 @@ impl Warp {
         if bytes as usize <= old {
             return;
         }
-        let new = (bytes as usize).next_power_of_two();
+        // Not a power of two: the same place of all lanes would be in one set of the cache.
+        let new = (bytes as usize).next_power_of_two() + 64;
         let mut grown = vec![0; new * 32];
         if old > 0 {
             for (to, from) in grown.chunks_mut(new).zip(self.local.chunks(old)) {

@@ -31,6 +31,7 @@ mod packed;
 mod phases;
 mod quads;
 mod rare;
+mod registers;
 mod rounds;
 pub(crate) mod schedule;
 mod services;

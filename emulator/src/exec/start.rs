@@ -16,7 +16,12 @@ impl Warp {
     pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
         let p = cx.program;
         let (first, index) = (std::mem::take(&mut self.fresh), self.index);
-        for ((init, row), defined) in p.rows32.iter().zip(&mut self.r32).zip(&mut self.def32) {
+        for ((init, row), defined) in p
+            .rows32
+            .iter()
+            .zip(self.r32.iter_mut())
+            .zip(&mut self.def32)
+        {
             match init {
                 RowInit::Register => (*row, *defined) = ([UNDEFINED as u32; 32], 0),
                 _ if first => {
@@ -32,7 +37,12 @@ impl Warp {
                 _ => {}
             }
         }
-        for ((init, row), defined) in p.rows64.iter().zip(&mut self.r64).zip(&mut self.def64) {
+        for ((init, row), defined) in p
+            .rows64
+            .iter()
+            .zip(self.r64.iter_mut())
+            .zip(&mut self.def64)
+        {
             match init {
                 RowInit::Register => (*row, *defined) = ([UNDEFINED; 32], 0),
                 _ if first => {

@@ -11,6 +11,7 @@ use super::Context;
 use super::bulk::Store;
 use super::calls::Saved;
 use super::mbarrier::Wait;
+use super::registers::Rows;
 use super::rounds::Mark;
 use super::wgmma::Pipeline;
 use crate::types::File;
@@ -88,8 +89,8 @@ pub(crate) struct Warp {
     pub(crate) index: u32,
     /// Not yet started once.
     pub(super) fresh: bool,
-    pub(crate) r32: Vec<[u32; 32]>,
-    pub(crate) r64: Vec<[u64; 32]>,
+    pub(crate) r32: Rows<u32>,
+    pub(crate) r64: Rows<u64>,
     pub(crate) p: Vec<u32>,
     /// Lanes in which each register has been written; kept only for tracked registers.
     pub(crate) def32: Vec<u32>,
@@ -161,8 +162,8 @@ impl Warp {
         Self {
             index,
             fresh: true,
-            r32: vec![[0; 32]; n32],
-            r64: vec![[0; 32]; n64],
+            r32: Rows::new(n32),
+            r64: Rows::new(n64),
             p: vec![0; n_pred],
             def32: vec![0; n32],
             def64: vec![0; n64],
