@@ -161,6 +161,14 @@ fn everything_that_a_problem_asks_for() {
         },
         split(4),
     );
+    // Rows of 16 bytes that begin no lines, copied to rows that do.
+    let pack = Schedule {
+        pack: true,
+        ..whole
+    };
+    for operands in Operands::ALL {
+        holds(f16.as_ref(), &packed(136, 264, 200, operands), pack);
+    }
     for operands in Operands::ALL {
         let batch = Batch {
             count: 3,

@@ -136,6 +136,30 @@ const MEASURED: &[(&str, [u64; 3], &str, f64)] = &[
         "wgmma-tf32-128x256x32-persistent",
         389.2,
     ),
+    ("nn", [1152, 1152, 1152], "wgmma-f16-128x192x64", 213.8),
+    ("nn", [1152, 1152, 1152], "wgmma-f16-128x128x64", 241.3),
+    ("nn", [1536, 1536, 1536], "wgmma-f16-128x192x64", 400.2),
+    ("nn", [1536, 1536, 1536], "wgmma-f16-128x256x64", 341.1),
+    ("nn", [1536, 1536, 1536], "wgmma-f16-128x128x64", 305.2),
+    ("nn", [1920, 1920, 1920], "wgmma-f16-128x192x64", 381.4),
+    ("nn", [1920, 1920, 1920], "wgmma-f16-128x256x64", 518.0),
+    ("nn", [1920, 1920, 1920], "wgmma-f16-128x128x64", 459.8),
+    ("nn", [6144, 6144, 6144], "wgmma-f16-128x192x64", 715.7),
+    ("nt", [1536, 1536, 1536], "wgmma-s8-128x192x128", 519.5),
+    // B is transposed first.
+    ("nn", [1024, 1024, 1024], "mma-tf32-64x128x32", 94.1),
+    ("nn", [1024, 1024, 1024], "wgmma-tf32-64x128x64", 116.1),
+    ("nn", [1024, 1024, 1024], "wgmma-tf32-64x128x32", 101.8),
+    ("nn", [1024, 1024, 1024], "wgmma-tf32-128x128x32", 102.1),
+    ("nn", [1536, 1536, 1536], "wgmma-tf32-128x192x32", 202.0),
+    ("nn", [2048, 2048, 2048], "wgmma-tf32-128x256x32", 279.0),
+    ("nt", [2048, 2048, 2048], "wgmma-tf32-128x256x32", 352.7),
+    (
+        "nn",
+        [4096, 4096, 4096],
+        "wgmma-tf32-128x256x32-persistent",
+        343.5,
+    ),
     // One H100 with the same clock and as many multiprocessors.
     ("nn", [4096, 4096, 4096], "sgemm-128x128x16", 52.0),
     ("nn", [8192, 8192, 8192], "sgemm-128x128x16", 52.8),
@@ -311,6 +335,54 @@ fn sums_are_split_only_where_it_pays() {
         let short = Gemm::packed(512, 512, 64, operands("nn"));
         assert_eq!(best(data_type, &short, Arch(90)).schedule.split, 1);
     }
+}
+
+/// What `docs/performance-wgmma.md` measured to be the fastest there.
+#[test]
+fn plans_of_warpgroups_are_chosen_as_measured() {
+    let cases = [
+        (DataType::F16, [1536; 3], "wgmma-f16-128x192x64", (1, false)),
+        (DataType::F16, [1920; 3], "wgmma-f16-128x256x64", (1, false)),
+        (DataType::F16, [1152; 3], "wgmma-f16-128x128x64", (1, false)),
+        (DataType::F16, [1000; 3], "wgmma-f16-128x128x64", (1, false)),
+        (DataType::F16, [2000; 3], "wgmma-f16-128x256x64", (1, false)),
+        (
+            DataType::F16,
+            [4072; 3],
+            "wgmma-f16-128x256x64-persistent",
+            (1, true),
+        ),
+        (
+            DataType::F16,
+            [512, 512, 65_536],
+            "wgmma-f16-128x256x64",
+            (16, false),
+        ),
+        (
+            DataType::Tf32,
+            [1024; 3],
+            "wgmma-tf32-64x128x64",
+            (1, false),
+        ),
+        (
+            DataType::Tf32,
+            [1536; 3],
+            "wgmma-tf32-128x192x32",
+            (1, false),
+        ),
+    ];
+    for (data_type, [m, n, k], plan, (split, pack)) in cases {
+        let chosen = best(data_type, &Gemm::packed(m, n, k, operands("nn")), Arch(90));
+        assert_eq!(
+            (chosen.plan.name().as_str(), chosen.schedule),
+            (plan, Schedule { split, pack }),
+            "{data_type} {m}x{n}x{k}"
+        );
+    }
+    // Transposing all of B takes longer than plans of warps.
+    let skinny = Gemm::packed(128, 8192, 8192, operands("nn"));
+    let chosen = best(DataType::Tf32, &skinny, Arch(90)).plan.name();
+    assert!(chosen.starts_with("mma-"), "{chosen}");
 }
 
 #[test]

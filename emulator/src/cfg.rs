@@ -15,10 +15,10 @@ use crate::ir::{Body, Inst, Multiplicand, NONE, Op, Program, Reg, RowInit};
 use crate::types::File;
 
 /// A basic block: instructions `[start, end)`, successors by number, and whether lanes may leave at its end.
-struct Block {
-    start: u32,
-    end: u32,
-    succs: Vec<u32>,
+pub(crate) struct Block {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) succs: Vec<u32>,
     leaves: bool,
 }
 
@@ -32,6 +32,7 @@ pub(crate) fn analyse(p: &mut Program, uses: &[(Vec<Reg>, Vec<Reg>)]) {
         reconvergence(&mut p.reconverge, blocks);
     }
     definite_assignment(p, &graphs, uses);
+    crate::liveness::analyse(p, &graphs, uses);
 }
 
 fn blocks(p: &Program, body: &Body) -> Vec<Block> {
@@ -225,20 +226,21 @@ type Bits = Vec<u64>;
 
 /// The registers of one program, numbered through all files.
 #[derive(Clone, Copy)]
-struct Numbering {
+pub(crate) struct Numbering {
     n32: usize,
     n64: usize,
-    words: usize,
+    /// Words of a bit for each.
+    pub(crate) words: usize,
 }
 
 impl Numbering {
-    fn of(p: &Program) -> Self {
+    pub(crate) fn of(p: &Program) -> Self {
         let (n32, n64) = (p.rows32.len(), p.rows64.len());
         let words = (n32 + n64 + p.rows_pred.len()).div_ceil(64);
         Self { n32, n64, words }
     }
 
-    fn id(self, r: Reg) -> usize {
+    pub(crate) fn id(self, r: Reg) -> usize {
         match r.file {
             File::R32 => r.row as usize,
             File::R64 => self.n32 + r.row as usize,
@@ -281,6 +283,12 @@ fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>
                 .filter(|r| tracked[id(r) / 64] >> (id(r) % 64) & 1 != 0),
         );
         inst.marks = (first, p.marks.len() as u32);
+    }
+    for f in &mut p.functions {
+        let all = f.registers.iter().copied();
+        f.tracked = all
+            .filter(|r| tracked[id(r) / 64] >> (id(r) % 64) & 1 != 0)
+            .collect();
     }
 }
 

@@ -243,7 +243,11 @@ pub(crate) fn flush32(x: u32) -> u32 {
 
 /// Finishes an f32 result given to odd in f64: rounding, flush, saturation.
 pub(crate) fn finish32(x: f64, mode: FloatMode) -> u32 {
-    let mut r = narrow(x, Format::F32, mode.rounding, false) as u32;
+    let mut r = match mode.rounding {
+        // The host's cast rounds so too.
+        Rounding::Nearest if !x.is_nan() => (x as f32).to_bits(),
+        rounding => narrow(x, Format::F32, rounding, false) as u32,
+    };
     if mode.ftz {
         r = flush32(r);
     }

@@ -268,6 +268,18 @@ impl Allocation {
             .map_or(0, |w| w.load(Relaxed))
     }
 
+    /// The `N` words at `offset`, a multiple of 4; `None` if they are not all inside.
+    #[inline(always)]
+    pub(crate) fn words<const N: usize>(&self, offset: u64) -> Option<[u32; N]> {
+        let start = usize::try_from(offset >> 2).ok()?;
+        let words = self.words.get(start..start.checked_add(N)?)?;
+        let mut out = [0; N];
+        for (to, from) in out.iter_mut().zip(words) {
+            *to = from.load(Relaxed);
+        }
+        Some(out)
+    }
+
     /// Stores the 32-bit word at `offset`, a multiple of 4.
     #[inline(always)]
     pub(crate) fn set_word(&self, offset: u64, value: u32) {

@@ -257,6 +257,7 @@ impl Shadow {
                 lane_order::add(to, from, seen);
             }
         }
+        self.settle(warp);
     }
 
     /// `warp` executes a fence between the generic and the asynchronous proxy: all writes that it has seen are fenced now.

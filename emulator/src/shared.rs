@@ -19,7 +19,8 @@ use std::collections::HashMap;
 
 use crate::ast::Space;
 use crate::lane_order::{self, Partials};
-use crate::proxies::{ACTORS, Clocks, Remote};
+use crate::pattern::Run;
+use crate::proxies::{ACTORS, Clocks, REMOTE_READER, Remote};
 
 /// First address of the shared window of a block: not 0, so that a null pointer is caught, and aligned for every variable.
 pub(crate) const SHARED_BASE: u32 = 1 << 16;
@@ -142,12 +143,16 @@ pub(crate) struct Shadow {
     pub(crate) grain: u32,
     /// Whether the lanes of a warp count as unordered until `bar.warp.sync` or a barrier; `clocks` has their order then.
     lanes: bool,
-    /// Columns of `reads`: the warps, or all actors that read.
-    pub(crate) columns: usize,
+    /// Actors that have a column in `reads`: the warps, or all that read.
+    columns: usize,
     pub(crate) cells: Vec<Cell>,
-    /// Clock of the last read of unit u by actor a at `u * columns + a`.
-    pub(crate) reads: Vec<u32>,
+    /// Clock of the last read of unit u by actor a at [`Shadow::slot`].
+    reads: Vec<u32>,
+    /// By unit: at least the clocks of its reads by warps; kept if only warps have columns.
+    newest: Vec<u32>,
     pub(crate) last_reader: Vec<Who>,
+    /// By warp: clocks up to which it has seen every warp, below its own; 0 if others than warps have clocks.
+    floors: [u32; 32],
     /// Row w: how far warp w has seen each actor's clock.
     pub(crate) seen: Vec<[u32; ACTORS]>,
     /// What warps know besides: fences between proxies, and clocks of other blocks.
@@ -174,7 +179,9 @@ impl Shadow {
             columns,
             cells: vec![Cell::default(); units],
             reads: vec![0; units * columns],
+            newest: vec![0; units],
             last_reader: vec![Who::default(); units],
+            floors: [0; 32],
             seen: vec![[0; ACTORS]; 32],
             clocks,
             remote_writes: HashMap::new(),
@@ -188,14 +195,164 @@ impl Shadow {
     pub(crate) fn reset(&mut self) {
         self.cells.fill(Cell::default());
         self.reads.fill(0);
+        self.newest.fill(0);
         self.last_reader.fill(Who::default());
+        self.floors = [0; 32];
         for (w, row) in self.seen.iter_mut().enumerate() {
             *row = [0; ACTORS];
             row[w] = 1;
         }
+        for w in 0..self.columns.min(32) {
+            self.settle(w);
+        }
         self.clocks.reset();
         self.remote_writes.clear();
         self.remote_reads.clear();
+    }
+
+    /// Whether only warps of this block have clocks.
+    #[inline(always)]
+    fn is_simple(&self) -> bool {
+        self.columns < REMOTE_READER
+    }
+
+    /// The place in `reads` of unit `u` and actor `actor`. A warp reads neighbouring units, so its clocks lie together; where there are
+    /// many actors, most of whom never read, those of a unit do.
+    #[inline(always)]
+    fn slot(&self, u: usize, actor: usize) -> usize {
+        if self.is_simple() {
+            actor * self.cells.len() + u
+        } else {
+            u * self.columns + actor
+        }
+    }
+
+    /// The clocks of the last reads of unit `u`, by actor.
+    pub(crate) fn readers(&self, u: usize) -> impl Iterator<Item = u32> {
+        (0..self.columns).map(move |actor| self.reads[self.slot(u, actor)])
+    }
+
+    /// Marks unit `u` as read by `actor` at `clock`; nothing if it has no column.
+    pub(crate) fn mark_read(&mut self, u: usize, actor: usize, clock: u32) {
+        let slot = self.slot(u, actor);
+        if actor < self.columns && u < self.cells.len() {
+            self.reads[slot] = clock;
+            self.newest[u] = self.newest[u].max(clock);
+        }
+    }
+
+    /// Recomputes how far `warp` has seen all others.
+    pub(crate) fn settle(&mut self, warp: usize) {
+        if !self.is_simple() {
+            return;
+        }
+        let seen = &self.seen[warp & 31];
+        let others = seen[..self.columns].iter().copied();
+        let floor = others.fold(seen[warp & 31] - 1, u32::min);
+        self.floors[warp & 31] = floor;
+    }
+
+    /// Whether an access by `who` to bytes of `runs`, where the lowest lane accesses `first`, is ordered after all that it could conflict with, as
+    /// far as one comparison of clocks tells; if not, the accesses must be looked at one by one.
+    ///
+    /// What is not above the floor of the warp is ordered before it, whoever did it; so are its own plain accesses.
+    #[inline(always)]
+    #[allow(
+        clippy::needless_bitwise_bool,
+        reason = "no branch, so that loops become vector code"
+    )]
+    fn clear<const WRITES: bool, const ATOMIC: bool>(
+        &self,
+        first: u32,
+        runs: &[Run],
+        who: Who,
+    ) -> bool {
+        if self.lanes || !self.is_simple() {
+            return false;
+        }
+        let warp = who.warp() as usize & 31;
+        let (now, floor) = (self.seen[warp][warp], self.floors[warp]);
+        let own = (warp as u32) << 5;
+        let mut bad = false;
+        for run in runs {
+            let units = self.units(*run, first);
+            let (Some(cells), Some(newest)) =
+                (self.cells.get(units.clone()), self.newest.get(units))
+            else {
+                return false;
+            };
+            for cell in cells {
+                // Of this warp, and by no asynchronous copy.
+                let limit = if cell.who.0 & (63 << 5 | Who::ASYNC) == own {
+                    now
+                } else {
+                    floor
+                };
+                // Bytes never written may be written, but not read.
+                let clock = if WRITES && !ATOMIC {
+                    cell.clock
+                } else {
+                    cell.clock.wrapping_sub(1)
+                };
+                let late = if WRITES && !ATOMIC {
+                    clock > limit
+                } else {
+                    clock >= limit
+                };
+                let both = ATOMIC && cell.who.is_atomic() && clock < REMOTE - 1;
+                bad |= late & !both;
+            }
+            if WRITES {
+                for clock in newest {
+                    bad |= *clock > floor;
+                }
+            }
+        }
+        !bad
+    }
+
+    #[inline(always)]
+    fn units(&self, run: Run, first: u32) -> std::ops::Range<usize> {
+        let start = (run.start(first) >> self.grain) as usize;
+        start..start + (run.bytes >> self.grain) as usize
+    }
+
+    /// Plain reads by a warp of all `runs`; false, and nothing done, if they must be looked at one by one.
+    #[inline(always)]
+    pub(crate) fn read_runs(&mut self, first: u32, runs: &[Run], who: Who) -> bool {
+        if !self.clear::<false, false>(first, runs, who) {
+            return false;
+        }
+        let warp = who.warp() as usize & 31;
+        let now = self.seen[warp][warp];
+        for run in runs {
+            let units = self.units(*run, first);
+            let column = warp * self.cells.len();
+            self.reads[column + units.start..column + units.end].fill(now);
+            self.last_reader[units.clone()].fill(who);
+            for clock in &mut self.newest[units] {
+                *clock = (*clock).max(now);
+            }
+        }
+        true
+    }
+
+    /// Whether a warp may write all `runs`; if so, [`Shadow::set_writer`] is to follow for each lane. `ATOMIC` accesses do not conflict with each other.
+    #[inline(always)]
+    pub(crate) fn may_write<const ATOMIC: bool>(&self, first: u32, runs: &[Run], who: Who) -> bool {
+        self.clear::<true, ATOMIC>(first, runs, who)
+    }
+
+    /// `who` writes `bytes` from byte `offset` on, with nothing that conflicts.
+    #[inline(always)]
+    pub(crate) fn set_writer(&mut self, offset: u32, bytes: u32, who: Who) {
+        let warp = who.warp() as usize & 31;
+        let clock = self.seen[warp][warp];
+        let first = (offset >> self.grain) as usize;
+        let units = first..first + (bytes >> self.grain) as usize;
+        if let Some(cells) = self.cells.get_mut(units) {
+            cells.fill(Cell { clock, who });
+        }
     }
 
     /// A plain read of unit `u`.
@@ -204,7 +361,7 @@ impl Shadow {
         let (warp, cell) = (who.warp() as usize, self.cells[u]);
         let seen = &self.seen[warp & 31];
         let ordered = cell.clock.wrapping_sub(1) < seen[cell.who.warp() as usize & 63];
-        self.reads[u * self.columns + warp] = seen[warp & 31];
+        self.mark_read(u, warp & 31, self.seen[warp & 31][warp & 31]);
         self.last_reader[u] = who;
         if ordered && !cell.who.is_async() && !self.lanes {
             return None;
@@ -258,9 +415,10 @@ impl Shadow {
         let cell = self.cells[u];
         let seen = &self.seen[warp];
         let mut bad = cell.clock > seen[cell.who.warp() as usize & 63];
-        let reads = &self.reads[u * self.columns..(u + 1) * self.columns];
-        for (r, s) in reads.iter().zip(seen) {
-            bad |= r > s;
+        if !self.is_simple() || self.newest[u] > self.floors[warp] {
+            for (r, s) in self.readers(u).zip(seen) {
+                bad |= r > *s;
+            }
         }
         let conflict = if bad || self.lanes {
             self.explain_write(u, who)
@@ -332,7 +490,7 @@ impl Shadow {
             return false;
         };
         let lanes = lanes & order.readers(u, warp);
-        let clock = self.reads[u * self.columns + warp];
+        let clock = self.reads[self.slot(u, warp)];
         let known = self
             .some(warp)
             .is_some_and(|s| s[warp].covers(lanes, clock));
@@ -346,17 +504,16 @@ impl Shadow {
         seen: &[u32; ACTORS],
         some: Option<&Partials>,
     ) -> Option<Conflict> {
-        let reads = &self.reads[u * self.columns..(u + 1) * self.columns];
         let known = |w: usize, clock: u32| {
             let partial = some.and_then(|s| s.get(w));
             let order = self.clocks.lanes.as_ref();
             order.is_some_and(|o| partial.is_some_and(|p| p.covers(o.readers(u, w), clock)))
         };
-        let mut pairs = reads.iter().zip(seen).enumerate();
-        let warp = pairs.position(|(w, (r, s))| r > s && !known(w, *r))? as u32;
+        let mut pairs = self.readers(u).zip(seen).enumerate();
+        let warp = pairs.position(|(w, (r, s))| r > *s && !known(w, r))? as u32;
         let last = self.last_reader[u];
         let who = (last.warp() == warp).then_some(last);
-        if reads[warp as usize] == IN_FLIGHT {
+        if self.reads[self.slot(u, warp as usize)] == IN_FLIGHT {
             return Some(who.map_or(Conflict::AfterRead { warp, who }, Conflict::BeingRead));
         }
         Some(Conflict::AfterRead { warp, who })
@@ -418,89 +575,6 @@ impl Shadow {
     pub(crate) fn tick(&mut self, warp: usize) {
         let clock = &mut self.seen[warp & 31][warp & 31];
         *clock = (*clock + 1).min(REMOTE - 1);
-    }
-}
-
-/// The data of a block's shared memory.
-#[derive(Debug)]
-pub(crate) struct SharedData {
-    words: Vec<u32>,
-    /// Bytes.
-    pub(crate) size: u32,
-}
-
-impl SharedData {
-    pub(crate) fn new(size: u32) -> Self {
-        Self {
-            words: vec![0; size.div_ceil(4) as usize],
-            size,
-        }
-    }
-
-    pub(crate) fn reset(&mut self) {
-        // Shared memory starts undefined; a pattern that is a NaN in every float format shows up when it is used.
-        self.words.fill(u32::MAX);
-    }
-
-    /// The word at byte `offset` (a multiple of 4) of the window.
-    #[inline(always)]
-    pub(crate) fn word(&self, offset: u32) -> u32 {
-        self.words.get((offset >> 2) as usize).copied().unwrap_or(0)
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_word(&mut self, offset: u32, value: u32) {
-        if let Some(w) = self.words.get_mut((offset >> 2) as usize) {
-            *w = value;
-        }
-    }
-
-    /// Copies the bytes from `offset` on, as many as `out` has.
-    pub(crate) fn read_bytes(&self, offset: u32, out: &mut [u8]) {
-        for (k, byte) in out.iter_mut().enumerate() {
-            *byte = self.load(offset + k as u32, 1) as u8;
-        }
-    }
-
-    /// Stores `data` from byte `offset` on; whole words at once where both are aligned.
-    pub(crate) fn write_bytes(&mut self, offset: u32, data: &[u8]) {
-        if offset.is_multiple_of(4) && data.len().is_multiple_of(4) {
-            for (k, word) in data.as_chunks::<4>().0.iter().enumerate() {
-                self.set_word(offset + 4 * k as u32, u32::from_le_bytes(*word));
-            }
-            return;
-        }
-        for (k, byte) in data.iter().enumerate() {
-            self.store(offset + k as u32, 1, u64::from(*byte));
-        }
-    }
-
-    /// `bytes` (1, 2, 4 or 8) at byte `offset`, aligned.
-    #[inline(always)]
-    pub(crate) fn load(&self, offset: u32, bytes: u32) -> u64 {
-        match bytes {
-            4 => u64::from(self.word(offset)),
-            8 => u64::from(self.word(offset)) | u64::from(self.word(offset + 4)) << 32,
-            2 => u64::from(self.word(offset) >> ((offset & 2) * 8) & 0xffff),
-            _ => u64::from(self.word(offset) >> ((offset & 3) * 8) & 0xff),
-        }
-    }
-
-    /// Stores `bytes` (1, 2, 4 or 8) at byte `offset`, aligned.
-    #[inline(always)]
-    pub(crate) fn store(&mut self, offset: u32, bytes: u32, value: u64) {
-        match bytes {
-            4 => self.set_word(offset, value as u32),
-            8 => {
-                self.set_word(offset, value as u32);
-                self.set_word(offset + 4, (value >> 32) as u32);
-            }
-            _ => {
-                let shift = (offset & 3) * 8;
-                let mask = if bytes == 2 { 0xffff_u32 } else { 0xff } << shift;
-                let old = self.word(offset);
-                self.set_word(offset, (old & !mask) | (((value as u32) << shift) & mask));
-            }
-        }
+        self.settle(warp);
     }
 }

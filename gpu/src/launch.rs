@@ -27,6 +27,9 @@ pub struct LaunchConfig {
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: u32,
+    /// The kernel may begin while the one before it on the stream still runs (programmatic dependent launch). It must wait by `griddepcontrol.wait` before it
+    /// touches what that one reads or writes.
+    pub beside_previous: bool,
 }
 
 impl LaunchConfig {
@@ -37,6 +40,23 @@ impl LaunchConfig {
             block,
             cluster: [1, 1, 1],
             shared_bytes: 0,
+            beside_previous: false,
+        }
+    }
+
+    /// The same, beside the kernel before it on the stream, for which it waits itself.
+    ///
+    /// ```
+    /// use tilewright_gpu::LaunchConfig;
+    ///
+    /// let after = LaunchConfig::new([4, 1, 1], [128, 1, 1]);
+    /// assert!(after.beside_previous().beside_previous && !after.beside_previous);
+    /// ```
+    #[must_use]
+    pub fn beside_previous(self) -> Self {
+        Self {
+            beside_previous: true,
+            ..self
         }
     }
 
@@ -181,6 +201,9 @@ impl Kernel {
         if blocks_in_cluster > 1 {
             attributes.push(cluster_attribute(config.cluster));
         }
+        if config.beside_previous {
+            attributes.push(beside_attribute());
+        }
         let raw = CUlaunchConfig {
             gridDimX: config.grid[0],
             gridDimY: config.grid[1],
@@ -242,6 +265,14 @@ fn cluster_attribute(cluster: [u32; 3]) -> CUlaunchAttribute {
     attribute.value.clusterDim.x = cluster[0];
     attribute.value.clusterDim.y = cluster[1];
     attribute.value.clusterDim.z = cluster[2];
+    attribute
+}
+
+fn beside_attribute() -> CUlaunchAttribute {
+    // SAFETY: a C struct of integers and plain unions, of which all bits zero is a value.
+    let mut attribute: CUlaunchAttribute = unsafe { std::mem::zeroed() };
+    attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
     attribute
 }
 

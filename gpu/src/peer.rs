@@ -1,15 +1,11 @@
-//! Several GPUs in one process: reading each other's memory, copying by the copy engines, and flags between their streams.
+//! Several GPUs in one process: reading each other's memory, and copying by the copy engines.
 //!
 //! A copy between GPUs is work of a stream like any other; the GPU's copy engine does it while its multiprocessors multiply. Streams of different
-//! GPUs are ordered by [`Flags`], words of device memory that one stream writes and another waits for: the driver's stream memory operations, which no
-//! kernel takes part in. A flag counts up, so that the same program runs again without being reset: run `n` waits for the value `n`.
+//! GPUs are ordered by [`Flags`](crate::Flags).
 
-use cudarc::driver::sys::{
-    self, CUDA_MEMCPY2D, CUmemorytype, CUresult, CUstreamWaitValue_flags, CUstreamWriteValue_flags,
-};
+use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype, CUresult};
 use std::time::{Duration, Instant};
 
-use crate::buffer::Buffer;
 use crate::device::Gpu;
 use crate::driver::check;
 use crate::error::GpuError;
@@ -60,37 +56,6 @@ impl Gpu {
             CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
             result => check("cuCtxEnablePeerAccess", result),
         }
-    }
-
-    /// Flags in this GPU's memory, all 0.
-    ///
-    /// # Errors
-    ///
-    /// As [`Gpu::alloc`].
-    pub fn flags(&self, count: usize) -> Result<Flags, GpuError> {
-        Ok(Flags {
-            words: self.upload(&vec![0_u32; count.max(1)])?,
-            count,
-        })
-    }
-}
-
-/// Words that streams of any GPU of the process set and wait for.
-#[derive(Debug)]
-pub struct Flags {
-    words: Buffer,
-    count: usize,
-}
-
-impl Flags {
-    fn address(&self, flag: usize) -> Result<u64, GpuError> {
-        if flag < self.count {
-            return Ok(self.words.address() + 4 * flag as u64);
-        }
-        Err(GpuError::invalid(format!(
-            "there is no flag {flag}: there are {}",
-            self.count
-        )))
     }
 }
 
@@ -151,36 +116,6 @@ impl Stream {
         // SAFETY: the caller's promise; the driver reads the description before it returns.
         check("cuMemcpy2DAsync", unsafe {
             sys::cuMemcpy2DAsync_v2(&raw const copy, self.raw())
-        })
-    }
-
-    /// Enqueues that a flag gets `value` when everything before on this stream is done and visible to all GPUs.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Invalid`] for a flag that does not exist, or a failure of the driver.
-    pub fn set_flag(&self, flags: &Flags, flag: usize, value: u32) -> Result<(), GpuError> {
-        let address = flags.address(flag)?;
-        self.bind()?;
-        let default = CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
-        // SAFETY: the word lies in a living allocation; the default flags order it behind all earlier writes of the stream.
-        check("cuStreamWriteValue32", unsafe {
-            sys::cuStreamWriteValue32_v2(self.raw(), address, value, default)
-        })
-    }
-
-    /// Enqueues that the stream waits until a flag is `value` or more.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Invalid`] for a flag that does not exist, or a failure of the driver.
-    pub fn wait_for_flag(&self, flags: &Flags, flag: usize, value: u32) -> Result<(), GpuError> {
-        let address = flags.address(flag)?;
-        self.bind()?;
-        let at_least = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
-        // SAFETY: the word lies in a living allocation.
-        check("cuStreamWaitValue32", unsafe {
-            sys::cuStreamWaitValue32_v2(self.raw(), address, value, at_least)
         })
     }
 

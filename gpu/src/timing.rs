@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self, CUevent, CUstream};
+use cudarc::driver::sys::{self, CUevent, CUresult, CUstream};
 
 use crate::buffer::Buffer;
 use crate::device::{Context, Gpu};
@@ -119,6 +119,20 @@ impl Event {
         check("cuEventRecord", unsafe {
             sys::cuEventRecord(self.raw, stream.raw)
         })
+    }
+
+    /// Whether it has happened.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the driver, or of a kernel that has run.
+    pub fn is_done(&self) -> Result<bool, GpuError> {
+        self.context.bind()?;
+        // SAFETY: the event lives and has been recorded.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => check("cuEventQuery", result).map(|()| true),
+        }
     }
 
     /// Milliseconds from `self` to the later event `end`; waits until both have happened.

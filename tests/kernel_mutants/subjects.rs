@@ -190,6 +190,7 @@ impl Family {
                 match self.schedule {
                     Schedule { pack: true, .. } => "-pack",
                     Schedule { split: 2.., .. } => "-split",
+                    _ if self.width == 2 => "-unaligned",
                     _ => "",
                 }
             ),

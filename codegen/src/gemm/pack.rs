@@ -20,7 +20,7 @@ use super::{Argument, ArgumentValue, Gemm, Launch, Limit, Operands, PlanError, T
 use crate::ir::{Element, Kernel, ParamKind};
 
 /// Bytes of a line of the caches.
-const LINE: u64 = 128;
+pub(crate) const LINE: u64 = 128;
 
 /// Threads of a block.
 const THREADS: i64 = 256;
@@ -37,8 +37,8 @@ const PARAMETERS: [(&str, ParamKind); 5] = [
     ("pitch", ParamKind::U32),
 ];
 
-/// Parameters of the kernel that transposes.
-const TRANSPOSE: [(&str, ParamKind); 6] = [
+/// Parameters of the kernels that transpose, and that copy vectors.
+const SIZED: [(&str, ParamKind); 6] = [
     ("from", ParamKind::Pointer),
     ("to", ParamKind::Pointer),
     ("rows", ParamKind::U32),
@@ -80,6 +80,8 @@ pub(crate) struct Packing {
     pub(crate) pieces: [Option<i64>; 2],
     /// Whether A and B are transposed, whatever their rows are.
     pub(crate) transposes: [bool; 2],
+    /// Whether kernels are launched while the one before still runs, and wait for it themselves: `sm_90` has the instruction.
+    pub(crate) chained: bool,
 }
 
 impl Packing {
@@ -125,17 +127,28 @@ impl Packing {
         let bytes = u64::from(self.element.bytes());
         let pitch = cols.next_multiple_of(LINE / bytes);
         let at = workspace.place([rows, pitch, 1], self.element.bytes())?;
-        let words = (pitch * bytes).div_ceil(4);
-        let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
-        let limit = 65_535 * (THREADS * WORDS) as u64 * 4 / bytes;
-        Limit::Grid.at_most(ROWS[i], cols, limit)?;
-        let sizes = [cols, ld, pitch].map(ArgumentValue::Int);
+        let to = ArgumentValue::Workspace(at);
+        let (grid, arguments) = if self.pieces[i] == Some(16) {
+            let [down, across] = rows::tile(self.element).map(|side| side as u64);
+            Limit::Grid.at_most(ROWS[i], cols, 65_535 * across)?;
+            let sizes = [rows, cols, ld, pitch].map(ArgumentValue::Int);
+            let grid = [rows.div_ceil(down).max(1), cols.div_ceil(across).max(1)];
+            (grid, arguments(&SIZED, [from, to], sizes))
+        } else {
+            let words = (pitch * bytes).div_ceil(4);
+            let along = words.div_ceil((THREADS * WORDS) as u64).max(1);
+            let limit = 65_535 * (THREADS * WORDS) as u64 * 4 / bytes;
+            Limit::Grid.at_most(ROWS[i], cols, limit)?;
+            let sizes = [cols, ld, pitch].map(ArgumentValue::Int);
+            let grid = [rows.max(1), along];
+            (grid, arguments(&PARAMETERS, [from, to], sizes))
+        };
         let launch = Launch::single(
             self.entry_name(i),
-            [rows.max(1) as u32, along as u32, 1],
+            [grid[0] as u32, grid[1] as u32, 1],
             THREADS as u32,
             0,
-            arguments(&PARAMETERS, [from, ArgumentValue::Workspace(at)], sizes),
+            arguments,
         );
         Ok(Packed { launch, at, pitch })
     }
@@ -163,9 +176,24 @@ impl Packing {
             ],
             THREADS as u32,
             0,
-            arguments(&TRANSPOSE, [from, ArgumentValue::Workspace(at)], sizes),
+            arguments(&SIZED, [from, ArgumentValue::Workspace(at)], sizes),
         );
         Ok(Packed { launch, at, pitch })
+    }
+
+    /// The kernel for A (0) or B (1), as far as all have it.
+    fn begin(&self, i: usize) -> Kernel {
+        let mut k = Kernel::new(&self.entry_name(i), THREADS as u32);
+        if self.chained {
+            k.wait_for_grid();
+            k.launch_dependents();
+        }
+        k
+    }
+
+    /// Whether there are any.
+    pub(crate) fn is_none(&self) -> bool {
+        self.pieces == [None; 2] && self.transposes == [false; 2]
     }
 
     /// The kernels of the operands that are copied first.
@@ -173,11 +201,9 @@ impl Packing {
         let mut all = Vec::new();
         for (i, width) in self.pieces.into_iter().enumerate() {
             if self.transposes[i] {
-                all.push(transposed::kernel(
-                    &self.entry_name(i),
-                    self.element,
-                    width,
-                )?);
+                let mut k = self.begin(i);
+                transposed::transpose(&mut k, &self.entry_name(i), self.element, width)?;
+                all.push(k);
                 continue;
             }
             let Some(width) = width else { continue };
@@ -188,12 +214,16 @@ impl Packing {
             } else {
                 "transposed"
             };
-            let name = self.entry_name(i);
-            let mut k = Kernel::new(&name, THREADS as u32);
+            let mut k = self.begin(i);
             k.describe(format!(
-                "{name}: {what} ({lies}), to rows of whole lines, {width} bytes at a time"
+                "{}: {what} ({lies}), to rows of whole lines, {width} bytes at a time",
+                self.entry_name(i)
             ));
-            rows::copy_rows(&mut k, self.element.bytes().into(), width)?;
+            if width == 16 {
+                rows::copy_vectors(&mut k, self.element)?;
+            } else {
+                rows::copy_rows(&mut k, self.element.bytes().into(), width)?;
+            }
             all.push(k);
         }
         Ok(all)

@@ -33,6 +33,8 @@ pub(crate) struct PartialSums<'a> {
     pub(crate) scaled: bool,
     /// Parts that a thread reads at once.
     pub(crate) together: i64,
+    /// It is launched while the product still runs, and waits for it itself: `sm_90` has the instruction.
+    pub(crate) chained: bool,
 }
 
 impl PartialSums<'_> {
@@ -91,6 +93,9 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let name = sums.entry_name();
     let mut k = Kernel::new(&name, THREADS);
     k.describe(format!("{name}: partial sums to C"));
+    if sums.chained {
+        k.wait_for_grid();
+    }
     let (partial, c) = (k.param_pointer("partial"), k.param_pointer("C"));
     let pointers = epilogue::pointers(finish);
     let inputs: Vec<_> = pointers.iter().map(|p| k.param_pointer(&p.0)).collect();

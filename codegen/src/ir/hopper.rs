@@ -228,6 +228,11 @@ pub enum Hopper {
         /// How many may be in flight.
         pending: u32,
     },
+    /// Waits until the grid before is complete and what it wrote can be seen, where this one was launched before that (programmatic dependent launch);
+    /// elsewhere nothing.
+    WaitForGrid,
+    /// As soon as all blocks have executed it, the grid behind may be launched, if its launch allows that: it waits by [`Hopper::WaitForGrid`].
+    LaunchDependents,
     /// Changes how many registers a thread of this warpgroup may have.
     SetRegisters {
         /// How many.
@@ -246,6 +251,8 @@ impl Hopper {
             | Hopper::WgmmaFence
             | Hopper::WgmmaCommit
             | Hopper::WgmmaWait { .. }
+            | Hopper::WaitForGrid
+            | Hopper::LaunchDependents
             | Hopper::SetRegisters { .. } => Vec::new(),
             Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }

@@ -93,6 +93,8 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
                 ),
             ]
         }
+        Hopper::WaitForGrid => one("griddepcontrol.wait".to_owned()),
+        Hopper::LaunchDependents => one("griddepcontrol.launch_dependents".to_owned()),
         Hopper::SetRegisters { count, more } => {
             let way = if *more { "inc" } else { "dec" };
             one(format!("setmaxnreg.{way}.sync.aligned.u32 {count}"))

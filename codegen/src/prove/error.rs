@@ -125,6 +125,11 @@ pub enum ProofError {
         /// The register.
         register: String,
     },
+    /// Memory is touched before the kernel has waited for the grid before it, beside which it may be launched.
+    Early {
+        /// What touches it.
+        instruction: String,
+    },
     /// The paths through the kernel do not come to an end.
     Paths {
         /// States that were visited.
@@ -164,6 +169,7 @@ impl ProofError {
             Self::Ring { .. } => "ring",
             Self::InFlight { .. } => "in_flight",
             Self::Fence { .. } => "fence",
+            Self::Early { .. } => "early",
             Self::Paths { .. } => "paths",
             Self::Undecided { .. } => "undecided",
         }
@@ -246,6 +252,10 @@ impl fmt::Display for ProofError {
             Self::Fence { register } => write!(
                 f,
                 "register {register} is an accumulator, and was touched after the last `wgmma.fence`: a product needs the fence first"
+            ),
+            Self::Early { instruction } => write!(
+                f,
+                "{instruction} comes before `griddepcontrol.wait`, while the grid before may still run: wait first"
             ),
             Self::Paths { states } => write!(
                 f,

@@ -84,8 +84,10 @@ impl Machine<'_> {
                 self.registers.insert(*to, Val::Data(true));
                 return Ok(());
             }
-            // It changes nothing but times.
-            Hopper::PrefetchMap { .. } => return Ok(()),
+            // They change nothing but times: `dependents` holds the places of those that order grids.
+            Hopper::PrefetchMap { .. } | Hopper::WaitForGrid | Hopper::LaunchDependents => {
+                return Ok(());
+            }
             Hopper::BarrierInit { at, count } => {
                 single("mbarrier.init", threads)?;
                 let (ring, which) = self.made(*at)?;

@@ -20,6 +20,7 @@ mod assumed;
 mod bounds;
 mod costs;
 mod cover;
+mod dependents;
 mod error;
 mod execute;
 mod formula;
@@ -174,6 +175,7 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
     numbers::forget_all();
     let mut trace = execute::execute(entry)?;
     accumulators::settled(entry)?;
+    dependents::waited(entry)?;
     ring::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;

@@ -39,6 +39,7 @@ pub use model::{Bound, Demands, Estimate, estimate};
 use crate::Arch;
 use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Units};
 use crate::registry::{plan_named, plans};
+use model::LINE;
 
 /// Into how many parts sums are split.
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
@@ -375,11 +376,18 @@ impl Wanted<'_> {
                 .collect(),
         };
         let [a, b, _] = problem.widths(plan.data_type());
+        let in_lines = [problem.lda, problem.ldb]
+            .into_iter()
+            .all(|ld| (ld * u64::from(plan.data_type().bytes())).is_multiple_of(LINE));
         let packs: &[bool] = match self.pack {
             Some(true) => &[true],
             // Plans of warpgroups copy no narrow rows.
             None if single && a.min(b) < 16 && plan.anatomy().units == Units::Warpgroup => &[true],
             None if single && a.min(b) < 16 => &[false, true],
+            // Boxes of TMA are slower where rows do not begin lines.
+            None if single && plan.anatomy().units == Units::Warpgroup && !in_lines => {
+                &[false, true]
+            }
             Some(false) | None => &[false],
         };
         splits

@@ -39,13 +39,14 @@
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
-//! Plans of warpgroups whose block has a multiprocessor to itself, but for those of tf32, issue the products of a step before those of the step before are complete: nothing is
-//! uncovered, and a step costs 28 clocks. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
+//! Where a block of a plan of warpgroups has a multiprocessor to itself, nothing is uncovered; but for those of tf32 the products of a step are issued before
+//! those of the step before are complete, and a step costs 28 clocks. Of plans of warps twice the share is uncovered in tf32 where k is not contiguous: elements
+//! are read one by one. Kernels around products of warpgroups are launched beside the one before and add half a launch. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
 //! that does not begin with a line takes two requests, and one that does not begin with a sector of 32 bytes five sectors of two lines: the cache then gives
 //! all multiprocessors together 4280 and 2560 bytes a clock, so that large tiles on few multiprocessors are faster than small ones on all
 //! (1000³: 12.6 µs with 64 tiles of 128×128, 14.3 with 128 of 64×128).
 //!
-//! The constants 0.2, 40, 28, 1.25, 1.05, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
+//! The constants 0.2, 40, 28, 2, 0.5, 1.25, 1.05, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
 //! one H100); everything else is counted.
 //!
 //! # Worked example
@@ -71,8 +72,14 @@ const STEP: f64 = 40.0;
 /// The same where the products of the next step are in flight.
 const STEP_AHEAD: f64 = 28.0;
 
+/// How much more is left uncovered where fragments of tf32 are read one element after the other: measured at 1024³ and 4096³.
+const ONE_BY_ONE: f64 = 2.0;
+
+/// The share of a launch that is left where a kernel is launched beside the one before: measured at 1536³ and 2048³ in tf32.
+const BESIDE: f64 = 0.5;
+
 /// Bytes of a line of the cache, and of a sector.
-const LINE: u64 = 128;
+pub(super) const LINE: u64 = 128;
 const SECTOR: u64 = 32;
 
 /// Bytes a clock that boxes bring to a multiprocessor, however few ask: measured at 1024³ in f16 with 64 tiles of 128×128.
@@ -393,8 +400,7 @@ impl Model<'_> {
         if self.is_copied_first(o) {
             return share;
         }
-        let p = self.problem;
-        let pitch = if o.is_a { p.lda } else { p.ldb } * u64::from(self.anatomy.data_type.bytes());
+        let pitch = self.pitch(o);
         let part = if pitch.is_multiple_of(LINE) {
             return share;
         } else if pitch.is_multiple_of(SECTOR) {
@@ -408,7 +414,7 @@ impl Model<'_> {
         share.min(part * m.l2_bytes_per_clock / busy as f64)
     }
 
-    /// Whether an operand is copied to rows of whole lines before the product: its rows are narrow, or it is transposed.
+    /// Whether an operand is copied to rows of whole lines before the product: its rows are narrow, it is transposed, or boxes are to begin lines.
     fn is_copied_first(&self, o: &Operand) -> bool {
         let [a, b, _] = self.problem.widths(self.anatomy.data_type);
         let width = if o.is_a { a } else { b };
@@ -418,7 +424,16 @@ impl Model<'_> {
         } else {
             operands.b == Trans::T
         };
-        self.packs() && (width < 16 || (self.anatomy.is_k_major() && !k_major))
+        let by_boxes = self.anatomy.units == Units::Warpgroup;
+        let moved = by_boxes && self.schedule.pack && !self.pitch(o).is_multiple_of(LINE);
+        self.packs() && (width < 16 || moved || (self.anatomy.is_k_major() && !k_major))
+    }
+
+    /// Bytes from row to row of an operand.
+    fn pitch(&self, o: &Operand) -> u64 {
+        let p = self.problem;
+        let elements = if o.is_a { p.lda } else { p.ldb };
+        elements * u64::from(self.anatomy.data_type.bytes())
     }
 
     /// Blocks that a multiprocessor holds; at least one, for a plan that does not fit is no candidate.
@@ -444,6 +459,11 @@ impl Model<'_> {
         .min()
         .unwrap_or(1)
         .max(1)
+    }
+
+    /// Whether fragments of tf32 are read one element after the other: `ldmatrix` transposes none of 32 bits.
+    fn reads_one_by_one(&self) -> bool {
+        self.anatomy.data_type == DataType::Tf32 && self.operands().iter().any(|o| !o.k_major)
     }
 
     /// Warps for each scheduler with `r` blocks on a multiprocessor.
@@ -477,14 +497,16 @@ impl Model<'_> {
                 (0.0, Bound::Issue),
                 |most, d| if d.0 > most.0 { d } else { most },
             );
-        // The products of the next step are in flight where a block is alone.
-        let ahead = self.anatomy.units == Units::Warpgroup
-            && self.resident() == 1
-            && self.anatomy.data_type != DataType::Tf32;
-        let (exposed, step) = if ahead {
-            (0.0, STEP_AHEAD)
-        } else {
-            ((EXPOSED / warps).min(1.0), STEP)
+        let (exposed, step) = match self.anatomy.units {
+            // One thread copies, and products are in flight until the end of a step; those of the next one as well, but in tf32.
+            Units::Warpgroup if self.resident() == 1 => match self.anatomy.data_type {
+                DataType::Tf32 => (0.0, STEP),
+                _ => (0.0, STEP_AHEAD),
+            },
+            Units::Tensor if self.reads_one_by_one() => {
+                ((ONE_BY_ONE * EXPOSED / warps).min(1.0), STEP)
+            }
+            _ => ((EXPOSED / warps).min(1.0), STEP),
         };
         let others = (sum - most.0) * exposed;
         let (pace, bound) = if latency > most.0 {
@@ -566,7 +588,11 @@ impl Model<'_> {
         } else {
             m.memory_bandwidth
         };
-        m.launch + m.latency + bytes / rate
+        let launch = match self.anatomy.units {
+            Units::Warpgroup => BESIDE * m.launch,
+            Units::Tensor | Units::Fma => m.launch,
+        };
+        launch + m.latency + bytes / rate
     }
 
     /// Seconds of the launches before and after the product's own.
@@ -579,16 +605,11 @@ impl Model<'_> {
             let c = p.m as f64 * p.n as f64;
             seconds += self.moved(c * (split as f64 * self.sum_bytes() + self.result_bytes()));
         }
-        if self.packs() {
-            let [a, b, _] = p.widths(t);
-            let k_major = [p.operands.a == Trans::N, p.operands.b == Trans::T];
-            for ((extent, width), k_major) in [(p.m, a), (p.n, b)].into_iter().zip(k_major) {
-                if width < 16 || (self.anatomy.is_k_major() && !k_major) {
-                    // Read and written.
-                    let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
-                    seconds += self.moved(2.0 * bytes);
-                }
-            }
+        for o in self.operands().iter().filter(|o| self.is_copied_first(o)) {
+            // Read and written.
+            let extent = if o.is_a { p.m } else { p.n };
+            let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
+            seconds += self.moved(2.0 * bytes);
         }
         seconds
     }

@@ -231,6 +231,7 @@ impl<'a> Decoder<'a> {
             returns,
             args,
             frame: self.frame,
+            live: None,
         })))
     }
 

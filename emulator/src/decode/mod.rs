@@ -190,6 +190,7 @@ fn program<'a>(
             returns,
             params,
             registers: Vec::new(),
+            tracked: Vec::new(),
             addresses: Vec::new(),
             recursive: *recursive,
             number: *f as u32,

@@ -22,14 +22,36 @@ macro_rules! lanes {
     }};
 }
 
+/// What a register of 32 or of 64 bits holds of a lane.
+pub(crate) trait Word: Copy {
+    /// `self` where `active` has lane `lane`, else `other`; without a branch, so that loops over lanes become vector code.
+    fn or(self, other: Self, active: u32, lane: u32) -> Self;
+}
+
+impl Word for u32 {
+    #[inline(always)]
+    fn or(self, other: Self, active: u32, lane: u32) -> Self {
+        let mask = (active >> lane & 1).wrapping_neg();
+        other ^ ((self ^ other) & mask)
+    }
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn or(self, other: Self, active: u32, lane: u32) -> Self {
+        let mask = (u64::from(active) >> lane & 1).wrapping_neg();
+        other ^ ((self ^ other) & mask)
+    }
+}
+
 /// Writes `out` to the active lanes of `d`.
 #[inline(always)]
-pub(crate) fn put<T: Copy>(d: &mut [T; 32], out: &[T; 32], active: u32) {
+pub(crate) fn put<T: Word>(d: &mut [T; 32], out: &[T; 32], active: u32) {
     if active == u32::MAX {
         *d = *out;
     } else {
         for i in 0..32 {
-            d[i] = if (active >> i) & 1 != 0 { out[i] } else { d[i] };
+            d[i] = out[i].or(d[i], active, i as u32);
         }
     }
 }

@@ -241,10 +241,23 @@ fn shared(
     let offsets = shared_offsets(w, a.address, active, base);
     let lanes = check_shared(cx, env, w, pc, &offsets, bytes, active);
     count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
+    let lane = lanes.trailing_zeros();
+    let (first, who) = (
+        offsets[lane as usize & 31],
+        Who::new(pc, w.index, lane & 31),
+    );
+    let clear = match (&env.shadow, env.patterns.get(pc)) {
+        (Some(shadow), Some(pattern)) if lanes != 0 => {
+            shadow.may_write::<true>(first, pattern.runs(), who)
+        }
+        _ => false,
+    };
     for l in lanes_of(lanes) {
         let who = Who::new(pc, w.index, l as u32).atomic();
         let mut conflict = None;
-        if let Some(shadow) = &mut env.shadow {
+        if let (true, Some(shadow)) = (clear, &mut env.shadow) {
+            shadow.set_writer(offsets[l], bytes, who);
+        } else if let Some(shadow) = &mut env.shadow {
             let first = (offsets[l] >> shadow.grain) as usize;
             for u in first..first + (bytes >> shadow.grain).max(1) as usize {
                 conflict = conflict

@@ -286,10 +286,7 @@ pub(crate) fn begin_reading(
                 _ => None,
             };
             found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
-            let column = u * shadow.columns + reader as usize;
-            if let Some(mark) = shadow.reads.get_mut(column) {
-                *mark = IN_FLIGHT;
-            }
+            shadow.mark_read(u, reader as usize, IN_FLIGHT);
             shadow.last_reader[u] = me;
         }
     }
@@ -306,10 +303,7 @@ pub(crate) fn end_reading(env: &mut Env, warp: usize, from: &[(u32, u32)]) {
     let clock = shadow.seen[warp & 31][warp & 31];
     for (offset, bytes) in from {
         for u in units(shadow, *offset, *bytes) {
-            let column = u * shadow.columns + (warp & 31);
-            if let Some(mark) = shadow.reads.get_mut(column) {
-                *mark = clock;
-            }
+            shadow.mark_read(u, warp & 31, clock);
         }
     }
 }
@@ -496,10 +490,7 @@ pub(crate) fn wait(
     if let Some(shadow) = &mut env.shadow {
         for (offset, bytes) in left.iter().flat_map(sources) {
             for u in units(shadow, offset, bytes) {
-                let column = u * shadow.columns + w.index as usize;
-                if let Some(mark) = shadow.reads.get_mut(column) {
-                    *mark = IN_FLIGHT;
-                }
+                shadow.mark_read(u, w.index as usize, IN_FLIGHT);
             }
         }
     }

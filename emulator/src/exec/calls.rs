@@ -7,12 +7,13 @@
 //!
 //! Lanes that call different functions through a register part, and meet behind the call.
 
+use super::local::{chunk, set_chunk};
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::services;
 use super::step::{Next, mark_defined};
 use super::warp::Warp;
 use super::{Context, Env, Site};
-use crate::ir::{Call, Callee, Function, Op, Slot};
+use crate::ir::{Call, Callee, Function, Op, Reg, Slot};
 use crate::report::FindingKind;
 use crate::types::File;
 
@@ -143,25 +144,24 @@ fn enter(
         return;
     }
     w.reserve_local(end);
-    if f.recursive && w.saved.is_empty() {
-        w.saved = vec![Vec::new(); 32];
-    }
     // Arguments are read before the callee's registers change: in a recursion they are the caller's.
-    let args: Vec<[u64; 32]> = call.args.iter().map(|s| registers(w, *s)).collect();
+    let args = Slots::of(w, &call.args);
+    let node = w.enter(split, f.entry, pc as u32);
+    if f.recursive {
+        save(w, f, call, node, lanes);
+    }
+    for r in &f.tracked {
+        w.undefine(r.file, r.row, lanes);
+    }
+    let saved = saved_bytes(f);
     for l in lanes_of(lanes) {
         let (caller, top) = w.frames[l];
         w.callers[l].push(caller);
-        let base = top + saved_bytes(f);
-        if f.recursive {
-            save_all(w, f, l);
-        }
-        for r in &f.registers {
-            w.undefine(r.file, r.row, 1 << l);
-        }
+        let base = top + saved;
         // Both frames are there while the arguments are copied.
         w.frames[l] = (base, base + f.frame);
-        for ((to, from), values) in f.params.iter().zip(&call.args).zip(&args) {
-            copy(w, l, (*to, base), (*from, caller), values);
+        for (k, (to, from)) in f.params.iter().zip(&call.args).enumerate() {
+            copy(w, l, (*to, base), (*from, caller), args.get(k));
         }
         for (r, offset) in &f.addresses {
             set_lane(w, *r, l, u64::from(base.wrapping_add(*offset)), 8, false);
@@ -172,18 +172,28 @@ fn enter(
             w.define(reg.file, reg.row, lanes);
         }
     }
-    w.enter(split, f.entry, pc as u32);
 }
 
-/// The values of a register slot; zeros for memory.
-fn registers(w: &Warp, slot: Slot) -> [u64; 32] {
-    let mut out = [0; 32];
-    if let Slot::Register { reg, .. } = slot {
-        for (l, value) in out.iter_mut().enumerate() {
-            *value = get_lane(w, reg, l);
+/// The values of register slots before a call or return changes registers.
+struct Slots(Vec<[u64; 32]>);
+
+impl Slots {
+    /// Those of `slots`; nothing is kept if all are memory, as compilers have it.
+    fn of(w: &Warp, slots: &[Slot]) -> Self {
+        let is_register = |s: &Slot| matches!(s, Slot::Register { .. });
+        if !slots.iter().any(is_register) {
+            return Self(Vec::new());
         }
+        let values = slots.iter().map(|slot| match slot {
+            Slot::Register { reg, .. } => std::array::from_fn(|l| get_lane(w, *reg, l)),
+            Slot::Memory { .. } => [0; 32],
+        });
+        Self(values.collect())
     }
-    out
+
+    fn get(&self, k: usize) -> &[u64; 32] {
+        self.0.get(k).unwrap_or(&[0; 32])
+    }
 }
 
 /// Copies slot `from` to slot `to`, each with the start of its frame; `values` are those of a register.
@@ -193,7 +203,11 @@ fn copy(w: &mut Warp, lane: usize, to: (Slot, u32), from: (Slot, u32), values: &
             let size = w.local.len() / 32;
             let start = lane * size + (from.1 + source) as usize;
             let target = lane * size + (to.1 + offset) as usize;
-            w.local.copy_within(start..start + bytes as usize, target);
+            match bytes {
+                4 => copy_word::<4>(&mut w.local, start, target),
+                8 => copy_word::<8>(&mut w.local, start, target),
+                _ => w.local.copy_within(start..start + bytes as usize, target),
+            }
         }
         (Slot::Memory { offset, bytes }, Slot::Register { .. }) => {
             w.local_store(lane, u64::from(to.1 + offset), bytes.min(8), values[lane]);
@@ -210,10 +224,18 @@ fn copy(w: &mut Warp, lane: usize, to: (Slot, u32), from: (Slot, u32), values: &
     }
 }
 
+/// Copies `N` bytes, the usual size of an argument.
+#[inline(always)]
+fn copy_word<const N: usize>(local: &mut [u8], from: usize, to: usize) {
+    if let Some(word) = chunk::<N>(local, from) {
+        set_chunk(local, to, word);
+    }
+}
+
 /// `ret` in a function.
 #[inline(never)]
 pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
-    let Some(at) = w.innermost_call() else {
+    let Some((node, at)) = w.innermost_call() else {
         w.exit(active);
         return;
     };
@@ -233,16 +255,17 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
         w.exit(active);
         return;
     };
-    let results: Vec<[u64; 32]> = f.returns.iter().map(|s| registers(w, *s)).collect();
+    let results = Slots::of(w, &f.returns);
+    if f.recursive {
+        restore(w, f, call, node, active);
+    }
+    let saved = saved_bytes(f);
     for l in lanes_of(active) {
         let base = w.frames[l].0;
-        let top = base - saved_bytes(f);
+        let top = base - saved;
         let caller = w.callers[l].pop().unwrap_or(0);
-        if f.recursive {
-            restore_all(w, f, l);
-        }
-        for ((to, from), values) in call.returns.iter().zip(&f.returns).zip(&results) {
-            copy(w, l, (*to, caller), (*from, base), values);
+        for (k, (to, from)) in call.returns.iter().zip(&f.returns).enumerate() {
+            copy(w, l, (*to, caller), (*from, base), results.get(k));
         }
         w.frames[l] = (caller, top);
     }
@@ -252,37 +275,86 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     w.return_lanes(active);
 }
 
-/// Puts the registers of `f` in one lane on its stack: each its value and whether it is defined.
-fn save_all(w: &mut Warp, f: &Function, lane: usize) {
-    for r in f.registers.iter().chain(f.addresses.iter().map(|(r, _)| r)) {
-        let value = match r.file {
-            File::Pred => u64::from(w.p[r.row as usize] >> lane & 1),
-            _ => get_lane(w, *r, lane),
-        };
-        let defined = w.defined(r.file, r.row) >> lane & 1;
-        w.saved[lane].push(value);
-        w.saved[lane].push(u64::from(defined));
-    }
+/// Registers that a call of a recursive function has put aside: for each the lanes in which it is defined, and its values in the calling lanes.
+#[derive(Debug, Default)]
+pub(crate) struct Saved {
+    lanes: u32,
+    words: Vec<u32>,
 }
 
-/// Takes them back.
-fn restore_all(w: &mut Warp, f: &Function, lane: usize) {
-    for r in f
-        .registers
-        .iter()
-        .chain(f.addresses.iter().map(|(r, _)| r))
-        .rev()
-    {
-        let defined = w.saved[lane].pop().unwrap_or(0);
-        let value = w.saved[lane].pop().unwrap_or(0);
-        match r.file {
-            File::Pred => {
-                let p = &mut w.p[r.row as usize];
-                *p = (*p & !(1 << lane)) | (value as u32 & 1) << lane;
-            }
-            _ => set_lane(w, *r, lane, value, 8, false),
-        }
-        w.undefine(r.file, r.row, 1 << lane);
-        w.define(r.file, r.row, (defined as u32) << lane);
+/// The registers of `f` that `call` must preserve.
+fn kept<'a>(f: &'a Function, call: &'a Call) -> impl Iterator<Item = Reg> + 'a {
+    let addresses = f.addresses.iter().map(|(r, _)| *r);
+    let registers = call.live.as_ref().unwrap_or(&f.registers);
+    registers.iter().copied().chain(addresses)
+}
+
+/// Puts the registers of `f` in `lanes` aside for the call that `node` is.
+fn save(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
+    if w.saved.len() <= node {
+        w.saved.resize_with(node + 1, Saved::default);
     }
+    let mut to = std::mem::take(&mut w.saved[node]);
+    to.lanes = lanes;
+    to.words.clear();
+    for r in kept(f, call) {
+        let row = r.row as usize;
+        to.words.push(w.defined(r.file, r.row));
+        match r.file {
+            File::Pred => to.words.push(w.p[row]),
+            File::R32 => {
+                let row = &w.r32[row];
+                lanes_of(lanes).for_each(|l| to.words.push(row[l]));
+            }
+            File::R64 => {
+                let row = &w.r64[row];
+                for l in lanes_of(lanes) {
+                    to.words.push(row[l] as u32);
+                    to.words.push((row[l] >> 32) as u32);
+                }
+            }
+        }
+    }
+    w.saved[node] = to;
+}
+
+/// Takes them back in `lanes`, some of those that were saved.
+fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
+    let Some(saved) = w.saved.get_mut(node).map(std::mem::take) else {
+        return;
+    };
+    let all = saved.lanes.count_ones() as usize;
+    // The place of each lane among those that were saved.
+    let places =
+        || lanes_of(lanes).map(|l| (l, (saved.lanes & ((1 << l) - 1)).count_ones() as usize));
+    let mut rest = saved.words.as_slice();
+    for r in kept(f, call) {
+        let row = r.row as usize;
+        let size = match r.file {
+            File::Pred => 1,
+            File::R32 => all,
+            File::R64 => 2 * all,
+        };
+        let Some((head, tail)) = rest.split_at_checked(1 + size) else {
+            break;
+        };
+        rest = tail;
+        let (defined, values) = (head[0], &head[1..]);
+        match r.file {
+            File::Pred => w.p[row] = (w.p[row] & !lanes) | (values[0] & lanes),
+            File::R32 => {
+                for (l, k) in places() {
+                    w.r32[row][l] = values[k];
+                }
+            }
+            File::R64 => {
+                for (l, k) in places() {
+                    w.r64[row][l] = u64::from(values[2 * k]) | u64::from(values[2 * k + 1]) << 32;
+                }
+            }
+        }
+        w.undefine(r.file, r.row, lanes);
+        w.define(r.file, r.row, lanes & defined);
+    }
+    w.saved[node] = saved;
 }

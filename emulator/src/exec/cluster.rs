@@ -20,8 +20,9 @@ use crate::lane_order::covers;
 use crate::proxies::{Knowledge, REMOTE_READER, Remote};
 use crate::report::FindingKind;
 use crate::shared::{
-    Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, Shadow, SharedData, WINDOW, Who,
+    Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, Shadow, WINDOW, Who,
 };
+use crate::shared_data::SharedData;
 
 /// Where the rank stands in an address.
 const RANK_SHIFT: u32 = 24;
@@ -352,11 +353,8 @@ pub(crate) fn observe(
                 target.cells[u] = Cell { clock: REMOTE, who };
                 target.remote_writes.insert(u, me);
             } else if !strong {
-                let column = u * target.columns + REMOTE_READER;
-                if let Some(mark) = target.reads.get_mut(column) {
-                    *mark = IN_FLIGHT;
-                    target.remote_reads.insert(u, me);
-                }
+                target.mark_read(u, REMOTE_READER, IN_FLIGHT);
+                target.remote_reads.insert(u, me);
             }
         }
     }
@@ -486,9 +484,9 @@ pub(crate) fn sort(
     };
     for (rank, lanes) in by_rank(at, lanes, window) {
         match rank {
-            None => super::smem::shared(cx, env, w, pc, a, lanes, store, window),
+            None => super::lds::shared(cx, env, w, pc, a, lanes, store, window),
             Some(r) if r == env.rank => {
-                super::smem::shared(cx, env, w, pc, a, lanes, store, window_of(r, window));
+                super::lds::shared(cx, env, w, pc, a, lanes, store, window_of(r, window));
             }
             Some(r) => remote(cx, env, w, pc, a, lanes, store, r, space),
         }

@@ -1,4 +1,6 @@
-//! `cvt` (PTX ISA, section 9.7.9.21), lane by lane and exact.
+//! `cvt` (PTX ISA, section 9.7.9.21), exact.
+//!
+//! What compilers emit all the time has loops in [`super::convert`]; the rest, which defines the results, is here, lane by lane.
 //!
 //! A value is either an integer (as `i128`) or a float (as `f64`, which holds every source format exactly). So there are four
 //! cases: integer to integer wraps or saturates, float to integer rounds and always saturates, integer to float is two exact halves
@@ -11,7 +13,7 @@ use crate::types::File;
 
 /// Runs `c` on the active lanes.
 #[inline(never)]
-pub(crate) fn convert(w: &mut Warp, c: &Convert, active: u32) {
+pub(super) fn by_lane(w: &mut Warp, c: &Convert, active: u32) {
     for lane in 0..32 {
         if active >> lane & 1 == 0 {
             continue;

@@ -1,70 +1,14 @@
-//! Floating-point operations on rows (PTX ISA, sections 9.7.3, 9.7.4) and comparisons (9.7.6, 9.7.7).
+//! Floating-point operations (PTX ISA, sections 9.7.3, 9.7.4), lane by lane.
 //!
-//! The plain forms (`.rn`, no `.ftz`, no `.sat`) of f32 run as vector code; everything else goes lane by lane through
-//! [`crate::float`], exactly. NaN results of f32 are the canonical 0x7fffffff, of f16 and bf16 0x7fff, as the ISA says; of f64, which it
+//! Everything goes through [`crate::float`], exactly; [`super::fp32`] has vector code for what is frequent in f32. NaN results of f32 are the canonical 0x7fffffff, of f16 and bf16 0x7fff, as the ISA says; of f64, which it
 //! leaves open, they are those of an H100 ([`crate::float64`]).
 
-use std::cmp::Ordering::{Equal, Greater, Less};
-
 use crate::exec::alu::{Row32, Row64};
-use crate::float::{NAN32, add_to_odd, finish32, flush32, fma32, narrow, to_odd, widen};
+use crate::float::{NAN32, add_to_odd, finish32, flush32, narrow, to_odd, widen};
 use crate::float64::{arithmetic, is_nan};
-use crate::ir::{Cmp, CmpType, FloatMode, FloatOp, Format, Rounding, TestP};
+use crate::ir::{FloatMode, FloatOp, Format, Rounding, TestP};
 
 const NAN64: u64 = 0x7ff8_0000_0000_0000;
-
-/// f32 bits with NaN made canonical.
-#[inline(always)]
-fn canonical(x: f32) -> u32 {
-    if x.is_nan() { NAN32 } else { x.to_bits() }
-}
-
-macro_rules! lanes {
-    ($a:ident $b:ident $c:ident, $e:expr) => {{
-        let mut out = [0u32; 32];
-        for i in 0..32 {
-            #[allow(unused_variables)]
-            let ($a, $b, $c) = (
-                f32::from_bits($a[i]),
-                f32::from_bits($b[i]),
-                f32::from_bits($c[i]),
-            );
-            out[i] = canonical($e);
-        }
-        out
-    }};
-}
-
-/// `f` on rows of f32. `FUSED` says that the machine has a fused multiply-add, to be used only inside code compiled for it.
-#[inline(always)]
-pub(crate) fn float32<const FUSED: bool>(
-    f: FloatOp,
-    mode: FloatMode,
-    a: &Row32,
-    b: &Row32,
-    c: &Row32,
-) -> Row32 {
-    if mode == FloatMode::PLAIN {
-        match f {
-            FloatOp::Fma if FUSED => return lanes!(a b c, a.mul_add(b, c)),
-            FloatOp::Fma => return lanes!(a b c, fma32(a, b, c)),
-            FloatOp::Add => return lanes!(a b c, a + b),
-            FloatOp::Sub => return lanes!(a b c, a - b),
-            FloatOp::Mul => return lanes!(a b c, a * b),
-            _ => {}
-        }
-    }
-    float32_rare(f, mode, a, b, c)
-}
-
-#[inline(never)]
-fn float32_rare(f: FloatOp, mode: FloatMode, a: &Row32, b: &Row32, c: &Row32) -> Row32 {
-    let mut out = [0; 32];
-    for i in 0..32 {
-        out[i] = scalar32(f, mode, a[i], b[i], c[i]);
-    }
-    out
-}
 
 /// One f32 operation with any mode.
 pub(crate) fn scalar32(f: FloatOp, mode: FloatMode, a: u32, b: u32, c: u32) -> u32 {
@@ -267,88 +211,6 @@ fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> 
         r = 0.0;
     }
     flush(narrow(r, format, mode.rounding, false) as u32)
-}
-
-/// Compares two values that may be unordered; the forms ending in `u` are true if they are.
-#[inline(always)]
-#[allow(clippy::needless_pass_by_value)] // numbers
-fn compare<T: PartialOrd>(cmp: Cmp, a: T, b: T) -> bool {
-    let order = a.partial_cmp(&b);
-    match cmp {
-        Cmp::Eq => order == Some(Equal),
-        Cmp::Ne => matches!(order, Some(Less | Greater)),
-        Cmp::Lt => order == Some(Less),
-        Cmp::Le => matches!(order, Some(Less | Equal)),
-        Cmp::Gt => order == Some(Greater),
-        Cmp::Ge => matches!(order, Some(Greater | Equal)),
-        Cmp::Equ => matches!(order, Some(Equal) | None),
-        Cmp::Neu => order != Some(Equal),
-        Cmp::Ltu => matches!(order, Some(Less) | None),
-        Cmp::Leu => order != Some(Greater),
-        Cmp::Gtu => matches!(order, Some(Greater) | None),
-        Cmp::Geu => order != Some(Less),
-        Cmp::Num => order.is_some(),
-        Cmp::Nan => order.is_none(),
-    }
-}
-
-#[inline(always)]
-fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
-    let mut m = 0;
-    for i in 0..32 {
-        m |= u32::from(f(i)) << i;
-    }
-    m
-}
-
-/// The lanes in which `a cmp b` holds, for types in 32-bit rows. `upper` compares the high halves of packed values.
-#[inline(always)]
-pub(crate) fn compare32(cmp: Cmp, ty: CmpType, a: &Row32, b: &Row32, upper: bool) -> u32 {
-    // The common ones first, each as a loop of its own.
-    match (ty, cmp) {
-        (CmpType::S32, Cmp::Lt) => return mask_of(|i| (a[i] as i32) < b[i] as i32),
-        (CmpType::S32, Cmp::Ge) => return mask_of(|i| (a[i] as i32) >= b[i] as i32),
-        (CmpType::S32 | CmpType::U32, Cmp::Eq) => return mask_of(|i| a[i] == b[i]),
-        (CmpType::S32 | CmpType::U32, Cmp::Ne) => return mask_of(|i| a[i] != b[i]),
-        (CmpType::U32, Cmp::Lt) => return mask_of(|i| a[i] < b[i]),
-        (CmpType::U32, Cmp::Ge) => return mask_of(|i| a[i] >= b[i]),
-        _ => {}
-    }
-    compare32_rare(cmp, ty, a, b, upper)
-}
-
-#[inline(never)]
-fn compare32_rare(cmp: Cmp, ty: CmpType, a: &Row32, b: &Row32, upper: bool) -> u32 {
-    let half = |x: u32, f: Format| widen(u64::from(if upper { x >> 16 } else { x & 0xffff }), f);
-    mask_of(|i| {
-        let (a, b) = (a[i], b[i]);
-        match ty {
-            CmpType::U16 => compare(cmp, a & 0xffff, b & 0xffff),
-            CmpType::S16 => compare(cmp, a as u16 as i16, b as u16 as i16),
-            CmpType::U32 => compare(cmp, a, b),
-            CmpType::S32 => compare(cmp, a as i32, b as i32),
-            CmpType::F32 => compare(cmp, f32::from_bits(a), f32::from_bits(b)),
-            CmpType::F32Ftz => compare(cmp, f32::from_bits(flush32(a)), f32::from_bits(flush32(b))),
-            CmpType::F16 => compare(cmp, half(a, Format::F16), half(b, Format::F16)),
-            CmpType::F16Ftz => {
-                let flushed = |x: f64| if x.abs() < 2f64.powi(-14) { 0.0 } else { x };
-                let (a, b) = (half(a, Format::F16), half(b, Format::F16));
-                compare(cmp, flushed(a), flushed(b))
-            }
-            CmpType::Bf16 => compare(cmp, half(a, Format::Bf16), half(b, Format::Bf16)),
-            CmpType::U64 | CmpType::S64 | CmpType::F64 => false,
-        }
-    })
-}
-
-/// The lanes in which `a cmp b` holds, for 64-bit types.
-#[inline(never)]
-pub(crate) fn compare64(cmp: Cmp, ty: CmpType, a: &Row64, b: &Row64) -> u32 {
-    mask_of(|i| match ty {
-        CmpType::S64 => compare(cmp, a[i] as i64, b[i] as i64),
-        CmpType::F64 => compare(cmp, f64::from_bits(a[i]), f64::from_bits(b[i])),
-        _ => compare(cmp, a[i], b[i]),
-    })
 }
 
 /// `testp` of the value `x`; `wide` for f64 (else `x` came from f32, whose subnormals are below 2^-126).

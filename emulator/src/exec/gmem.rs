@@ -2,12 +2,13 @@
 //!
 //! If all lanes lie in one allocation, which the instruction remembers from its last execution, they are checked together.
 
-use super::alu::Row64;
+use super::alu::{Row64, put};
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ir::{Access, NONE};
+use crate::memory::Allocation;
 use crate::report::FindingKind;
 use crate::types::File;
 
@@ -133,51 +134,116 @@ pub(super) fn global(
         observe_global(cx, env, w, pc, at, total, active, store);
     }
     let mut hint = env.hints[pc];
-    if together
-        && bytes == 4
-        && a.regs[..count as usize]
-            .iter()
-            .all(|r| r.file == File::R32 && (store || r.row != NONE))
-    {
-        let Some(alloc) = cx
-            .memory
-            .locate(at[active.trailing_zeros() as usize & 31], &mut hint)
-        else {
-            return;
-        };
-        for (e, reg) in a.regs.iter().enumerate().take(count as usize) {
-            let row = &mut w.r32[reg.row as usize];
-            let shift = alloc.base.wrapping_sub(4 * e as u64);
-            for l in lanes_of(active) {
-                if store {
-                    alloc.set_word(at[l].wrapping_sub(shift), row[l]);
-                } else {
-                    row[l] = alloc.word(at[l].wrapping_sub(shift));
+    let first = at[active.trailing_zeros() as usize & 31];
+    match cx.memory.locate(first, &mut hint) {
+        Some(alloc) if together => {
+            if !words(w, a, alloc, at, active, store) {
+                for l in lanes_of(active) {
+                    element(w, a, alloc, at[l], l, store);
                 }
             }
         }
-    } else {
-        for l in lanes_of(active) {
-            let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
-                continue;
-            };
-            for (e, reg) in a.regs.iter().enumerate().take(count as usize) {
-                let offset = at[l] - alloc.base + u64::from(e as u32 * bytes);
-                if store {
-                    alloc.store(offset, bytes, get_lane(w, *reg, l));
-                } else {
-                    set_lane(w, *reg, l, alloc.load(offset, bytes), bytes, a.signed);
+        _ => {
+            for l in lanes_of(active) {
+                if let Some(alloc) = cx.memory.locate(at[l], &mut hint) {
+                    element(w, a, alloc, at[l], l, store);
                 }
             }
         }
     }
-    if store && cx.sanitize {
+    if store && cx.sanitize && !are_apart(at, u64::from(total), active) {
         check_store(cx, env, w, pc, a, at, active);
     }
 }
 
-/// Lanes of one instruction must not store different values to one place: each finds what it stored, unless another block has stored there since.
+/// All elements of one lane.
 #[inline(always)]
+fn element(w: &mut Warp, a: &Access, alloc: &Allocation, at: u64, lane: usize, store: bool) {
+    let bytes = u32::from(a.bytes);
+    for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
+        let offset = at - alloc.base + u64::from(e as u32 * bytes);
+        if store {
+            alloc.store(offset, bytes, get_lane(w, *reg, lane));
+        } else {
+            set_lane(w, *reg, lane, alloc.load(offset, bytes), bytes, a.signed);
+        }
+    }
+}
+
+/// Accesses of one, two or four words, each in a register of 32 bits, all in `alloc`; false if it is another access.
+#[inline(always)]
+fn words(
+    w: &mut Warp,
+    a: &Access,
+    alloc: &Allocation,
+    at: &Row64,
+    active: u32,
+    store: bool,
+) -> bool {
+    let regs = &a.regs[..usize::from(a.count)];
+    if a.bytes != 4
+        || regs
+            .iter()
+            .any(|r| r.file != File::R32 || store && r.row == NONE)
+    {
+        return false;
+    }
+    match (a.count, store) {
+        (1, false) => load::<1>(w, a, alloc, at, active),
+        (2, false) => load::<2>(w, a, alloc, at, active),
+        (4, false) => load::<4>(w, a, alloc, at, active),
+        (_, true) => {
+            for (e, reg) in regs.iter().enumerate() {
+                let row = &w.r32[reg.row as usize];
+                let shift = alloc.base.wrapping_sub(4 * e as u64);
+                for l in lanes_of(active) {
+                    alloc.set_word(at[l].wrapping_sub(shift), row[l]);
+                }
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+#[inline(always)]
+fn load<const N: usize>(w: &mut Warp, a: &Access, alloc: &Allocation, at: &Row64, active: u32) {
+    let mut out = [[0; 32]; N];
+    for l in 0..32 {
+        // Inactive lanes may be anywhere.
+        if let Some(words) = alloc.words::<N>(at[l].wrapping_sub(alloc.base)) {
+            for e in 0..N {
+                out[e][l] = words[e];
+            }
+        }
+    }
+    for (reg, row) in a.regs.iter().zip(&out) {
+        if reg.row != NONE {
+            put(&mut w.r32[reg.row as usize], row, active);
+        }
+    }
+}
+
+/// Whether lanes access different bytes because each starts behind the end of the one before it.
+#[inline(always)]
+fn are_apart(at: &Row64, bytes: u64, active: u32) -> bool {
+    if active == u32::MAX {
+        let mut close = false;
+        for l in 1..32 {
+            close |= at[l] < at[l - 1].saturating_add(bytes);
+        }
+        return !close;
+    }
+    let mut end = 0;
+    lanes_of(active).all(|l| {
+        let apart = at[l] >= end;
+        end = at[l].saturating_add(bytes);
+        apart
+    })
+}
+
+/// Lanes of one instruction must not store different values to one place: each finds what it stored, unless another block has stored there since.
+#[inline(never)]
 fn check_store(
     cx: &Context<'_>,
     env: &mut Env,

@@ -11,6 +11,21 @@ pub(crate) fn little(bytes: &[u8]) -> u64 {
         .fold(0, |v, (i, b)| v | u64::from(*b) << (8 * i))
 }
 
+/// The `N` bytes at `start`, if they are there.
+#[inline(always)]
+pub(super) fn chunk<const N: usize>(bytes: &[u8], start: usize) -> Option<[u8; N]> {
+    bytes.get(start..)?.first_chunk().copied()
+}
+
+/// Sets the `N` bytes at `start`, if they are there.
+#[inline(always)]
+pub(super) fn set_chunk<const N: usize>(bytes: &mut [u8], start: usize, value: [u8; N]) {
+    let place = bytes.get_mut(start..).and_then(|s| s.first_chunk_mut());
+    if let Some(place) = place {
+        *place = value;
+    }
+}
+
 impl Warp {
     /// The `bytes` at `offset` of the local memory of `lane`, or `None` outside it.
     pub(crate) fn local_load(&self, lane: usize, offset: u64, bytes: u32) -> Option<u64> {
@@ -44,7 +59,8 @@ impl Warp {
         if bytes as usize <= old {
             return;
         }
-        let new = (bytes as usize).next_power_of_two();
+        // Not a power of two: the same place of all lanes would be in one set of the cache.
+        let new = (bytes as usize).next_power_of_two() + 64;
         let mut grown = vec![0; new * 32];
         if old > 0 {
             for (to, from) in grown.chunks_mut(new).zip(self.local.chunks(old)) {

@@ -77,7 +77,12 @@ fn rows(
         lanes,
     );
     let mut conflict = None;
-    if let Some(shadow) = &mut env.shadow {
+    if let (Some(shadow), Some(pattern)) = (&mut env.shadow, env.patterns.get(pc)) {
+        let lane = lanes.trailing_zeros();
+        let (first, who) = (at[lane as usize & 31], Who::new(pc, w.index, lane & 31));
+        if lanes == 0 || !store && shadow.read_runs(first, pattern.runs(), who) {
+            return (at, lanes);
+        }
         for l in lanes_of(lanes) {
             let who = Who::new(pc, w.index, l as u32);
             let first = (at[l] >> shadow.grain) as usize;

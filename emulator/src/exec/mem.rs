@@ -2,11 +2,11 @@
 //!
 //! Generic addresses are sorted by window first; local and parameter memory, which no hot loop touches, are served here.
 
-use super::alu::Row64;
+use super::alu::{Row64, put};
 use super::cluster;
 use super::gmem::global;
-use super::local::little;
-use super::smem::shared;
+use super::lds::shared;
+use super::local::{chunk, little, set_chunk};
 use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
@@ -38,22 +38,39 @@ pub(crate) fn addresses(w: &Warp, a: Address) -> Row64 {
         Some(Reg {
             file: File::R64,
             row,
-        }) => w.r64[row as usize].map(|x| x.wrapping_add(a.offset as u64)),
-        Some(Reg { row, .. }) => {
-            w.r32[row as usize].map(|x| u64::from(x).wrapping_add(a.offset as u64))
+        }) => {
+            // Loops: `map` would be a function of its own, without wide vectors.
+            let mut out = w.r64[row as usize];
+            for x in &mut out {
+                *x = x.wrapping_add(a.offset as u64);
+            }
+            out
         }
+        Some(Reg { row, .. }) => {
+            let mut out = [0; 32];
+            for (x, r) in out.iter_mut().zip(&w.r32[row as usize]) {
+                *x = u64::from(*r).wrapping_add(a.offset as u64);
+            }
+            out
+        }
+    }
+}
+
+/// A value of `bytes`, sign-extended if asked.
+#[inline(always)]
+fn extended(value: u64, bytes: u32, signed: bool) -> u64 {
+    if signed && bytes < 8 {
+        let shift = 64 - 8 * bytes;
+        ((value << shift) as i64 >> shift) as u64
+    } else {
+        value
     }
 }
 
 /// Sets a register in one lane, sign-extending from `bytes` if asked.
 #[inline(always)]
 pub(super) fn set_lane(w: &mut Warp, reg: Reg, lane: usize, value: u64, bytes: u32, signed: bool) {
-    let value = if signed && bytes < 8 {
-        let shift = 64 - 8 * bytes;
-        ((value << shift) as i64 >> shift) as u64
-    } else {
-        value
-    };
+    let value = extended(value, bytes, signed);
     match reg.file {
         _ if reg.row == NONE => {}
         File::R64 => w.r64[reg.row as usize][lane] = value,
@@ -87,9 +104,108 @@ pub(crate) fn access(
             let at = addresses(w, a.address);
             global(cx, env, w, pc, a, &at, active, store);
         }
-        Space::Param if !store => param(cx, env, w, pc, a, &addresses(w, a.address), active),
+        Space::Param if !store => {
+            if !constant(cx, w, a, active) {
+                param(cx, env, w, pc, a, &addresses(w, a.address), active);
+            }
+        }
+        Space::Local => {
+            let at = addresses(w, a.address);
+            if !frames(env, w, pc, a, &at, active, store) {
+                local(cx, env, w, pc, a, &at, active, store);
+            }
+        }
         _ => windows(cx, env, w, pc, a, active, store),
     }
+}
+
+/// A load of parameters at a constant address, the same in all lanes; false, and nothing done, if something is wrong with it.
+fn constant(cx: &Context<'_>, w: &mut Warp, a: &Access, active: u32) -> bool {
+    let (bytes, count) = (u64::from(a.bytes), usize::from(a.count));
+    let offset = |e: usize| (a.address.offset as u64).wrapping_add(e as u64 * bytes);
+    let value = |e: usize| {
+        let start = usize::try_from(offset(e)).ok()?;
+        cx.params.get(start..start.checked_add(bytes as usize)?)
+    };
+    if a.address.base.is_some()
+        || !offset(0).is_multiple_of(bytes)
+        || (0..count).any(|e| value(e).is_none())
+    {
+        return false;
+    }
+    for (e, reg) in a.regs.iter().enumerate().take(count) {
+        let value = extended(value(e).map_or(0, little), bytes as u32, a.signed);
+        match reg.file {
+            _ if reg.row == NONE => {}
+            File::R64 => put(&mut w.r64[reg.row as usize], &[value; 32], active),
+            _ => put(&mut w.r32[reg.row as usize], &[value as u32; 32], active),
+        }
+    }
+    true
+}
+
+/// Words of 4 or 8 bytes in registers of that size, in the local memory of all lanes; false, and nothing done, if it is another access or something
+/// is wrong with it.
+fn frames(
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Access,
+    at: &Row64,
+    active: u32,
+    store: bool,
+) -> bool {
+    let (bytes, count) = (u32::from(a.bytes), usize::from(a.count));
+    let total = bytes * u32::from(a.count);
+    let file = match bytes {
+        4 => File::R32,
+        8 => File::R64,
+        _ => return false,
+    };
+    let regs = &a.regs[..count];
+    let mut fine = regs.iter().all(|r| r.file == file && r.row != NONE);
+    for l in lanes_of(active) {
+        let end = at[l].saturating_add(u64::from(total));
+        fine &= end <= u64::from(w.frames[l].1) && at[l] & u64::from(total - 1) == 0;
+    }
+    if !fine {
+        return false;
+    }
+    let moved = u64::from(total * active.count_ones());
+    traffic::count(env, pc, |t| t.local_bytes += moved);
+    let size = w.local.len() / 32;
+    for (e, reg) in regs.iter().enumerate() {
+        let (row, step) = (reg.row as usize, e * bytes as usize);
+        let place = |l: usize| l * size + at[l] as usize + step;
+        let local = &mut w.local;
+        match (file, store) {
+            (File::R64, false) => {
+                let row = &mut w.r64[row];
+                for l in lanes_of(active) {
+                    row[l] = chunk(local, place(l)).map_or(0, u64::from_le_bytes);
+                }
+            }
+            (File::R64, true) => {
+                let row = &w.r64[row];
+                for l in lanes_of(active) {
+                    set_chunk(local, place(l), row[l].to_le_bytes());
+                }
+            }
+            (_, false) => {
+                let row = &mut w.r32[row];
+                for l in lanes_of(active) {
+                    row[l] = chunk(local, place(l)).map_or(0, u32::from_le_bytes);
+                }
+            }
+            (_, true) => {
+                let row = &w.r32[row];
+                for l in lanes_of(active) {
+                    set_chunk(local, place(l), row[l].to_le_bytes());
+                }
+            }
+        }
+    }
+    true
 }
 
 /// Local, parameter and generic addresses.
@@ -104,9 +220,6 @@ fn windows(
     store: bool,
 ) {
     let at = addresses(w, a.address);
-    if a.space == Space::Local {
-        return local(cx, env, w, pc, a, &at, active, store);
-    }
     if a.space == Space::Cluster {
         return cluster::sort(cx, env, w, pc, a, &at, active, store, 0);
     }
@@ -125,16 +238,10 @@ fn windows(
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
     }
     if to_local != 0 {
-        local(
-            cx,
-            env,
-            w,
-            pc,
-            a,
-            &at.map(|x| x.wrapping_sub(LOCAL_WINDOW)),
-            to_local,
-            store,
-        );
+        let at = at.map(|x| x.wrapping_sub(LOCAL_WINDOW));
+        if !frames(env, w, pc, a, &at, to_local, store) {
+            local(cx, env, w, pc, a, &at, to_local, store);
+        }
     }
     if to_param != 0 && !store {
         param(

@@ -58,7 +58,7 @@ struct Tiles {
 }
 
 /// Runs `m` on the active lanes.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
     if matches!(m.a_ty, MmaType::S4 | MmaType::U4 | MmaType::B1) {
         return narrow_integers(w, m, active);
@@ -120,6 +120,7 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
 }
 
 /// Factors of 4 bits and of one bit: register by register, since all elements of a register of A meet those of one register of B.
+#[inline(never)]
 fn narrow_integers(w: &mut Warp, m: &Mma, active: u32) {
     let rows = usize::from(m.m);
     let halves = rows / 8;
@@ -164,6 +165,7 @@ fn narrow_integers(w: &mut Warp, m: &Mma, active: u32) {
     }
 }
 
+#[inline(always)]
 fn gather(w: &Warp, m: &Mma, t: &mut Tiles) {
     let rows = usize::from(m.m);
     let halves = rows / 8;

@@ -5,17 +5,23 @@
 //! barriers, until all warps are done or none can move, which is a deadlock.
 
 mod alu;
+mod approximate;
 mod atomics;
 mod barrier;
 mod bulk;
 mod calls;
 mod cluster;
+mod code;
+mod compare;
+mod convert;
 mod copies;
 mod cvt;
 mod fp;
+mod fp32;
 mod global;
 mod gmem;
 mod lanes;
+mod lds;
 mod local;
 mod matrix;
 mod mbarrier;
@@ -25,12 +31,14 @@ mod packed;
 mod phases;
 mod quads;
 mod rare;
+mod registers;
 mod rounds;
 pub(crate) mod schedule;
 mod services;
 mod smem;
 mod sparse;
 mod stack;
+mod start;
 mod step;
 mod stores;
 mod sums;
@@ -44,14 +52,15 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::banks::WavefrontCache;
 use crate::ir::Program;
 use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
+use crate::pattern::Pattern;
 use crate::proxies::{Clocks, READERS};
 use crate::report::{Finding, FindingKind, Traffic};
-use crate::shared::{Shadow, SharedData};
+use crate::shared::Shadow;
+use crate::shared_data::SharedData;
 
 use barrier::Barriers;
 use cluster::{BlockState, Gate};
@@ -207,7 +216,7 @@ pub(crate) struct Env {
     /// By instruction: what it moved; empty unless asked for.
     pub(crate) traffic: Vec<Traffic>,
     /// By instruction: the last shared access pattern.
-    pub(crate) caches: Vec<WavefrontCache>,
+    pub(crate) patterns: Vec<Pattern>,
     /// By instruction: the allocation it accessed last.
     pub(crate) hints: Vec<u32>,
     pub(crate) findings: Findings,
@@ -228,8 +237,8 @@ pub(crate) struct Env {
     pub(crate) events: u64,
     /// What the blocks have done that others could see, see [`rounds`].
     pub(crate) effects: u64,
-    /// How sums of products are computed here.
-    pub(crate) adder: sums::Adder,
+    /// Row operations as this machine computes them.
+    pub(crate) code: code::Code,
     /// Somebody waits for what [`serve`] does.
     pub(crate) attention: bool,
     pub(crate) block: u64,
@@ -338,7 +347,7 @@ impl Worker {
             env: Env {
                 counts: vec![NO_COUNT; n],
                 traffic: vec![Traffic::default(); if cx.profile { n } else { 0 }],
-                caches: vec![WavefrontCache::default(); n],
+                patterns: vec![Pattern::default(); n],
                 hints: vec![0; n],
                 findings: Findings::default(),
                 shared: SharedData::new(cx.shared_bytes),
@@ -353,7 +362,7 @@ impl Worker {
                 gate: Gate::default(),
                 events: 0,
                 effects: 0,
-                adder: sums::add_plain,
+                code: code::PLAIN,
                 attention: false,
                 block: 0,
                 ctaid: [0; 3],

@@ -4,10 +4,10 @@ use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, bulk, calls, cluster, copies, cvt, fp, lanes, matrix, mbarrier};
+use super::{atomics, barrier, bulk, calls, cluster, copies, fp, lanes, matrix, mbarrier};
 use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
-use crate::ir::{Inst, IntOp, NONE, Op, Reg};
+use crate::ir::{Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::shared::{WINDOW, generic_base};
 use crate::types::File;
@@ -138,10 +138,6 @@ pub(super) fn rare(
             let out = w.r32[*a as usize].map(|x| x & 0xffff);
             put(&mut w.r32[*d as usize], &out, active);
         }
-        Op::MovPred { d, a } => {
-            let value = w.p[*a as usize];
-            set_pred(w, *d, value, active);
-        }
         Op::Mov128 { d, a } => {
             let out = a.map(|row| w.r64[row as usize]);
             for (row, out) in d.iter().zip(&out) {
@@ -179,7 +175,6 @@ pub(super) fn rare(
                 set(w, *d, l, now);
             }
         }
-        Op::Cvt(c) => cvt::convert(w, c, active),
         Op::CvtPack {
             signed,
             bits,
@@ -195,14 +190,17 @@ pub(super) fn rare(
         Op::WmmaMemory(m) => wmma::memory(cx, env, w, pc, m, active),
         Op::WmmaMultiply(m) => wmma::multiply(cx, env, w, pc, m, active),
         Op::Set { cmp, d, truth } => {
-            let holds = comparison(w, cmp, false);
+            let holds = comparison(env, w, cmp, false);
             let holds = combined(w, cmp, holds);
             let mut out = [0; 32];
             put(&mut out, &[*truth; 32], holds);
             put(&mut w.r32[*d as usize], &out, active);
         }
         Op::SetHalf2 { cmp, d, truth } => {
-            let (low, high) = (comparison(w, cmp, false), comparison(w, cmp, true));
+            let (low, high) = (
+                comparison(env, w, cmp, false),
+                comparison(env, w, cmp, true),
+            );
             let (low, high) = (combined(w, cmp, low), combined(w, cmp, high));
             for l in mem::lanes_of(active) {
                 let bits = |m: u32| if m >> l & 1 == 1 { truth & 0xffff } else { 0 };
@@ -210,7 +208,10 @@ pub(super) fn rare(
             }
         }
         Op::SetpHalf2 { cmp, p, q } => {
-            let (low, high) = (comparison(w, cmp, false), comparison(w, cmp, true));
+            let (low, high) = (
+                comparison(env, w, cmp, false),
+                comparison(env, w, cmp, true),
+            );
             let (low, high) = (combined(w, cmp, low), combined(w, cmp, high));
             set_pred(w, *p, low, active);
             set_pred(w, *q, high, active);
@@ -246,16 +247,6 @@ pub(super) fn rare(
                 }
             }
         }
-        Op::PredLogic { f, d, a, b } => {
-            let (a, b) = (w.p[*a as usize], w.p[*b as usize]);
-            let value = match f {
-                IntOp::And => a & b,
-                IntOp::Or => a | b,
-                IntOp::Xor => a ^ b,
-                _ => !a,
-            };
-            set_pred(w, *d, value, active);
-        }
         Op::Testp { what, wide, d, a } => {
             let mut value = 0;
             for l in 0..32 {
@@ -277,17 +268,6 @@ pub(super) fn rare(
         }
         Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),
         Op::TensormapCopy { dst, src } => tensor::copy_map(cx, env, w, pc, (*dst, *src), active),
-        Op::Cvta { to, space, d, a } => {
-            let base = generic_base(*space);
-            let out = w.r64[*a as usize].map(|x| {
-                if *to {
-                    x.wrapping_sub(base)
-                } else {
-                    x.wrapping_add(base)
-                }
-            });
-            put(&mut w.r64[*d as usize], &out, active);
-        }
         Op::Isspacep { space, d, a } => {
             let row: [u64; 32] = std::array::from_fn(|l| get(w, *a, l));
             let inside = |x: u64, s: Space| x.wrapping_sub(generic_base(s)) < WINDOW;

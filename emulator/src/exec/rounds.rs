@@ -75,7 +75,7 @@ fn digest(w: &Warp) -> u64 {
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29);
     };
-    for row in &w.r32 {
+    for row in w.r32.iter() {
         for pair in row.chunks_exact(2) {
             add(u64::from(pair[0]) | (u64::from(pair[1]) << 32));
         }

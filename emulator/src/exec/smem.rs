@@ -1,15 +1,14 @@
-//! Shared-memory accesses: offsets, bounds, wavefronts, the shadow, and the data.
+//! What all shared-memory accesses have in common: offsets, bounds, wavefronts, and the message of a conflict.
 //!
 //! The common case, all lanes inside, is found by one pass over the offsets; only if something is wrong are the culprits sought and
-//! left out. A store that lanes disagree about (two lanes, one place, different values) shows when each lane reads back what it
-//! stored.
+//! left out.
 
-use super::mem::{addresses, get_lane, lanes_of, set_lane};
+use super::mem::{addresses, lanes_of};
 use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::banks::SharedAccess;
-use crate::ir::{Access, Address, NONE, Reg};
+use crate::ir::{Address, Reg};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
 use crate::shared::{Conflict, SHARED_BASE, Who};
@@ -130,10 +129,10 @@ pub(crate) fn count_wavefronts(
     at: &[u32; 32],
     active: u32,
 ) {
-    let Some(cache) = env.caches.get_mut(pc) else {
+    let Some(pattern) = env.patterns.get_mut(pc) else {
         return;
     };
-    let n = cache.count(kind, at, active);
+    let n = pattern.count(kind, at, active);
     let bytes = match kind {
         SharedAccess::Load { bytes } | SharedAccess::Store { bytes } => bytes * active.count_ones(),
         SharedAccess::Matrix { matrices } => 128 * matrices,
@@ -295,139 +294,4 @@ pub(crate) fn report_conflict(
         ),
     };
     env.report(cx, kind, site, || text);
-}
-
-#[inline(always)]
-#[allow(clippy::too_many_arguments)] // an access is that much
-pub(super) fn shared(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    a: &Access,
-    active: u32,
-    store: bool,
-    window: u64,
-) {
-    let (bytes, count) = (u32::from(a.bytes), u32::from(a.count));
-    let total = bytes * count;
-    let at = shared_offsets(w, a.address, active, window);
-    let active = check_shared(cx, env, w, pc, &at, total, active);
-    if active == 0 {
-        return;
-    }
-    let kind = if store {
-        SharedAccess::Store { bytes: total }
-    } else {
-        SharedAccess::Load { bytes: total }
-    };
-    count_wavefronts(env, pc, kind, &at, active);
-    if let Some(shadow) = &mut env.shadow {
-        let (grain, units) = (shadow.grain, (total >> shadow.grain).max(1));
-        let mut conflict = None;
-        let mut previous = u32::MAX;
-        for lane in lanes_of(active) {
-            if at[lane] == previous && !store {
-                continue;
-            }
-            previous = at[lane];
-            let first = (at[lane] >> grain) as usize;
-            let who = Who::new(pc, w.index, lane as u32);
-            for u in first..first + units as usize {
-                let found = match (store, a.strong) {
-                    (false, false) => shadow.read(u, who),
-                    (false, true) => shadow.read_strong(u, who),
-                    (true, false) => shadow.write(u, who),
-                    (true, true) => shadow.write(u, who.atomic()),
-                };
-                if found.is_some() {
-                    conflict = found.map(|c| (who, (u as u32) << grain, c));
-                }
-            }
-        }
-        if let Some((who, offset, c)) = conflict {
-            report_conflict(cx, env, who, offset, c, store);
-        }
-    }
-    for (e, reg) in a.regs.iter().enumerate().take(count as usize) {
-        if reg.row == NONE && !store {
-            continue;
-        }
-        let step = e as u32 * bytes;
-        match (store, bytes, reg.file) {
-            (false, 4, File::R32) => {
-                let data = &env.shared;
-                let out = &mut w.r32[reg.row as usize];
-                if active == u32::MAX {
-                    for l in 0..32 {
-                        out[l] = data.word(at[l] + step);
-                    }
-                } else {
-                    for l in lanes_of(active) {
-                        out[l] = data.word(at[l] + step);
-                    }
-                }
-            }
-            (true, 4, File::R32) => {
-                let row = &w.r32[reg.row as usize];
-                for l in lanes_of(active) {
-                    env.shared.set_word(at[l] + step, row[l]);
-                }
-            }
-            (false, ..) => {
-                for l in lanes_of(active) {
-                    let v = env.shared.load(at[l] + step, bytes);
-                    set_lane(w, *reg, l, v, bytes, a.signed);
-                }
-            }
-            (true, ..) => {
-                for l in lanes_of(active) {
-                    env.shared.store(at[l] + step, bytes, get_lane(w, *reg, l));
-                }
-            }
-        }
-    }
-    if store && cx.sanitize {
-        check_store(cx, env, w, pc, a, &at, active);
-    }
-}
-
-/// Every lane must find what it stored, or another lane stored something else there.
-#[inline(always)]
-pub(super) fn check_store(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &Warp,
-    pc: usize,
-    a: &Access,
-    at: &[u32; 32],
-    active: u32,
-) {
-    let bytes = u32::from(a.bytes);
-    let mut lost = 0u32;
-    for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
-        for l in lanes_of(active) {
-            let mask = if bytes == 8 {
-                u64::MAX
-            } else {
-                (1 << (8 * bytes)) - 1
-            };
-            let differs =
-                env.shared.load(at[l] + e as u32 * bytes, bytes) != get_lane(w, *reg, l) & mask;
-            lost |= u32::from(differs) << l;
-        }
-    }
-    if lost != 0 {
-        let lane = lost.trailing_zeros();
-        let address = u64::from(at[lane as usize]) + u64::from(SHARED_BASE);
-        let site = Site {
-            pc,
-            warp: w.index,
-            lanes: lost,
-            address: Some(address),
-        };
-        env.report(cx, FindingKind::WriteConflict, site, || {
-            format!("lane {lane} and another lane of the warp store different values to shared address {address:#x}")
-        });
-    }
 }

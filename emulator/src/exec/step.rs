@@ -9,9 +9,10 @@ use super::rare::rare;
 use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, fp, lanes, matrix, mem, mma, sparse, sums, wgmma};
-use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op, Reg};
+use super::{barrier, code, fp32, lanes, matrix, mem, sparse, wgmma};
+use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
+use crate::shared::generic_base;
 use crate::types::File;
 
 /// Whether the fast version can run here.
@@ -46,7 +47,7 @@ pub(crate) fn run_warp(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
 fn run_simd(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
-    env.adder = sums::add_simd;
+    env.code = code::simd();
     run::<true>(cx, env, w, slice);
 }
 
@@ -144,13 +145,8 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 b,
                 c,
             } => {
-                let out = fp::float32::<FUSED>(
-                    *f,
-                    *mode,
-                    &w.r32[*a as usize],
-                    &w.r32[*b as usize],
-                    &w.r32[*c as usize],
-                );
+                let x = [a, b, c].map(|row| &w.r32[*row as usize]);
+                let out = fp32::common::<FUSED>(*f, *mode, x, env.code.float32);
                 put(&mut w.r32[*d as usize], &out, active);
             }
             Op::I32 { f, d, a, b, c } => {
@@ -199,7 +195,7 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 put(&mut w.r64[*d as usize], &out, active);
             }
             Op::Setp { cmp, p, q } => {
-                let holds = comparison(w, cmp, false);
+                let holds = comparison(env, w, cmp, false);
                 setp(w, cmp, holds, *p, *q, active);
             }
             Op::Selp32 { d, a, b, p } => {
@@ -207,6 +203,30 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 let mut out = no;
                 put(&mut out, &yes, p);
                 put(&mut w.r32[*d as usize], &out, active);
+            }
+            Op::Cvt(c) => (env.code.convert)(w, c, active),
+            Op::PredLogic { f, d, a, b } => {
+                let (a, b) = (w.p[*a as usize], w.p[*b as usize]);
+                let value = match f {
+                    IntOp::And => a & b,
+                    IntOp::Or => a | b,
+                    IntOp::Xor => a ^ b,
+                    _ => !a,
+                };
+                set_pred(w, *d, value, active);
+            }
+            Op::MovPred { d, a } => {
+                let value = w.p[*a as usize];
+                set_pred(w, *d, value, active);
+            }
+            Op::Cvta { to, space, d, a } => {
+                let base = generic_base(*space);
+                let add = if *to { base.wrapping_neg() } else { base };
+                let mut out = w.r64[*a as usize];
+                for x in &mut out {
+                    *x = x.wrapping_add(add);
+                }
+                put(&mut w.r64[*d as usize], &out, active);
             }
             Op::Ld(a) => mem::access(cx, env, w, pc, a, active, false),
             Op::St(a) => {
@@ -218,7 +238,7 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 lanes::whole_warp(cx, env, w, pc, active);
                 match &m.sparse {
                     Some(s) => sparse::mma(cx, env, w, pc, m, s, active),
-                    None => mma::mma(w, m, active, env.adder),
+                    None => (env.code.mma)(w, m, active),
                 }
             }
             Op::Bra { target, uni } => {
@@ -375,18 +395,16 @@ fn wide(w: &mut Warp, signed: bool, rows: [u32; 4], active: u32) {
 
 /// Lanes in which the comparison holds (of the upper halves if `upper`).
 #[inline(always)]
-pub(super) fn comparison(w: &Warp, c: &Compare, upper: bool) -> u32 {
+pub(super) fn comparison(env: &Env, w: &Warp, c: &Compare, upper: bool) -> u32 {
     match c.ty {
         CmpType::U64 | CmpType::S64 | CmpType::F64 => {
-            fp::compare64(c.cmp, c.ty, &w.r64[c.a as usize], &w.r64[c.b as usize])
+            let x = [c.a, c.b].map(|row| &w.r64[row as usize]);
+            (env.code.compare64)(c.cmp, c.ty, x)
         }
-        _ => fp::compare32(
-            c.cmp,
-            c.ty,
-            &w.r32[c.a as usize],
-            &w.r32[c.b as usize],
-            upper,
-        ),
+        _ => {
+            let x = [c.a, c.b].map(|row| &w.r32[row as usize]);
+            (env.code.compare32)(c.cmp, c.ty, x, upper)
+        }
     }
 }
 

@@ -9,14 +9,15 @@
 
 use super::Context;
 use super::bulk::Store;
+use super::calls::Saved;
 use super::mbarrier::Wait;
+use super::registers::Rows;
 use super::rounds::Mark;
 use super::wgmma::Pipeline;
-use crate::ir::{RowInit, Special};
 use crate::types::File;
 
 /// No meeting point.
-const NOWHERE: u32 = u32::MAX;
+pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// What a split is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +50,9 @@ pub(crate) struct Split {
 pub(crate) struct Node {
     pub(crate) meet: u32,
     /// Lanes that will meet, less those that exited.
-    total: u32,
-    arrived: u32,
-    parent: u32,
+    pub(super) total: u32,
+    pub(super) arrived: u32,
+    pub(super) parent: u32,
     /// The call whose lanes these are: they meet behind it when they have returned. [`NOWHERE`] if lanes parted at a branch.
     pub(crate) call: u32,
 }
@@ -87,9 +88,9 @@ pub(crate) struct PendingCopy {
 pub(crate) struct Warp {
     pub(crate) index: u32,
     /// Not yet started once.
-    fresh: bool,
-    pub(crate) r32: Vec<[u32; 32]>,
-    pub(crate) r64: Vec<[u64; 32]>,
+    pub(super) fresh: bool,
+    pub(crate) r32: Rows<u32>,
+    pub(crate) r64: Rows<u64>,
     pub(crate) p: Vec<u32>,
     /// Lanes in which each register has been written; kept only for tracked registers.
     pub(crate) def32: Vec<u32>,
@@ -115,8 +116,8 @@ pub(crate) struct Warp {
     pub(crate) frames: [(u32, u32); 32],
     /// Where the frames of the callers start, by lane.
     pub(crate) callers: [Vec<u32>; 32],
-    /// Registers saved by calls of recursive functions, by lane.
-    pub(crate) saved: Vec<Vec<u64>>,
+    /// Registers saved by calls of recursive functions, by the node of the call.
+    pub(crate) saved: Vec<Saved>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
     pub(crate) copies: Vec<PendingCopy>,
     pub(crate) groups: [u32; 32],
@@ -147,15 +148,26 @@ impl Warp {
         } else {
             (1 << lanes) - 1
         };
+        let rows = [p.rows32.len(), p.rows64.len(), p.rows_pred.len()];
+        Self::with_rows(index, launched, rows, p.local_bytes)
+    }
+
+    /// With so many rows of 32 bits, of 64 bits and of predicates.
+    pub(super) fn with_rows(
+        index: u32,
+        launched: u32,
+        [n32, n64, n_pred]: [usize; 3],
+        local_bytes: u32,
+    ) -> Self {
         Self {
             index,
             fresh: true,
-            r32: vec![[0; 32]; p.rows32.len()],
-            r64: vec![[0; 32]; p.rows64.len()],
-            p: vec![0; p.rows_pred.len()],
-            def32: vec![0; p.rows32.len()],
-            def64: vec![0; p.rows64.len()],
-            def_p: vec![0; p.rows_pred.len()],
+            r32: Rows::new(n32),
+            r64: Rows::new(n64),
+            p: vec![0; n_pred],
+            def32: vec![0; n32],
+            def64: vec![0; n64],
+            def_p: vec![0; n_pred],
             carry: 0,
             launched,
             live: 0,
@@ -165,8 +177,8 @@ impl Warp {
             steps: 0,
             polls: 0,
             let_go: false,
-            local: vec![0; p.local_bytes as usize * 32],
-            frames: [(0, p.local_bytes); 32],
+            local: vec![0; local_bytes as usize * 32],
+            frames: [(0, local_bytes); 32],
             callers: [const { Vec::new() }; 32],
             saved: Vec::new(),
             copies: Vec::new(),
@@ -181,135 +193,6 @@ impl Warp {
             wgmma: Pipeline::default(),
             mark: Mark::default(),
         }
-    }
-
-    /// Ready at the first instruction of block `ctaid`.
-    pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
-        let p = cx.program;
-        let first = std::mem::take(&mut self.fresh);
-        for (i, init) in p.rows32.iter().enumerate() {
-            // Nothing writes to constant rows.
-            if !first && matches!(init, RowInit::Const(_)) {
-                continue;
-            }
-            for lane in 0..32 {
-                self.r32[i][lane] = self.initial(cx, *init, ctaid, lane as u32) as u32;
-            }
-            self.def32[i] = if *init == RowInit::Register {
-                0
-            } else {
-                u32::MAX
-            };
-        }
-        for (i, init) in p.rows64.iter().enumerate() {
-            if !first && matches!(init, RowInit::Const(_)) {
-                continue;
-            }
-            for lane in 0..32 {
-                self.r64[i][lane] = self.initial(cx, *init, ctaid, lane as u32);
-            }
-            self.def64[i] = if *init == RowInit::Register {
-                0
-            } else {
-                u32::MAX
-            };
-        }
-        for (i, init) in p.rows_pred.iter().enumerate() {
-            let constant = matches!(init, RowInit::Const(_));
-            self.p[i] = if matches!(init, RowInit::Const(1..)) {
-                u32::MAX
-            } else {
-                0
-            };
-            self.def_p[i] = if constant { u32::MAX } else { 0 };
-        }
-        self.carry = 0;
-        self.live = self.launched;
-        self.nodes.clear();
-        self.nodes.push(Node {
-            meet: NOWHERE,
-            total: self.launched,
-            arrived: 0,
-            parent: 0,
-            call: NOWHERE,
-        });
-        self.splits.clear();
-        self.splits.push(Split {
-            pc: 0,
-            mask: self.launched,
-            node: 0,
-            state: State::Running,
-        });
-        self.current = 0;
-        self.mark = Mark::default();
-        self.steps = 0;
-        self.polls = 0;
-        self.let_go = false;
-        self.local.fill(0);
-        self.frames = [(0, p.local_bytes); 32];
-        self.saved.iter_mut().for_each(Vec::clear);
-        self.callers.iter_mut().for_each(Vec::clear);
-        self.copies.clear();
-        self.groups = [0; 32];
-        self.issued = 0;
-        self.stores.clear();
-        self.bulk_groups = [0; 32];
-        self.waits.clear();
-        self.expired = 0;
-        self.polled = 0;
-        self.gate = [None; 32];
-        self.wgmma.reset();
-    }
-
-    fn initial(&self, cx: &Context<'_>, init: RowInit, ctaid: [u32; 3], lane: u32) -> u64 {
-        let special = match init {
-            // A recognisable pattern in undefined registers; the sanitizer reports their use.
-            RowInit::Register => return 0xdead_beef_dead_beef,
-            RowInit::Const(v) => return v,
-            // Set by each call of the function.
-            RowInit::Frame(..) => return 0,
-            RowInit::Variable(number, offset) => {
-                return cx
-                    .variables
-                    .get(number as usize)
-                    .map_or(0, |a| a.wrapping_add(offset as u64));
-            }
-            RowInit::Special(s) => s,
-        };
-        let thread = self.index * 32 + lane;
-        let [bx, by, _] = cx.block;
-        let axis = |v: [u32; 3], d: u8| v[usize::from(d)];
-        let cluster_ctaid = |d: u8| axis(ctaid, d) % axis(cx.cluster, d);
-        u64::from(match special {
-            Special::Tid(0) => thread % bx,
-            Special::Tid(1) => thread / bx % by,
-            Special::Tid(_) => thread / bx / by,
-            Special::Ntid(d) => axis(cx.block, d),
-            Special::Ctaid(d) => axis(ctaid, d),
-            Special::Nctaid(d) => axis(cx.grid, d),
-            Special::LaneId => lane,
-            Special::WarpId => self.index,
-            Special::NwarpId => cx.warps() as u32,
-            Special::SmId | Special::GridId | Special::Zero => 0,
-            Special::NsmId => 1,
-            Special::ClusterId(d) => axis(ctaid, d) / axis(cx.cluster, d),
-            Special::NclusterId(d) => axis(cx.grid, d) / axis(cx.cluster, d),
-            Special::ClusterCtaid(d) => cluster_ctaid(d),
-            Special::ClusterNctaid(d) => axis(cx.cluster, d),
-            Special::ClusterCtarank => {
-                let [cx_, cy, _] = cx.cluster;
-                cluster_ctaid(0) + cx_ * (cluster_ctaid(1) + cy * cluster_ctaid(2))
-            }
-            Special::ClusterNctarank => cx.cluster.iter().product(),
-            Special::IsExplicitCluster => u32::from(cx.cluster != [1, 1, 1]),
-            Special::LanemaskEq => 1 << lane,
-            Special::LanemaskLe => u32::MAX >> (31 - lane),
-            Special::LanemaskLt => (1 << lane) - 1,
-            Special::LanemaskGe => u32::MAX << lane,
-            Special::LanemaskGt => !(u32::MAX >> (31 - lane)),
-            Special::TotalSmem => cx.shared_bytes,
-            Special::DynamicSmem => cx.dynamic_shared,
-        })
     }
 
     /// Lets the splits that wait at mbarriers look again.
@@ -412,8 +295,8 @@ impl Warp {
         })
     }
 
-    /// Split `split` enters a function at `entry`, called at `call`; its lanes meet again when they have returned.
-    pub(crate) fn enter(&mut self, split: usize, entry: u32, call: u32) {
+    /// Split `split` enters a function at `entry`, called at `call`; its lanes meet again when they have returned. Returns their node.
+    pub(crate) fn enter(&mut self, split: usize, entry: u32, call: u32) -> usize {
         let s = self.splits[split];
         let node = self.add_node(Node {
             meet: NOWHERE,
@@ -424,15 +307,16 @@ impl Warp {
         });
         self.splits[split].pc = entry;
         self.splits[split].node = node;
+        node as usize
     }
 
-    /// The call that the current split would return from; `None` in the kernel itself.
-    pub(crate) fn innermost_call(&self) -> Option<u32> {
+    /// The call that the current split would return from, and its node; `None` in the kernel itself.
+    pub(crate) fn innermost_call(&self) -> Option<(usize, u32)> {
         let mut n = self.splits.get(self.current)?.node;
         while n != 0 {
             let node = self.nodes[n as usize];
             if node.call != NOWHERE {
-                return Some(node.call);
+                return Some((n as usize, node.call));
             }
             n = node.parent;
         }

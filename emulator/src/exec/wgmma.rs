@@ -503,9 +503,7 @@ fn end_reading(env: &mut Env, group: usize, op: &Operation) {
     g.clocks.push(clock);
     let mut mark = |chunk: u32, value: u32| {
         for u in units(shadow, chunk, 16) {
-            if let Some(m) = shadow.reads.get_mut(u * shadow.columns + actor) {
-                *m = value;
-            }
+            shadow.mark_read(u, actor, value);
         }
     };
     for c in &op.chunks {
@@ -621,7 +619,7 @@ fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
                 values: &by_k,
                 exponents: &eb,
             };
-            (env.adder)(m.sums, &a, &b, &mut sum);
+            (env.code.adder)(m.sums, &a, &b, &mut sum);
         }
         for (j, s) in sum.iter().enumerate() {
             let (register, lane, half) = place(m.d_ty, r, j);

@@ -152,7 +152,7 @@ pub(super) fn multiply(
                 values: &a[i * depth..][..depth],
                 exponents: &ea[i * depth..][..depth],
             };
-            (env.adder)(m.sums, &a, &b, sum);
+            (env.code.adder)(m.sums, &a, &b, sum);
         }
     }
     for i in 0..if fixed { 0 } else { rows } {

@@ -46,6 +46,8 @@ pub(crate) struct Call {
     pub(crate) args: Vec<Slot>,
     /// Bytes of the caller's own frame, above which the callee's starts.
     pub(crate) frame: u32,
+    /// Of a function that calls itself here: its registers that matter afterwards. `None` if all may.
+    pub(crate) live: Option<Vec<Reg>>,
 }
 
 /// A function as its callers need it.
@@ -59,6 +61,8 @@ pub(crate) struct Function {
     pub(crate) params: Vec<Slot>,
     /// Its registers. They live in one place, so a call of a function that may be active already saves them.
     pub(crate) registers: Vec<Reg>,
+    /// Those of them for which it is tracked whether they are defined.
+    pub(crate) tracked: Vec<Reg>,
     /// Rows that hold addresses in its frame, with the offset of each.
     pub(crate) addresses: Vec<(Reg, u32)>,
     /// Whether it may call itself, directly or through others.

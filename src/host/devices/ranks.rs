@@ -16,7 +16,7 @@ use layout_codegen::devices::{Action, Region};
 use layout_codegen::gemm::{Bias, Gemm, Trans};
 use layout_core::devices::Block;
 use tilewright_gpu::nccl::{Id, Nccl};
-use tilewright_gpu::{Buffer, Deadline, Flags, Gpu, GpuError, Pitched, Stream};
+use tilewright_gpu::{Buffer, Deadline, FlagOperation, Flags, Gpu, GpuError, Pitched, Stream};
 
 use super::on_gpu::{Ready, at, load, placed_error};
 use super::storage::cut;
@@ -332,7 +332,8 @@ impl DeviceGemm {
             let place = op.device * program.streams + op.stream;
             let done = match &op.action {
                 Action::Set(flag) if op.device == device => {
-                    part.streams[op.stream].set_flag(&part.flags, *flag, 1)
+                    let set = FlagOperation::Set(&part.flags, *flag, 1);
+                    part.streams[op.stream].flag_operations(&[set])
                 }
                 Action::Wait(flag) => {
                     // A flag of another device announces what was sent from there; the receive behind it waits by itself.
@@ -341,7 +342,8 @@ impl DeviceGemm {
                         seen[place].push(*flag);
                     }
                     if own && op.device == device {
-                        part.streams[op.stream].wait_for_flag(&part.flags, *flag, 1)
+                        let wait = FlagOperation::Wait(&part.flags, *flag, 1);
+                        part.streams[op.stream].flag_operations(&[wait])
                     } else {
                         Ok(())
                     }
@@ -406,9 +408,9 @@ impl DeviceGemm {
         });
         let direct = staging.is_none();
         if source == device {
-            for &flag in waited {
-                stream.wait_for_flag(&part.flags, flag, 1)?;
-            }
+            let waits = waited.iter();
+            let waits = waits.map(|&flag| FlagOperation::Wait(&part.flags, flag, 1));
+            stream.flag_operations(&waits.collect::<Vec<_>>())?;
             // SAFETY: as above; the staging buffer has as many bytes and lives as long.
             unsafe {
                 if !direct {

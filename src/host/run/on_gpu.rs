@@ -78,6 +78,8 @@ impl Placed {
 /// The launches of a run with their kernels loaded and their workspace allocated.
 pub(crate) struct Loaded {
     steps: Vec<(Kernel, BoundStep)>,
+    /// Of each launch, whether it begins beside the one before: its kernel waits for that itself.
+    beside: Vec<bool>,
     workspace: Buffer,
     /// Registers of a thread of the main entry.
     pub(crate) registers: u32,
@@ -96,12 +98,15 @@ impl Loaded {
             .iter()
             .map(|step| Ok((module.kernel(&step.step.entry)?, step.clone())))
             .collect::<Result<Vec<_>, GpuError>>()?;
+        let follows = |(i, step): (usize, &BoundStep)| i > 0 && waits(ptx, &step.step.entry);
+        let beside = bound.steps.iter().enumerate().map(follows).collect();
         let workspace = gpu.alloc((bound.workspace_bytes + WORKSPACE_ALIGNMENT) as usize)?;
         // What a kernel reads before another wrote it is NaN.
         workspace.poison()?;
         let registers = module.kernel(entry)?.attributes().registers;
         Ok(Self {
             steps,
+            beside,
             workspace,
             registers,
         })
@@ -132,10 +137,12 @@ impl Loaded {
     }
 
     fn enqueue(&self, stream: Option<&Stream>, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
-        for ((kernel, BoundStep { step, .. }), arguments) in self.steps.iter().zip(arguments) {
-            let config = LaunchConfig::new(step.grid, step.block)
+        let steps = self.steps.iter().zip(&self.beside).zip(arguments);
+        for (((kernel, BoundStep { step, .. }), beside), arguments) in steps {
+            let mut config = LaunchConfig::new(step.grid, step.block)
                 .cluster(step.cluster)
                 .shared_bytes(step.shared_bytes);
+            config.beside_previous = *beside;
             match stream {
                 Some(stream) => kernel.launch_on(stream, &config, arguments)?,
                 None => kernel.launch(&config, arguments)?,
@@ -143,6 +150,16 @@ impl Loaded {
         }
         Ok(())
     }
+}
+
+/// Whether a kernel of a text waits for the grid before it, so that it may be launched while that still runs.
+fn waits(ptx: &str, entry: &str) -> bool {
+    let mut bodies = ptx.split(".entry ").skip(1);
+    let own = bodies.find(|body| {
+        let name = body.split(|c: char| c == '(' || c.is_whitespace()).next();
+        name == Some(entry)
+    });
+    own.is_some_and(|body| body.contains("griddepcontrol.wait;"))
 }
 
 /// Places the buffers, runs the launches in order, and then times them `repeats` times (on the buffers that they left, once their bytes have

@@ -126,25 +126,50 @@ pub(super) fn load_all(
         let (count, at) = (at.len(), at[0]);
         if count == 1 {
             all.push(load_one(k, (element, scalar), None, at));
-        } else if is_half(element) {
-            let packed = k.regs(Class::B32, count / 2);
-            k.load(None, Cache::Coherent, Type::B32, &packed, at);
-            for &p in &packed {
-                all.extend(widen_pair(k, element, p));
-            }
         } else {
-            let (class, ty, _) = scalar_type(element);
-            let values = k.regs(class, count);
-            k.load(None, Cache::Coherent, ty, &values, at);
-            for value in values {
-                all.push(match element {
-                    Element::S32 => from_integer(k, scalar, value),
-                    _ => value,
-                });
-            }
+            let words = load_words(k, element, None, count, at);
+            all.extend(widen_words(k, (element, scalar), &words));
         }
     }
     all
+}
+
+/// `count` neighbouring elements as they lie in memory, in registers that hold two 16-bit floats or one wider element; 0 where `guard` does not hold.
+/// [`widen_words`] makes numbers of them.
+pub(super) fn load_words(
+    k: &mut Kernel,
+    element: Element,
+    guard: Option<Pred>,
+    count: usize,
+    at: Address,
+) -> Vec<Reg> {
+    let (words, ty, zero) = if is_half(element) {
+        (k.regs(Class::B32, count / 2), Type::B32, 0.into())
+    } else {
+        let (class, ty, zero) = scalar_type(element);
+        (k.regs(class, count), ty, zero)
+    };
+    if guard.is_some() {
+        for &word in &words {
+            k.set(ty, word, zero);
+        }
+    }
+    k.load(guard, Cache::Coherent, ty, &words, at);
+    words
+}
+
+/// The numbers of type `scalar` in what [`load_words`] read.
+pub(super) fn widen_words(
+    k: &mut Kernel,
+    (element, scalar): (Element, Element),
+    words: &[Reg],
+) -> Vec<Reg> {
+    let number = |&word: &Reg| match element {
+        Element::F16 | Element::Bf16 => widen_pair(k, element, word).to_vec(),
+        Element::S32 => vec![from_integer(k, scalar, word)],
+        _ => vec![word],
+    };
+    words.iter().flat_map(number).collect()
 }
 
 /// The most elements that [`load_all`] reads at once from rows aligned to `aligned` bytes.

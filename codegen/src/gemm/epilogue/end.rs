@@ -215,11 +215,8 @@ impl<'f> End<'f> {
 
     /// The scalar of this name is 0.
     pub(crate) fn is_zero(&self, k: &mut Kernel, name: &str) -> Option<Reg> {
-        let found = self.inputs.iter().find(|i| i.input.name == name)?;
-        match found.source {
-            Source::Scalar(reg) => Some(is_zero(k, self.types.scalar, reg)),
-            Source::Memory(_) => None,
-        }
+        let reg = self.scalar(name)?;
+        Some(is_zero(k, self.types.scalar, reg))
     }
 
     /// Stores neighbouring values at once, as elements of C, where `guard` holds.
@@ -233,6 +230,31 @@ impl<'f> End<'f> {
         let types = (self.types.output, self.types.scalar);
         let guard = guard.map(Pred::from);
         convert::store_all(k, types, self.types.packs, guard, values, at);
+    }
+
+    /// `count` neighbouring elements of C as they lie in memory, where `guard` holds: for [`widened`](Self::widened).
+    pub(crate) fn load_previous(
+        &self,
+        k: &mut Kernel,
+        guard: Reg,
+        count: usize,
+        at: Address,
+    ) -> Vec<Reg> {
+        convert::load_words(k, self.types.output, Some(guard.into()), count, at)
+    }
+
+    /// The numbers in what [`load_previous`](Self::load_previous) read.
+    pub(crate) fn widened(&self, k: &mut Kernel, words: &[Reg]) -> Vec<Reg> {
+        convert::widen_words(k, (self.types.output, self.types.scalar), words)
+    }
+
+    /// The register of a scalar input.
+    pub(super) fn scalar(&self, name: &str) -> Option<Reg> {
+        let found = self.inputs.iter().find(|i| i.input.name == name)?;
+        match found.source {
+            Source::Scalar(reg) => Some(reg),
+            Source::Memory(_) => None,
+        }
     }
 
     /// The matrices from a row and a column on, where a thread begins.

@@ -92,6 +92,7 @@ pub(super) fn entries(
 
     let mut g = Gemm::new(&mut k, product, &maps)?;
     g.one_by_one = plan.multiplies_one_by_one(arch);
+    g.follows = plan.warpgroups && !product.packing(operands).is_none();
     if !plan.persistent {
         // The last group of rows may reach beyond C: a block there has nothing to do.
         g.k.exit(g.outside, true);
@@ -200,6 +201,8 @@ struct Gemm<'a> {
     factor: Option<Reg>,
     /// The assembler may not move reads of fragments over products.
     one_by_one: bool,
+    /// It is launched while the kernels that copy its operands still run, and waits for them itself.
+    follows: bool,
 }
 
 /// Fragments of one k step: A by rows of atoms, B by columns, those of B2 after them.
@@ -383,6 +386,7 @@ impl<'a> Gemm<'a> {
             end,
             factor,
             one_by_one: false,
+            follows: false,
         })
     }
 

@@ -11,6 +11,7 @@ use layout_core::TensorBox;
 use super::product::widest_store;
 use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
 use crate::gemm::epilogue::given;
+use crate::gemm::pack::LINE;
 use crate::gemm::raster::best_turns;
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
@@ -250,15 +251,18 @@ impl Product<'_> {
                 &format!("take another plan, such as {mma}"),
             ));
         }
+        let rows = [problem.lda, problem.ldb].map(|ld| ld * u64::from(self.data_type.bytes()));
+        let transposed = self.transposed(problem.operands);
         if schedule.pack || self.warpgroups {
             for (i, &width) in widths[..2].iter().enumerate() {
-                if width < 16 {
+                // Boxes of TMA are slower where rows do not begin lines; what is transposed first begins them anyway.
+                let lines = !self.warpgroups || transposed[i] || rows[i].is_multiple_of(LINE);
+                if width < 16 || (schedule.pack && !lines) {
                     (variant.pack[i], variant.copies[i]) = (Some(width), 16);
                 }
             }
         }
         // Only what lies in memory as the caller put it: packed rows begin lines.
-        let rows = [problem.lda, problem.ldb].map(|ld| ld * u64::from(self.data_type.bytes()));
         for (i, bytes) in rows.into_iter().enumerate() {
             let whole = variant.copies[i] == 16 && variant.pack[i].is_none();
             variant.cached[i] = self.arch >= 80 && !self.warpgroups && whole && bytes % SECTOR != 0;

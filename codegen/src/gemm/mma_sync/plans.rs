@@ -73,6 +73,13 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     of_warpgroups(DataType::E5m2, (128, 128), 128, 4),
     of_warpgroups(DataType::E5m2, (64, 128), 128, 4),
     of_warpgroups(DataType::E5m2, (64, 128), 256, 4),
+    // Behind those that are as fast with fewer columns.
+    of_warpgroups(DataType::F16, (128, 192), 64, 4),
+    of_warpgroups(DataType::Bf16, (128, 192), 64, 4),
+    of_warpgroups(DataType::Tf32, (128, 192), 32, 4),
+    of_warpgroups(DataType::S8, (128, 192), 128, 4),
+    of_warpgroups(DataType::E4m3, (128, 192), 128, 4),
+    of_warpgroups(DataType::E5m2, (128, 192), 128, 4),
     persistent(DataType::F16, (128, 256), 64, 4),
     persistent(DataType::Bf16, (128, 256), 64, 4),
     persistent(DataType::Tf32, (128, 256), 32, 4),

@@ -61,6 +61,7 @@ impl Product<'_> {
             element: self.data_type.operand(),
             pieces: self.variant.pack,
             transposes: self.transposed(operands),
+            chained: self.warpgroups,
         }
     }
 
@@ -74,6 +75,7 @@ impl Product<'_> {
             scaled: self.plan.is_fma(),
             // Products of warpgroups take so little time that this shows.
             together: if self.warpgroups { 8 } else { 1 },
+            chained: self.warpgroups,
         }
     }
 }

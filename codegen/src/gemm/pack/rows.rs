@@ -1,4 +1,4 @@
-//! Row by row: a copy whose rows begin lines.
+//! Row by row: a copy whose rows begin lines. Rows that are aligned to 16 bytes go in vectors ([`copy_vectors`]), others in words of pieces.
 
 use layout_core::Layout;
 
@@ -7,8 +7,8 @@ use crate::gemm::pieces::{bits, put_together};
 use crate::gemm::{LIMIT, PlanError};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Axis, Cache, Class, Cmp, Extent, Kernel, Pred, Reg, Role, Stride, Type};
-use crate::view::View;
+use crate::ir::{Axis, Cache, Class, Cmp, Element, Extent, Kernel, Pred, Reg, Role, Stride, Type};
+use crate::view::{Partition, View};
 
 /// Row by row: `to[row·pitch + c] = from[row·ld + c]` for c below `cols`.
 pub(super) fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), PlanError> {
@@ -54,6 +54,43 @@ pub(super) fn copy_rows(k: &mut Kernel, bytes: i64, width: i64) -> Result<(), Pl
     k.otherwise();
     words.copy(k, 1, true)?;
     k.end_if();
+    Ok(())
+}
+
+/// Rows and columns that a block copies in vectors of 16 bytes: 64 threads have a kilobyte of a row, in four rows four times.
+pub(super) fn tile(element: Element) -> [i64; 2] {
+    [16, 1024 / i64::from(element.bytes())]
+}
+
+/// `to[row·pitch + c] = from[row·ld + c]`, rows aligned to 16 bytes. What lies between a row's end and its pitch is left as it is: tensor maps end with the row.
+pub(super) fn copy_vectors(k: &mut Kernel, element: Element) -> Result<(), PlanError> {
+    let (hi, bytes) = (LIMIT as i64, i64::from(element.bytes()));
+    let (from, to) = (k.param_pointer("from"), k.param_pointer("to"));
+    let [rows, cols, ld, pitch] = ["rows", "cols", "ld", "pitch"].map(|p| k.param_u32(p, hi));
+    let [down, across] = tile(element);
+    let i = k.block_index(Axis::X, (hi / down) as u64 + 1);
+    let j = k.block_index(Axis::Y, 65_535);
+    k.tiling(i, rows, down);
+    k.tiling(j, cols, across);
+    let v = 16 / bytes;
+    // (thread, value) → row + 16·column
+    let shares = Layout::tuple(&[
+        Layout::flat(&[64, THREADS / 64], &[v * down, 1])?,
+        Layout::flat(&[v, down * 64 / THREADS], &[down, THREADS / 64])?,
+    ])?;
+    let thread = k.thread();
+    let mut vectors = |name: &str, base, ld, role| -> Result<Partition, PlanError> {
+        let extents = vec![Extent::Value(rows), Extent::Value(cols)];
+        let strides = vec![Stride::Value(ld), Stride::Fixed(1)];
+        let view = k.global_at(name, base, bytes, extents, strides, role);
+        k.rows_aligned(&view, 16);
+        let view = k.of_element(view, element);
+        let own = view.tile(k, &[down, across], &[i, j])?;
+        Ok(own.partition(k, &shares, thread)?.vectors(k, v)?)
+    };
+    let source = vectors("from", from, ld, Role::Input)?;
+    let target = vectors("to", to, pitch, Role::Output)?;
+    k.copy(&source, &target)?;
     Ok(())
 }
 

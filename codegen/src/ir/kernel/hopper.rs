@@ -302,6 +302,16 @@ impl Kernel {
         self.push_hopper(None, Hopper::Wgmma { atom, d, a, b, add });
     }
 
+    /// Waits for the grid before, where this one is launched beside it; memory is touched behind this alone.
+    pub(crate) fn wait_for_grid(&mut self) {
+        self.push_hopper(None, Hopper::WaitForGrid);
+    }
+
+    /// Lets the grid behind be launched once all blocks of this one are running.
+    pub(crate) fn launch_dependents(&mut self) {
+        self.push_hopper(None, Hopper::LaunchDependents);
+    }
+
     /// From here on a thread of this role has so many registers.
     pub(crate) fn set_registers(&mut self, count: u32, more: bool) {
         self.push_hopper(None, Hopper::SetRegisters { count, more });

@@ -5,7 +5,7 @@ use layout_core::Layout;
 use super::Gemm;
 use crate::gemm::PlanError;
 use crate::gemm::edges::first_own;
-use crate::gemm::epilogue::{Loaded, Place, scalar_type, widen_pair};
+use crate::gemm::epilogue::{End, Loaded, Place, scalar_type, widen_pair};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Binary, Cache, Cmp, Element, Logic, Reg, Type};
@@ -49,7 +49,7 @@ impl Gemm<'_> {
         let Some(straight) = self.straight(&lane) else {
             return self.store_any(&lane, acc);
         };
-        self.k.begin_if(straight.when, true);
+        self.k.begin_if(straight.fits, true);
         self.k.name_branch("general", "stored");
         self.k.open_region();
         self.store_straight(&straight, &lane, acc)?;
@@ -75,13 +75,10 @@ impl Gemm<'_> {
         let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
         let halves = st.write.get(1)?.get(0)?.size();
         let (chunks, products) = (self.chunks(), self.plan.variant.products);
-        let mut columns: Vec<Loaded> = Vec::new();
-        if let Some(end) = self.end.clone() {
-            for part in 0..again * chunks {
-                let (col, left) = self.columns(lane, part)?;
-                columns.push(end.load_columns(self.k, col, left, st.vector)?);
-            }
-        }
+        let columns = match self.end.clone() {
+            Some(end) => self.columns_of_lane(&end, lane)?,
+            None => Vec::new(),
+        };
         let of_strip = |i: usize, chunk: usize| {
             // Of each product the atoms of these columns.
             let each = acc[i].len() / (chunks * products) as usize;
@@ -140,7 +137,15 @@ impl Gemm<'_> {
         let st = &self.maps.staging;
         let (tm, tn) = self.plan.tile;
         let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
-        let (own_row, own_col) = (first_own(self.k, row0, tm), first_own(self.k, col0, tn));
+        let mut own = |at: Expr, span: usize, tile: i64| {
+            // Where the tile was dealt out; a remainder of a power of two costs less than a register through the main loop, another one more.
+            if tile.count_ones() == 1 {
+                first_own(self.k, at, tile)
+            } else {
+                self.spans[span].origin
+            }
+        };
+        let (own_row, own_col) = (own(row0, 0, tm), own(col0, 1, tn));
         let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
@@ -200,6 +205,21 @@ impl Gemm<'_> {
         let across = pool.add(across, chunk);
         let col = pool.add(lane.col, across);
         Ok((col, pool.sub(self.n, col)))
+    }
+
+    /// The epilogue's inputs by column for a lane's vectors, by the parts of a row.
+    pub(super) fn columns_of_lane(
+        &mut self,
+        end: &End<'_>,
+        lane: &Lane,
+    ) -> Result<Vec<Loaded>, PlanError> {
+        let vector = self.maps.staging.vector;
+        (0..lane.own.len() as i64)
+            .map(|part| {
+                let (col, left) = self.columns(lane, part)?;
+                end.load_columns(self.k, col, left, vector)
+            })
+            .collect()
     }
 
     /// One vector of C.

@@ -50,6 +50,12 @@ impl Gemm<'_> {
             self.k.prefetch_map(map, first);
         }
         self.k.make_ring(&ring, first)?;
+        if self.follows {
+            self.k.wait_for_grid();
+        }
+        if plan.partial() {
+            self.k.launch_dependents();
+        }
 
         self.k.begin_role("consumers", threads as u32);
         if alone {

@@ -1,17 +1,18 @@
 //! A program over devices on GPUs of one host.
 //!
-//! Each stream of the program is a CUDA stream. One thread enqueues everything in the program's order; from then on the GPUs order themselves: a flag is a
-//! word in the memory of the device that waits for it, written and awaited by stream memory operations. Flags count runs, so that nothing is reset
+//! Each stream of the program is a CUDA stream. A thread for each device enqueues its operations in the program's order; from then on the GPUs order
+//! themselves: a flag is a word in the memory of the device that waits for it, written and awaited by stream memory operations. Flags count runs, so that nothing is reset
 //! between them; a barrier of the same kind ends each run.
 //!
 //! Nothing waits without a limit. If a device is lost, or a flag never comes, the run ends with one error, and what the GPUs may still use is not freed.
 
+mod enqueue;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use layout_codegen::devices::{Action, Program, Region};
-use tilewright_gpu::{
-    Arg as GpuArg, Buffer, Deadline, Event, Flags, Gpu, GpuError, Pitched, Stream, ptxas,
-};
+use tilewright_gpu::{Arg as GpuArg, Buffer, Deadline, Event, Flags, Gpu, GpuError, Stream, ptxas};
 
 use super::jobs::Job;
 use super::{DeviceGemm, DevicesRun, DevicesRunError};
@@ -132,13 +133,36 @@ struct Kept {
     _biases: Vec<Option<Buffer>>,
 }
 
-/// Flags of a device's barrier, behind those of the program: one for each stream, and `DONE` and `GO`.
-const DONE: usize = 0;
-const GO: usize = 1;
-const JOIN: usize = 2;
+/// How many operations of a device are enqueued ahead of those that are done, about twice: less than the driver's queues hold (1,024).
+const QUEUED: usize = 256;
 
 pub(super) fn at(device: usize) -> impl Fn(GpuError) -> DevicesRunError {
     move |error| DevicesRunError::Gpu { device, error }
+}
+
+impl Kept {
+    /// Whether every device is done.
+    ///
+    /// # Errors
+    ///
+    /// The first device that is lost; else that the time has passed, with a device that is not done.
+    fn check(&self, deadline: Deadline) -> Result<bool, DevicesRunError> {
+        let mut waiting = None;
+        for (device, streams) in self.streams.iter().enumerate() {
+            for stream in streams {
+                if !stream.is_done().map_err(at(device))? {
+                    waiting = Some(device);
+                }
+            }
+        }
+        match waiting {
+            Some(device) if deadline.is_past() => {
+                let error = deadline.passed("the product over several GPUs");
+                Err(DevicesRunError::Gpu { device, error })
+            }
+            waiting => Ok(waiting.is_none()),
+        }
+    }
 }
 
 impl<'a> Session<'a> {
@@ -182,7 +206,7 @@ impl<'a> Session<'a> {
         }
         let mut streams = Vec::new();
         let mut counts = vec![0; program.devices];
-        let homes = homes(program)
+        let homes = enqueue::homes(program)
             .into_iter()
             .map(|device| {
                 counts[device] += 1;
@@ -193,7 +217,7 @@ impl<'a> Session<'a> {
         for (device, gpu) in devices.gpus.iter().enumerate() {
             let made = (0..program.streams).map(|_| gpu.new_stream());
             streams.push(made.collect::<Result<Vec<_>, _>>().map_err(at(device))?);
-            let count = counts[device] + JOIN + program.streams;
+            let count = counts[device] + enqueue::barrier_flags(program);
             flags.push(gpu.flags(count).map_err(at(device))?);
         }
         for (device, gpu) in devices.gpus.iter().enumerate() {
@@ -240,23 +264,28 @@ impl<'a> Session<'a> {
 
     /// Enqueues the whole program and the barrier behind it, `times` times: a thread for each device, so that no device waits for the host's calls
     /// to another. Gives the events between which device 0 was busy with all runs but the first.
-    fn enqueue(&mut self, times: usize) -> Result<Option<(Event, Event)>, DevicesRunError> {
+    fn enqueue(
+        &mut self,
+        times: usize,
+        deadline: Deadline,
+    ) -> Result<Option<(Event, Event)>, DevicesRunError> {
         let first = self.runs + 1;
         self.runs += times as u32;
         let kept = self.kept()?;
-        let one = |device: usize| -> Result<Vec<Event>, DevicesRunError> {
-            let mut events = Vec::new();
-            for run in 0..times {
-                self.enqueue_device(kept, device, first + run as u32)?;
-                if device == 0 && (run == 0 || run + 1 == times) {
-                    events.push(kept.streams[0][0].record().map_err(at(0))?);
-                }
-            }
-            Ok(events)
-        };
+        let stop = AtomicBool::new(false);
         let all = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..kept.streams.len())
-                .map(|device| scope.spawn(move || one(device)))
+                .map(|device| {
+                    let (this, stop) = (&*self, &stop);
+                    scope.spawn(move || {
+                        let runs = first..first + times as u32;
+                        let done = this.enqueue_runs(kept, device, runs, deadline, stop);
+                        if done.is_err() {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                        done
+                    })
+                })
                 .collect();
             threads
                 .into_iter()
@@ -275,85 +304,40 @@ impl<'a> Session<'a> {
         Ok(events.next().zip(events.next()))
     }
 
-    /// Enqueues a device's operations, and its part of the barrier.
-    fn enqueue_device(
+    /// Enqueues a device's part of several runs, and gives the events behind the first and the last. A driver's queue that is full blocks the caller
+    /// for as long as nothing leaves it, which is for ever if another device is lost: so no more runs are enqueued than fit, and the wait for earlier
+    /// ones has a limit.
+    fn enqueue_runs(
         &self,
         kept: &Kept,
         device: usize,
-        value: u32,
-    ) -> Result<(), DevicesRunError> {
-        let program = &self.product.program;
-        for (index, op) in program.ops.iter().enumerate() {
-            if op.device != device {
-                continue;
+        runs: Range<u32>,
+        deadline: Deadline,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Event>, DevicesRunError> {
+        let ops = self.product.program.ops.iter();
+        let each = ops.filter(|op| op.device == device).count();
+        let batch = (QUEUED / (each + 1)).max(1) as u32;
+        let (first, last) = (runs.start, runs.end - 1);
+        let (mut events, mut before): (Vec<Event>, Option<Event>) = (Vec::new(), None);
+        let record = || kept.streams[device][0].record().map_err(at(device));
+        for run in runs {
+            self.enqueue_device(kept, device, run).map_err(at(device))?;
+            if run == first || run == last {
+                events.push(record()?);
+            } else if (run - first) % batch == 0
+                && let Some(event) = before.replace(record()?)
+            {
+                while !event.is_done().map_err(at(device))? {
+                    kept.check(deadline)?;
+                    if stop.load(Ordering::Relaxed) {
+                        return Ok(events);
+                    }
+                    std::thread::sleep(Duration::from_micros(50));
+                }
             }
-            let stream = &kept.streams[op.device][op.stream];
-            let done = match &op.action {
-                Action::Set(flag) => {
-                    let (home, number) = kept.homes[*flag];
-                    stream.set_flag(&kept.flags[home], number, value)
-                }
-                Action::Wait(flag) => {
-                    let (home, number) = kept.homes[*flag];
-                    stream.wait_for_flag(&kept.flags[home], number, value)
-                }
-                Action::Copy { from, to } => self.copy(kept, stream, from, to),
-                Action::Product(_) => match &kept.jobs[index] {
-                    Some((loaded, args)) => loaded.run_on(stream, args),
-                    None => Ok(()),
-                },
-            };
-            done.map_err(at(device))?;
         }
-        Self::barrier(kept, device, value).map_err(at(device))
-    }
-
-    fn copy(
-        &self,
-        kept: &Kept,
-        stream: &Stream,
-        from: &Region,
-        to: &Region,
-    ) -> Result<(), GpuError> {
-        let storage = &self.product.storage;
-        let source = storage[from.buffer].span(&from.block);
-        let target = storage[to.buffer].span(&to.block);
-        let place = |region: &Region, span: super::storage::Span| Pitched {
-            address: kept.buffers[region.buffer].address() + span.offset as u64,
-            pitch: span.pitch,
-        };
-        // Where rows are whole on both sides their padding goes along, which makes one run of bytes of the block.
-        let whole = |region: &Region| storage[region.buffer].has_whole_rows(&region.block);
-        let width = if source.pitch == target.pitch && whole(from) && whole(to) {
-            source.pitch
-        } else {
-            source.width
-        };
-        // SAFETY: both blocks lie in buffers of the session, which live until the run has ended (`Kept`); the program is proven: whatever else
-        // uses the elements is ordered with this copy. Padding belongs to no block.
-        unsafe { stream.copy(place(to, target), place(from, source), width, source.rows) }
-    }
-
-    /// No stream of this device goes on before all devices have come here.
-    fn barrier(kept: &Kept, device: usize, value: u32) -> Result<(), GpuError> {
-        let own = |device: usize| {
-            let homes = kept.homes.iter();
-            homes.filter(|(home, _)| *home == device).count()
-        };
-        let (streams, flags, first) = (&kept.streams[device], &kept.flags[device], own(device));
-        for (number, stream) in streams.iter().enumerate().skip(1) {
-            stream.set_flag(flags, first + JOIN + number, value)?;
-            streams[0].wait_for_flag(flags, first + JOIN + number, value)?;
-        }
-        streams[0].set_flag(flags, first + DONE, value)?;
-        for other in (0..kept.streams.len()).filter(|&other| other != device) {
-            streams[0].wait_for_flag(&kept.flags[other], own(other) + DONE, value)?;
-        }
-        streams[0].set_flag(flags, first + GO, value)?;
-        for stream in &streams[1..] {
-            stream.wait_for_flag(flags, first + GO, value)?;
-        }
-        Ok(())
+        Ok(events)
     }
 
     /// Waits until all devices are done. If they are not in time, or one fails, what they may still use is leaked.
@@ -368,26 +352,14 @@ impl<'a> Session<'a> {
 
     fn all_done(&self, deadline: Deadline) -> Result<(), DevicesRunError> {
         let kept = self.kept()?;
-        loop {
-            let mut waiting = None;
-            for (device, streams) in kept.streams.iter().enumerate() {
-                for stream in streams {
-                    if !stream.is_done().map_err(at(device))? {
-                        waiting = Some(device);
-                    }
-                }
-            }
-            let Some(device) = waiting else { return Ok(()) };
-            if deadline.is_past() {
-                let error = deadline.passed("the product over several GPUs");
-                return Err(DevicesRunError::Gpu { device, error });
-            }
+        while !kept.check(deadline)? {
             std::thread::sleep(Duration::from_micros(100));
         }
+        Ok(())
     }
 
     pub(super) fn run(&mut self, deadline: Deadline) -> Result<(), DevicesRunError> {
-        self.enqueue(1)?;
+        self.enqueue(1, deadline)?;
         self.finish(deadline)
     }
 
@@ -399,7 +371,7 @@ impl<'a> Session<'a> {
     ) -> Result<f64, DevicesRunError> {
         // The first run starts the devices together; its end is where the time begins.
         let repeats = repeats.max(1);
-        let events = self.enqueue(1 + repeats)?;
+        let events = self.enqueue(1 + repeats, deadline)?;
         self.finish(deadline)?;
         let total = match events {
             Some((start, end)) => start.milliseconds_to(&end).map_err(at(0))?,
@@ -429,20 +401,6 @@ impl<'a> Session<'a> {
     pub(super) fn gpus(&self) -> &[Gpu] {
         &self.devices.gpus
     }
-}
-
-/// The device whose memory has each flag: that of the first stream that waits for it.
-fn homes(program: &Program) -> Vec<usize> {
-    let mut homes = vec![0; program.flags];
-    let mut found = vec![false; program.flags];
-    for op in &program.ops {
-        if let Action::Wait(flag) = op.action
-            && !found[flag]
-        {
-            (homes[flag], found[flag]) = (op.device, true);
-        }
-    }
-    homes
 }
 
 pub(super) fn placed_error(device: usize, error: RunError) -> DevicesRunError {

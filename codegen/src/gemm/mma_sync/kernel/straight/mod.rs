@@ -1,0 +1,168 @@
+//! The epilogue where no vector of C is partly inside: one straight line of instructions, so that all reads of a strip are in flight at once.
+//!
+//! The general epilogue branches for each vector: is it inside, can it be stored at once, is C read (β)? The assembler moves nothing across a branch, so each
+//! vector waits for memory by itself: some 3500 clocks for a tile of 128×256, in which the tensor cores stand still, and more where C is read. Here there
+//! are at most two branches a tile, and each access has a predicate:
+//!
+//! ```text
+//! fits = C aligned to 16 bytes, n a multiple of a vector
+//! if fits and β = 0   sums · α, activation, rounded to 16 bits, strip → shared memory → vectors of 16 bytes → C where they are inside
+//! else if fits        strip → shared memory → vectors of sums · α + β · C + bias, activation → C; the next strip's C is on its way meanwhile
+//! else                vector by vector
+//! ```
+//!
+//! C of 16-bit elements that is a function of the sums alone is rounded before it goes through shared memory: half of the wavefronts. Two strips of 64
+//! columns then have the place of one.
+
+mod packed;
+mod sums;
+
+use std::rc::Rc;
+
+use layout_core::Layout;
+
+use super::Gemm;
+use super::store::Lane;
+use crate::gemm::PlanError;
+use crate::gemm::epilogue::{End, Linear, Place};
+use crate::index::layout::index;
+use crate::ir::{Address, Cmp, Kernel, Logic, Reg};
+
+/// How tiles are stored in a straight line.
+pub(super) struct Straight<'a> {
+    /// No vector is partly inside.
+    pub(super) fits: Reg,
+    /// β is 0: C is not read.
+    drops_c: Reg,
+    linear: Linear,
+    end: Rc<End<'a>>,
+}
+
+/// A part of a warp's tile that goes through shared memory at once.
+struct Strip<'s> {
+    number: i64,
+    /// Its first row in the warp's tile.
+    down: i64,
+    /// Which piece of the columns it has.
+    chunk: i64,
+    /// The sums of its atoms.
+    atoms: &'s [Vec<Reg>],
+}
+
+impl<'a> Gemm<'a> {
+    /// How this kernel stores tiles in a straight line, if it does: that of warpgroups, for the product's own epilogue.
+    pub(super) fn straight(&mut self, lane: &Lane) -> Option<Straight<'a>> {
+        let plan = self.plan;
+        let end = self.end.clone().filter(|_| plan.warpgroups)?;
+        let output = plan.variant.output;
+        let wide = plan.variant.store == 16 && output.bytes() > 1;
+        if !wide || plan.variant.products != 1 {
+            return None;
+        }
+        let linear = end.linear()?;
+        // Each vector is inside or outside as a whole.
+        let rest = self.maps.staging.vector - 1;
+        let rest = self.k.pool.and(self.n, rest as u64);
+        let zero = self.k.pool.constant(0);
+        let whole = self.k.compare(Cmp::Eq, rest, zero);
+        let fits = match lane.aligned {
+            Some(aligned) => self.k.combine(Logic::And, aligned, whole, 0),
+            None => whole,
+        };
+        let drops_c = end.is_zero(self.k, "beta")?;
+        Some(Straight {
+            fits,
+            drops_c,
+            linear,
+            end,
+        })
+    }
+
+    /// Accumulators to C in a straight line.
+    pub(super) fn store_straight(
+        &mut self,
+        straight: &Straight<'a>,
+        lane: &Lane,
+        acc: &[Vec<Vec<Reg>>],
+    ) -> Result<(), PlanError> {
+        let (rows, chunks) = (self.maps.staging.rows, self.chunks());
+        let mut strips = Vec::new();
+        for (i, of_rows) in (0..).zip(acc) {
+            let each = of_rows.len() / chunks as usize;
+            for (chunk, atoms) in (0..).zip(of_rows.chunks(each)) {
+                strips.push(Strip {
+                    number: i * chunks + chunk,
+                    down: i * rows,
+                    chunk,
+                    atoms,
+                });
+            }
+        }
+        self.k.begin_if(straight.drops_c, true);
+        self.k.name_branch("keeps_c", "replaced");
+        self.k.open_region();
+        match self.packed(straight)? {
+            Some(packed) => self.store_packed(straight, &packed, lane, &strips)?,
+            None => self.store_sums(straight, lane, &strips, false)?,
+        }
+        self.k.close_region();
+        self.k.otherwise();
+        self.k.open_region();
+        self.store_sums(straight, lane, &strips, true)?;
+        self.k.close_region();
+        self.k.end_if();
+        Ok(())
+    }
+
+    /// How many vectors of a strip a lane has.
+    fn passes(&self) -> Result<i64, PlanError> {
+        Ok(self.maps.staging.read.get(1)?.get(0)?.size())
+    }
+
+    /// The predicate that a lane's vector is inside C and this block's own, and its address.
+    fn target(
+        &mut self,
+        read: &(Layout, Layout),
+        pass: i64,
+        lane: &Lane,
+        strip: &Strip<'_>,
+    ) -> Result<(Reg, Address), PlanError> {
+        let pool = &mut self.k.pool;
+        let (zero, value) = (pool.constant(0), pool.constant(pass));
+        let dr = index(pool, &read.0, &[zero, value])?;
+        let dc = index(pool, &read.1, &[zero, value])?;
+        let (down, across) = (
+            pool.constant(strip.down),
+            pool.constant(strip.chunk * self.plan.strip_cols()),
+        );
+        let (dr, dc) = (pool.add(dr, down), pool.add(dc, across));
+        let to_own = pool.sub(lane.own_row, lane.row);
+        let left_row = pool.sub(self.m, lane.row);
+        let left_col = pool.sub(self.n, lane.col);
+        let [down, across] = [dr, dc].map(|e| pool.as_const(e).unwrap_or(0));
+        let own = lane.own[self.part(lane, strip, pass)];
+        let last = across + self.maps.staging.vector - 1;
+        let inside = self.k.compare_here(Cmp::Gt, left_col, last, Some(own));
+        let inside = self.k.compare_here(Cmp::Gt, left_row, down, Some(inside));
+        let inside = self.k.compare_here(Cmp::Le, to_own, down, Some(inside));
+        let to = Place::targets(self.k, &lane.corner, (dr, dc), 1)?[0];
+        Ok((inside, to))
+    }
+
+    /// Which of the parts of a row that a lane has vectors in a pass over a strip takes.
+    fn part(&self, lane: &Lane, strip: &Strip<'_>, pass: i64) -> usize {
+        let again = lane.own.len() / self.chunks() as usize;
+        strip.chunk as usize * again + pass as usize % again
+    }
+}
+
+impl Straight<'_> {
+    /// What the epilogue makes of sums where C is not read and there is no bias.
+    fn of_sums_alone(&self, k: &mut Kernel, sums: &[Reg]) -> Vec<Reg> {
+        let values = self.end.scaled(k, sums);
+        for &s in &values {
+            self.linear.activate(k, s);
+        }
+        values
+    }
+}

@@ -1,0 +1,131 @@
+//! Sums that are rounded to 16 bits before they go through shared memory.
+
+use super::{Lane, Straight, Strip};
+use crate::gemm::PlanError;
+use crate::gemm::mma_sync::kernel::Gemm;
+use crate::gemm::mma_sync::staging::Staging;
+use crate::index::layout::index;
+use crate::ir::{Cache, Class, Extent, Reg, Type};
+use crate::view::View;
+
+/// Staging of elements of C that are rounded already.
+pub(super) struct Packed {
+    staging: Staging,
+    /// (row, column, warp, which of two strips, strip)
+    view: View,
+}
+
+impl<'a> Gemm<'a> {
+    /// Staging of rounded elements; none where C has the size of sums, or is not a function of the sums alone.
+    pub(super) fn packed(&mut self, straight: &Straight<'a>) -> Result<Option<Packed>, PlanError> {
+        let output = self.plan.variant.output;
+        if output.bytes() != 2 || !straight.linear.is_of_sums_alone() {
+            return Ok(None);
+        }
+        let st = &self.maps.staging;
+        let bytes = output.bytes().into();
+        let staging = Staging::new(
+            &self.maps.atom,
+            (false, false),
+            (st.cols, 1),
+            st.vector,
+            bytes,
+        )?;
+        let warps = self.plan.warps.0 * self.plan.warps.1;
+        let strips = self.plan.tile.0 / self.plan.warps.0 / st.rows * self.chunks();
+        let shape = [st.rows, st.cols, warps, 2, strips].map(Extent::Fixed);
+        let (at, strides) = (
+            self.plan.staging_at(self.maps),
+            vec![st.bytes(), st.bytes() / 2, 0],
+        );
+        let view = self
+            .k
+            .shared_at("rounded", bytes, staging.shared, at, shape.into(), strides);
+        Ok(Some(Packed { staging, view }))
+    }
+
+    /// All strips, two at a time where they have the same rows.
+    pub(super) fn store_packed(
+        &mut self,
+        straight: &Straight<'a>,
+        packed: &Packed,
+        lane: &Lane,
+        strips: &[Strip<'_>],
+    ) -> Result<(), PlanError> {
+        let of_rows = strips.chunk_by(|a, b| a.down == b.down);
+        for (number, some) in (0..).zip(of_rows.flat_map(|strips| strips.chunks(2))) {
+            self.k.open_region();
+            self.k.comment(format!("strip {number}, rounded"));
+            // What a strip before was staged in is read.
+            self.k.warp_barrier();
+            for (half, strip) in (0..).zip(some) {
+                self.stage_packed(straight, packed, [half, number], strip.atoms)?;
+            }
+            self.k.warp_barrier();
+            for (half, strip) in (0..).zip(some) {
+                self.copy_packed(packed, [half, number], lane, strip)?;
+            }
+            self.k.close_region();
+        }
+        Ok(())
+    }
+
+    /// The atoms of a strip, rounded, to shared memory.
+    fn stage_packed(
+        &mut self,
+        straight: &Straight<'a>,
+        packed: &Packed,
+        [half, number]: [i64; 2],
+        atoms: &[Vec<Reg>],
+    ) -> Result<(), PlanError> {
+        let st = &packed.staging;
+        let (write_row, write_col) = st.split(&st.write)?;
+        let halves = st.write.get(1)?.get(0)?.size();
+        let warp = self.k.pool.shr(self.tid, 5);
+        for (j, atom) in (0..).zip(atoms) {
+            let sums = straight.of_sums_alone(self.k, atom);
+            for (h, pair) in (0..).zip(sums.chunks(2)) {
+                let pool = &mut self.k.pool;
+                let value = pool.constant(h + halves * j);
+                let r = index(pool, &write_row, &[self.lane, value])?;
+                let c = index(pool, &write_col, &[self.lane, value])?;
+                let (half, number) = (pool.constant(half), pool.constant(number));
+                let at = packed.view.element(self.k, &[r, c, warp, half, number])?;
+                straight.end.store_rounded(self.k, None, pair, at);
+                self.k.tag("stageRounded");
+            }
+        }
+        Ok(())
+    }
+
+    /// A strip of rounded elements to C, vector by vector.
+    fn copy_packed(
+        &mut self,
+        packed: &Packed,
+        [half, number]: [i64; 2],
+        lane: &Lane,
+        strip: &Strip<'_>,
+    ) -> Result<(), PlanError> {
+        let st = &packed.staging;
+        let read = st.split(&st.read)?;
+        let warp = self.k.pool.shr(self.tid, 5);
+        let mut vectors: Vec<Vec<Reg>> = Vec::new();
+        for pass in 0..self.passes()? {
+            let pool = &mut self.k.pool;
+            let value = pool.constant(pass);
+            let r = index(pool, &read.0, &[self.lane, value])?;
+            let c = index(pool, &read.1, &[self.lane, value])?;
+            let (half, number) = (pool.constant(half), pool.constant(number));
+            let at = packed.view.element(self.k, &[r, c, warp, half, number])?;
+            let words = self.k.regs(Class::B32, 4);
+            self.k.load(None, Cache::Coherent, Type::B32, &words, at);
+            self.k.tag("fetchRounded");
+            vectors.push(words);
+        }
+        for (pass, words) in (0..).zip(vectors) {
+            let (guard, to) = self.target(&read, pass, lane, strip)?;
+            self.k.store(Some(guard.into()), Type::B32, &words, to);
+        }
+        Ok(())
+    }
+}

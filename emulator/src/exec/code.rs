@@ -1,0 +1,70 @@
+//! Row operations that are compiled twice, like the main loop: for every machine, and for one with AVX2 and FMA.
+//!
+//! The main loop holds the most frequent operations itself. The others are functions behind pointers, set when a warp starts to run; both versions of
+//! each come from one body and give the same bits. Example: `cvt.rn.f32.u32` calls [`Code::convert`], which converts eight lanes an instruction with
+//! AVX2 and four without.
+
+use super::alu::{Row32, Row64};
+use super::sums::Adder;
+use super::warp::Warp;
+use super::{compare, convert, fp32, mma, sums};
+use crate::ir::{Cmp, CmpType, Convert, FloatMode, FloatOp, Mma};
+
+/// One version of the functions.
+#[derive(Clone, Copy)]
+pub(crate) struct Code {
+    /// How sums of products are computed.
+    pub(crate) adder: Adder,
+    /// Operations on f32 that are not in the main loop.
+    pub(crate) float32: fn(FloatOp, FloatMode, [&Row32; 3]) -> Row32,
+    /// Comparisons of 32-bit rows, of their upper halves if the last argument says so.
+    pub(crate) compare32: fn(Cmp, CmpType, [&Row32; 2], bool) -> u32,
+    /// Comparisons of 64-bit rows.
+    pub(crate) compare64: fn(Cmp, CmpType, [&Row64; 2]) -> u32,
+    /// `cvt`.
+    pub(crate) convert: fn(&mut Warp, &Convert, u32),
+    /// `mma.sync`.
+    pub(crate) mma: fn(&mut Warp, &Mma, u32),
+}
+
+/// Defines both versions of each function, and the two tables.
+macro_rules! twice {
+    ($($name:ident: fn($($arg:ident: $ty:ty),*) $(-> $ret:ty)?, $plain:expr, $simd:expr;)*) => {
+        mod plain {
+            use super::*;
+            $(pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $plain })*
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        mod simd {
+            use super::*;
+            $(
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
+                pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $simd }
+            )*
+        }
+
+        /// The version for every machine.
+        pub(super) const PLAIN: Code = Code { adder: sums::add_plain, $($name: plain::$name),* };
+
+        /// The version with the features of the fast main loop, which alone calls this.
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
+        pub(super) fn simd() -> Code {
+            Code { adder: sums::add_simd, $($name: simd::$name),* }
+        }
+    };
+}
+
+twice! {
+    float32: fn(f: FloatOp, mode: FloatMode, x: [&Row32; 3]) -> Row32,
+        fp32::row::<false>(f, mode, x), fp32::row::<true>(f, mode, x);
+    compare32: fn(cmp: Cmp, ty: CmpType, x: [&Row32; 2], upper: bool) -> u32,
+        compare::rows32(cmp, ty, x, upper), compare::rows32(cmp, ty, x, upper);
+    compare64: fn(cmp: Cmp, ty: CmpType, x: [&Row64; 2]) -> u32,
+        compare::rows64(cmp, ty, x), compare::rows64(cmp, ty, x);
+    convert: fn(w: &mut Warp, c: &Convert, active: u32),
+        convert::convert(w, c, active), convert::convert(w, c, active);
+    mma: fn(w: &mut Warp, m: &Mma, active: u32),
+        mma::mma(w, m, active, sums::add_plain), mma::mma(w, m, active, sums::add_simd);
+}

@@ -1,0 +1,292 @@
+//! The frequent conversions as loops over rows: between integers, between integers and f32 or f64, and of f32 to whole numbers.
+//!
+//! Each gives the bits of [`super::cvt::one`]; what has no loop goes there lane by lane. Example: `cvt.u64.u32` copies the words and
+//! `cvt.rni.s32.f32` rounds in f64, where every f32 is exact, and clamps by the host's cast, which takes NaN to 0 as PTX does.
+
+use super::alu::{Row32, Row64, put};
+use super::cvt::by_lane;
+use super::warp::Warp;
+use crate::float::{NAN32, flush32, half_to_f32};
+use crate::ir::{Convert, Format, Packed, Reg, Rounding};
+use crate::types::File;
+
+/// Runs `c` on the active lanes.
+#[inline(always)]
+pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
+    if c.packed != Packed::No || c.sat || c.relu {
+        return by_lane(w, c, active);
+    }
+    let nearest = c.rounding == Rounding::Nearest;
+    match (c.from, c.to) {
+        (Format::U(_) | Format::S(_), Format::U(_) | Format::S(_)) => {
+            let mut x = source64(w, c.a);
+            extend(&mut x, c.from);
+            extend(&mut x, c.to);
+            store64(w, c.d, &x, active);
+        }
+        (Format::U(_) | Format::S(_), Format::F32) if nearest => {
+            let mut x = source64(w, c.a);
+            extend(&mut x, c.from);
+            let mut out = [0; 32];
+            match c.from {
+                Format::S(64) => each(&mut out, |i| (x[i] as i64 as f32).to_bits()),
+                Format::U(64) => each(&mut out, |i| (x[i] as f32).to_bits()),
+                Format::U(32) => each(&mut out, |i| (x[i] as u32 as f32).to_bits()),
+                // Up to 31 bits and a sign.
+                _ => each(&mut out, |i| (x[i] as i32 as f32).to_bits()),
+            }
+            store32(w, c.d, &out, active);
+        }
+        (Format::U(bits) | Format::S(bits), Format::F64) if nearest && bits <= 32 => {
+            let mut x = source64(w, c.a);
+            extend(&mut x, c.from);
+            let mut out = [0; 32];
+            each(&mut out, |i| (x[i] as i64 as f64).to_bits());
+            store64(w, c.d, &out, active);
+        }
+        (Format::F32, Format::S(32)) => {
+            let x = whole(&source32(w, c.a), c);
+            let mut out = [0; 32];
+            each(&mut out, |i| x[i] as i32 as u32);
+            store32(w, c.d, &out, active);
+        }
+        (Format::F32, Format::U(32)) => {
+            let x = whole(&source32(w, c.a), c);
+            let mut out = [0; 32];
+            each(&mut out, |i| x[i] as u32);
+            store32(w, c.d, &out, active);
+        }
+        (Format::F32, Format::F32) if c.integral => {
+            let x = whole(&source32(w, c.a), c);
+            let mut out = [0; 32];
+            // Whole numbers below 2^24 and all above are numbers of f32.
+            each(&mut out, |i| number(x[i] as f32));
+            store32(w, c.d, &out, active);
+        }
+        (Format::F16, Format::F32) if !c.ftz && !c.integral => {
+            let x = source32(w, c.a);
+            let mut out = [0; 32];
+            each(&mut out, |i| number(half_to_f32(x[i] & 0xffff)));
+            store32(w, c.d, &out, active);
+        }
+        (Format::F32, Format::F16) if nearest && !c.satfinite && !c.integral => {
+            let x = source32(w, c.a);
+            let mut out = [0; 32];
+            each(&mut out, |i| half(x[i]));
+            store32(w, c.d, &out, active);
+        }
+        _ => by_lane(w, c, active),
+    }
+}
+
+/// A loop: `map` would be a function of its own, without wide vectors.
+#[inline(always)]
+fn each<T>(out: &mut [T; 32], f: impl Fn(usize) -> T) {
+    for i in 0..32 {
+        out[i] = f(i);
+    }
+}
+
+/// The bits of `x`, with NaN made canonical.
+#[inline(always)]
+fn number(x: f32) -> u32 {
+    if x.is_nan() { NAN32 } else { x.to_bits() }
+}
+
+#[inline(always)]
+fn source32(w: &Warp, r: Reg) -> Row32 {
+    match r.file {
+        File::R64 => {
+            let mut out = [0; 32];
+            each(&mut out, |i| w.r64[r.row as usize][i] as u32);
+            out
+        }
+        _ => w.r32[r.row as usize],
+    }
+}
+
+#[inline(always)]
+fn source64(w: &Warp, r: Reg) -> Row64 {
+    if r.file == File::R64 {
+        return w.r64[r.row as usize];
+    }
+    let row = &w.r32[r.row as usize];
+    let mut out = [0; 32];
+    each(&mut out, |i| u64::from(row[i]));
+    out
+}
+
+#[inline(always)]
+fn store32(w: &mut Warp, d: Reg, out: &Row32, active: u32) {
+    if d.file == File::R64 {
+        let mut wide = [0; 32];
+        each(&mut wide, |i| u64::from(out[i]));
+        put(&mut w.r64[d.row as usize], &wide, active);
+    } else {
+        put(&mut w.r32[d.row as usize], out, active);
+    }
+}
+
+#[inline(always)]
+fn store64(w: &mut Warp, d: Reg, out: &Row64, active: u32) {
+    if d.file == File::R64 {
+        put(&mut w.r64[d.row as usize], out, active);
+    } else {
+        let mut narrow = [0; 32];
+        each(&mut narrow, |i| out[i] as u32);
+        put(&mut w.r32[d.row as usize], &narrow, active);
+    }
+}
+
+/// The integers of format `f` that the low bits of `x` are, extended to 64 bits.
+#[inline(always)]
+fn extend(x: &mut Row64, f: Format) {
+    match f {
+        Format::U(bits @ ..=63) => {
+            let mask = (1 << bits) - 1;
+            for x in x {
+                *x &= mask;
+            }
+        }
+        Format::S(bits @ ..=63) => {
+            let sign = 1 << (bits - 1);
+            let mask = (1 << bits) - 1;
+            for x in x {
+                *x = ((*x & mask) ^ sign).wrapping_sub(sign);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// f32 values rounded to whole numbers as `c` says.
+#[inline(always)]
+fn whole(row: &Row32, c: &Convert) -> [f64; 32] {
+    let (mut x, mut out) = ([0.0; 32], [0.0; 32]);
+    if c.ftz {
+        each(&mut x, |i| f64::from(f32::from_bits(flush32(row[i]))));
+    } else {
+        each(&mut x, |i| f64::from(f32::from_bits(row[i])));
+    }
+    match c.rounding {
+        Rounding::Nearest => each(&mut out, |i| x[i].round_ties_even()),
+        Rounding::NearestAway => each(&mut out, |i| x[i].round()),
+        Rounding::Zero => each(&mut out, |i| x[i].trunc()),
+        Rounding::Down => each(&mut out, |i| x[i].floor()),
+        Rounding::Up => each(&mut out, |i| x[i].ceil()),
+    }
+    out
+}
+
+/// f32 bits to f16, rounded to nearest.
+#[inline(always)]
+fn half(x: u32) -> u32 {
+    /// Added to a number below the least normal half, it leaves the half in the low bits.
+    const ALIGN: u32 = (127 - 15 + 23 - 10 + 1) << 23;
+    let (sign, size) = (x >> 16 & 0x8000, x & 0x7fff_ffff);
+    let subnormal = (f32::from_bits(size) + f32::from_bits(ALIGN))
+        .to_bits()
+        .wrapping_sub(ALIGN);
+    // The exponent moves from one bias to the other; half a unit of what is cut, less if it is even, rounds.
+    let odd = size >> 13 & 1;
+    let normal = size.wrapping_add(0xc800_0fff).wrapping_add(odd) >> 13;
+    let number = if size < 113 << 23 { subnormal } else { normal };
+    // From 65520 on, what rounds is beyond the largest half.
+    let number = if size >= 0x477f_f000 { 0x7c00 } else { number };
+    if size > 0x7f80_0000 {
+        0x7fff
+    } else {
+        sign | number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cvt::one;
+    use super::*;
+
+    /// Every conversion that has a loop, against its definition, on numbers of all kinds.
+    #[test]
+    fn loops_are_their_lanes() {
+        use Format::{F16, F32, F64, S, U};
+        let integers = [U(8), S(8), U(16), S(16), U(32), S(32), U(64), S(64)];
+        let formats = integers.iter().copied().chain([F16, F32, F64]);
+        let formats: Vec<Format> = formats.collect();
+        let mut state = 3u64;
+        let mut random = || {
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        };
+        let roundings = [
+            Rounding::Nearest,
+            Rounding::Zero,
+            Rounding::Down,
+            Rounding::Up,
+            Rounding::NearestAway,
+        ];
+        for round in 0..200 {
+            let row: Row64 = std::array::from_fn(|i| {
+                let r = random();
+                match (i + round) % 4 {
+                    0 => r,
+                    // An f32 about as large as the numbers of each format.
+                    1 => (r & 0x807f_ffff) | (((r >> 40) % 60 + 90) << 23),
+                    2 => (r & 0x8000_1fff) + 0x3800_0000 + (((r >> 40) % 20) << 23) - 0x800,
+                    _ => [0, 1 << 31, 0x7f80_0000, 0xff80_0001, 0x477f_f000, u64::MAX][i % 6],
+                }
+            });
+            for (from, to) in formats
+                .iter()
+                .flat_map(|f| formats.iter().map(move |t| (*f, *t)))
+            {
+                for rounding in roundings {
+                    for flags in 0..4 {
+                        let to_or_from_f64 = from == F64 || from == U(64) || from == S(64);
+                        let file = |wide: bool| if wide { File::R64 } else { File::R32 };
+                        let a = Reg {
+                            file: file(to_or_from_f64),
+                            row: 0,
+                        };
+                        let d = Reg {
+                            file: file(matches!(to, F64 | U(64) | S(64))),
+                            row: 1,
+                        };
+                        let c = Convert {
+                            to,
+                            from,
+                            rounding,
+                            integral: flags & 1 != 0,
+                            ftz: flags & 2 != 0,
+                            sat: false,
+                            satfinite: false,
+                            relu: false,
+                            packed: Packed::No,
+                            d,
+                            a,
+                            b: a,
+                        };
+                        let mut w = Warp::with_rows(0, u32::MAX, [2, 2, 0], 0);
+                        w.r64[0] = row;
+                        w.r32[0] = row.map(|x| x as u32);
+                        convert(&mut w, &c, 0xffff_fff7);
+                        for (l, x) in row.iter().enumerate() {
+                            let x = if a.file == File::R64 {
+                                *x
+                            } else {
+                                *x & 0xffff_ffff
+                            };
+                            let expected = if l == 3 { 0 } else { one(&c, x) };
+                            let (found, expected) = match d.file {
+                                File::R64 => (w.r64[1][l], expected),
+                                _ => (u64::from(w.r32[1][l]), expected & 0xffff_ffff),
+                            };
+                            assert_eq!(found, expected, "{c:?} of {x:#x}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

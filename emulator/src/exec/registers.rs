@@ -1,0 +1,45 @@
+//! The rows of one register file of a warp.
+//!
+//! A row begins at a multiple of 64 bytes: loads and stores of 32 bytes that cross from one line of the cache to the next take twice as long, and a load
+//! does not get what such a store has just written.
+
+use std::ops::{Index, IndexMut};
+
+#[derive(Debug, Clone)]
+#[repr(C, align(64))]
+struct Line<T>([T; 32]);
+
+/// Rows of 32 lanes.
+#[derive(Debug)]
+pub(crate) struct Rows<T>(Vec<Line<T>>);
+
+impl<T: Copy + Default> Rows<T> {
+    /// So many rows of zeros.
+    pub(super) fn new(count: usize) -> Self {
+        Self(vec![Line([T::default(); 32]); count])
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[T; 32]> {
+        self.0.iter().map(|line| &line.0)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut [T; 32]> {
+        self.0.iter_mut().map(|line| &mut line.0)
+    }
+}
+
+impl<T> Index<usize> for Rows<T> {
+    type Output = [T; 32];
+
+    #[inline(always)]
+    fn index(&self, row: usize) -> &[T; 32] {
+        &self.0[row].0
+    }
+}
+
+impl<T> IndexMut<usize> for Rows<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, row: usize) -> &mut [T; 32] {
+        &mut self.0[row].0
+    }
+}

@@ -1,0 +1,54 @@
+//! A GPU that is lost in the middle of a run over several: one error that names it, before the time limit, and no hang. Alone in its file, because the
+//! process can't use that GPU afterwards.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use tilewright::codegen::Arch;
+use tilewright::codegen::devices::Placement;
+use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
+use tilewright::codegen::registry::plan_named;
+use tilewright::gpu::LaunchConfig;
+use tilewright::host::Inputs;
+use tilewright::host::devices::{DeviceGemm, Devices, DevicesRunError, OnDevices};
+
+/// Ends the context of the GPU that it runs on.
+const TRAP: &str =
+    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry lost() { trap; }\n";
+
+#[test]
+fn a_gpu_that_is_lost_in_the_middle_is_one_error_and_no_hang() {
+    let devices = match Devices::open(2) {
+        Ok(devices) => devices,
+        Err(error) => return common::say(&format!("no two GPUs: not run ({error})")),
+    };
+    let problem = Gemm::packed(4096, 4096, 4096, Operands::ALL[0]);
+    let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
+    let plan = |local: &Gemm| {
+        Ok::<_, DevicesRunError>(plan_named("sgemm-128x128x16")?.adapt(local, Schedule::default())?)
+    };
+    let product = DeviceGemm::new(&problem, &placement, DataType::F32, Arch(80), plan).unwrap();
+    let inputs = Inputs::random(&problem, DataType::F32, 1);
+    // More runs than a queue of the driver holds, some seconds of work.
+    let options = OnDevices {
+        limit: Duration::from_mins(2),
+        repeats: 2000,
+    };
+    let (error, after) = std::thread::scope(|scope| {
+        let run = scope.spawn(|| product.launch_on(&devices, &inputs, options));
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(!run.is_finished(), "the run is over before the GPU is lost");
+        let gpu = &devices.gpus()[1];
+        let trap = gpu.load_ptx(TRAP).unwrap().kernel("lost").unwrap();
+        let lost = Instant::now();
+        trap.launch(&LaunchConfig::new([1, 1, 1], [1, 1, 1]), &[])
+            .unwrap();
+        (run.join().unwrap().unwrap_err(), lost.elapsed())
+    });
+    let text = error.to_string();
+    assert!(text.starts_with("device 1: "), "{text}");
+    assert!(!text.contains("has not ended"), "{text}");
+    assert!(after < Duration::from_secs(30), "{text} after {after:?}");
+    common::say(&format!("after {:.1} s: {text}", after.as_secs_f64()));
+}
