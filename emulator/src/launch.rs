@@ -117,7 +117,8 @@ pub struct Options {
     pub sanitize: bool,
     /// Also report global memory accessed by two blocks, one of them storing. Meant for kernels whose blocks do not communicate.
     pub global_races: bool,
-    /// Also report shared memory that one lane writes and another lane of its warp accesses, with no `bar.warp.sync` or barrier between. Lanes are not
+    /// Also report shared memory that one lane writes and another lane of its warp accesses, with no `bar.warp.sync` or barrier between, and what other warps do after
+    /// an arrival at an mbarrier by one lane that orders only what that lane did. Lanes are not
     /// ordered by instructions on hardware; here they are, so that such a kernel computes what its author meant.
     pub lane_races: bool,
     /// Also report reads of global memory that neither host nor kernel wrote.

@@ -47,6 +47,7 @@ mod float;
 mod float64;
 mod heap;
 mod ir;
+mod lane_order;
 mod launch;
 mod lexer;
 mod liveness;

@@ -11,6 +11,7 @@
 //! Example: warp 0 writes shared memory (clock 3), executes `fence.proxy.async` (fenced up to 3, clock now 4) and arrives at a barrier; warp 1
 //! waits there: it has seen 3 and knows 3 to be fenced, and may let a bulk store read what warp 0 wrote.
 
+use crate::lane_order::{self, LaneOrder, Partial, Partials};
 use crate::shared::{Shadow, Who};
 
 /// Actors of a block: warps 0 to 31, warpgroups, the place of remote readers, and mbarriers.
@@ -45,6 +46,8 @@ pub(crate) struct Remote {
 pub(crate) struct Knowledge {
     seen: Vec<[u32; ACTORS]>,
     fenced: Vec<[u32; ACTORS]>,
+    /// Of some lanes of warps, beyond `seen`; empty unless lanes are checked.
+    some: Vec<Partials>,
 }
 
 fn raise(to: &mut [u32; ACTORS], from: &[u32; ACTORS]) {
@@ -58,6 +61,7 @@ impl Knowledge {
     pub(crate) const NONE: Self = Self {
         seen: Vec::new(),
         fenced: Vec::new(),
+        some: Vec::new(),
     };
 
     /// Adds what is known in `other`.
@@ -71,6 +75,16 @@ impl Knowledge {
             for (t, f) in to.iter_mut().zip(from) {
                 raise(t, f);
             }
+        }
+        self.add_some(&other.some);
+    }
+
+    /// Adds what is known of some lanes, by rank.
+    fn add_some(&mut self, some: &[Partials]) {
+        let rows = self.some.len().max(some.len());
+        self.some.resize(rows, [Partial::default(); 32]);
+        for ((to, from), seen) in self.some.iter_mut().zip(some).zip(&self.seen) {
+            lane_order::add(to, from, seen);
         }
     }
 
@@ -97,6 +111,8 @@ pub(crate) struct Clocks {
     far: Vec<Vec<[u32; ACTORS]>>,
     /// Clocks of the actors above the warps.
     own: Vec<u32>,
+    /// What orders lanes, if that is checked.
+    pub(crate) lanes: Option<Box<LaneOrder>>,
 }
 
 impl Clocks {
@@ -113,6 +129,7 @@ impl Clocks {
             fenced: table(proxies),
             far: table(blocks > 1),
             own: vec![0; ACTORS],
+            lanes: None,
         }
     }
 
@@ -122,6 +139,14 @@ impl Clocks {
             row.fill([0; ACTORS]);
         }
         self.own.fill(0);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.reset();
+        }
+    }
+
+    /// What `warp` knows of some lanes of block `rank`.
+    pub(crate) fn some(&self, warp: usize, rank: usize) -> Option<&Partials> {
+        self.lanes.as_ref().map(|order| order.known(warp, rank))
     }
 
     /// Whether warp `warp` is ordered after what another block did.
@@ -130,6 +155,7 @@ impl Clocks {
             .get(warp)
             .and_then(|rows| rows.get(other.rank as usize))
             .is_some_and(|row| row[other.who.warp() as usize & 63] >= other.clock)
+            || lane_order::covers(self.some(warp, other.rank as usize), other.who, other.clock)
     }
 
     /// How far warp `warp` has seen the clocks of block `rank`, another one.
@@ -142,6 +168,16 @@ impl Clocks {
     pub(crate) fn fenced(&self, warp: usize, rank: usize) -> [u32; ACTORS] {
         let rows = self.fenced.get(warp).and_then(|rows| rows.get(rank));
         rows.copied().unwrap_or([u32::MAX; ACTORS])
+    }
+
+    /// The block's rank in its cluster.
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The order of lanes for a block with so many units of shared memory and warps.
+    pub(crate) fn lane_order(&self, units: usize, warps: usize) -> LaneOrder {
+        LaneOrder::new(units, warps, self.blocks)
     }
 
     /// A new clock of `actor`, one that is no warp.
@@ -169,6 +205,28 @@ impl Shadow {
                 raise(t, f);
             }
         }
+        if let Some(order) = &c.lanes {
+            let some: Vec<_> = (0..c.blocks).map(|r| *order.known(warp, r)).collect();
+            to.add_some(&some);
+        }
+    }
+
+    /// Adds what `warp` knows to `to`, where one lane of it releases: of the other lanes only what comes before the lanes were last ordered.
+    pub(crate) fn give_lane(&self, warp: usize, lane: usize, to: &mut Knowledge) {
+        let (warp, c) = (warp & 31, &self.clocks);
+        let Some(order) = &c.lanes else {
+            return self.give(warp, to);
+        };
+        let mut known = Knowledge::NONE;
+        self.give(warp, &mut known);
+        let now = std::mem::replace(&mut known.seen[c.rank][warp], order.since(warp) - 1);
+        let mut some = vec![[Partial::default(); 32]; c.blocks];
+        some[c.rank][warp] = Partial {
+            lanes: 1 << lane,
+            clock: now,
+        };
+        known.add_some(&some);
+        to.add(&known);
     }
 
     /// `warp` learns all of `from`.
@@ -187,6 +245,18 @@ impl Shadow {
                 raise(t, f);
             }
         }
+        let (far, rank) = (c.far.get(warp).cloned(), c.rank);
+        if let Some(order) = &mut c.lanes {
+            let mut own = self.seen[warp];
+            // Of its own lanes a warp knows what comes before they were last ordered.
+            own[warp] = order.since(warp) - 1;
+            let rows = order.all_known(warp).iter_mut().zip(&from.some);
+            for (r, (to, from)) in rows.enumerate() {
+                let row = far.as_ref().and_then(|f| f.get(r));
+                let seen = row.filter(|_| r != rank).unwrap_or(&own);
+                lane_order::add(to, from, seen);
+            }
+        }
         self.settle(warp);
     }
 
@@ -198,6 +268,11 @@ impl Shadow {
         }
         let (rank, seen) = (self.clocks.rank, self.seen[warp]);
         let far = self.clocks.far.get(warp).cloned();
+        let mut seen = seen;
+        for (other, clock) in seen.iter_mut().take(WARPGROUPS).enumerate() {
+            let some = self.clocks.some(warp, rank).map_or(0, |s| s[other].clock);
+            *clock = (*clock).max(some);
+        }
         if let Some(fenced) = self.clocks.fenced.get_mut(warp) {
             for (t, f) in fenced.iter_mut().zip(far.iter().flatten()) {
                 raise(t, f);

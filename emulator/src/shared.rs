@@ -18,6 +18,7 @@
 use std::collections::HashMap;
 
 use crate::ast::Space;
+use crate::lane_order::{self, Partials};
 use crate::proxies::{ACTORS, Clocks, REMOTE_READER, Remote};
 
 /// First address of the shared window of a block: not 0, so that a null pointer is caught, and aligned for every variable.
@@ -145,7 +146,7 @@ pub(crate) enum Conflict {
 pub(crate) struct Shadow {
     /// log2 of the bytes of a unit: 0, 1 or 2.
     pub(crate) grain: u32,
-    /// Whether the lanes of a warp count as unordered until `bar.warp.sync` or a barrier.
+    /// Whether the lanes of a warp count as unordered until `bar.warp.sync` or a barrier; `clocks` has their order then.
     pub(crate) lanes: bool,
     /// Actors that have a column in `reads`: the warps, or all that read.
     columns: usize,
@@ -172,10 +173,11 @@ impl Shadow {
         grain_bytes: u32,
         columns: usize,
         lanes: bool,
-        clocks: Clocks,
+        mut clocks: Clocks,
     ) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
         let units = ((bytes.div_ceil(4) * 4) >> grain) as usize;
+        clocks.lanes = lanes.then(|| Box::new(clocks.lane_order(units, columns.min(32))));
         let mut s = Self {
             grain,
             lanes,
@@ -266,6 +268,9 @@ impl Shadow {
         if ordered && !cell.who.is_async() && !self.lanes {
             return None;
         }
+        if let Some(order) = &mut self.clocks.lanes {
+            order.note_reader(u, warp & 31, who.lane());
+        }
         self.explain_read(u, who)
     }
 
@@ -291,12 +296,12 @@ impl Shadow {
         if cell.clock == 0 {
             return Some(Conflict::Undefined);
         }
-        if cell.clock > seen[cell.who.warp() as usize & 63] {
+        if self.unordered_write(cell, warp) {
             return Some(Conflict::AfterWrite(cell.who));
         }
         let same_warp = cell.who.warp() == who.warp();
         let no_barrier_since = cell.clock == seen[warp];
-        if self.lanes && no_barrier_since && Self::other_lane(who, cell.who) {
+        if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
             return Some(Conflict::AfterLane(cell.who));
         }
         if cell.who.is_async() && same_warp && cell.who.lane() != who.lane() && no_barrier_since {
@@ -342,28 +347,72 @@ impl Shadow {
             if found.is_some() && !who.is_atomic() {
                 return found;
             }
-        } else if cell.clock > seen[cell.who.warp() as usize & 63]
-            && !(cell.who.is_atomic() && who.is_atomic())
-        {
+        } else if self.unordered_write(cell, warp) && !(cell.who.is_atomic() && who.is_atomic()) {
             return Some(Conflict::AfterWrite(cell.who));
+        } else if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
+            return Some(Conflict::AfterLane(cell.who));
         }
-        if self.lanes {
-            let now = seen[warp];
-            if cell.clock == now && Self::other_lane(who, cell.who) {
-                return Some(Conflict::AfterLane(cell.who));
-            }
-            let last = self.last_reader[u];
-            if self.reads[self.slot(u, warp)] == now && Self::other_lane(who, last) {
-                return Some(Conflict::AfterLaneRead(last));
-            }
+        let last = self.last_reader[u];
+        if Self::other_lane(who, last) && self.unordered_readers(u, warp, 1 << last.lane()) {
+            return Some(Conflict::AfterLaneRead(last));
         }
-        self.unread(u, seen)
+        self.unread(u, seen, self.some(warp))
             .or_else(|| self.unordered(self.remote_reads.get(&u), warp, false))
     }
 
-    /// A read of unit `u` by an actor of this block that is not in `seen`.
-    pub(crate) fn unread(&self, u: usize, seen: &[u32; ACTORS]) -> Option<Conflict> {
-        let warp = self.readers(u).zip(seen).position(|(r, s)| r > *s)? as u32;
+    /// Whether nothing orders `warp` after the last write of a unit, one by an actor of this block.
+    fn unordered_write(&self, cell: Cell, warp: usize) -> bool {
+        cell.clock > self.seen[warp][cell.who.warp() as usize & 63]
+            && !lane_order::covers(self.some(warp), cell.who, cell.clock)
+    }
+
+    /// What `warp` knows of some lanes of its own block.
+    fn some(&self, warp: usize) -> Option<&Partials> {
+        self.clocks.some(warp, self.clocks.rank())
+    }
+
+    /// Whether the last write of a unit, one by a lane of `warp`, is not ordered before what the other lanes do.
+    pub(crate) fn unordered_lane(&self, cell: Cell, warp: usize) -> bool {
+        let order = self.clocks.lanes.as_ref();
+        cell.clock < REMOTE
+            && order.is_some_and(|o| cell.clock >= o.since(warp))
+            && !lane_order::covers(self.some(warp), cell.who, cell.clock)
+    }
+
+    /// The same, if the lane is one of `lanes` of `warp`.
+    pub(crate) fn of_other_lane(&self, cell: Cell, warp: usize, lanes: u32) -> bool {
+        cell.who.warp() as usize == warp
+            && lanes >> cell.who.lane() & 1 == 1
+            && self.unordered_lane(cell, warp)
+    }
+
+    /// Whether some of `lanes` of `warp` have read unit `u`, and nothing has ordered the warp's lanes since.
+    pub(crate) fn unordered_readers(&self, u: usize, warp: usize, lanes: u32) -> bool {
+        let Some(order) = &self.clocks.lanes else {
+            return false;
+        };
+        let lanes = lanes & order.readers(u, warp);
+        let clock = self.reads[self.slot(u, warp)];
+        let known = self
+            .some(warp)
+            .is_some_and(|s| s[warp].covers(lanes, clock));
+        lanes != 0 && clock != IN_FLIGHT && !known
+    }
+
+    /// A read of unit `u` by an actor of this block that is not in `seen`, nor in what is known of some lanes.
+    pub(crate) fn unread(
+        &self,
+        u: usize,
+        seen: &[u32; ACTORS],
+        some: Option<&Partials>,
+    ) -> Option<Conflict> {
+        let known = |w: usize, clock: u32| {
+            let partial = some.and_then(|s| s.get(w));
+            let order = self.clocks.lanes.as_ref();
+            order.is_some_and(|o| partial.is_some_and(|p| p.covers(o.readers(u, w), clock)))
+        };
+        let mut pairs = self.readers(u).zip(seen).enumerate();
+        let warp = pairs.position(|(w, (r, s))| r > *s && !known(w, r))? as u32;
         let last = self.last_reader[u];
         let who = (last.warp() == warp).then_some(last);
         if self.reads[self.slot(u, warp as usize)] == IN_FLIGHT {
@@ -413,6 +462,15 @@ impl Shadow {
             clock: self.seen[warp][warp],
             who: who.asynchronous(),
         };
+    }
+
+    /// All lanes of `warp` are ordered: what any of them did is visible to all.
+    pub(crate) fn order_lanes(&mut self, warp: usize) {
+        self.tick(warp);
+        let clock = self.seen[warp & 31][warp & 31];
+        if let Some(order) = &mut self.clocks.lanes {
+            order.order(warp, clock);
+        }
     }
 
     /// Advances the clock of `warp`: what it does from now on is not yet released to anyone.

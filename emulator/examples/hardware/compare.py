@@ -7,6 +7,7 @@ the places and the GPU's words (zlib over JSON). Exits with 1 if anything differ
 """
 import ctypes
 import json
+import multiprocessing
 import os
 import sys
 import time
@@ -55,6 +56,18 @@ class Driver:
     def unload(self, module):
         self.call("cuModuleUnload", module)
 
+    def tensor_map(self, case, address):
+        """The 128 bytes of a tiled tensor map of the array at `address`."""
+        m, rank = case["map"], len(case["map"]["sizes"])
+        place = ctypes.create_string_buffer(128 + 64)
+        aligned = (ctypes.addressof(place) + 63) // 64 * 64
+        sizes = (ctypes.c_uint64 * rank)(*m["sizes"])
+        strides = (ctypes.c_uint64 * rank)(*m["strides"])
+        box = (ctypes.c_uint32 * rank)(*m["box"])
+        steps = (ctypes.c_uint32 * rank)(*m["steps"])
+        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(aligned), m["element"], rank, address, sizes, strides, box, steps, m["interleave"], m["swizzle"], 0, m["nan"])
+        return ctypes.create_string_buffer(ctypes.string_at(aligned, 128), 128)
+
     def run(self, module, case, data):
         """The output of one launch."""
         function = ctypes.c_void_p()
@@ -67,7 +80,10 @@ class Driver:
             places.append(place)
         self.call("cuMemcpyHtoD_v2", places[0], data, ctypes.c_size_t(len(data)))
         self.call("cuMemsetD8_v2", places[1], ctypes.c_ubyte(0), ctypes.c_size_t(size))
-        pointers = (ctypes.c_void_p * 2)(*[ctypes.cast(ctypes.byref(p), ctypes.c_void_p) for p in places])
+        arguments = [ctypes.byref(p) for p in places]
+        if case["map"]:
+            arguments.append(ctypes.byref(self.tensor_map(case, places[0])))
+        pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.cast(a, ctypes.c_void_p) for a in arguments])
         self.call("cuLaunchKernel", function, case["grid"], 1, 1, case["block"], 1, 1, 0, None, pointers, None)
         self.call("cuCtxSynchronize")
         out = ctypes.create_string_buffer(size)
@@ -78,7 +94,7 @@ class Driver:
 
 
 # Element type of D: the array code of memoryview, bits, bits of the fraction.
-ELEMENTS = {"f16": ("H", 16, 10), "f32": ("I", 32, 23), "f64": ("Q", 64, 52), "s32": ("I", 32, None), "b32": ("I", 32, None)}
+ELEMENTS = {"f16": ("H", 16, 10), "f32": ("I", 32, 23), "bf16": ("H", 16, 7), "f64": ("Q", 64, 52), "s32": ("I", 32, None), "b32": ("I", 32, None)}
 
 
 def is_nan(x, bits, fraction):
@@ -129,6 +145,53 @@ def compare_program(case, ours, gpu):
     return found
 
 
+def run_modules(todo, send):
+    """Runs the launches of modules until one faults; says with "next" that it begins a module."""
+    driver = Driver()
+    send("device", driver.name)
+    read = lambda name: open(os.path.join(HERE, name), "rb").read()
+    for name, members in todo:
+        send("next")
+        stem = name[: -len(".ptx")]
+        inputs, outputs = read(stem + ".in"), read(stem + ".out")
+        try:
+            module = driver.load(read(name))
+        except RuntimeError as error:
+            send("error", name, str(error))
+            continue
+        for case in members:
+            at, size = case["input"]
+            try:
+                gpu = driver.run(module, case, inputs[at : at + size])
+            except RuntimeError as error:
+                send("error", case["name"], str(error))
+                if "cuTensorMapEncodeTiled" in str(error):
+                    continue
+                return
+            at, size = case["output"]
+            send("result", case, outputs[at : at + size], gpu)
+        driver.unload(module)
+
+
+def in_another_process(work, todo):
+    """What `work` sends, until its process ends."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    # A fork, before anything of CUDA is there.
+    process = multiprocessing.get_context("fork").Process(target=lambda: work(todo, lambda *message: sender.send(message)))
+    process.start()
+    sender.close()
+    try:
+        while True:
+            if not receiver.poll(60):
+                process.kill()
+                yield "error", "a launch", "nothing for 60 s: it hangs"
+            yield receiver.recv()
+    except EOFError:
+        process.join()
+    if process.exitcode not in (0, -9):
+        raise SystemExit("the process that runs the launches ended with %s" % process.exitcode)
+
+
 def main():
     target = sys.argv[1] if len(sys.argv) > 1 else None
     if target:
@@ -136,26 +199,29 @@ def main():
     with open(os.path.join(HERE, "manifest.json")) as f:
         cases = json.load(f)
     start = time.time()
-    driver = Driver()
-    print(driver.name, flush=True)
-    read = lambda name: open(os.path.join(HERE, name), "rb").read()
     by_module = {}
     for case in cases:
         by_module.setdefault(case["module"], []).append(case)
     matrices, opcodes, errors, programs, wrong = {}, {}, {}, 0, 0
-    differences = {}
-    for name, members in by_module.items():
-        stem = name[: -len(".ptx")]
-        inputs, outputs = read(stem + ".in"), read(stem + ".out")
-        try:
-            module = driver.load(read(name))
-            for case in members:
-                at, size = case["input"]
-                gpu = driver.run(module, case, inputs[at : at + size])
-                at, size = case["output"]
-                ours = outputs[at : at + size]
+    differences, device = {}, None
+    todo = list(by_module.items())
+    while todo:
+        # A process for as many modules as can be: after a fault its context is lost.
+        for message, *data in in_another_process(run_modules, todo):
+            if message == "device":
+                if device is None:
+                    print(data[0], flush=True)
+                device = data[0]
+            elif message == "next":
+                todo = todo[1:]
+            elif message == "error":
+                name, error = data
+                errors[name] = error
+                print("%s: %s" % (name, error), flush=True)
+            else:
+                case, ours, gpu = data
                 a, b = memoryview(ours).cast("I"), memoryview(gpu).cast("I")
-                places = [k for k in range(len(a)) if a[k] != b[k]][:6000]
+                places = [k for k in range(len(a)) if a[k] != b[k]][:40000]
                 if places:
                     differences[case["name"]] = [[k, b[k]] for k in places]
                 if case["families"]:
@@ -169,12 +235,6 @@ def main():
                     opcodes[opcode]["threads"] += entry["threads"]
                     if len(opcodes[opcode]["examples"]) < 3:
                         opcodes[opcode]["examples"].append(entry["example"])
-            driver.unload(module)
-        except RuntimeError as error:
-            errors[name] = str(error)
-            print("%s: %s" % (name, error), flush=True)
-            if "cuModuleLoadDataEx" not in str(error):
-                break  # the context is lost
     for name, families in matrices.items():
         parts = ["%s %d/%d (%d ulp)" % (f["family"], f["differ"], f["results"], f["most_ulps"]) for f in families]
         print("%-44s differ: %s" % (name, ", ".join(parts)))
@@ -182,7 +242,7 @@ def main():
     for opcode, entry in sorted(opcodes.items(), key=lambda x: -x[1]["threads"]):
         print("  %-36s %5d threads, such as %s" % (opcode, entry["threads"], json.dumps(entry["examples"][0])))
     print("%.1f s" % (time.time() - start))
-    report = {"device": driver.name, "matrices": matrices, "programs": programs, "different_programs": wrong, "opcodes": opcodes, "errors": errors}
+    report = {"device": device, "matrices": matrices, "programs": programs, "different_programs": wrong, "opcodes": opcodes, "errors": errors}
     if target:
         with open(os.path.join(target, "report.json"), "w") as f:
             json.dump(report, f)

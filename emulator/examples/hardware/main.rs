@@ -6,12 +6,14 @@
 //! ```
 //!
 //! The folder holds PTX, inputs, expected results, a list of all launches (`manifest.json`) and `compare.py`, which needs a driver and nothing else: no
-//! toolkit, no Rust, no package. There are three kinds of launches: `mma.sync` of every type, `wgmma` of every type, and straight-line
-//! programs of scalar instructions. Matrices come in families: numbers of about one magnitude, of a wide range, zeros and subnormal numbers, infinities and NaN.
+//! toolkit, no Rust, no package. There are five kinds of launches: `mma.sync` of every type, `wgmma` of every type, both also with a sparse A, tensor copies
+//! of boxes, approximate functions, and straight-line programs of scalar instructions. Matrices come in families: numbers of about one magnitude, of a wide range, zeros and subnormal numbers, infinities and NaN.
 
 // PTX is put together piece by piece.
 #![allow(clippy::format_push_string, clippy::format_collect)]
 
+mod boxes;
+mod functions;
 mod matrices;
 mod numbers;
 mod scalar;
@@ -20,9 +22,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
+use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, TensorMap, run};
 
-/// A launch of a kernel `(in, out)`, with its input.
+/// A launch of a kernel `(in, out)`, or with a tensor map of the input `(in, out, map)`.
 pub(crate) struct Case {
     pub(crate) name: String,
     /// File of the PTX.
@@ -38,6 +40,8 @@ pub(crate) struct Case {
     pub(crate) element: &'static str,
     /// Names of the parts of the grid, in order, each as long as the others.
     pub(crate) families: &'static [&'static str],
+    /// The kernel's tensor map, for an input at address 0.
+    pub(crate) map: Option<TensorMap>,
 }
 
 type Failure = Box<dyn std::error::Error>;
@@ -69,6 +73,9 @@ fn main() -> Result<(), Failure> {
     for (file, text, case) in matrices::all() {
         save(&file, &text, vec![case])?;
     }
+    for (file, text, cases) in boxes::all().into_iter().chain([functions::all()]) {
+        save(&file, &text, cases)?;
+    }
     for batch in 0..20 {
         let (file, text, cases) = scalar::batch(batch, 100);
         save(&file, &text, cases)?;
@@ -85,10 +92,18 @@ fn emulate(module: &Module, case: &Case) -> Result<Vec<u8>, Failure> {
     let input = memory.alloc(case.input.len() as u64, 256)?;
     let output = memory.alloc(case.out_bytes as u64, 256)?;
     memory.write(input, &case.input)?;
+    let mut args = vec![Arg::Ptr(input), Arg::Ptr(output)];
+    if let Some(map) = &case.map {
+        let map = TensorMap {
+            address: input,
+            ..map.clone()
+        };
+        args.push(Arg::Bytes(map.encode()?.to_vec()));
+    }
     let launch = Launch {
         grid: [case.grid, 1, 1],
         block: [case.block, 1, 1],
-        args: vec![Arg::Ptr(input), Arg::Ptr(output)],
+        args,
         ..Launch::default()
     };
     let options = Options::default();
@@ -106,10 +121,11 @@ fn entry(case: &Case, [input, output]: [usize; 2]) -> String {
         format!("[{}]", all.join(","))
     };
     let families: Vec<String> = case.families.iter().map(|f| (*f).to_owned()).collect();
+    let map = case.map.as_ref().map_or("null".to_owned(), boxes::json);
     let mut line = String::new();
     let _ = write!(
         line,
-        "{{\"name\":{:?},\"module\":{:?},\"kernel\":{:?},\"grid\":{},\"block\":{},\"input\":[{input},{}],\"output\":[{output},{}],\"element\":{:?},\"rows\":{},\"families\":{}}}",
+        "{{\"name\":{:?},\"module\":{:?},\"kernel\":{:?},\"grid\":{},\"block\":{},\"input\":[{input},{}],\"output\":[{output},{}],\"element\":{:?},\"rows\":{},\"families\":{},\"map\":{map}}}",
         case.name,
         case.module,
         case.kernel,

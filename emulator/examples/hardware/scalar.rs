@@ -422,6 +422,7 @@ pub(crate) fn batch(batch: u64, count: u64) -> (String, String, Vec<Case>) {
             rows,
             element: "b32",
             families: &[],
+            map: None,
         });
     }
     (module, text, cases)

@@ -271,7 +271,7 @@ fn release(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], id: usize) {
         }
         if let Some(shadow) = &mut env.shadow {
             shadow.take(warp as usize, &b.seen);
-            shadow.tick(warp as usize);
+            shadow.order_lanes(warp as usize);
         }
     }
 }

@@ -17,6 +17,7 @@ use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::{Bulk, BulkSide, NONE, Reduction};
+use crate::lane_order::covers;
 use crate::proxies::{ACTORS, REMOTE_READER, Remote};
 use crate::report::FindingKind;
 use crate::shared::{Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, WINDOW, Who};
@@ -153,6 +154,9 @@ pub(crate) fn begin_writing(
     let far: Vec<_> = (0..env.blocks)
         .map(|r| shadow.clocks.far(warp, r))
         .collect();
+    let some: Vec<_> = (0..env.blocks)
+        .map(|r| shadow.clocks.some(warp, r).copied())
+        .collect();
     let mine = shadow.seen[warp];
     let knows = |o: &Remote| {
         let row = if o.rank as usize == own {
@@ -161,7 +165,9 @@ pub(crate) fn begin_writing(
             &far[o.rank as usize]
         };
         row[o.who.warp() as usize & 63] >= o.clock
+            || covers(some[o.rank as usize].as_ref(), o.who, o.clock)
     };
+    let others = !landing.lanes;
     let mut found = None;
     env.within(rank, |env| {
         let Some(shadow) = &mut env.shadow else {
@@ -189,11 +195,25 @@ pub(crate) fn begin_writing(
                         }
                     }),
                     _ if reduction && cell.who.is_atomic() => None,
-                    c if c > seen[actor_of] => Some(Conflict::AfterWrite(cell.who)),
+                    c if c > seen[actor_of] && !covers(some[rank].as_ref(), cell.who, c) => {
+                        Some(Conflict::AfterWrite(cell.who))
+                    }
+                    _ if rank == own && shadow.of_other_lane(cell, warp, others) => {
+                        Some(Conflict::AfterLane(cell.who))
+                    }
                     c if generic && c > fenced[actor_of] => Some(Conflict::NoProxyFence(cell.who)),
                     _ => None,
                 };
-                let conflict = conflict.or_else(|| match shadow.unread(u, &seen) {
+                let last = shadow.last_reader[u];
+                let conflict = conflict.or_else(|| {
+                    let lanes = others & 1 << last.lane();
+                    let found = rank == own
+                        && last.warp() as usize == warp
+                        && shadow.unordered_readers(u, warp, lanes);
+                    found.then_some(Conflict::AfterLaneRead(last))
+                });
+                let unread = || shadow.unread(u, &seen, some[rank].as_ref());
+                let conflict = conflict.or_else(|| match unread() {
                     Some(Conflict::AfterRead { warp, .. }) if warp as usize == REMOTE_READER => {
                         shadow.remote_reads.get(&u).filter(|o| !knows(o)).map(|o| {
                             Conflict::Elsewhere {
@@ -220,13 +240,13 @@ pub(crate) fn begin_writing(
 }
 
 /// Begins the reading of `from` in the block's own shared memory by an asynchronous operation of `w`: checks that all writes are ordered
-/// before and fenced, and marks the bytes as being read by `reader`.
+/// before and fenced, and marks the bytes as being read by `reader`. `lanes` of the warp have issued it.
 pub(crate) fn begin_reading(
     cx: &Context<'_>,
     env: &mut Env,
     w: &Warp,
     pc: usize,
-    reader: u32,
+    (reader, lanes): (u32, u32),
     from: impl Iterator<Item = (u32, u32)>,
 ) {
     let Some(shadow) = &mut env.shadow else {
@@ -252,7 +272,14 @@ pub(crate) fn begin_reading(
                         other: *o,
                         wrote: true,
                     }),
-                c if c > seen[actor] => Some(Conflict::AfterWrite(cell.who)),
+                c if c > seen[actor]
+                    && !covers(shadow.clocks.some(warp, env.rank), cell.who, c) =>
+                {
+                    Some(Conflict::AfterWrite(cell.who))
+                }
+                _ if shadow.of_other_lane(cell, warp, !lanes) => {
+                    Some(Conflict::AfterLane(cell.who))
+                }
                 c if actor < crate::proxies::WARPGROUPS && c > fenced[actor] => {
                     Some(Conflict::NoProxyFence(cell.who))
                 }
@@ -436,7 +463,8 @@ fn sources(s: &Store) -> Vec<(u32, u32)> {
 
 /// Registers a store of `w`.
 pub(crate) fn begin_store(cx: &Context<'_>, env: &mut Env, w: &mut Warp, s: Store) {
-    begin_reading(cx, env, w, s.pc, w.index, sources(&s).into_iter());
+    let issuer = (w.index, 1 << s.lane);
+    begin_reading(cx, env, w, s.pc, issuer, sources(&s).into_iter());
     w.stores.push(s);
 }
 
@@ -632,7 +660,8 @@ pub(crate) fn issue(
             else {
                 continue;
             };
-            begin_reading(cx, env, w, pc, w.index, std::iter::once((offset, size)));
+            let from = std::iter::once((offset, size));
+            begin_reading(cx, env, w, pc, (w.index, 1 << l), from);
             let rank = env.rank;
             let landing = Landing {
                 pc,

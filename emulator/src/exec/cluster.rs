@@ -16,6 +16,7 @@ use super::wgmma::Warpgroups;
 use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::Access;
+use crate::lane_order::covers;
 use crate::proxies::{Knowledge, REMOTE_READER, Remote};
 use crate::report::FindingKind;
 use crate::shared::{
@@ -276,6 +277,7 @@ pub(crate) fn observe(
     let Some(shadow) = &env.shadow else { return };
     let warp = w.index as usize & 31;
     let seen = shadow.clocks.far(warp, rank);
+    let some = shadow.clocks.some(warp, rank);
     let own = env.rank;
     let mut who = Who::new(pc, w.index, lane as u32);
     if strong {
@@ -311,7 +313,10 @@ pub(crate) fn observe(
                 }),
             0 if store => None,
             0 => Some(Conflict::Undefined),
-            c if c > seen[cell.who.warp() as usize & 63] && !both_strong => {
+            c if c > seen[cell.who.warp() as usize & 63]
+                && !covers(some, cell.who, c)
+                && !both_strong =>
+            {
                 let other = Remote {
                     rank: rank as u32,
                     who: cell.who,
@@ -322,16 +327,11 @@ pub(crate) fn observe(
             _ => None,
         };
         let read = || {
-            let late = target
-                .readers(u)
-                .zip(&seen)
-                .take(REMOTE_READER)
-                .position(|(r, s)| r > *s)?;
-            let last = target.last_reader[u];
-            let who = if last.warp() as usize == late {
-                last
-            } else {
-                Who::new(pc, late as u32, 0)
+            let who = match target.unread(u, &seen, some)? {
+                Conflict::AfterRead { warp, .. } if warp as usize == REMOTE_READER => return None,
+                Conflict::AfterRead { who: Some(who), .. } | Conflict::BeingRead(who) => who,
+                Conflict::AfterRead { warp, .. } => Who::new(pc, warp, 0),
+                _ => return None,
             };
             let other = Remote {
                 rank: rank as u32,
@@ -446,7 +446,7 @@ pub(crate) fn wait(
     }
     if let Some(shadow) = &mut env.shadow {
         shadow.take(w.index as usize, &env.gate.done);
-        shadow.tick(w.index as usize);
+        shadow.order_lanes(w.index as usize);
     }
     false
 }

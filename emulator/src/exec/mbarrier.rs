@@ -95,12 +95,14 @@ fn check_init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At) {
     let (Some((by, clock, pc)), Some(shadow)) = (init, &env.shadow) else {
         return;
     };
+    let by = by as usize & 31;
     let seen = if rank == env.rank {
-        shadow.seen[warp][by as usize & 31]
+        shadow.seen[warp][by]
     } else {
-        shadow.clocks.far(warp, rank)[by as usize & 31]
+        shadow.clocks.far(warp, rank)[by]
     };
-    if seen < clock {
+    let some = shadow.clocks.some(warp, rank).map_or(0, |s| s[by].clock);
+    if seen.max(some) < clock {
         let line = cx.program.meta[pc].line;
         let site = at.site;
         let barrier = if rank == env.rank {
@@ -298,12 +300,14 @@ pub(crate) fn execute(
         m.kind,
         MbarrierKind::Arrive { .. } | MbarrierKind::CopyArrive { .. }
     ) && !m.relaxed;
+    let warp = w.index as usize;
+    let released = |env: &Env, lane: usize| {
+        let shadow = env.shadow.as_ref().filter(|_| releases)?;
+        let mut known = Knowledge::NONE;
+        shadow.give_lane(warp, lane, &mut known);
+        Some(known)
+    };
     let mut known = None;
-    if let (true, Some(shadow)) = (releases, &env.shadow) {
-        let mut k = Knowledge::NONE;
-        shadow.give(w.index as usize, &mut k);
-        known = Some(k);
-    }
     let at = addresses(w, m.address);
     for l in lanes_of(active) {
         let Some(at) = place(cx, env, w, pc, m.space, (l, at[l])) else {
@@ -326,6 +330,10 @@ pub(crate) fn execute(
         }
         let who = (w.index, l, w.issued);
         note_remote(env, w, &at);
+        // All lanes release the same, unless they are checked one by one.
+        if known.is_none() || cx.lane_races {
+            known = released(env, l);
+        }
         let state = env.within(at.rank, |env| {
             apply(cx, env, &at, m, i64::from(operand), known.as_ref(), who)
         });
@@ -649,7 +657,7 @@ pub(crate) fn serve_copies(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) 
         super::copies::land(env, w, |c| u32::from(c.lane) == lane && c.serial < before);
         let mut known = Knowledge::NONE;
         if let Some(shadow) = &mut env.shadow {
-            shadow.give(warp as usize, &mut known);
+            shadow.give_lane(warp as usize, lane as usize, &mut known);
             shadow.tick(warp as usize);
         }
         let site = Site {

@@ -367,7 +367,7 @@ pub(super) fn rare(
                 });
             }
             if let Some(shadow) = &mut env.shadow {
-                shadow.tick(w.index as usize);
+                shadow.order_lanes(w.index as usize);
             }
             if named & w.live & !active != 0 {
                 let s = &mut w.splits[w.current];

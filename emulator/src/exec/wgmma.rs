@@ -278,7 +278,7 @@ pub(crate) fn issue(
             .into_iter()
             .flat_map(|a| rows_of(a, place as u32, a_depth, m.a_ty));
         let list: Vec<_> = own.chain(of_b()).filter(inside).map(|c| (c, 16)).collect();
-        begin_reading(cx, env, w, pc, reader, list.into_iter());
+        begin_reading(cx, env, w, pc, (reader, u32::MAX), list.into_iter());
     }
     let g = &mut env.groups.list[group];
     let index = (number - g.done.min(number)) as usize;

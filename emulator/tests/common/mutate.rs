@@ -12,16 +12,17 @@ pub(crate) struct Mutation {
     pub(crate) text: String,
 }
 
-/// The statement of a line without its guard: where it starts, its opcode and its operands.
-struct Statement<'a> {
+/// The statement of a line: its guard, its opcode and its operands.
+#[derive(Clone, Copy)]
+pub(crate) struct Statement<'a> {
     line: &'a str,
     guard: Option<(usize, usize)>,
-    opcode: &'a str,
+    pub(crate) opcode: &'a str,
     /// Where the opcode starts and ends.
     at: (usize, usize),
 }
 
-fn statement(line: &str) -> Option<Statement<'_>> {
+pub(crate) fn statement(line: &str) -> Option<Statement<'_>> {
     let code = line.split("//").next().unwrap_or("");
     if !code.trim_end().ends_with(';') {
         return None;
@@ -49,8 +50,18 @@ fn statement(line: &str) -> Option<Statement<'_>> {
 }
 
 impl Statement<'_> {
-    fn operands(&self) -> &str {
+    pub(crate) fn operands(&self) -> &str {
         &self.line[self.at.1..]
+    }
+
+    /// The line without its comment.
+    pub(crate) fn line(&self) -> &str {
+        self.line
+    }
+
+    /// The guard with the space behind it, or nothing.
+    pub(crate) fn guard(&self) -> &str {
+        self.guard.map_or("", |(a, b)| &self.line[a..b])
     }
 
     /// The line with its operands changed.
@@ -341,12 +352,12 @@ fn arithmetic_name(op: &str) -> bool {
     names.iter().any(|n| op.starts_with(n))
 }
 
-fn prefix(register: &str) -> &str {
+pub(crate) fn prefix(register: &str) -> &str {
     register.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// Registers and where they stand.
-fn registers(text: &str) -> Vec<(usize, &str)> {
+pub(crate) fn registers(text: &str) -> Vec<(usize, &str)> {
     let mut out = Vec::new();
     let mut at = 0;
     while let Some(p) = text[at..].find('%') {
