@@ -59,6 +59,7 @@ mod proxies;
 pub mod report;
 mod shared;
 mod shared_data;
+mod shared_runs;
 mod source;
 mod tensor_map;
 mod types;

@@ -19,7 +19,6 @@ use std::collections::HashMap;
 
 use crate::ast::Space;
 use crate::lane_order::{self, Partials};
-use crate::pattern::Run;
 use crate::proxies::{ACTORS, Clocks, REMOTE_READER, Remote};
 
 /// First address of the shared window of a block: not 0, so that a null pointer is caught, and aligned for every variable.
@@ -92,6 +91,12 @@ impl Who {
         self.0 & 31
     }
 
+    /// Whether `warp` did it, and no asynchronous copy.
+    #[inline(always)]
+    pub(crate) fn is_plain_of(self, warp: usize) -> bool {
+        self.0 & (63 << 5 | Self::ASYNC) == (warp as u32) << 5
+    }
+
     #[inline(always)]
     pub(crate) fn is_async(self) -> bool {
         self.0 & Self::ASYNC != 0
@@ -142,17 +147,17 @@ pub(crate) struct Shadow {
     /// log2 of the bytes of a unit: 0, 1 or 2.
     pub(crate) grain: u32,
     /// Whether the lanes of a warp count as unordered until `bar.warp.sync` or a barrier; `clocks` has their order then.
-    lanes: bool,
+    pub(crate) lanes: bool,
     /// Actors that have a column in `reads`: the warps, or all that read.
     columns: usize,
     pub(crate) cells: Vec<Cell>,
     /// Clock of the last read of unit u by actor a at [`Shadow::slot`].
-    reads: Vec<u32>,
+    pub(crate) reads: Vec<u32>,
     /// By unit: at least the clocks of its reads by warps; kept if only warps have columns.
-    newest: Vec<u32>,
+    pub(crate) newest: Vec<u32>,
     pub(crate) last_reader: Vec<Who>,
     /// By warp: clocks up to which it has seen every warp, below its own; 0 if others than warps have clocks.
-    floors: [u32; 32],
+    pub(crate) floors: [u32; 32],
     /// Row w: how far warp w has seen each actor's clock.
     pub(crate) seen: Vec<[u32; ACTORS]>,
     /// What warps know besides: fences between proxies, and clocks of other blocks.
@@ -212,7 +217,7 @@ impl Shadow {
 
     /// Whether only warps of this block have clocks.
     #[inline(always)]
-    fn is_simple(&self) -> bool {
+    pub(crate) fn is_simple(&self) -> bool {
         self.columns < REMOTE_READER
     }
 
@@ -250,109 +255,6 @@ impl Shadow {
         let others = seen[..self.columns].iter().copied();
         let floor = others.fold(seen[warp & 31] - 1, u32::min);
         self.floors[warp & 31] = floor;
-    }
-
-    /// Whether an access by `who` to bytes of `runs`, where the lowest lane accesses `first`, is ordered after all that it could conflict with, as
-    /// far as one comparison of clocks tells; if not, the accesses must be looked at one by one.
-    ///
-    /// What is not above the floor of the warp is ordered before it, whoever did it; so are its own plain accesses.
-    #[inline(always)]
-    #[allow(
-        clippy::needless_bitwise_bool,
-        reason = "no branch, so that loops become vector code"
-    )]
-    fn clear<const WRITES: bool, const ATOMIC: bool>(
-        &self,
-        first: u32,
-        runs: &[Run],
-        who: Who,
-    ) -> bool {
-        if self.lanes || !self.is_simple() {
-            return false;
-        }
-        let warp = who.warp() as usize & 31;
-        let (now, floor) = (self.seen[warp][warp], self.floors[warp]);
-        let own = (warp as u32) << 5;
-        let mut bad = false;
-        for run in runs {
-            let units = self.units(*run, first);
-            let (Some(cells), Some(newest)) =
-                (self.cells.get(units.clone()), self.newest.get(units))
-            else {
-                return false;
-            };
-            for cell in cells {
-                // Of this warp, and by no asynchronous copy.
-                let limit = if cell.who.0 & (63 << 5 | Who::ASYNC) == own {
-                    now
-                } else {
-                    floor
-                };
-                // Bytes never written may be written, but not read.
-                let clock = if WRITES && !ATOMIC {
-                    cell.clock
-                } else {
-                    cell.clock.wrapping_sub(1)
-                };
-                let late = if WRITES && !ATOMIC {
-                    clock > limit
-                } else {
-                    clock >= limit
-                };
-                let both = ATOMIC && cell.who.is_atomic() && clock < REMOTE - 1;
-                bad |= late & !both;
-            }
-            if WRITES {
-                for clock in newest {
-                    bad |= *clock > floor;
-                }
-            }
-        }
-        !bad
-    }
-
-    #[inline(always)]
-    fn units(&self, run: Run, first: u32) -> std::ops::Range<usize> {
-        let start = (run.start(first) >> self.grain) as usize;
-        start..start + (run.bytes >> self.grain) as usize
-    }
-
-    /// Plain reads by a warp of all `runs`; false, and nothing done, if they must be looked at one by one.
-    #[inline(always)]
-    pub(crate) fn read_runs(&mut self, first: u32, runs: &[Run], who: Who) -> bool {
-        if !self.clear::<false, false>(first, runs, who) {
-            return false;
-        }
-        let warp = who.warp() as usize & 31;
-        let now = self.seen[warp][warp];
-        for run in runs {
-            let units = self.units(*run, first);
-            let column = warp * self.cells.len();
-            self.reads[column + units.start..column + units.end].fill(now);
-            self.last_reader[units.clone()].fill(who);
-            for clock in &mut self.newest[units] {
-                *clock = (*clock).max(now);
-            }
-        }
-        true
-    }
-
-    /// Whether a warp may write all `runs`; if so, [`Shadow::set_writer`] is to follow for each lane. `ATOMIC` accesses do not conflict with each other.
-    #[inline(always)]
-    pub(crate) fn may_write<const ATOMIC: bool>(&self, first: u32, runs: &[Run], who: Who) -> bool {
-        self.clear::<true, ATOMIC>(first, runs, who)
-    }
-
-    /// `who` writes `bytes` from byte `offset` on, with nothing that conflicts.
-    #[inline(always)]
-    pub(crate) fn set_writer(&mut self, offset: u32, bytes: u32, who: Who) {
-        let warp = who.warp() as usize & 31;
-        let clock = self.seen[warp][warp];
-        let first = (offset >> self.grain) as usize;
-        let units = first..first + (bytes >> self.grain) as usize;
-        if let Some(cells) = self.cells.get_mut(units) {
-            cells.fill(Cell { clock, who });
-        }
     }
 
     /// A plain read of unit `u`.
