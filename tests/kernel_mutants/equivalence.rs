@@ -112,14 +112,13 @@ fn both(lines: &[&str], s: &Statement<'_>, m: &Mutation) -> Option<String> {
             format!("{} %w_b, {rest}", n.opcode)
         }
     };
-    let compare = match ty {
-        "pred" => format!("{guard}xor.pred %w_p, %w_a, %w_b;"),
-        _ => {
-            let b = bits(ty)?;
-            format!(
-                "{guard}mov.b{b} %w_c, %w_a;\n{guard}mov.b{b} %w_d, %w_b;\n{guard}setp.ne.b{b} %w_p, %w_c, %w_d;"
-            )
-        }
+    let compare = if ty == "pred" {
+        format!("{guard}xor.pred %w_p, %w_a, %w_b;")
+    } else {
+        let b = bits(ty)?;
+        format!(
+            "{guard}mov.b{b} %w_c, %w_a;\n{guard}mov.b{b} %w_d, %w_b;\n{guard}setp.ne.b{b} %w_p, %w_c, %w_d;"
+        )
     };
     let plain = bits(ty).map_or(String::new(), |b| format!(".reg .b{b} %w_c, %w_d;"));
     Some(format!(

@@ -176,7 +176,7 @@ fn every_mutant_is_caught_or_equivalent() {
                 Some(begin) => change.starts_with(begin),
                 None => name.starts_with(l),
             };
-            if !listed.iter().any(|l| explains(&l)) {
+            if !listed.iter().any(explains) {
                 missing.push(format!("{name} ({place})"));
             }
         }

@@ -84,10 +84,10 @@ fn options(limit: u64) -> RunOptions {
 }
 
 /// Runs `kernel` with the text `text`.
-fn outcome<'n, 'a, K: Runnable + ?Sized>(
+fn outcome<K: Runnable + ?Sized>(
     kernel: &K,
     text: &str,
-    args: Vec<(&'n str, Arg<'a>)>,
+    args: Vec<(&str, Arg<'_>)>,
     limit: u64,
 ) -> Result<Outcome, String> {
     let changed = Changed { kernel, text };
@@ -106,7 +106,7 @@ fn seen(outcome: Outcome, results: &[&str]) -> Result<(Report, Vec<Vec<u8>>), St
 
 /// A plan of a GEMM family (plans that are emitted by the same code), its operands, how it is scheduled, bytes of alignment, and two problems.
 struct Family {
-    family: &'static str,
+    kind: &'static str,
     plan: &'static str,
     operands: &'static str,
     schedule: Schedule,
@@ -157,7 +157,7 @@ impl Family {
         };
         let [first, second] = self.problems.map(&problem);
         let [[m, n, short], [_, _, long]] = self.problems;
-        let others = match self.family {
+        let others = match self.kind {
             // Whole tiles only.
             "outer" => vec![[m, n, 3 * long]],
             "wgmma" => vec![[48, 80, 3 * long], [m + 48, n + 32, short]],
@@ -206,7 +206,7 @@ macro_rules! family {
     ($family:literal, $plan:literal, $operands:literal, $schedule:expr, $width:literal, $problems:expr) => {
         || {
             Family {
-                family: $family,
+                kind: $family,
                 plan: $plan,
                 operands: $operands,
                 schedule: $schedule,
