@@ -55,7 +55,7 @@ fn name(inst: &Inst) -> &'static str {
     match inst {
         Inst::Load { .. } => "a load",
         Inst::Store { .. } => "a store",
-        Inst::CopyAsync { .. } => "cp.async",
+        Inst::CopyAsync { .. } => "an asynchronous copy",
         Inst::Hopper(h) if matches!(**h, Hopper::TensorCopy { .. }) => "a copy by TMA",
         _ => "griddepcontrol.wait",
     }
