@@ -11,6 +11,8 @@
 //! else                vector by vector
 //! ```
 //!
+//! The second way is for blocks that have a multiprocessor to themselves: others have too few registers for it, and another block to fill the gaps.
+//!
 //! C of 16-bit elements that is a function of the sums alone is rounded before it goes through shared memory: half of the wavefronts. Two strips of 64
 //! columns then have the place of one.
 
@@ -23,6 +25,7 @@ use layout_core::Layout;
 
 use super::Gemm;
 use super::store::Lane;
+use crate::Arch;
 use crate::gemm::PlanError;
 use crate::gemm::epilogue::{End, Linear, Place};
 use crate::index::layout::index;
@@ -30,10 +33,10 @@ use crate::ir::{Address, Cmp, Kernel, Logic, Reg};
 
 /// How tiles are stored in a straight line.
 pub(super) struct Straight<'a> {
-    /// No vector is partly inside.
+    /// No vector is partly inside; and β is 0, where only that is stored so.
     pub(super) fits: Reg,
-    /// β is 0: C is not read.
-    drops_c: Reg,
+    /// β is 0: C is not read. None if `fits` says so.
+    drops_c: Option<Reg>,
     linear: Linear,
     end: Rc<End<'a>>,
 }
@@ -60,19 +63,29 @@ impl<'a> Gemm<'a> {
             return None;
         }
         let linear = end.linear()?;
+        // Blocks that share a multiprocessor have too few registers for a strip of C besides the sums.
+        let reads_c = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
+        if !reads_c && !linear.is_of_sums_alone() {
+            return None;
+        }
+        let mut all: Vec<Reg> = lane.aligned.into_iter().collect();
         // Each vector is inside or outside as a whole.
         let rest = self.maps.staging.vector - 1;
         let rest = self.k.pool.and(self.n, rest as u64);
         let zero = self.k.pool.constant(0);
-        let whole = self.k.compare(Cmp::Eq, rest, zero);
-        let fits = match lane.aligned {
-            Some(aligned) => self.k.combine(Logic::And, aligned, whole, 0),
-            None => whole,
-        };
+        all.push(self.k.compare(Cmp::Eq, rest, zero));
         let drops_c = end.is_zero(self.k, "beta")?;
+        if !reads_c {
+            all.push(drops_c);
+        }
+        let both = |k: &mut Kernel, a, b| k.combine(Logic::And, a, b, 0);
+        let fits = all
+            .into_iter()
+            .reduce(|a, b| both(self.k, a, b))
+            .unwrap_or(self.inside);
         Some(Straight {
             fits,
-            drops_c,
+            drops_c: reads_c.then_some(drops_c),
             linear,
             end,
         })
@@ -98,19 +111,23 @@ impl<'a> Gemm<'a> {
                 });
             }
         }
-        self.k.begin_if(straight.drops_c, true);
-        self.k.name_branch("keeps_c", "replaced");
-        self.k.open_region();
+        if let Some(drops_c) = straight.drops_c {
+            self.k.begin_if(drops_c, true);
+            self.k.name_branch("keeps_c", "replaced");
+            self.k.open_region();
+        }
         match self.packed(straight)? {
             Some(packed) => self.store_packed(straight, &packed, lane, &strips)?,
             None => self.store_sums(straight, lane, &strips, false)?,
         }
-        self.k.close_region();
-        self.k.otherwise();
-        self.k.open_region();
-        self.store_sums(straight, lane, &strips, true)?;
-        self.k.close_region();
-        self.k.end_if();
+        if straight.drops_c.is_some() {
+            self.k.close_region();
+            self.k.otherwise();
+            self.k.open_region();
+            self.store_sums(straight, lane, &strips, true)?;
+            self.k.close_region();
+            self.k.end_if();
+        }
         Ok(())
     }
 
