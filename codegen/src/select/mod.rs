@@ -378,7 +378,7 @@ impl Wanted<'_> {
         let [a, b, _] = problem.widths(plan.data_type());
         let in_lines = [problem.lda, problem.ldb]
             .into_iter()
-            .all(|ld| (ld * u64::from(plan.data_type().bytes())).is_multiple_of(LINE));
+            .all(|ld| ld.is_multiple_of(LINE / u64::from(plan.data_type().bytes())));
         let packs: &[bool] = match self.pack {
             Some(true) => &[true],
             // Plans of warpgroups copy no narrow rows.

@@ -2,7 +2,7 @@
 
 use super::convert::{arithmetic, scalar_type};
 use super::end::is_not_zero;
-use super::{Activation, Bias, End, Epilogue, Finish, Fragment, GELU, Input, Loaded};
+use super::{Activation, Bias, End, Epilogue, Finish, Fragment, GELU, Input};
 use crate::gemm::{DataType, PlanError};
 use crate::ir::{Binary, Class, Cmp, Element, Kernel, Reg, Type, Unary};
 
@@ -44,26 +44,15 @@ impl Linear {
         self.epilogue.bias == Bias::None
     }
 
-    /// What a vector of sums, which are [scaled](End::scaled), becomes with what C held, or nothing of it, and the bias: in place.
-    pub(crate) fn update(
-        self,
-        k: &mut Kernel,
-        end: &End<'_>,
-        (sums, previous): (&[Reg], &[Reg]),
-        loaded: &Loaded,
-    ) {
+    /// What a vector of sums, which are [scaled](End::scaled), becomes with what C held, or nothing of it, where there is no bias: in place.
+    pub(crate) fn update(self, k: &mut Kernel, end: &End<'_>, (sums, previous): (&[Reg], &[Reg])) {
         let ty = arithmetic(scalar_type(self.scalar).1);
         if let Some(beta) = end.scalar("beta") {
             for (&s, &old) in sums.iter().zip(previous) {
                 k.mul_add(ty, s, beta, old, s);
             }
         }
-        // A row has one bias, columns have one each.
-        let bias: Vec<Reg> = loaded.0.iter().flatten().copied().collect();
-        for (j, &s) in sums.iter().enumerate() {
-            if let Some(&bias) = bias.get(j).or(bias.first()) {
-                k.binary(Binary::Add, ty, s, s, bias);
-            }
+        for &s in sums {
             self.activate(k, s);
         }
     }

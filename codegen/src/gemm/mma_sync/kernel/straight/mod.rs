@@ -7,14 +7,14 @@
 //! ```text
 //! fits = C aligned to 16 bytes, n a multiple of a vector
 //! if fits and β = 0   sums · α, activation, rounded to 16 bits, strip → shared memory → vectors of 16 bytes → C where they are inside
-//! else if fits        strip → shared memory → vectors of sums · α + β · C + bias, activation → C; the next strip's C is on its way meanwhile
+//! else if fits        strip → shared memory → vectors of sums · α + β · C, activation → C; the next strip's C is on its way meanwhile
 //! else                vector by vector
 //! ```
 //!
 //! The second way is for blocks that have a multiprocessor to themselves: others have too few registers for it, and another block to fill the gaps.
 //!
 //! C of 16-bit elements that is a function of the sums alone is rounded before it goes through shared memory: half of the wavefronts. Two strips of 64
-//! columns then have the place of one.
+//! columns then have the place of one. A bias is added vector by vector: with it a straight line spills in some variants.
 
 mod packed;
 mod sums;
@@ -53,7 +53,7 @@ struct Strip<'s> {
 }
 
 impl<'a> Gemm<'a> {
-    /// How this kernel stores tiles in a straight line, if it does: that of warpgroups, for the product's own epilogue.
+    /// How this kernel stores tiles in a straight line, if it does: that of warpgroups, for the product's own epilogue without a bias.
     pub(super) fn straight(&mut self, lane: &Lane) -> Option<Straight<'a>> {
         let plan = self.plan;
         let end = self.end.clone().filter(|_| plan.warpgroups)?;
@@ -62,12 +62,9 @@ impl<'a> Gemm<'a> {
         if !wide || plan.variant.products != 1 {
             return None;
         }
-        let linear = end.linear()?;
+        let linear = end.linear().filter(|l| l.is_of_sums_alone())?;
         // Blocks that share a multiprocessor have too few registers for a strip of C besides the sums.
         let reads_c = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
-        if !reads_c && !linear.is_of_sums_alone() {
-            return None;
-        }
         let mut all: Vec<Reg> = lane.aligned.into_iter().collect();
         // Each vector is inside or outside as a whole.
         let rest = self.maps.staging.vector - 1;
@@ -116,7 +113,7 @@ impl<'a> Gemm<'a> {
             self.k.name_branch("keeps_c", "replaced");
             self.k.open_region();
         }
-        match self.packed(straight)? {
+        match self.packed()? {
             Some(packed) => self.store_packed(straight, &packed, lane, &strips)?,
             None => self.store_sums(straight, lane, &strips, false)?,
         }
@@ -174,7 +171,7 @@ impl<'a> Gemm<'a> {
 }
 
 impl Straight<'_> {
-    /// What the epilogue makes of sums where C is not read and there is no bias.
+    /// What the epilogue makes of sums where C is not read.
     fn of_sums_alone(&self, k: &mut Kernel, sums: &[Reg]) -> Vec<Reg> {
         let values = self.end.scaled(k, sums);
         for &s in &values {

@@ -16,10 +16,10 @@ pub(super) struct Packed {
 }
 
 impl<'a> Gemm<'a> {
-    /// Staging of rounded elements; none where C has the size of sums, or is not a function of the sums alone.
-    pub(super) fn packed(&mut self, straight: &Straight<'a>) -> Result<Option<Packed>, PlanError> {
+    /// Staging of rounded elements; none where C has the size of sums.
+    pub(super) fn packed(&mut self) -> Result<Option<Packed>, PlanError> {
         let output = self.plan.variant.output;
-        if output.bytes() != 2 || !straight.linear.is_of_sums_alone() {
+        if output.bytes() != 2 {
             return Ok(None);
         }
         let st = &self.maps.staging;

@@ -1,8 +1,8 @@
-//! Sums that go through shared memory as they are, and are finished vector by vector: with what C held, with a bias.
+//! Sums that go through shared memory as they are, and are finished vector by vector, with what C held.
 
 use super::{Lane, Straight, Strip};
 use crate::gemm::PlanError;
-use crate::gemm::epilogue::{Loaded, scalar_type};
+use crate::gemm::epilogue::scalar_type;
 use crate::gemm::mma_sync::kernel::Gemm;
 use crate::index::layout::index;
 use crate::ir::{Address, Reg};
@@ -14,8 +14,6 @@ struct Vector {
     at: Address,
     /// What C held, as it lies in memory; nothing where C is not read.
     previous: Vec<Reg>,
-    /// The bias of its row or its columns.
-    loaded: Loaded,
 }
 
 impl<'a> Gemm<'a> {
@@ -27,9 +25,8 @@ impl<'a> Gemm<'a> {
         strips: &[Strip<'_>],
         keeps: bool,
     ) -> Result<(), PlanError> {
-        let columns = self.columns_of_lane(&straight.end, lane)?;
         let mut next = match strips.first() {
-            Some(strip) if keeps => self.vectors(straight, lane, strip, &columns, true)?,
+            Some(strip) if keeps => self.vectors(straight, lane, strip, true)?,
             _ => Vec::new(),
         };
         for (i, strip) in strips.iter().enumerate() {
@@ -39,7 +36,7 @@ impl<'a> Gemm<'a> {
             let mut vectors = std::mem::take(&mut next);
             match strips.get(i + 1) {
                 Some(strip) if keeps => {
-                    next = self.vectors(straight, lane, strip, &columns, true)?;
+                    next = self.vectors(straight, lane, strip, true)?;
                 }
                 _ => {}
             }
@@ -48,7 +45,7 @@ impl<'a> Gemm<'a> {
             self.stage_sums(lane, strip)?;
             self.k.warp_barrier();
             if !keeps {
-                vectors = self.vectors(straight, lane, strip, &columns, false)?;
+                vectors = self.vectors(straight, lane, strip, false)?;
             }
             let number = self.k.pool.constant(strip.number);
             let fetched: Result<Vec<_>, _> = (0..vectors.len() as i64)
@@ -59,7 +56,7 @@ impl<'a> Gemm<'a> {
                 let previous = straight.end.widened(self.k, &vector.previous);
                 let parts = (&values[..], &previous[..]);
                 let linear = straight.linear;
-                linear.update(self.k, &straight.end, parts, &vector.loaded);
+                linear.update(self.k, &straight.end, parts);
                 let inside = Some(vector.inside);
                 straight
                     .end
@@ -70,13 +67,12 @@ impl<'a> Gemm<'a> {
         Ok(())
     }
 
-    /// The vectors of C of a strip that a lane has, with what they need besides the sums.
+    /// The vectors of C of a strip that a lane has, with what C held there.
     fn vectors(
         &mut self,
         straight: &Straight<'a>,
         lane: &Lane,
         strip: &Strip<'_>,
-        columns: &[Loaded],
         keeps: bool,
     ) -> Result<Vec<Vector>, PlanError> {
         let mut all = Vec::new();
@@ -88,20 +84,10 @@ impl<'a> Gemm<'a> {
             } else {
                 Vec::new()
             };
-            let mut loaded = columns[self.part(lane, strip, pass)].clone();
-            let pool = &mut self.k.pool;
-            let (zero, value) = (pool.constant(0), pool.constant(pass));
-            let dr = index(pool, &lane.read.0, &[zero, value])?;
-            let down = pool.constant(strip.down);
-            let row = [dr, down].iter().fold(lane.row, |s, &e| pool.add(s, e));
-            straight
-                .end
-                .load_rows(self.k, row, Some(inside), &mut loaded)?;
             all.push(Vector {
                 inside,
                 at,
                 previous,
-                loaded,
             });
         }
         Ok(all)
