@@ -98,7 +98,7 @@ macro_rules! rows {
                 })
             };
             // Every length, but for a few.
-            let lengths = (1..70).step_by(3).map(|cols| problem(1 + cols % 9, cols));
+            let lengths = (1..70).step_by(3).map(|cols| problem(1 + cols % 19, cols));
             let first = [problem(5, 70), problem(9, 67)];
             example(
                 $name,
@@ -174,6 +174,9 @@ fn attend(causal: bool) -> Subject {
         [70, 97],
         [191, 31],
         [48, 300],
+        [65, 65],
+        [257, 257],
+        [100, 36],
     ];
     let name = if causal { "attention" } else { "attention-all" };
     let problems = sizes.map(|[queries, keys]| problem(queries, keys));

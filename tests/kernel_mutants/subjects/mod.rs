@@ -288,6 +288,20 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         16,
         [[80, 128, 144], [64, 144, 784]]
     ),
+    plan!(
+        "wgmma-e4m3-128x128x128-promoted",
+        "nt",
+        PLAIN,
+        16,
+        [[144, 128, 144], [128, 144, 784]]
+    ),
+    plan!(
+        "wgmma-e5m2-128x128x128-promoted",
+        "nt",
+        PLAIN,
+        16,
+        [[144, 128, 144], [128, 144, 784]]
+    ),
     persistent,
     examples::transposed,
     examples::normalised,
