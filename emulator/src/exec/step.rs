@@ -9,7 +9,7 @@ use super::rare::rare;
 use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, code, fp32, lanes, matrix, mem, sparse, wgmma};
+use super::{barrier, fp32, lanes, matrix, mem, sparse, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::shared::generic_base;
@@ -47,7 +47,7 @@ pub(crate) fn run_warp(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
 fn run_simd(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
-    env.code = code::simd();
+    env.code = super::code::simd();
     run::<true>(cx, env, w, slice);
 }
 
