@@ -68,6 +68,7 @@ use global::GlobalShadow;
 use phases::Mbarriers;
 use rounds::Rounds;
 use schedule::Schedule;
+use start::Restart;
 use warp::Warp;
 use wgmma::Warpgroups;
 
@@ -101,6 +102,7 @@ pub(crate) struct Context<'a> {
     pub(crate) idle: AtomicU32,
     /// Held for 64-bit atomics, which are two words.
     pub(crate) atomic_lock: Mutex<()>,
+    restart: Restart,
     /// The machine has AVX2 and FMA.
     #[cfg_attr(
         not(target_arch = "x86_64"),
@@ -147,6 +149,7 @@ impl<'a> Context<'a> {
             busy: AtomicU32::new(0),
             idle: AtomicU32::new(0),
             atomic_lock: Mutex::new(()),
+            restart: Restart::new(program),
             simd: !options.portable && step::simd_available(),
         }
     }
