@@ -20,7 +20,9 @@ use crate::ir::{Bulk, BulkSide, NONE, Reduction};
 use crate::lane_order::covers;
 use crate::proxies::{ACTORS, REMOTE_READER, Remote};
 use crate::report::FindingKind;
-use crate::shared::{Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, WINDOW, Who};
+use crate::shared::{Cell, IN_FLIGHT, REMOTE, Who};
+use crate::shared_conflicts::Conflict;
+use crate::windows::{SHARED_BASE, SHARED_WINDOW, WINDOW};
 
 /// Bytes in a row on both sides of a copy.
 #[derive(Debug, Clone, Copy)]

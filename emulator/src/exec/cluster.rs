@@ -19,10 +19,10 @@ use crate::ir::Access;
 use crate::lane_order::covers;
 use crate::proxies::{Knowledge, REMOTE_READER, Remote};
 use crate::report::FindingKind;
-use crate::shared::{
-    Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, Shadow, WINDOW, Who,
-};
+use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
+use crate::shared_conflicts::Conflict;
 use crate::shared_data::SharedData;
+use crate::windows::{SHARED_BASE, SHARED_WINDOW, WINDOW};
 
 /// Where the rank stands in an address.
 const RANK_SHIFT: u32 = 24;

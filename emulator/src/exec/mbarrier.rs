@@ -23,7 +23,8 @@ use crate::ast::Space;
 use crate::ir::{Mbarrier, MbarrierKind, NONE};
 use crate::proxies::{Knowledge, Remote, mbarrier_actor};
 use crate::report::FindingKind;
-use crate::shared::{SHARED_BASE, Who};
+use crate::shared::Who;
+use crate::windows::SHARED_BASE;
 
 /// A lane's wait that is suspended.
 #[derive(Debug, Clone, Copy)]

@@ -12,8 +12,8 @@ use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::{Access, Address, NONE, Reg};
 use crate::report::FindingKind;
-use crate::shared::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 use crate::types::File;
+use crate::windows::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// Lanes of `mask`, lowest first.
 #[inline(always)]

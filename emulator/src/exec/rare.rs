@@ -9,8 +9,8 @@ use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
-use crate::shared::{WINDOW, generic_base};
 use crate::types::File;
+use crate::windows::{WINDOW, generic_base};
 
 pub(super) fn get(w: &Warp, r: Reg, lane: usize) -> u64 {
     match r.file {

@@ -9,7 +9,7 @@ use super::{Context, Env, Site};
 use crate::ir::{Call, Service, Slot};
 use crate::launch::MAX_PRINTED;
 use crate::report::FindingKind;
-use crate::shared::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_BASE, SHARED_WINDOW, WINDOW};
+use crate::windows::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_BASE, SHARED_WINDOW, WINDOW};
 
 /// Longest string that is read from memory.
 const MAX_STRING: u64 = 1 << 16;

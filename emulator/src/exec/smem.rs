@@ -11,8 +11,10 @@ use crate::banks::SharedAccess;
 use crate::ir::{Address, Reg};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
-use crate::shared::{Conflict, SHARED_BASE, Who};
+use crate::shared::Who;
+use crate::shared_conflicts::Conflict;
 use crate::types::File;
+use crate::windows::SHARED_BASE;
 
 /// Offsets in the block's shared window of all lanes; out of range becomes `u32::MAX`, inactive lanes 0.
 #[inline(always)]

@@ -12,8 +12,8 @@ use super::{Context, Env, Site};
 use super::{barrier, fp32, lanes, matrix, mem, sparse, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
-use crate::shared::generic_base;
 use crate::types::File;
+use crate::windows::generic_base;
 
 /// Whether the fast version can run here.
 pub(crate) fn simd_available() -> bool {

@@ -16,8 +16,9 @@ use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::{Address, AtomOp, NONE, Reduction, TensorCopy, TensormapReplace};
 use crate::report::FindingKind;
-use crate::shared::{PARAM_WINDOW, SHARED_WINDOW, WINDOW, Who};
+use crate::shared::Who;
 use crate::tensor_map::{Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap};
+use crate::windows::{PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// The bytes of the tensor map at `address`.
 fn map_bytes(cx: &Context<'_>, address: u64) -> Option<Vec<u8>> {

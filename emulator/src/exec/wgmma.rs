@@ -36,8 +36,9 @@ use crate::float::{NAN32, narrow};
 use crate::ir::{Format, MmaType, Multiplicand, Op, Reg, Rounding, Wgmma};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
-use crate::shared::{IN_FLIGHT, SHARED_BASE};
+use crate::shared::IN_FLIGHT;
 use crate::types::File;
+use crate::windows::SHARED_BASE;
 
 /// What a warp has done with its warpgroup.
 #[derive(Debug, Default)]
