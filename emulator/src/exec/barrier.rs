@@ -322,7 +322,7 @@ pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp], each: us
     let Some((rank, site)) = first else { return };
     for rank in 0..env.blocks {
         env.enter(rank);
-        super::bulk::report_unbalanced(cx, env);
+        super::block_end::report_unbalanced(cx, env);
     }
     env.enter(rank);
     let more = places.len().saturating_sub(8);

@@ -8,7 +8,9 @@ mod alu;
 mod approximate;
 mod atomics;
 mod barrier;
+mod block_end;
 mod bulk;
+mod bulk_groups;
 mod calls;
 mod cluster;
 mod code;
@@ -20,6 +22,7 @@ mod fp;
 mod fp32;
 mod global;
 mod gmem;
+mod in_flight;
 mod lanes;
 mod lds;
 mod local;
@@ -625,6 +628,6 @@ fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], rank: usize, ended
         env.attention = true;
     }
     if ended && own.iter().all(|w| w.live == 0) {
-        bulk::end_block(cx, env, own);
+        block_end::end_block(cx, env, own);
     }
 }

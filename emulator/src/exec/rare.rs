@@ -4,7 +4,9 @@ use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, bulk, calls, cluster, copies, fp, lanes, matrix, mbarrier};
+use super::{
+    atomics, barrier, bulk, bulk_groups, calls, cluster, copies, fp, lanes, matrix, mbarrier,
+};
 use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, NONE, Op, Reg};
@@ -459,7 +461,7 @@ pub(super) fn rare(
                 w.bulk_groups[l] += 1;
             }
         }
-        Op::BulkWait { pending, .. } => bulk::wait(cx, env, w, Some(*pending), active),
+        Op::BulkWait { pending, .. } => bulk_groups::wait(cx, env, w, Some(*pending), active),
         Op::Wgmma(m) => wgmma::issue(cx, env, w, pc, m, active),
         Op::WgmmaFence => {
             lanes::whole_warp(cx, env, w, pc, active);

@@ -6,7 +6,8 @@
 //!
 //! Example: a box of 64 × 8 halves at (0, 0) with the 128-byte swizzle: 16 bytes at (8, 1) go to byte 128 + (16 xor 16) = 128.
 
-use super::bulk::{Piece, Store, begin_store, read_global, shared_side, spread};
+use super::bulk::{Piece, read_global, shared_side, spread};
+use super::bulk_groups::{Store, begin_store};
 use super::cluster::units;
 use super::lanes::whole_warp;
 use super::mem::{addresses, get_lane, lanes_of};

@@ -8,7 +8,7 @@
 //! other runs to A, arrives, and all 32 go on.
 
 use super::Context;
-use super::bulk::Store;
+use super::bulk_groups::Store;
 use super::calls::Activation;
 use super::mbarrier::Wait;
 use super::registers::Rows;

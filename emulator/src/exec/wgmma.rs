@@ -22,8 +22,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::barrier::lane_list;
-use super::bulk::begin_reading;
 use super::cluster::units;
+use super::in_flight::begin_reading;
 use super::lanes::whole_warp;
 use super::mem::lanes_of;
 use super::mma::element;
