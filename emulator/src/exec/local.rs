@@ -115,11 +115,13 @@ fn moves<const N: usize>(
     active: u32,
     store: bool,
 ) -> Option<()> {
-    let total = N as u64 * u64::from(a.count);
+    let total = N as u32 * u32::from(a.count);
+    let bits = total.trailing_zeros();
     let (size, frames) = (w.local.len() / 32, &w.frames);
     let start = |l: usize| {
-        let end = at[l].saturating_add(total);
-        let fine = end <= u64::from(frames[l].1) && at[l] & (total - 1) == 0;
+        // The number of the vector from the start of local memory: rotated, a misaligned address is beyond any frame.
+        let number = at[l].rotate_right(bits);
+        let fine = number < u64::from(frames[l].1 >> bits);
         fine.then(|| l * size + at[l] as usize)
     };
     let local = &mut w.local;
