@@ -71,14 +71,13 @@ fn tool() -> PathBuf {
     workspace_root().join(folder)
 }
 
-/// Compares every crate with the last release. Installs the tool if it is not there, which takes minutes. `env` is the environment in which cargo
-/// has checked the crates, so that it does not check them again.
+/// Compares every crate with the last release by the tool. `env` is the environment in which cargo has checked the crates, so that it does not check
+/// them again.
 ///
 /// # Errors
 ///
-/// The tool or a description can't be had, or what breaks users.
-pub(crate) fn check(env: &[(&str, String)]) -> Result<(), String> {
-    let tool = provide()?;
+/// A description can't be had, or what breaks users.
+pub(crate) fn check(tool: &Path, env: &[(&str, String)]) -> Result<(), String> {
     let work = work()?;
     let mut broken = Vec::new();
     for name in CRATES {
@@ -93,14 +92,14 @@ pub(crate) fn check(env: &[(&str, String)]) -> Result<(), String> {
         let baseline = work.join(format!("{name}.json"));
         fs::write(&baseline, text).map_err(|e| format!("{}: {e}", baseline.display()))?;
         eprintln!("{name}");
-        if !compatible(&tool, &baseline, &current)? {
+        if !compatible(tool, &baseline, &current)? {
             broken.push(name);
         }
         if name == BROKEN_ON_PURPOSE {
             let worse = work.join("worse.json");
             without_a_function(&current, &worse)?;
             eprintln!("{name} without one of its functions, which must be noticed");
-            if compatible(&tool, &baseline, &worse)? {
+            if compatible(tool, &baseline, &worse)? {
                 return Err(
                     "cargo-semver-checks does not notice that a function is gone".to_owned(),
                 );
@@ -195,8 +194,12 @@ fn cargo() -> Command {
     command
 }
 
-/// The tool's path; compiled without optimisation, as it runs for seconds.
-fn provide() -> Result<PathBuf, String> {
+/// The tool's path. It is installed if it is not there, which takes minutes; compiled without optimisation, as it runs for seconds.
+///
+/// # Errors
+///
+/// A sentence for the developer: why it can't be had.
+pub(crate) fn provide() -> Result<PathBuf, String> {
     if let Some(path) = installed() {
         return Ok(path);
     }
