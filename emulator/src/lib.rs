@@ -62,6 +62,7 @@ mod shared_data;
 mod shared_runs;
 mod source;
 mod tensor_map;
+mod threads;
 mod types;
 
 pub use error::{MemoryError, ParseError, ParseErrorKind, RunError};

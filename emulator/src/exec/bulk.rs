@@ -398,7 +398,7 @@ fn global_place(
         lanes: 1 << lane,
         address: Some(address),
     };
-    env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(address) {
+    env.report(cx, FindingKind::OutOfBounds, site, &|| match cx.memory.nearest(address) {
         Some(a) => {
             let (offset, len) = (address.wrapping_sub(a.base) as i64, a.len);
             format!("the copy accesses {bytes} bytes at byte {offset} of an allocation of {len} bytes")
@@ -508,7 +508,7 @@ pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
                 lanes: 1 << s.lane,
                 address: None,
             };
-            env.report(cx, FindingKind::BlockExited, site, || {
+            env.report(cx, FindingKind::BlockExited, site, &|| {
                 "the block exits while this copy reads its shared memory: its thread must wait for the group (cp.async.bulk.wait_group) first".to_owned()
             });
         }
@@ -526,7 +526,7 @@ pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
             lanes,
             address: None,
         };
-        env.report(cx, FindingKind::BlockExited, site, || {
+        env.report(cx, FindingKind::BlockExited, site, &|| {
             "the block whose shared memory this copy fills exits without having waited for it at the mbarrier".to_owned()
         });
     } else {
@@ -563,7 +563,7 @@ fn report_early_exit(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
     };
     let exiting = env.rank;
     env.within(r.rank as usize, |env| {
-        env.report(cx, FindingKind::BlockExited, site, || {
+        env.report(cx, FindingKind::BlockExited, site, &|| {
             format!("access to shared byte {offset} of block {exiting} of the cluster, whose exit nothing orders after it: the block may be gone; a barrier.cluster before its exit keeps it alive")
         });
     });
@@ -577,7 +577,7 @@ pub(crate) fn report_unbalanced(cx: &Context<'_>, env: &mut Env) {
             address: Some(u64::from(offset + SHARED_BASE)),
             ..Site::default()
         };
-        env.report(cx, FindingKind::TransactionCount, site, || {
+        env.report(cx, FindingKind::TransactionCount, site, &|| {
             if tx > 0 {
                 format!("the mbarrier at shared byte {offset} expects {tx} bytes that no copy brings")
             } else {
@@ -607,13 +607,13 @@ pub(crate) fn issue(
         };
         let crooked = [dst[l], src[l]].into_iter().find(|a| !a.is_multiple_of(16));
         if let Some(a) = crooked {
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!("lane {l} copies from or to address {a:#x}, not a multiple of 16")
             });
             continue;
         }
         if !size.is_multiple_of(16) {
-            env.report(cx, FindingKind::BadOperand, site, || {
+            env.report(cx, FindingKind::BadOperand, site, &|| {
                 format!("a bulk copy of {size} bytes; the size is a multiple of 16")
             });
             continue;
@@ -717,7 +717,7 @@ pub(crate) fn spread(
         None => vec![(rank, bar)],
         Some(m) => {
             if m == 0 || m >> blocks != 0 {
-                env.report(cx, FindingKind::BadOperand, site, || {
+                env.report(cx, FindingKind::BadOperand, site, &|| {
                     format!("a mask of destination blocks of {m:#x} in a cluster of {blocks}")
                 });
             }
@@ -756,13 +756,13 @@ pub(crate) fn send(
     landing: Landing,
 ) {
     if rank != bar.0 {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             format!("the destination is in block {rank} of the cluster and the mbarrier in block {}; they must be in the same", bar.0)
         });
         return;
     }
     if !bar.1.is_multiple_of(8) {
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("an mbarrier at shared byte {}, not a multiple of 8", bar.1)
         });
         return;
@@ -796,7 +796,7 @@ pub(crate) fn shared_side(
     let found = env.place(space, address, bytes);
     if found.is_none() {
         let size = env.shared.size;
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             let offset = address.wrapping_sub(u64::from(SHARED_BASE)) as i64;
             format!("lane {l} names {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
         });

@@ -289,7 +289,7 @@ fn local(
         };
         if !at[l].is_multiple_of(u64::from(total)) {
             let x = at[l];
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!("lane {l} accesses {total} bytes at local address {x:#x}")
             });
             continue;
@@ -306,7 +306,7 @@ fn local(
             };
             if !fine {
                 let size = w.frames[l].1;
-                env.report(cx, FindingKind::OutOfBounds, site, || {
+                env.report(cx, FindingKind::OutOfBounds, site, &|| {
                     format!("lane {l} accesses {bytes} bytes at byte {offset} of its {size} bytes of local memory")
                 });
             }
@@ -338,11 +338,11 @@ fn param(
             };
             if range.is_none() {
                 let size = cx.params.len();
-                env.report(cx, FindingKind::OutOfBounds, site, || {
+                env.report(cx, FindingKind::OutOfBounds, site, &|| {
                     format!("lane {l} loads {bytes} bytes at byte {offset} of the {size} bytes of parameters")
                 });
             } else if !offset.is_multiple_of(bytes) {
-                env.report(cx, FindingKind::Misaligned, site, || {
+                env.report(cx, FindingKind::Misaligned, site, &|| {
                     format!("lane {l} loads {bytes} bytes at byte {offset} of the parameters")
                 });
             }
