@@ -100,6 +100,33 @@ fn blocks_take_tile_after_tile() {
     }
 }
 
+/// A product of 8-bit floats keeps about 14 bits of its sum. Sums of stages, added in f32, lose less; the more products, the more it shows.
+#[test]
+fn promoted_sums_are_nearer() {
+    let problem = Gemm::packed(64, 64, 8192, Operands::ALL[1]);
+    for data_type in [DataType::E4m3, DataType::E5m2] {
+        let inputs = Inputs::random(&problem, data_type, 11);
+        let error = |suffix: &str| {
+            let plan = plan_named(&format!("wgmma-{data_type}-128x128x128{suffix}"));
+            let plan = plan.expect("listed");
+            let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(90));
+            let kernel = kernel.expect("it serves");
+            let outcome = run(&kernel, On::Emulator, kernel.args(&inputs)).expect("a run");
+            outcome.assert_clean();
+            let c = kernel.result(&inputs, &outcome).expect("C");
+            let found = check(&problem, data_type, &inputs, &c).expect("a check");
+            assert!(found.passed, "{found:?}");
+            found.max_abs_err
+        };
+        let (plain, promoted) = (error(""), error("-promoted"));
+        eprintln!("{data_type}: {plain:.3e}, promoted {promoted:.3e}");
+        assert!(
+            4.0 * promoted < plain,
+            "{data_type}: {plain:e}, {promoted:e}"
+        );
+    }
+}
+
 /// What BLAS promises and what a problem may ask for: factors, types of C, bias and activation, batches, split sums, packed operands.
 #[test]
 fn everything_that_a_problem_asks_for() {

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::msrv::{self, Msrv};
-use crate::{opencl, page, ptxas, workspace_root};
+use crate::{interface, opencl, page, ptxas, workspace_root};
 
 /// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
 const BARE_TARGET: &str = "thumbv7em-none-eabi";
@@ -89,6 +89,7 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         "docs",
         &["doc", "--workspace", "--all-features", "--no-deps"],
     );
+    run.interfaces();
     run.cargo("layout-core alone", &["check", "-p", "layout-core"]);
     run.cargo(
         "the algebra alone",
@@ -97,11 +98,17 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
     run.msrv();
     // Alone, so that it has the features that it names and none of other crates.
     run.cargo("a host of its own", &["check", "-p", "host-cudarc"]);
-    // Every crate in the order of its dependencies, as it would be uploaded. Without `--no-verify` it also compiles each from its package,
-    // the others taken from a registry of its own making: the work of a fresh build once more, which is done before a release.
+    // Every crate in the order of its dependencies, up to the upload. Without `--no-verify` it also compiles each from its package, the
+    // others taken from a registry of its own making: the work of a fresh build once more, which is done before a release.
     run.cargo(
         "packages",
-        &["package", "--workspace", "--no-verify", "--allow-dirty"],
+        &[
+            "publish",
+            "--workspace",
+            "--dry-run",
+            "--no-verify",
+            "--allow-dirty",
+        ],
     );
     if installed(BARE_TARGET) {
         run.cargo(
@@ -181,6 +188,26 @@ impl Run {
                 self.left_out.push(format!("page not run: {why}"));
             }
             built => self.step("page", |_| built),
+        }
+    }
+
+    /// The interfaces against those of the last release: a step where the tool is there, and in CI, which compiles it. `TILEWRIGHT_INTERFACES=1`
+    /// insists on it.
+    fn interfaces(&mut self) {
+        let insists = std::env::var_os("TILEWRIGHT_INTERFACES").is_some_and(|v| v == "1");
+        let tool = if insists || std::env::var_os("CI").is_some() {
+            interface::provide()
+        } else {
+            interface::installed()
+                .ok_or_else(|| "`cargo xtask interface` compiles cargo-semver-checks".to_owned())
+        };
+        match tool {
+            Err(why) if !insists => {
+                eprintln!("\n== interfaces: not compared, {why}");
+                self.left_out
+                    .push(format!("interfaces not compared: {why}"));
+            }
+            tool => self.step("interfaces", |env| interface::check(&tool?, env)),
         }
     }
 

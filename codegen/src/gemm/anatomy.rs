@@ -63,6 +63,9 @@ pub struct Anatomy {
     pub group: Option<u32>,
     /// Blocks take tile after tile, and a launch has as many as multiprocessors hold.
     pub turns: bool,
+    /// Sums of a stage are added to sums of their own in f32, for the numbers' sake: slower than the same plan without, so that it is taken by its
+    /// name alone.
+    pub promoted: bool,
 }
 
 impl Anatomy {
@@ -106,7 +109,8 @@ impl Anatomy {
     /// Registers of a thread, estimated; `narrow` if copies are narrower than 16 bytes, `widened` if 8-bit floats are not multiplied as such.
     pub fn registers(&self, narrow: bool, widened: bool) -> u32 {
         let (wm, wn) = self.warp_tile();
-        let accumulators = wm * wn / 32 * self.data_type.accumulator().bytes() / 4;
+        let sets = 1 + u32::from(self.promoted);
+        let accumulators = sets * wm * wn / 32 * self.data_type.accumulator().bytes() / 4;
         let (fragments, other) = match self.units {
             Units::Fma => {
                 let factors: u32 = self.factors_of_a_lane().iter().sum();

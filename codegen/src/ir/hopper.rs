@@ -208,7 +208,7 @@ pub enum Hopper {
     },
     /// Registers of accumulators, as they are now, are those that the products behind it add to.
     WgmmaFence,
-    /// `d += a·b` by a warpgroup, of operands in shared memory.
+    /// `d += a·b`, or `d = a·b`, by a warpgroup, of operands in shared memory.
     Wgmma {
         /// The atom.
         atom: Arc<MmaAtom>,
@@ -218,8 +218,10 @@ pub enum Hopper {
         a: Matrix,
         /// B.
         b: Matrix,
-        /// Holds: the accumulators are added to.
+        /// Whether the accumulators are added to: holds, unless the product begins sums.
         add: Reg,
+        /// The product begins sums: what the accumulators held is left out.
+        begins: bool,
     },
     /// Closes a group of products.
     WgmmaCommit,

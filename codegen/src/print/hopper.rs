@@ -60,7 +60,9 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
         Hopper::WgmmaFence => one("wgmma.fence.sync.aligned".to_owned()),
         Hopper::WgmmaCommit => one("wgmma.commit_group.sync.aligned".to_owned()),
         Hopper::WgmmaWait { pending } => one(format!("wgmma.wait_group.sync.aligned {pending}")),
-        Hopper::Wgmma { atom, d, a, b, add } => {
+        Hopper::Wgmma {
+            atom, d, a, b, add, ..
+        } => {
             let shape = format!("m{}n{}k{}", atom.m, atom.n, atom.k);
             let name = atom
                 .name

@@ -9,6 +9,9 @@
 //! add x, d, …       allowed; the next product needs a fence again
 //! ```
 //!
+//! Sums that were begun are not lost, and none counts twice: a product begins new sums where the ones before were read, and adds to sums where they were
+//! not.
+//!
 //! The state is followed through branches and loops until it repeats; where paths meet, what is in flight or dirty on one of them is.
 
 use std::collections::BTreeSet;
@@ -25,6 +28,10 @@ struct State {
     dirty: Option<BTreeSet<Reg>>,
     /// Accumulators of products of each group, the youngest, still open one first.
     groups: Vec<BTreeSet<Reg>>,
+    /// Accumulators with sums that nothing has read.
+    unread: BTreeSet<Reg>,
+    /// Accumulators with sums that something has read.
+    read: BTreeSet<Reg>,
 }
 
 /// Whether the kernel has such products at all, and keeps to the rules.
@@ -53,6 +60,8 @@ impl State {
                 None => self.groups.push(group.clone()),
             }
         }
+        self.unread.extend(&other.unread);
+        self.read.extend(&other.read);
         self
     }
 }
@@ -102,14 +111,29 @@ fn nodes(all: &[Node], mut state: State) -> Result<State, ProofError> {
 
 fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
     let Inst::Hopper(hopper) = inst else {
-        for reg in inst.sources().into_iter().chain(inst.results()) {
+        for reg in inst.sources() {
             touched(&mut state, reg)?;
+            if state.unread.remove(&reg) {
+                state.read.insert(reg);
+            }
+        }
+        for reg in inst.results() {
+            touched(&mut state, reg)?;
+            state.unread.remove(&reg);
+            state.read.remove(&reg);
         }
         return Ok(state);
     };
     match &**hopper {
         Hopper::WgmmaFence => state.dirty = Some(BTreeSet::new()),
-        Hopper::Wgmma { d, a, b, add, .. } => {
+        Hopper::Wgmma {
+            d,
+            a,
+            b,
+            add,
+            begins,
+            ..
+        } => {
             for reg in [a.low, b.low, *add] {
                 touched(&mut state, reg)?;
             }
@@ -123,6 +147,18 @@ fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
                 return Err(ProofError::Fence {
                     register: crate::print::register(register),
                 });
+            }
+            for reg in d {
+                if *begins && state.unread.contains(reg) {
+                    let register = crate::print::register(*reg);
+                    return Err(ProofError::Lost { register });
+                }
+                if !*begins && state.read.contains(reg) {
+                    let register = crate::print::register(*reg);
+                    return Err(ProofError::Twice { register });
+                }
+                state.read.remove(reg);
+                state.unread.insert(*reg);
             }
             if state.groups.is_empty() {
                 state.groups.push(BTreeSet::new());

@@ -120,6 +120,16 @@ pub enum ProofError {
         /// The register.
         register: String,
     },
+    /// A product begins sums in an accumulator of which nothing has read the sums before.
+    Lost {
+        /// The register.
+        register: String,
+    },
+    /// A product adds to sums that were read, so that they count twice.
+    Twice {
+        /// The register.
+        register: String,
+    },
     /// An accumulator was touched, and a product adds to it without a fence between.
     Fence {
         /// The register.
@@ -168,6 +178,8 @@ impl ProofError {
             Self::Assumption { .. } => "assumption",
             Self::Ring { .. } => "ring",
             Self::InFlight { .. } => "in_flight",
+            Self::Lost { .. } => "lost",
+            Self::Twice { .. } => "twice",
             Self::Fence { .. } => "fence",
             Self::Early { .. } => "early",
             Self::Paths { .. } => "paths",
@@ -248,6 +260,14 @@ impl fmt::Display for ProofError {
             Self::InFlight { register } => write!(
                 f,
                 "register {register} is an accumulator of products that may be in flight: wait for their group first"
+            ),
+            Self::Lost { register } => write!(
+                f,
+                "a product begins new sums in {register}, and nothing has read the ones before: add them to other sums first"
+            ),
+            Self::Twice { register } => write!(
+                f,
+                "a product adds to the sums in {register}, which were read already: begin new sums, or set the register"
             ),
             Self::Fence { register } => write!(
                 f,

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::ProofError;
 use super::execute::{Event, Machine, Val};
+use super::formula::Formula;
 use super::numbers::{Mask, Num};
 use super::offsets::Offsets;
 use super::value::Lin;
@@ -125,13 +126,30 @@ impl Machine<'_> {
                 let (used, region) = self.box_of(inst)?;
                 What::Fill(used, region)
             }
-            Hopper::Wgmma { a, b, d, atom, add } => {
+            Hopper::Wgmma {
+                a,
+                b,
+                d,
+                atom,
+                add,
+                begins,
+            } => {
                 whole_warpgroups("wgmma", s, threads)?;
                 let on = self.predicate(*add);
-                if *on != super::formula::Formula::True {
-                    return Err(ProofError::Undecided {
-                        what: "a product that may not add to its accumulators".to_owned(),
-                    });
+                let (said, what) = if *begins {
+                    (
+                        Formula::False,
+                        "a product that begins sums and may add to others",
+                    )
+                } else {
+                    (
+                        Formula::True,
+                        "a product that may not add to its accumulators",
+                    )
+                };
+                if *on != said {
+                    let what = what.to_owned();
+                    return Err(ProofError::Undecided { what });
                 }
                 for (matrix, side) in [(a, atom.m), (b, atom.n)] {
                     let (used, region) = self.operand_of(matrix, (side, atom.k), threads)?;

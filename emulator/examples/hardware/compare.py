@@ -1,10 +1,12 @@
 """Runs every launch of manifest.json on GPU 0 and compares the results bit by bit with the emulator's.
 
-    python3 compare.py [FOLDER FOR THE GPU'S RESULTS]
+    python3 compare.py [--unoptimized] [--only PREFIX] [FOLDER FOR THE GPU'S RESULTS]
 
 Needs Python 3.8 and the CUDA driver (libcuda). Prints a summary; with a folder it also writes report.json, and differences.z: for each launch that differs
-the places and the GPU's words (zlib over JSON). Exits with 1 if anything differs.
+the places and the GPU's words (zlib over JSON). `--unoptimized` has the driver assemble at level 0, which leaves a program's instructions as they are
+written; `--only scalar` takes the modules whose names begin so. Exits with 1 if anything differs.
 """
+import argparse
 import ctypes
 import json
 import multiprocessing
@@ -19,7 +21,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Driver:
     """The few calls of the CUDA driver that a launch needs."""
 
-    def __init__(self):
+    def __init__(self, level):
+        self.level = level
         self.cuda = ctypes.CDLL("libcuda.so.1")
         self.call("cuInit", 0)
         device = ctypes.c_int()
@@ -45,10 +48,10 @@ class Driver:
     def load(self, text):
         module = ctypes.c_void_p()
         log = ctypes.create_string_buffer(4096)
-        options = (ctypes.c_int * 2)(5, 6)  # the error log and its size
-        values = (ctypes.c_void_p * 2)(ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(4096))
+        options = (ctypes.c_int * 3)(5, 6, 7)  # the error log, its size, the level of optimisation
+        values = (ctypes.c_void_p * 3)(ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(4096), ctypes.c_void_p(self.level))
         try:
-            self.call("cuModuleLoadDataEx", ctypes.byref(module), ctypes.c_char_p(text + b"\0"), 2, options, values)
+            self.call("cuModuleLoadDataEx", ctypes.byref(module), ctypes.c_char_p(text + b"\0"), 3, options, values)
         except RuntimeError as error:
             raise RuntimeError("%s: %s" % (error, log.value.decode(errors="replace").strip()))
         return module
@@ -145,9 +148,9 @@ def compare_program(case, ours, gpu):
     return found
 
 
-def run_modules(todo, send):
+def run_modules(todo, level, send):
     """Runs the launches of modules until one faults; says with "next" that it begins a module."""
-    driver = Driver()
+    driver = Driver(level)
     send("device", driver.name)
     read = lambda name: open(os.path.join(HERE, name), "rb").read()
     for name, members in todo:
@@ -173,18 +176,18 @@ def run_modules(todo, send):
         driver.unload(module)
 
 
-def in_another_process(work, todo):
+def in_another_process(work, *arguments):
     """What `work` sends, until its process ends."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     # A fork, before anything of CUDA is there.
-    process = multiprocessing.get_context("fork").Process(target=lambda: work(todo, lambda *message: sender.send(message)))
+    process = multiprocessing.get_context("fork").Process(target=lambda: work(*arguments, lambda *message: sender.send(message)))
     process.start()
     sender.close()
     try:
         while True:
-            if not receiver.poll(60):
+            if not receiver.poll(20):
                 process.kill()
-                yield "error", "a launch", "nothing for 60 s: it hangs"
+                yield "error", "a launch", "nothing for 20 s: it hangs"
             yield receiver.recv()
     except EOFError:
         process.join()
@@ -193,7 +196,12 @@ def in_another_process(work, todo):
 
 
 def main():
-    target = sys.argv[1] if len(sys.argv) > 1 else None
+    parser = argparse.ArgumentParser(description="Compares the GPU's results bit by bit with the emulator's.")
+    parser.add_argument("--unoptimized", action="store_true", help="assemble at level 0")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="modules whose names begin so")
+    parser.add_argument("target", nargs="?", metavar="FOLDER", help="where the GPU's results go")
+    options = parser.parse_args()
+    target, level = options.target, 0 if options.unoptimized else 4
     if target:
         os.makedirs(target, exist_ok=True)
     with open(os.path.join(HERE, "manifest.json")) as f:
@@ -201,13 +209,14 @@ def main():
     start = time.time()
     by_module = {}
     for case in cases:
-        by_module.setdefault(case["module"], []).append(case)
+        if case["module"].startswith(options.only):
+            by_module.setdefault(case["module"], []).append(case)
     matrices, opcodes, errors, programs, wrong = {}, {}, {}, 0, 0
     differences, device = {}, None
     todo = list(by_module.items())
     while todo:
         # A process for as many modules as can be: after a fault its context is lost.
-        for message, *data in in_another_process(run_modules, todo):
+        for message, *data in in_another_process(run_modules, todo, level):
             if message == "device":
                 if device is None:
                     print(data[0], flush=True)

@@ -199,6 +199,13 @@ impl Product<'_> {
                 &format!("take {}", self.name().trim_end_matches("-persistent")),
             ));
         }
+        if self.promoted && self.variant.products == 2 {
+            return Err(self.unsupported(
+                "a dual product with sums promoted to f32, which would take twice the registers"
+                    .to_owned(),
+                &format!("take {}", self.name().trim_end_matches("-promoted")),
+            ));
+        }
         let split = self.split(problem.k, schedule.split);
         let depth = match (many, split.parts) {
             (true, 2..) => {

@@ -78,6 +78,8 @@ pub struct MmaPlan {
     pub warpgroups: bool,
     /// Blocks take tile after tile: as many as multiprocessors, where there are 128 and more.
     pub persistent: bool,
+    /// The instruction's sums of a stage are added to sums in f32, which keep all bits: those of `wgmma` keep about 14 bits in 8-bit floats.
+    pub promoted: bool,
 }
 
 impl MmaPlan {
@@ -142,7 +144,11 @@ impl Plan for MmaPlan {
             return format!("sgemm-{m}x{n}x{}", self.depth);
         }
         if self.warpgroups {
-            let own = if self.persistent { "-persistent" } else { "" };
+            let own = match (self.persistent, self.promoted) {
+                (true, _) => "-persistent",
+                (_, true) => "-promoted",
+                _ => "",
+            };
             return format!("wgmma-{}-{m}x{n}x{}{own}", self.data_type, self.depth);
         }
         let old = if self.arch < 80 { "-sm75" } else { "" };
@@ -200,6 +206,7 @@ impl Plan for MmaPlan {
             asynchronous: self.has_cp_async(),
             group: Some(GROUP as u32),
             turns: self.persistent,
+            promoted: self.promoted,
         }
     }
 

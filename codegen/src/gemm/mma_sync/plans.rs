@@ -24,6 +24,7 @@ const fn plan(
         variant: Variant::aligned(data_type),
         warpgroups: false,
         persistent: false,
+        promoted: false,
     }
 }
 
@@ -44,6 +45,14 @@ const fn persistent(data_type: DataType, tile: (i64, i64), depth: i64, stages: i
             ..plan.variant
         },
         ..plan
+    }
+}
+
+/// The same, whose sums of a stage are added to sums of their own in f32.
+const fn promoted(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+    MmaPlan {
+        promoted: true,
+        ..of_warpgroups(data_type, tile, depth, stages)
     }
 }
 
@@ -86,6 +95,8 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     persistent(DataType::S8, (128, 256), 128, 4),
     persistent(DataType::E4m3, (128, 256), 128, 4),
     persistent(DataType::E5m2, (128, 256), 128, 4),
+    promoted(DataType::E4m3, (128, 128), 128, 4),
+    promoted(DataType::E5m2, (128, 128), 128, 4),
 ];
 
 /// The plans that are listed.

@@ -171,6 +171,7 @@ impl Plan for OuterPlan {
             asynchronous: false,
             group: Some(GROUP as u32),
             turns: false,
+            promoted: false,
         }
     }
 

@@ -143,6 +143,7 @@ impl Plan for SgemmPlan {
             asynchronous: false,
             group: None,
             turns: false,
+            promoted: false,
         }
     }
 

@@ -297,9 +297,24 @@ impl Kernel {
         self.push_hopper(None, Hopper::WgmmaWait { pending });
     }
 
-    pub(crate) fn wgmma(&mut self, atom: &Arc<MmaAtom>, d: &[Reg], [a, b]: [Matrix; 2], add: Reg) {
+    /// `begins` says whether sums begin with this product, and `add`, a predicate, the opposite.
+    pub(crate) fn wgmma(
+        &mut self,
+        atom: &Arc<MmaAtom>,
+        d: &[Reg],
+        [a, b]: [Matrix; 2],
+        (begins, add): (bool, Reg),
+    ) {
         let (atom, d) = (Arc::clone(atom), d.to_vec());
-        self.push_hopper(None, Hopper::Wgmma { atom, d, a, b, add });
+        let product = Hopper::Wgmma {
+            atom,
+            d,
+            a,
+            b,
+            add,
+            begins,
+        };
+        self.push_hopper(None, product);
     }
 
     /// Waits for the grid before, where this one is launched beside it; memory is touched behind this alone.

@@ -115,7 +115,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             |list, i| for_all(list, i),
         ),
     ];
-    let edits: [(&'static str, Is, Edit); 13] = [
+    let edits: [(&'static str, Is, Edit); 14] = [
         ("bytes that are expected", expect, |h| {
             if let Hopper::Expect { bytes, .. } = h {
                 *bytes += 16;
@@ -176,6 +176,11 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ("the operands of a product exchanged", product, |h| {
             if let Hopper::Wgmma { a, b, .. } = h {
                 std::mem::swap(&mut a.low, &mut b.low);
+            }
+        }),
+        ("a product that begins sums", product, |h| {
+            if let Hopper::Wgmma { begins, .. } = h {
+                *begins = !*begins;
             }
         }),
         ("groups of products that may be in flight", complete, |h| {

@@ -19,18 +19,26 @@ use crate::registry::plan_named;
 /// An integer as an element.
 fn encoded(x: i64, element: Element) -> Vec<u8> {
     match element {
-        Element::F16 => {
-            let sign = if x < 0 { 0x8000 } else { 0 };
-            let bits = match x.unsigned_abs() {
-                0 => 0,
-                a => (a.ilog2() + 15) << 10 | (((a << 10 >> a.ilog2()) & 0x3ff) as u32),
-            };
-            ((sign | bits) as u16).to_le_bytes().to_vec()
-        }
+        Element::F16 => (float(x, 5, 10) as u16).to_le_bytes().to_vec(),
+        Element::E4m3 => vec![float(x, 4, 3) as u8],
         Element::F32 => (x as f32).to_le_bytes().to_vec(),
         Element::F64 => (x as f64).to_le_bytes().to_vec(),
         Element::S8 => vec![x as u8],
         _ => (x as i32).to_le_bytes().to_vec(),
+    }
+}
+
+/// The bits of an integer as a float of this many bits of exponent and fraction.
+fn float(x: i64, exponent: u32, fraction: u32) -> u32 {
+    let sign = u32::from(x < 0) << (exponent + fraction);
+    let bias = (1 << (exponent - 1)) - 1;
+    match x.unsigned_abs() {
+        0 => sign,
+        a => {
+            let e = a.ilog2();
+            let rest = (a << fraction >> e) as u32 & ((1 << fraction) - 1);
+            sign | (e + bias) << fraction | rest
+        }
     }
 }
 
@@ -382,7 +390,7 @@ fn mutants_of_mma() {
 /// Roles, TMA and products of warpgroups: both ways that an operand can lie, more tiles than stages, parts of the sums.
 #[test]
 fn mutants_of_warpgroups() {
-    let [nn, _, _, tt] = Operands::ALL;
+    let [nn, nt, _, tt] = Operands::ALL;
     let split = Schedule {
         split: 2,
         pack: false,
@@ -407,6 +415,8 @@ fn mutants_of_warpgroups() {
                 &[[136, 520, 72, 0], [128, 256, 72, 8]],
             )
         },
+        // Sums of stages, added to sums of their own.
+        Case::plain("wgmma-e4m3-128x128x128-promoted", nt, &[[72, 136, 656, 0]]),
         // The transpose that comes first.
         Case {
             kernel: "_transpose_b",

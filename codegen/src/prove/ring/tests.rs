@@ -2,7 +2,7 @@
 
 use crate::Arch;
 use crate::gemm::Operands;
-use crate::ir::{Entry, Hopper, Inst, Node};
+use crate::ir::{Entry, Hopper, Inst, Node, Reg};
 use crate::prove::prove;
 use crate::registry::plan_named;
 
@@ -42,15 +42,19 @@ fn position(list: &mut [Node], is: fn(&Hopper) -> bool) -> Option<usize> {
         .position(|n| hopper(n).is_some_and(|h| is(h)))
 }
 
-/// What the prover says of a kernel with one change.
-fn with(plan: &str, change: impl FnOnce(&mut Entry)) -> Result<(), (String, String)> {
+/// The kernel of a plan that multiplies.
+fn product(plan: &str) -> Entry {
     let plan = plan_named(plan).expect("listed");
     let nn = Operands::ALL[0];
     let mut entries = plan.entries(nn, Arch(90)).expect("it is built");
     let name = plan.entry_name(nn);
     let at = entries.iter().position(|e| e.name == name);
-    let mut entry = entries.swap_remove(at.expect("the product"));
-    assert_eq!(entry.rings[0].lag, 1);
+    entries.swap_remove(at.expect("the product"))
+}
+
+/// What the prover says of a kernel with one change.
+fn with(plan: &str, change: impl FnOnce(&mut Entry)) -> Result<(), (String, String)> {
+    let mut entry = product(plan);
     change(&mut entry);
     let proof = prove(&entry);
     proof
@@ -74,6 +78,7 @@ fn wait_of_the_loop(entry: &mut Entry, f: impl Fn(&mut Vec<Node>, usize)) {
 #[test]
 fn the_kernels_keep_to_the_protocol() {
     for plan in PLANS {
+        assert_eq!(product(plan).rings[0].lag, 1);
         assert_eq!(with(plan, |_| {}), Ok(()), "{plan}");
         // To wait for more is slower, and right.
         let all = |list: &mut Vec<Node>, i: usize| {
@@ -122,4 +127,35 @@ fn the_producer_waits_for_the_arrival_that_gives_its_stage_back() {
         let (code, text) = with(plan, most).expect_err("refused");
         assert_eq!(code, "ring", "{text}");
     }
+}
+
+/// Every product of a kernel begins sums, or none does, as far as its predicates say.
+fn all_products(entry: &mut Entry, begin: bool) {
+    let mut known = None;
+    let mut each = |f: &mut dyn FnMut(&mut bool, &mut Reg)| {
+        lists(&mut entry.nodes, &mut |list| {
+            for node in list {
+                if let Some(Hopper::Wgmma { begins, add, .. }) = hopper(node) {
+                    f(begins, add);
+                }
+            }
+        });
+    };
+    each(&mut |begins, add| {
+        if *begins == begin {
+            known = Some(*add);
+        }
+    });
+    let wanted = known.expect("a product of each kind");
+    each(&mut |begins, add| (*begins, *add) = (begin, wanted));
+}
+
+#[test]
+fn no_sum_is_lost_and_none_counts_twice() {
+    let plan = "wgmma-e4m3-128x128x128-promoted";
+    assert_eq!(with(plan, |_| {}), Ok(()));
+    let (code, text) = with(plan, |e| all_products(e, true)).expect_err("refused");
+    assert_eq!(code, "lost", "{text}");
+    let (code, text) = with(plan, |e| all_products(e, false)).expect_err("refused");
+    assert_eq!(code, "twice", "{text}");
 }
