@@ -19,8 +19,10 @@ enum Kind {
     Op,
     /// Numbers of local variables.
     Variable,
-    /// Offsets of loads and stores.
-    Offset,
+    /// Offsets of loads.
+    Load,
+    /// Offsets of stores.
+    Store,
     /// Constants of 32 bits, among them addresses.
     Word,
     /// Constants of 64 bits.
@@ -171,9 +173,10 @@ fn carry_function(carry: &mut impl FnMut(Kind) -> Option<u8>) -> Option<()> {
                 carry_number(carry, Kind::Op)?;
             }
             // Loads and stores.
-            0x28..=0x3e => {
+            op @ 0x28..=0x3e => {
+                let is_load = op < 0x36;
                 carry_number(carry, Kind::Op)?;
-                carry_number(carry, Kind::Offset)?;
+                carry_number(carry, if is_load { Kind::Load } else { Kind::Store })?;
             }
             0x41 => {
                 carry_number(carry, Kind::Word)?;
