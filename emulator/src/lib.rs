@@ -63,6 +63,7 @@ mod shared_data;
 mod shared_runs;
 mod source;
 mod tensor_map;
+mod threads;
 mod types;
 mod windows;
 

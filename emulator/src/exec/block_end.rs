@@ -19,7 +19,7 @@ pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
                 lanes: 1 << s.lane,
                 address: None,
             };
-            env.report(cx, FindingKind::BlockExited, site, || {
+            env.report(cx, FindingKind::BlockExited, site, &|| {
                 "the block exits while this copy reads its shared memory: its thread must wait for the group (cp.async.bulk.wait_group) first".to_owned()
             });
         }
@@ -37,7 +37,7 @@ pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
             lanes,
             address: None,
         };
-        env.report(cx, FindingKind::BlockExited, site, || {
+        env.report(cx, FindingKind::BlockExited, site, &|| {
             "the block whose shared memory this copy fills exits without having waited for it at the mbarrier".to_owned()
         });
     } else {
@@ -74,7 +74,7 @@ fn report_early_exit(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
     };
     let exiting = env.rank;
     env.within(r.rank as usize, |env| {
-        env.report(cx, FindingKind::BlockExited, site, || {
+        env.report(cx, FindingKind::BlockExited, site, &|| {
             format!("access to shared byte {offset} of block {exiting} of the cluster, whose exit nothing orders after it: the block may be gone; a barrier.cluster before its exit keeps it alive")
         });
     });
@@ -88,7 +88,7 @@ pub(crate) fn report_unbalanced(cx: &Context<'_>, env: &mut Env) {
             address: Some(u64::from(offset + SHARED_BASE)),
             ..Site::default()
         };
-        env.report(cx, FindingKind::TransactionCount, site, || {
+        env.report(cx, FindingKind::TransactionCount, site, &|| {
             if tx > 0 {
                 format!("the mbarrier at shared byte {offset} expects {tx} bytes that no copy brings")
             } else {

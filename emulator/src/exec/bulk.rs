@@ -205,7 +205,7 @@ pub(super) fn global_place(
         lanes: 1 << lane,
         address: Some(address),
     };
-    env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(address) {
+    env.report(cx, FindingKind::OutOfBounds, site, &|| match cx.memory.nearest(address) {
         Some(a) => {
             let (offset, len) = (address.wrapping_sub(a.base) as i64, a.len);
             format!("the copy accesses {bytes} bytes at byte {offset} of an allocation of {len} bytes")
@@ -235,13 +235,13 @@ pub(crate) fn issue(
         };
         let crooked = [dst[l], src[l]].into_iter().find(|a| !a.is_multiple_of(16));
         if let Some(a) = crooked {
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!("lane {l} copies from or to address {a:#x}, not a multiple of 16")
             });
             continue;
         }
         if !size.is_multiple_of(16) {
-            env.report(cx, FindingKind::BadOperand, site, || {
+            env.report(cx, FindingKind::BadOperand, site, &|| {
                 format!("a bulk copy of {size} bytes; the size is a multiple of 16")
             });
             continue;
@@ -345,7 +345,7 @@ pub(crate) fn spread(
         None => vec![(rank, bar)],
         Some(m) => {
             if m == 0 || m >> blocks != 0 {
-                env.report(cx, FindingKind::BadOperand, site, || {
+                env.report(cx, FindingKind::BadOperand, site, &|| {
                     format!("a mask of destination blocks of {m:#x} in a cluster of {blocks}")
                 });
             }
@@ -384,13 +384,13 @@ pub(crate) fn send(
     landing: Landing,
 ) {
     if rank != bar.0 {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             format!("the destination is in block {rank} of the cluster and the mbarrier in block {}; they must be in the same", bar.0)
         });
         return;
     }
     if !bar.1.is_multiple_of(8) {
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("an mbarrier at shared byte {}, not a multiple of 8", bar.1)
         });
         return;
@@ -424,7 +424,7 @@ pub(crate) fn shared_side(
     let found = env.place(space, address, bytes);
     if found.is_none() {
         let size = env.shared.size;
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             let offset = address.wrapping_sub(u64::from(SHARED_BASE)) as i64;
             format!("lane {l} names {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
         });

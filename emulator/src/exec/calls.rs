@@ -72,7 +72,7 @@ pub(super) fn call(
                 lanes,
                 address: Some(target),
             };
-            env.report(cx, FindingKind::BadOperand, site, || match found {
+            env.report(cx, FindingKind::BadOperand, site, &|| match found {
                 Some((_, f)) => format!("calls `{}` with other parameters than it has", f.name),
                 None => format!("calls {target:#x}, which is no function"),
             });
@@ -136,7 +136,7 @@ fn enter(
             lanes,
             address: None,
         };
-        env.report(cx, FindingKind::StackOverflow, site, || {
+        env.report(cx, FindingKind::StackOverflow, site, &|| {
             format!(
                 "calling `{}` needs a stack of {end} bytes; a thread has {STACK}",
                 f.name

@@ -278,7 +278,7 @@ fn find_lost(
             lanes: lost,
             address: Some(address),
         };
-        env.report(cx, FindingKind::WriteConflict, site, || {
+        env.report(cx, FindingKind::WriteConflict, site, &|| {
             format!("lane {lane} and another lane of the warp store different values to shared address {address:#x}")
         });
     }

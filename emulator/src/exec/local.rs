@@ -187,7 +187,7 @@ fn careful(
         };
         if !at[l].is_multiple_of(u64::from(total)) {
             let x = at[l];
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!("lane {l} accesses {total} bytes at local address {x:#x}")
             });
             continue;
@@ -204,7 +204,7 @@ fn careful(
             };
             if !fine {
                 let size = w.frames[l].1;
-                env.report(cx, FindingKind::OutOfBounds, site, || {
+                env.report(cx, FindingKind::OutOfBounds, site, &|| {
                     format!("lane {l} accesses {bytes} bytes at byte {offset} of its {size} bytes of local memory")
                 });
             }

@@ -46,7 +46,7 @@ struct At {
     from: usize,
 }
 
-fn misuse(cx: &Context<'_>, env: &mut Env, at: &At, text: impl FnOnce() -> String) {
+fn misuse(cx: &Context<'_>, env: &mut Env, at: &At, text: &dyn Fn() -> String) {
     let (from, site) = (at.from, at.site);
     env.within(from, |env| {
         env.report(cx, FindingKind::Mbarrier, site, text);
@@ -66,7 +66,7 @@ fn valid(cx: &Context<'_>, env: &mut Env, at: &At) -> bool {
     let offset = at.offset;
     let bytes = env.shared.load(offset, 8);
     let Some(o) = env.mbarriers.objects.get(&offset) else {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "shared byte {offset} holds no mbarrier: mbarrier.init has not made it, or mbarrier.inval has ended it"
             )
@@ -76,7 +76,7 @@ fn valid(cx: &Context<'_>, env: &mut Env, at: &At) -> bool {
     let pc = o.init.2;
     if bytes != o.image() {
         let line = cx.program.meta[pc].line;
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "the mbarrier at shared byte {offset}, initialised at line {line}, has been overwritten with other data: mbarrier.inval must come first"
             )
@@ -111,7 +111,7 @@ fn check_init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At) {
         } else {
             "barrier of the cluster"
         };
-        env.report(cx, FindingKind::Mbarrier, site, || {
+        env.report(cx, FindingKind::Mbarrier, site, &|| {
             format!("the mbarrier at shared byte {offset} is used, and nothing orders this after its initialisation by warp {by} at line {line}: a {barrier} must lie between")
         });
     }
@@ -148,7 +148,7 @@ pub(crate) fn check_target(
     });
     if fenced < clock {
         let line = cx.program.meta[pc].line;
-        env.report(cx, FindingKind::MissingProxyFence, site, || {
+        env.report(cx, FindingKind::MissingProxyFence, site, &|| {
             format!("the copy signals the mbarrier at shared byte {offset}, whose initialisation at line {line} no fence.mbarrier_init.release.cluster or fence.proxy.async makes visible to the asynchronous proxy")
         });
     }
@@ -165,7 +165,7 @@ fn count_bytes(cx: &Context<'_>, env: &mut Env, at: &At, count: i64) {
     let (tx, offset) = (o.tx, at.offset);
     if tx.abs() > MOST {
         o.tx = tx.clamp(-MOST, MOST);
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "the mbarrier at shared byte {offset} would expect {tx} bytes; it counts to {MOST}"
             )
@@ -199,7 +199,7 @@ fn arrive(cx: &Context<'_>, env: &mut Env, at: &At, count: i64, what: Option<&Kn
     let (left, expected, phase, offset) = (o.pending, o.expected, o.phase, at.offset);
     o.pending = (left - count).max(0);
     if count > left {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "{count} arrivals at the mbarrier at shared byte {offset} in phase {phase}, which needs only {left} more of {expected}"
             )
@@ -265,13 +265,13 @@ fn place(
     };
     let Some((rank, offset)) = env.place(space, address, 8) else {
         let size = env.shared.size;
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             format!("lane {l} names an mbarrier at address {address:#x}, outside the {size} bytes of shared memory")
         });
         return None;
     };
     if offset % 8 != 0 {
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("lane {l} names an mbarrier at shared byte {offset}, not a multiple of 8")
         });
         return None;
@@ -388,7 +388,7 @@ fn apply(
     match m.kind {
         MbarrierKind::Inval => {
             if object.is_some_and(|o| !o.landings.is_empty()) {
-                misuse(cx, env, at, || {
+                misuse(cx, env, at, &|| {
                     format!(
                         "the mbarrier at shared byte {offset} is invalidated while copies are in flight that will signal it"
                     )
@@ -407,7 +407,7 @@ fn apply(
         } => {
             let count = if expect_tx { 1 } else { operand };
             if !(1..=MOST).contains(&count) {
-                misuse(cx, env, at, || {
+                misuse(cx, env, at, &|| {
                     format!("a count of {count} arrivals; 1 to {MOST} are possible")
                 });
             }
@@ -422,7 +422,7 @@ fn apply(
                 completes = o.pending == count && o.tx == 0;
             }
             if no_complete && completes {
-                misuse(cx, env, at, || {
+                misuse(cx, env, at, &|| {
                     format!(
                         ".noComplete, and this arrival completes the phase of the mbarrier at shared byte {offset}"
                     )
@@ -455,20 +455,20 @@ fn apply(
 fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64) {
     let offset = at.offset;
     if at.rank != env.rank {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             "an mbarrier of another block is initialised; each block must do it for its own"
                 .to_owned()
         });
         return;
     }
     if !(1..=MOST).contains(&count) {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!("an mbarrier for {count} arrivals; 1 to {MOST} are possible")
         });
     }
     if let Some(old) = env.mbarriers.objects.get(&offset) {
         let line = cx.program.meta[old.init.2].line;
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "shared byte {offset} holds an mbarrier since line {line}; mbarrier.inval must end it before another is made there"
             )
@@ -539,7 +539,7 @@ fn wait(
         };
         if at.rank != env.rank {
             let rank = rank_of(address, m.space == Space::Generic, env.rank);
-            misuse(cx, env, &at, || {
+            misuse(cx, env, &at, &|| {
                 format!(
                     "a wait at an mbarrier of block {rank}; only threads of that block may wait there"
                 )
@@ -557,7 +557,7 @@ fn wait(
         // The phase that is waited for: complete if it is before the current one.
         let want = if parity {
             if operand > 1 {
-                misuse(cx, env, &at, || {
+                misuse(cx, env, &at, &|| {
                     format!("a parity of {operand}; 0 and 1 are possible")
                 });
             }
@@ -569,7 +569,7 @@ fn wait(
         } else {
             let state = operand >> 32;
             if operand >> 31 & 1 == 0 || state > phase || phase - state > 1 {
-                misuse(cx, env, &at, || {
+                misuse(cx, env, &at, &|| {
                     format!(
                         "the state {operand:#x} is none that an arrival gave in the current phase or the one before"
                     )

@@ -219,11 +219,11 @@ fn param(
             };
             if range.is_none() {
                 let size = cx.params.len();
-                env.report(cx, FindingKind::OutOfBounds, site, || {
+                env.report(cx, FindingKind::OutOfBounds, site, &|| {
                     format!("lane {l} loads {bytes} bytes at byte {offset} of the {size} bytes of parameters")
                 });
             } else if !offset.is_multiple_of(bytes) {
-                env.report(cx, FindingKind::Misaligned, site, || {
+                env.report(cx, FindingKind::Misaligned, site, &|| {
                     format!("lane {l} loads {bytes} bytes at byte {offset} of the parameters")
                 });
             }

@@ -275,7 +275,7 @@ impl Env {
         cx: &Context<'_>,
         kind: FindingKind,
         site: Site,
-        message: impl FnOnce() -> String,
+        message: &dyn Fn() -> String,
     ) {
         let block = self.block;
         let ctaid = self.ctaid;
@@ -387,7 +387,7 @@ impl Worker {
     pub(crate) fn report_total(&mut self, cx: &Context<'_>, left: u64) {
         let (site, limit) = (Site::default(), cx.total_step_limit);
         self.env.full = true;
-        self.env.report(cx, FindingKind::StepLimit, site, || {
+        self.env.report(cx, FindingKind::StepLimit, site, &|| {
             format!(
                 "the run executed more than {limit} warp instructions; it was given up with {left} blocks left"
             )
@@ -555,7 +555,7 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rou
                 env.full = true;
                 env.abort = true;
                 if all <= limit {
-                    env.report(cx, FindingKind::StepLimit, site, || {
+                    env.report(cx, FindingKind::StepLimit, site, &|| {
                         format!("the run executed more than {limit} warp instructions")
                     });
                 }
@@ -571,7 +571,7 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rou
                 env.full = true;
                 env.abort = true;
                 let steps = cx.step_limit;
-                env.report(cx, FindingKind::StepLimit, site, || {
+                env.report(cx, FindingKind::StepLimit, site, &|| {
                     format!("a warp executed more than {steps} instructions")
                 });
             }

@@ -320,7 +320,7 @@ pub(super) fn rare(
                 lanes: active,
                 address: None,
             };
-            env.report(cx, FindingKind::Trap, site, || {
+            env.report(cx, FindingKind::Trap, site, &|| {
                 "the kernel trapped".to_owned()
             });
             env.abort = true;
@@ -361,7 +361,7 @@ pub(super) fn rare(
                     address: None,
                 };
                 let given = masks[strangers.trailing_zeros() as usize & 31];
-                env.report(cx, FindingKind::MemberMask, site, || {
+                env.report(cx, FindingKind::MemberMask, site, &|| {
                     format!(
                         "lanes {} execute this but are not in their mask {given:#010x}",
                         barrier::lane_list(strangers)
@@ -503,7 +503,7 @@ pub(super) fn brx(
             address: None,
         };
         let n = targets.len();
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             format!("an index outside the {n} branch targets")
         });
         env.abort = true;

@@ -101,7 +101,7 @@ pub(super) fn sort_out_shared(
             lanes: outside,
             address: Some(a),
         };
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             let offset = a.wrapping_sub(u64::from(SHARED_BASE)) as u32 as i32;
             format!("lane {lane} accesses {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
         });
@@ -115,7 +115,7 @@ pub(super) fn sort_out_shared(
             lanes: crooked,
             address: Some(a),
         };
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("lane {lane} accesses {bytes} bytes at shared address {a:#x}, not a multiple of {bytes}")
         });
     }
@@ -295,5 +295,5 @@ pub(crate) fn report_conflict(
             ),
         ),
     };
-    env.report(cx, kind, site, || text);
+    env.report(cx, kind, site, &|| text.clone());
 }

@@ -278,7 +278,7 @@ fn divergent_uni(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: u32
         lanes: active,
         address: None,
     };
-    env.report(cx, FindingKind::Divergent, site, || {
+    env.report(cx, FindingKind::Divergent, site, &|| {
         format!(
             ".uni, and lanes {} branch while lanes {} do not",
             barrier::lane_list(active),
@@ -324,7 +324,7 @@ fn check_defined(
                 lanes: missing,
                 address: None,
             };
-            env.report(cx, FindingKind::UndefinedRegister, site, || {
+            env.report(cx, FindingKind::UndefinedRegister, site, &|| {
                 let name = cx
                     .program
                     .names
