@@ -273,6 +273,29 @@ fn a_cluster_shares_its_memory() {
     }
 }
 
+/// `fence.mbarrier_init` is for what the same lane initialised: by the other lanes of the warp it publishes nothing.
+#[test]
+fn a_fence_by_other_lanes_publishes_nothing() {
+    let copied = |fence: &str| {
+        let body = format!(
+            "@%first mbarrier.init.shared::cta.b64 [bar0], 1;
+    {fence} fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    @!%first bra WAITS;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar0], 512;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [data], [%in], 512, [bar0];
+WAITS:
+    {}",
+            wait("READY", "bar0", "0")
+        );
+        let findings = go(&body, 1, 1, 32).1.findings;
+        findings.iter().map(|f| f.kind.code()).collect::<Vec<_>>()
+    };
+    assert_eq!(copied("@%first"), Vec::<&str>::new());
+    assert_eq!(copied(""), Vec::<&str>::new());
+    assert_eq!(copied("@!%first"), ["missing_proxy_fence"]);
+}
+
 #[test]
 fn copies_to_other_blocks_and_to_many() {
     // Block 0 multicasts 512 bytes to all; each sends 256 of them to the next block.

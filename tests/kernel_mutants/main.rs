@@ -1,48 +1,45 @@
-//! Mutants of the project's kernels by kinds: every kind of change of the emulator's own mutation test, at statements of a kernel of each family.
+//! Mutants of the project's kernels by kinds: every kind of change of the emulator's own mutation test, at statements of a kernel of each family and of each example.
 //!
 //! `mutants` and `mma_mutants` know the slips of their emitters; here the changes know nothing of the kernel (`emulator/tests/common/mutate.rs`). A mutant is caught
-//! by the decoder, by a finding, or by a result that differs from the kernel's in any bit. What survives is either shown to do what the kernel does, by a run that
-//! `equivalence.rs` makes for it, or it is in `survivors.txt` with the reason; at most a
-//! fiftieth of all may be left over, which the test prints.
+//! by the decoder, by a finding, or by a result that differs from the kernel's in any bit: in two problems, in some twenty others, or in another order of blocks and
+//! warps. What survives is either shown to do what the kernel does, by its text or by runs over all these problems (`equivalence.rs`), or it is in `survivors.txt`
+//! with the reason. Nothing else may survive, at any share. The prover catches nothing here: it reads the representation, which has mutants of its own (`codegen/src/prove/mutants`).
 //!
 //! A share of the statements is tried, the same each time: one of each kind in each kernel. `TILEWRIGHT_MUTANTS=N` tries N, `TILEWRIGHT_MUTANTS=all` all;
-//! `--nocapture` prints the table, and for each kernel what survived and why.
+//! `TILEWRIGHT_MUTANTS_OF=NAME` takes the kernels whose names begin so; `--nocapture` prints the table, and for each kernel what survived and why.
+//!
+//! `complete.rs` says which kernels there have to be.
 
 #[path = "../common/mod.rs"]
 mod common;
+mod complete;
 mod equivalence;
+mod fate;
+mod flow;
 #[path = "../../emulator/tests/common/mutate.rs"]
 mod mutate;
+mod slice;
 mod subjects;
+mod survivors;
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
+use fate::Tried;
 use mutate::Mutation;
-use subjects::{Runs, Subject};
-use tilewright::emulator::Report;
+use subjects::Subject;
 
 /// What became of the mutants of one kind, by what caught them.
 type Table = BTreeMap<&'static str, BTreeMap<String, u32>>;
 
-/// Steps that a mutant may take. No kernel here takes half as many.
-const LIMIT: u64 = 1 << 17;
-
-/// What catches a text.
-fn caught(runs: &Runs, text: &str, good: &[Vec<u8>]) -> Result<(), String> {
-    let (report, results) = runs(text, LIMIT).map_err(|_| "(decoder)".to_owned())?;
-    match report.findings.first() {
-        Some(f) => Err(f.kind.code().to_owned()),
-        None if results != good => Err("(numbers)".to_owned()),
-        None => Ok(()),
-    }
-}
-
-/// Lines that some lane executes. What none executes cannot matter.
-fn executed(report: &Report) -> BTreeSet<usize> {
-    let instructions = report.counters.instructions.iter();
-    let lines = instructions.filter(|i| i.lanes > 0);
-    lines.map(|i| i.line as usize - 1).collect()
+/// How many mutants of a kind are tried in a kernel.
+#[derive(Clone, Copy)]
+struct Share {
+    places: usize,
+    /// Mutants that `survivors.txt` explains are tried on the first problems only.
+    brief: bool,
 }
 
 /// Of `n` mutants the `places` that are tried: spread evenly from one on that the names choose.
@@ -56,87 +53,62 @@ fn chosen(n: usize, places: usize, names: [&str; 2]) -> BTreeSet<usize> {
     (0..places).map(|i| (first + i * n / places) % n).collect()
 }
 
-/// How `survivors.txt` names a mutant: kernel, kind, what was there and what takes its place, without the numbers of registers and labels.
-fn name(subject: &Subject, lines: &[&str], m: &Mutation) -> String {
-    let plain = |text: &str| {
-        let code = text.lines().map(|l| l.split("//").next().unwrap_or(""));
-        let code: Vec<_> = code.flat_map(str::split_whitespace).collect();
-        let mut out = String::new();
-        let mut in_name = false;
-        for c in code.join(" ").chars() {
-            in_name = c == '%' || (in_name && c.is_ascii_alphanumeric());
-            if !(in_name && c.is_ascii_digit()) {
-                out.push(c);
-            }
-        }
-        out
-    };
-    let (was, now) = (plain(lines[m.line]), plain(&m.text));
-    format!("{}: {}: {was} => {now}", subject.name, m.kind)
+/// What a kernel's mutants came to.
+struct Tally {
+    name: String,
+    entries: Vec<String>,
+    table: Table,
+    /// Survivors without a reason.
+    missing: Vec<String>,
 }
 
-/// Tries the mutants of one kernel: the number of kinds, and the survivors that nothing shows to be equivalent.
-fn try_all(
-    subject: &Subject,
-    places: usize,
-    table: &mut Table,
-) -> (usize, BTreeMap<String, String>) {
-    let lines: Vec<&str> = subject.text.lines().collect();
-    let mut good = Vec::new();
-    let mut reached = BTreeSet::new();
-    for runs in &subject.problems {
-        let (report, results) = runs(&subject.text, LIMIT / 2).expect("it runs");
-        assert!(
-            report.is_clean(),
-            "{}: {}",
-            subject.name,
-            report.findings[0]
-        );
-        reached.extend(executed(&report));
-        good.push(results);
-    }
+/// Tries the mutants of one kernel, and prints what survives.
+fn tally(subject: Subject, share: Share, listed: &[&str]) -> Tally {
+    let tried = Tried::new(subject);
+    let lines: Vec<&str> = tried.text().lines().collect();
     let mut by_kind: BTreeMap<&str, Vec<Mutation>> = BTreeMap::new();
     for m in mutate::all(&lines, 0, lines.len()) {
-        if reached.contains(&m.line) {
+        if tried.reached[m.line] {
             by_kind.entry(m.kind).or_default().push(m);
         }
     }
-    let mut unknown = BTreeMap::new();
-    let of_others = OnceCell::new();
-    let others = || {
-        of_others.get_or_init(|| {
-            let others = subject.others.iter();
-            let runs = others.map(|runs| runs(&subject.text, LIMIT).expect("it runs").1);
-            runs.collect::<Vec<_>>()
-        })
-    };
+    let (mut table, mut survivors) = (Table::new(), BTreeMap::new());
     for (kind, all) in &by_kind {
-        for i in chosen(all.len(), places, [&subject.name, kind]) {
+        for i in chosen(all.len(), share.places, [tried.name(), kind]) {
             let m = &all[i];
-            let text = mutate::apply(&lines, m);
-            let mut problems = subject.problems.iter().zip(&good);
-            let by = problems.find_map(|(runs, good)| caught(runs, &text, good).err());
-            let by = by.unwrap_or_else(|| {
-                let holds = |text: &str| {
-                    let mut problems = subject.problems.iter().zip(&good);
-                    problems.all(|(runs, good)| caught(runs, text, good).is_ok())
-                };
-                if let Some(why) = equivalence::shown(&lines, m, &holds) {
-                    return format!("(equivalent: {why})");
-                }
-                let mut more = subject.others.iter().zip(others());
-                if let Some(by) = more.find_map(|(runs, good)| caught(runs, &text, good).err()) {
-                    return by;
-                }
-                let place = format!("line {}", m.line + 1);
-                unknown.insert(name(subject, &lines, m), place);
+            let name = survivors::name(tried.name(), &lines, m);
+            let known = survivors::explained(listed, &name);
+            let fate = tried.fate(&lines, m, known && share.brief);
+            let by = fate.unwrap_or_else(|| {
+                survivors.insert(format!("{name} (line {})", m.line + 1), known);
                 "(survives)".to_owned()
             });
-            let row = table.entry(kind).or_default();
-            *row.entry(by).or_default() += 1;
+            *table.entry(*kind).or_default().entry(by).or_default() += 1;
         }
     }
-    (by_kind.len(), unknown)
+    let kinds = by_kind.len();
+    assert!(kinds >= 12, "{}: {kinds} kinds", tried.name());
+    let total: u32 = table.values().flat_map(BTreeMap::values).sum();
+    let mut text = format!(
+        "{}: {total} mutants of {kinds} kinds, {} survive\n",
+        tried.name(),
+        survivors.len()
+    );
+    for (name, known) in &survivors {
+        let _ = writeln!(text, "    {name}{}", if *known { "" } else { ": why?" });
+    }
+    print!("{text}");
+    let missing = survivors.into_iter().filter(|(_, known)| !known);
+    Tally {
+        name: tried.name().to_owned(),
+        entries: lines
+            .iter()
+            .filter(|l| l.contains(".entry"))
+            .map(|l| (*l).to_owned())
+            .collect(),
+        missing: missing.map(|(name, _)| name).collect(),
+        table,
+    }
 }
 
 #[test]
@@ -148,39 +120,42 @@ fn every_mutant_is_caught_or_equivalent() {
         Some("all") => usize::MAX,
         Some(n) => n.parse().expect("TILEWRIGHT_MUTANTS is a number or `all`"),
     };
-    let listed: Vec<&str> = include_str!("survivors.txt")
-        .lines()
-        .filter(|l| !l.starts_with('#') && !l.is_empty())
-        .map(|l| l.split(" // ").next().unwrap_or(l))
-        .collect();
-    let mut table = Table::new();
-    let mut missing = Vec::new();
-    for make in subjects::ALL {
-        let subject = make();
-        if !subject.name.contains(&only) {
-            continue;
-        }
-        let mut own = Table::new();
-        let (kinds, unknown) = try_all(&subject, places, &mut own);
-        assert!(kinds >= 12, "{}: {kinds} kinds", subject.name);
-        let total: u32 = own.values().flat_map(BTreeMap::values).sum();
-        println!(
-            "{}: {total} mutants of {kinds} kinds, {} survive",
-            subject.name,
-            unknown.len()
-        );
-        for (name, place) in unknown {
-            println!("    {name} ({place})");
-            let change = name.split_once(": ").map_or("", |(_, change)| change);
-            let explains = |l: &&str| match l.strip_prefix("*: ") {
-                Some(begin) => change.starts_with(begin),
-                None => name.starts_with(l),
-            };
-            if !listed.iter().any(explains) {
-                missing.push(format!("{name} ({place})"));
+    let share = Share {
+        places,
+        brief: asked.is_none(),
+    };
+    let listed = survivors::listed();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut own = Vec::new();
+        while let Some(make) = subjects::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let subject = make();
+            if subject.name.starts_with(&only) {
+                own.push(tally(subject, share, &listed));
             }
         }
-        for (kind, by) in own {
+        own
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let done = threads.into_iter().map(|t| t.join().expect("it ends"));
+        done.flatten().collect()
+    });
+    if only.is_empty() {
+        let names: BTreeSet<&str> = tallies.iter().map(|t| t.name.as_str()).collect();
+        let entries: Vec<&str> = tallies
+            .iter()
+            .flat_map(|t| &t.entries)
+            .map(String::as_str)
+            .collect();
+        complete::check(&names, &entries.join("\n"));
+    }
+    let mut table = Table::new();
+    let mut missing = Vec::new();
+    for tally in tallies {
+        missing.extend(tally.missing);
+        for (kind, by) in tally.table {
             for (by, n) in by {
                 *table.entry(kind).or_default().entry(by).or_default() += n;
             }
@@ -190,10 +165,17 @@ fn every_mutant_is_caught_or_equivalent() {
         let by: Vec<_> = by.iter().map(|(by, n)| format!("{by} {n}")).collect();
         println!("{kind}: {}", by.join(", "));
     }
-    println!("not explained: {missing:#?}");
-    let tried: u32 = table.values().flat_map(BTreeMap::values).sum();
+    let of = |what: &str| -> u32 {
+        let rows = table.values().flatten();
+        let counted = rows.filter(|(by, _)| by.starts_with(what));
+        counted.map(|(_, n)| n).sum()
+    };
+    let [tried, equivalent, survive] = ["", "(equivalent", "(survives"].map(of);
+    let caught = tried - equivalent - survive;
+    println!("{tried} mutants: {caught} caught, {equivalent} shown equivalent, {survive} survive");
     assert!(
-        50 * missing.len() <= tried as usize,
-        "of {tried} mutants more than a fiftieth survive with no reason: {missing:#?}"
+        missing.is_empty(),
+        "of {tried} mutants {} survive with no reason: {missing:#?}",
+        missing.len()
     );
 }

@@ -501,6 +501,7 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
             seen: Knowledge::NONE,
             done: Knowledge::NONE,
             init: (w.index, clock, at.site.pc),
+            by: 1 << l,
             published: false,
             counted: at.site.pc,
             passed: [0; 32],

@@ -37,6 +37,8 @@ pub(crate) struct Object {
     pub(super) done: Knowledge,
     /// Who initialised it: warp, its clock and the instruction.
     pub(super) init: (u32, u32, usize),
+    /// The lane that initialised it, as a bit.
+    pub(super) by: u32,
     /// The initialisation is fenced for other proxies and blocks.
     pub(super) published: bool,
     /// The last instruction that expected bytes or brought some.
@@ -73,10 +75,10 @@ impl Mbarriers {
         self.made = 0;
     }
 
-    /// Warp `warp` executes `fence.mbarrier_init` or a fence between proxies.
-    pub(crate) fn publish(&mut self, warp: u32) {
+    /// These lanes of warp `warp` execute `fence.mbarrier_init`, which is for what the same lane initialised, or any a fence between proxies.
+    pub(crate) fn publish(&mut self, warp: u32, lanes: u32) {
         for o in self.objects.values_mut() {
-            o.published |= o.init.0 == warp;
+            o.published |= o.init.0 == warp && o.by & lanes != 0;
         }
     }
 

@@ -420,12 +420,12 @@ pub(super) fn rare(
             put(&mut w.r32[*d as usize], &out, active);
         }
         Op::FenceProxy => {
-            env.mbarriers.publish(w.index);
+            env.mbarriers.publish(w.index, u32::MAX);
             if let Some(shadow) = &mut env.shadow {
                 shadow.fence_proxies(w.index as usize);
             }
         }
-        Op::FenceMbarrierInit => env.mbarriers.publish(w.index),
+        Op::FenceMbarrierInit => env.mbarriers.publish(w.index, active),
         Op::Mapa {
             generic,
             d,

@@ -76,7 +76,7 @@ impl Statement<'_> {
 }
 
 /// Bytes of the type at the end of an opcode and its vector.
-fn width(opcode: &str) -> u64 {
+pub(crate) fn width(opcode: &str) -> u64 {
     let each = match opcode.rsplit('.').next().unwrap_or("") {
         "b8" | "u8" | "s8" => 1,
         "b16" | "u16" | "s16" | "f16" | "bf16" => 2,
