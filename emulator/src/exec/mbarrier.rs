@@ -309,6 +309,7 @@ pub(crate) fn execute(
         Some(known)
     };
     let mut known = None;
+    let mut begun: Vec<(At, u64)> = Vec::new();
     let at = addresses(w, m.address);
     for l in lanes_of(active) {
         let Some(at) = place(cx, env, w, pc, m.space, (l, at[l])) else {
@@ -335,6 +336,10 @@ pub(crate) fn execute(
         if known.is_none() || cx.lane_races {
             known = released(env, l);
         }
+        let same = |(known, _): &(At, u64)| (known.rank, known.offset) == (at.rank, at.offset);
+        if releases && !begun.iter().any(same) {
+            begun.push((at, phase(env, &at)));
+        }
         let state = env.within(at.rank, |env| {
             apply(cx, env, &at, m, i64::from(operand), known.as_ref(), who)
         });
@@ -342,10 +347,38 @@ pub(crate) fn execute(
             set(w, m.d, l, state);
         }
     }
+    for (at, before) in begun {
+        skips(cx, env, w, &at, before);
+    }
     if let Some(shadow) = &mut env.shadow {
         shadow.tick(w.index as usize);
     }
     Next::On
+}
+
+/// The phase of the object at `at`; 0 if there is none.
+fn phase(env: &mut Env, at: &At) -> u64 {
+    env.within(at.rank, |env| {
+        env.mbarriers.objects.get(&at.offset).map_or(0, |o| o.phase)
+    })
+}
+
+/// Reports an instruction that has completed more than one phase since `before`: nobody can have waited for the first of them, and who waits by
+/// parity takes the one for the other.
+fn skips(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, before: u64) {
+    let completed = phase(env, at).saturating_sub(before);
+    if completed < 2 {
+        return;
+    }
+    let (warp, offset) = (w.index, at.offset);
+    env.within(at.rank, |env| {
+        misuse(cx, env, at, &|| {
+            format!(
+                "the lanes of warp {warp} complete {completed} phases of the mbarrier at shared byte {offset} at once, of which nobody waits for the \
+                 first: let one lane arrive, or initialise it with as many arrivals"
+            )
+        });
+    });
 }
 
 /// Notes what a warp does to an object of another block, whose exit must be ordered after it.
