@@ -437,6 +437,7 @@ impl Plan for ByHand {
             asynchronous: false,
             group: None,
             turns: false,
+            promoted: false,
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

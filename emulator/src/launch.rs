@@ -1,11 +1,8 @@
 //! Launches: grid, arguments, options, and [`run`], which spreads the blocks over the cores.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
-
-use rayon::prelude::*;
+use std::sync::{Arc, Mutex};
 
 use crate::causes;
 use crate::clock::Stopwatch;
@@ -15,6 +12,7 @@ use crate::exec::{Context, Worker, run_cluster, schedule};
 use crate::memory::GlobalMemory;
 use crate::module::{Kernel, Module, Param};
 use crate::report::{Counters, Finding, InstructionCounter, Report};
+use crate::threads;
 use crate::types::ScalarType;
 
 /// Shared memory a block may have: 227 KiB, the limit of `sm_90`.
@@ -402,20 +400,7 @@ pub fn run(
                 .map_or(None, |mut pool| pool.pop())
                 .unwrap_or_else(|| Worker::new(&context))
         };
-        // A run that is given up does not count its way through the blocks that are left.
-        let all = || {
-            (0..clusters)
-                .into_par_iter()
-                .take_any_while(|_| !give_up.load(Relaxed))
-                .for_each(|index| {
-                    let mut worker = take();
-                    work(&mut worker, index);
-                    if let Ok(mut pool) = idle.lock() {
-                        pool.push(worker);
-                    }
-                });
-        };
-        let alone = options.workers == 1 || options.workers == 0 && !has_threads();
+        let alone = options.workers == 1 || options.workers == 0 && !threads::available();
         let outcome = if alone || options.schedule != 0 {
             let mut worker = take();
             for index in (0..clusters).take_while(|_| !give_up.load(Relaxed)) {
@@ -428,15 +413,17 @@ pub fn run(
                 pool.push(worker);
             }
             Ok(())
-        } else if options.workers == 0 {
-            all();
-            Ok(())
         } else {
-            let pool = rayon::ThreadPoolBuilder::new()
-                .num_threads(options.workers)
-                .build();
-            pool.map(|pool| pool.install(all))
-                .map_err(|e| RunError::Workers(e.to_string()))
+            // A run that is given up does not count its way through the blocks that are left.
+            let go_on = || !give_up.load(Relaxed);
+            threads::for_each(clusters, options.workers, go_on, |index| {
+                let mut worker = take();
+                work(&mut worker, index);
+                if let Ok(mut pool) = idle.lock() {
+                    pool.push(worker);
+                }
+            })
+            .map_err(RunError::Workers)
         };
         let workers = idle.into_inner().unwrap_or_default();
         outcome.map(|()| workers.into_iter().reduce(Worker::merge))
@@ -466,16 +453,6 @@ pub fn run(
     report.blocks = blocks;
     report.wall = start.elapsed();
     Ok(report)
-}
-
-/// Whether the host gives threads for blocks: under a tight limit on memory it may not, and the blocks run one after another.
-fn has_threads() -> bool {
-    static STARTED: OnceLock<bool> = OnceLock::new();
-    *STARTED.get_or_init(|| {
-        // Only a thread that cannot be made has a cause; another pool that is there already has none.
-        let pool = rayon::ThreadPoolBuilder::new().build_global();
-        pool.err().is_none_or(|e| e.source().is_none())
-    })
 }
 
 fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {

@@ -58,11 +58,14 @@ mod pattern;
 mod proxies;
 pub mod report;
 mod shared;
+mod shared_conflicts;
 mod shared_data;
 mod shared_runs;
 mod source;
 mod tensor_map;
+mod threads;
 mod types;
+mod windows;
 
 pub use error::{MemoryError, ParseError, ParseErrorKind, RunError};
 pub use heap::HEAP_BYTES;

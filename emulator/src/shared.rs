@@ -17,39 +17,8 @@
 
 use std::collections::HashMap;
 
-use crate::ast::Space;
-use crate::lane_order::{self, Partials};
 use crate::proxies::{ACTORS, Clocks, REMOTE_READER, Remote};
-
-/// First address of the shared window of a block: not 0, so that a null pointer is caught, and aligned for every variable.
-pub(crate) const SHARED_BASE: u32 = 1 << 16;
-/// Generic address of shared address 0; other windows above it.
-pub(crate) const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
-/// Generic address of local address 0.
-pub(crate) const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
-/// Generic address of parameter 0.
-pub(crate) const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
-/// Bytes of a window.
-pub(crate) const WINDOW: u64 = 1 << 32;
-
-/// What the offset of a variable counts from, in its own state space.
-pub(crate) fn window_base(space: Space) -> u64 {
-    if matches!(space, Space::Shared | Space::Cluster) {
-        u64::from(SHARED_BASE)
-    } else {
-        0
-    }
-}
-
-/// The generic address of address 0 of `space`.
-pub(crate) fn generic_base(space: Space) -> u64 {
-    match space {
-        Space::Shared | Space::Cluster => SHARED_WINDOW,
-        Space::Local => LOCAL_WINDOW,
-        Space::Param => PARAM_WINDOW,
-        _ => 0,
-    }
-}
+use crate::shared_conflicts::Conflict;
 
 /// Clock value of a unit with a copy in flight.
 pub(crate) const IN_FLIGHT: u32 = u32::MAX;
@@ -114,31 +83,6 @@ pub(crate) struct Cell {
     /// The writer's clock; 0 if never written.
     pub(crate) clock: u32,
     pub(crate) who: Who,
-}
-
-/// What is wrong with an access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Conflict {
-    /// Read of bytes never written.
-    Undefined,
-    /// Not ordered after this write.
-    AfterWrite(Who),
-    /// Write not ordered after a read by this warp; the last reader is known if it was that warp.
-    AfterRead { warp: u32, who: Option<Who> },
-    /// A copy into it is still in flight.
-    InFlight(Who),
-    /// Another lane's copy was waited for, but no barrier followed.
-    NoBarrierAfterWait(Who),
-    /// Not ordered after what a warp of another block of the cluster did.
-    Elsewhere { other: Remote, wrote: bool },
-    /// After a write by another lane of the warp, with nothing between that orders lanes.
-    AfterLane(Who),
-    /// Write after a read by another lane of the warp, likewise.
-    AfterLaneRead(Who),
-    /// An asynchronous operation reads or overwrites this write, with no fence between the proxies.
-    NoProxyFence(Who),
-    /// Written while an asynchronous operation reads it.
-    BeingRead(Who),
 }
 
 /// The shadow of shared memory. Units are numbered from the start of the block's window.
@@ -224,7 +168,7 @@ impl Shadow {
     /// The place in `reads` of unit `u` and actor `actor`. A warp reads neighbouring units, so its clocks lie together; where there are
     /// many actors, most of whom never read, those of a unit do.
     #[inline(always)]
-    fn slot(&self, u: usize, actor: usize) -> usize {
+    pub(crate) fn slot(&self, u: usize, actor: usize) -> usize {
         if self.is_simple() {
             actor * self.cells.len() + u
         } else {
@@ -274,42 +218,6 @@ impl Shadow {
         self.explain_read(u, who)
     }
 
-    /// Whether `other` is another lane of the warp of `who`, at another instruction.
-    fn other_lane(who: Who, other: Who) -> bool {
-        other.warp() == who.warp()
-            && other.lane() != who.lane()
-            && other.pc() != who.pc()
-            && !(other.is_atomic() && who.is_atomic())
-    }
-
-    #[inline(never)]
-    fn explain_read(&self, u: usize, who: Who) -> Option<Conflict> {
-        let cell = self.cells[u];
-        let warp = who.warp() as usize & 31;
-        let seen = &self.seen[warp];
-        if cell.clock == IN_FLIGHT {
-            return Some(Conflict::InFlight(cell.who));
-        }
-        if cell.clock == REMOTE {
-            return self.unordered(self.remote_writes.get(&u), warp, true);
-        }
-        if cell.clock == 0 {
-            return Some(Conflict::Undefined);
-        }
-        if self.unordered_write(cell, warp) {
-            return Some(Conflict::AfterWrite(cell.who));
-        }
-        let same_warp = cell.who.warp() == who.warp();
-        let no_barrier_since = cell.clock == seen[warp];
-        if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
-            return Some(Conflict::AfterLane(cell.who));
-        }
-        if cell.who.is_async() && same_warp && cell.who.lane() != who.lane() && no_barrier_since {
-            return Some(Conflict::NoBarrierAfterWait(cell.who));
-        }
-        None
-    }
-
     /// A write of unit `u`; atomics do not conflict with each other.
     #[inline(always)]
     pub(crate) fn write(&mut self, u: usize, who: Who) -> Option<Conflict> {
@@ -332,99 +240,6 @@ impl Shadow {
             who,
         };
         conflict
-    }
-
-    #[inline(never)]
-    pub(crate) fn explain_write(&self, u: usize, who: Who) -> Option<Conflict> {
-        let cell = self.cells[u];
-        let warp = who.warp() as usize & 31;
-        let seen = &self.seen[warp];
-        if cell.clock == IN_FLIGHT {
-            return Some(Conflict::InFlight(cell.who));
-        }
-        if cell.clock == REMOTE {
-            let found = self.unordered(self.remote_writes.get(&u), warp, true);
-            if found.is_some() && !who.is_atomic() {
-                return found;
-            }
-        } else if self.unordered_write(cell, warp) && !(cell.who.is_atomic() && who.is_atomic()) {
-            return Some(Conflict::AfterWrite(cell.who));
-        } else if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
-            return Some(Conflict::AfterLane(cell.who));
-        }
-        let last = self.last_reader[u];
-        if Self::other_lane(who, last) && self.unordered_readers(u, warp, 1 << last.lane()) {
-            return Some(Conflict::AfterLaneRead(last));
-        }
-        self.unread(u, seen, self.some(warp))
-            .or_else(|| self.unordered(self.remote_reads.get(&u), warp, false))
-    }
-
-    /// Whether nothing orders `warp` after the last write of a unit, one by an actor of this block.
-    fn unordered_write(&self, cell: Cell, warp: usize) -> bool {
-        cell.clock > self.seen[warp][cell.who.warp() as usize & 63]
-            && !lane_order::covers(self.some(warp), cell.who, cell.clock)
-    }
-
-    /// What `warp` knows of some lanes of its own block.
-    fn some(&self, warp: usize) -> Option<&Partials> {
-        self.clocks.some(warp, self.clocks.rank())
-    }
-
-    /// Whether the last write of a unit, one by a lane of `warp`, is not ordered before what the other lanes do.
-    pub(crate) fn unordered_lane(&self, cell: Cell, warp: usize) -> bool {
-        let order = self.clocks.lanes.as_ref();
-        cell.clock < REMOTE
-            && order.is_some_and(|o| cell.clock >= o.since(warp))
-            && !lane_order::covers(self.some(warp), cell.who, cell.clock)
-    }
-
-    /// The same, if the lane is one of `lanes` of `warp`.
-    pub(crate) fn of_other_lane(&self, cell: Cell, warp: usize, lanes: u32) -> bool {
-        cell.who.warp() as usize == warp
-            && lanes >> cell.who.lane() & 1 == 1
-            && self.unordered_lane(cell, warp)
-    }
-
-    /// Whether some of `lanes` of `warp` have read unit `u`, and nothing has ordered the warp's lanes since.
-    pub(crate) fn unordered_readers(&self, u: usize, warp: usize, lanes: u32) -> bool {
-        let Some(order) = &self.clocks.lanes else {
-            return false;
-        };
-        let lanes = lanes & order.readers(u, warp);
-        let clock = self.reads[self.slot(u, warp)];
-        let known = self
-            .some(warp)
-            .is_some_and(|s| s[warp].covers(lanes, clock));
-        lanes != 0 && clock != IN_FLIGHT && !known
-    }
-
-    /// A read of unit `u` by an actor of this block that is not in `seen`, nor in what is known of some lanes.
-    pub(crate) fn unread(
-        &self,
-        u: usize,
-        seen: &[u32; ACTORS],
-        some: Option<&Partials>,
-    ) -> Option<Conflict> {
-        let known = |w: usize, clock: u32| {
-            let partial = some.and_then(|s| s.get(w));
-            let order = self.clocks.lanes.as_ref();
-            order.is_some_and(|o| partial.is_some_and(|p| p.covers(o.readers(u, w), clock)))
-        };
-        let mut pairs = self.readers(u).zip(seen).enumerate();
-        let warp = pairs.position(|(w, (r, s))| r > *s && !known(w, r))? as u32;
-        let last = self.last_reader[u];
-        let who = (last.warp() == warp).then_some(last);
-        if self.reads[self.slot(u, warp as usize)] == IN_FLIGHT {
-            return Some(who.map_or(Conflict::AfterRead { warp, who }, Conflict::BeingRead));
-        }
-        Some(Conflict::AfterRead { warp, who })
-    }
-
-    /// What another block did, unless warp `warp` is ordered after it.
-    fn unordered(&self, other: Option<&Remote>, warp: usize, wrote: bool) -> Option<Conflict> {
-        let other = *other?;
-        (!self.clocks.has_seen(warp, &other)).then_some(Conflict::Elsewhere { other, wrote })
     }
 
     /// A strong read (volatile or atomic): ordered with strong writes by the hardware, not recorded as a reader.

@@ -141,6 +141,32 @@ OTHERS:",
     assert_eq!(out[..3], [4, 2, 7]);
 }
 
+/// 32 lanes at an mbarrier of one arrival: 32 phases, of which a wait by parity sees none.
+#[test]
+fn one_instruction_does_not_complete_phases_that_nobody_waits_for() {
+    let body = |arrivals: u32| {
+        format!(
+            "{}
+    mbarrier.arrive.shared::cta.b64 _, [bar0];
+    {}",
+            init(arrivals),
+            wait("W0", "bar0", "0")
+        )
+    };
+    clean(&body(32), 1, 1, 32);
+    clean(&body(64), 1, 1, 64);
+    for arrivals in [1, 4, 11] {
+        let (_, report) = go(&body(arrivals), 1, 1, 32);
+        let text = report.findings.first().map(ToString::to_string);
+        let phases = 32 / arrivals;
+        assert!(
+            text.as_ref()
+                .is_some_and(|t| t.contains(&format!("complete {phases} phases"))),
+            "{arrivals}: {text:?}"
+        );
+    }
+}
+
 #[test]
 fn bulk_copies_come_and_go() {
     // In: 1024 bytes; each thread doubles its word; out by a bulk group.

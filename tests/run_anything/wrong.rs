@@ -4,7 +4,9 @@ use std::panic::{UnwindSafe, catch_unwind};
 
 use tilewright::codegen::prove::AccessProof;
 use tilewright::emulator::FindingKind;
-use tilewright::host::{Arg, On, PtxKernel, RunOptions, run_with};
+use tilewright::host::{
+    Arg, Launches, On, Param, PtxKernel, RunError, RunOptions, Runnable, Scalars, run_with,
+};
 
 use super::{on_emulator, one_block, racing};
 
@@ -128,4 +130,105 @@ fn wavefronts_that_differ_are_not_counted_as_proven() {
         message,
         "not counted as proven: `strided` on the emulator: the access `write` took 2 wavefronts, and 1 are proven"
     );
+}
+
+/// A kernel with two ways to do the same, each a store and a load, of which `parity` takes one.
+struct TwoWays {
+    kernel: PtxKernel,
+    ways: [[&'static str; 2]; 2],
+}
+
+impl Runnable for TwoWays {
+    fn ptx(&self) -> &str {
+        self.kernel.ptx()
+    }
+
+    fn entry(&self) -> &str {
+        self.kernel.entry()
+    }
+
+    fn params(&self) -> Vec<Param> {
+        self.kernel.params()
+    }
+
+    fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError> {
+        self.kernel.launches(scalars)
+    }
+
+    fn accesses(&self) -> Vec<AccessProof> {
+        self.kernel.accesses()
+    }
+
+    fn alternatives(&self) -> Vec<Vec<String>> {
+        let names = |way: &[&str; 2]| way.map(str::to_owned).to_vec();
+        self.ways.iter().map(names).collect()
+    }
+}
+
+/// What a run leaves out is named apart from what differs, and only if it is a whole way and the run took another one whole.
+#[test]
+fn ways_that_a_run_did_not_take_are_no_disagreement() {
+    // The second load is left out where `half` is 1.
+    let body = ".shared .align 16 .b8 tile[128];
+        ld.param.u32 %r0, [parity]; ld.param.u32 %r1, [half]; mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 2; mov.u32 %r2, tile; add.s32 %r3, %r3, %r2;
+        setp.eq.u32 %p0, %r0, 1;
+        @%p0 bra ODD;
+        st.shared.u32 [%r3], %r0; // stageA
+        setp.eq.u32 %p0, %r1, 1;
+        @%p0 bra END;
+        ld.shared.u32 %r0, [%r3]; // fetchA
+        bra END;
+        ODD: st.shared.u32 [%r3], %r0; // stageB
+        ld.shared.u32 %r0, [%r3]; // fetchB
+        END:";
+    let names = ["stageA", "fetchA", "stageB", "fetchB"];
+    let run = |ways, [parity, half]: [u32; 2], wavefronts| {
+        let kernel = one_block("ways", ".param .u32 parity, .param .u32 half", body);
+        let op = |name: &str| {
+            if name.starts_with("st") {
+                "st.32"
+            } else {
+                "ld.32"
+            }
+        };
+        let kernel = names.iter().fold(kernel, |kernel, name| {
+            kernel.access(claim(name, op(name), wavefronts))
+        });
+        let args = [("parity", Arg::from(parity)), ("half", Arg::from(half))];
+        let outcome = on_emulator(&TwoWays { kernel, ways }, args);
+        let reasons = outcome
+            .counted_as_proven()
+            .err()
+            .map_or(Vec::new(), |e| e.reasons);
+        (outcome.not_taken, reasons)
+    };
+    let ways = [["stageA", "fetchA"], ["stageB", "fetchB"]];
+    let never = |names: &[&str]| -> Vec<String> {
+        let reason = |name: &&str| format!("the access `{name}` was never executed");
+        names.iter().map(reason).collect()
+    };
+    let (none, a, b) = (
+        Vec::<String>::new(),
+        ways[0].map(str::to_owned),
+        ways[1].map(str::to_owned),
+    );
+    assert_eq!(run(ways, [0, 0], 1), (b.to_vec(), none.clone()));
+    assert_eq!(run(ways, [1, 0], 1), (a.to_vec(), none.clone()));
+    // A disagreement of the way that was taken stays one.
+    let (left, reasons) = run(ways, [1, 0], 2);
+    assert_eq!(left, a);
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(
+        reasons
+            .iter()
+            .all(|r| r.ends_with("took 1 wavefronts, and 2 are proven")),
+        "{reasons:?}"
+    );
+    // Half a way is none.
+    let missing = never(&["fetchA", "stageB", "fetchB"]);
+    assert_eq!(run(ways, [0, 1], 1), (none.clone(), missing));
+    // Without a name of its own a way cannot be taken.
+    let strangers = [["stageA", "fetchA"], ["x", "y"]];
+    assert_eq!(run(strangers, [1, 0], 1), (none, never(&ways[0])));
 }

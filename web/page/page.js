@@ -65,9 +65,10 @@
 
   // ---- the modules: layouts here and in a worker, kernels in a worker
 
-  let layouts;
+  let unpack, layouts;
   try {
-    layouts = await compile(LAYOUTS_GZIP_BASE64);
+    unpack = await startUnpacker(UNPACK_GZIP_BASE64);
+    layouts = await unpack(LAYOUTS_LZMA_BASE64);
   } catch (error) {
     const place = document.getElementById("failure");
     place.textContent = `This browser does not take the page's module: ${error.message}`;
@@ -81,10 +82,10 @@
     new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = "kernels.js";
-      script.onload = () => resolve(compile(KERNELS_GZIP_BASE64));
+      script.onload = resolve;
       script.onerror = () => reject(new Error("kernels.js, which belongs beside this page, can't be loaded"));
       document.head.append(script);
-    });
+    }).then(() => unpack(KERNELS_LZMA_BASE64));
   const moduleOf = (view) => {
     if (view !== "gemm") return layouts;
     kernels ??= loadKernels().catch((error) => {

@@ -271,17 +271,20 @@ fn seconds(time: Duration) -> String {
 
 /// Whether the standard library of `target` is installed beside the compiler.
 pub(crate) fn installed(target: &str) -> bool {
-    let Ok(output) = Command::new("rustc")
+    beside_compiler(Path::new(target).join("lib"))
+}
+
+/// Whether the compiler's folder of libraries has a file or folder.
+pub(crate) fn beside_compiler(path: impl AsRef<Path>) -> bool {
+    let output = Command::new("rustc")
         .args(["--print", "sysroot"])
         .current_dir(workspace_root())
-        .output()
-    else {
-        return false;
-    };
-    let sysroot = String::from_utf8_lossy(&output.stdout);
-    Path::new(sysroot.trim())
-        .join("lib/rustlib")
-        .join(target)
-        .join("lib")
-        .exists()
+        .output();
+    output.is_ok_and(|output| {
+        let sysroot = String::from_utf8_lossy(&output.stdout);
+        Path::new(sysroot.trim())
+            .join("lib/rustlib")
+            .join(path)
+            .exists()
+    })
 }

@@ -7,8 +7,8 @@ use crate::ir::{
     Address, AtomOp, Bulk, BulkSide, MapField, NONE, Op, Reduction, Reg, Row, StoreAsync,
     TensorCopy, TensormapReplace,
 };
-use crate::shared::PARAM_WINDOW;
 use crate::types::{File, ScalarType};
+use crate::windows::PARAM_WINDOW;
 
 fn side(s: &str) -> Option<BulkSide> {
     Some(match s {

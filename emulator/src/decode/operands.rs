@@ -294,7 +294,7 @@ impl<'a> Decoder<'a> {
                 }
                 let init = match symbol {
                     Symbol::Variable { space, offset: at } => RowInit::Const(
-                        crate::shared::window_base(space)
+                        crate::windows::window_base(space)
                             .wrapping_add(u64::from(at))
                             .wrapping_add(offset as u64),
                     ),
@@ -496,7 +496,7 @@ impl<'a> Decoder<'a> {
                 })
             }
             Some((_, Symbol::Variable { space, offset: at })) => {
-                let base = crate::shared::window_base(space).wrapping_add(u64::from(at)) as i64;
+                let base = crate::windows::window_base(space).wrapping_add(u64::from(at)) as i64;
                 Ok(Address {
                     base: None,
                     offset: base.wrapping_add(*offset),

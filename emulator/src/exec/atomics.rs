@@ -10,7 +10,8 @@ use super::{Context, Env};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
 use crate::ir::{Atom, Atom128, AtomOp, FloatMode, FloatOp, NONE, Row};
-use crate::shared::{SHARED_WINDOW, WINDOW, Who};
+use crate::shared::Who;
+use crate::windows::{SHARED_WINDOW, WINDOW};
 
 pub(super) fn combine(op: AtomOp, bytes: u32, old: u64, b: u64, c: u64) -> u64 {
     let signed = |x: u64| {

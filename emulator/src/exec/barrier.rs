@@ -116,25 +116,25 @@ pub(crate) fn arrive(
         row == NONE || lanes_of(active).all(|l| w.r32[row as usize][l] == w.r32[row as usize][lane])
     };
     if !uniform(bar.id) || !uniform(bar.count) {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             "lanes of the warp name different barriers or counts".to_owned()
         });
     }
     if id > 15 {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             format!("barrier {id}; there are 0 to 15")
         });
         return false;
     }
     if let Some(n) = count.filter(|n| n % 32 != 0 || *n == 0) {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             format!("a thread count of {n} is not a positive multiple of 32")
         });
         return false;
     }
     if bar.aligned && active != w.live && !w.let_go {
         let missing = w.live & !active;
-        env.report(cx, FindingKind::Divergent, site, || {
+        env.report(cx, FindingKind::Divergent, site, &|| {
             format!(
                 "executed by lanes {} only; lanes {} are elsewhere",
                 lane_list(active),
@@ -143,7 +143,7 @@ pub(crate) fn arrive(
         });
     } else if bar.aligned && active == w.live && w.live != w.launched {
         let gone = w.launched & !w.live;
-        env.report(cx, FindingKind::BarrierMismatch, site, || {
+        env.report(cx, FindingKind::BarrierMismatch, site, &|| {
             format!("lanes {} of the warp have exited", lane_list(gone))
         });
     }
@@ -185,7 +185,7 @@ pub(crate) fn arrive(
         b.waiting.push((w.index, w.current, bar.d, bar.kind));
     }
     if let Some(text) = problem {
-        env.report(cx, FindingKind::BarrierMismatch, site, || text);
+        env.report(cx, FindingKind::BarrierMismatch, site, &|| text.clone());
     }
     wait
 }
@@ -237,7 +237,7 @@ fn release(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], id: usize) {
             lanes: b.arrived[warp as usize & 31],
             address: None,
         };
-        env.report(cx, FindingKind::BarrierMismatch, site, || {
+        env.report(cx, FindingKind::BarrierMismatch, site, &|| {
             format!(
                 "barrier {id} completed without warp {}, which has exited",
                 absent[0]
@@ -322,7 +322,7 @@ pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp], each: us
     let Some((rank, site)) = first else { return };
     for rank in 0..env.blocks {
         env.enter(rank);
-        super::bulk::report_unbalanced(cx, env);
+        super::block_end::report_unbalanced(cx, env);
     }
     env.enter(rank);
     let more = places.len().saturating_sub(8);
@@ -334,5 +334,5 @@ pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp], each: us
     if exited > 0 {
         let _ = write!(text, "; {exited} warps have exited");
     }
-    env.report(cx, FindingKind::Deadlock, site, || text);
+    env.report(cx, FindingKind::Deadlock, site, &|| text.clone());
 }

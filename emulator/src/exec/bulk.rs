@@ -7,20 +7,20 @@
 //! Both know their bytes as [`Piece`]s: runs of at least 1 byte that are contiguous on both sides.
 
 use super::atomics::combine;
+use super::bulk_groups::{Store, begin_store};
 use super::cluster::units;
 use super::gmem::observe_global;
+use super::in_flight::{begin_reading, begin_writing, end_reading};
 use super::mbarrier;
 use super::mem::{addresses, lanes_of};
-use super::smem::report_conflict;
 use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::{Bulk, BulkSide, NONE, Reduction};
-use crate::lane_order::covers;
-use crate::proxies::{ACTORS, REMOTE_READER, Remote};
 use crate::report::FindingKind;
-use crate::shared::{Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, WINDOW, Who};
+use crate::shared::{Cell, Who};
+use crate::windows::{SHARED_BASE, SHARED_WINDOW, WINDOW};
 
 /// Bytes in a row on both sides of a copy.
 #[derive(Debug, Clone, Copy)]
@@ -107,204 +107,11 @@ pub(crate) fn little(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b))
 }
 
-fn cut(x: u64, bytes: u32) -> u64 {
+pub(super) fn cut(x: u64, bytes: u32) -> u64 {
     if bytes == 8 {
         x
     } else {
         x & ((1 << (8 * bytes)) - 1)
-    }
-}
-
-/// A copy from shared to global memory that has not been waited for.
-#[derive(Debug)]
-pub(crate) struct Store {
-    pub(crate) pc: usize,
-    pub(crate) lane: u8,
-    /// Number of the bulk group of its lane.
-    pub(crate) group: u32,
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) reduction: Option<Reduction>,
-}
-
-/// Begins the writing of `landing` in the shared memory of block `rank` by an operation of `w` for the mbarrier `actor`: checks that all earlier
-/// accesses are ordered before, and marks the bytes as in flight.
-pub(crate) fn begin_writing(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &Warp,
-    pc: usize,
-    (rank, actor): (usize, u32),
-    landing: &Landing,
-) {
-    let Some(shadow) = &env.shadow else { return };
-    let (to, reduction) = (&landing.to, landing.reduction.is_some());
-    let warp = w.index as usize & 31;
-    let own = env.rank;
-    let seen = if rank == own {
-        shadow.seen[warp]
-    } else {
-        shadow.clocks.far(warp, rank)
-    };
-    let fenced = if landing.proxy {
-        shadow.clocks.fenced(warp, rank)
-    } else {
-        [u32::MAX; ACTORS]
-    };
-    let me = Who::new(pc, actor, w.index);
-    let far: Vec<_> = (0..env.blocks)
-        .map(|r| shadow.clocks.far(warp, r))
-        .collect();
-    let some: Vec<_> = (0..env.blocks)
-        .map(|r| shadow.clocks.some(warp, r).copied())
-        .collect();
-    let mine = shadow.seen[warp];
-    let knows = |o: &Remote| {
-        let row = if o.rank as usize == own {
-            &mine
-        } else {
-            &far[o.rank as usize]
-        };
-        row[o.who.warp() as usize & 63] >= o.clock
-            || covers(some[o.rank as usize].as_ref(), o.who, o.clock)
-    };
-    let others = !landing.lanes;
-    let mut found = None;
-    env.within(rank, |env| {
-        let Some(shadow) = &mut env.shadow else {
-            return;
-        };
-        let mut previous = usize::MAX;
-        for (offset, bytes) in to {
-            for u in units(shadow, *offset, *bytes) {
-                // Two pieces of the copy may meet within a unit.
-                if std::mem::replace(&mut previous, u) == u {
-                    continue;
-                }
-                let cell = shadow.cells[u];
-                let actor_of = cell.who.warp() as usize & 63;
-                let generic = actor_of < crate::proxies::WARPGROUPS;
-                let conflict = match cell.clock {
-                    IN_FLIGHT if reduction && cell.who.is_atomic() => None,
-                    IN_FLIGHT => Some(Conflict::InFlight(cell.who)),
-                    0 if reduction => Some(Conflict::Undefined),
-                    0 => None,
-                    REMOTE => shadow.remote_writes.get(&u).filter(|o| !knows(o)).map(|o| {
-                        Conflict::Elsewhere {
-                            other: *o,
-                            wrote: true,
-                        }
-                    }),
-                    _ if reduction && cell.who.is_atomic() => None,
-                    c if c > seen[actor_of] && !covers(some[rank].as_ref(), cell.who, c) => {
-                        Some(Conflict::AfterWrite(cell.who))
-                    }
-                    _ if rank == own && shadow.of_other_lane(cell, warp, others) => {
-                        Some(Conflict::AfterLane(cell.who))
-                    }
-                    c if generic && c > fenced[actor_of] => Some(Conflict::NoProxyFence(cell.who)),
-                    _ => None,
-                };
-                let last = shadow.last_reader[u];
-                let conflict = conflict.or_else(|| {
-                    let lanes = others & 1 << last.lane();
-                    let found = rank == own
-                        && last.warp() as usize == warp
-                        && shadow.unordered_readers(u, warp, lanes);
-                    found.then_some(Conflict::AfterLaneRead(last))
-                });
-                let unread = || shadow.unread(u, &seen, some[rank].as_ref());
-                let conflict = conflict.or_else(|| match unread() {
-                    Some(Conflict::AfterRead { warp, .. }) if warp as usize == REMOTE_READER => {
-                        shadow.remote_reads.get(&u).filter(|o| !knows(o)).map(|o| {
-                            Conflict::Elsewhere {
-                                other: *o,
-                                wrote: false,
-                            }
-                        })
-                    }
-                    other => other,
-                });
-                found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
-                let who = if reduction { me.atomic() } else { me };
-                shadow.cells[u] = Cell {
-                    clock: IN_FLIGHT,
-                    who,
-                };
-            }
-        }
-    });
-    if let Some((offset, c)) = found {
-        let who = Who::new(pc, w.index, 0);
-        report_conflict(cx, env, who, offset, c, true);
-    }
-}
-
-/// Begins the reading of `from` in the block's own shared memory by an asynchronous operation of `w`: checks that all writes are ordered
-/// before and fenced, and marks the bytes as being read by `reader`. `lanes` of the warp have issued it.
-pub(crate) fn begin_reading(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &Warp,
-    pc: usize,
-    (reader, lanes): (u32, u32),
-    from: impl Iterator<Item = (u32, u32)>,
-) {
-    let Some(shadow) = &mut env.shadow else {
-        return;
-    };
-    let warp = w.index as usize & 31;
-    let seen = shadow.seen[warp];
-    let fenced = shadow.clocks.fenced(warp, env.rank);
-    let me = Who::new(pc, reader, w.index);
-    let mut found = None;
-    for (offset, bytes) in from {
-        for u in units(shadow, offset, bytes) {
-            let cell = shadow.cells[u];
-            let actor = cell.who.warp() as usize & 63;
-            let conflict = match cell.clock {
-                0 => Some(Conflict::Undefined),
-                IN_FLIGHT => Some(Conflict::InFlight(cell.who)),
-                REMOTE => shadow
-                    .remote_writes
-                    .get(&u)
-                    .filter(|o| !shadow.clocks.has_seen(warp, o))
-                    .map(|o| Conflict::Elsewhere {
-                        other: *o,
-                        wrote: true,
-                    }),
-                c if c > seen[actor]
-                    && !covers(shadow.clocks.some(warp, env.rank), cell.who, c) =>
-                {
-                    Some(Conflict::AfterWrite(cell.who))
-                }
-                _ if shadow.of_other_lane(cell, warp, !lanes) => {
-                    Some(Conflict::AfterLane(cell.who))
-                }
-                c if actor < crate::proxies::WARPGROUPS && c > fenced[actor] => {
-                    Some(Conflict::NoProxyFence(cell.who))
-                }
-                _ => None,
-            };
-            found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
-            shadow.mark_read(u, reader as usize, IN_FLIGHT);
-            shadow.last_reader[u] = me;
-        }
-    }
-    if let Some((offset, c)) = found {
-        report_conflict(cx, env, Who::new(pc, w.index, 0), offset, c, false);
-    }
-}
-
-/// Warp `warp` knows that its bulk copies have read `from`.
-pub(crate) fn end_reading(env: &mut Env, warp: usize, from: &[(u32, u32)]) {
-    let Some(shadow) = &mut env.shadow else {
-        return;
-    };
-    let clock = shadow.seen[warp & 31][warp & 31];
-    for (offset, bytes) in from {
-        for u in units(shadow, *offset, *bytes) {
-            shadow.mark_read(u, warp & 31, clock);
-        }
     }
 }
 
@@ -346,7 +153,7 @@ pub(crate) fn read_global(
 }
 
 /// Counts bytes that a copy moves between shared and global memory.
-fn copied(env: &mut Env, pc: usize, bytes: u32) {
+pub(super) fn copied(env: &mut Env, pc: usize, bytes: u32) {
     traffic::count(env, pc, |t| {
         t.global_bytes += u64::from(bytes);
         t.shared_bytes += u64::from(bytes);
@@ -355,7 +162,7 @@ fn copied(env: &mut Env, pc: usize, bytes: u32) {
 
 /// The optional checks of global memory, for each word.
 #[allow(clippy::too_many_arguments)] // an access is that much
-fn observe(
+pub(super) fn observe(
     cx: &Context<'_>,
     env: &mut Env,
     w: &Warp,
@@ -377,7 +184,7 @@ fn observe(
 
 /// The offset of `bytes` at `address` in their allocation; reports it if they are not in one.
 #[allow(clippy::too_many_arguments)] // an access is that much
-fn global_place(
+pub(super) fn global_place(
     cx: &Context<'_>,
     env: &mut Env,
     w: &Warp,
@@ -398,7 +205,7 @@ fn global_place(
         lanes: 1 << lane,
         address: Some(address),
     };
-    env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(address) {
+    env.report(cx, FindingKind::OutOfBounds, site, &|| match cx.memory.nearest(address) {
         Some(a) => {
             let (offset, len) = (address.wrapping_sub(a.base) as i64, a.len);
             format!("the copy accesses {bytes} bytes at byte {offset} of an allocation of {len} bytes")
@@ -406,185 +213,6 @@ fn global_place(
         None => format!("the copy accesses {bytes} bytes of global memory, and nothing is allocated"),
     });
     None
-}
-
-/// Reads shared memory and writes global memory: what a store does in the end.
-fn perform(cx: &Context<'_>, env: &mut Env, w: &Warp, s: &Store) {
-    let mut hint = 0;
-    let lane = usize::from(s.lane);
-    for p in &s.pieces {
-        let Some(address) = p.global else { continue };
-        let Some(offset) = global_place(cx, env, w, s.pc, lane, address, p.bytes, &mut hint) else {
-            continue;
-        };
-        let mut data = vec![0; p.bytes as usize];
-        env.shared.read_bytes(p.shared, &mut data);
-        copied(env, s.pc, p.bytes);
-        if s.reduction.is_none() {
-            observe(cx, env, w, s.pc, lane, address, p.bytes, true);
-        }
-        let Some(alloc) = cx.memory.locate(address, &mut hint) else {
-            continue;
-        };
-        match s.reduction {
-            Some(r) => {
-                let bytes = u32::from(r.bytes);
-                let guard = (bytes == 8).then(|| cx.atomic_lock.lock());
-                for (k, x) in data.chunks_exact(bytes as usize).enumerate() {
-                    let place = offset + u64::from(k as u32 * bytes);
-                    alloc.update(place, bytes, |old| {
-                        cut(combine(r.op, bytes, old, little(x), 0), bytes)
-                    });
-                }
-                drop(guard);
-                if cx.undefined_global {
-                    alloc.mark_written(offset, p.bytes);
-                }
-            }
-            None if offset.is_multiple_of(4) && p.bytes.is_multiple_of(4) => {
-                for (k, x) in data.chunks_exact(4).enumerate() {
-                    alloc.set_word(offset + 4 * k as u64, little(x) as u32);
-                }
-            }
-            None => {
-                for (k, x) in data.iter().enumerate() {
-                    alloc.store(offset + k as u64, 1, u64::from(*x));
-                }
-            }
-        }
-    }
-}
-
-/// The bytes of shared memory that a store reads.
-fn sources(s: &Store) -> Vec<(u32, u32)> {
-    let inside = s.pieces.iter().filter(|p| p.global.is_some());
-    inside.map(|p| (p.shared, p.bytes)).collect()
-}
-
-/// Registers a store of `w`.
-pub(crate) fn begin_store(cx: &Context<'_>, env: &mut Env, w: &mut Warp, s: Store) {
-    let issuer = (w.index, 1 << s.lane);
-    begin_reading(cx, env, w, s.pc, issuer, sources(&s).into_iter());
-    w.stores.push(s);
-}
-
-/// `cp.async.bulk.wait_group`.
-pub(crate) fn wait(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pending: Option<u32>,
-    active: u32,
-) {
-    let groups = w.bulk_groups;
-    let all = std::mem::take(&mut w.stores);
-    let (done, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|s| {
-        let lane = usize::from(s.lane);
-        active >> lane & 1 == 1 && pending.is_none_or(|n| s.group < groups[lane].saturating_sub(n))
-    });
-    for s in &done {
-        perform(cx, env, w, s);
-        end_reading(env, w.index as usize, &sources(s));
-    }
-    // What other copies of the warp still read stays marked.
-    if let Some(shadow) = &mut env.shadow {
-        for (offset, bytes) in left.iter().flat_map(sources) {
-            for u in units(shadow, offset, bytes) {
-                shadow.mark_read(u, w.index as usize, IN_FLIGHT);
-            }
-        }
-    }
-    w.stores = left;
-}
-
-/// All warps of the current block, `warps`, have exited: copies to global memory end, and what still uses its shared memory is reported.
-pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
-    env.ended = true;
-    for w in warps.iter_mut() {
-        if let Some(s) = w.stores.first() {
-            let site = Site {
-                pc: s.pc,
-                warp: w.index,
-                lanes: 1 << s.lane,
-                address: None,
-            };
-            env.report(cx, FindingKind::BlockExited, site, || {
-                "the block exits while this copy reads its shared memory: its thread must wait for the group (cp.async.bulk.wait_group) first".to_owned()
-            });
-        }
-        wait(cx, env, w, None, u32::MAX);
-        for s in std::mem::take(&mut w.stores) {
-            perform(cx, env, w, &s);
-        }
-    }
-    let first = env.mbarriers.in_flight().next();
-    let first = first.map(|l| (l.pc, l.warp, l.lanes));
-    if let Some((pc, warp, lanes)) = first {
-        let site = Site {
-            pc,
-            warp,
-            lanes,
-            address: None,
-        };
-        env.report(cx, FindingKind::BlockExited, site, || {
-            "the block whose shared memory this copy fills exits without having waited for it at the mbarrier".to_owned()
-        });
-    } else {
-        report_unbalanced(cx, env);
-    }
-    report_early_exit(cx, env, warps);
-}
-
-/// Reports accesses of other blocks that the exit of the current one, of `warps`, is not ordered after: another time they may come too late.
-fn report_early_exit(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
-    let Some(shadow) = &env.shadow else { return };
-    let unseen = |r: &Remote| {
-        !warps
-            .iter()
-            .any(|w| shadow.clocks.has_seen(w.index as usize & 31, r))
-    };
-    let grain = shadow.grain;
-    let data = shadow.remote_writes.iter().chain(&shadow.remote_reads);
-    let data = data.map(|(u, r)| ((*u as u32) << grain, r));
-    let first = env
-        .mbarriers
-        .remote()
-        .chain(data)
-        .filter(|(_, r)| unseen(r))
-        .min_by_key(|(at, r)| (r.who.pc(), *at, r.rank));
-    let Some((offset, r)) = first.map(|(at, r)| (at, *r)) else {
-        return;
-    };
-    let site = Site {
-        pc: r.who.pc(),
-        warp: r.who.warp() & 31,
-        lanes: 1 << r.who.lane(),
-        address: Some(u64::from(offset + SHARED_BASE)),
-    };
-    let exiting = env.rank;
-    env.within(r.rank as usize, |env| {
-        env.report(cx, FindingKind::BlockExited, site, || {
-            format!("access to shared byte {offset} of block {exiting} of the cluster, whose exit nothing orders after it: the block may be gone; a barrier.cluster before its exit keeps it alive")
-        });
-    });
-}
-
-/// Reports mbarriers of the current block whose bytes do not add up.
-pub(crate) fn report_unbalanced(cx: &Context<'_>, env: &mut Env) {
-    for (offset, tx, pc) in env.mbarriers.unbalanced() {
-        let site = Site {
-            pc,
-            address: Some(u64::from(offset + SHARED_BASE)),
-            ..Site::default()
-        };
-        env.report(cx, FindingKind::TransactionCount, site, || {
-            if tx > 0 {
-                format!("the mbarrier at shared byte {offset} expects {tx} bytes that no copy brings")
-            } else {
-                format!("copies bring {} bytes more to the mbarrier at shared byte {offset} than it expects", -tx)
-            }
-        });
-    }
 }
 
 /// `cp.async.bulk` and `cp.reduce.async.bulk`.
@@ -607,13 +235,13 @@ pub(crate) fn issue(
         };
         let crooked = [dst[l], src[l]].into_iter().find(|a| !a.is_multiple_of(16));
         if let Some(a) = crooked {
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!("lane {l} copies from or to address {a:#x}, not a multiple of 16")
             });
             continue;
         }
         if !size.is_multiple_of(16) {
-            env.report(cx, FindingKind::BadOperand, site, || {
+            env.report(cx, FindingKind::BadOperand, site, &|| {
                 format!("a bulk copy of {size} bytes; the size is a multiple of 16")
             });
             continue;
@@ -717,7 +345,7 @@ pub(crate) fn spread(
         None => vec![(rank, bar)],
         Some(m) => {
             if m == 0 || m >> blocks != 0 {
-                env.report(cx, FindingKind::BadOperand, site, || {
+                env.report(cx, FindingKind::BadOperand, site, &|| {
                     format!("a mask of destination blocks of {m:#x} in a cluster of {blocks}")
                 });
             }
@@ -756,13 +384,13 @@ pub(crate) fn send(
     landing: Landing,
 ) {
     if rank != bar.0 {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             format!("the destination is in block {rank} of the cluster and the mbarrier in block {}; they must be in the same", bar.0)
         });
         return;
     }
     if !bar.1.is_multiple_of(8) {
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("an mbarrier at shared byte {}, not a multiple of 8", bar.1)
         });
         return;
@@ -796,7 +424,7 @@ pub(crate) fn shared_side(
     let found = env.place(space, address, bytes);
     if found.is_none() {
         let size = env.shared.size;
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             let offset = address.wrapping_sub(u64::from(SHARED_BASE)) as i64;
             format!("lane {l} names {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
         });

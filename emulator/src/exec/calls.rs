@@ -7,7 +7,8 @@
 //!
 //! Lanes that call different functions through a register part, and meet behind the call.
 
-use super::local::{chunk, set_chunk};
+use super::alu::{Row32, Row64};
+use super::local::{chunk, little, set_chunk};
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::services;
 use super::step::{Next, mark_defined};
@@ -37,7 +38,6 @@ pub(super) fn call(
             return if env.abort { Next::Stop } else { Next::On };
         }
         Callee::Function(index) => {
-            let f = &cx.program.functions[index as usize];
             let after = pc as u32 + 1;
             let split = if active == mask {
                 w.current
@@ -45,7 +45,7 @@ pub(super) fn call(
                 w.diverge(active, after, after, after)
             };
             w.current = split;
-            enter(cx, env, w, pc, call, f, split, active);
+            enter(cx, env, w, pc, call, index, split, active);
             return Next::Stop;
         }
         Callee::Register(reg) => reg,
@@ -63,16 +63,17 @@ pub(super) fn call(
         let functions = &cx.program.functions;
         let found = functions
             .iter()
-            .find(|f| crate::ir::function_address(f.number) == target);
-        let Some(f) = found.filter(|f| fits(f, call)) else {
+            .enumerate()
+            .find(|(_, f)| crate::ir::function_address(f.number) == target);
+        let Some((number, _)) = found.filter(|(_, f)| fits(f, call)) else {
             let site = Site {
                 pc,
                 warp: w.index,
                 lanes,
                 address: Some(target),
             };
-            env.report(cx, FindingKind::BadOperand, site, || match found {
-                Some(f) => format!("calls `{}` with other parameters than it has", f.name),
+            env.report(cx, FindingKind::BadOperand, site, &|| match found {
+                Some((_, f)) => format!("calls `{}` with other parameters than it has", f.name),
                 None => format!("calls {target:#x}, which is no function"),
             });
             env.abort = true;
@@ -85,7 +86,7 @@ pub(super) fn call(
             w.diverge(lanes, after, after, after)
         };
         w.current = split;
-        enter(cx, env, w, pc, call, f, split, lanes);
+        enter(cx, env, w, pc, call, number as u32, split, lanes);
         if env.abort {
             return Next::Stop;
         }
@@ -118,10 +119,11 @@ fn enter(
     w: &mut Warp,
     pc: usize,
     call: &Call,
-    f: &Function,
+    number: u32,
     split: usize,
     lanes: u32,
 ) {
+    let f = &cx.program.functions[number as usize];
     let mut deepest = 0;
     for l in lanes_of(lanes) {
         deepest = deepest.max(w.frames[l].1);
@@ -134,7 +136,7 @@ fn enter(
             lanes,
             address: None,
         };
-        env.report(cx, FindingKind::StackOverflow, site, || {
+        env.report(cx, FindingKind::StackOverflow, site, &|| {
             format!(
                 "calling `{}` needs a stack of {end} bytes; a thread has {STACK}",
                 f.name
@@ -147,24 +149,32 @@ fn enter(
     // Arguments are read before the callee's registers change: in a recursion they are the caller's.
     let args = Slots::of(w, &call.args);
     let node = w.enter(split, f.entry, pc as u32);
-    if f.recursive {
-        save(w, f, call, node, lanes);
-    }
+    save(w, f, number, call, node);
     for r in &f.tracked {
         w.undefine(r.file, r.row, lanes);
     }
     let saved = saved_bytes(f);
+    let (mut callers, mut bases) = ([0; 32], [0; 32]);
     for l in lanes_of(lanes) {
         let (caller, top) = w.frames[l];
-        w.callers[l].push(caller);
-        let base = top + saved;
+        (callers[l], bases[l]) = (caller, top + saved);
         // Both frames are there while the arguments are copied.
-        w.frames[l] = (base, base + f.frame);
-        for (k, (to, from)) in f.params.iter().zip(&call.args).enumerate() {
-            copy(w, l, (*to, base), (*from, caller), args.get(k));
-        }
-        for (r, offset) in &f.addresses {
-            set_lane(w, *r, l, u64::from(base.wrapping_add(*offset)), 8, false);
+        w.frames[l] = (bases[l], bases[l] + f.frame);
+    }
+    w.active[node].callers = callers;
+    for (k, (to, from)) in f.params.iter().zip(&call.args).enumerate() {
+        copy(w, lanes, (*to, &bases), (*from, &callers), args.get(k));
+    }
+    for (r, offset) in &f.addresses {
+        for l in lanes_of(lanes) {
+            set_lane(
+                w,
+                *r,
+                l,
+                u64::from(bases[l].wrapping_add(*offset)),
+                8,
+                false,
+            );
         }
     }
     for slot in &f.params {
@@ -196,30 +206,38 @@ impl Slots {
     }
 }
 
-/// Copies slot `from` to slot `to`, each with the start of its frame; `values` are those of a register.
-fn copy(w: &mut Warp, lane: usize, to: (Slot, u32), from: (Slot, u32), values: &[u64; 32]) {
+/// Copies slot `from` to slot `to` in `lanes`, each with the starts of its frames; `values` are those of a register.
+fn copy(w: &mut Warp, lanes: u32, to: (Slot, &Row32), from: (Slot, &Row32), values: &Row64) {
+    let size = w.local.len() / 32;
+    let place = |l: usize, frames: &Row32, offset: u32| l * size + (frames[l] + offset) as usize;
     match (to.0, from.0) {
         (Slot::Memory { offset, bytes }, Slot::Memory { offset: source, .. }) => {
-            let size = w.local.len() / 32;
-            let start = lane * size + (from.1 + source) as usize;
-            let target = lane * size + (to.1 + offset) as usize;
-            match bytes {
-                4 => copy_word::<4>(&mut w.local, start, target),
-                8 => copy_word::<8>(&mut w.local, start, target),
-                _ => w.local.copy_within(start..start + bytes as usize, target),
+            for l in lanes_of(lanes) {
+                let (start, target) = (place(l, from.1, source), place(l, to.1, offset));
+                match bytes {
+                    4 => copy_word::<4>(&mut w.local, start, target),
+                    8 => copy_word::<8>(&mut w.local, start, target),
+                    _ => w.local.copy_within(start..start + bytes as usize, target),
+                }
             }
         }
         (Slot::Memory { offset, bytes }, Slot::Register { .. }) => {
-            w.local_store(lane, u64::from(to.1 + offset), bytes.min(8), values[lane]);
+            for l in lanes_of(lanes) {
+                let at = u64::from(to.1[l] + offset);
+                w.local_store(l, at, bytes.min(8), values[l]);
+            }
         }
         (Slot::Register { reg, bytes }, Slot::Memory { offset, .. }) => {
-            let size = w.local.len() / 32;
-            let start = lane * size + (from.1 + offset) as usize;
-            let value = super::local::little(&w.local[start..start + bytes.min(8) as usize]);
-            set_lane(w, reg, lane, value, 8, false);
+            for l in lanes_of(lanes) {
+                let start = place(l, from.1, offset);
+                let value = little(&w.local[start..start + bytes.min(8) as usize]);
+                set_lane(w, reg, l, value, 8, false);
+            }
         }
         (Slot::Register { reg, .. }, Slot::Register { .. }) => {
-            set_lane(w, reg, lane, values[lane], 8, false);
+            for l in lanes_of(lanes) {
+                set_lane(w, reg, l, values[l], 8, false);
+            }
         }
     }
 }
@@ -240,34 +258,22 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
         return;
     };
     let inst = &cx.program.insts[at as usize];
-    let Op::Call(call) = &inst.op else {
-        w.exit(active);
-        return;
-    };
-    let pc = w.splits[w.current].pc - 1;
-    let body = cx
-        .program
-        .bodies
-        .iter()
-        .position(|b| (b.start..b.end).contains(&pc));
-    let function = body.and_then(|b| b.checked_sub(1));
-    let Some(f) = function.and_then(|f| cx.program.functions.get(f)) else {
+    let number = w.active[node].function as usize;
+    let (Op::Call(call), Some(f)) = (&inst.op, cx.program.functions.get(number)) else {
         w.exit(active);
         return;
     };
     let results = Slots::of(w, &f.returns);
-    if f.recursive {
-        restore(w, f, call, node, active);
-    }
+    restore(w, f, call, node, active);
     let saved = saved_bytes(f);
+    let callers = w.active[node].callers;
+    let mut bases = [0; 32];
     for l in lanes_of(active) {
-        let base = w.frames[l].0;
-        let top = base - saved;
-        let caller = w.callers[l].pop().unwrap_or(0);
-        for (k, (to, from)) in call.returns.iter().zip(&f.returns).enumerate() {
-            copy(w, l, (*to, caller), (*from, base), results.get(k));
-        }
-        w.frames[l] = (caller, top);
+        bases[l] = w.frames[l].0;
+        w.frames[l] = (callers[l], bases[l] - saved);
+    }
+    for (k, (to, from)) in call.returns.iter().zip(&f.returns).enumerate() {
+        copy(w, active, (*to, &callers), (*from, &bases), results.get(k));
     }
     if inst.marks.0 != inst.marks.1 {
         mark_defined(cx, w, inst, active);
@@ -275,86 +281,88 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     w.return_lanes(active);
 }
 
-/// Registers that a call of a recursive function has put aside: for each the lanes in which it is defined, and its values in the calling lanes.
+/// A call that has not returned in all its lanes.
 #[derive(Debug, Default)]
-pub(crate) struct Saved {
-    lanes: u32,
-    words: Vec<u32>,
+pub(crate) struct Activation {
+    /// The callee, by its place in [`crate::ir::Program::functions`].
+    function: u32,
+    /// Where the callers' frames start, by lane.
+    callers: Row32,
+    /// The registers that the call of a recursive function has put aside, whole rows in the order of [`kept`]: the lanes in which each is defined, and
+    /// what predicates and the others hold.
+    defined: Vec<u32>,
+    predicates: Vec<u32>,
+    r32: Vec<Row32>,
+    r64: Vec<Row64>,
 }
 
 /// The registers of `f` that `call` must preserve.
 fn kept<'a>(f: &'a Function, call: &'a Call) -> impl Iterator<Item = Reg> + 'a {
     let addresses = f.addresses.iter().map(|(r, _)| *r);
     let registers = call.live.as_ref().unwrap_or(&f.registers);
-    registers.iter().copied().chain(addresses)
+    let all = registers.iter().copied().chain(addresses);
+    all.filter(|_| f.recursive)
 }
 
-/// Puts the registers of `f` in `lanes` aside for the call that `node` is.
-fn save(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
-    if w.saved.len() <= node {
-        w.saved.resize_with(node + 1, Saved::default);
+/// Starts the activation of `f` that `node` is, and puts the registers of `f` aside.
+fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
+    if w.active.len() <= node {
+        w.active.resize_with(node + 1, Activation::default);
     }
-    let mut to = std::mem::take(&mut w.saved[node]);
-    to.lanes = lanes;
-    to.words.clear();
+    let to = &mut w.active[node];
+    to.function = number;
+    to.defined.clear();
+    to.predicates.clear();
+    to.r32.clear();
+    to.r64.clear();
     for r in kept(f, call) {
         let row = r.row as usize;
-        to.words.push(w.defined(r.file, r.row));
         match r.file {
-            File::Pred => to.words.push(w.p[row]),
+            File::Pred => {
+                to.defined.push(w.def_p[row]);
+                to.predicates.push(w.p[row]);
+            }
             File::R32 => {
-                let row = &w.r32[row];
-                lanes_of(lanes).for_each(|l| to.words.push(row[l]));
+                to.defined.push(w.def32[row]);
+                to.r32.push(w.r32[row]);
             }
             File::R64 => {
-                let row = &w.r64[row];
-                for l in lanes_of(lanes) {
-                    to.words.push(row[l] as u32);
-                    to.words.push((row[l] >> 32) as u32);
-                }
+                to.defined.push(w.def64[row]);
+                to.r64.push(w.r64[row]);
             }
         }
     }
-    w.saved[node] = to;
 }
 
-/// Takes them back in `lanes`, some of those that were saved.
+/// Takes them back in `lanes`, some of those that called.
 fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
-    let Some(saved) = w.saved.get_mut(node).map(std::mem::take) else {
-        return;
-    };
-    let all = saved.lanes.count_ones() as usize;
-    // The place of each lane among those that were saved.
-    let places =
-        || lanes_of(lanes).map(|l| (l, (saved.lanes & ((1 << l) - 1)).count_ones() as usize));
-    let mut rest = saved.words.as_slice();
-    for r in kept(f, call) {
+    let from = &w.active[node];
+    let mut predicates = from.predicates.iter();
+    let (mut rows32, mut rows64) = (from.r32.iter(), from.r64.iter());
+    let choose = |old: &mut u32, new: u32| *old = (*old & !lanes) | (new & lanes);
+    for (r, defined) in kept(f, call).zip(&from.defined) {
         let row = r.row as usize;
-        let size = match r.file {
-            File::Pred => 1,
-            File::R32 => all,
-            File::R64 => 2 * all,
-        };
-        let Some((head, tail)) = rest.split_at_checked(1 + size) else {
-            break;
-        };
-        rest = tail;
-        let (defined, values) = (head[0], &head[1..]);
         match r.file {
-            File::Pred => w.p[row] = (w.p[row] & !lanes) | (values[0] & lanes),
+            File::Pred => {
+                choose(&mut w.def_p[row], *defined);
+                if let Some(p) = predicates.next() {
+                    choose(&mut w.p[row], *p);
+                }
+            }
             File::R32 => {
-                for (l, k) in places() {
-                    w.r32[row][l] = values[k];
+                choose(&mut w.def32[row], *defined);
+                let to = &mut w.r32[row];
+                if let Some(from) = rows32.next() {
+                    lanes_of(lanes).for_each(|l| to[l] = from[l]);
                 }
             }
             File::R64 => {
-                for (l, k) in places() {
-                    w.r64[row][l] = u64::from(values[2 * k]) | u64::from(values[2 * k + 1]) << 32;
+                choose(&mut w.def64[row], *defined);
+                let to = &mut w.r64[row];
+                if let Some(from) = rows64.next() {
+                    lanes_of(lanes).for_each(|l| to[l] = from[l]);
                 }
             }
         }
-        w.undefine(r.file, r.row, lanes);
-        w.define(r.file, r.row, lanes & defined);
     }
-    w.saved[node] = saved;
 }

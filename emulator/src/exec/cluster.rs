@@ -19,10 +19,10 @@ use crate::ir::Access;
 use crate::lane_order::covers;
 use crate::proxies::{Knowledge, REMOTE_READER, Remote};
 use crate::report::FindingKind;
-use crate::shared::{
-    Cell, Conflict, IN_FLIGHT, REMOTE, SHARED_BASE, SHARED_WINDOW, Shadow, WINDOW, Who,
-};
+use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
+use crate::shared_conflicts::Conflict;
 use crate::shared_data::SharedData;
+use crate::windows::{SHARED_BASE, SHARED_WINDOW, WINDOW};
 
 /// Where the rank stands in an address.
 const RANK_SHIFT: u32 = 24;
@@ -144,7 +144,7 @@ impl Env {
     pub(crate) fn check_alive(&mut self, cx: &Context<'_>, site: Site, rank: usize) -> bool {
         let ended = rank != self.rank && self.parked.get(rank).is_some_and(|p| p.ended);
         if ended {
-            self.report(cx, FindingKind::BlockExited, site, || {
+            self.report(cx, FindingKind::BlockExited, site, &|| {
                 format!("access to the shared memory of block {rank} of the cluster, all of whose threads have exited; a barrier.cluster before its exit keeps it alive")
             });
         }
@@ -243,7 +243,7 @@ pub(crate) fn remote_place(
     };
     let Some((_, offset)) = env.place(space, address, bytes) else {
         let (blocks, size) = (env.blocks, env.shared.size);
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             if rank >= blocks {
                 format!("lane {l} addresses block {rank} of a cluster of {blocks}")
             } else {
@@ -253,7 +253,7 @@ pub(crate) fn remote_place(
         return None;
     };
     if !address.is_multiple_of(u64::from(bytes)) {
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("lane {l} accesses {bytes} bytes at shared address {address:#x}, not a multiple of {bytes}")
         });
         return None;
@@ -389,7 +389,7 @@ pub(crate) fn arrive(
     let here = env.gate.arrived[env.rank][w.index as usize & 31];
     if here & active != 0 {
         let again = here & active;
-        env.report(cx, FindingKind::BarrierMismatch, site, || {
+        env.report(cx, FindingKind::BarrierMismatch, site, &|| {
             format!(
                 "lanes {} arrive at the barrier of the cluster again before it has completed",
                 lane_list(again)
@@ -430,7 +430,7 @@ pub(crate) fn wait(
         .filter(|&l| w.gate[l].is_none())
         .fold(0u32, |m, l| m | 1 << l);
     if without != 0 {
-        env.report(cx, FindingKind::BarrierMismatch, site, || {
+        env.report(cx, FindingKind::BarrierMismatch, site, &|| {
             format!(
                 "lanes {} wait at the barrier of the cluster without having arrived",
                 lane_list(without)
@@ -454,7 +454,7 @@ pub(crate) fn wait(
 fn divergent(cx: &Context<'_>, env: &mut Env, w: &Warp, site: Site, aligned: bool, active: u32) {
     if aligned && active != w.live && !w.let_go {
         let missing = w.live & !active;
-        env.report(cx, FindingKind::Divergent, site, || {
+        env.report(cx, FindingKind::Divergent, site, &|| {
             format!(
                 "executed by lanes {} only; lanes {} are elsewhere",
                 lane_list(active),

@@ -47,7 +47,7 @@ pub(crate) fn issue(
         if c.src_bytes != NONE {
             let asked = w.r32[c.src_bytes as usize][l];
             if asked > bytes {
-                env.report(cx, FindingKind::BadOperand, site, || {
+                env.report(cx, FindingKind::BadOperand, site, &|| {
                     format!("a source size of {asked} for a copy of {bytes} bytes")
                 });
             }
@@ -61,7 +61,7 @@ pub(crate) fn issue(
                 .locate(x, &mut hint)
                 .filter(|a| a.len - (x - a.base) >= u64::from(n));
             let Some(alloc) = alloc else {
-                env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(x) {
+                env.report(cx, FindingKind::OutOfBounds, site, &|| match cx.memory.nearest(x) {
                     Some(a) => {
                         let (offset, len) = (x.wrapping_sub(a.base) as i64, a.len);
                         format!("lane {l} copies {n} bytes from byte {offset} of an allocation of {len} bytes")
@@ -71,7 +71,7 @@ pub(crate) fn issue(
                 continue;
             };
             if !x.is_multiple_of(u64::from(bytes)) {
-                env.report(cx, FindingKind::Misaligned, site, || {
+                env.report(cx, FindingKind::Misaligned, site, &|| {
                     format!("lane {l} copies {bytes} bytes from global address {x:#x}, not a multiple of {bytes}")
                 });
                 continue;

@@ -80,7 +80,7 @@ pub(super) fn sort_out_global(
             lanes: outside,
             address: Some(x),
         };
-        env.report(cx, FindingKind::OutOfBounds, site, || match cx.memory.nearest(x) {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| match cx.memory.nearest(x) {
             Some(a) => {
                 let offset = x.wrapping_sub(a.base) as i64;
                 let len = a.len;
@@ -104,7 +104,7 @@ pub(super) fn sort_out_global(
             lanes: crooked,
             address: Some(x),
         };
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("lane {lane} accesses {total} bytes at global address {x:#x}, not a multiple of {total}")
         });
     }
@@ -305,7 +305,7 @@ fn report_conflict(
         lanes: lost,
         address: Some(address),
     };
-    env.report(cx, FindingKind::WriteConflict, site, || {
+    env.report(cx, FindingKind::WriteConflict, site, &|| {
         format!("lanes {lane} and {by} of the warp store different values to global address {address:#x}")
     });
 }
@@ -339,7 +339,7 @@ pub(crate) fn observe_global(
             if store {
                 alloc.mark_written(offset, total);
             } else if !alloc.is_written(offset, total) {
-                env.report(cx, FindingKind::UndefinedGlobal, site, || {
+                env.report(cx, FindingKind::UndefinedGlobal, site, &|| {
                     format!("lane {l} reads {total} bytes at byte {offset} of an allocation, which nothing has written")
                 });
             }
@@ -351,7 +351,7 @@ pub(crate) fn observe_global(
             .and_then(|s| s.access(at[l], total, store, block));
         if let Some(other) = other {
             let verb = if store { "writes" } else { "reads" };
-            env.report(cx, FindingKind::GlobalRace, site, || {
+            env.report(cx, FindingKind::GlobalRace, site, &|| {
                 if other == u64::from(u32::MAX) {
                     format!("lane {l} {verb} byte {offset} of an allocation, which several other blocks read")
                 } else {

@@ -49,7 +49,7 @@ fn group(
             lanes: missing | uninvited | differ,
             address: None,
         };
-        env.report(cx, FindingKind::MemberMask, site, || {
+        env.report(cx, FindingKind::MemberMask, site, &|| {
             if missing != 0 {
                 format!("the mask {named:#010x} names lanes {} which do not execute this with the others", lane_list(missing))
             } else if uninvited != 0 {
@@ -139,7 +139,7 @@ pub(crate) fn shfl(
             lanes: absent,
             address: None,
         };
-        env.report(cx, FindingKind::MemberMask, site, || {
+        env.report(cx, FindingKind::MemberMask, site, &|| {
             format!(
                 "lanes {} read from lanes that are not here",
                 lane_list(absent)
@@ -285,7 +285,7 @@ pub(crate) fn whole_warp(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, a
         address: None,
     };
     let elsewhere = !active;
-    env.report(cx, FindingKind::Divergent, site, || {
+    env.report(cx, FindingKind::Divergent, site, &|| {
         format!(
             "executed by lanes {} only; it needs the whole warp, and lanes {} are elsewhere",
             lane_list(active),

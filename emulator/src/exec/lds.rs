@@ -12,8 +12,9 @@ use super::{Context, Env, Site};
 use crate::banks::SharedAccess;
 use crate::ir::{Access, NONE};
 use crate::report::FindingKind;
-use crate::shared::{SHARED_BASE, Who};
+use crate::shared::Who;
 use crate::types::File;
+use crate::windows::SHARED_BASE;
 
 /// A load or store of the block's shared memory, in the window that starts at `window`.
 #[inline(always)]
@@ -277,7 +278,7 @@ fn find_lost(
             lanes: lost,
             address: Some(address),
         };
-        env.report(cx, FindingKind::WriteConflict, site, || {
+        env.report(cx, FindingKind::WriteConflict, site, &|| {
             format!("lane {lane} and another lane of the warp store different values to shared address {address:#x}")
         });
     }

@@ -12,7 +12,8 @@ use super::warp::Warp;
 use super::{Context, Env};
 use crate::banks::SharedAccess;
 use crate::ir::Matrix;
-use crate::shared::{SHARED_WINDOW, Who};
+use crate::shared::Who;
+use crate::windows::SHARED_WINDOW;
 
 /// Rows of a matrix as words of two elements.
 type Rows = [[u32; 4]; 8];

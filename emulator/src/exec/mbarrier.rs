@@ -23,7 +23,8 @@ use crate::ast::Space;
 use crate::ir::{Mbarrier, MbarrierKind, NONE};
 use crate::proxies::{Knowledge, Remote, mbarrier_actor};
 use crate::report::FindingKind;
-use crate::shared::{SHARED_BASE, Who};
+use crate::shared::Who;
+use crate::windows::SHARED_BASE;
 
 /// A lane's wait that is suspended.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +46,7 @@ struct At {
     from: usize,
 }
 
-fn misuse(cx: &Context<'_>, env: &mut Env, at: &At, text: impl FnOnce() -> String) {
+fn misuse(cx: &Context<'_>, env: &mut Env, at: &At, text: &dyn Fn() -> String) {
     let (from, site) = (at.from, at.site);
     env.within(from, |env| {
         env.report(cx, FindingKind::Mbarrier, site, text);
@@ -65,7 +66,7 @@ fn valid(cx: &Context<'_>, env: &mut Env, at: &At) -> bool {
     let offset = at.offset;
     let bytes = env.shared.load(offset, 8);
     let Some(o) = env.mbarriers.objects.get(&offset) else {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "shared byte {offset} holds no mbarrier: mbarrier.init has not made it, or mbarrier.inval has ended it"
             )
@@ -75,7 +76,7 @@ fn valid(cx: &Context<'_>, env: &mut Env, at: &At) -> bool {
     let pc = o.init.2;
     if bytes != o.image() {
         let line = cx.program.meta[pc].line;
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "the mbarrier at shared byte {offset}, initialised at line {line}, has been overwritten with other data: mbarrier.inval must come first"
             )
@@ -110,7 +111,7 @@ fn check_init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At) {
         } else {
             "barrier of the cluster"
         };
-        env.report(cx, FindingKind::Mbarrier, site, || {
+        env.report(cx, FindingKind::Mbarrier, site, &|| {
             format!("the mbarrier at shared byte {offset} is used, and nothing orders this after its initialisation by warp {by} at line {line}: a {barrier} must lie between")
         });
     }
@@ -147,7 +148,7 @@ pub(crate) fn check_target(
     });
     if fenced < clock {
         let line = cx.program.meta[pc].line;
-        env.report(cx, FindingKind::MissingProxyFence, site, || {
+        env.report(cx, FindingKind::MissingProxyFence, site, &|| {
             format!("the copy signals the mbarrier at shared byte {offset}, whose initialisation at line {line} no fence.mbarrier_init.release.cluster or fence.proxy.async makes visible to the asynchronous proxy")
         });
     }
@@ -164,7 +165,7 @@ fn count_bytes(cx: &Context<'_>, env: &mut Env, at: &At, count: i64) {
     let (tx, offset) = (o.tx, at.offset);
     if tx.abs() > MOST {
         o.tx = tx.clamp(-MOST, MOST);
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "the mbarrier at shared byte {offset} would expect {tx} bytes; it counts to {MOST}"
             )
@@ -198,7 +199,7 @@ fn arrive(cx: &Context<'_>, env: &mut Env, at: &At, count: i64, what: Option<&Kn
     let (left, expected, phase, offset) = (o.pending, o.expected, o.phase, at.offset);
     o.pending = (left - count).max(0);
     if count > left {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "{count} arrivals at the mbarrier at shared byte {offset} in phase {phase}, which needs only {left} more of {expected}"
             )
@@ -264,13 +265,13 @@ fn place(
     };
     let Some((rank, offset)) = env.place(space, address, 8) else {
         let size = env.shared.size;
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             format!("lane {l} names an mbarrier at address {address:#x}, outside the {size} bytes of shared memory")
         });
         return None;
     };
     if offset % 8 != 0 {
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("lane {l} names an mbarrier at shared byte {offset}, not a multiple of 8")
         });
         return None;
@@ -308,6 +309,7 @@ pub(crate) fn execute(
         Some(known)
     };
     let mut known = None;
+    let mut begun: Vec<(At, u64)> = Vec::new();
     let at = addresses(w, m.address);
     for l in lanes_of(active) {
         let Some(at) = place(cx, env, w, pc, m.space, (l, at[l])) else {
@@ -334,6 +336,10 @@ pub(crate) fn execute(
         if known.is_none() || cx.lane_races {
             known = released(env, l);
         }
+        let same = |(known, _): &(At, u64)| (known.rank, known.offset) == (at.rank, at.offset);
+        if releases && !begun.iter().any(same) {
+            begun.push((at, phase(env, &at)));
+        }
         let state = env.within(at.rank, |env| {
             apply(cx, env, &at, m, i64::from(operand), known.as_ref(), who)
         });
@@ -341,10 +347,38 @@ pub(crate) fn execute(
             set(w, m.d, l, state);
         }
     }
+    for (at, before) in begun {
+        skips(cx, env, w, &at, before);
+    }
     if let Some(shadow) = &mut env.shadow {
         shadow.tick(w.index as usize);
     }
     Next::On
+}
+
+/// The phase of the object at `at`; 0 if there is none.
+fn phase(env: &mut Env, at: &At) -> u64 {
+    env.within(at.rank, |env| {
+        env.mbarriers.objects.get(&at.offset).map_or(0, |o| o.phase)
+    })
+}
+
+/// Reports an instruction that has completed more than one phase since `before`: nobody can have waited for the first of them, and who waits by
+/// parity takes the one for the other.
+fn skips(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, before: u64) {
+    let completed = phase(env, at).saturating_sub(before);
+    if completed < 2 {
+        return;
+    }
+    let (warp, offset) = (w.index, at.offset);
+    env.within(at.rank, |env| {
+        misuse(cx, env, at, &|| {
+            format!(
+                "the lanes of warp {warp} complete {completed} phases of the mbarrier at shared byte {offset} at once, of which nobody waits for the \
+                 first: let one lane arrive, or initialise it with as many arrivals"
+            )
+        });
+    });
 }
 
 /// Notes what a warp does to an object of another block, whose exit must be ordered after it.
@@ -387,7 +421,7 @@ fn apply(
     match m.kind {
         MbarrierKind::Inval => {
             if object.is_some_and(|o| !o.landings.is_empty()) {
-                misuse(cx, env, at, || {
+                misuse(cx, env, at, &|| {
                     format!(
                         "the mbarrier at shared byte {offset} is invalidated while copies are in flight that will signal it"
                     )
@@ -406,7 +440,7 @@ fn apply(
         } => {
             let count = if expect_tx { 1 } else { operand };
             if !(1..=MOST).contains(&count) {
-                misuse(cx, env, at, || {
+                misuse(cx, env, at, &|| {
                     format!("a count of {count} arrivals; 1 to {MOST} are possible")
                 });
             }
@@ -421,7 +455,7 @@ fn apply(
                 completes = o.pending == count && o.tx == 0;
             }
             if no_complete && completes {
-                misuse(cx, env, at, || {
+                misuse(cx, env, at, &|| {
                     format!(
                         ".noComplete, and this arrival completes the phase of the mbarrier at shared byte {offset}"
                     )
@@ -454,20 +488,20 @@ fn apply(
 fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64) {
     let offset = at.offset;
     if at.rank != env.rank {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             "an mbarrier of another block is initialised; each block must do it for its own"
                 .to_owned()
         });
         return;
     }
     if !(1..=MOST).contains(&count) {
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!("an mbarrier for {count} arrivals; 1 to {MOST} are possible")
         });
     }
     if let Some(old) = env.mbarriers.objects.get(&offset) {
         let line = cx.program.meta[old.init.2].line;
-        misuse(cx, env, at, || {
+        misuse(cx, env, at, &|| {
             format!(
                 "shared byte {offset} holds an mbarrier since line {line}; mbarrier.inval must end it before another is made there"
             )
@@ -539,7 +573,7 @@ fn wait(
         };
         if at.rank != env.rank {
             let rank = rank_of(address, m.space == Space::Generic, env.rank);
-            misuse(cx, env, &at, || {
+            misuse(cx, env, &at, &|| {
                 format!(
                     "a wait at an mbarrier of block {rank}; only threads of that block may wait there"
                 )
@@ -557,7 +591,7 @@ fn wait(
         // The phase that is waited for: complete if it is before the current one.
         let want = if parity {
             if operand > 1 {
-                misuse(cx, env, &at, || {
+                misuse(cx, env, &at, &|| {
                     format!("a parity of {operand}; 0 and 1 are possible")
                 });
             }
@@ -569,7 +603,7 @@ fn wait(
         } else {
             let state = operand >> 32;
             if operand >> 31 & 1 == 0 || state > phase || phase - state > 1 {
-                misuse(cx, env, &at, || {
+                misuse(cx, env, &at, &|| {
                     format!(
                         "the state {operand:#x} is none that an arrival gave in the current phase or the one before"
                     )

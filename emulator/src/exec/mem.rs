@@ -6,15 +6,14 @@ use super::alu::{Row64, put};
 use super::cluster;
 use super::gmem::global;
 use super::lds::shared;
-use super::local::{chunk, little, set_chunk};
-use super::traffic;
+use super::local::{little, local};
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::{Access, Address, NONE, Reg};
 use crate::report::FindingKind;
-use crate::shared::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 use crate::types::File;
+use crate::windows::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// Lanes of `mask`, lowest first.
 #[inline(always)]
@@ -58,7 +57,7 @@ pub(crate) fn addresses(w: &Warp, a: Address) -> Row64 {
 
 /// A value of `bytes`, sign-extended if asked.
 #[inline(always)]
-fn extended(value: u64, bytes: u32, signed: bool) -> u64 {
+pub(super) fn extended(value: u64, bytes: u32, signed: bool) -> u64 {
     if signed && bytes < 8 {
         let shift = 64 - 8 * bytes;
         ((value << shift) as i64 >> shift) as u64
@@ -111,9 +110,7 @@ pub(crate) fn access(
         }
         Space::Local => {
             let at = addresses(w, a.address);
-            if !frames(env, w, pc, a, &at, active, store) {
-                local(cx, env, w, pc, a, &at, active, store);
-            }
+            local(cx, env, w, pc, a, &at, active, store);
         }
         _ => windows(cx, env, w, pc, a, active, store),
     }
@@ -139,70 +136,6 @@ fn constant(cx: &Context<'_>, w: &mut Warp, a: &Access, active: u32) -> bool {
             _ if reg.row == NONE => {}
             File::R64 => put(&mut w.r64[reg.row as usize], &[value; 32], active),
             _ => put(&mut w.r32[reg.row as usize], &[value as u32; 32], active),
-        }
-    }
-    true
-}
-
-/// Words of 4 or 8 bytes in registers of that size, in the local memory of all lanes; false, and nothing done, if it is another access or something
-/// is wrong with it.
-fn frames(
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    a: &Access,
-    at: &Row64,
-    active: u32,
-    store: bool,
-) -> bool {
-    let (bytes, count) = (u32::from(a.bytes), usize::from(a.count));
-    let total = bytes * u32::from(a.count);
-    let file = match bytes {
-        4 => File::R32,
-        8 => File::R64,
-        _ => return false,
-    };
-    let regs = &a.regs[..count];
-    let mut fine = regs.iter().all(|r| r.file == file && r.row != NONE);
-    for l in lanes_of(active) {
-        let end = at[l].saturating_add(u64::from(total));
-        fine &= end <= u64::from(w.frames[l].1) && at[l] & u64::from(total - 1) == 0;
-    }
-    if !fine {
-        return false;
-    }
-    let moved = u64::from(total * active.count_ones());
-    traffic::count(env, pc, |t| t.local_bytes += moved);
-    let size = w.local.len() / 32;
-    for (e, reg) in regs.iter().enumerate() {
-        let (row, step) = (reg.row as usize, e * bytes as usize);
-        let place = |l: usize| l * size + at[l] as usize + step;
-        let local = &mut w.local;
-        match (file, store) {
-            (File::R64, false) => {
-                let row = &mut w.r64[row];
-                for l in lanes_of(active) {
-                    row[l] = chunk(local, place(l)).map_or(0, u64::from_le_bytes);
-                }
-            }
-            (File::R64, true) => {
-                let row = &w.r64[row];
-                for l in lanes_of(active) {
-                    set_chunk(local, place(l), row[l].to_le_bytes());
-                }
-            }
-            (_, false) => {
-                let row = &mut w.r32[row];
-                for l in lanes_of(active) {
-                    row[l] = chunk(local, place(l)).map_or(0, u32::from_le_bytes);
-                }
-            }
-            (_, true) => {
-                let row = &w.r32[row];
-                for l in lanes_of(active) {
-                    set_chunk(local, place(l), row[l].to_le_bytes());
-                }
-            }
         }
     }
     true
@@ -239,9 +172,7 @@ fn windows(
     }
     if to_local != 0 {
         let at = at.map(|x| x.wrapping_sub(LOCAL_WINDOW));
-        if !frames(env, w, pc, a, &at, to_local, store) {
-            local(cx, env, w, pc, a, &at, to_local, store);
-        }
+        local(cx, env, w, pc, a, &at, to_local, store);
     }
     if to_param != 0 && !store {
         param(
@@ -261,56 +192,6 @@ fn windows(
     };
     if to_global != 0 {
         global(cx, env, w, pc, a, &at, to_global, store);
-    }
-}
-
-#[allow(clippy::too_many_arguments)] // an access is that much
-#[inline(never)]
-fn local(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    a: &Access,
-    at: &Row64,
-    active: u32,
-    store: bool,
-) {
-    let bytes = u32::from(a.bytes);
-    let total = bytes * u32::from(a.count);
-    let moved = u64::from(total * active.count_ones());
-    traffic::count(env, pc, |t| t.local_bytes += moved);
-    for l in lanes_of(active) {
-        let site = Site {
-            pc,
-            warp: w.index,
-            lanes: 1 << l,
-            address: Some(at[l]),
-        };
-        if !at[l].is_multiple_of(u64::from(total)) {
-            let x = at[l];
-            env.report(cx, FindingKind::Misaligned, site, || {
-                format!("lane {l} accesses {total} bytes at local address {x:#x}")
-            });
-            continue;
-        }
-        for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
-            let offset = at[l].wrapping_add(u64::from(e as u32 * bytes));
-            let fine = if store {
-                let value = get_lane(w, *reg, l);
-                w.local_store(l, offset, bytes, value)
-            } else {
-                let value = w.local_load(l, offset, bytes);
-                set_lane(w, *reg, l, value.unwrap_or(0), bytes, a.signed);
-                value.is_some()
-            };
-            if !fine {
-                let size = w.frames[l].1;
-                env.report(cx, FindingKind::OutOfBounds, site, || {
-                    format!("lane {l} accesses {bytes} bytes at byte {offset} of its {size} bytes of local memory")
-                });
-            }
-        }
     }
 }
 
@@ -338,11 +219,11 @@ fn param(
             };
             if range.is_none() {
                 let size = cx.params.len();
-                env.report(cx, FindingKind::OutOfBounds, site, || {
+                env.report(cx, FindingKind::OutOfBounds, site, &|| {
                     format!("lane {l} loads {bytes} bytes at byte {offset} of the {size} bytes of parameters")
                 });
             } else if !offset.is_multiple_of(bytes) {
-                env.report(cx, FindingKind::Misaligned, site, || {
+                env.report(cx, FindingKind::Misaligned, site, &|| {
                     format!("lane {l} loads {bytes} bytes at byte {offset} of the parameters")
                 });
             }

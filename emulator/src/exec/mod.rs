@@ -8,7 +8,9 @@ mod alu;
 mod approximate;
 mod atomics;
 mod barrier;
+mod block_end;
 mod bulk;
+mod bulk_groups;
 mod calls;
 mod cluster;
 mod code;
@@ -20,6 +22,7 @@ mod fp;
 mod fp32;
 mod global;
 mod gmem;
+mod in_flight;
 mod lanes;
 mod lds;
 mod local;
@@ -68,6 +71,7 @@ use global::GlobalShadow;
 use phases::Mbarriers;
 use rounds::Rounds;
 use schedule::Schedule;
+use start::Restart;
 use warp::Warp;
 use wgmma::Warpgroups;
 
@@ -101,6 +105,7 @@ pub(crate) struct Context<'a> {
     pub(crate) idle: AtomicU32,
     /// Held for 64-bit atomics, which are two words.
     pub(crate) atomic_lock: Mutex<()>,
+    restart: Restart,
     /// The machine has AVX2 and FMA.
     #[cfg_attr(
         not(target_arch = "x86_64"),
@@ -147,6 +152,7 @@ impl<'a> Context<'a> {
             busy: AtomicU32::new(0),
             idle: AtomicU32::new(0),
             atomic_lock: Mutex::new(()),
+            restart: Restart::new(program),
             simd: !options.portable && step::simd_available(),
         }
     }
@@ -269,7 +275,7 @@ impl Env {
         cx: &Context<'_>,
         kind: FindingKind,
         site: Site,
-        message: impl FnOnce() -> String,
+        message: &dyn Fn() -> String,
     ) {
         let block = self.block;
         let ctaid = self.ctaid;
@@ -381,7 +387,7 @@ impl Worker {
     pub(crate) fn report_total(&mut self, cx: &Context<'_>, left: u64) {
         let (site, limit) = (Site::default(), cx.total_step_limit);
         self.env.full = true;
-        self.env.report(cx, FindingKind::StepLimit, site, || {
+        self.env.report(cx, FindingKind::StepLimit, site, &|| {
             format!(
                 "the run executed more than {limit} warp instructions; it was given up with {left} blocks left"
             )
@@ -549,7 +555,7 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rou
                 env.full = true;
                 env.abort = true;
                 if all <= limit {
-                    env.report(cx, FindingKind::StepLimit, site, || {
+                    env.report(cx, FindingKind::StepLimit, site, &|| {
                         format!("the run executed more than {limit} warp instructions")
                     });
                 }
@@ -565,7 +571,7 @@ fn run_warps(cx: &Context<'_>, worker: &mut Worker, index: u64, rounds: &mut Rou
                 env.full = true;
                 env.abort = true;
                 let steps = cx.step_limit;
-                env.report(cx, FindingKind::StepLimit, site, || {
+                env.report(cx, FindingKind::StepLimit, site, &|| {
                     format!("a warp executed more than {steps} instructions")
                 });
             }
@@ -622,6 +628,6 @@ fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], rank: usize, ended
         env.attention = true;
     }
     if ended && own.iter().all(|w| w.live == 0) {
-        bulk::end_block(cx, env, own);
+        block_end::end_block(cx, env, own);
     }
 }

@@ -4,13 +4,15 @@ use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{atomics, barrier, bulk, calls, cluster, copies, fp, lanes, matrix, mbarrier};
+use super::{
+    atomics, barrier, bulk, bulk_groups, calls, cluster, copies, fp, lanes, matrix, mbarrier,
+};
 use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
-use crate::shared::{WINDOW, generic_base};
 use crate::types::File;
+use crate::windows::{WINDOW, generic_base};
 
 pub(super) fn get(w: &Warp, r: Reg, lane: usize) -> u64 {
     match r.file {
@@ -318,7 +320,7 @@ pub(super) fn rare(
                 lanes: active,
                 address: None,
             };
-            env.report(cx, FindingKind::Trap, site, || {
+            env.report(cx, FindingKind::Trap, site, &|| {
                 "the kernel trapped".to_owned()
             });
             env.abort = true;
@@ -359,7 +361,7 @@ pub(super) fn rare(
                     address: None,
                 };
                 let given = masks[strangers.trailing_zeros() as usize & 31];
-                env.report(cx, FindingKind::MemberMask, site, || {
+                env.report(cx, FindingKind::MemberMask, site, &|| {
                     format!(
                         "lanes {} execute this but are not in their mask {given:#010x}",
                         barrier::lane_list(strangers)
@@ -459,7 +461,7 @@ pub(super) fn rare(
                 w.bulk_groups[l] += 1;
             }
         }
-        Op::BulkWait { pending, .. } => bulk::wait(cx, env, w, Some(*pending), active),
+        Op::BulkWait { pending, .. } => bulk_groups::wait(cx, env, w, Some(*pending), active),
         Op::Wgmma(m) => wgmma::issue(cx, env, w, pc, m, active),
         Op::WgmmaFence => {
             lanes::whole_warp(cx, env, w, pc, active);
@@ -501,7 +503,7 @@ pub(super) fn brx(
             address: None,
         };
         let n = targets.len();
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             format!("an index outside the {n} branch targets")
         });
         env.abort = true;

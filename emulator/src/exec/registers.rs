@@ -3,9 +3,9 @@
 //! A row begins at a multiple of 64 bytes: loads and stores of 32 bytes that cross from one line of the cache to the next take twice as long, and a load
 //! does not get what such a store has just written.
 
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, Range};
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Line<T>([T; 32]);
 
@@ -23,8 +23,9 @@ impl<T: Copy + Default> Rows<T> {
         self.0.iter().map(|line| &line.0)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut [T; 32]> {
-        self.0.iter_mut().map(|line| &mut line.0)
+    /// Sets all lanes of some rows.
+    pub(super) fn fill(&mut self, rows: Range<usize>, value: T) {
+        self.0[rows].fill(Line([value; 32]));
     }
 }
 

@@ -156,7 +156,7 @@ impl Rounds {
             lanes: running.fold(0, |m, s| m | s.mask),
             address: None,
         };
-        env.report(cx, FindingKind::EndlessLoop, site, || {
+        env.report(cx, FindingKind::EndlessLoop, site, &|| {
             "the lanes come back here with the same registers, and nobody changes the memory that they read: the loop never ends".to_owned()
         });
         true

@@ -9,7 +9,7 @@ use super::{Context, Env, Site};
 use crate::ir::{Call, Service, Slot};
 use crate::launch::MAX_PRINTED;
 use crate::report::FindingKind;
-use crate::shared::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_BASE, SHARED_WINDOW, WINDOW};
+use crate::windows::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_BASE, SHARED_WINDOW, WINDOW};
 
 /// Longest string that is read from memory.
 const MAX_STRING: u64 = 1 << 16;
@@ -42,7 +42,7 @@ pub(super) fn serve(
                     keep(env, text);
                     n
                 } else {
-                    env.report(cx, FindingKind::OutOfBounds, site, || {
+                    env.report(cx, FindingKind::OutOfBounds, site, &|| {
                         format!("lane {l} prints from memory that is not there")
                     });
                     u64::MAX
@@ -61,7 +61,7 @@ pub(super) fn serve(
                         address: Some(address),
                         ..site
                     };
-                    env.report(cx, FindingKind::BadOperand, site, || {
+                    env.report(cx, FindingKind::BadOperand, site, &|| {
                         format!("lane {l} frees {address:#x}, which malloc did not return or which is free already")
                     });
                 }
@@ -76,7 +76,7 @@ pub(super) fn serve(
                 let (what, file, function) = (text(w, env, 0), text(w, env, 1), text(w, env, 3));
                 let line = arg(w, 2);
                 let thread = w.index * 32 + l as u32;
-                env.report(cx, FindingKind::Assertion, site, || {
+                env.report(cx, FindingKind::Assertion, site, &|| {
                     format!("{file}:{line}: {function}: thread {thread}: assertion `{what}` failed")
                 });
                 env.abort = true;

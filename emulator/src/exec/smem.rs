@@ -11,8 +11,10 @@ use crate::banks::SharedAccess;
 use crate::ir::{Address, Reg};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
-use crate::shared::{Conflict, SHARED_BASE, Who};
+use crate::shared::Who;
+use crate::shared_conflicts::Conflict;
 use crate::types::File;
+use crate::windows::SHARED_BASE;
 
 /// Offsets in the block's shared window of all lanes; out of range becomes `u32::MAX`, inactive lanes 0.
 #[inline(always)]
@@ -99,7 +101,7 @@ pub(super) fn sort_out_shared(
             lanes: outside,
             address: Some(a),
         };
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             let offset = a.wrapping_sub(u64::from(SHARED_BASE)) as u32 as i32;
             format!("lane {lane} accesses {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
         });
@@ -113,7 +115,7 @@ pub(super) fn sort_out_shared(
             lanes: crooked,
             address: Some(a),
         };
-        env.report(cx, FindingKind::Misaligned, site, || {
+        env.report(cx, FindingKind::Misaligned, site, &|| {
             format!("lane {lane} accesses {bytes} bytes at shared address {a:#x}, not a multiple of {bytes}")
         });
     }
@@ -293,5 +295,5 @@ pub(crate) fn report_conflict(
             ),
         ),
     };
-    env.report(cx, kind, site, || text);
+    env.report(cx, kind, site, &|| text.clone());
 }

@@ -117,7 +117,7 @@ impl Pattern {
         };
         if self.selector >= lanes {
             let last = lanes - 1;
-            env.report(cx, FindingKind::BadOperand, site, || {
+            env.report(cx, FindingKind::BadOperand, site, &|| {
                 format!(
                     "the sparsity selector of this shape and type is at most {last}, and it is {}",
                     self.selector
@@ -140,7 +140,7 @@ impl Pattern {
                 MmaType::S4 | MmaType::U4 => 8,
                 _ => 4,
             };
-            env.report(cx, FindingKind::BadOperand, site, || {
+            env.report(cx, FindingKind::BadOperand, site, &|| {
                 format!(
                     "sparsity metadata {four:#06b} (bits {bit} to {} of lane {lane}) of row {}, columns {} to {} of A: {fault}",
                     bit + 3,

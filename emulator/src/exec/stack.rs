@@ -34,7 +34,7 @@ pub(super) fn stack(
             Stack::Restore(from) => {
                 let to = get(w, from, l);
                 if to < u64::from(base) || to > u64::from(end) {
-                    env.report(cx, FindingKind::BadOperand, site, || {
+                    env.report(cx, FindingKind::BadOperand, site, &|| {
                         format!("restores the stack to {to:#x}, which no stacksave of this frame gave: it reaches from {base:#x} to {end:#x}")
                     });
                     continue;
@@ -50,7 +50,7 @@ pub(super) fn stack(
                     .and_then(|e| e.checked_next_multiple_of(16))
                     .filter(|e| *e <= u64::from(STACK));
                 let Some(new) = new else {
-                    env.report(cx, FindingKind::StackOverflow, site, || {
+                    env.report(cx, FindingKind::StackOverflow, site, &|| {
                         format!("alloca of {size} bytes on a stack of {end}; a thread has {STACK}")
                     });
                     env.abort = true;

@@ -3,60 +3,117 @@
 //! Rows of constants, addresses and thread numbers are the same in every block and are filled once. Those that depend on the block hold one value in
 //! all lanes. Registers start undefined: a recognisable pattern, so that a use of one shows even without the sanitizer.
 
+use std::ops::Range;
+
 use super::Context;
+use super::registers::Rows;
 use super::rounds::Mark;
 use super::warp::{NOWHERE, Node, Split, State, Warp};
-use crate::ir::{RowInit, Special};
+use crate::ir::{Program, RowInit, Special};
 
 /// What an undefined register holds; the sanitizer reports its use.
 const UNDEFINED: u64 = 0xdead_beef_dead_beef;
 
+/// The rows of one register file that every block starts anew.
+#[derive(Debug)]
+struct Anew {
+    /// Registers, as ranges of rows.
+    registers: Vec<Range<usize>>,
+    /// Rows that differ from block to block.
+    of_block: Vec<usize>,
+}
+
+impl Anew {
+    fn of(rows: &[RowInit]) -> Self {
+        let mut registers: Vec<Range<usize>> = Vec::new();
+        for (row, _) in rows
+            .iter()
+            .enumerate()
+            .filter(|(_, i)| **i == RowInit::Register)
+        {
+            match registers.last_mut() {
+                Some(last) if last.end == row => last.end += 1,
+                _ => registers.push(row..row + 1),
+            }
+        }
+        let all = rows.iter().enumerate();
+        let of_block = all.filter(|(_, init)| is_of_block(**init));
+        Self {
+            registers,
+            of_block: of_block.map(|(row, _)| row).collect(),
+        }
+    }
+
+    /// Does so with `rows`, of which `defined` says in which lanes they are defined; `value` is what a row holds that differs from block to block.
+    fn start<T: Copy + Default>(
+        &self,
+        rows: &mut Rows<T>,
+        defined: &mut [u32],
+        undefined: T,
+        value: impl Fn(usize) -> T,
+    ) {
+        for range in &self.registers {
+            rows.fill(range.clone(), undefined);
+            defined[range.clone()].fill(0);
+        }
+        for &row in &self.of_block {
+            rows[row] = [value(row); 32];
+            defined[row] = u32::MAX;
+        }
+    }
+}
+
+/// The rows of both files that every block of a launch starts anew.
+#[derive(Debug)]
+pub(super) struct Restart {
+    r32: Anew,
+    r64: Anew,
+}
+
+impl Restart {
+    pub(super) fn new(p: &Program) -> Self {
+        Self {
+            r32: Anew::of(&p.rows32),
+            r64: Anew::of(&p.rows64),
+        }
+    }
+}
+
 impl Warp {
+    /// Fills the rows that are the same in every block.
+    fn first(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
+        let (p, index) = (cx.program, self.index);
+        let value = |init: RowInit, lane: usize| initial(cx, index, init, ctaid, lane as u32);
+        for (row, init) in p.rows32.iter().enumerate() {
+            self.def32[row] = u32::MAX;
+            self.r32[row] = match init {
+                RowInit::Special(_) => std::array::from_fn(|lane| value(*init, lane) as u32),
+                _ => [value(*init, 0) as u32; 32],
+            };
+        }
+        for (row, init) in p.rows64.iter().enumerate() {
+            self.def64[row] = u32::MAX;
+            self.r64[row] = match init {
+                RowInit::Special(_) => std::array::from_fn(|lane| value(*init, lane)),
+                _ => [value(*init, 0); 32],
+            };
+        }
+    }
+
     /// Ready at the first instruction of block `ctaid`.
     pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
-        let p = cx.program;
-        let (first, index) = (std::mem::take(&mut self.fresh), self.index);
-        for ((init, row), defined) in p
-            .rows32
-            .iter()
-            .zip(self.r32.iter_mut())
-            .zip(&mut self.def32)
-        {
-            match init {
-                RowInit::Register => (*row, *defined) = ([UNDEFINED as u32; 32], 0),
-                _ if first => {
-                    *row = std::array::from_fn(|lane| {
-                        initial(cx, index, *init, ctaid, lane as u32) as u32
-                    });
-                    *defined = u32::MAX;
-                }
-                _ if is_of_block(*init) => {
-                    *row = [initial(cx, index, *init, ctaid, 0) as u32; 32];
-                    *defined = u32::MAX;
-                }
-                _ => {}
-            }
+        let (p, index) = (cx.program, self.index);
+        if std::mem::take(&mut self.fresh) {
+            self.first(cx, ctaid);
         }
-        for ((init, row), defined) in p
-            .rows64
-            .iter()
-            .zip(self.r64.iter_mut())
-            .zip(&mut self.def64)
-        {
-            match init {
-                RowInit::Register => (*row, *defined) = ([UNDEFINED; 32], 0),
-                _ if first => {
-                    *row =
-                        std::array::from_fn(|lane| initial(cx, index, *init, ctaid, lane as u32));
-                    *defined = u32::MAX;
-                }
-                _ if is_of_block(*init) => {
-                    *row = [initial(cx, index, *init, ctaid, 0); 32];
-                    *defined = u32::MAX;
-                }
-                _ => {}
-            }
-        }
+        let value = |init: RowInit| initial(cx, index, init, ctaid, 0);
+        let Restart { r32, r64 } = &cx.restart;
+        r32.start(&mut self.r32, &mut self.def32, UNDEFINED as u32, |row| {
+            value(p.rows32[row]) as u32
+        });
+        r64.start(&mut self.r64, &mut self.def64, UNDEFINED, |row| {
+            value(p.rows64[row])
+        });
         for (i, init) in p.rows_pred.iter().enumerate() {
             let constant = matches!(init, RowInit::Const(_));
             self.p[i] = if matches!(init, RowInit::Const(1..)) {
@@ -90,7 +147,6 @@ impl Warp {
         self.let_go = false;
         self.local.fill(0);
         self.frames = [(0, p.local_bytes); 32];
-        self.callers.iter_mut().for_each(Vec::clear);
         self.copies.clear();
         self.groups = [0; 32];
         self.issued = 0;

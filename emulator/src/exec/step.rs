@@ -9,11 +9,11 @@ use super::rare::rare;
 use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, code, fp32, lanes, matrix, mem, sparse, wgmma};
+use super::{barrier, fp32, lanes, matrix, mem, sparse, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
-use crate::shared::generic_base;
 use crate::types::File;
+use crate::windows::generic_base;
 
 /// Whether the fast version can run here.
 pub(crate) fn simd_available() -> bool {
@@ -47,7 +47,7 @@ pub(crate) fn run_warp(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
 fn run_simd(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
-    env.code = code::simd();
+    env.code = super::code::simd();
     run::<true>(cx, env, w, slice);
 }
 
@@ -278,7 +278,7 @@ fn divergent_uni(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: u32
         lanes: active,
         address: None,
     };
-    env.report(cx, FindingKind::Divergent, site, || {
+    env.report(cx, FindingKind::Divergent, site, &|| {
         format!(
             ".uni, and lanes {} branch while lanes {} do not",
             barrier::lane_list(active),
@@ -324,7 +324,7 @@ fn check_defined(
                 lanes: missing,
                 address: None,
             };
-            env.report(cx, FindingKind::UndefinedRegister, site, || {
+            env.report(cx, FindingKind::UndefinedRegister, site, &|| {
                 let name = cx
                     .program
                     .names

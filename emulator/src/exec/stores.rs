@@ -26,7 +26,7 @@ pub(crate) fn issue(
             address: Some(to[l]),
         };
         if !to[l].is_multiple_of(u64::from(total)) {
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!(
                     "lane {l} stores {total} bytes at address {:#x}, not a multiple of {total}",
                     to[l]

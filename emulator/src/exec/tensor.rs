@@ -6,7 +6,8 @@
 //!
 //! Example: a box of 64 × 8 halves at (0, 0) with the 128-byte swizzle: 16 bytes at (8, 1) go to byte 128 + (16 xor 16) = 128.
 
-use super::bulk::{Piece, Store, begin_store, read_global, shared_side, spread};
+use super::bulk::{Piece, read_global, shared_side, spread};
+use super::bulk_groups::{Store, begin_store};
 use super::cluster::units;
 use super::lanes::whole_warp;
 use super::mem::{addresses, get_lane, lanes_of};
@@ -16,8 +17,9 @@ use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::ir::{Address, AtomOp, NONE, Reduction, TensorCopy, TensormapReplace};
 use crate::report::FindingKind;
-use crate::shared::{PARAM_WINDOW, SHARED_WINDOW, WINDOW, Who};
+use crate::shared::Who;
 use crate::tensor_map::{Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap};
+use crate::windows::{PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// The bytes of the tensor map at `address`.
 fn map_bytes(cx: &Context<'_>, address: u64) -> Option<Vec<u8>> {
@@ -176,10 +178,10 @@ pub(crate) fn issue(
             address: Some(maps[l]),
         };
         let wrong = |env: &mut Env, text: String| {
-            env.report(cx, FindingKind::TensorMap, site, || text);
+            env.report(cx, FindingKind::TensorMap, site, &|| text.clone());
         };
         if !maps[l].is_multiple_of(64) {
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!(
                     "a tensor map at address {:#x}, not a multiple of 64",
                     maps[l]
@@ -240,7 +242,7 @@ pub(crate) fn issue(
         let count: u64 = counts.product();
         let size = env.shared.size;
         if count * pitch > u64::from(size) {
-            env.report(cx, FindingKind::OutOfBounds, site, || {
+            env.report(cx, FindingKind::OutOfBounds, site, &|| {
                 format!(
                     "a box of {} bytes; the block has {size} bytes of shared memory",
                     count * pitch
@@ -262,7 +264,7 @@ pub(crate) fn issue(
         let bytes = row_bytes as u32 * rows.len() as u32;
         let extent = pitch as u32 * rows.len() as u32;
         if !shared[l].is_multiple_of(128) {
-            env.report(cx, FindingKind::Misaligned, site, || {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
                 format!(
                     "a tensor copy at shared address {:#x}, not a multiple of 128",
                     shared[l]
@@ -378,7 +380,7 @@ fn edit(
     let alloc = cx.memory.locate(address, &mut hint);
     let alloc = alloc.filter(|a| a.len - (address - a.base) >= u64::from(bytes));
     let Some(alloc) = alloc else {
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             format!("no 128 bytes of a tensor map at global address {address:#x}")
         });
         return;
@@ -427,7 +429,7 @@ pub(crate) fn replace(
             wrong.is_none()
         });
         if let Some(text) = wrong {
-            env.report(cx, FindingKind::TensorMap, site, || text);
+            env.report(cx, FindingKind::TensorMap, site, &|| text.clone());
         }
     }
 }

@@ -8,8 +8,8 @@
 //! other runs to A, arrives, and all 32 go on.
 
 use super::Context;
-use super::bulk::Store;
-use super::calls::Saved;
+use super::bulk_groups::Store;
+use super::calls::Activation;
 use super::mbarrier::Wait;
 use super::registers::Rows;
 use super::rounds::Mark;
@@ -114,10 +114,8 @@ pub(crate) struct Warp {
     pub(crate) local: Vec<u8>,
     /// Where the frame of each lane's function starts in its local memory, and where it ends.
     pub(crate) frames: [(u32, u32); 32],
-    /// Where the frames of the callers start, by lane.
-    pub(crate) callers: [Vec<u32>; 32],
-    /// Registers saved by calls of recursive functions, by the node of the call.
-    pub(crate) saved: Vec<Saved>,
+    /// Calls that have not returned, by their nodes.
+    pub(crate) active: Vec<Activation>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
     pub(crate) copies: Vec<PendingCopy>,
     pub(crate) groups: [u32; 32],
@@ -179,8 +177,7 @@ impl Warp {
             let_go: false,
             local: vec![0; local_bytes as usize * 32],
             frames: [(0, local_bytes); 32],
-            callers: [const { Vec::new() }; 32],
-            saved: Vec::new(),
+            active: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
             issued: 0,

@@ -22,8 +22,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::barrier::lane_list;
-use super::bulk::begin_reading;
 use super::cluster::units;
+use super::in_flight::begin_reading;
 use super::lanes::whole_warp;
 use super::mem::lanes_of;
 use super::mma::element;
@@ -36,8 +36,9 @@ use crate::float::{NAN32, narrow};
 use crate::ir::{Format, MmaType, Multiplicand, Op, Reg, Rounding, Wgmma};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
-use crate::shared::{IN_FLIGHT, SHARED_BASE};
+use crate::shared::IN_FLIGHT;
 use crate::types::File;
+use crate::windows::SHARED_BASE;
 
 /// What a warp has done with its warpgroup.
 #[derive(Debug, Default)]
@@ -194,7 +195,7 @@ pub(crate) fn issue(
     let (group, place) = (w.index as usize / 4, w.index as usize % 4);
     if group * 4 + 4 > cx.warps() {
         let warps = cx.warps();
-        env.report(cx, FindingKind::Divergent, site, || {
+        env.report(cx, FindingKind::Divergent, site, &|| {
             format!(
                 "a warpgroup is four warps, 4·n to 4·n + 3, and the block has only {warps} warps"
             )
@@ -215,7 +216,7 @@ pub(crate) fn issue(
     let p = w.p[m.scale.0 as usize] ^ if m.scale.1 { u32::MAX } else { 0 };
     uniform &= p & active == 0 || p & active == active;
     if !uniform {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             "lanes of the warp give different descriptors or different values of scale-d".to_owned()
         });
     }
@@ -256,7 +257,7 @@ pub(crate) fn issue(
         of_a.chain(of_b())
     };
     if m.sparse.is_some() && b.is_some_and(|b| b.width == 2 && !b.transposed) {
-        env.report(cx, FindingKind::BadOperand, site, || {
+        env.report(cx, FindingKind::BadOperand, site, &|| {
             "the swizzle of B is 32 bytes wide and a row of B has 64: where the second half lies is not defined".to_owned()
         });
     }
@@ -266,7 +267,7 @@ pub(crate) fn issue(
             address: Some(u64::from(c + SHARED_BASE)),
             ..site
         };
-        env.report(cx, FindingKind::OutOfBounds, site, || {
+        env.report(cx, FindingKind::OutOfBounds, site, &|| {
             format!("a matrix reaches byte {c} of the block's {size} bytes of shared memory")
         });
     }
@@ -310,7 +311,7 @@ pub(crate) fn issue(
     };
     if let Some(what) = differs {
         let line = cx.program.meta[op.pc].line;
-        env.report(cx, FindingKind::Divergent, site, || {
+        env.report(cx, FindingKind::Divergent, site, &|| {
             format!("the warps of warpgroup {group} issue different wgmma: another warp has issued {what} at line {line}")
         });
     }
@@ -355,7 +356,7 @@ fn check_registers(
     });
     if let Some((row, other)) = chained.or(read) {
         let (name, line) = (name(row), cx.program.meta[other].line);
-        env.report(cx, FindingKind::WgmmaInFlight, site, || {
+        env.report(cx, FindingKind::WgmmaInFlight, site, &|| {
             format!("register {name} belongs to the wgmma at line {line} of another shape, for which no wgmma.wait_group has waited")
         });
     }
@@ -364,13 +365,13 @@ fn check_registers(
             .chain(fragment)
             .find(|r| w.wgmma.touched.contains(r));
     if !w.wgmma.fenced {
-        env.report(cx, FindingKind::MissingWgmmaFence, site, || {
+        env.report(cx, FindingKind::MissingWgmmaFence, site, &|| {
             "no wgmma.fence before the first wgmma of the warpgroup".to_owned()
         });
         w.wgmma.fenced = true;
     } else if let Some(row) = touched {
         let name = name(*row);
-        env.report(cx, FindingKind::MissingWgmmaFence, site, || {
+        env.report(cx, FindingKind::MissingWgmmaFence, site, &|| {
             format!("register {name} was used since the last wgmma.fence; another must lie between that and this wgmma")
         });
     }
@@ -382,7 +383,7 @@ fn check_registers(
         if let Some(row) = undefined {
             let (name, lanes) = (name(*row), w.launched & !w.def32[*row as usize]);
             let site = Site { lanes, ..site };
-            env.report(cx, FindingKind::UndefinedRegister, site, || {
+            env.report(cx, FindingKind::UndefinedRegister, site, &|| {
                 format!(
                     "register {name} is accumulated to but was never written in lanes {}",
                     lane_list(lanes)
@@ -412,7 +413,7 @@ pub(crate) fn touch(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, ac
             let line = cx.program.meta[other].line;
             let found = cx.program.names.iter().find(|(reg, _)| reg == r);
             let name = found.map_or("?", |(_, n)| n.as_str());
-            env.report(cx, FindingKind::WgmmaInFlight, site, || {
+            env.report(cx, FindingKind::WgmmaInFlight, site, &|| {
                 format!("register {name} is used while the wgmma at line {line} is in flight: no wgmma.wait_group has waited for it")
             });
         }

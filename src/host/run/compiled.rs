@@ -8,6 +8,7 @@ use layout_codegen::registry::plan_named;
 use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::element::BufferType;
 use super::error::RunError;
+use super::gemm::ways_to_store;
 
 /// The elements of A and B, and those of C, by the plan that the kernel comes from; none if there is no such plan.
 fn elements(kernel: &CompiledKernel) -> Option<(BufferType, BufferType)> {
@@ -153,5 +154,8 @@ impl Runnable for CompiledKernel {
         };
         plan.prove(operands)
             .map_or_else(|_| Vec::new(), |proof| proof.accesses)
+    }
+    fn alternatives(&self) -> Vec<Vec<String>> {
+        ways_to_store()
     }
 }

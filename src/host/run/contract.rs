@@ -320,6 +320,12 @@ pub trait Runnable {
         Vec::new()
     }
 
+    /// Ways to do the same, of which a launch takes one: the names of the accesses of each. What is proven of the others is held to nothing in that
+    /// run ([`Outcome::not_taken`](super::Outcome::not_taken)).
+    fn alternatives(&self) -> Vec<Vec<String>> {
+        Vec::new()
+    }
+
     /// The lines (from 1) of the instructions that make a shared access: those that end in a comment with its name.
     fn lines_of(&self, access: &str) -> Vec<usize> {
         let tagged = |line: &str| {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use layout_codegen::Arch;
+use layout_codegen::gemm::mma_sync::WAYS_TO_STORE;
 #[cfg(feature = "opencl")]
 use layout_codegen::gemm::opencl::EmittedOpenCl;
 use layout_codegen::gemm::{
@@ -295,9 +296,19 @@ impl Runnable for GemmKernel<'_> {
         self.kernel.proof.accesses.clone()
     }
 
+    fn alternatives(&self) -> Vec<Vec<String>> {
+        ways_to_store()
+    }
+
     fn lines_of(&self, access: &str) -> Vec<usize> {
         self.kernel.lines_of(access)
     }
+}
+
+/// The ways to store C of plans that have more than one.
+pub(super) fn ways_to_store() -> Vec<Vec<String>> {
+    let names = |way: &[&str; 2]| way.map(str::to_owned).to_vec();
+    WAYS_TO_STORE.iter().map(names).collect()
 }
 
 /// Bytes of an epilogue's buffer, whose rows are as far apart as its leading dimension says.

@@ -101,6 +101,9 @@ pub struct Outcome {
     pub report: Option<Report>,
     /// What the emulator counted for each proven shared access.
     pub accesses: Vec<CountedAccess>,
+    /// Proven accesses that the run did not make because it took another way to do the same, of which it made all
+    /// ([`Runnable::alternatives`](super::Runnable::alternatives)).
+    pub not_taken: Vec<String>,
     /// Instructions that accessed shared memory on the emulator and that no proof covers, with their lines.
     pub unproven: Vec<String>,
     /// Buffers beside which a kernel wrote, on a GPU. On the emulator this is a finding.
@@ -151,6 +154,26 @@ impl fmt::Display for OutcomeError {
 }
 
 impl std::error::Error for OutcomeError {}
+
+/// The accesses of those of `ways` of which none was executed, if all of another way's were.
+#[cfg(feature = "emulator")]
+pub(crate) fn not_taken(accesses: &[CountedAccess], ways: &[Vec<String>]) -> Vec<String> {
+    let of = |way: &[String]| -> Vec<&CountedAccess> {
+        let all = accesses.iter();
+        all.filter(|a| way.contains(&a.proof.access)).collect()
+    };
+    let (taken, left): (Vec<_>, Vec<_>) = ways
+        .iter()
+        .map(|way| of(way))
+        .filter(|way| !way.is_empty())
+        .partition(|way| way.iter().any(|a| a.wavefronts.is_some()));
+    let whole = |way: &Vec<&CountedAccess>| way.iter().all(|a| a.wavefronts.is_some());
+    if !taken.iter().any(whole) {
+        return Vec::new();
+    }
+    let names = left.iter().flatten().map(|a| a.proof.access.clone());
+    names.collect()
+}
 
 impl Outcome {
     /// The elements of a buffer after the run.
@@ -266,6 +289,26 @@ impl Outcome {
 
     /// Whether every shared access took as many wavefronts as are proven for it, and none was made that nothing is proven of. An access
     /// that was never executed, or only with some lanes inactive, is not counted as proven; nor is any on a GPU, which counts none.
+    /// Those of ways that the run did not take ([`Outcome::not_taken`]) are left out: another run must take them.
+    ///
+    /// ```
+    /// use tilewright::codegen::Arch;
+    /// use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
+    /// use tilewright::codegen::registry::plan_named;
+    /// use tilewright::host::{GemmKernel, Inputs, On, run};
+    ///
+    /// let plan = plan_named("wgmma-f16-128x128x64")?;
+    /// // C is rounded before it goes through shared memory, unless it is read.
+    /// for (beta, not_taken) in [(0.0, ["stageC", "fetchC"]), (1.0, ["stageRounded", "fetchRounded"])] {
+    ///     let problem = Gemm { beta, ..Gemm::packed(128, 128, 64, Operands::ALL[0]) };
+    ///     let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(90))?;
+    ///     let inputs = Inputs::random(&problem, DataType::F16, 1);
+    ///     let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
+    ///     outcome.assert_counted_as_proven();
+    ///     assert_eq!(outcome.not_taken, not_taken);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -282,7 +325,8 @@ impl Outcome {
                 ..
             } = &access.proof;
             let Some((least, most)) = access.wavefronts else {
-                return Some(format!("the access `{name}` was never executed"));
+                let missing = !self.not_taken.contains(name);
+                return missing.then(|| format!("the access `{name}` was never executed"));
             };
             if most > *proven || (access.all_lanes && least != *proven) {
                 let took = if least == most {

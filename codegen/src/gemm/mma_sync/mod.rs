@@ -55,6 +55,7 @@ use crate::ir::Entry;
 use operand::Read;
 pub use plans::{PLANS, WARPGROUP_PLANS};
 use product::Product;
+pub use staging::WAYS_TO_STORE;
 pub use variant::{Depth, Variant};
 
 /// One plan of the family.

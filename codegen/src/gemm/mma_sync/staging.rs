@@ -16,6 +16,28 @@ use super::operand::is_fma;
 
 use crate::gemm::{PlanError, Refusal};
 
+/// The accesses that stage sums: their store and their load.
+pub(crate) const SUMS: [&str; 2] = ["stageC", "fetchC"];
+/// Those that stage elements of C, rounded already.
+pub(crate) const ROUNDED: [&str; 2] = ["stageRounded", "fetchRounded"];
+
+/// The names of the shared accesses of each way to store C. A kernel that has both takes one of them in a launch, as its arguments have it: sums where C
+/// is read or its rows are not aligned, else rounded elements.
+///
+/// ```
+/// use layout_codegen::Arch;
+/// use layout_codegen::gemm::Operands;
+/// use layout_codegen::gemm::mma_sync::WAYS_TO_STORE;
+/// use layout_codegen::registry::plan_named;
+///
+/// let kernel = plan_named("wgmma-f16-128x128x64")?.emit(Operands::ALL[0], Arch(90))?;
+/// for name in WAYS_TO_STORE.as_flattened() {
+///     assert!(!kernel.lines_of(name).is_empty(), "{name}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub const WAYS_TO_STORE: [[&str; 2]; 2] = [SUMS, ROUNDED];
+
 /// The staging of one warp's strip of C.
 #[derive(Clone, Debug)]
 pub(crate) struct Staging {

@@ -6,6 +6,7 @@ use super::Gemm;
 use crate::gemm::PlanError;
 use crate::gemm::edges::first_own;
 use crate::gemm::epilogue::{End, Loaded, Place, scalar_type, widen_pair};
+use crate::gemm::mma_sync::staging::SUMS;
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Binary, Cache, Cmp, Element, Logic, Reg, Type};
@@ -111,7 +112,7 @@ impl Gemm<'_> {
                     let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
                     let at = lane.strip.element(self.k, &[r, c, zero, strip.number])?;
                     self.k.store(None, ty, &neighbours, at);
-                    self.k.tag("stageC");
+                    self.k.tag(SUMS[0]);
                 }
             }
             self.k.warp_barrier();
@@ -322,7 +323,7 @@ impl Gemm<'_> {
             let at = lane.strip.element(self.k, &[r, c, zero, strip])?;
             let regs = self.k.regs(class, each as usize);
             self.k.load(None, Cache::Coherent, ty, &regs, at);
-            self.k.tag("fetchC");
+            self.k.tag(SUMS[1]);
             sums.extend(regs);
         }
         Ok(sums)

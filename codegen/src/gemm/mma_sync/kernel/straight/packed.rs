@@ -3,7 +3,7 @@
 use super::{Lane, Straight, Strip};
 use crate::gemm::PlanError;
 use crate::gemm::mma_sync::kernel::Gemm;
-use crate::gemm::mma_sync::staging::Staging;
+use crate::gemm::mma_sync::staging::{ROUNDED, Staging};
 use crate::index::layout::index;
 use crate::ir::{Cache, Class, Extent, Reg, Type};
 use crate::view::View;
@@ -92,7 +92,7 @@ impl<'a> Gemm<'a> {
                 let (half, number) = (pool.constant(half), pool.constant(number));
                 let at = packed.view.element(self.k, &[r, c, warp, half, number])?;
                 straight.end.store_rounded(self.k, None, pair, at);
-                self.k.tag("stageRounded");
+                self.k.tag(ROUNDED[0]);
             }
         }
         Ok(())
@@ -119,7 +119,7 @@ impl<'a> Gemm<'a> {
             let at = packed.view.element(self.k, &[r, c, warp, half, number])?;
             let words = self.k.regs(Class::B32, 4);
             self.k.load(None, Cache::Coherent, Type::B32, &words, at);
-            self.k.tag("fetchRounded");
+            self.k.tag(ROUNDED[1]);
             vectors.push(words);
         }
         for (pass, words) in (0..).zip(vectors) {

@@ -4,6 +4,7 @@ use super::{Lane, Straight, Strip};
 use crate::gemm::PlanError;
 use crate::gemm::epilogue::scalar_type;
 use crate::gemm::mma_sync::kernel::Gemm;
+use crate::gemm::mma_sync::staging::SUMS;
 use crate::index::layout::index;
 use crate::ir::{Address, Reg};
 
@@ -108,7 +109,7 @@ impl<'a> Gemm<'a> {
                 let (zero, number) = (pool.constant(0), pool.constant(strip.number));
                 let at = lane.strip.element(self.k, &[r, c, zero, number])?;
                 self.k.store(None, ty, pair, at);
-                self.k.tag("stageC");
+                self.k.tag(SUMS[0]);
             }
         }
         Ok(())
