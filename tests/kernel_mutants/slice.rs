@@ -89,8 +89,9 @@ pub(crate) fn complement_stored(lines: &[&str], s: &Statement<'_>, guard: &str) 
     for (i, (_, register)) in registers(&values.clone()).into_iter().enumerate() {
         let ty = type_of(lines, register)?;
         let b = bits(ty)?;
-        text += &format!(
-            ".reg .{ty} %w_s{i}; .reg .b{b} %w_x{i}; mov.b{b} %w_x{i}, {register}; not.b{b} %w_x{i}, %w_x{i}; mov.b{b} %w_s{i}, %w_x{i};\n"
+        let _ = writeln!(
+            text,
+            ".reg .{ty} %w_s{i}; .reg .b{b} %w_x{i}; mov.b{b} %w_x{i}, {register}; not.b{b} %w_x{i}, %w_x{i}; mov.b{b} %w_s{i}, %w_x{i};"
         );
         values = values.replacen(register, &format!("%w_s{i}"), 1);
     }
@@ -226,7 +227,8 @@ pub(crate) fn beside<'a>(lines: &'a [&'a str], m: &'a Mutation, stores: Stores) 
     // The mutant's statements first: the kernel's may overwrite what they read.
     for &line in &now {
         let s = statement(line)?;
-        if !computes(&s) && !(s.opcode.starts_with("ld.") && result(&s).is_some()) {
+        let loads = s.opcode.starts_with("ld.") && result(&s).is_some();
+        if !(computes(&s) || loads) {
             return None;
         }
         d.computed(&s, line)?;

@@ -292,9 +292,10 @@ impl Family {
         let operands = self.operands.parse().expect("operands");
         let arch: Arch = plan.min_arch();
         let kernel = plan.emit(operands, arch).expect("the plan proves");
-        let others = match listed.name().contains("r700") {
-            true => whole(listed),
-            false => others(listed, self.problems),
+        let others = if listed.name().contains("r700") {
+            whole(listed)
+        } else {
+            others(listed, self.problems)
         };
         let plan: Arc<dyn Plan> = plan.into();
         let runs = |case: Case| -> Option<Runs> {
