@@ -182,7 +182,7 @@ impl Run {
         let provided = page::compiler().and_then(|()| page::browser());
         let built = provided.and_then(|()| page::build()).map(|_| ());
         match built {
-            Err(why) if !insists => {
+            Err(why) if !insists && why != page::TOO_LARGE => {
                 eprintln!("\n== page: not run, {why}");
                 self.env.push(("TILEWRIGHT_NO_PAGE", "1".to_owned()));
                 self.left_out.push(format!("page not run: {why}"));

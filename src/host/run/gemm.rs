@@ -52,6 +52,7 @@ pub struct GemmKernel<'k> {
     least_bytes: Vec<(String, u64)>,
     inputs: Vec<GivenInput>,
     /// Of A, B and C.
+    #[cfg(feature = "gpu")]
     elements: [BufferType; 3],
 }
 
@@ -209,6 +210,7 @@ impl<'k> GemmKernel<'k> {
             params,
             least_bytes,
             inputs,
+            #[cfg(feature = "gpu")]
             elements: [operand, operand, result],
         })
     }
