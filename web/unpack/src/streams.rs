@@ -8,7 +8,7 @@
 //!
 //! Sorted bytes begin with lengths, 4 bytes little endian each: of what stands before the functions, of what follows them, the number of functions,
 //! and the length of each stream. Sizes of functions are not kept: they follow from the code. [`sort`] and [`merge`] share the one function that
-//! knows the instructions, [`carry_function`].
+//! knows the instructions, `carry_function`.
 
 use crate::Damaged;
 
