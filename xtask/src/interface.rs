@@ -40,6 +40,15 @@ const BROKEN_ON_PURPOSE: &str = "tilewright-workbench";
 /// The version of `cargo-semver-checks`.
 const VERSION: &str = "0.51.0";
 
+/// What came of a comparison that found no break.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Every crate is compatible with the last release.
+    Compatible,
+    /// This compiler describes interfaces in another format than that of the stored ones: a sentence.
+    OtherFormat(String),
+}
+
 /// Where this program is rustdoc, its environment has this variable.
 const AS_RUSTDOC: &str = "TILEWRIGHT_XTASK_AS_RUSTDOC";
 
@@ -77,7 +86,7 @@ fn tool() -> PathBuf {
 /// # Errors
 ///
 /// A description can't be had, or what breaks users.
-pub(crate) fn check(tool: &Path, env: &[(&str, String)]) -> Result<(), String> {
+pub(crate) fn check(tool: &Path, env: &[(&str, String)]) -> Result<Outcome, String> {
     let work = work()?;
     let mut broken = Vec::new();
     for name in CRATES {
@@ -88,7 +97,9 @@ pub(crate) fn check(tool: &Path, env: &[(&str, String)]) -> Result<(), String> {
         GzDecoder::new(packed.as_slice())
             .read_to_string(&mut text)
             .map_err(|e| format!("{}: {e}", stored.display()))?;
-        same_format(&text, &current)?;
+        if let Some(why) = other_format(&text, &current)? {
+            return Ok(Outcome::OtherFormat(why));
+        }
         let baseline = work.join(format!("{name}.json"));
         fs::write(&baseline, text).map_err(|e| format!("{}: {e}", baseline.display()))?;
         eprintln!("{name}");
@@ -107,12 +118,24 @@ pub(crate) fn check(tool: &Path, env: &[(&str, String)]) -> Result<(), String> {
         }
     }
     if broken.is_empty() {
-        return Ok(());
+        return Ok(Outcome::Compatible);
     }
     Err(format!(
         "{} may break those who use the last release; if the next one may, write `cargo xtask interface --write` and say so in CHANGELOG.md",
         broken.join(", ")
     ))
+}
+
+/// The same with whatever it takes: a tool that can't be had, or a compiler with another format, is a failure.
+///
+/// # Errors
+///
+/// As [`provide`] and [`check`].
+pub(crate) fn insist(env: &[(&str, String)]) -> Result<(), String> {
+    match check(&provide()?, env)? {
+        Outcome::Compatible => Ok(()),
+        Outcome::OtherFormat(why) => Err(why),
+    }
 }
 
 /// Whether the tool finds nothing.
@@ -248,8 +271,8 @@ fn parse(text: &str, path: &Path) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Two descriptions can be compared if one version of the format has both.
-fn same_format(stored: &str, current: &Path) -> Result<(), String> {
+/// Two descriptions can be compared if one version of the format has both; else a sentence.
+fn other_format(stored: &str, current: &Path) -> Result<Option<String>, String> {
     let text = fs::read_to_string(current).map_err(|e| format!("{}: {e}", current.display()))?;
     let [old, new] = [stored, &text].map(|text| {
         let description = parse(text, current)?;
@@ -257,12 +280,12 @@ fn same_format(stored: &str, current: &Path) -> Result<(), String> {
     });
     let (old, new) = (old?, new?);
     if old == new {
-        return Ok(());
+        return Ok(None);
     }
-    Err(format!(
+    Ok(Some(format!(
         "rustdoc describes interfaces in format {new} here, and tests/golden/interface has format {old}: take the toolchain of `rust-version` in \
          Cargo.toml, or write them anew from the last release with `cargo xtask interface --write`"
-    ))
+    )))
 }
 
 /// Leaves out what no rule looks at.

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     match args.as_slice() {
         ["test"] => steps::test(steps::Ptxas::Fetch),
         ["test", "--no-ptxas"] => steps::test(steps::Ptxas::LeaveOut),
-        ["interface"] => ended(interface::provide().and_then(|tool| interface::check(&tool, &[]))),
+        ["interface"] => ended(interface::insist(&[])),
         ["interface", "--write"] => ended(interface::write()),
         ["page"] => match page::build() {
             Ok(path) => {

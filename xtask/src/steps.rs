@@ -194,20 +194,29 @@ impl Run {
     /// The interfaces against those of the last release: a step where the tool is there, and in CI, which compiles it. `TILEWRIGHT_INTERFACES=1`
     /// insists on it.
     fn interfaces(&mut self) {
-        let insists = std::env::var_os("TILEWRIGHT_INTERFACES").is_some_and(|v| v == "1");
-        let tool = if insists || std::env::var_os("CI").is_some() {
+        if std::env::var_os("TILEWRIGHT_INTERFACES").is_some_and(|v| v == "1") {
+            return self.step("interfaces", |env| interface::insist(env));
+        }
+        let tool = if std::env::var_os("CI").is_some() {
             interface::provide()
         } else {
             interface::installed()
                 .ok_or_else(|| "`cargo xtask interface` compiles cargo-semver-checks".to_owned())
         };
+        let mut left_out = None;
         match tool {
-            Err(why) if !insists => {
-                eprintln!("\n== interfaces: not compared, {why}");
-                self.left_out
-                    .push(format!("interfaces not compared: {why}"));
-            }
-            tool => self.step("interfaces", |env| interface::check(&tool?, env)),
+            Err(why) => left_out = Some(why),
+            Ok(tool) => self.step("interfaces", |env| {
+                if let interface::Outcome::OtherFormat(why) = interface::check(&tool, env)? {
+                    left_out = Some(why);
+                }
+                Ok(())
+            }),
+        }
+        if let Some(why) = left_out {
+            eprintln!("\n== interfaces: not compared, {why}");
+            self.left_out
+                .push(format!("interfaces not compared: {why}"));
         }
     }
 
