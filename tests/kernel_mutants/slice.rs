@@ -73,7 +73,7 @@ pub(crate) fn type_of<'a>(lines: &[&'a str], register: &str) -> Option<&'a str> 
     })
 }
 
-/// Bits of a type that is no predicate.
+/// Width in bits of a type other than `.pred`.
 pub(crate) fn bits(ty: &str) -> Option<u32> {
     ty.trim_start_matches(|c: char| c.is_ascii_alphabetic())
         .parse()

@@ -225,7 +225,7 @@ fn ways_that_a_run_did_not_take_are_no_disagreement() {
             .all(|r| r.ends_with("took 1 wavefronts, and 2 are proven")),
         "{reasons:?}"
     );
-    // Half a way is none.
+    // A way that was taken in part does not count.
     let missing = never(&["fetchA", "stageB", "fetchB"]);
     assert_eq!(run(ways, [0, 1], 1), (none.clone(), missing));
     // Without a name of its own a way cannot be taken.

@@ -356,15 +356,15 @@ pub(crate) fn execute(
     Next::On
 }
 
-/// The phase of the object at `at`; 0 if there is none.
+/// The phase of the object at `at`, or 0 if the address has no object.
 fn phase(env: &mut Env, at: &At) -> u64 {
     env.within(at.rank, |env| {
         env.mbarriers.objects.get(&at.offset).map_or(0, |o| o.phase)
     })
 }
 
-/// Reports an instruction that has completed more than one phase since `before`: nobody can have waited for the first of them, and who waits by
-/// parity takes the one for the other.
+/// Reports an instruction that has completed more than one phase since `before`. No thread can have waited for the first of them, and a wait by
+/// parity confuses them.
 fn skips(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, before: u64) {
     let completed = phase(env, at).saturating_sub(before);
     if completed < 2 {
@@ -374,8 +374,8 @@ fn skips(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, before: u64) {
     env.within(at.rank, |env| {
         misuse(cx, env, at, &|| {
             format!(
-                "the lanes of warp {warp} complete {completed} phases of the mbarrier at shared byte {offset} at once, of which nobody waits for the \
-                 first: let one lane arrive, or initialise it with as many arrivals"
+                "the lanes of warp {warp} complete {completed} phases of the mbarrier at shared byte {offset} at once, and no \
+                 thread can wait for the first: let one lane arrive, or initialise the mbarrier with the number of arrivals"
             )
         });
     });

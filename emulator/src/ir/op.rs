@@ -175,7 +175,7 @@ pub(crate) enum Op {
         d: Row,
         a: Row,
         b: Row,
-        /// [`NONE`] if there is none.
+        /// [`NONE`] where the instruction has two sources.
         c: Row,
     },
     /// `add`, `sub`, `min`, `max` and `neg` of two 16-bit integers in a register.

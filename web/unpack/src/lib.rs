@@ -141,7 +141,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// A byte that is no copy. After a copy it differs from the byte at `distance`, whose bits choose the probabilities until the first other bit.
+    /// A literal byte. After a copy it differs from the byte at `distance`, whose bits choose the probabilities up to the first bit that differs.
     fn literal(&mut self, bytes: &[u8], distance: Option<usize>) -> Result<u8, Damaged> {
         let before = bytes.last().map_or(0, |byte| byte >> (8 - LITERAL_BITS));
         let table = &mut self.literals[0x300 * usize::from(before)..][..0x300];

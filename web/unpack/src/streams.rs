@@ -86,7 +86,7 @@ pub fn sort(module: &[u8]) -> Option<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// [`Damaged`] if the lengths do not add up, or the code is none.
+/// [`Damaged`] if the lengths do not add up, or the code cannot be read.
 pub fn merge(sorted: &[u8]) -> Result<Vec<u8>, Damaged> {
     merged(sorted).ok_or(Damaged)
 }
