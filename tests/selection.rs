@@ -33,7 +33,11 @@ impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let p = &self.problem;
         let (lda, ldb, ldc) = (p.lda, p.ldb, p.ldc);
-        write!(f, "{} {} {}x{}x{}", self.data_type, p.operands, p.m, p.n, p.k)?;
+        write!(
+            f,
+            "{} {} {}x{}x{}",
+            self.data_type, p.operands, p.m, p.n, p.k
+        )?;
         write!(f, " by {lda}, {ldb}, {ldc}")
     }
 }
@@ -87,7 +91,10 @@ fn problem(data_type: DataType, plans: &BTreeMap<&str, &str>, line: &str) -> Mea
             pack: plan != letter,
         };
         let name = plans.get(letter).expect("a letter of the header");
-        (((*name).to_owned(), schedule), time.parse().expect("a time"))
+        (
+            ((*name).to_owned(), schedule),
+            time.parse().expect("a time"),
+        )
     });
     Measured {
         data_type,

@@ -268,7 +268,9 @@ fn bad_usage_is_one_clear_error() {
         (&["tune", "--out", "x.json", "--shapes", "4x4"], "usage"),
         (&["tune", "--out", "x.json", "--random", "0"], "usage"),
         (
-            &["tune", "--out", "x.json", "--random", "2", "--shapes", "4x4x4"],
+            &[
+                "tune", "--out", "x.json", "--random", "2", "--shapes", "4x4x4",
+            ],
             "usage",
         ),
         (&["tune", "--out", "x.json", "--within", "0.5"], "usage"),

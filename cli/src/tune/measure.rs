@@ -143,8 +143,10 @@ impl Measurement<'_> {
                 let mine = work.jobs.iter().skip(first).step_by(DRAWING);
                 scope.spawn(move || self.draw(mine, &sender));
             }
-            let outcome = self.take_turns(work, &emitted, receivers, &mut each);
+            let outcome = self.take_turns(work, &emitted, &receivers, &mut each);
+            // Those that still work for it stop.
             stopped.store(true, Relaxed);
+            drop(receivers);
             outcome
         })
     }
@@ -180,7 +182,7 @@ impl Measurement<'_> {
         &self,
         work: &Work,
         emitted: &[OnceLock<Result<Emitted, CliError>>],
-        trials: Vec<Receiver<Result<Trial, CliError>>>,
+        trials: &[Receiver<Result<Trial, CliError>>],
         each: &mut impl FnMut(Table) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         for (job, drawn) in work.jobs.iter().zip(trials.iter().cycle()) {
@@ -249,10 +251,10 @@ fn measured(tried: &Tried) -> Measured {
     }
 }
 
-/// Threads that emit kernels: a core is left to the one that has the GPU, and one to those that draw operands.
+/// Threads that emit kernels: cores are left to the one that has the GPU, which must not wait for one, and to those that draw operands.
 fn threads() -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    cores.saturating_sub(2).max(1)
+    cores.saturating_sub(3).max(1)
 }
 
 /// The results for all items, in their order, by all threads.

@@ -13,6 +13,7 @@ mod measure;
 mod random;
 mod table;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -201,7 +202,7 @@ fn tune(args: &TuneArgs) -> Outcome {
             text.push_str(&table.to_text());
         }
         let kept = findings.all().len();
-        text.push_str(&format!("\n{kept} problems in {}", args.out.display()));
+        let _ = write!(text, "\n{kept} problems in {}", args.out.display());
         output::print_line(&text);
     }
     let passed = tables.iter().all(Table::passed);
