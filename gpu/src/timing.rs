@@ -263,7 +263,7 @@ impl Gpu {
     }
 
     /// Times several works against each other. In every round each takes a turn, in the opposite order of the round before, so that clocks
-    /// that drift meet all alike. `work` is given the number of the work and that of its call, warm-up included; the times are in the order of
+    /// that drift meet all alike; each time follows an untimed call of the same work. `work` is given the number of the work and that of its call, warm-up included; the times are in the order of
     /// the works, `repeats` of each.
     ///
     /// ```no_run
@@ -318,6 +318,11 @@ impl Gpu {
             }
             if options.flush_l2 {
                 self.overwrite(&scratch)?;
+            }
+            if works > 1 {
+                // Every time follows a call of the same work: what another one leaves behind, such as how its multiprocessors divide
+                // their memory between cache and shared memory, is not part of it.
+                next(which)?;
             }
             let start = self.stream().record()?;
             for _ in 0..batch {
