@@ -3,7 +3,7 @@
 //! Nothing overlaps, and only the collective orders the devices: two calls a run and device, where a program of copies and flags makes seven and more. A
 //! product that is small is over before so many are made.
 
-use layout_core::devices::{Block, Movement};
+use layout_core::devices::{Block, Movement, Redistribution};
 
 use super::alone;
 use super::block::stacked;
@@ -20,13 +20,13 @@ use crate::ir::Element;
 const GATHER_UP_TO: u64 = 4 << 20;
 
 /// The same for a reduce-scatter, against chunks that go around a ring.
-const REDUCE_UP_TO: u64 = 8 << 20;
+const REDUCE_UP_TO: u64 = 10 << 20;
 
 /// Which matrix moves, if one collective of equal runs of stored rows moves it.
 fn moved(problem: &Gemm, placement: &Placement) -> Result<Option<Operand>, DevicesError> {
     let moves = placement.movements()?;
     let trans = problem.operands;
-    let movements = [&moves.a, &moves.b, &moves.c].map(|m| m.movement());
+    let movements = [&moves.a, &moves.b, &moves.c].map(Redistribution::movement);
     let (operand, possible) = match movements {
         [Movement::AllGather, Movement::Nothing, Movement::Nothing] => {
             (Operand::A, trans.a == Trans::N)

@@ -100,7 +100,7 @@ impl Program {
         collective::program(problem, placement)
     }
 
-    /// [`Program::collective`] where so little moves that it is the quicker way, else [`Program::derive`]: 4 MiB over the busiest link for an all-gather, 8
+    /// [`Program::collective`] where so little moves that it is the quicker way, else [`Program::derive`]: 4 MiB over the busiest link for an all-gather, 10
     /// for a reduce-scatter, as measured on two H200.
     ///
     /// # Errors

@@ -8,10 +8,10 @@ use layout_codegen::devices::{
 use layout_codegen::gemm::Gemm;
 
 /// splitmix64.
-pub struct Rng(pub u64);
+pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -46,7 +46,7 @@ fn cells(region: &Region) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// What went wrong in one schedule, if anything.
-pub fn interpret(program: &Program, seed: u64) -> Result<(), String> {
+pub(crate) fn interpret(program: &Program, seed: u64) -> Result<(), String> {
     let mut rng = Rng(seed);
     let mut memory: Vec<Cells> = Vec::new();
     for buffer in &program.buffers {

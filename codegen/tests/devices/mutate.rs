@@ -5,7 +5,7 @@ use layout_codegen::devices::{Action, Addend, CollectiveKind, Content, Program};
 use super::interpret::Rng;
 
 /// A program with one mistake, and what it is; none if there is no place for it.
-pub fn mutate(program: &Program, kind: usize, rng: &mut Rng) -> Option<(String, Program)> {
+pub(crate) fn mutate(program: &Program, kind: usize, rng: &mut Rng) -> Option<(String, Program)> {
     let mut mutant = program.clone();
     let of = |wanted: fn(&Action) -> bool| -> Vec<usize> {
         let ops = program.ops.iter().enumerate();
@@ -179,4 +179,4 @@ pub fn mutate(program: &Program, kind: usize, rng: &mut Rng) -> Option<(String, 
     (mutant != *program).then(|| (name.to_owned(), mutant))
 }
 
-pub const KINDS: usize = 17;
+pub(crate) const KINDS: usize = 17;

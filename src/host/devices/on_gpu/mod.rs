@@ -263,9 +263,10 @@ impl<'a> Session<'a> {
                 found: devices.gpus.len(),
             });
         }
-        let nccl = match program.parts().is_empty() {
-            true => None,
-            false => Some(devices.nccl()?.clone()),
+        let nccl = if program.parts().is_empty() {
+            None
+        } else {
+            Some(devices.nccl()?.clone())
         };
         let mut buffers = Vec::new();
         for (number, buffer) in program.buffers.iter().enumerate() {
