@@ -59,67 +59,33 @@
 //! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end, and 1500 for three more: 565,863 clocks or 285.8 µs;
 //! * 3 µs for the launch: 288.8 µs, which is 476 TFLOP/s. Measured: 485.
 
+mod around;
+mod period;
+mod whole;
+
 use super::machine::Machine;
 use crate::gemm::raster::{TURNS_BLOCKS, best_turns};
 use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
-
-/// The share of other demands that one warp a scheduler leaves uncovered.
-const EXPOSED: f64 = 0.2;
-
-/// Clocks of a barrier and what is around it.
-const STEP: f64 = 40.0;
-
-/// The same where the products of the next step are in flight.
-const STEP_AHEAD: f64 = 28.0;
-
-/// How much more is left uncovered where fragments of tf32 are read one element after the other: measured at 1024³ and 4096³.
-const ONE_BY_ONE: f64 = 2.0;
-
-/// The share of a launch that is left where a kernel is launched beside the one before: measured at 1536³ and 2048³ in tf32.
-const BESIDE: f64 = 0.5;
 
 /// Bytes of a line of the cache, and of a sector.
 pub(super) const LINE: u64 = 128;
 const SECTOR: u64 = 32;
 
-/// Bytes a clock that boxes bring to a multiprocessor, however few ask: measured at 1024³ in f16 with 64 tiles of 128×128.
-const OF_BOXES: f64 = 38.8;
+/// Bytes that the cache gives a clock, of those that [`Machine`] has. It is above 1 because little else of a step is waited for meanwhile.
+const FROM_L2: f64 = 1.9;
 
-/// Bytes a clock that the cache gives all multiprocessors for boxes whose rows do not begin with a line, or with a sector: measured at 1000³, 1008³, 2000³ and
-/// 4072³ in f16, where they are 0.84 and 0.5 of what it gives for whole lines.
-const WITHIN_LINES: f64 = 4280.0 / 5120.0;
-const WITHIN_SECTORS: f64 = 2560.0 / 5120.0;
+/// The share that is left for boxes of TMA whose rows do not begin with a line, or with a sector.
+const WITHIN_LINES: f64 = 0.70;
+const WITHIN_SECTORS: f64 = 0.28;
 
-/// How much longer a block takes at the edge of C.
-const EDGE: f64 = 1.25;
-
-/// The same of an FMA kernel by `cp.async`, whose general loop multiplies as long as the other.
-const EDGE_FMA: f64 = 1.05;
-
-/// The share of the schedulers' slots that FMA kernels fill with many warps a scheduler: register banks and waits take the others.
-const FMA_REACHED: f64 = 1.1;
-
-/// What one warp a scheduler leaves unfilled; `w` leave a share 1/w of that.
-const FMA_ALONE: f64 = 0.4;
+/// The same for `cp.async`, whose pieces of 16 bytes ask for lines just as often where rows begin with a sector.
+const PIECES_WITHIN_SECTORS: f64 = 0.38;
 
 /// Slots that a read of fragments takes in an FMA kernel: its own, and those of products whose factors the register cache loses.
 const FMA_READ: f64 = 3.0;
 
-/// Clocks from a read of fragments to the products of an FMA kernel, which reads one k ahead.
-const FMA_LATENCY: f64 = 36.0;
-
 /// Threads of a multiprocessor that FMA kernels are made for, with 128 registers each; half of them beside more than 64 sums.
 const FMA_THREADS: u32 = 512;
-
-/// The least rows of C that plans for tensor cores multiply.
-const ROWS: u64 = 64;
-
-/// How much longer plans take where C has fewer rows, measured at 16×8192×8192: plans of warps, and those of several warpgroups.
-const FEW_ROWS: f64 = 1.17;
-const FEW_ROWS_OF_WARPGROUPS: f64 = 1.1;
-
-/// Clocks until a block that follows another has made its mbarriers or its addresses; measured at 4096×4096×128.
-const BEGIN: f64 = 1500.0;
 
 /// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16. Of other types they multiply as many
 /// bytes.
@@ -327,10 +293,11 @@ impl Model<'_> {
         }
         let mut slots = products / f64::from(a.products_of_instruction());
         let (mut shared, mut l2, mut widened) = (0.0, 0.0, 0.0);
+        let sms = self.machine.multiprocessors.into();
         for o in self.operands() {
             // Copies.
             let tile_bytes = f64::from(o.side * depth) * bytes;
-            l2 += o.inside * f64::from(depth) * bytes / self.l2_share(&o);
+            l2 += self.copied_bytes(&o) / self.l2_share(&o, sms);
             let pieces = tile_bytes / f64::from(32 * o.width);
             let whole = tile_bytes / WAVEFRONT;
             slots += pieces;
@@ -390,28 +357,23 @@ impl Model<'_> {
         }
     }
 
-    /// Bytes of an operand that the cache gives a multiprocessor a clock.
-    fn l2_share(&self, o: &Operand) -> f64 {
-        let (m, share) = (self.machine, self.machine.l2_share());
-        if self.anatomy.units != Units::Warpgroup {
-            return share;
-        }
-        let share = share.min(OF_BOXES);
-        if self.is_copied_first(o) {
-            return share;
-        }
-        let pitch = self.pitch(o);
-        let part = if pitch.is_multiple_of(LINE) {
-            return share;
-        } else if pitch.is_multiple_of(SECTOR) {
-            WITHIN_LINES
-        } else {
-            WITHIN_SECTORS
+    /// Bytes of an operand that one step of one block copies from inside the matrix, on average.
+    fn copied_bytes(&self, o: &Operand) -> f64 {
+        o.inside * f64::from(self.anatomy.tile.2 * self.anatomy.data_type.bytes())
+    }
+
+    /// Bytes of an operand that the cache gives a multiprocessor a clock while so many ask.
+    fn l2_share(&self, o: &Operand, busy: u64) -> f64 {
+        let (m, pitch) = (self.machine, self.pitch(o));
+        let part = match self.anatomy.units {
+            Units::Fma => return m.l2_share(),
+            _ if self.is_copied_first(o) || pitch.is_multiple_of(LINE) => 1.0,
+            Units::Warpgroup if pitch.is_multiple_of(SECTOR) => WITHIN_LINES,
+            Units::Warpgroup => WITHIN_SECTORS,
+            Units::Tensor if pitch.is_multiple_of(SECTOR) => 1.0,
+            Units::Tensor => PIECES_WITHIN_SECTORS,
         };
-        let (rows, cols) = self.tiles();
-        let blocks = rows.saturating_mul(cols).saturating_mul(self.split().1);
-        let busy = blocks.clamp(1, m.multiprocessors.into());
-        share.min(part * m.l2_bytes_per_clock / busy as f64)
+        part * FROM_L2 * m.l2_bytes_per_clock / busy.max(1) as f64
     }
 
     /// Whether an operand is copied to rows of whole lines before the product: its rows are narrow, it is transposed, or boxes are to begin lines.
@@ -459,246 +421,5 @@ impl Model<'_> {
         .min()
         .unwrap_or(1)
         .max(1)
-    }
-
-    /// Whether fragments of tf32 are read one element after the other: `ldmatrix` transposes none of 32 bits.
-    fn reads_one_by_one(&self) -> bool {
-        self.anatomy.data_type == DataType::Tf32 && self.operands().iter().any(|o| !o.k_major)
-    }
-
-    /// Warps for each scheduler with `r` blocks on a multiprocessor.
-    fn warps_each(&self, r: u64) -> f64 {
-        r as f64 * f64::from(self.anatomy.warp_count()) / SCHEDULERS
-    }
-
-    /// Clocks that a step takes with `r` blocks on a multiprocessor, and what sets its pace.
-    fn period(&self, r: u64, d: &Demands) -> (f64, Bound) {
-        let (blocks, warps) = (r as f64, self.warps_each(r));
-        let mut latency =
-            self.machine.latency * self.machine.clock / f64::from(self.anatomy.stages - 1);
-        if self.anatomy.units == Units::Fma {
-            latency = latency.max(FMA_LATENCY * f64::from(self.anatomy.tile.2));
-        }
-        // FMA kernels issue a product a clock at best, and lose clocks to register banks that other warps fill.
-        let slots = match self.anatomy.units {
-            Units::Fma => d.slots / (FMA_REACHED - FMA_ALONE / warps).clamp(FMA_ALONE, 1.0),
-            Units::Tensor | Units::Warpgroup => d.slots,
-        };
-        let demands = [
-            // Fewer than four warps leave schedulers without work.
-            (d.math * blocks / warps.min(1.0), Bound::Issue),
-            (slots * blocks / warps.min(1.0), Bound::Issue),
-            (d.shared * blocks, Bound::SharedMemory),
-            (d.l2 * blocks, Bound::L2),
-        ];
-        let sum: f64 = demands.iter().map(|d| d.0).sum();
-        let most =
-            demands.into_iter().fold(
-                (0.0, Bound::Issue),
-                |most, d| if d.0 > most.0 { d } else { most },
-            );
-        let (exposed, step) = match self.anatomy.units {
-            // One thread copies, and products are in flight until the end of a step; those of the next one as well, but in tf32.
-            Units::Warpgroup if self.resident() == 1 => match self.anatomy.data_type {
-                DataType::Tf32 => (0.0, STEP),
-                _ => (0.0, STEP_AHEAD),
-            },
-            Units::Tensor if self.reads_one_by_one() => {
-                ((ONE_BY_ONE * EXPOSED / warps).min(1.0), STEP)
-            }
-            _ => ((EXPOSED / warps).min(1.0), STEP),
-        };
-        let others = (sum - most.0) * exposed;
-        let (pace, bound) = if latency > most.0 {
-            (latency, Bound::Latency)
-        } else {
-            most
-        };
-        (pace + others + step, bound)
-    }
-
-    /// Clocks to store the tiles of `r` blocks.
-    fn store(&self, r: u64) -> f64 {
-        let (m, n, _) = self.anatomy.tile;
-        let [a, b] = self.operands();
-        let rounded = self.anatomy.units == Units::Warpgroup
-            && self.problem.beta == 0.0
-            && self.split().1 == 1
-            && self.result_bytes() < self.sum_bytes();
-        let staged_bytes = if rounded {
-            self.result_bytes()
-        } else {
-            self.sum_bytes()
-        };
-        let staged = f64::from(m * n) * staged_bytes;
-        let c = a.inside * b.inside * self.written_bytes();
-        r as f64 * (2.0 * staged / WAVEFRONT + c / (self.machine.l2_share() / 2.0))
-    }
-
-    /// Bytes that the product's kernel moves for an element of C or for one of its partial sums.
-    fn written_bytes(&self) -> f64 {
-        if self.split().1 > 1 {
-            self.sum_bytes()
-        } else {
-            self.result_bytes()
-        }
-    }
-
-    /// Bytes that the product's kernel moves from and to memory.
-    fn memory_bytes(&self, waves: f64, slots: u64) -> f64 {
-        let p = self.problem;
-        let t = self.anatomy.data_type;
-        let (m, n, _) = self.anatomy.tile;
-        let (rows, cols) = self.tiles();
-        let bytes = f64::from(t.bytes());
-        let (k, batch) = (p.k as f64, p.batch.count as f64);
-        let both = (p.m as f64 + p.n as f64) * k * bytes;
-        let once = both * batch;
-        let (_, split) = self.split();
-        let fits = both <= self.machine.l2_bytes as f64 / 2.0;
-        let read = if fits || rows.saturating_mul(cols) <= slots {
-            once
-        } else {
-            let (down, across) = if let Some(([rows, columns], _)) = self.turns() {
-                (rows.into(), columns.into())
-            } else if let Some(group) = self.anatomy.group {
-                let grouped = split == 1 && p.batch.count == 1;
-                let down = if grouped {
-                    u64::from(group).min(rows)
-                } else {
-                    rows.min(slots)
-                };
-                (down, slots.div_ceil(down).min(cols))
-            } else {
-                let across = slots.min(cols);
-                (slots.div_ceil(across).min(rows), across)
-            };
-            let of_a_wave = (down * u64::from(m)) as f64 + (across * u64::from(n)) as f64;
-            once.max(waves * of_a_wave * k * bytes / split as f64)
-        };
-        let c = p.m as f64 * p.n as f64 * batch;
-        read + c * split as f64 * self.written_bytes()
-    }
-
-    /// Seconds to move so many bytes that have just been written, or will be read next: through the cache if they fit into half of it.
-    fn moved(&self, bytes: f64) -> f64 {
-        let m = self.machine;
-        let rate = if bytes <= m.l2_bytes as f64 / 2.0 {
-            (m.l2_bytes_per_clock * m.clock / 2.0).max(m.memory_bandwidth)
-        } else {
-            m.memory_bandwidth
-        };
-        let launch = match self.anatomy.units {
-            Units::Warpgroup => BESIDE * m.launch,
-            Units::Tensor | Units::Fma => m.launch,
-        };
-        launch + m.latency + bytes / rate
-    }
-
-    /// Seconds of the launches before and after the product's own.
-    fn around(&self) -> f64 {
-        let p = self.problem;
-        let t = self.anatomy.data_type;
-        let (_, split) = self.split();
-        let mut seconds = 0.0;
-        if split > 1 {
-            let c = p.m as f64 * p.n as f64;
-            seconds += self.moved(c * (split as f64 * self.sum_bytes() + self.result_bytes()));
-        }
-        for o in self.operands().iter().filter(|o| self.is_copied_first(o)) {
-            // Read and written.
-            let extent = if o.is_a { p.m } else { p.n };
-            let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
-            seconds += self.moved(2.0 * bytes);
-        }
-        seconds
-    }
-
-    fn estimate(&self) -> Estimate {
-        let (p, machine) = (self.problem, self.machine);
-        let (rows, cols) = self.tiles();
-        let (steps, split) = self.split();
-        let blocks = rows
-            .saturating_mul(cols)
-            .saturating_mul(split)
-            .saturating_mul(p.batch.count);
-        let resident = self.resident();
-        let demands = self.demands();
-        let sms = u64::from(machine.multiprocessors);
-        let slots = sms * u64::from(resident);
-        let (full, rest) = match self.turns() {
-            // As many blocks as fit side by side, and as many more times as the multiprocessors are too few for them.
-            Some((_, turns)) => (
-                turns.saturating_mul(u64::from(TURNS_BLOCKS).div_ceil(slots)),
-                0,
-            ),
-            None => (blocks / slots, blocks % slots),
-        };
-        let (period, pace) = self.period(resident.into(), &demands);
-        let last = if rest == 0 {
-            u64::from(resident)
-        } else {
-            rest.div_ceil(sms)
-        };
-        let (last_period, last_pace) = self.period(last, &demands);
-        let mut estimate = Estimate {
-            seconds: 0.0,
-            around: 0.0,
-            blocks,
-            resident,
-            waves: match self.turns() {
-                Some(_) => full as f64,
-                None => blocks as f64 / slots as f64,
-            },
-            steps,
-            demands,
-            period,
-            bound: if full > 0 { pace } else { last_pace },
-        };
-        if blocks == 0 {
-            estimate.bound = Bound::Latency;
-            return estimate;
-        }
-        let (tile_m, tile_n, _) = self.anatomy.tile;
-        let ragged = !p.m.is_multiple_of(tile_m.into()) || !p.n.is_multiple_of(tile_n.into());
-        let fma = self.anatomy.units == Units::Fma && self.anatomy.asynchronous;
-        let edge = match ragged {
-            true if fma => EDGE_FMA,
-            // Boxes that TMA cuts take as long as others.
-            true if self.anatomy.units == Units::Warpgroup => 1.0,
-            true => EDGE,
-            false => 1.0,
-        };
-        let whole = if rest == 0 { full - 1 } else { full };
-        let main = steps as f64 * (whole as f64 * period + last_period * edge);
-        let begin_and_end = machine.latency * machine.clock
-            + self.store(if whole > 0 { resident.into() } else { last });
-        let begin_and_end = if self.anatomy.turns {
-            // The stages of the next tile are filled while this one is stored.
-            let store = self.store(1);
-            begin_and_end + whole as f64 * store
-        } else {
-            begin_and_end + (begin_and_end + BEGIN) * whole as f64 / f64::from(resident)
-        };
-        let computing = (main + begin_and_end) / machine.clock;
-        let memory = self.memory_bytes(whole as f64 + 1.0, slots.min(blocks))
-            / machine.memory_bandwidth
-            + machine.latency;
-        estimate.around = self.around();
-        estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
-        if p.m < ROWS {
-            estimate.seconds *= match self.anatomy.units {
-                Units::Tensor => FEW_ROWS,
-                Units::Warpgroup if u64::from(tile_m) > ROWS => FEW_ROWS_OF_WARPGROUPS,
-                Units::Warpgroup | Units::Fma => 1.0,
-            };
-        }
-        let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
-        if memory > computing {
-            estimate.bound = Bound::Memory;
-        } else if waiting > main / machine.clock {
-            estimate.bound = Bound::Latency;
-        }
-        estimate
     }
 }
