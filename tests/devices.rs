@@ -98,6 +98,50 @@ impl Case {
         }
     }
 
+    /// A product whose matrices move by one collective: equal shards, nothing behind a reduce-scatter.
+    fn of_a_collective(rng: &mut Random, number: usize, devices: usize, largest: u64) -> Self {
+        let mut case = Self::new(rng, number, devices, largest);
+        let shards = [
+            "rows,columns,columns",
+            "columns,rows,rows",
+            "rows,columns,rows",
+        ];
+        case.shards = shards[number % 3];
+        let multiple = |size: u64| size.next_multiple_of(devices as u64);
+        let (m, n, k) = (
+            multiple(case.problem.m),
+            multiple(case.problem.n),
+            multiple(case.problem.k),
+        );
+        let operands = match case.shards {
+            "rows,columns,rows" => one(rng, &[Operands::ALL[1], Operands::ALL[3]]),
+            _ => one(rng, &[Operands::ALL[0], Operands::ALL[1]]),
+        };
+        let packed = Gemm::packed(m, n, k, operands);
+        case.problem = match case.shards {
+            "columns,rows,rows" => Gemm {
+                alpha: case.problem.alpha,
+                ..packed
+            },
+            _ => Gemm {
+                alpha: case.problem.alpha,
+                beta: case.problem.beta,
+                epilogue: case.problem.epilogue,
+                ..packed
+            },
+        };
+        case.what = format!("{} by a collective: {:?}", case.what, case.problem);
+        case
+    }
+
+    fn by_a_collective(&self) -> DeviceGemm {
+        let placement = Placement::parse(self.shards, &self.problem, self.devices).unwrap();
+        let program = Program::collective(&self.problem, &placement).unwrap();
+        let program = program.unwrap_or_else(|| panic!("{}: no collective", self.what));
+        DeviceGemm::with(program, self.data_type, Arch(80), named(self.plan))
+            .unwrap_or_else(|e| panic!("{}: {e}", self.what))
+    }
+
     fn product(&self) -> DeviceGemm {
         let placement = Placement::parse(self.shards, &self.problem, self.devices).unwrap();
         DeviceGemm::new(
@@ -144,6 +188,22 @@ fn a_hundred_random_problems_on_two_to_eight_devices() {
 }
 
 #[test]
+fn thirty_random_problems_by_collectives() {
+    let mut rng = Random::new(61);
+    for number in 0..30 {
+        let case = Case::of_a_collective(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
+        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
+        let emulation = Emulation {
+            seed: number as u64,
+            ..Emulation::default()
+        };
+        let run = case.by_a_collective().emulate(&inputs, &emulation);
+        let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
+        case.passes(&inputs, &run);
+    }
+}
+
+#[test]
 fn thirty_random_problems_on_gpus() {
     let count = match tilewright::gpu::devices() {
         Ok(gpus) if gpus.len() > 1 => gpus.len(),
@@ -166,6 +226,22 @@ fn thirty_random_problems_on_gpus() {
         case.passes(&inputs, &run);
     }
     common::say(&format!("30 problems on up to {count} GPUs"));
+    for number in 0..30 {
+        let devices = &all[number % all.len()];
+        let case = Case::of_a_collective(&mut rng, number, devices.gpus().len(), 3000);
+        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
+        let run = case
+            .by_a_collective()
+            .launch_on(devices, &inputs, OnDevices::default());
+        match run {
+            Ok(run) => case.passes(&inputs, &run),
+            Err(DevicesRunError::Gpu { error, .. }) if error.code() == "no_nccl" => {
+                return common::say(&format!("no NCCL: collectives not run ({error})"));
+            }
+            Err(error) => panic!("{}: {error}", case.what),
+        }
+    }
+    common::say("30 problems by collectives of NCCL");
 }
 
 #[test]
@@ -176,27 +252,27 @@ fn a_product_that_takes_too_long_is_an_error_and_no_hang() {
     };
     let problem = Gemm::packed(8192, 8192, 8192, Operands::ALL[0]);
     let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
-    let product = DeviceGemm::new(
-        &problem,
-        &placement,
-        DataType::F32,
-        Arch(80),
-        named("sgemm-64x64x16"),
-    )
-    .unwrap();
     let inputs = Inputs::random(&problem, DataType::F32, 1);
     let hurried = OnDevices {
         limit: Duration::from_millis(1),
         repeats: 0,
     };
-    let error = product
-        .launch_on(&devices, &inputs, hurried)
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("has not ended after 1 ms"), "{error}");
-    // The devices are well: the next run is right.
-    let run = product.launch_on(&devices, &inputs, OnDevices::default());
-    assert!(run.unwrap().findings.is_empty());
+    let copies = Program::derive(&problem, &placement).unwrap();
+    let collective = Program::collective(&problem, &placement).unwrap();
+    for program in [Some(copies), collective].into_iter().flatten() {
+        let plan = named("sgemm-64x64x16");
+        let product = DeviceGemm::with(program, DataType::F32, Arch(80), plan).unwrap();
+        let error = match product.launch_on(&devices, &inputs, hurried) {
+            Err(DevicesRunError::Gpu { error, .. }) if error.code() == "no_nccl" => {
+                return common::say(&format!("no NCCL: collectives not run ({error})"));
+            }
+            other => other.unwrap_err().to_string(),
+        };
+        assert!(error.contains("has not ended after 1 ms"), "{error}");
+        // The devices are well: the next run is right.
+        let run = product.launch_on(&devices, &inputs, OnDevices::default());
+        assert!(run.unwrap().findings.is_empty());
+    }
 }
 
 /// What a mistaken program does in some schedule: a finding or a wrong number.
@@ -218,6 +294,42 @@ fn shows(program: &Program, inputs: &Inputs) -> Option<String> {
         let finding = run.findings.first().cloned();
         finding.or_else(|| (!made.passed).then(|| "wrong numbers".to_owned()))
     })
+}
+
+#[test]
+fn mistaken_collectives_show_on_the_emulator() {
+    let problem = Gemm::packed(60, 48, 36, Operands::ALL[0]);
+    let inputs = Inputs::random(&problem, DataType::F32, 3);
+    for (shards, devices) in [("rows,columns,columns", 2), ("columns,rows,rows", 3)] {
+        let placement = Placement::parse(shards, &problem, devices).unwrap();
+        let right = Program::collective(&problem, &placement).unwrap().unwrap();
+        assert_eq!(shows(&right, &inputs), None, "{shards}");
+        // Before the product instead of behind it, or the other way round.
+        let mut late = right.clone();
+        late.ops.rotate_left(devices);
+        assert!(late.prove().is_err(), "{shards}: proven");
+        assert!(shows(&late, &inputs).is_some(), "{shards}: does not show");
+        // Added to what nobody wrote.
+        let mut twice = right.clone();
+        for op in &mut twice.ops {
+            if let Action::Product(product) = &mut op.action {
+                product.addend = Addend::Partial;
+            }
+        }
+        assert!(twice.prove().is_err(), "{shards}: proven");
+        assert!(shows(&twice, &inputs).is_some(), "{shards}: does not show");
+        // A device that stays away.
+        let mut alone = right.clone();
+        let part =
+            |op: &tilewright::codegen::devices::Op| matches!(op.action, Action::Collective(_));
+        let at = alone.ops.iter().position(part).unwrap();
+        alone.ops.remove(at);
+        let error = alone.prove().unwrap_err().to_string();
+        assert!(
+            error.contains("take part in collective 0; each of the"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -34,6 +34,9 @@ pub(crate) struct DevicesArgs {
         requires = "devices"
     )]
     shards: String,
+    /// How matrices move: by copies that overlap with products, by one collective operation of NCCL before or behind them, or by what is quicker on the GPUs
+    #[arg(long, value_enum, default_value = "auto", requires = "devices")]
+    movement: MoveBy,
     /// Give up if the devices are not done after this many seconds
     #[arg(
         long,
@@ -43,6 +46,17 @@ pub(crate) struct DevicesArgs {
         value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
     limit: u64,
+}
+
+/// How matrices move.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum MoveBy {
+    /// A collective where little moves and the GPUs have NCCL, else copies
+    Auto,
+    /// Copies and flags
+    Copies,
+    /// One all-gather or reduce-scatter
+    Collective,
 }
 
 /// Options of one process of several.
@@ -64,6 +78,31 @@ impl DevicesArgs {
 
     fn placement(&self, problem: &Gemm, devices: usize) -> Result<Placement, CliError> {
         Placement::parse(&self.shards, problem, devices).map_err(|e| refused(&e))
+    }
+
+    /// The program of a placement, for these GPUs if there are any.
+    fn program(
+        &self,
+        problem: &Gemm,
+        placement: &Placement,
+        data_type: DataType,
+        devices: Option<&Devices>,
+    ) -> Result<Program, CliError> {
+        let made = match (self.movement, devices) {
+            (MoveBy::Auto, Some(devices)) => devices.program(problem, placement, data_type),
+            (MoveBy::Auto | MoveBy::Copies, _) => Program::derive(problem, placement),
+            (MoveBy::Collective, _) => {
+                let made = Program::collective(problem, placement).map_err(|e| refused(&e))?;
+                return made.ok_or_else(|| {
+                    CliError::new(
+                        "no_collective",
+                        "no single all-gather or reduce-scatter does what moves here: it takes equal shards of whole rows as they are stored (A not \
+                         transposed, B transposed), and nothing that is added behind a reduce-scatter (β, bias, activation); `--movement copies` does",
+                    )
+                });
+            }
+        };
+        made.map_err(|e| refused(&e))
     }
 
     fn on(&self, repeats: usize) -> OnDevices {
@@ -199,11 +238,14 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
     let (problem, data_type) = (asked.problem, asked.data_type);
     let placement = asked.args.placement(problem, count)?;
-    let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
     if let Some(rank) = asked.rank.rank {
+        let program = asked.args.program(problem, &placement, data_type, None)?;
         return as_rank(asked, count, usize::from(rank), &program, &placement);
     }
     let devices = open(asked.on, count)?;
+    let program = asked
+        .args
+        .program(problem, &placement, data_type, devices.as_ref())?;
     let gpu = devices.as_ref().map(|devices| &devices.gpus()[0]);
     let chooser = Chooser {
         plan: asked.plan,
@@ -354,8 +396,10 @@ impl Report<'_> {
         if let Some(proof) = self.product.proof() {
             let _ = writeln!(
                 text,
-                "proven     {} products, {} copies and {} flags: no race in any schedule ({} ordered pairs), every element of C complete",
-                proof.products, proof.copies, proof.flags, proof.ordered_pairs
+                "proven     {} products, {}: no race in any schedule ({} ordered pairs), every element of C complete",
+                proof.products,
+                moved_by(proof),
+                proof.ordered_pairs
             );
         }
         for (plan, [m, n, k]) in self.product.plans() {
@@ -423,10 +467,21 @@ impl Report<'_> {
     }
 }
 
+/// How many operations move things: `2 copies and 2 flags`.
+fn moved_by(proof: &ProgramProof) -> String {
+    let (one, of) = (proof.collectives, "collective operation");
+    match one {
+        0 => format!("{} copies and {} flags", proof.copies, proof.flags),
+        1 => format!("1 {of}"),
+        _ => format!("{one} {of}s"),
+    }
+}
+
 fn proof_json(proof: &ProgramProof) -> Value {
     json!({
         "products": proof.products,
         "copies": proof.copies,
+        "collectives": proof.collectives,
         "flags": proof.flags,
         "ordered_pairs": proof.ordered_pairs,
     })
@@ -449,7 +504,7 @@ pub(crate) fn plan(
     json: bool,
 ) -> Outcome {
     let placement = args.placement(problem, count)?;
-    let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
+    let program = args.program(problem, &placement, data_type, None)?;
     let proof = program.prove().map_err(|e| refused(&e))?;
     let moves = placement.movements().map_err(|e| refused(&e))?;
     let bytes = |elements: u64, result: bool| {
@@ -509,8 +564,10 @@ pub(crate) fn plan(
     }
     let _ = writeln!(
         text,
-        "proven: {} products, {} copies, {} flags, {} ordered pairs",
-        proof.products, proof.copies, proof.flags, proof.ordered_pairs
+        "proven: {} products, {}, {} ordered pairs",
+        proof.products,
+        moved_by(&proof),
+        proof.ordered_pairs
     );
     for op in &program.ops {
         let _ = writeln!(text, "  {op}");
@@ -584,13 +641,19 @@ type Row = Result<(String, DevicesComparison), CliError>;
 impl Bench<'_> {
     fn row(&self, devices: &Devices, chooser: &Chooser<'_>, problem: &Gemm) -> Row {
         let placement = self.args.placement(problem, devices.gpus().len())?;
-        let program = Program::derive(problem, &placement).map_err(|e| refused(&e))?;
+        let program = self
+            .args
+            .program(problem, &placement, chooser.data_type, Some(devices))?;
         let alone = Program::alone(problem, &placement).map_err(|e| refused(&e))?;
         memory::for_rows(problem, chooser.data_type)?;
         let product = chooser.kernels(&program)?;
         let alone = chooser.kernels(&alone)?;
         let mut plans: Vec<String> = product.plans().into_iter().map(|(plan, _)| plan).collect();
         plans.dedup();
+        let proof = product.proof();
+        if proof.is_some_and(|proof| proof.collectives > 0) {
+            plans.insert(0, "NCCL".to_owned());
+        }
         let row = compare_devices(
             devices,
             &placement,

@@ -595,3 +595,45 @@ fn runs_are_refused_in_plain_words() {
         ),
     ]);
 }
+
+#[test]
+fn products_over_devices_are_refused_in_plain_words() {
+    all(&[
+        (
+            "gemm --devices 2 --on emulator --movement collective --m 65 --n 64 --k 32",
+            1,
+            "it takes equal shards of whole rows as they are stored",
+        ),
+        (
+            "gemm --devices 2 --on emulator --movement collective --m 64 --n 64 --k 32 --trans tn",
+            1,
+            "`--movement copies` does",
+        ),
+        (
+            "gemm --devices 2 --on emulator --movement collective --m 64 --n 64 --k 32 --beta 1 --shards columns,rows,rows",
+            1,
+            "nothing that is added behind a reduce-scatter",
+        ),
+        (
+            "gemm --devices 2 --m 64 --n 64 --k 32 --shards rows,columns",
+            2,
+            "give three, of A, B and C",
+        ),
+        (
+            "gemm --devices 2 --m 64 --n 64 --k 32 --rank 2",
+            2,
+            "--meet",
+        ),
+        (
+            "gemm --devices 2 --m 64 --n 64 --k 32 --rank 2 --meet h:1",
+            2,
+            "the ranks are 0 to 1",
+        ),
+        (
+            "plans --for 64x64x64 --devices 2 --movement sometimes",
+            2,
+            "[possible values: auto, copies, collective]",
+        ),
+        ("plans --for 64x64x64 --movement copies", 2, "--devices"),
+    ]);
+}

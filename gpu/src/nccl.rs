@@ -126,8 +126,11 @@ pub struct Nccl {
     ranks: Vec<Communicator>,
 }
 
-// SAFETY: NCCL's communicators may be used from any thread, one at a time, which `&mut` or a lock of the caller ensures for groups.
+// SAFETY: NCCL's communicators may be used from any thread.
 unsafe impl Send for Nccl {}
+
+// SAFETY: a communicator must be used by one thread at a time, which callers promise (`Nccl::all_gather`); groups are a thread's own.
+unsafe impl Sync for Nccl {}
 
 impl Nccl {
     /// One rank for each of these GPUs, all in this process.
@@ -198,7 +201,7 @@ impl Nccl {
     /// # Safety
     ///
     /// `from` must have `count` elements of `ty` and `to` `count` times the number of ranks, in allocations of the rank's GPU that live until the
-    /// collective has run on `stream`.
+    /// collective has run on `stream`. No other thread uses the rank at the same time.
     ///
     /// # Errors
     ///

@@ -164,6 +164,21 @@ impl Matrix {
 /// The largest magnitude of random integers: sums of 8-bit products stay far inside 32 bits.
 const INTEGERS: f64 = 127.0;
 
+/// The sums of elements, each rounded to their type.
+#[cfg(feature = "emulator")]
+pub(super) fn add(element: Element, mut one: Vec<u8>, other: &[u8]) -> Vec<u8> {
+    let size = element.bytes() as usize;
+    for (slot, other) in one.chunks_exact_mut(size).zip(other.chunks_exact(size)) {
+        let sum = decode(element, slot) + decode(element, other);
+        match element {
+            // Integers wrap around.
+            Element::S32 => slot.copy_from_slice(&(sum as i64 as i32).to_le_bytes()),
+            _ => encode(element, sum, slot),
+        }
+    }
+    one
+}
+
 fn encode(element: Element, value: f64, slot: &mut [u8]) {
     match element {
         Element::F32 => slot.copy_from_slice(&(value as f32).to_le_bytes()),

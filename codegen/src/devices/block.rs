@@ -53,3 +53,19 @@ pub(super) fn without(block: &Block, hole: &Block) -> Vec<Block> {
     ];
     parts.into_iter().filter(|part| !is_empty(part)).collect()
 }
+
+/// Whether `parts` are `whole`, cut along one axis in equal parts that are in order.
+pub(super) fn stacked(parts: &[Block], whole: &Block) -> bool {
+    let cut = |along: fn(&Block) -> &Range<u64>, across: fn(&Block) -> &Range<u64>| {
+        let total = length(along(whole));
+        let step = total / parts.len().max(1) as u64;
+        let start = along(whole).start;
+        step > 0
+            && step * parts.len() as u64 == total
+            && parts.iter().zip(0..).all(|(part, number)| {
+                let at = start + number * step;
+                *along(part) == (at..at + step) && across(part) == across(whole)
+            })
+    };
+    !is_empty(whole) && (cut(|b| &b.rows, |b| &b.columns) || cut(|b| &b.columns, |b| &b.rows))
+}

@@ -1,7 +1,8 @@
 //! Which operations happen before which: by their stream, and by flags.
 //!
 //! Every operation gets a clock, one count for each stream: how many operations of that stream have ended when it begins, as far as streams and flags
-//! say. The rule is Lamport's; it knows nothing of times, so what it orders is ordered on every machine.
+//! say. The rule is Lamport's; it knows nothing of times, so what it orders is ordered on every machine. A collective begins when the streams of all its
+//! parts have come to it; each part ends by itself.
 
 use super::error::Fault;
 use super::program::{Action, Program};
@@ -38,6 +39,11 @@ impl Order {
         let mut next = vec![0; streams];
         let mut now = vec![vec![0_u32; streams]; streams];
         let mut set: Vec<Option<Vec<u32>>> = vec![None; program.flags];
+        let parts = program.parts();
+        let stream_of = |index: usize| {
+            let op = &program.ops[index];
+            op.device * program.streams + op.stream
+        };
         loop {
             let mut moved = false;
             for stream in 0..streams {
@@ -45,16 +51,33 @@ impl Order {
                     let action = &program.ops[index].action;
                     if let Action::Wait(flag) = action {
                         let Some(clock) = &set[*flag] else { break };
-                        for (mine, theirs) in now[stream].iter_mut().zip(clock) {
-                            *mine = (*mine).max(*theirs);
-                        }
+                        join(&mut now[stream], clock);
                     }
-                    next[stream] += 1;
+                    let together = match action {
+                        Action::Collective(part) => &parts[&part.number][..],
+                        _ => std::slice::from_ref(&index),
+                    };
+                    let here = |&part: &usize| {
+                        let stream = stream_of(part);
+                        queues[stream].get(next[stream]) == Some(&part)
+                    };
+                    if !together.iter().all(here) {
+                        break;
+                    }
+                    let mut begin = now[stream].clone();
+                    for &part in together {
+                        join(&mut begin, &now[stream_of(part)]);
+                    }
                     moved = true;
-                    now[stream][stream] = next[stream] as u32;
-                    order.place[index] = (stream, next[stream] as u32);
-                    order.clocks[index].clone_from(&now[stream]);
-                    order.sequence.push(index);
+                    for &part in together {
+                        let stream = stream_of(part);
+                        now[stream].clone_from(&begin);
+                        next[stream] += 1;
+                        now[stream][stream] = next[stream] as u32;
+                        order.place[part] = (stream, next[stream] as u32);
+                        order.clocks[part].clone_from(&now[stream]);
+                        order.sequence.push(part);
+                    }
                     if let Action::Set(flag) = action {
                         if set[*flag].is_some() {
                             return Err(Fault::FlagTwice { flag: *flag });
@@ -76,5 +99,12 @@ impl Order {
         } else {
             Err(Fault::Deadlock { waiting })
         }
+    }
+}
+
+/// What both clocks have seen.
+fn join(clock: &mut [u32], other: &[u32]) {
+    for (mine, theirs) in clock.iter_mut().zip(other) {
+        *mine = (*mine).max(*theirs);
     }
 }

@@ -1,5 +1,6 @@
 //! A program over devices: buffers, and operations on streams.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use layout_core::devices::Block;
@@ -170,6 +171,60 @@ impl Product {
     }
 }
 
+/// What a collective operation does with the blocks of all devices.
+///
+/// ```
+/// use layout_codegen::devices::CollectiveKind;
+/// assert_eq!(CollectiveKind::AllGather.to_string(), "all-gather");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CollectiveKind {
+    /// Each device gives a block, and gets those of all, one behind the other.
+    AllGather,
+    /// Each device gives a term of all blocks, and gets the sum of one block.
+    ReduceScatter,
+}
+
+impl std::fmt::Display for CollectiveKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::AllGather => "all-gather",
+            Self::ReduceScatter => "reduce-scatter",
+        })
+    }
+}
+
+/// A device's part in a collective operation, as NCCL has them. All devices of the program take part; the operation begins when all streams have come to it,
+/// and the part ends when the device has what it gets and nobody reads what it gives any more.
+///
+/// The blocks that devices give ([`CollectiveKind::AllGather`]) or get ([`CollectiveKind::ReduceScatter`]) are the whole, cut along one axis in equal
+/// parts, in the order of the devices.
+///
+/// ```
+/// use layout_codegen::devices::{Action, CollectiveKind, Placement, Program};
+/// use layout_codegen::gemm::{Gemm, Operands};
+///
+/// let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+/// let placement = Placement::parse("rows,columns,columns", &problem, 2)?;
+/// let program = Program::collective(&problem, &placement)?.unwrap();
+/// let Action::Collective(part) = &program.ops[1].action else { panic!() };
+/// assert_eq!(part.kind, CollectiveKind::AllGather);
+/// // Device 1 gives rows 4 to 7 of A, and gets all.
+/// assert_eq!((part.from.block.rows.clone(), part.to.block.rows.clone()), (4..8, 0..8));
+/// # Ok::<(), layout_codegen::devices::DevicesError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Collective {
+    /// The operation: the parts of all devices have the same number.
+    pub number: usize,
+    /// What it does.
+    pub kind: CollectiveKind,
+    /// What the device gives.
+    pub from: Region,
+    /// What the device gets.
+    pub to: Region,
+}
+
 /// What an operation does.
 ///
 /// ```
@@ -187,6 +242,8 @@ pub enum Action {
     },
     /// Multiplies.
     Product(Box<Product>),
+    /// A device's part in a collective operation.
+    Collective(Box<Collective>),
     /// Sets a flag when everything before it on its stream is done.
     Set(usize),
     /// Holds its stream until a flag is set.
@@ -214,6 +271,7 @@ impl std::fmt::Display for Action {
                     depth.end
                 )
             }
+            Self::Collective(part) => write!(f, "{} {}", part.kind, at(&part.to.block)),
             Self::Set(flag) => write!(f, "set flag {flag}"),
             Self::Wait(flag) => write!(f, "wait for flag {flag}"),
         }
@@ -326,6 +384,27 @@ impl Program {
             stream,
             action,
         });
+    }
+
+    /// The operations that are parts of each collective, by its number.
+    ///
+    /// ```
+    /// # use layout_codegen::devices::{Placement, Program};
+    /// # use layout_codegen::gemm::{Gemm, Operands};
+    /// let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    /// let placement = Placement::parse("rows,columns,columns", &problem, 2)?;
+    /// let program = Program::collective(&problem, &placement)?.unwrap();
+    /// assert_eq!(program.parts()[&0], [0, 1]);
+    /// # Ok::<(), layout_codegen::devices::DevicesError>(())
+    /// ```
+    pub fn parts(&self) -> BTreeMap<usize, Vec<usize>> {
+        let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (index, op) in self.ops.iter().enumerate() {
+            if let Action::Collective(part) = &op.action {
+                parts.entry(part.number).or_default().push(index);
+            }
+        }
+        parts
     }
 
     /// A flag that the stream sets here.

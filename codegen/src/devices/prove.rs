@@ -4,6 +4,8 @@
 //! that touch the same elements, one of them writing, must be ordered: so all schedules compute the same. Then one schedule is followed,
 //! rectangle by rectangle: what an element of a factor is (itself, or nothing), and what an element of C or of a partial sum is made of.
 
+mod collective;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -33,6 +35,8 @@ pub struct ProgramProof {
     pub products: usize,
     /// Copies, those within a device among them.
     pub copies: usize,
+    /// Collective operations.
+    pub collectives: usize,
     /// Flags.
     pub flags: usize,
     /// Elements that each link carries, by (from, to); only links between different devices that carry any.
@@ -127,12 +131,18 @@ impl Program {
                         *links.entry((from_device, to_device)).or_insert(0) += from.elements();
                     }
                 }
+                Action::Collective(part) => {
+                    for (from, elements) in self.received(op.device, part) {
+                        *links.entry((from, op.device)).or_insert(0) += elements;
+                    }
+                }
                 Action::Set(_) | Action::Wait(_) => {}
             }
         }
         Ok(ProgramProof {
             products,
             copies,
+            collectives: self.parts().len(),
             flags: self.flags,
             links,
             ordered_pairs,
@@ -185,7 +195,7 @@ impl Program {
                     return Err(malformed(op, reason));
                 }
                 let here = buffer.device == op.device;
-                if !here && matches!(op.action, Action::Product(_)) {
+                if !here && matches!(op.action, Action::Product(_) | Action::Collective(_)) {
                     let reason = format!(
                         "{} is the memory of another device; copy it first",
                         self.named(region.buffer)
@@ -202,9 +212,10 @@ impl Program {
                     }
                 }
                 Action::Product(product) => self.fits(op, product)?,
-                Action::Set(_) | Action::Wait(_) => {}
+                Action::Collective(_) | Action::Set(_) | Action::Wait(_) => {}
             }
         }
+        self.collectives_fit()?;
         for (device, result) in self.results.iter().enumerate() {
             let fits = self.buffers.get(result.buffer).is_some_and(|buffer| {
                 buffer.device == device && contains(&buffer.block, &result.block)
@@ -289,6 +300,7 @@ impl Program {
                 held
             })
             .collect();
+        let parts = self.parts();
         for &index in &order.sequence {
             let op = &self.ops[index];
             let read = |held: &[Held], region: &Region| {
@@ -323,7 +335,11 @@ impl Program {
                         held[product.c.buffer].write(&block, sum);
                     }
                 }
-                Action::Set(_) | Action::Wait(_) => {}
+                // Its parts follow each other, and nothing that they use changes in between: the first stands for all.
+                Action::Collective(part) if parts[&part.number][0] == index => {
+                    self.collect(&mut held, &parts[&part.number])?;
+                }
+                Action::Collective(_) | Action::Set(_) | Action::Wait(_) => {}
             }
         }
         self.results
@@ -385,6 +401,8 @@ fn regions(op: &Op) -> Vec<(&Region, bool)> {
         Action::Product(product) => {
             vec![(&product.a, false), (&product.b, false), (&product.c, true)]
         }
+        // What other devices give is ordered by their own parts.
+        Action::Collective(part) => vec![(&part.from, false), (&part.to, true)],
         Action::Set(_) | Action::Wait(_) => Vec::new(),
     }
 }

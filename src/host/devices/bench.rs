@@ -14,6 +14,7 @@ use tilewright_gpu::cublas::{Cublas, Gemm as CublasGemm, Matrix as CublasMatrix,
 use tilewright_gpu::nccl::{Nccl, NcclType};
 use tilewright_gpu::{Deadline, GpuError};
 
+use super::collective::added;
 use super::on_gpu::Session;
 use super::{DeviceGemm, Devices, DevicesRunError, OnDevices};
 use crate::host::bench::cublas_types;
@@ -317,16 +318,4 @@ fn sequence(
         longest = longest.max(start.milliseconds_to(end).map_err(at(device))?);
     }
     Ok(longest / repeats.max(1) as f64)
-}
-
-/// What NCCL calls an element type that it adds.
-fn added(element: Element) -> Option<NcclType> {
-    Some(match element {
-        Element::F16 => NcclType::F16,
-        Element::Bf16 => NcclType::Bf16,
-        Element::F32 => NcclType::F32,
-        Element::F64 => NcclType::F64,
-        Element::S32 => NcclType::S32,
-        Element::S8 | Element::E4m3 | Element::E5m2 => return None,
-    })
 }

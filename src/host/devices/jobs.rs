@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use layout_codegen::Arch;
 use layout_codegen::devices::{
-    Action, Content, Operand, Placement, Product, Program, ProgramProof,
+    Action, Content, Operand, Placement, Product, Program, ProgramProof, Region,
 };
 use layout_codegen::gemm::{Alignment, Bias, DataType, Epilogue, Gemm, Plan, PlanError};
 
-use super::DevicesRunError;
 use super::storage::{Span, Storage};
+use super::{DevicesRunError, collective};
 use crate::host::{GemmKernel, Inputs, Matrix};
 
 /// A product over several devices: a proven program, and a kernel for each of its products.
@@ -101,6 +101,7 @@ impl DeviceGemm {
         let storage: Vec<_> = (0..program.buffers.len())
             .map(|buffer| Storage::of(&program, buffer, data_type))
             .collect();
+        collective::possible(&program, &storage)?;
         // Devices mostly multiply the same shapes: one kernel serves all that do.
         let mut made: Vec<(Gemm, String, Arc<GemmKernel<'static>>)> = Vec::new();
         let mut jobs = Vec::new();
@@ -166,14 +167,21 @@ impl DeviceGemm {
     pub fn link_bytes(&self) -> Vec<((usize, usize), u64)> {
         let mut links = std::collections::BTreeMap::new();
         for op in &self.program.ops {
-            let Action::Copy { from, to } = &op.action else {
-                continue;
-            };
-            let [source, target] =
-                [from, to].map(|region| self.program.buffers[region.buffer].device);
-            if source != target {
-                let size = u64::from(self.storage[from.buffer].element.bytes());
-                *links.entry((source, target)).or_insert(0) += from.elements() * size;
+            let size = |region: &Region| u64::from(self.storage[region.buffer].element.bytes());
+            match &op.action {
+                Action::Copy { from, to } => {
+                    let [source, target] =
+                        [from, to].map(|region| self.program.buffers[region.buffer].device);
+                    if source != target {
+                        *links.entry((source, target)).or_insert(0) += from.elements() * size(from);
+                    }
+                }
+                Action::Collective(part) => {
+                    for (source, elements) in self.program.received(op.device, part) {
+                        *links.entry((source, op.device)).or_insert(0) += elements * size(&part.to);
+                    }
+                }
+                Action::Product(_) | Action::Set(_) | Action::Wait(_) => {}
             }
         }
         links.into_iter().collect()

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! problem, placement ─▶ Program (proven) ─▶ a plan for each product ─▶ emulator: p devices, any schedule, race check
-//!                                                                 └─▶ GPUs: streams, copy engines, flags in device memory
+//!                                                                 └─▶ GPUs: streams, copy engines, flags in device memory, NCCL for what is small
 //! ```
 //!
 //! ```
@@ -31,6 +31,7 @@
 
 #[cfg(feature = "gpu")]
 mod bench;
+mod collective;
 mod error;
 mod jobs;
 #[cfg(feature = "emulator")]

@@ -4,12 +4,13 @@
 //! and what no flag orders happens in either order. Kernels run one at a time, each with all checks of the emulator; between operations the accesses
 //! are checked for races ([`watch`](super::watch)). Memory that nobody wrote is NaN, which a product that comes too early multiplies.
 
-use layout_codegen::devices::{Action, Op, Region};
+use layout_codegen::devices::{Action, CollectiveKind, Op, Region};
 
+use super::collective::runs;
 use super::jobs::Job;
 use super::watch::Watch;
 use super::{DeviceGemm, DevicesRun, DevicesRunError};
-use crate::host::matrix::next;
+use crate::host::matrix::{add, next};
 use crate::host::run::bind::bind;
 use crate::host::run::on_emulator::emulate;
 use crate::host::{Arg, Inputs, Matrix, Role, RunOptions, Runnable};
@@ -51,6 +52,15 @@ impl DeviceGemm {
         for (index, op) in program.ops.iter().enumerate() {
             queues[op.device * program.streams + op.stream].push(index);
         }
+        let parts = program.parts();
+        let stream_of = |index: usize| {
+            let op = &program.ops[index];
+            op.device * program.streams + op.stream
+        };
+        let here = |part: usize, done: &[usize]| {
+            let stream = stream_of(part);
+            queues[stream].get(done[stream]) == Some(&part)
+        };
         let mut done = vec![0; streams];
         let mut watch = Watch::new(program);
         let mut findings = Vec::new();
@@ -59,15 +69,31 @@ impl DeviceGemm {
             let ready: Vec<usize> = (0..streams)
                 .filter(|&stream| {
                     let index = queues[stream].get(done[stream]);
-                    index.is_some_and(|&index| watch.ready(&program.ops[index]))
+                    index.is_some_and(|&index| match &program.ops[index].action {
+                        Action::Collective(part) => {
+                            parts[&part.number].iter().all(|&part| here(part, &done))
+                        }
+                        _ => watch.ready(&program.ops[index]),
+                    })
                 })
                 .collect();
             let Some(&stream) = ready.get(draw(&mut state, ready.len())) else {
                 break;
             };
             let index = queues[stream][done[stream]];
-            done[stream] += 1;
             let op = &program.ops[index];
+            if let Action::Collective(part) = &op.action {
+                let together = &parts[&part.number];
+                let streams: Vec<usize> = together.iter().map(|&part| stream_of(part)).collect();
+                watch.meet(&streams);
+                for (&part, &stream) in together.iter().zip(&streams) {
+                    done[stream] += 1;
+                    watch.happens(program, stream, &program.ops[part]);
+                }
+                self.collected(&mut memory, together);
+                continue;
+            }
+            done[stream] += 1;
             watch.happens(program, stream, op);
             match (&op.action, &self.jobs[index]) {
                 (Action::Copy { from, to }, _) => self.copied(&mut memory, from, to),
@@ -102,6 +128,42 @@ impl DeviceGemm {
             .collect();
         for (start, row) in target.starts().zip(rows) {
             memory[to.buffer][start..][..target.width].copy_from_slice(&row);
+        }
+    }
+
+    /// A collective: what all devices give is read, and then everything is written. Sums are rounded after each addition, in the order of the devices.
+    fn collected(&self, memory: &mut [Vec<u8>], parts: &[usize]) {
+        let mut parts: Vec<_> = parts.iter().map(|&part| &self.program.ops[part]).collect();
+        parts.sort_by_key(|op| op.device);
+        let parts: Vec<_> = parts
+            .into_iter()
+            .filter_map(|op| match &op.action {
+                Action::Collective(part) => Some((part, runs(part, &self.storage)?)),
+                _ => None,
+            })
+            .collect();
+        let mut results = Vec::new();
+        for (device, (part, (_, bytes))) in parts.iter().enumerate() {
+            let taken = |from: usize, start: usize| &memory[from][start..][..*bytes];
+            let given = parts
+                .iter()
+                .map(|(giver, ([gives, _], _))| match part.kind {
+                    CollectiveKind::AllGather => taken(giver.from.buffer, *gives),
+                    CollectiveKind::ReduceScatter => {
+                        taken(giver.from.buffer, gives + device * bytes)
+                    }
+                });
+            results.push(match part.kind {
+                CollectiveKind::AllGather => given.collect::<Vec<_>>().concat(),
+                CollectiveKind::ReduceScatter => {
+                    let element = self.storage[part.to.buffer].element;
+                    let sum = given.map(<[u8]>::to_vec).reduce(|a, b| add(element, a, &b));
+                    sum.unwrap_or_default()
+                }
+            });
+        }
+        for ((part, ([_, gets], _)), result) in parts.iter().zip(results) {
+            memory[part.to.buffer][*gets..][..result.len()].copy_from_slice(&result);
         }
     }
 

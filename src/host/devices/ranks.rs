@@ -18,6 +18,7 @@ use layout_core::devices::Block;
 use tilewright_gpu::nccl::{Id, Nccl};
 use tilewright_gpu::{Buffer, Deadline, FlagOperation, Flags, Gpu, GpuError, Pitched, Stream};
 
+use super::collective::enqueue;
 use super::on_gpu::{Ready, at, load, placed_error};
 use super::storage::cut;
 use super::{DeviceGemm, DevicesRun, DevicesRunError, OnDevices};
@@ -352,6 +353,13 @@ impl DeviceGemm {
                     Some((loaded, args)) => loaded.run_on(&part.streams[op.stream], args),
                     None => Ok(()),
                 },
+                Action::Collective(taken) if op.device == device => {
+                    let address =
+                        |buffer: usize| part.buffers[buffer].as_ref().map_or(0, Buffer::address);
+                    let stream = &part.streams[op.stream];
+                    // SAFETY: the buffers are of this part, which lives until it has ended; the process has one rank, and one thread for it.
+                    unsafe { enqueue(taken, &self.storage, address, (&rank.nccl, 0), stream) }
+                }
                 Action::Copy { from, to } => {
                     let ends = [from, to].map(|region| program.buffers[region.buffer].device);
                     if ends.contains(&device) {
@@ -360,7 +368,7 @@ impl DeviceGemm {
                         Ok(())
                     }
                 }
-                Action::Set(_) => Ok(()),
+                Action::Collective(_) | Action::Set(_) => Ok(()),
             };
             done.map_err(at(device))?;
         }

@@ -93,9 +93,15 @@ impl Storage {
     }
 
     /// Whether the rows of a block, as they are stored, are those of the buffer.
-    #[cfg(feature = "gpu")]
     pub(super) fn has_whole_rows(&self, block: &Block) -> bool {
         stored(block, self.transposed).1 == self.columns
+    }
+
+    /// A block as one run of bytes, the padding of its rows included: where it begins, and its bytes. None if other blocks lie between its rows.
+    pub(super) fn run(&self, block: &Block) -> Option<(usize, usize)> {
+        let span = self.span(block);
+        self.has_whole_rows(block)
+            .then(|| (span.offset, span.rows * span.pitch))
     }
 
     /// Where a block of the matrix lies.

@@ -41,6 +41,19 @@ impl Watch {
         }
     }
 
+    /// Streams come to a collective: each has seen what all have done before.
+    pub(super) fn meet(&mut self, streams: &[usize]) {
+        let mut all = vec![0; self.clocks.len()];
+        for &stream in streams {
+            for (seen, own) in all.iter_mut().zip(&self.clocks[stream]) {
+                *seen = (*seen).max(*own);
+            }
+        }
+        for &stream in streams {
+            self.clocks[stream].clone_from(&all);
+        }
+    }
+
     /// An operation happens on a stream.
     pub(super) fn happens(&mut self, program: &Program, stream: usize, op: &Op) {
         self.clocks[stream][stream] += 1;
@@ -56,6 +69,10 @@ impl Watch {
             Action::Copy { from, to } => {
                 self.touches(program, stream, op, from, false);
                 self.touches(program, stream, op, to, true);
+            }
+            Action::Collective(part) => {
+                self.touches(program, stream, op, &part.from, false);
+                self.touches(program, stream, op, &part.to, true);
             }
             Action::Product(product) => {
                 self.touches(program, stream, op, &product.a, false);

@@ -3,10 +3,12 @@
 //! Each call of the driver takes some microseconds of the host, and a small product is over in as many. So operations on flags that follow each other
 //! on a stream go to the driver together: one of two devices makes 7 calls a run instead of 14, the barrier behind the run included.
 
-use layout_codegen::devices::{Action, Program, Region};
+use layout_codegen::devices::{Action, Op, Program, Region};
+use tilewright_gpu::nccl::Nccl;
 use tilewright_gpu::{FlagOperation, GpuError, Pitched, Stream};
 
 use super::{Kept, Session};
+use crate::host::devices::collective::enqueue;
 use crate::host::devices::storage::Span;
 
 /// Flags of a device's barrier, behind those of the program: `DONE`, `GO`, and one for each stream.
@@ -51,7 +53,7 @@ impl Session<'_> {
     pub(super) fn enqueue_device(
         &self,
         kept: &Kept,
-        device: usize,
+        (device, nccl): (usize, Option<&Nccl>),
         value: u32,
     ) -> Result<(), GpuError> {
         let program = &self.product.program;
@@ -76,6 +78,17 @@ impl Session<'_> {
                 Action::Copy { from, to } => {
                     self.copy(kept, streams.ready(op.stream)?, from, to)?;
                 }
+                Action::Collective(part) => {
+                    let stream = streams.ready(op.stream)?;
+                    let nccl = nccl.ok_or_else(|| GpuError::Invalid {
+                        what: "a collective needs NCCL".to_owned(),
+                    })?;
+                    let address = |buffer: usize| kept.buffers[buffer].address();
+                    // SAFETY: the buffers are the session's, which live until the run has ended; a thread for each rank calls.
+                    unsafe {
+                        enqueue(part, &self.product.storage, address, (nccl, device), stream)?;
+                    }
+                }
                 Action::Product(_) => {
                     if let Some((loaded, args)) = &kept.jobs[index] {
                         loaded.run_on(streams.ready(op.stream)?, args)?;
@@ -83,7 +96,9 @@ impl Session<'_> {
                 }
             }
         }
-        barrier(&mut streams, kept, device, value);
+        if !ordered_by_collectives(program) {
+            barrier(&mut streams, kept, device, value);
+        }
         // Stream 0 comes last: it waits for the others.
         (0..kept.streams[device].len())
             .rev()
@@ -115,6 +130,13 @@ impl Session<'_> {
         // uses the elements is ordered with this copy. Padding belongs to no block.
         unsafe { stream.copy(place(to, target), place(from, source), width, source.rows) }
     }
+}
+
+/// Whether one run may begin on a device before the other one has ended elsewhere: each device has one stream, which touches its own memory only, and
+/// nobody gets anything but by collectives, which all devices come to in order.
+fn ordered_by_collectives(program: &Program) -> bool {
+    let own = |op: &Op| matches!(op.action, Action::Collective(_) | Action::Product(_));
+    program.streams == 1 && program.ops.iter().all(own)
 }
 
 /// No stream of this device goes on before all devices have come here.

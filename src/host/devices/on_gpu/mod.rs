@@ -4,14 +4,20 @@
 //! themselves: a flag is a word in the memory of the device that waits for it, written and awaited by stream memory operations. Flags count runs, so that nothing is reset
 //! between them; a barrier of the same kind ends each run.
 //!
+//! Collective operations are NCCL's, whose kernels wait for each other: a program in which nothing else orders the devices needs no barrier.
+//!
 //! Nothing waits without a limit. If a device is lost, or a flag never comes, the run ends with one error, and what the GPUs may still use is not freed.
 
 mod enqueue;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use layout_codegen::devices::{DevicesError, Placement, Program};
+use layout_codegen::gemm::{DataType, Gemm};
+use tilewright_gpu::nccl::{Nccl, NcclType};
 use tilewright_gpu::{Arg as GpuArg, Buffer, Deadline, Event, Flags, Gpu, GpuError, Stream, ptxas};
 
 use super::jobs::Job;
@@ -24,6 +30,8 @@ use crate::host::{Arg, Inputs, Role, RunError, Runnable};
 /// GPUs that reach each other's memory.
 #[derive(Debug)]
 pub struct Devices {
+    /// Opened when a program first needs it. A run that does not end keeps it: NCCL would wait for it.
+    nccl: OnceLock<Result<Arc<Mutex<Nccl>>, GpuError>>,
     gpus: Vec<Gpu>,
 }
 
@@ -46,7 +54,38 @@ impl Devices {
                 gpu.reach(other).map_err(at(device))?;
             }
         }
-        Ok(Self { gpus })
+        Ok(Self {
+            nccl: OnceLock::new(),
+            gpus,
+        })
+    }
+
+    /// The program that takes the least time on these devices: [`Program::quickest`], or [`Program::derive`] where NCCL can't be had.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::derive`].
+    pub fn program(
+        &self,
+        problem: &Gemm,
+        placement: &Placement,
+        data_type: DataType,
+    ) -> Result<Program, DevicesError> {
+        let program = Program::quickest(problem, placement, data_type)?;
+        if !program.parts().is_empty() && self.nccl().is_err() {
+            return Program::derive(problem, placement);
+        }
+        Ok(program)
+    }
+
+    /// NCCL with a rank for each GPU.
+    fn nccl(&self) -> Result<&Arc<Mutex<Nccl>>, DevicesRunError> {
+        let open = || connected(&self.gpus).map(|nccl| Arc::new(Mutex::new(nccl)));
+        let found = self.nccl.get_or_init(open).as_ref();
+        found.map_err(|error| DevicesRunError::Gpu {
+            device: 0,
+            error: error.clone(),
+        })
     }
 
     /// The GPUs, in the order of the program's devices.
@@ -54,6 +93,46 @@ impl Devices {
         &self.gpus
     }
 }
+
+/// NCCL with a rank for each GPU, connected: a rank makes its connections in its first operation, and waits for the others in it, on the host and without a
+/// limit. Here all ranks come to it.
+fn connected(gpus: &[Gpu]) -> Result<Nccl, GpuError> {
+    let nccl = Nccl::all(gpus)?;
+    let memory = gpus
+        .iter()
+        .map(|gpu| gpu.upload(&vec![0_u8; 16 * gpus.len()]))
+        .collect::<Result<Vec<_>, _>>()?;
+    let deadline = Deadline::after(CONNECTING);
+    for sums in [false, true] {
+        nccl.group(|nccl| {
+            for (rank, (gpu, buffer)) in gpus.iter().zip(&memory).enumerate() {
+                let (whole, stream) = (buffer.address(), gpu.stream());
+                let own = whole + 16 * rank as u64;
+                // SAFETY: 16 bytes a rank, which live until the streams are done; one thread calls.
+                unsafe {
+                    if sums {
+                        nccl.reduce_scatter(rank, (whole, own), 4, NcclType::F32, stream)?;
+                    } else {
+                        nccl.all_gather(rank, (own, whole), 16, NcclType::Bytes, stream)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+    let done = gpus
+        .iter()
+        .try_for_each(|gpu| gpu.stream().wait_until(deadline, "NCCL's first operation"));
+    if let Err(error) = done {
+        // NCCL and the driver would wait for the operation.
+        std::mem::forget((nccl, memory));
+        return Err(error);
+    }
+    Ok(nccl)
+}
+
+/// How long NCCL may take to connect all GPUs.
+const CONNECTING: Duration = Duration::from_mins(1);
 
 /// How to run on GPUs.
 ///
@@ -124,6 +203,8 @@ pub(super) type Ready = (Loaded, Vec<Vec<GpuArg>>);
 
 /// Everything on the devices.
 struct Kept {
+    /// For programs with collectives.
+    nccl: Option<Arc<Mutex<Nccl>>>,
     buffers: Vec<Buffer>,
     jobs: Vec<Option<Ready>>,
     streams: Vec<Vec<Stream>>,
@@ -182,6 +263,11 @@ impl<'a> Session<'a> {
                 found: devices.gpus.len(),
             });
         }
+        let nccl = if program.parts().is_empty() {
+            None
+        } else {
+            Some(devices.nccl()?.clone())
+        };
         let mut buffers = Vec::new();
         for (number, buffer) in program.buffers.iter().enumerate() {
             let gpu = &devices.gpus[buffer.device];
@@ -228,6 +314,7 @@ impl<'a> Session<'a> {
             product,
             devices,
             kept: Some(Kept {
+                nccl,
                 buffers,
                 jobs,
                 streams,
@@ -263,15 +350,21 @@ impl<'a> Session<'a> {
     }
 
     /// Enqueues the whole program and the barrier behind it, `times` times: a thread for each device, so that no device waits for the host's calls
-    /// to another. Gives the events between which device 0 was busy with all runs but the first.
+    /// to another. Gives, of each device, the events between which it was busy with all runs but the first.
     fn enqueue(
         &mut self,
         times: usize,
         deadline: Deadline,
-    ) -> Result<Option<(Event, Event)>, DevicesRunError> {
+    ) -> Result<Vec<(Event, Event)>, DevicesRunError> {
         let first = self.runs + 1;
         self.runs += times as u32;
         let kept = self.kept()?;
+        // One thread for each rank, and no other program's collectives in between: all ranks must come to them in one order.
+        let nccl = kept.nccl.clone();
+        let nccl = nccl
+            .as_ref()
+            .map(|nccl| nccl.lock().unwrap_or_else(PoisonError::into_inner));
+        let nccl = nccl.as_deref();
         let stop = AtomicBool::new(false);
         let all = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..kept.streams.len())
@@ -279,7 +372,8 @@ impl<'a> Session<'a> {
                     let (this, stop) = (&*self, &stop);
                     scope.spawn(move || {
                         let runs = first..first + times as u32;
-                        let done = this.enqueue_runs(kept, device, runs, deadline, stop);
+                        let at = (device, nccl);
+                        let done = this.enqueue_runs(kept, at, runs, deadline, stop);
                         if done.is_err() {
                             stop.store(true, Ordering::Relaxed);
                         }
@@ -300,8 +394,11 @@ impl<'a> Session<'a> {
             // Other devices may wait for what was not enqueued: freeing their memory would wait with them.
             std::mem::forget(self.kept.take());
         }
-        let mut events = all?.swap_remove(0).into_iter();
-        Ok(events.next().zip(events.next()))
+        let ends = |events: Vec<Event>| {
+            let mut events = events.into_iter();
+            events.next().zip(events.next())
+        };
+        Ok(all?.into_iter().filter_map(ends).collect())
     }
 
     /// Enqueues a device's part of several runs, and gives the events behind the first and the last. A driver's queue that is full blocks the caller
@@ -310,7 +407,7 @@ impl<'a> Session<'a> {
     fn enqueue_runs(
         &self,
         kept: &Kept,
-        device: usize,
+        (device, nccl): (usize, Option<&Nccl>),
         runs: Range<u32>,
         deadline: Deadline,
         stop: &AtomicBool,
@@ -322,7 +419,8 @@ impl<'a> Session<'a> {
         let (mut events, mut before): (Vec<Event>, Option<Event>) = (Vec::new(), None);
         let record = || kept.streams[device][0].record().map_err(at(device));
         for run in runs {
-            self.enqueue_device(kept, device, run).map_err(at(device))?;
+            let done = self.enqueue_device(kept, (device, nccl), run);
+            done.map_err(at(device))?;
             if run == first || run == last {
                 events.push(record()?);
             } else if (run - first) % batch == 0
@@ -373,10 +471,10 @@ impl<'a> Session<'a> {
         let repeats = repeats.max(1);
         let events = self.enqueue(1 + repeats, deadline)?;
         self.finish(deadline)?;
-        let total = match events {
-            Some((start, end)) => start.milliseconds_to(&end).map_err(at(0))?,
-            None => f64::NAN,
-        };
+        let mut total: f64 = 0.0;
+        for (device, (start, end)) in events.iter().enumerate() {
+            total = total.max(start.milliseconds_to(end).map_err(at(device))?);
+        }
         Ok(total / repeats as f64)
     }
 

@@ -1,0 +1,264 @@
+//! Programs over devices against brute force.
+//!
+//! The interpreter knows nothing of the prover: devices have integer matrices, a seed draws which stream goes on, and at the end C must be what
+//! one device computes. Programs that the prover takes are right in every schedule that is tried; mutated ones that are wrong in some schedule must
+//! be refused.
+
+mod interpret;
+mod mutate;
+
+use std::collections::BTreeMap;
+
+use interpret::{Rng, interpret};
+use layout_codegen::devices::{Action, Addend, DevicesError, Fault, Placement, Program};
+use layout_codegen::gemm::{Gemm, Operands};
+use mutate::{KINDS, mutate};
+
+/// Placements that there are programs for.
+const PLACEMENTS: [&str; 12] = [
+    "rows,columns,columns",
+    "rows,columns,rows",
+    "rows,replicas,rows",
+    "replicas,columns,columns",
+    "columns,columns,rows",
+    "rows,rows,columns",
+    "columns,rows,rows",
+    "columns,rows,columns",
+    "columns,rows,replicas",
+    "rows,columns,replicas",
+    "columns,columns,columns",
+    "replicas,replicas,rows",
+];
+
+fn problem(rng: &mut Rng) -> Gemm {
+    let size = |rng: &mut Rng| 1 + rng.below(14) as u64;
+    let mut problem = Gemm::packed(size(rng), size(rng), size(rng), Operands::ALL[rng.below(4)]);
+    problem.beta = [0.0, 0.5][rng.below(2)];
+    problem
+}
+
+fn programs(count: usize) -> Vec<(String, Program)> {
+    let mut rng = Rng(16);
+    let mut made = Vec::new();
+    for number in 0..count {
+        let problem = problem(&mut rng);
+        let devices = [1, 2, 3, 4, 8][rng.below(5)];
+        let text = match PLACEMENTS.get(number % (PLACEMENTS.len() + 2)) {
+            Some(text) => (*text).to_owned(),
+            None => match devices {
+                4 => "2x2,2x2,2x2".to_owned(),
+                8 => "2x4,4x2,2x4".to_owned(),
+                p => format!("{p}x1,1x{p},{p}x1"),
+            },
+        };
+        let placement = Placement::parse(&text, &problem, devices).unwrap();
+        let program = Program::derive(&problem, &placement)
+            .unwrap_or_else(|e| panic!("{text} on {devices}: {e}"));
+        let Gemm { m, n, k, beta, .. } = problem;
+        made.push((format!("{m}x{n}x{k} β={beta} {text} on {devices}"), program));
+    }
+    made
+}
+
+/// Programs of one collective: sizes are multiples of the number of devices.
+fn collectives(count: usize) -> Vec<(String, Program)> {
+    let mut rng = Rng(61);
+    let mut made = Vec::new();
+    while made.len() < count {
+        let devices = [1, 2, 3, 4][rng.below(4)];
+        let size = |rng: &mut Rng| (devices * (1 + rng.below(4))) as u64;
+        let (m, n, k) = (size(&mut rng), size(&mut rng), size(&mut rng));
+        let mut problem = Gemm::packed(m, n, k, Operands::ALL[rng.below(4)]);
+        problem.beta = [0.0, 0.0, 0.5][rng.below(3)];
+        let text = [
+            "rows,columns,columns",
+            "rows,columns,rows",
+            "columns,rows,rows",
+        ][rng.below(3)];
+        let placement = Placement::parse(text, &problem, devices).unwrap();
+        let Some(program) = Program::collective(&problem, &placement).unwrap() else {
+            continue;
+        };
+        let beta = problem.beta;
+        made.push((
+            format!("{m}x{n}x{k} β={beta} {text} on {devices}, collective"),
+            program,
+        ));
+    }
+    made
+}
+
+#[test]
+fn proven_programs_are_right_in_every_schedule() {
+    for (name, program) in programs(200).into_iter().chain(collectives(60)) {
+        program.prove().unwrap_or_else(|e| panic!("{name}: {e}"));
+        for seed in 0..12 {
+            interpret(&program, seed).unwrap_or_else(|e| panic!("{name}, seed {seed}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn links_carry_what_the_movement_says() {
+    let mut rng = Rng(5);
+    for number in 0..60 {
+        let problem = problem(&mut rng);
+        let devices = 2 + rng.below(3);
+        let text = PLACEMENTS[number % PLACEMENTS.len()];
+        let placement = Placement::parse(text, &problem, devices).unwrap();
+        let moves = placement.movements().unwrap();
+        let program = Program::derive(&problem, &placement).unwrap();
+        let proof = program.prove().unwrap();
+        let carried: u64 = proof.links.values().sum();
+        if placement.sums_move() {
+            // A ring sends each chunk past all others once; with β, the old chunk first goes to where the sum begins; replicas get the result.
+            let Gemm { m, n, beta, .. } = problem;
+            let p = devices as u64;
+            let mut expected = m * n * (p - 1);
+            if beta != 0.0 {
+                // A chunk of the ring that begins at its own owner's successor.
+                expected += m * n;
+            }
+            if text.ends_with("replicas") {
+                expected += m * n * (p - 1);
+            }
+            assert_eq!(carried, expected, "{text} {problem:?} on {devices}");
+        } else {
+            let idle = |device: usize| placement.c.shard(device).is_empty();
+            let used: u64 = [&moves.a, &moves.b]
+                .iter()
+                .flat_map(|moved| moved.pieces())
+                .filter(|piece| !idle(piece.to))
+                .map(|piece| piece.shard.elements())
+                .sum();
+            assert_eq!(carried, used, "{text} {problem:?} on {devices}");
+        }
+    }
+}
+
+#[test]
+fn mutants_are_refused_or_right() {
+    let mut rng = Rng(99);
+    let mut refused: BTreeMap<String, usize> = BTreeMap::new();
+    let mut wrong = 0;
+    let mut equivalent: BTreeMap<String, usize> = BTreeMap::new();
+    for (name, program) in programs(150).into_iter().chain(collectives(60)) {
+        for kind in 0..KINDS {
+            let Some((mistake, mutant)) = mutate(&program, kind, &mut rng) else {
+                continue;
+            };
+            let shown = (0..12).find_map(|seed| interpret(&mutant, seed).err());
+            match (mutant.prove(), shown) {
+                (Ok(_), Some(why)) => panic!("{name}: {mistake} was proven, and {why}"),
+                (Ok(_), None) => {
+                    for seed in 100..140 {
+                        interpret(&mutant, seed)
+                            .unwrap_or_else(|e| panic!("{name}: {mistake} was proven: {e}"));
+                    }
+                    *equivalent.entry(mistake).or_default() += 1;
+                }
+                (Err(DevicesError::Fault(_)), Some(_)) => {
+                    *refused.entry(mistake).or_default() += 1;
+                    wrong += 1;
+                }
+                (Err(DevicesError::Fault(_)), None) => *refused.entry(mistake).or_default() += 1,
+                (Err(e), _) => panic!("{name}: {mistake}: {e}"),
+            }
+        }
+    }
+    // Most mistakes show in some schedule, and each kind is found.
+    assert_eq!(refused.len(), KINDS, "{refused:?}");
+    assert!(wrong > 900, "{wrong} of {refused:?}");
+    // Right all the same: a product without an addend twice, a wait that another one implies, a copy whose stream orders it too, a replica of the
+    // same shard, a product over no index at all.
+    let proven: usize = equivalent.values().sum();
+    assert!(proven * 5 < wrong, "{equivalent:?}");
+}
+
+#[test]
+fn faults_are_named() {
+    let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    let program = |text: &str| {
+        Program::derive(&problem, &Placement::parse(text, &problem, 2).unwrap()).unwrap()
+    };
+    let fault = |program: &Program| match program.prove() {
+        Err(DevicesError::Fault(fault)) => fault.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let mut waits = program("rows,columns,columns");
+    waits.ops.retain(|op| !matches!(op.action, Action::Set(_)));
+    assert_eq!(
+        fault(&waits),
+        "nothing can go on: device 0, stream 1: wait for flag 0; device 1, stream 1: wait for flag 1; no stream sets these flags before it waits \
+         itself"
+    );
+    let mut early = program("rows,columns,columns");
+    early.ops.retain(|op| !matches!(op.action, Action::Wait(_)));
+    assert_eq!(
+        fault(&early),
+        "device 0, stream 2: copy [4..8, 0..8] and device 0, stream 1: multiply C[4..8, 0..4] over k 0..8 use the same elements of device 0's A, and \
+         no stream or flag orders them"
+    );
+    let mut lost = program("rows,columns,columns");
+    lost.ops
+        .retain(|op| !matches!(op.action, Action::Copy { .. }));
+    assert_eq!(
+        fault(&lost),
+        "device 0, stream 1: multiply C[4..8, 0..4] over k 0..8 reads element (4, 0) of device 0's A, which nobody has written"
+    );
+    let mut twice = program("columns,rows,rows");
+    let Some(Action::Product(last)) = twice
+        .ops
+        .iter_mut()
+        .rev()
+        .map(|op| &mut op.action)
+        .find(|a| matches!(a, Action::Product(_)))
+    else {
+        panic!("no product");
+    };
+    last.addend = Addend::Nothing;
+    assert!(
+        fault(&twice).ends_with("its sum has 4 of 8 indices"),
+        "{}",
+        fault(&twice)
+    );
+    assert!(matches!(program("columns,rows,rows").prove(), Ok(proof) if proof.copies == 4));
+    let race = Fault::FlagTwice { flag: 3 };
+    assert!(race.to_string().contains("flag 3 is set twice"));
+}
+
+#[test]
+fn placements_that_have_no_program_are_refused_by_name() {
+    let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    let refused = |text: &str, devices| {
+        Placement::parse(text, &problem, devices)
+            .and_then(|placement| Program::derive(&problem, &placement))
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        refused("rows,columns", 2),
+        "`rows,columns` is not a placement: it has 2 parts; give three, of A, B and C, such as rows,columns,columns"
+    );
+    assert!(
+        refused("rows,columns,diagonal", 2)
+            .contains("`diagonal` is neither rows, columns, replicas or RxC")
+    );
+    assert!(refused("2x2,columns,columns", 2).contains("a grid of 2x2 is not one of 2 devices"));
+    assert!(
+        refused("(4,(2,8)):(2@0,(1@0,1@1)),columns,columns", 2)
+            .contains("over 4 devices, and there are 2")
+    );
+    // Rows dealt out in turn.
+    let cyclic = "(2,(4,8)):(1@0,(2@0,1@1))";
+    assert!(refused(&format!("rows,columns,{cyclic}"), 2).contains("not a single range"));
+    let mut batch = problem;
+    batch.batch.count = 3;
+    let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
+    assert!(
+        Program::derive(&batch, &placement)
+            .unwrap_err()
+            .to_string()
+            .contains("a batch of 3 products")
+    );
+}
