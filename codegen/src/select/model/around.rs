@@ -1,7 +1,7 @@
 //! What the product moves from and to memory, and the kernels before and after it: operands that are packed or transposed, and partial sums that are added.
 
 use super::{LINE, Model, Operand};
-use crate::gemm::{Trans, Units};
+use crate::gemm::Units;
 
 /// The share of a launch that such a kernel adds; beside products of warpgroups it begins before the kernel before it ends.
 const AFTER: f64 = 0.46;
@@ -100,12 +100,8 @@ impl Model<'_> {
         } else {
             (p.stored_b(), b)
         };
-        let transposed = self.anatomy.is_k_major()
-            && if o.is_a {
-                p.operands.a == Trans::T
-            } else {
-                p.operands.b == Trans::N
-            };
+        let [of_a, of_b] = self.anatomy.transposed(p.operands);
+        let transposed = if o.is_a { of_a } else { of_b };
         let blocks = if transposed {
             let side = (LINE / bytes).max(64);
             rows.div_ceil(side) * cols.div_ceil(side)
