@@ -10,55 +10,59 @@
 //! | `math` | 2·M·N·depth / rate of the type; with elements of 8-bit floats / 128 where they are widened first |
 //! | `slots` | instructions of all warps / 4: products, reads of fragments, copies, tf32 rounding |
 //! | `shared` | wavefronts: bytes copied / 128, and bytes of fragments that all warps read / 128 |
-//! | `l2` | bytes copied that are inside the matrices / (bytes that the cache gives a multiprocessor a clock) |
+//! | `l2` | bytes copied that are inside the matrices / (bytes that the cache gives a multiprocessor a clock while all ask) |
 //!
-//! `r` blocks of a multiprocessor ask for r times as much. Units work side by side, so that the largest demand sets the pace, but what
-//! is fed by few warps is not covered wholly: with `w` warps for each of the four schedulers, a share 0.2 / w of the other demands is
-//! added, and 40 clocks for the barrier. No step is shorter than the latency of memory divided by the steps that are copied ahead:
+//! `r` blocks of a multiprocessor ask for r times as much. Two more demands are bytes from memory, each element once, and the latency of memory divided by
+//! the steps that are copied ahead. Demands overlap, but not wholly: together they take their p-norm, with p = 2.55 for products of warpgroups, which one
+//! thread issues, and 3.13 · (w/2)^0.43 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
 //!
 //! ```text
-//! period(r) = max(demands·r, latency / (stages − 1)) + 0.2/w · (the other demands·r) + 40
+//! period(r) = (math^p + slots^p + shared^p + l2^p + memory^p + latency^p)^(1/p)
 //! ```
 //!
 //! Registers, threads and shared memory say how many blocks `R` fit on a multiprocessor. Full waves run R blocks on each and the last one
-//! ⌈rest / multiprocessors⌉; each wave fills its first stages and stores its tiles at its end, which other blocks cover if R > 1:
+//! ⌈rest / multiprocessors⌉; each wave begins, and stores its tiles at its end:
 //!
 //! ```text
-//! clocks  = Σ waves: steps · period + (latency + store) · (1 + (waves − 1) / R) + 1500 · (waves − 1) / R
-//! store   = r · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives))
+//! clocks  = Σ waves: steps · period + begin + store + 1230 between them
+//! store   = r · (0.26 · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives)) + 19.5 · stores of all warps)
 //! kernel  = launch + max(clocks / clock, bytes from and to memory / bandwidth)
-//! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its launch
+//! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its share of a launch
 //! ```
 //!
-//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = Σ tiles: steps · period + store`, and the latency once.
+//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.65 · store`.
 //!
-//! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
-//! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
-//! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Products of warpgroups take 1.6 times the rate; each warpgroup reads its rows of A
-//! and all of B from shared memory (its columns of B and all of A where they are swapped), and C with fewer than 64 rows takes 1.17 times as long by warps, and 1.1 times by several warpgroups; with fewer rows than its tile
-//! has, a swapped plan takes 1.5 times as long. Copies narrower than 16 bytes take an instruction and a wavefront
-//! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
-//! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
+//! # What short products showed
 //!
-//! Where a block of a plan of warpgroups has a multiprocessor to itself, nothing is uncovered; but for those of tf32, unless they are swapped, the products of a step are issued before
-//! those of the step before are complete, and a step costs 28 clocks. Of plans of warps twice the share is uncovered in tf32 where k is not contiguous: elements
-//! are read one by one. Kernels around products of warpgroups are launched beside the one before and add half a launch. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
-//! that does not begin with a line takes two requests, and one that does not begin with a sector of 32 bytes five sectors of two lines: the cache then gives
-//! all multiprocessors together 4280 and 2560 bytes a clock, so that large tiles on few multiprocessors are faster than small ones on all
-//! (1000³: 12.6 µs with 64 tiles of 128×128, 14.3 with 128 of 64×128).
+//! The constants are fitted to 1162 random products of six types, measured on one H100 (`docs/tuning.md`), by least squares of the logarithms of the times,
+//! the more weight the nearer a candidate is to the fastest. What had to be counted for them:
 //!
-//! The constants 0.2, 40, 28, 2, 0.5, 1.25, 1.05, 1.5, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
-//! one H100); everything else is counted.
+//! * grids of groups of eight rows of tiles have blocks without a tile, which take places on multiprocessors: 108 tiles in 144 blocks leave some
+//!   of 132 multiprocessors with two that multiply, and take as long as 264;
+//! * a block of warps takes 17 clocks for each sum of a lane to begin and end: straight lines of thousands of instructions that are run once;
+//! * C in narrow stores takes 19.5 clocks for each store of a warp, which is what odd products wait for;
+//! * a kernel that packs narrow rows has a block for each, and one that adds partial sums a block for each row of C: waves of those take the latency of memory,
+//!   longer than their bytes;
+//! * copies through registers (below 4 bytes) leave 685 clocks of a step uncovered;
+//! * TMA takes 4.8 clocks for each 128 bytes of a box outside of the matrix. Of rows that do not begin with a line the cache gives 0.74 of the bytes, of those that do
+//!   not begin with a sector of 32 bytes 0.315 (0.46 to `cp.async`).
+//!
+//! In detail: FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register banks), a read of fragments costs them 3 slots, and a k at
+//! least 36 clocks; other blocks cover what their blocks begin and end with. Products of warpgroups take 1.6 times the rate of those of warps; each
+//! warpgroup reads its rows of A and all of B from shared memory (its columns of B and all of A where they are swapped). Copies narrower than 16 bytes take an
+//! instruction and a wavefront for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
+//! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need. Kernels around products of warpgroups are
+//! launched beside the one before and add 0.22 of a launch, others 0.46. C of 16-bit elements goes through shared memory rounded, where it is not read.
 //!
 //! # Worked example
 //!
 //! f16, 4096³, `mma-f16-128x256x64` on an H200 (132 multiprocessors, 1.98 GHz): 512 tiles, 64 steps, 8 warps.
 //!
 //! * math: 2·128·256·64 / 2400 = 1748; shared: (128 + 256)·64·2 / 128 = 384 copied, 8·(64 + 64)·64·2 / 128 = 1024 read, 1408 together;
-//!   l2: 49,152 / (5120 / 132) = 1267; slots: (1024 products + 256 reads + 96 copies) / 4 = 344;
-//! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2: period = 1748 + 0.1·(1408 + 1267 + 344) + 40 = 2089;
-//! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end, and 1500 for three more: 565,863 clocks or 285.8 µs;
-//! * 3 µs for the launch: 288.8 µs, which is 476 TFLOP/s. Measured: 485.
+//!   l2: 49,152 / (1.7 · 5120 / 132) = 745; slots: 2.9 · (1024 products + 256 reads + 96 copies) / 4 = 998; latency: 1188 / 2 = 594;
+//! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2 and p = 3.13: period = 2103;
+//! * ⌈512 / 132⌉ = 4 waves, each 64·2103 = 134,600 clocks and 5970 to begin and to end, and 1230 for each of three more: 565,960 clocks or 285.8 µs;
+//! * 5.2 µs for the launch: 291.0 µs, which is 472 TFLOP/s. Measured: 485.
 
 mod around;
 mod period;
@@ -73,14 +77,14 @@ pub(super) const LINE: u64 = 128;
 const SECTOR: u64 = 32;
 
 /// Bytes that the cache gives a clock, of those that [`Machine`] has. It is above 1 because little else of a step is waited for meanwhile.
-const FROM_L2: f64 = 1.9;
+const FROM_L2: f64 = 1.7;
 
 /// The share that is left for boxes of TMA whose rows do not begin with a line, or with a sector.
-const WITHIN_LINES: f64 = 0.70;
-const WITHIN_SECTORS: f64 = 0.28;
+const WITHIN_LINES: f64 = 0.74;
+const WITHIN_SECTORS: f64 = 0.315;
 
 /// The same for `cp.async`, whose pieces of 16 bytes ask for lines just as often where rows begin with a sector.
-const PIECES_WITHIN_SECTORS: f64 = 0.38;
+const PIECES_WITHIN_SECTORS: f64 = 0.46;
 
 /// Slots that a read of fragments takes in an FMA kernel: its own, and those of products whose factors the register cache loses.
 const FMA_READ: f64 = 3.0;

@@ -5,10 +5,10 @@ use crate::gemm::Units;
 
 /// The share of a launch that such a kernel adds; beside products of warpgroups it begins before the kernel before it ends.
 const AFTER: f64 = 0.46;
-const BESIDE: f64 = 0.18;
+const BESIDE: f64 = 0.22;
 
 /// The share of the bandwidth of memory at which rows are packed whose elements are read one by one.
-const ONE_BY_ONE: f64 = 0.82;
+const ONE_BY_ONE: f64 = 0.85;
 
 /// Threads of a block that packs or transposes, and bytes of a row that it copies.
 const PACKING: u64 = 256;
@@ -19,7 +19,7 @@ const VECTORS: [u64; 2] = [16, 1024];
 
 /// Threads of a block that adds partial sums, and vectors of them that it reads before it waits.
 const ADDING: u64 = 128;
-const TOGETHER: f64 = 3.75;
+const TOGETHER: f64 = 3.9;
 
 impl Model<'_> {
     /// Bytes that the product's kernel moves from and to memory.

@@ -14,19 +14,22 @@ struct Waves {
 
 /// How much longer a block takes at the edge of C: plans of warps, and FMA kernels by `cp.async`, whose general loop multiplies as long as the other. Boxes that
 /// TMA cuts take as long as others.
-const EDGE: f64 = 1.05;
+const EDGE: f64 = 1.07;
 const EDGE_OF_REGISTERS: f64 = 1.25;
 const EDGE_FMA: f64 = 1.05;
 
 /// Clocks until a block that follows another has made its mbarriers or its addresses.
-const BEGIN: f64 = 744.0;
+const BEGIN: f64 = 1230.0;
 const BEGIN_FMA: f64 = 1500.0;
 
-/// What warpgroups wait for their first stage, in latencies: the tensor maps come from memory too.
-const FIRST_STAGE: f64 = 1.1;
+/// What warpgroups wait for their first stage, in latencies.
+const FIRST_STAGE: f64 = 0.6;
+
+/// What a store takes of a block that takes tile after tile: its producer goes on meanwhile.
+const STORE_IN_TURNS: f64 = 0.65;
 
 /// Clocks that a block of warps takes to begin and end for each sum of a lane: long straight lines from a cold instruction cache.
-const COLD: f64 = 26.6;
+const COLD: f64 = 17.2;
 
 impl Model<'_> {
     pub(super) fn estimate(&self) -> Estimate {
@@ -80,7 +83,7 @@ impl Model<'_> {
         let begin_and_end = self.begin() + self.store(of_a_wave);
         let begin_and_end = if self.anatomy.turns {
             // The stages of the next tile are filled while this one is stored.
-            begin_and_end + whole * self.store(1)
+            begin_and_end + whole * STORE_IN_TURNS * self.store(1)
         } else if self.anatomy.units == Units::Fma {
             // Other blocks cover it.
             begin_and_end + (begin_and_end + BEGIN_FMA) * whole / f64::from(resident)
