@@ -9,8 +9,8 @@ use common::Random;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
     Activation, Alignment, Anatomy, Argument, ArgumentValue, Batch, Bias, DataType, Emitted,
-    Epilogue, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Proof, Schedule,
-    Trans, Units,
+    Epilogue, Form, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Proof,
+    Schedule, Trans, Units,
 };
 use tilewright::codegen::ir::{Element, Entry, ParamKind};
 use tilewright::codegen::registry::plan_named;
@@ -437,7 +437,7 @@ impl Plan for ByHand {
             asynchronous: false,
             group: None,
             turns: false,
-            promoted: false,
+            form: Form::Plain,
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

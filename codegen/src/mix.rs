@@ -179,7 +179,7 @@ fn kind<'m>(inst: &Inst, mix: &'m mut Mix) -> &'m mut u32 {
         Inst::Mma { .. } => &mut mix.products,
         Inst::Hopper(inst) => match **inst {
             Hopper::Wgmma { .. } => &mut mix.products,
-            Hopper::TensorCopy { .. } => &mut mix.loads,
+            Hopper::TensorCopy { .. } | Hopper::Fetch { .. } => &mut mix.loads,
             _ => &mut mix.others,
         },
         Inst::MulAdd { ty, .. } if float(*ty) => &mut mix.products,

@@ -160,6 +160,49 @@ const MEASURED: &[(&str, [u64; 3], &str, f64)] = &[
         "wgmma-tf32-128x256x32-persistent",
         343.5,
     ),
+    // B through registers: one H100 with the same clock and as many multiprocessors, as below.
+    (
+        "nn",
+        [1536, 1536, 1536],
+        "wgmma-tf32-256x128x32-swapped",
+        203.0,
+    ),
+    (
+        "nn",
+        [2048, 2048, 2048],
+        "wgmma-tf32-256x128x32-swapped",
+        337.0,
+    ),
+    (
+        "nn",
+        [4096, 4096, 128],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        130.6,
+    ),
+    (
+        "nn",
+        [4096, 4096, 4096],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        369.8,
+    ),
+    (
+        "nn",
+        [6144, 6144, 6144],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        382.8,
+    ),
+    (
+        "nn",
+        [8192, 8192, 8192],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        369.6,
+    ),
+    (
+        "tn",
+        [4096, 4096, 4096],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        318.2,
+    ),
     // One H100 with the same clock and as many multiprocessors.
     ("nn", [4096, 4096, 4096], "sgemm-128x128x16", 52.0),
     ("nn", [8192, 8192, 8192], "sgemm-128x128x16", 52.8),

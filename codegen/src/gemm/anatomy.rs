@@ -16,7 +16,7 @@
 //! # Ok::<(), layout_codegen::gemm::PlanError>(())
 //! ```
 
-use super::DataType;
+use super::{DataType, Operands, Trans};
 
 /// Registers of a thread beside accumulators and fragments.
 const OTHER_REGISTERS: u32 = 40;
@@ -37,8 +37,40 @@ pub enum Units {
     Fma,
     /// Tensor cores, by `mma.sync`.
     Tensor,
-    /// Tensor cores, by products of warpgroups that read shared memory.
+    /// Tensor cores, by products of warpgroups, which read shared memory themselves, one factor or both.
     Warpgroup,
+}
+
+/// How warpgroups make products.
+///
+/// ```
+/// use layout_codegen::registry::plan_named;
+/// assert!(plan_named("wgmma-tf32-256x128x32-swapped")?.anatomy().form.is_swapped());
+/// assert!(plan_named("wgmma-e4m3-128x128x128-promoted")?.anatomy().form.is_promoted());
+/// # Ok::<(), layout_codegen::gemm::PlanError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum Form {
+    /// A·B, both from shared memory. Plans of other units have no other form.
+    #[default]
+    Plain,
+    /// The same, and the sums of a stage are added to sums in f32, for the numbers' sake: those of `wgmma` keep about 14 bits in 8-bit floats. It is slower,
+    /// so that such a plan is taken by its name alone.
+    Promoted,
+    /// Cᵀ = Bᵀ·Aᵀ, with B through registers: 32-bit operands whose columns are contiguous need no transpose. Otherwise B is transposed first.
+    Swapped,
+}
+
+impl Form {
+    /// Sums of stages are added to others.
+    pub const fn is_promoted(self) -> bool {
+        matches!(self, Form::Promoted)
+    }
+
+    /// A and B have exchanged their roles.
+    pub const fn is_swapped(self) -> bool {
+        matches!(self, Form::Swapped)
+    }
 }
 
 /// What a block is made of.
@@ -63,9 +95,8 @@ pub struct Anatomy {
     pub group: Option<u32>,
     /// Blocks take tile after tile, and a launch has as many as multiprocessors hold.
     pub turns: bool,
-    /// Sums of a stage are added to sums of their own in f32, for the numbers' sake: slower than the same plan without, so that it is taken by its
-    /// name alone.
-    pub promoted: bool,
+    /// How products of warpgroups are made.
+    pub form: Form,
 }
 
 impl Anatomy {
@@ -97,11 +128,11 @@ impl Anatomy {
 
     /// Bytes of shared memory: all stages. What C is staged through shares their place.
     pub fn shared_bytes(&self) -> u32 {
-        // Behind the stages of warpgroups are 64 columns of sums of each warp, and two mbarriers a stage.
-        let behind = if self.units == Units::Warpgroup {
-            self.warp_count() * 16 * 64 * 4 + 16 * self.stages
-        } else {
-            0
+        // Behind the stages of warpgroups are 64 columns of sums of each warp, but where lanes store what they hold, and two mbarriers a stage.
+        let behind = match self.units {
+            Units::Warpgroup if self.form.is_swapped() => 16 * self.stages,
+            Units::Warpgroup => self.warp_count() * 16 * 64 * 4 + 16 * self.stages,
+            _ => 0,
         };
         self.stages * self.stage_bytes() + behind
     }
@@ -109,7 +140,7 @@ impl Anatomy {
     /// Registers of a thread, estimated; `narrow` if copies are narrower than 16 bytes, `widened` if 8-bit floats are not multiplied as such.
     pub fn registers(&self, narrow: bool, widened: bool) -> u32 {
         let (wm, wn) = self.warp_tile();
-        let sets = 1 + u32::from(self.promoted);
+        let sets = 1 + u32::from(self.form.is_promoted());
         let accumulators = sets * wm * wn / 32 * self.data_type.accumulator().bytes() / 4;
         let (fragments, other) = match self.units {
             Units::Fma => {
@@ -134,8 +165,7 @@ impl Anatomy {
         all.min(255)
     }
 
-    /// Whether k must be contiguous in both operands; others are transposed before the product. `wgmma` takes the side contiguous of 16-bit elements
-    /// alone.
+    /// Whether k must be contiguous in both operands as `wgmma` reads them from shared memory: it takes the side contiguous of 16-bit elements alone.
     ///
     /// ```
     /// use layout_codegen::registry::plan_named;
@@ -145,6 +175,23 @@ impl Anatomy {
     /// ```
     pub fn is_k_major(&self) -> bool {
         self.units == Units::Warpgroup && self.data_type.bytes() != 2
+    }
+
+    /// Which of A and B, lying as `operands` says, is transposed before the product: where k must be contiguous and is not, or, of B that goes through
+    /// registers, is and must not.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::Operands;
+    /// use layout_codegen::registry::plan_named;
+    /// let nn: Operands = "nn".parse()?;
+    /// let of = |name| plan_named(name).map(|plan| plan.anatomy().transposed(nn));
+    /// assert_eq!(of("wgmma-tf32-128x256x32")?, [false, true]);
+    /// assert_eq!(of("wgmma-tf32-256x128x32-swapped")?, [false, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn transposed(&self, operands: Operands) -> [bool; 2] {
+        let b = (operands.b == Trans::N) != self.form.is_swapped();
+        [operands.a == Trans::T, b].map(|side| side && self.is_k_major())
     }
 
     /// Elements of C that a lane has sums of.

@@ -170,7 +170,10 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
             what: format!(
                 "{operands} in a kernel that is compiled in, with a launch before or after it"
             ),
-            instead: "take nt: other operands of this type are transposed first".to_owned(),
+            instead: format!(
+                "take {}: other operands are transposed first",
+                as_they_lie(plan)
+            ),
         });
     }
     let limits = [
@@ -292,4 +295,14 @@ fn greatest(allowed: impl Fn(u64) -> bool) -> u64 {
         }
     }
     good
+}
+
+/// The transposes that a plan takes without a kernel before its own.
+fn as_they_lie(plan: &dyn Plan) -> String {
+    let anatomy = plan.anatomy();
+    let all = Operands::ALL.into_iter();
+    let all = all.filter(|&operands| anatomy.transposed(operands) == [false; 2]);
+    all.map(|operands| operands.to_string())
+        .collect::<Vec<_>>()
+        .join(" or ")
 }

@@ -128,6 +128,42 @@ pub struct Matrix {
     pub stage: StageUse,
 }
 
+/// The first factor of a product: `wgmma` takes A from shared memory or from registers, B from shared memory alone.
+///
+/// ```
+/// use layout_codegen::ir::{Class, Factor, Kernel};
+///
+/// let mut k = Kernel::new("k", 128);
+/// let registers = Factor::Registers(k.regs(Class::B32, 4));
+/// assert_eq!(registers.registers().len(), 4);
+/// assert!(registers.matrix().is_none());
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub enum Factor {
+    /// In shared memory.
+    Shared(Matrix),
+    /// The fragment of each thread.
+    Registers(Vec<Reg>),
+}
+
+impl Factor {
+    /// The operand in shared memory, if it is there.
+    pub fn matrix(&self) -> Option<&Matrix> {
+        match self {
+            Factor::Shared(matrix) => Some(matrix),
+            Factor::Registers(_) => None,
+        }
+    }
+
+    /// The registers of the fragment; none of an operand in shared memory.
+    pub fn registers(&self) -> &[Reg] {
+        match self {
+            Factor::Shared(_) => &[],
+            Factor::Registers(all) => all,
+        }
+    }
+}
+
 /// An instruction of Hopper.
 ///
 /// ```
@@ -206,16 +242,25 @@ pub enum Hopper {
         /// Which use of the stage is filled.
         stage: StageUse,
     },
-    /// Registers of accumulators, as they are now, are those that the products behind it add to.
+    /// Neighbours of a row of a stage to registers, 4 bytes each.
+    Fetch {
+        /// The first of them.
+        at: Address,
+        /// The registers.
+        to: Vec<Reg>,
+        /// Which use of a stage is read.
+        stage: StageUse,
+    },
+    /// Registers of accumulators and of fragments, as they are now, are those that the products behind it add to and read.
     WgmmaFence,
-    /// `d += a·b`, or `d = a·b`, by a warpgroup, of operands in shared memory.
+    /// `d += a·b`, or `d = a·b`, by a warpgroup.
     Wgmma {
         /// The atom.
         atom: Arc<MmaAtom>,
         /// The accumulators.
         d: Vec<Reg>,
         /// A.
-        a: Matrix,
+        a: Factor,
         /// B.
         b: Matrix,
         /// Whether the accumulators are added to: holds, unless the product begins sums.
@@ -259,7 +304,8 @@ impl Hopper {
             Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }
             | Hopper::Arrive { at, .. }
-            | Hopper::Expect { at, .. } => vec![at.base()],
+            | Hopper::Expect { at, .. }
+            | Hopper::Fetch { at, .. } => vec![at.base()],
             Hopper::Wait { at, parity, .. } => vec![at.base(), *parity],
             Hopper::TensorCopy {
                 to,
@@ -274,7 +320,11 @@ impl Hopper {
             }
             Hopper::Wgmma { d, a, b, add, .. } => {
                 let mut all = d.clone();
-                all.extend([a.low, b.low, a.at.base(), b.at.base(), *add]);
+                all.extend(a.registers());
+                for matrix in a.matrix().into_iter().chain([b]) {
+                    all.extend([matrix.low, matrix.at.base()]);
+                }
+                all.push(*add);
                 all
             }
         }
@@ -285,9 +335,11 @@ impl Hopper {
         match self {
             Hopper::ParamAddress { to, .. } => vec![*to],
             Hopper::Wait { done, .. } => vec![*done],
+            Hopper::Fetch { to, .. } => to.clone(),
             Hopper::Wgmma { d, a, b, .. } => {
                 let mut all = d.clone();
-                all.extend([a.descriptor, b.descriptor]);
+                let matrices = a.matrix().into_iter().chain([b]);
+                all.extend(matrices.map(|matrix| matrix.descriptor));
                 all
             }
             _ => Vec::new(),

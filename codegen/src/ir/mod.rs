@@ -26,7 +26,7 @@ pub(crate) use assumption::checked;
 pub use assumption::{Assumption, AssumptionError};
 pub use element::Element;
 pub use entry::{Entry, Shared, TileAxis, Tiling};
-pub use hopper::{Hopper, Matrix, Ring, Side, StageUse, TensorMap};
+pub use hopper::{Factor, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
 pub(crate) use inst::class_of;
 pub use inst::{Axis, Binary, Cache, Inst, Rounding, Shuffle, Special, Statement, Unary};
 pub use kernel::{Kernel, LoopHandle};

@@ -1,7 +1,7 @@
 //! PTX text of the instructions of Hopper.
 
 use super::ptx::{address, group, register};
-use crate::ir::{Hopper, Matrix};
+use crate::ir::{Factor, Hopper, Matrix};
 use layout_core::atoms::Scalar;
 
 /// The lines of an instruction, and a label that one of them jumps back to.
@@ -57,6 +57,13 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             group(coordinates),
             address(*barrier)
         )),
+        Hopper::Fetch { at, to, .. } => {
+            let (vector, to) = match &to[..] {
+                [one] => (String::new(), register(*one)),
+                all => (format!(".v{}", all.len()), group(all)),
+            };
+            one(format!("ld.shared{vector}.b32 {to}, {}", address(*at)))
+        }
         Hopper::WgmmaFence => one("wgmma.fence.sync.aligned".to_owned()),
         Hopper::WgmmaCommit => one("wgmma.commit_group.sync.aligned".to_owned()),
         Hopper::WgmmaWait { pending } => one(format!("wgmma.wait_group.sync.aligned {pending}")),
@@ -71,7 +78,9 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             let flags = match atom.a_type {
                 Scalar::S8 | Scalar::U8 => String::new(),
                 Scalar::F16 | Scalar::Bf16 => {
-                    format!(", 1, 1, {}, {}", u8::from(!a.k_major), u8::from(!b.k_major))
+                    let across = |m: &Matrix| format!(", {}", u8::from(!m.k_major));
+                    let all = a.matrix().into_iter().chain([b]).map(across);
+                    format!(", 1, 1{}", all.collect::<String>())
                 }
                 _ => ", 1, 1".to_owned(),
             };
@@ -83,17 +92,18 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
                     m.high
                 )
             };
-            vec![
-                wide(a),
-                wide(b),
-                format!(
-                    "{name} {}, {}, {}, {}{flags}",
-                    group(d),
-                    register(a.descriptor),
-                    register(b.descriptor),
-                    register(*add)
-                ),
-            ]
+            let first = match a {
+                Factor::Shared(matrix) => register(matrix.descriptor),
+                Factor::Registers(all) => group(all),
+            };
+            let mut lines: Vec<_> = a.matrix().into_iter().chain([b]).map(wide).collect();
+            lines.push(format!(
+                "{name} {}, {first}, {}, {}{flags}",
+                group(d),
+                register(b.descriptor),
+                register(*add)
+            ));
+            lines
         }
         Hopper::WaitForGrid => one("griddepcontrol.wait".to_owned()),
         Hopper::LaunchDependents => one("griddepcontrol.launch_dependents".to_owned()),

@@ -207,15 +207,20 @@ impl Printer<'_> {
                 if text.ends_with(':') {
                     let _ = writeln!(self.out, "{text}");
                 } else {
-                    self.line(format_args!("{guard}{text};"));
+                    self.tagged(format_args!("{guard}{text};"), s);
                 }
             }
             return;
         }
         let text = instruction(&s.inst);
+        self.tagged(format_args!("{guard}{text};"), s);
+    }
+
+    /// A line of a statement, with its tag.
+    fn tagged(&mut self, text: std::fmt::Arguments<'_>, s: &Statement) {
         match &s.tag {
-            Some(tag) => self.line(format_args!("{guard}{text}; // {tag}")),
-            None => self.line(format_args!("{guard}{text};")),
+            Some(tag) => self.line(format_args!("{text} // {tag}")),
+            None => self.line(text),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Accumulators of `wgmma`: not touched while products that write them are in flight, and fenced after they were.
+//! Registers of `wgmma`, accumulators and fragments: not touched while products that write or read them are in flight, and fenced after they were.
 //!
 //! ```text
 //! mov d, 0          dirty: the next product needs a fence
@@ -26,7 +26,7 @@ const GROUPS: usize = 16;
 struct State {
     /// Registers touched since the last fence; none before the first fence, where all count as touched.
     dirty: Option<BTreeSet<Reg>>,
-    /// Accumulators of products of each group, the youngest, still open one first.
+    /// Accumulators and fragments of products of each group, the youngest, still open one first.
     groups: Vec<BTreeSet<Reg>>,
     /// Accumulators with sums that nothing has read.
     unread: BTreeSet<Reg>,
@@ -134,7 +134,8 @@ fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
             begins,
             ..
         } => {
-            for reg in [a.low, b.low, *add] {
+            let matrices = a.matrix().into_iter().chain([b]);
+            for reg in matrices.map(|matrix| matrix.low).chain([*add]) {
                 touched(&mut state, reg)?;
             }
             let clean = |reg: &&Reg| {
@@ -143,7 +144,8 @@ fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
                     .as_ref()
                     .is_some_and(|dirty| !dirty.contains(reg))
             };
-            if let Some(&register) = d.iter().find(|reg| !clean(reg)) {
+            let mut registers = d.iter().chain(a.registers());
+            if let Some(&register) = registers.find(|reg| !clean(reg)) {
                 return Err(ProofError::Fence {
                     register: crate::print::register(register),
                 });
@@ -163,7 +165,7 @@ fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
             if state.groups.is_empty() {
                 state.groups.push(BTreeSet::new());
             }
-            state.groups[0].extend(d);
+            state.groups[0].extend(d.iter().chain(a.registers()));
         }
         Hopper::WgmmaCommit => state.groups.insert(0, BTreeSet::new()),
         // The open group is not committed, and no wait counts it.

@@ -48,7 +48,7 @@ impl Trace {
         let mut all: Vec<AccessProof> = Vec::new();
         let mut known = Costs::default();
         let mut alike: QuickMap<(Op, Num, Mask, bool), Option<Wavefronts>> = QuickMap::default();
-        for a in &self.accesses {
+        for a in self.accesses.iter().chain(&self.fetches) {
             let Some(op) = a.op.filter(|_| a.tagged) else {
                 continue;
             };

@@ -107,6 +107,8 @@ pub(super) struct Trace {
     pub(super) threads: usize,
     pub(super) events: Vec<Event>,
     pub(super) accesses: Vec<Rc<Access>>,
+    /// Reads of stages of rings, as of the first stage.
+    pub(super) fetches: Vec<Rc<Access>>,
     pub(super) global: Vec<super::memory::GlobalAccess>,
     pub(super) addresses: usize,
     pub(super) blocks: [Sym; 3],
@@ -149,6 +151,8 @@ pub(super) struct Machine<'a> {
     pub(super) facts: Facts,
     pub(super) events: Vec<Event>,
     pub(super) accesses: Vec<Rc<Access>>,
+    /// Reads of stages of rings, as of the first stage.
+    pub(super) fetches: Vec<Rc<Access>>,
     pub(super) global: Vec<super::memory::GlobalAccess>,
     pub(super) addresses: usize,
     /// The address of shared memory, in units of its alignment.
@@ -205,6 +209,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         },
         events: Vec::new(),
         accesses: Vec::new(),
+        fetches: Vec::new(),
         global: Vec::new(),
         addresses: 0,
         shared,
@@ -255,6 +260,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         threads,
         events: machine.events,
         accesses: machine.accesses,
+        fetches: machine.fetches,
         global: machine.global,
         addresses: machine.addresses,
         blocks,

@@ -38,6 +38,8 @@ pub(super) enum What {
     Fill(Used, Region),
     /// A product reads units of a stage.
     Read(Used, Region),
+    /// Threads read units of a stage into registers.
+    Fetch(Used, Region),
     /// Products are closed to a group.
     Commit,
     /// All groups but some are complete.
@@ -69,11 +71,11 @@ pub(super) const UNIT: i64 = 16;
 const ROWS: i64 = 8;
 
 /// A place in a stage, or an mbarrier.
-struct Staged {
-    buffer: usize,
+pub(super) struct Staged {
+    pub(super) buffer: usize,
     /// Its coordinates within the stage, for each thread.
-    inner: Vec<Num>,
-    version: Vec<Lin>,
+    pub(super) inner: Vec<Num>,
+    pub(super) version: Vec<Lin>,
 }
 
 impl Machine<'_> {
@@ -151,7 +153,8 @@ impl Machine<'_> {
                     let what = what.to_owned();
                     return Err(ProofError::Undecided { what });
                 }
-                for (matrix, side) in [(a, atom.m), (b, atom.n)] {
+                let first = a.matrix().map(|a| (a, atom.m));
+                for (matrix, side) in first.into_iter().chain([(b, atom.n)]) {
                     let (used, region) = self.operand_of(matrix, (side, atom.k), threads)?;
                     let what = What::Read(used, region);
                     self.events
@@ -161,6 +164,13 @@ impl Machine<'_> {
                     self.registers.insert(to, Val::Data(false));
                 }
                 return Ok(());
+            }
+            Hopper::Fetch { at, to, stage } => {
+                let (used, region) = self.fetched(s, (*at, to.len()), *stage, threads)?;
+                for &to in to {
+                    self.registers.insert(to, Val::Data(false));
+                }
+                What::Fetch(used, region)
             }
             Hopper::WgmmaFence => return whole_warpgroups("wgmma.fence", s, threads),
             Hopper::SetRegisters { .. } => return whole_warpgroups("setmaxnreg", s, threads),
@@ -202,7 +212,7 @@ impl Machine<'_> {
     }
 
     /// Where an address is in a stage, or which mbarrier it is, held against its place.
-    fn staged(&mut self, at: Address, used: Option<Used>) -> Result<Staged, ProofError> {
+    pub(super) fn staged(&mut self, at: Address, used: Option<Used>) -> Result<Staged, ProofError> {
         let Place::Element {
             buffer,
             coordinates,
@@ -288,7 +298,7 @@ impl Machine<'_> {
         })
     }
 
-    fn used(&mut self, stage: StageUse) -> Used {
+    pub(super) fn used(&mut self, stage: StageUse) -> Used {
         Used {
             ring: stage.ring,
             index: self.evaluate(stage.index),
@@ -466,7 +476,7 @@ impl Machine<'_> {
     }
 
     /// The units of a stage that hold elements at coordinates from `start`, if they are where `at` says; bytes from the start of shared memory's stages.
-    fn units(
+    pub(super) fn units(
         &mut self,
         buffer: usize,
         start: &[i64],

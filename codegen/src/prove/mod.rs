@@ -23,6 +23,7 @@ mod cover;
 mod dependents;
 mod error;
 mod execute;
+mod fetched;
 mod formula;
 mod hopper;
 mod index;

@@ -28,6 +28,9 @@
 //!
 //! A loop is walked until a turn begins with no more in flight than those before it.
 //!
+//! A thread may also read a stage into registers, for products that take a factor from there. Such reads are complete for the whole warp behind a barrier
+//! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L when it is in the midst of reading use i.
+//!
 //! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
 
@@ -77,6 +80,10 @@ struct Walk {
     lag: i64,
     /// Groups of products that are not complete, each with the age of the oldest use that it reads; the last is open.
     reading: Vec<Option<i64>>,
+    /// The age of the oldest use that threads have read into registers without a barrier of their warps behind it.
+    fetching: Option<i64>,
+    /// In the use that is held a stage was given back.
+    gave: bool,
     loops: Vec<(Sym, Lin)>,
     found: Protocol,
 }
@@ -112,12 +119,14 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 filled: 0,
                 lag: ring.lag,
                 reading: vec![None],
+                fetching: None,
+                gave: false,
                 loops: Vec::new(),
                 found: Protocol::default(),
             };
             walk.events(events).map_err(|reason| refused(&reason))?;
             walk.filled_whole().map_err(|reason| refused(&reason))?;
-            if walk.held.is_some() && !walk.found.fills {
+            if walk.is_owing() {
                 return Err(refused("a stage is never given back"));
             }
             walk.found.uses = Some(walk.next);
@@ -321,6 +330,7 @@ impl Walk {
         for event in events {
             match event {
                 Event::Piped(piped) => self.piped(piped)?,
+                Event::WarpBarrier => self.fetching = None,
                 Event::Loop(l) => self.turns(l)?,
                 Event::If(_, a, b) if mentions(a, self.ring) || mentions(b, self.ring) => {
                     return Err("it is used under a condition".to_owned());
@@ -354,7 +364,7 @@ impl Walk {
                     .to_owned(),
             );
         };
-        if self.held.is_some() && !self.found.fills {
+        if self.is_owing() {
             return Err("a stage is held into a loop".to_owned());
         }
         // Inner loops begin as the first of their turns.
@@ -376,9 +386,9 @@ impl Walk {
         }
         self.next = first;
         self.loops.push((l.turn, count));
-        let mut at_top = self.reading.clone();
+        let (mut at_top, mut fetching) = (self.reading.clone(), self.fetching);
         self.events(&turn.events)?;
-        if self.held.is_some() && !self.found.fills {
+        if self.is_owing() {
             return Err("a stage is held from turn to turn".to_owned());
         }
         if at(&Lin::symbol(l.turn).plus(1))? != self.next {
@@ -389,7 +399,8 @@ impl Walk {
         // The next turn begins with what this one left in flight.
         loop {
             let next = oldest(&at_top, &self.reading);
-            if next == at_top {
+            let fetched = fetching.max(self.fetching);
+            if next == at_top && fetched == fetching {
                 break;
             }
             if next.len() > GROUPS {
@@ -398,17 +409,23 @@ impl Walk {
                 );
             }
             at_top.clone_from(&next);
-            let (found, held) = (self.found.clone(), self.held);
+            fetching = fetched;
+            let (found, held) = (self.found.clone(), (self.held, self.gave));
             let (expected, filled) = (self.expected, self.filled);
-            (self.next, self.reading) = (first, next);
+            (self.next, self.reading, self.fetching) = (first, next, fetched);
             self.events(&turn.events)?;
-            (self.found, self.held) = (found, held);
+            (self.found, (self.held, self.gave)) = (found, held);
             (self.expected, self.filled) = (expected, filled);
         }
-        self.reading = at_top;
+        (self.reading, self.fetching) = (at_top, fetching);
         self.loops.pop();
         self.next = at(&count)?;
         Ok(())
+    }
+
+    /// A use is held in which nothing was given back.
+    fn is_owing(&self) -> bool {
+        self.held.is_some() && !self.gave && !self.found.fills
     }
 
     /// The bytes of the use that was filled last.
@@ -439,7 +456,7 @@ impl Walk {
                     return Err("a role fills its stages and reads them".to_owned());
                 }
                 self.filled_whole()?;
-                if !fills && self.held.is_some() {
+                if !fills && self.held.is_some() && !self.gave {
                     return Err(
                         "a stage is not given back before the next is waited for".to_owned()
                     );
@@ -452,7 +469,13 @@ impl Walk {
                     );
                 }
                 (self.held, self.expected, self.filled) = (Some(*used), None, 0);
-                for age in self.reading.iter_mut().flatten() {
+                self.gave = false;
+                for age in self
+                    .reading
+                    .iter_mut()
+                    .chain([&mut self.fetching])
+                    .flatten()
+                {
                     *age += 1;
                 }
                 self.next = self.next.plus(1);
@@ -484,26 +507,37 @@ impl Walk {
                 }
                 self.found.regions.push(region.clone());
             }
-            What::Read(used, region) if own(used) => {
+            What::Read(used, region) | What::Fetch(used, region) if own(used) => {
                 if !held(used, self.held) || self.found.fills || p.threads != self.role {
                     return Err(format!(
                         "{}: a stage is read that is not known to be full",
                         region.name
                     ));
                 }
-                if let Some(open) = self.reading.last_mut() {
+                let fetches = matches!(p.what, What::Fetch(..));
+                let open = if fetches {
+                    Some(&mut self.fetching)
+                } else {
+                    self.reading.last_mut()
+                };
+                if let Some(open) = open {
                     open.get_or_insert(0);
                 }
                 self.found.regions.push(region.clone());
             }
             What::Arrive(used) if own(used) => {
-                if !held(used, self.held) || self.found.fills {
+                if !held(used, self.held) || self.found.fills || self.gave {
                     return Err("a stage is given back that is not held".to_owned());
                 }
                 if self.reading.iter().flatten().any(|age| *age >= self.lag) {
                     return Err(
                         "a stage is given back before products that read it are complete"
                             .to_owned(),
+                    );
+                }
+                if self.fetching.is_some_and(|age| age >= self.lag) {
+                    return Err(
+                        "a stage is given back before a barrier of the warp that has read it into registers".to_owned(),
                     );
                 }
                 let list = p.threads.list();
@@ -519,7 +553,11 @@ impl Walk {
                     return Err("a stage is given back by another number of threads".to_owned());
                 }
                 self.found.arrivals = arrivals;
-                self.held = None;
+                self.gave = true;
+                // What is held is what is given back, or is given back later.
+                if self.lag == 0 {
+                    self.held = None;
+                }
             }
             What::Made(ring, ..) if *ring == self.ring => {
                 return Err("an mbarrier is made when roles have parted".to_owned());
@@ -553,7 +591,7 @@ fn mentions(events: &[Event], ring: usize) -> bool {
     events.iter().any(|event| match event {
         Event::Piped(p) => matches!(&p.what,
             What::Wait(used, _) | What::Arrive(used) | What::Expect(used, _)
-            | What::Fill(used, _) | What::Read(used, _) if used.ring == ring),
+            | What::Fill(used, _) | What::Read(used, _) | What::Fetch(used, _) if used.ring == ring),
         Event::If(_, a, b) => mentions(a, ring) || mentions(b, ring),
         Event::Loop(l) => l.period.iter().any(|t| mentions(&t.events, ring)),
         _ => false,

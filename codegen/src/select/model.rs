@@ -35,18 +35,19 @@
 //! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
 //! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
 //! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Products of warpgroups take 1.6 times the rate; each warpgroup reads its rows of A
-//! and all of B from shared memory, and C with fewer than 64 rows takes 1.17 times as long by warps, and 1.1 times by several warpgroups. Copies narrower than 16 bytes take an instruction and a wavefront
+//! and all of B from shared memory (its columns of B and all of A where they are swapped), and C with fewer than 64 rows takes 1.17 times as long by warps, and 1.1 times by several warpgroups; with fewer rows than its tile
+//! has, a swapped plan takes 1.5 times as long. Copies narrower than 16 bytes take an instruction and a wavefront
 //! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
 //!
-//! Where a block of a plan of warpgroups has a multiprocessor to itself, nothing is uncovered; but for those of tf32 the products of a step are issued before
+//! Where a block of a plan of warpgroups has a multiprocessor to itself, nothing is uncovered; but for those of tf32, unless they are swapped, the products of a step are issued before
 //! those of the step before are complete, and a step costs 28 clocks. Of plans of warps twice the share is uncovered in tf32 where k is not contiguous: elements
 //! are read one by one. Kernels around products of warpgroups are launched beside the one before and add half a launch. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
 //! that does not begin with a line takes two requests, and one that does not begin with a sector of 32 bytes five sectors of two lines: the cache then gives
 //! all multiprocessors together 4280 and 2560 bytes a clock, so that large tiles on few multiprocessors are faster than small ones on all
 //! (1000³: 12.6 µs with 64 tiles of 128×128, 14.3 with 128 of 64×128).
 //!
-//! The constants 0.2, 40, 28, 2, 0.5, 1.25, 1.05, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
+//! The constants 0.2, 40, 28, 2, 0.5, 1.25, 1.05, 1.5, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
 //! one H100); everything else is counted.
 //!
 //! # Worked example
@@ -117,6 +118,9 @@ const ROWS: u64 = 64;
 /// How much longer plans take where C has fewer rows, measured at 16×8192×8192: plans of warps, and those of several warpgroups.
 const FEW_ROWS: f64 = 1.17;
 const FEW_ROWS_OF_WARPGROUPS: f64 = 1.1;
+
+/// The same of swapped plans where C has fewer rows than their tile: measured at 128×8192×8192 in tf32.
+const FEW_ROWS_OF_SWAPPED: f64 = 1.5;
 
 /// Clocks until a block that follows another has made its mbarriers or its addresses; measured at 4096×4096×128.
 const BEGIN: f64 = 1500.0;
@@ -285,7 +289,7 @@ impl Model<'_> {
         let (rows, cols) = self.tiles();
         let (wm, wn) = a.warp_tile();
         let width = |w: u32| if self.packs() { 16 } else { w };
-        let k_major = a.is_k_major();
+        let transposed = a.transposed(p.operands);
         let inside = |extent: u64, tiles: u64| extent as f64 / tiles.max(1) as f64;
         [
             Operand {
@@ -293,7 +297,7 @@ impl Model<'_> {
                 warp_side: wm,
                 inside: inside(p.m, rows),
                 width: width(widths[0]),
-                k_major: k_major || p.operands.a == Trans::N,
+                k_major: transposed[0] || p.operands.a == Trans::N,
                 is_a: true,
             },
             Operand {
@@ -301,7 +305,7 @@ impl Model<'_> {
                 warp_side: wn,
                 inside: inside(p.n, cols),
                 width: width(widths[1]),
-                k_major: k_major || p.operands.b == Trans::T,
+                k_major: !a.form.is_swapped() && (transposed[1] || p.operands.b == Trans::T),
                 is_a: false,
             },
         ]
@@ -336,9 +340,13 @@ impl Model<'_> {
             slots += pieces;
             shared += pieces.max(whole);
             if a.units == Units::Warpgroup {
-                // One thread copies; each warpgroup reads its rows of A, and all of B.
+                // One thread copies; each warpgroup reads its rows of A, and all of B, or its columns of B, and all of A.
                 slots -= pieces;
-                let times = if o.is_a { 1.0 } else { warps / 4.0 };
+                let times = if o.is_a == a.form.is_swapped() {
+                    warps / 4.0
+                } else {
+                    1.0
+                };
                 shared += times * whole;
                 continue;
             }
@@ -418,15 +426,11 @@ impl Model<'_> {
     fn is_copied_first(&self, o: &Operand) -> bool {
         let [a, b, _] = self.problem.widths(self.anatomy.data_type);
         let width = if o.is_a { a } else { b };
-        let operands = self.problem.operands;
-        let k_major = if o.is_a {
-            operands.a == Trans::N
-        } else {
-            operands.b == Trans::T
-        };
+        let [of_a, of_b] = self.anatomy.transposed(self.problem.operands);
+        let transposed = if o.is_a { of_a } else { of_b };
         let by_boxes = self.anatomy.units == Units::Warpgroup;
         let moved = by_boxes && self.schedule.pack && !self.pitch(o).is_multiple_of(LINE);
-        self.packs() && (width < 16 || moved || (self.anatomy.is_k_major() && !k_major))
+        self.packs() && (width < 16 || moved || transposed)
     }
 
     /// Bytes from row to row of an operand.
@@ -500,7 +504,7 @@ impl Model<'_> {
         let (exposed, step) = match self.anatomy.units {
             // One thread copies, and products are in flight until the end of a step; those of the next one as well, but in tf32.
             Units::Warpgroup if self.resident() == 1 => match self.anatomy.data_type {
-                DataType::Tf32 => (0.0, STEP),
+                DataType::Tf32 if !self.anatomy.form.is_swapped() => (0.0, STEP),
                 _ => (0.0, STEP_AHEAD),
             },
             Units::Tensor if self.reads_one_by_one() => {
@@ -530,6 +534,7 @@ impl Model<'_> {
         } else {
             self.sum_bytes()
         };
+        // Sums of Cᵀ, which lanes store as they hold them, two at a time, take as long.
         let staged = f64::from(m * n) * staged_bytes;
         let c = a.inside * b.inside * self.written_bytes();
         r as f64 * (2.0 * staged / WAVEFRONT + c / (self.machine.l2_share() / 2.0))
@@ -692,6 +697,9 @@ impl Model<'_> {
                 Units::Warpgroup if u64::from(tile_m) > ROWS => FEW_ROWS_OF_WARPGROUPS,
                 Units::Warpgroup | Units::Fma => 1.0,
             };
+        }
+        if self.anatomy.form.is_swapped() && p.m < tile_m.into() {
+            estimate.seconds *= FEW_ROWS_OF_SWAPPED;
         }
         let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
         if memory > computing {

@@ -302,6 +302,13 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         16,
         [[144, 128, 144], [128, 144, 784]]
     ),
+    plan!(
+        "wgmma-tf32-256x128x32-swapped",
+        "nn",
+        PLAIN,
+        16,
+        [[264, 128, 36], [40, 136, 196]]
+    ),
     persistent,
     examples::transposed,
     examples::normalised,

@@ -29,6 +29,8 @@ pub(super) fn delivered(
                 evidence: format!("element by element at {own}"),
             });
         }
+        // Columns, two at a time: `swapped` compares them with the fragment of the instruction.
+        Read::Neighbours => return super::swapped::delivered(name, atom, o),
         Read::Vectors => return delivered_in_vectors(name, atom, o, is_a),
         Read::Descriptor => {
             return Ok(Obligation {

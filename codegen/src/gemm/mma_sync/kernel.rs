@@ -7,6 +7,7 @@ mod multiply;
 mod origin;
 mod store;
 mod straight;
+mod swapped;
 mod tiles;
 mod warpgroups;
 
@@ -184,8 +185,8 @@ struct Gemm<'a> {
     /// C, or this block's partial sums, and its leading dimension.
     c: View,
     ldc: Expr,
-    /// Each warp's strip of C: (row, column, warp, strip).
-    staging: View,
+    /// Each warp's strip of C: (row, column, warp, strip); none where lanes store what they hold.
+    staging: Option<View>,
     /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
     depth: Expr,
     /// The first k of this block's part of the sums, and its layer of a batch.
@@ -357,13 +358,14 @@ impl<'a> Gemm<'a> {
         let st = &maps.staging;
         let warps = plan.warps.0 * plan.warps.1;
         // The same rows for each strip of the warp: a mode without a stride.
-        let chunks = plan.tile.1 / plan.warps.1 / plan.strip_cols();
+        let chunks = plan.chunks();
         let passes = plan.tile.0 / plan.warps.0 / st.rows * chunks;
         let strips = [st.rows, st.cols, warps, passes].map(Extent::Fixed);
         // In the place of the stages, or behind them.
         let strip = vec![st.bytes(), 0];
         let at = plan.staging_at(maps);
-        let staging = k.shared_at("staging", st.bytes, st.shared, at, strips.into(), strip);
+        let staging = (!st.held)
+            .then(|| k.shared_at("staging", st.bytes, st.shared, at, strips.into(), strip));
         Ok(Self {
             k,
             plan,
@@ -390,9 +392,14 @@ impl<'a> Gemm<'a> {
         })
     }
 
-    /// Atoms of a warp along the rows and the columns of a product.
+    /// Atoms of a warp along the rows and the columns of a product; of Cᵀ strips, and the atoms of each.
     fn atoms(&self) -> (i64, i64) {
         let (m, n) = self.plan.tile;
+        let st = &self.maps.staging;
+        if st.held {
+            // One below the other, by strips.
+            return (m / st.rows, st.rows / self.maps.atom.n);
+        }
         (
             m / self.plan.warps.0 / self.maps.atom.m,
             n / self.plan.warps.1 / self.maps.atom.n,

@@ -199,11 +199,17 @@ impl Product<'_> {
                 &format!("take {}", self.name().trim_end_matches("-persistent")),
             ));
         }
-        if self.promoted && self.variant.products == 2 {
+        if self.form.is_promoted() && self.variant.products == 2 {
             return Err(self.unsupported(
                 "a dual product with sums promoted to f32, which would take twice the registers"
                     .to_owned(),
                 &format!("take {}", self.name().trim_end_matches("-promoted")),
+            ));
+        }
+        if self.form.is_swapped() && self.variant.products == 2 {
+            return Err(self.unsupported(
+                "a dual product with B through registers".to_owned(),
+                "take wgmma-tf32-128x256x32",
             ));
         }
         let split = self.split(problem.k, schedule.split);
@@ -244,10 +250,15 @@ impl Product<'_> {
             ));
         }
         if alone && self.transposed(problem.operands).contains(&true) {
+            let lie = if self.form.is_swapped() {
+                "k contiguous in A and n in B (nn)"
+            } else {
+                "k contiguous in A and B (nt)"
+            };
             return Err(self.unsupported(
                 format!("a batch or a dual product with {}", problem.operands),
                 &format!(
-                    "wgmma multiplies {} with k contiguous in A and B (nt) alone; take another plan, such as {mma}",
+                    "wgmma multiplies {} with {lie} alone; take another plan, such as {mma}",
                     self.data_type
                 ),
             ));

@@ -1,12 +1,15 @@
 //! The maps of one kernel: what brings A and B to the fragments of the atom, and the accumulators to C.
 
-use layout_core::Layout;
 use layout_core::atoms::MmaAtom;
+use layout_core::{Layout, LayoutError};
 
 use super::operand::{Copies, OperandMaps};
 use super::staging::{Staging, place_of_c};
-use super::{MmaPlan, Variant};
+use super::{MmaPlan, Variant, swapped};
 use crate::gemm::{Operands, PlanError, Trans};
+
+/// Rows of C that are stored together where sums are those of Cᵀ: 8 vectors a lane.
+const STRIP_ROWS: i64 = 32;
 
 /// All maps of one kernel.
 #[derive(Debug)]
@@ -44,7 +47,10 @@ impl MmaPlan {
         let of_warpgroups = |(is_a, k_major, side)| {
             OperandMaps::of_warpgroups(&atom, is_a, k_major, (side, self.depth), threads)
         };
-        let [a, b] = if self.warpgroups {
+        let [a, b] = if self.form.is_swapped() {
+            let b = OperandMaps::through_registers(&atom, (self.tile.1, self.depth), threads);
+            [of_warpgroups(sides[0])?, b?]
+        } else if self.warpgroups {
             let [a, b] = sides.map(of_warpgroups);
             [a?, b?]
         } else {
@@ -60,7 +66,13 @@ impl MmaPlan {
         };
         let arranged = (a.is_arranged(), b.is_arranged());
         let cols = (self.strip_cols(), self.variant.products);
-        let staging = Staging::new(&atom, arranged, cols, vector, bytes)?;
+        let staging = if self.form.is_swapped() {
+            let place = |stride| swapped::place_of_c(&atom, stride);
+            let strip = (STRIP_ROWS / atom.n, self.strip_cols());
+            Staging::held(&atom, place, strip, vector, bytes)?
+        } else {
+            Staging::new(&atom, arranged, cols, vector, bytes)?
+        };
         Ok(Maps {
             atom,
             a,
@@ -73,23 +85,47 @@ impl MmaPlan {
     /// Whether k is contiguous in the A and the B that the kernel reads.
     pub(super) fn k_major(&self, operands: Operands) -> [bool; 2] {
         let [a, b] = self.transposed(operands);
-        [operands.a == Trans::N || a, operands.b == Trans::T || b]
+        [
+            operands.a == Trans::N || a,
+            !self.form.is_swapped() && (operands.b == Trans::T || b),
+        ]
     }
 
-    /// Which of A and B are transposed before the product: `wgmma` takes the side contiguous of 16-bit elements alone.
+    /// Which of A and B are transposed before the product: `wgmma` takes the side contiguous of 16-bit elements alone, or through registers, where it is
+    /// to be so.
     pub(super) fn transposed(&self, operands: Operands) -> [bool; 2] {
         let k_alone = self.warpgroups && self.data_type.bytes() != 2;
-        [operands.a == Trans::T, operands.b == Trans::N].map(|side| side && k_alone)
+        let b = (operands.b == Trans::N) != self.form.is_swapped();
+        [operands.a == Trans::T, b].map(|side| side && k_alone)
     }
 
     /// Columns of C that a warp stages at once: all of its own, or some where staging is beside the stages.
     pub(super) fn strip_cols(&self) -> i64 {
         let own = self.tile.1 / self.warps.1;
-        if self.warpgroups {
+        if self.form.is_swapped() {
+            // Those between the first and the last.
+            swapped::WIDTH
+        } else if self.warpgroups {
             own.min(64 / self.variant.products)
         } else {
             own
         }
+    }
+
+    /// Into how many pieces the columns of a warp are cut, to be staged one after the other.
+    pub(super) fn chunks(&self) -> i64 {
+        if self.form.is_swapped() {
+            return 1;
+        }
+        self.tile.1 / self.warps.1 / self.strip_cols()
+    }
+
+    /// Column of the grid of warps → the first column of its part of the tile.
+    pub(super) fn columns_of_warps(&self) -> Result<Layout, LayoutError> {
+        if self.form.is_swapped() {
+            return swapped::first_columns(self.tile.1, 1);
+        }
+        Layout::mode(self.warps.1, self.tile.1 / self.warps.1)
     }
 
     /// Where the mbarriers of the stages are, in bytes.
@@ -126,6 +162,15 @@ impl MmaPlan {
         let (m, n) = self.tile;
         let (wm, wn) = (m / self.warps.0, n / self.warps.1);
         let atom = &maps.atom;
+        if self.form.is_swapped() {
+            let c = swapped::place_of_c(atom, m)?.compose(&atom.c)?;
+            return Ok(Layout::tuple(&[
+                c.get(0)?,
+                swapped::first_columns(n, m)?,
+                c.get(1)?,
+                Layout::mode(m / atom.n, atom.n)?,
+            ])?);
+        }
         let arranged = (maps.a.is_arranged(), maps.b.is_arranged());
         let place = place_of_c(atom, arranged, m)?;
         let c = place.compose(&atom.c)?;

@@ -39,6 +39,7 @@ pub mod operand;
 mod plans;
 mod product;
 mod staging;
+mod swapped;
 mod variant;
 
 use layout_core::atoms::{self, MmaAtom};
@@ -48,8 +49,8 @@ use crate::gemm::fused::Family;
 use crate::gemm::obligation::one_to_one;
 use crate::gemm::raster::{GROUP, Raster, TURNS_LIMIT};
 use crate::gemm::{
-    Anatomy, DataType, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands, Plan, PlanError,
-    Schedule, Units,
+    Anatomy, DataType, Form, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands, Plan,
+    PlanError, Schedule, Units,
 };
 use crate::ir::Entry;
 use operand::Read;
@@ -79,8 +80,8 @@ pub struct MmaPlan {
     pub warpgroups: bool,
     /// Blocks take tile after tile: as many as multiprocessors, where there are 128 and more.
     pub persistent: bool,
-    /// The instruction's sums of a stage are added to sums in f32, which keep all bits: those of `wgmma` keep about 14 bits in 8-bit floats.
-    pub promoted: bool,
+    /// How warpgroups multiply.
+    pub form: Form,
 }
 
 impl MmaPlan {
@@ -145,12 +146,18 @@ impl Plan for MmaPlan {
             return format!("sgemm-{m}x{n}x{}", self.depth);
         }
         if self.warpgroups {
-            let own = match (self.persistent, self.promoted) {
+            let swapped = if self.form.is_swapped() {
+                "-swapped"
+            } else {
+                ""
+            };
+            let own = match (self.persistent, self.form.is_promoted()) {
                 (true, _) => "-persistent",
                 (_, true) => "-promoted",
                 _ => "",
             };
-            return format!("wgmma-{}-{m}x{n}x{}{own}", self.data_type, self.depth);
+            let depth = self.depth;
+            return format!("wgmma-{}-{m}x{n}x{depth}{swapped}{own}", self.data_type);
         }
         let old = if self.arch < 80 { "-sm75" } else { "" };
         format!("mma-{}-{m}x{n}x{}{old}", self.data_type, self.depth)
@@ -189,7 +196,12 @@ impl Plan for MmaPlan {
         let instruction = self.instruction();
         let of_tensor_cores = [instruction.m, instruction.n, instruction.k].map(|e| e as u32);
         let (units, [m, n, k]) = if self.warpgroups {
-            let of_a_warp = [16, self.tile.1, instruction.k].map(|e| e as u32);
+            let of_a_warp = if self.form.is_swapped() {
+                [self.tile.0, 16, instruction.k]
+            } else {
+                [16, self.tile.1, instruction.k]
+            };
+            let of_a_warp = of_a_warp.map(|e| e as u32);
             (Units::Warpgroup, of_a_warp)
         } else if self.is_fma() {
             // A multiply-add in each lane: the atom is many of them.
@@ -207,7 +219,7 @@ impl Plan for MmaPlan {
             asynchronous: self.has_cp_async(),
             group: Some(GROUP as u32),
             turns: self.persistent,
-            promoted: self.promoted,
+            form: self.form,
         }
     }
 
@@ -243,7 +255,7 @@ impl Plan for MmaPlan {
                 }),
                 // The descriptor is of the shared layout.
                 Read::Descriptor => {}
-                Read::Elements | Read::Vectors => all.push(NamedLayout {
+                Read::Elements | Read::Vectors | Read::Neighbours => all.push(NamedLayout {
                     name: read,
                     layout: o.fragment.to_string(),
                     meaning: format!(
@@ -284,7 +296,12 @@ impl Plan for MmaPlan {
             claims.push(fragments::in_two_steps(&maps.atom, &instruction)?);
         }
         if self.warpgroups {
-            claims.push(fragments::of_warpgroup(&maps.atom, self.tile.1)?);
+            let across = if self.form.is_swapped() {
+                self.tile.0
+            } else {
+                self.tile.1
+            };
+            claims.push(fragments::of_warpgroup(&maps.atom, across)?);
         }
         claims.push(one_to_one(
             "each element of C has exactly one accumulator",

@@ -75,6 +75,8 @@ pub enum Read {
     Elements,
     /// One load of 16 bytes for the elements of an FMA atom, which are neighbours along the side.
     Vectors,
+    /// One load for two neighbours of the side.
+    Neighbours,
     /// Not at all: the product reads shared memory, by a descriptor of the tile.
     Descriptor,
 }
@@ -303,7 +305,7 @@ impl OperandMaps {
                 let k = Layout::flat(&[2, 4, 2, 2], &[16, 16 * 4, 16 * 2, 16 * 16])?;
                 return Ok((own, k, 16));
             }
-            Read::Elements | Read::Vectors | Read::Descriptor => {
+            Read::Elements | Read::Vectors | Read::Neighbours | Read::Descriptor => {
                 return Ok((own, own.get(0)?, side));
             }
         };
@@ -400,8 +402,8 @@ impl OperandMaps {
                 matrices: Matrices::X4,
                 trans: true,
             },
-            (Read::Elements, 8) => Access::Ld64,
-            (Read::Elements, _) => Access::Ld32,
+            (Read::Elements, 8) | (Read::Neighbours, 4) => Access::Ld64,
+            (Read::Elements | Read::Neighbours, _) => Access::Ld32,
             // What no instruction reads has no pattern; nothing is derived from this one.
             (Read::Vectors | Read::Descriptor, _) => Access::Ld128,
         };
@@ -409,7 +411,7 @@ impl OperandMaps {
             Read::Ldmatrix { .. } | Read::LdmatrixPairs => {
                 lanes(|lane| self.element(self.points.index(lane)))
             }
-            Read::Elements | Read::Vectors | Read::Descriptor => {
+            Read::Elements | Read::Vectors | Read::Neighbours | Read::Descriptor => {
                 lanes(|lane| self.element(self.fragment.at(&[lane, 0])))
             }
         };

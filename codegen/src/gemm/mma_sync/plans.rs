@@ -4,7 +4,7 @@
 //! fewer registers and runs on architectures with less shared memory.
 
 use super::{Depth, MmaPlan, Variant};
-use crate::gemm::DataType;
+use crate::gemm::{DataType, Form};
 
 const fn plan(
     data_type: DataType,
@@ -24,7 +24,7 @@ const fn plan(
         variant: Variant::aligned(data_type),
         warpgroups: false,
         persistent: false,
-        promoted: false,
+        form: Form::Plain,
     }
 }
 
@@ -51,8 +51,26 @@ const fn persistent(data_type: DataType, tile: (i64, i64), depth: i64, stages: i
 /// The same, whose sums of a stage are added to sums of their own in f32.
 const fn promoted(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
     MmaPlan {
-        promoted: true,
+        form: Form::Promoted,
         ..of_warpgroups(data_type, tile, depth, stages)
+    }
+}
+
+/// The same of tf32, with the roles of A and B exchanged: warps side by side.
+const fn swapped(tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+    MmaPlan {
+        form: Form::Swapped,
+        warps: (1, tile.1 / 16),
+        ..of_warpgroups(DataType::Tf32, tile, depth, stages)
+    }
+}
+
+/// The same, of blocks that take tile after tile.
+const fn swapped_persistent(tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+    MmaPlan {
+        form: Form::Swapped,
+        warps: (1, tile.1 / 16),
+        ..persistent(DataType::Tf32, tile, depth, stages)
     }
 }
 
@@ -97,6 +115,8 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     persistent(DataType::E5m2, (128, 256), 128, 4),
     promoted(DataType::E4m3, (128, 128), 128, 4),
     promoted(DataType::E5m2, (128, 128), 128, 4),
+    swapped((256, 128), 32, 4),
+    swapped_persistent((256, 128), 32, 4),
 ];
 
 /// The plans that are listed.

@@ -10,11 +10,12 @@
 use layout_core::atoms::MmaAtom;
 use layout_core::banks::Access;
 use layout_core::derive::{Family, Pattern, Tile, derive};
-use layout_core::{Layout, Swizzled};
+use layout_core::{Layout, LayoutError, Swizzled};
 
 use super::operand::is_fma;
 
 use crate::gemm::{PlanError, Refusal};
+use crate::ir::Reg;
 
 /// The accesses that stage sums: their store and their load.
 pub(crate) const SUMS: [&str; 2] = ["stageC", "fetchC"];
@@ -65,6 +66,8 @@ pub(crate) struct Staging {
     /// (lane, ((part of the columns, pass down the rows), part of a vector)) → `row + R·column` of the first accumulator of each read of the first
     /// product.
     pub(crate) read: Layout,
+    /// Lanes store what they hold, and nothing is staged: reads are of their own accumulators.
+    pub(crate) held: bool,
 }
 
 impl Staging {
@@ -155,13 +158,65 @@ impl Staging {
             run,
             together,
             read,
+            held: false,
+        })
+    }
+
+    /// No staging, where lanes hold neighbours of a row: `place` says where (row, column) of the atom is in C, whose two halves of rows are neighbours
+    /// there, and `atoms` of them make a strip of so many times its columns as rows.
+    pub(crate) fn held(
+        atom: &MmaAtom,
+        place: impl Fn(i64) -> Result<Layout, LayoutError>,
+        (atoms, cols): (i64, i64),
+        vector: i64,
+        bytes: i64,
+    ) -> Result<Self, PlanError> {
+        let rows = atoms * atom.n;
+        let vector = vector.min(2);
+        let place = place(rows)?;
+        let first = place.compose(&atom.c.get(0)?)?;
+        // The accumulators of a lane: two neighbours down the rows, and two along them.
+        let down = Layout::flat(&[2, atoms], &[1, atom.n])?;
+        let along = Layout::mode(2 / vector, rows)?;
+        let read = Layout::tuple(&[
+            first,
+            Layout::tuple(&[Layout::tuple(&[along, down])?, Layout::mode(1, 0)?])?,
+        ])?;
+        let plain: Swizzled = Layout::flat(&[rows, cols], &[cols, 1])?.into();
+        Ok(Self {
+            rows,
+            cols,
+            bytes,
+            derived: plain,
+            shared: plain,
+            certificate: "none: lanes store the neighbours that they hold".to_owned(),
+            vector,
+            write: read,
+            run: 2,
+            together: 2,
+            read,
+            held: true,
         })
     }
 
     /// Bytes of one warp's strip.
     pub(crate) fn bytes(&self) -> i64 {
+        if self.held {
+            return 0;
+        }
         let unit = (1i64 << self.shared.swizzle().width()).max(128);
         (self.shared.cosize() + unit - 1) / unit * unit
+    }
+
+    /// The accumulators of a lane's vector, of those of the strip that it holds: of an atom two neighbours along Cᵀ's rows, which are two rows of C, and
+    /// two down its columns, which are neighbours in a row.
+    pub(crate) fn of_lane(&self, pass: i64, atoms: &[Vec<Reg>]) -> Vec<Reg> {
+        let (along, down) = (2 / self.vector, pass * self.vector / 2);
+        let atom = &atoms[(down / 2) as usize];
+        let first = pass % along;
+        (first..first + self.vector)
+            .map(|half| atom[(down % 2 + 2 * half) as usize])
+            .collect()
     }
 
     /// Row and column of `row + R·column`, as layouts of the same domain as `l`.

@@ -47,8 +47,8 @@ use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
 use crate::gemm::one_kernel::OneKernel;
 use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
-    Anatomy, DataType, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError,
-    Schedule, Units,
+    Anatomy, DataType, Form, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
+    PlanError, Schedule, Units,
 };
 use crate::ir::Entry;
 use maps::{DEPTH, Maps, STAGES, Staging, TILE};
@@ -171,7 +171,7 @@ impl Plan for OuterPlan {
             asynchronous: false,
             group: Some(GROUP as u32),
             turns: false,
-            promoted: false,
+            form: Form::Plain,
         }
     }
 

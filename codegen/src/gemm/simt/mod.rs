@@ -19,8 +19,8 @@ use crate::gemm::fused::Family;
 use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
 use crate::gemm::one_kernel::OneKernel;
 use crate::gemm::{
-    Anatomy, DataType, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError,
-    Schedule, Trans, Units,
+    Anatomy, DataType, Form, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
+    PlanError, Schedule, Trans, Units,
 };
 use crate::ir::Entry;
 use maps::{Maps, Side};
@@ -143,7 +143,7 @@ impl Plan for SgemmPlan {
             asynchronous: false,
             group: None,
             turns: false,
-            promoted: false,
+            form: Form::Plain,
         }
     }
 

@@ -7,7 +7,7 @@ use layout_core::atoms::MmaAtom;
 
 use super::Kernel;
 use crate::index::Expr;
-use crate::ir::hopper::{Hopper, Matrix, Ring, Side, StageUse, TensorMap};
+use crate::ir::hopper::{Factor, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
 use crate::ir::inst::{Inst, Statement};
 use crate::ir::node::Node;
 use crate::ir::param::ParamKind;
@@ -285,6 +285,14 @@ impl Kernel {
         })
     }
 
+    /// Neighbours of a row of a stage, from `at` on, to registers of 4 bytes.
+    pub(crate) fn fetch(&mut self, to: &[Reg], at: Address, ring: &RingHandle, index: Expr) {
+        self.note_width(at, 4 * to.len() as u32);
+        let stage = Self::stage_use(ring, index);
+        let to = to.to_vec();
+        self.push_hopper(None, Hopper::Fetch { at, to, stage });
+    }
+
     pub(crate) fn wgmma_fence(&mut self) {
         self.push_hopper(None, Hopper::WgmmaFence);
     }
@@ -302,7 +310,7 @@ impl Kernel {
         &mut self,
         atom: &Arc<MmaAtom>,
         d: &[Reg],
-        [a, b]: [Matrix; 2],
+        (a, b): (Factor, Matrix),
         (begins, add): (bool, Reg),
     ) {
         let (atom, d) = (Arc::clone(atom), d.to_vec());

@@ -3,7 +3,7 @@
 use layout_core::atoms::Scalar;
 
 use super::kinds::{Make, drop_node, inst, kind, statement};
-use crate::ir::{Entry, Hopper, Inst, Node};
+use crate::ir::{Entry, Factor, Hopper, Inst, Matrix, Node};
 
 type Is = fn(&Hopper) -> bool;
 
@@ -32,6 +32,18 @@ fn edit(f: Edit) -> impl Fn(&mut Vec<Node>, usize) + Clone {
     }
 }
 
+/// The first operand of a product that is in shared memory.
+fn first_matrix(h: &mut Hopper) -> Option<&mut Matrix> {
+    match h {
+        Hopper::Wgmma {
+            a: Factor::Shared(a),
+            ..
+        } => Some(a),
+        Hopper::Wgmma { b, .. } => Some(b),
+        _ => None,
+    }
+}
+
 fn for_all(list: &mut [Node], i: usize) {
     if let Some(statement) = statement(&mut list[i]) {
         statement.guard = None;
@@ -48,6 +60,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     let product: Is = |h| matches!(h, Hopper::Wgmma { .. });
     let complete: Is = |h| matches!(h, Hopper::WgmmaWait { .. });
     let fence: Is = |h| matches!(h, Hopper::WgmmaFence | Hopper::BarrierInitFence);
+    let fetch: Is = |h| matches!(h, Hopper::Fetch { .. });
     let commit: Is = |h| matches!(h, Hopper::WgmmaCommit);
     let registers: Is = |h| matches!(h, Hopper::SetRegisters { .. });
     let ordering: Is = |h| {
@@ -70,6 +83,17 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         kind(entry, "products not waited for", node(complete), drop_node),
         kind(entry, "a fence left out", node(fence), drop_node),
         kind(entry, "a group not closed", node(commit), drop_node),
+        kind(entry, "part of a stage not read", node(fetch), drop_node),
+        kind(
+            entry,
+            "a read of a stage earlier",
+            node(fetch),
+            |list, i| {
+                if i > 0 {
+                    list.swap(i - 1, i);
+                }
+            },
+        ),
         kind(entry, "registers not changed", node(registers), drop_node),
         kind(
             entry,
@@ -115,7 +139,17 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             |list, i| for_all(list, i),
         ),
     ];
-    let edits: [(&'static str, Is, Edit); 14] = [
+    let edits: [(&'static str, Is, Edit); 16] = [
+        ("where a stage is read", fetch, |h| {
+            if let Hopper::Fetch { at, .. } = h {
+                *at = at.moved(8);
+            }
+        }),
+        ("how much of a stage is read", fetch, |h| {
+            if let Hopper::Fetch { to, .. } = h {
+                to.truncate(1);
+            }
+        }),
         ("bytes that are expected", expect, |h| {
             if let Hopper::Expect { bytes, .. } = h {
                 *bytes += 16;
@@ -162,19 +196,24 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             }
         }),
         ("the swizzle of a descriptor", product, |h| {
-            if let Hopper::Wgmma { a, .. } = h {
-                a.high ^= 3 << 30;
+            if let Some(matrix) = first_matrix(h) {
+                matrix.high ^= 3 << 30;
             }
         }),
         ("which index of an operand is contiguous", product, |h| {
-            if let Hopper::Wgmma { atom, a, .. } = h
-                && matches!(atom.a_type, Scalar::F16 | Scalar::Bf16)
-            {
-                a.k_major = !a.k_major;
+            let halves = matches!(h, Hopper::Wgmma { atom, .. }
+                if matches!(atom.a_type, Scalar::F16 | Scalar::Bf16));
+            if let Some(matrix) = first_matrix(h).filter(|_| halves) {
+                matrix.k_major = !matrix.k_major;
             }
         }),
         ("the operands of a product exchanged", product, |h| {
-            if let Hopper::Wgmma { a, b, .. } = h {
+            if let Hopper::Wgmma {
+                a: Factor::Shared(a),
+                b,
+                ..
+            } = h
+            {
                 std::mem::swap(&mut a.low, &mut b.low);
             }
         }),

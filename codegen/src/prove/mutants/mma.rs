@@ -417,6 +417,12 @@ fn mutants_of_warpgroups() {
         },
         // Sums of stages, added to sums of their own.
         Case::plain("wgmma-e4m3-128x128x128-promoted", nt, &[[72, 136, 656, 0]]),
+        // Cᵀ, of which a factor goes through registers.
+        Case::plain(
+            "wgmma-tf32-256x128x32-swapped",
+            nn,
+            &[[72, 136, 168, 8], [72, 136, 40, 0]],
+        ),
         // The transpose that comes first.
         Case {
             kernel: "_transpose_b",

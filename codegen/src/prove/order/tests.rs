@@ -35,6 +35,7 @@ fn trace(events: Vec<Event>) -> Trace {
     Trace {
         threads: THREADS,
         accesses: accesses.collect(),
+        fetches: Vec::new(),
         events,
         global: Vec::new(),
         addresses: 0,

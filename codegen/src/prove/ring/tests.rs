@@ -62,7 +62,13 @@ fn with(plan: &str, change: impl FnOnce(&mut Entry)) -> Result<(), (String, Stri
         .map_err(|e| (e.code().to_owned(), e.to_string()))
 }
 
-const PLANS: [&str; 2] = ["wgmma-f16-64x128x128", "wgmma-f16-128x256x64-persistent"];
+const SWAPPED: &str = "wgmma-tf32-256x128x32-swapped";
+
+const PLANS: [&str; 3] = [
+    "wgmma-f16-64x128x128",
+    "wgmma-f16-128x256x64-persistent",
+    SWAPPED,
+];
 
 /// The wait of the loop over k, which is before the arrival.
 fn wait_of_the_loop(entry: &mut Entry, f: impl Fn(&mut Vec<Node>, usize)) {
@@ -158,4 +164,87 @@ fn no_sum_is_lost_and_none_counts_twice() {
     assert_eq!(code, "lost", "{text}");
     let (code, text) = with(plan, |e| all_products(e, false)).expect_err("refused");
     assert_eq!(code, "twice", "{text}");
+}
+
+/// The list of nodes of the loop in which a stage is read into registers.
+fn loop_of_reads(entry: &mut Entry, f: impl Fn(&mut Vec<Node>)) {
+    lists(&mut entry.nodes, &mut |list| {
+        if position(list, |h| matches!(h, Hopper::Fetch { .. })).is_some() {
+            f(list);
+        }
+    });
+}
+
+fn reads(list: &mut [Node]) -> Vec<usize> {
+    let is = |n: &mut Node| matches!(hopper(n), Some(Hopper::Fetch { .. }));
+    (0..list.len()).filter(|&i| is(&mut list[i])).collect()
+}
+
+/// What the prover says of the swapped kernel with a change to its loop.
+fn refused(change: impl Fn(&mut Vec<Node>)) -> (String, String) {
+    with(SWAPPED, |e| loop_of_reads(e, change)).expect_err("refused")
+}
+
+#[test]
+fn a_stage_is_read_into_registers_while_it_is_held() {
+    // Before it is full.
+    let (code, text) = refused(|list| {
+        let first = reads(list)[0];
+        let read = list.remove(first);
+        let wait = position(list, |h| matches!(h, Hopper::Wait { .. }));
+        list.insert(wait.expect("a wait"), read);
+    });
+    assert_eq!(code, "ring", "{text}");
+    assert!(text.contains("not known to be full"), "{text}");
+    // The lane that gives it back does not know that the others have read.
+    let (code, text) = refused(|list| {
+        list.retain(|n| !matches!(n, Node::Inst(s) if matches!(s.inst, Inst::WarpBarrier)));
+    });
+    assert_eq!(code, "ring", "{text}");
+    assert!(text.contains("barrier of the warp"), "{text}");
+    // Part of what was filled is left where it is, and another part read twice.
+    let (code, text) = refused(|list| {
+        let all = reads(list);
+        let Some(Hopper::Fetch { at: first, .. }) = hopper(&mut list[all[0]]).cloned() else {
+            return;
+        };
+        if let Some(Hopper::Fetch { at, .. }) = hopper(&mut list[all[2]]) {
+            *at = first;
+        }
+    });
+    assert_eq!(code, "ring", "{text}");
+    assert!(text.contains("filled and never read"), "{text}");
+    // Nothing, so that a product reads registers without a value.
+    let (code, text) = refused(|list| {
+        let last = reads(list).pop().expect("a read");
+        list.remove(last);
+    });
+    assert_eq!(code, "register", "{text}");
+    // Another element than the layout has there.
+    let (code, text) = refused(|list| {
+        let first = reads(list)[0];
+        if let Some(Hopper::Fetch { at, .. }) = hopper(&mut list[first]) {
+            *at = at.moved(8);
+        }
+    });
+    assert_eq!(code, "address", "{text}");
+}
+
+#[test]
+fn fragments_are_left_alone_while_products_read_them() {
+    // Once more into the registers of the product that was issued last.
+    let (code, text) = refused(|list| {
+        let all = reads(list);
+        let again = list[all[0]].clone();
+        list.insert(all[2], again);
+    });
+    assert_eq!(code, "in_flight", "{text}");
+    // Read behind the fence.
+    let (code, text) = refused(|list| {
+        let first = reads(list)[0];
+        let fence = position(list, |h| matches!(h, Hopper::WgmmaFence)).expect("a fence");
+        let read = list.remove(first);
+        list.insert(fence, read);
+    });
+    assert_eq!(code, "fence", "{text}");
 }

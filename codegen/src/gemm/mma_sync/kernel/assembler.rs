@@ -23,7 +23,7 @@ impl MmaPlan {
     pub(super) fn blocks_per_sm(&self, maps: &Maps, arch: Arch) -> i64 {
         if self.warpgroups {
             // Several blocks share the registers as they are at the start.
-            let sums = (1 + i64::from(self.promoted)) * self.sums_of_a_thread();
+            let sums = (1 + i64::from(self.form.is_promoted())) * self.sums_of_a_thread();
             let registers = self.threads() as i64 * (sums + FEW_REGISTERS);
             let by_shared = SHARED / (self.shared_bytes_of(maps) + SHARED_RESERVED);
             return by_shared.min(REGISTERS / registers).max(1);

@@ -98,8 +98,8 @@ impl Gemm<'_> {
             }
             Read::Elements => self.fetch_elements(i, into, (tile, step))?,
             Read::Vectors => self.fetch_vectors(i, into, (tile, step))?,
-            // The product reads shared memory itself.
-            Read::Descriptor => {}
+            // The product reads shared memory itself, or its loop the stage of a ring.
+            Read::Descriptor | Read::Neighbours => {}
         }
         if self.plan.data_type == DataType::Tf32 {
             for r in into.iter().flatten() {
@@ -272,7 +272,7 @@ impl Gemm<'_> {
 const ROUND_TF32: f32 = 1.0 + 1.0 / 2048.0;
 
 /// Side and k of `map`, whose values are `side + S·k`.
-fn coordinates(
+pub(super) fn coordinates(
     pool: &mut Pool,
     o: &OperandMaps,
     map: &Layout,

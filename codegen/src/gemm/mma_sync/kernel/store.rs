@@ -25,8 +25,8 @@ struct Strip {
 
 /// What all vectors of a lane have in common.
 pub(super) struct Lane {
-    /// The warp's strip in shared memory.
-    pub(super) strip: View,
+    /// The warp's strip in shared memory; none where lanes store what they hold.
+    pub(super) strip: Option<View>,
     /// (lane, value) → row and column in the strip of what is read.
     pub(super) read: (Layout, Layout),
     /// The first row of the tile that is not another block's.
@@ -66,16 +66,12 @@ impl Gemm<'_> {
     /// The general case: each vector is guarded by how much of it is inside.
     fn store_any(&mut self, lane: &Lane, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
         let st = &self.maps.staging;
-        let zero = self.k.pool.constant(0);
-        let (write_row, write_col) = st.split(&st.write)?;
         // Vectors of one row, rows one after the other.
         let (again, down) = {
             let values = st.read.get(1)?.get(0)?;
             (values.get(0)?.size(), values.get(1)?.size())
         };
-        let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
-        let halves = st.write.get(1)?.get(0)?.size();
-        let (chunks, products) = (self.chunks(), self.plan.variant.products);
+        let (chunks, products) = (self.plan.chunks(), self.plan.variant.products);
         let columns = match self.end.clone() {
             Some(end) => self.columns_of_lane(&end, lane)?,
             None => Vec::new(),
@@ -97,30 +93,20 @@ impl Gemm<'_> {
                 chunk: chunk as i64,
             };
             self.k.comment(format!("strip {number}: {} rows", st.rows));
-            // What a strip before was staged in is read.
-            if number > 0 || self.plan.persistent {
+            if let Some(to) = &lane.strip {
+                // What a strip before was staged in is read.
+                if number > 0 || self.plan.persistent {
+                    self.k.warp_barrier();
+                }
+                self.stage_any(to, strip, &strip_acc)?;
                 self.k.warp_barrier();
             }
-            for (j, atoms) in (0..).zip(strip_acc.chunks((st.together / st.run) as usize)) {
-                let atoms: Vec<_> = atoms.iter().map(|regs| self.sums_to_stage(regs)).collect();
-                for h in 0..halves {
-                    // The first of each atom, then the second: neighbours of a row.
-                    let nth = |p: i64| atoms.iter().map(move |a| a[(st.run * h + p) as usize]);
-                    let neighbours: Vec<_> = (0..st.run).flat_map(nth).collect();
-                    let value = self.k.pool.constant(h + halves * j);
-                    let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
-                    let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
-                    let at = lane.strip.element(self.k, &[r, c, zero, strip.number])?;
-                    self.k.store(None, ty, &neighbours, at);
-                    self.k.tag(SUMS[0]);
-                }
-            }
-            self.k.warp_barrier();
             for pass in 0..again * down {
                 self.k.open_region();
                 let part = strip.chunk * again + pass % again;
                 let loaded = columns.get(part as usize).cloned();
-                self.vector(lane, pass, strip, loaded.unwrap_or_default())?;
+                let from = (lane, &strip_acc[..]);
+                self.vector(from, pass, strip, loaded.unwrap_or_default())?;
                 self.k.close_region();
             }
             self.k.close_region();
@@ -128,9 +114,28 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// Into how many pieces the columns of a warp are cut, to be staged one after the other.
-    pub(super) fn chunks(&self) -> i64 {
-        self.plan.tile.1 / self.plan.warps.1 / self.plan.strip_cols()
+    /// The sums of a strip to shared memory.
+    fn stage_any(&mut self, to: &View, strip: Strip, sums: &[Vec<Reg>]) -> Result<(), PlanError> {
+        let st = &self.maps.staging;
+        let zero = self.k.pool.constant(0);
+        let (write_row, write_col) = st.split(&st.write)?;
+        let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
+        let halves = st.write.get(1)?.get(0)?.size();
+        for (j, atoms) in (0..).zip(sums.chunks((st.together / st.run) as usize)) {
+            let atoms: Vec<_> = atoms.iter().map(|regs| self.sums_to_stage(regs)).collect();
+            for h in 0..halves {
+                // The first of each atom, then the second: neighbours of a row.
+                let nth = |p: i64| atoms.iter().map(move |a| a[(st.run * h + p) as usize]);
+                let neighbours: Vec<_> = (0..st.run).flat_map(nth).collect();
+                let value = self.k.pool.constant(h + halves * j);
+                let r = index(&mut self.k.pool, &write_row, &[self.lane, value])?;
+                let c = index(&mut self.k.pool, &write_col, &[self.lane, value])?;
+                let at = to.element(self.k, &[r, c, zero, strip.number])?;
+                self.k.store(None, ty, &neighbours, at);
+                self.k.tag(SUMS[0]);
+            }
+        }
+        Ok(())
     }
 
     /// What all vectors of a lane have in common.
@@ -147,11 +152,15 @@ impl Gemm<'_> {
             }
         };
         let (own_row, own_col) = (own(row0, 0, tm), own(col0, 1, tn));
-        let (wm, wn) = (tm / self.plan.warps.0, tn / self.plan.warps.1);
+        let wm = tm / self.plan.warps.0;
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
         let zero = pool.constant(0);
-        let strip = self.staging.moved(self.k, &[zero, zero, warp, zero])?;
+        let strip = match self.staging.clone() {
+            Some(all) => Some(all.moved(self.k, &[zero, zero, warp, zero])?),
+            None => None,
+        };
+        let columns = self.plan.columns_of_warps()?;
         let pool = &mut self.k.pool;
         let read = st.split(&st.read)?;
         let (r, c) = (
@@ -159,7 +168,7 @@ impl Gemm<'_> {
             index(pool, &read.1, &[self.lane, zero])?,
         );
         let down = pool.scale(self.warp.0, wm);
-        let across = pool.scale(self.warp.1, wn);
+        let across = index(pool, &columns, &[self.warp.1])?;
         let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
         let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));
         let corner = self.c.moved(self.k, &[row, col])?.pinned(self.k);
@@ -189,7 +198,7 @@ impl Gemm<'_> {
             own: Vec::new(),
             aligned,
         };
-        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() * self.chunks() {
+        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() * self.plan.chunks() {
             let (col, _) = self.columns(&lane, part)?;
             lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
         }
@@ -226,16 +235,16 @@ impl Gemm<'_> {
     /// One vector of C.
     fn vector(
         &mut self,
-        lane: &Lane,
+        (lane, atoms): (&Lane, &[Vec<Reg>]),
         pass: i64,
         strip: Strip,
         mut loaded: Loaded,
     ) -> Result<(), PlanError> {
         let st = &self.maps.staging;
         let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
-        let sums = self.fetch_sums(lane, pass, strip.number, 0)?;
+        let sums = self.fetch_sums((lane, atoms), pass, strip.number, 0)?;
         let second = if self.plan.variant.products == 2 {
-            self.fetch_sums(lane, pass, strip.number, st.cols / 2)?
+            self.fetch_sums((lane, atoms), pass, strip.number, st.cols / 2)?
         } else {
             Vec::new()
         };
@@ -260,7 +269,7 @@ impl Gemm<'_> {
         let left = pool.sub(self.n, col);
         let by = (dr, dc);
         let dr = pool.as_const(dr).unwrap_or(0);
-        let again = lane.own.len() / self.chunks() as usize;
+        let again = lane.own.len() / self.plan.chunks() as usize;
         let own = lane.own[strip.chunk as usize * again + pass as usize % again];
         let inside = self.k.compare_here(Cmp::Gt, left_row, dr, Some(own));
         let inside = self.k.compare_here(Cmp::Le, to_own, dr, Some(inside));
@@ -298,15 +307,18 @@ impl Gemm<'_> {
         end.update(self.k, [&sums, &second], &loaded, &place)
     }
 
-    /// The sums of one vector, from column `first` of the strip on.
+    /// The sums of one vector, from column `first` of the strip on, or of those that the lane holds itself.
     pub(super) fn fetch_sums(
         &mut self,
-        lane: &Lane,
+        (lane, atoms): (&Lane, &[Vec<Reg>]),
         pass: i64,
         strip: Expr,
         first: i64,
     ) -> Result<Vec<Reg>, PlanError> {
         let st = &self.maps.staging;
+        let Some(staged) = &lane.strip else {
+            return Ok(st.of_lane(pass, atoms));
+        };
         let (class, ty, _) = scalar_type(self.plan.data_type.scalar());
         let values = st.read.get(1)?;
         let (passes, parts) = (values.get(0)?.size(), values.get(1)?.size());
@@ -320,7 +332,7 @@ impl Gemm<'_> {
             let c = index(pool, &lane.read.1, &[self.lane, value])?;
             let first = pool.constant(first);
             let c = pool.add(c, first);
-            let at = lane.strip.element(self.k, &[r, c, zero, strip])?;
+            let at = staged.element(self.k, &[r, c, zero, strip])?;
             let regs = self.k.regs(class, each as usize);
             self.k.load(None, Cache::Coherent, ty, &regs, at);
             self.k.tag(SUMS[1]);

@@ -27,7 +27,7 @@ use super::assembler::REGISTERS;
 use crate::Arch;
 use crate::gemm::{DataType, PlanError};
 use crate::index::Expr;
-use crate::ir::{Binary, Cmp, Matrix, Reg, RingHandle, Side, Strides, Type};
+use crate::ir::{Binary, Cmp, Factor, Matrix, Reg, RingHandle, Side, Strides, Type};
 
 /// Rows of C that a warpgroup multiplies.
 const ROWS: i64 = 64;
@@ -40,7 +40,9 @@ impl Gemm<'_> {
     pub(super) fn by_warpgroups(&mut self) -> Result<(), PlanError> {
         let (plan, threads) = (self.plan, self.plan.thread_count());
         let alone = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
-        let lag = i64::from(alone && plan.data_type != DataType::Tf32 && !plan.promoted);
+        // With a factor in registers a stage is given back as soon as the products of the next one are under way.
+        let lag = alone && plan.data_type != DataType::Tf32 && !plan.form.is_promoted();
+        let lag = i64::from(lag || plan.form.is_swapped());
         let views: Vec<_> = self.sides.iter().map(|side| side.stages.clone()).collect();
         let views: Vec<_> = views.iter().collect();
         let warps = (threads / 32) as u32;
@@ -69,8 +71,13 @@ impl Gemm<'_> {
         }
         let tiles = self.open_tiles();
         let acc = self.accumulators();
-        let stage = plan.promoted.then(|| self.accumulators());
-        self.multiply_stages(&ring, (tiles.before, lag as u32), &acc, stage.as_deref())?;
+        let stage = plan.form.is_promoted().then(|| self.accumulators());
+        if plan.form.is_swapped() {
+            self.multiply_from_registers(&ring, tiles.before, &acc)?;
+        } else {
+            let order = (tiles.before, lag as u32);
+            self.multiply_stages(&ring, order, &acc, stage.as_deref())?;
+        }
         self.if_inside(&tiles, |g| {
             g.k.open_fresh_region();
             g.epilogue(&acc)?;
@@ -165,7 +172,7 @@ impl Gemm<'_> {
             for (i, d) in into.chunks(into.len() / products).enumerate() {
                 let a = self.matrix(0, ring, (row, k), (index, slot, k0))?;
                 let b = self.matrix(1 + i, ring, (zero, k), (index, slot, k0))?;
-                self.k.wgmma(&instruction, d, [a, b], add);
+                self.k.wgmma(&instruction, d, (Factor::Shared(a), b), add);
             }
         }
         self.k.wgmma_commit();
@@ -180,7 +187,7 @@ impl Gemm<'_> {
     }
 
     /// An operand's part of a stage, from an index of its side and of k.
-    fn matrix(
+    pub(super) fn matrix(
         &mut self,
         i: usize,
         ring: &RingHandle,

@@ -95,7 +95,7 @@ impl<'a> Gemm<'a> {
         lane: &Lane,
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
-        let (rows, chunks) = (self.maps.staging.rows, self.chunks());
+        let (rows, chunks) = (self.maps.staging.rows, self.plan.chunks());
         let mut strips = Vec::new();
         for (i, of_rows) in (0..).zip(acc) {
             let each = of_rows.len() / chunks as usize;
@@ -165,7 +165,7 @@ impl<'a> Gemm<'a> {
 
     /// Which of the parts of a row that a lane has vectors in a pass over a strip takes.
     fn part(&self, lane: &Lane, strip: &Strip<'_>, pass: i64) -> usize {
-        let again = lane.own.len() / self.chunks() as usize;
+        let again = lane.own.len() / self.plan.chunks() as usize;
         strip.chunk as usize * again + pass as usize % again
     }
 }

@@ -19,7 +19,7 @@ impl<'a> Gemm<'a> {
     /// Staging of rounded elements; none where C has the size of sums.
     pub(super) fn packed(&mut self) -> Result<Option<Packed>, PlanError> {
         let output = self.plan.variant.output;
-        if output.bytes() != 2 {
+        if output.bytes() != 2 || self.maps.staging.held {
             return Ok(None);
         }
         let st = &self.maps.staging;
@@ -32,7 +32,7 @@ impl<'a> Gemm<'a> {
             bytes,
         )?;
         let warps = self.plan.warps.0 * self.plan.warps.1;
-        let strips = self.plan.tile.0 / self.plan.warps.0 / st.rows * self.chunks();
+        let strips = self.plan.tile.0 / self.plan.warps.0 / st.rows * self.plan.chunks();
         let shape = [st.rows, st.cols, warps, 2, strips].map(Extent::Fixed);
         let (at, strides) = (
             self.plan.staging_at(self.maps),

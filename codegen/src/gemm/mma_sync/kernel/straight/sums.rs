@@ -7,6 +7,7 @@ use crate::gemm::mma_sync::kernel::Gemm;
 use crate::gemm::mma_sync::staging::SUMS;
 use crate::index::layout::index;
 use crate::ir::{Address, Reg};
+use crate::view::View;
 
 /// A vector of C before it is finished.
 struct Vector {
@@ -41,16 +42,18 @@ impl<'a> Gemm<'a> {
                 }
                 _ => {}
             }
-            // What a strip before was staged in is read.
-            self.k.warp_barrier();
-            self.stage_sums(lane, strip)?;
-            self.k.warp_barrier();
+            if let Some(to) = &lane.strip {
+                // What a strip before was staged in is read.
+                self.k.warp_barrier();
+                self.stage_sums(to, strip)?;
+                self.k.warp_barrier();
+            }
             if !keeps {
                 vectors = self.vectors(straight, lane, strip, false)?;
             }
             let number = self.k.pool.constant(strip.number);
             let fetched: Result<Vec<_>, _> = (0..vectors.len() as i64)
-                .map(|pass| self.fetch_sums(lane, pass, number, 0))
+                .map(|pass| self.fetch_sums((lane, strip.atoms), pass, number, 0))
                 .collect();
             for (sums, vector) in fetched?.into_iter().zip(vectors) {
                 let values = straight.end.scaled(self.k, &sums);
@@ -95,7 +98,7 @@ impl<'a> Gemm<'a> {
     }
 
     /// The atoms of a strip as they are to shared memory.
-    fn stage_sums(&mut self, lane: &Lane, strip: &Strip<'_>) -> Result<(), PlanError> {
+    fn stage_sums(&mut self, to: &View, strip: &Strip<'_>) -> Result<(), PlanError> {
         let st = &self.maps.staging;
         let (write_row, write_col) = st.split(&st.write)?;
         let (_, ty, _) = scalar_type(self.plan.data_type.scalar());
@@ -107,7 +110,7 @@ impl<'a> Gemm<'a> {
                 let r = index(pool, &write_row, &[self.lane, value])?;
                 let c = index(pool, &write_col, &[self.lane, value])?;
                 let (zero, number) = (pool.constant(0), pool.constant(strip.number));
-                let at = lane.strip.element(self.k, &[r, c, zero, number])?;
+                let at = to.element(self.k, &[r, c, zero, number])?;
                 self.k.store(None, ty, pair, at);
                 self.k.tag(SUMS[0]);
             }
