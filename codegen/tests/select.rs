@@ -410,7 +410,7 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
         (
             DataType::Tf32,
             [1536; 3],
-            "wgmma-tf32-128x192x32",
+            "wgmma-tf32-192x128x32-swapped",
             (1, false),
         ),
     ];

@@ -116,6 +116,7 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     promoted(DataType::E4m3, (128, 128), 128, 4),
     promoted(DataType::E5m2, (128, 128), 128, 4),
     swapped((256, 128), 32, 4),
+    swapped((192, 128), 32, 4),
     swapped_persistent((256, 128), 32, 4),
 ];
 
