@@ -16,7 +16,10 @@
 //! the shards of the others arrive behind that product. The order is a layout, (device, step) → shard
 //! ([`Rotation`](layout_core::devices::Rotation)), so that every link carries one shard at a time.
 //!
-//! **The proof** ([`Program::prove`]) does not trust the derivation. It orders operations by streams and flags alone, finds pairs that touch
+//! **What is small** is over before a run's calls are made. [`Program::collective`] has one all-gather or reduce-scatter and one product a device instead, and
+//! [`Program::quickest`] chooses.
+//!
+//! **The proof** ([`Program::prove`]) does not trust the derivation. It orders operations by streams, flags and collectives alone, finds pairs that touch
 //! the same elements without an order, and follows what every block of every buffer holds: each product must find its operands complete, each
 //! element of C must get every index of the sums once, the old C once if β ≠ 0, and the epilogue last.
 //!

@@ -181,6 +181,13 @@ impl Model<'_> {
         } else {
             self.problem.widths(self.anatomy.data_type)[2]
         };
+        // Lanes store sums of Cᵀ as they hold them, two at a time.
+        let two = 2 * self.written_bytes() as u32;
+        let width = if self.anatomy.form.is_swapped() {
+            width.min(two)
+        } else {
+            width
+        };
         let stores = f64::from(m * n) * self.written_bytes() / f64::from(32 * width);
         r as f64 * (STORE * bytes + STORE_OF_A_WARP * stores)
     }

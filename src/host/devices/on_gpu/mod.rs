@@ -80,7 +80,15 @@ impl Devices {
 
     /// NCCL with a rank for each GPU.
     fn nccl(&self) -> Result<&Arc<Mutex<Nccl>>, DevicesRunError> {
-        let open = || connected(&self.gpus).map(|nccl| Arc::new(Mutex::new(nccl)));
+        let open = || {
+            // Opening has no limit of its own, and may wait for a GPU that is lost.
+            let (gpus, deadline) = (self.gpus.clone(), Deadline::after(CONNECTING));
+            let (send, opened) = std::sync::mpsc::channel();
+            std::thread::spawn(move || send.send(connected(&gpus, deadline)));
+            let nccl = opened.recv_timeout(deadline.left());
+            let nccl = nccl.map_err(|_| deadline.passed("NCCL's opening"))??;
+            Ok(Arc::new(Mutex::new(nccl)))
+        };
         let found = self.nccl.get_or_init(open).as_ref();
         found.map_err(|error| DevicesRunError::Gpu {
             device: 0,
@@ -96,13 +104,12 @@ impl Devices {
 
 /// NCCL with a rank for each GPU, connected: a rank makes its connections in its first operation, and waits for the others in it, on the host and without a
 /// limit. Here all ranks come to it.
-fn connected(gpus: &[Gpu]) -> Result<Nccl, GpuError> {
+fn connected(gpus: &[Gpu], deadline: Deadline) -> Result<Nccl, GpuError> {
     let nccl = Nccl::all(gpus)?;
     let memory = gpus
         .iter()
         .map(|gpu| gpu.upload(&vec![0_u8; 16 * gpus.len()]))
         .collect::<Result<Vec<_>, _>>()?;
-    let deadline = Deadline::after(CONNECTING);
     for sums in [false, true] {
         nccl.group(|nccl| {
             for (rank, (gpu, buffer)) in gpus.iter().zip(&memory).enumerate() {
@@ -131,7 +138,7 @@ fn connected(gpus: &[Gpu]) -> Result<Nccl, GpuError> {
     Ok(nccl)
 }
 
-/// How long NCCL may take to connect all GPUs.
+/// How long NCCL may take to open and to connect all GPUs.
 const CONNECTING: Duration = Duration::from_mins(1);
 
 /// How to run on GPUs.
