@@ -52,7 +52,7 @@
 //! warpgroup reads its rows of A and all of B from shared memory (its columns of B and all of A where they are swapped). Copies narrower than 16 bytes take an
 //! instruction and a wavefront for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need. Kernels around products of warpgroups are
-//! launched beside the one before and add 0.22 of a launch, others 0.46. Where C has fewer rows than its tile, a swapped plan takes 1.5 times as long. C of 16-bit elements goes through shared memory rounded, where it is not read.
+//! launched beside the one before and add 0.22 of a launch, others 0.46. Where C has fewer rows than its tile, a swapped plan takes 1.2 times as long. C of 16-bit elements goes through shared memory rounded, where it is not read.
 //!
 //! # Worked example
 //!
