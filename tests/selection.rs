@@ -52,13 +52,11 @@ struct Measured {
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let p = &self.problem;
-        let (lda, ldb, ldc) = (p.lda, p.ldb, p.ldc);
         write!(
             f,
-            "{} {} {}x{}x{}",
-            self.data_type, p.operands, p.m, p.n, p.k
-        )?;
-        write!(f, " by {lda}, {ldb}, {ldc}")
+            "{},{},{},{},{},{},{},{}",
+            self.data_type, p.operands, p.m, p.n, p.k, p.lda, p.ldb, p.ldc
+        )
     }
 }
 
