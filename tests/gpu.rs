@@ -125,7 +125,7 @@ fn arch(gpu: &Gpu) -> Arch {
     newest.expect("sm_75 or later")
 }
 
-/// Runs a plan, and compares C with the reference; what lies beside the operands is as it was.
+/// Runs a plan, and compares C with the reference; what lies beside the operands is as it was, and a second run gives the same bits.
 fn assert_runs_right(
     (gpu, spent): (&Gpu, &Spent),
     plan: &dyn Plan,
@@ -142,6 +142,14 @@ fn assert_runs_right(
     let run = run.unwrap_or_else(|e| panic!("{what}: {e}"));
     assert!(run.guards_untouched, "{what}: wrote beside an operand");
     let c: &Matrix = &run.c;
+    let again = spent.on(Phase::Run, || {
+        launch_on(gpu, plan, kernel, problem, inputs, 0)
+    });
+    let again = again.unwrap_or_else(|e| panic!("{what}, the second run: {e}"));
+    assert!(
+        again.c.bytes == c.bytes,
+        "{what}: the second run gave other bits"
+    );
     let check = spent.on(Phase::Check, || check(problem, plan.data_type(), inputs, c));
     let check = check.expect("shapes agree");
     assert!(check.passed, "{what}: {check:?}");
@@ -246,17 +254,17 @@ fn edge_cases() {
     common::say(&format!("by multiply-adds: the edge cases passed {spent}"));
 }
 
-/// Tests that the one hundred problems of a type are shared out between.
+/// Tests that the two hundred problems of a type are shared out between.
 const SHARES: usize = 4;
 
-/// One hundred random problems of each mma type, by every plan that this GPU runs in turn: one of the shares of them.
-fn one_hundred_problems(data_type: DataType, share: usize) {
+/// Two hundred random problems of each mma type, by every plan that this GPU runs in turn: one of the shares of them.
+fn two_hundred_problems(data_type: DataType, share: usize) {
     let Some(gpu) = assembled() else { return };
     let Some(plans) = plans_on(data_type, arch(gpu)) else {
         return;
     };
     let spent = Spent::new();
-    let cases = cases(data_type, 100, 9);
+    let cases = cases(data_type, 200, 9);
     let mine: Vec<_> = (share..cases.len()).step_by(SHARES).collect();
     mine.par_iter().for_each(|&i| {
         let turn = plans.iter().cycle().skip(i % plans.len());
@@ -329,26 +337,26 @@ fn edge_cases_of(data_type: DataType) {
 macro_rules! mma {
     ($($name:ident: $data_type:ident,)*) => { $(
         mod $name {
-            use super::{DataType, edge_cases_of, one_hundred_problems};
+            use super::{DataType, edge_cases_of, two_hundred_problems};
 
             #[test]
             fn problems_first_quarter() {
-                one_hundred_problems(DataType::$data_type, 0);
+                two_hundred_problems(DataType::$data_type, 0);
             }
 
             #[test]
             fn problems_second_quarter() {
-                one_hundred_problems(DataType::$data_type, 1);
+                two_hundred_problems(DataType::$data_type, 1);
             }
 
             #[test]
             fn problems_third_quarter() {
-                one_hundred_problems(DataType::$data_type, 2);
+                two_hundred_problems(DataType::$data_type, 2);
             }
 
             #[test]
             fn problems_last_quarter() {
-                one_hundred_problems(DataType::$data_type, 3);
+                two_hundred_problems(DataType::$data_type, 3);
             }
 
             #[test]

@@ -266,6 +266,15 @@ fn bad_usage_is_one_clear_error() {
         (&["tune"][..], "usage"),
         (&["tune", "--out", "x.json", "--top", "0"], "usage"),
         (&["tune", "--out", "x.json", "--shapes", "4x4"], "usage"),
+        (&["tune", "--out", "x.json", "--random", "0"], "usage"),
+        (
+            &[
+                "tune", "--out", "x.json", "--random", "2", "--shapes", "4x4x4",
+            ],
+            "usage",
+        ),
+        (&["tune", "--out", "x.json", "--within", "0.5"], "usage"),
+        (&["tune", "--out", "x.json", "--limit", "-1"], "usage"),
         (
             &["tune", "--out", "x.json", "--dtype", "f17"],
             "unknown_dtype",
@@ -352,4 +361,31 @@ fn tune_measures_where_there_is_a_gpu_and_says_so_where_there_is_none() {
     // Once more: the same problems are replaced, not repeated.
     let (exit, value) = json_of(&args);
     assert_eq!((exit, &value["entries"]), (0, &json!(2)), "{value}");
+    // Random shapes beside them, every time in a file.
+    let csv = folder.path().join("times.csv");
+    let random = [
+        "tune",
+        "--dtype",
+        "f16,s8",
+        "--random",
+        "2",
+        "--within",
+        "1.5",
+        "--splits",
+        "1",
+        "--repeats",
+        "3",
+        "--out",
+        text(&out),
+        "--csv",
+        text(&csv),
+    ];
+    let (exit, value) = json_of(&random);
+    assert_eq!((exit, &value["entries"]), (0, &json!(6)), "{value}");
+    let problems = value["problems"].as_array().expect("a list");
+    let candidates = |p: &Value| p["candidates"].as_array().map_or(0, Vec::len);
+    let all: usize = problems.iter().map(candidates).sum();
+    let lines = std::fs::read_to_string(&csv).expect("written");
+    assert_eq!(lines.lines().count(), 2 + all, "{lines}");
+    assert!(problems.iter().all(|p| candidates(p) >= 4));
 }

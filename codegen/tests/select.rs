@@ -275,13 +275,13 @@ fn the_worked_example_is_true() {
     );
     let d = e.demands;
     let rounded = [d.math, d.shared, d.l2, d.slots, e.period].map(|v| v.round() as u64);
-    assert_eq!(rounded, [1748, 1408, 1267, 344, 2090]);
+    assert_eq!(rounded, [1748, 1408, 745, 344, 2103]);
     assert_eq!((e.blocks, e.resident, e.steps), (512, 1, 64));
     assert!((3.0..4.0).contains(&e.waves));
     assert_eq!(e.bound, Bound::Issue);
-    assert!((e.seconds * 1e6 - 288.8).abs() < 0.05, "{}", e.seconds);
+    assert!((e.seconds * 1e6 - 291.0).abs() < 0.05, "{}", e.seconds);
     let tflops = 2e-12 * 4096f64.powi(3) / e.seconds;
-    assert!((tflops - 475.9).abs() < 0.5, "{tflops}");
+    assert!((tflops - 472.2).abs() < 0.5, "{tflops}");
 }
 
 /// Blocks on a multiprocessor by the registers that ptxas 13.0 gives these kernels for `sm_90`, and their shared memory.

@@ -106,6 +106,29 @@ impl Buffer {
         Ok(data)
     }
 
+    /// Copies `bytes` bytes from byte `from` to byte `to` of the same buffer; the two ranges must not overlap.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Invalid`] if either reaches behind the end or they overlap, or a failure of the driver.
+    pub fn copy_within(&self, from: usize, to: usize, bytes: usize) -> Result<(), GpuError> {
+        self.contains(from, bytes)?;
+        self.contains(to, bytes)?;
+        if from.abs_diff(to) < bytes {
+            let what = format!("{bytes} bytes at {from} and at {to} overlap");
+            return Err(GpuError::invalid(what));
+        }
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.bind()?;
+        let [from, to] = [from, to].map(|offset| self.address + offset as u64);
+        // SAFETY: both ranges lie within this allocation and do not overlap (checked above).
+        check("cuMemcpyDtoD", unsafe {
+            sys::cuMemcpyDtoD_v2(to, from, bytes)
+        })
+    }
+
     /// The whole buffer as elements.
     ///
     /// # Errors

@@ -236,6 +236,14 @@ impl Gpu {
         }
     }
 
+    /// Has ptxas assemble a text that [`Gpu::load_ptx`] will be asked for, without loading it: the driver is left alone, so that other threads can
+    /// prepare kernels while times are taken. Does nothing if this `Gpu` does not [keep modules](Gpu::keeping_modules) or has no ptxas.
+    pub fn prepare_ptx(&self, ptx: &str) {
+        if let Some(kept) = &self.kept {
+            kept.assemble(self, ptx);
+        }
+    }
+
     /// Loads machine code, as [`Ptxas::assemble`] makes it for this GPU's architecture.
     ///
     /// ```no_run

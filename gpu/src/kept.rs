@@ -12,12 +12,17 @@ use crate::error::GpuError;
 use crate::module::Module;
 use crate::ptxas::Ptxas;
 
-type Loading = Arc<OnceLock<Result<Module, GpuError>>>;
+/// A text's machine code, if ptxas made any, and its module.
+#[derive(Default)]
+struct Text {
+    cubin: OnceLock<Option<Vec<u8>>>,
+    module: OnceLock<Result<Module, GpuError>>,
+}
 
 /// The modules of one GPU by their texts.
 pub(crate) struct Kept {
     ptxas: Option<Ptxas>,
-    modules: Mutex<HashMap<String, Loading>>,
+    texts: Mutex<HashMap<String, Arc<Text>>>,
 }
 
 impl fmt::Debug for Kept {
@@ -32,31 +37,38 @@ impl Kept {
     pub(crate) fn new(ptxas: Option<Ptxas>) -> Self {
         Self {
             ptxas,
-            modules: Mutex::new(HashMap::new()),
+            texts: Mutex::new(HashMap::new()),
         }
     }
 
-    /// The module of a text. Threads that ask for the same text wait for the first; others do not.
+    /// Has ptxas assemble a text, if it is there. Threads that ask for the same text wait for the first; others do not.
+    pub(crate) fn assemble(&self, gpu: &Gpu, ptx: &str) {
+        self.text(ptx).cubin.get_or_init(|| self.cubin(gpu, ptx));
+    }
+
+    /// The module of a text, assembled by ptxas if it is there and takes the text; else by the driver, whose refusal is the one that counts.
     pub(crate) fn load(&self, gpu: &Gpu, ptx: &str) -> Result<Module, GpuError> {
-        let loading = {
-            let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-            match modules.get(ptx) {
-                Some(loading) => loading.clone(),
-                None => modules.entry(ptx.to_owned()).or_default().clone(),
-            }
+        let text = self.text(ptx);
+        let load = || {
+            let cubin = text.cubin.get_or_init(|| self.cubin(gpu, ptx));
+            let assembled = cubin.as_ref().and_then(|c| gpu.load_cubin(c).ok());
+            assembled.map_or_else(|| Module::load_ptx(gpu, ptx), Ok)
         };
-        loading.get_or_init(|| self.compile(gpu, ptx)).clone()
+        text.module.get_or_init(load).clone()
     }
 
-    /// By ptxas, if it is there and takes the text; else by the driver, whose refusal is the one that counts.
-    fn compile(&self, gpu: &Gpu, ptx: &str) -> Result<Module, GpuError> {
-        if let Some(ptxas) = &self.ptxas
-            && let Ok(assembly) = ptxas.assemble(ptx, &target(ptx, &gpu.info().arch()))
-            && let Ok(module) = gpu.load_cubin(&assembly.cubin)
-        {
-            return Ok(module);
+    fn text(&self, ptx: &str) -> Arc<Text> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        match texts.get(ptx) {
+            Some(text) => text.clone(),
+            None => texts.entry(ptx.to_owned()).or_default().clone(),
         }
-        Module::load_ptx(gpu, ptx)
+    }
+
+    fn cubin(&self, gpu: &Gpu, ptx: &str) -> Option<Vec<u8>> {
+        let ptxas = self.ptxas.as_ref()?;
+        let assembly = ptxas.assemble(ptx, &target(ptx, &gpu.info().arch()));
+        assembly.ok().map(|assembly| assembly.cubin)
     }
 }
 

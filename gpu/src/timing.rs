@@ -225,6 +225,16 @@ impl Timing {
         }
     }
 
+    /// The first and the third quartile in milliseconds: half of the times lie between them. Each is the nearest time of its rank.
+    pub fn quartiles(&self) -> [f64; 2] {
+        let mut sorted = self.samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        let Some(last) = sorted.len().checked_sub(1) else {
+            return [f64::NAN; 2];
+        };
+        [1, 3].map(|quarters| sorted[(quarters * last + 2) / 4])
+    }
+
     /// The shortest in milliseconds.
     pub fn min(&self) -> f64 {
         self.samples.iter().copied().fold(f64::NAN, f64::min)
@@ -248,27 +258,60 @@ impl Gpu {
         options: TimeOptions,
         mut work: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<Timing, E> {
+        let mut all = self.time_in_turns(options, 1, |_, call| work(call))?;
+        Ok(all.pop().unwrap_or_default())
+    }
+
+    /// Times several works against each other. In every round each takes a turn, in the opposite order of the round before, so that clocks
+    /// that drift meet all alike; each time follows an untimed call of the same work. `work` is given the number of the work and that of its call, warm-up included; the times are in the order of
+    /// the works, `repeats` of each.
+    ///
+    /// ```no_run
+    /// use tilewright_gpu::{Gpu, GpuError, TimeOptions};
+    ///
+    /// # fn main() -> Result<(), GpuError> {
+    /// let gpu = Gpu::open(0)?;
+    /// let copies = [gpu.alloc(1 << 20)?, gpu.alloc(1 << 24)?];
+    /// let times = gpu.time_in_turns(TimeOptions::default(), 2, |which, _| copies[which].poison())?;
+    /// assert!(times[0].median() < times[1].median());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What `work` returns, a failure of the driver, or of a kernel that has run.
+    pub fn time_in_turns<E: From<GpuError>>(
+        &self,
+        options: TimeOptions,
+        works: usize,
+        mut work: impl FnMut(usize, usize) -> Result<(), E>,
+    ) -> Result<Vec<Timing>, E> {
         let batch = options.batch.max(1);
-        let mut call = 0;
-        let mut next = || {
-            call += 1;
-            work(call - 1)
+        let mut calls = vec![0; works];
+        let mut next = |which: usize| {
+            calls[which] += 1;
+            work(which, calls[which] - 1)
         };
         let scratch = self.alloc(HEAD_START.0.max(2 * self.info().l2_bytes as usize))?;
-        for _ in 0..options.warmup {
-            next()?;
+        for which in (0..options.warmup).flat_map(|_| 0..works) {
+            next(which)?;
         }
         let since = Instant::now();
+        let mut turns = (0..works).cycle();
         while since.elapsed() < options.warm_for {
             // A few at a time: what is enqueued must not run far ahead of the clock.
-            for _ in 0..8 {
-                next()?;
+            for which in turns.by_ref().take(8) {
+                next(which)?;
             }
             self.stream().synchronize()?;
         }
-        let mut pairs = Vec::new();
-        for repeat in 0..options.repeats.max(1) {
-            if repeat % CHUNK == 0 {
+        let mut pairs: Vec<Vec<_>> = (0..works).map(|_| Vec::new()).collect();
+        let rounds = (0..options.repeats.max(1)).flat_map(|round| {
+            (0..works).map(move |i| if round % 2 == 0 { i } else { works - 1 - i })
+        });
+        for (turn, which) in rounds.enumerate() {
+            if turn % CHUNK == 0 {
                 for _ in 0..HEAD_START.1 {
                     self.overwrite(&scratch)?;
                 }
@@ -276,19 +319,27 @@ impl Gpu {
             if options.flush_l2 {
                 self.overwrite(&scratch)?;
             }
+            if works > 1 {
+                // Every time follows a call of the same work: what another one leaves behind, such as how its multiprocessors divide
+                // their memory between cache and shared memory, is not part of it.
+                next(which)?;
+            }
             let start = self.stream().record()?;
             for _ in 0..batch {
-                next()?;
+                next(which)?;
             }
-            pairs.push((start, self.stream().record()?));
+            pairs[which].push((start, self.stream().record()?));
         }
         self.stream().synchronize()?;
-        let times = pairs
-            .iter()
-            .map(|(start, end)| Ok(start.milliseconds_to(end)? / batch as f64));
-        Ok(Timing {
-            samples: times.collect::<Result<_, GpuError>>()?,
-        })
+        let of_work = |pairs: &Vec<(Event, Event)>| {
+            let times = pairs
+                .iter()
+                .map(|(start, end)| Ok(start.milliseconds_to(end)? / batch as f64));
+            Ok(Timing {
+                samples: times.collect::<Result<_, GpuError>>()?,
+            })
+        };
+        pairs.iter().map(of_work).collect()
     }
 
     /// Enqueues that a buffer is overwritten.
@@ -317,6 +368,9 @@ mod tests {
         assert_eq!(of(&[4.0, 1.0, 2.0]).min().to_bits(), 1.0_f64.to_bits());
         assert_eq!(of(&[1.0, 4.0, 2.0]).max().to_bits(), 4.0_f64.to_bits());
         assert!(of(&[]).median().is_nan());
+        let five = of(&[5.0, 1.0, 4.0, 2.0, 3.0]).quartiles();
+        assert_eq!(five.map(f64::to_bits), [2.0_f64, 4.0].map(f64::to_bits));
+        assert!(of(&[]).quartiles()[0].is_nan());
         let both = of(&[3.0, 1.0]).and(&of(&[9.0]));
         assert_eq!(both.samples(), [3.0, 1.0, 9.0]);
     }

@@ -21,6 +21,8 @@ mod matrix;
 mod reference;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 mod run;
+#[cfg(feature = "gpu")]
+mod trial;
 
 #[cfg(feature = "gpu")]
 pub use bench::{Comparison, compare};
@@ -44,3 +46,5 @@ pub use run::{
     Outcome, OutcomeError, Param, ParamType, PtxKernel, Ran, Role, RunError, RunOptions, Runnable,
     Scalar, Scalars, Step, StepArg, run, run_with,
 };
+#[cfg(feature = "gpu")]
+pub use trial::{Trial, Tried};

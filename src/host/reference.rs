@@ -3,6 +3,9 @@
 //! Errors are measured against `|α|·|A|·|B| + |β|·|C| + |bias|` at each element, the *magnitude*: what every rounding of a sum is
 //! proportional to at most. How much of it rounding explains is worked out in [`tolerance`], step by step, and never tuned to a result.
 
+#[cfg(feature = "gpu")]
+mod sample;
+
 use layout_codegen::gemm::{Activation, Batch, Bias, DataType, Gemm, Trans};
 
 use ndarray::Array2;
@@ -10,6 +13,8 @@ use ndarray::linalg::general_mat_mul;
 
 use super::fit::result_fits;
 use super::{Matrix, OperandError};
+#[cfg(feature = "gpu")]
+pub(super) use sample::Sample;
 
 /// The operands of a problem.
 #[derive(Clone, PartialEq, Debug)]
@@ -212,7 +217,8 @@ pub fn check(
                 c: inputs.c.matrix(i),
                 bias: inputs.bias.clone(),
             };
-            largest_errors(problem, data_type, &one, &result.matrix(i))
+            let expected = Expected::new(problem, data_type, &one)?;
+            Ok(expected.largest_errors(&result.matrix(i)))
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(judged(problem, data_type, &errors, gaps_untouched))
@@ -246,41 +252,43 @@ fn judged(
     }
 }
 
-/// The largest absolute and relative error of one product; infinite where a number that should be is none.
-fn largest_errors(
-    problem: &Gemm,
-    data_type: DataType,
-    inputs: &Inputs,
-    result: &Matrix,
-) -> Result<(f64, f64), OperandError> {
-    // α and β reach the kernel in the type that it scales with.
-    let scalar = |v: f64| {
-        if data_type == DataType::F64 {
-            v
+/// The elements of one product in double precision, row by row, and what their errors are relative to.
+#[derive(Clone, Debug)]
+struct Expected {
+    cols: usize,
+    values: Vec<f64>,
+    /// `|α|·|A|·|B| + |β|·|C| + |bias|`
+    scales: Vec<f64>,
+    tolerance: f64,
+    spacing: f64,
+    overflow: f64,
+}
+
+impl Expected {
+    /// C of one product.
+    fn new(problem: &Gemm, data_type: DataType, inputs: &Inputs) -> Result<Self, OperandError> {
+        // α and β reach the kernel in the type that it scales with.
+        let scalar = |v: f64| {
+            if data_type == DataType::F64 {
+                v
+            } else {
+                f64::from(v as f32)
+            }
+        };
+        let (alpha, beta) = (scalar(problem.alpha), scalar(problem.beta));
+        let (rows, cols) = (problem.m as usize, problem.n as usize);
+        let zeros = vec![0.0; rows * cols];
+        let (sum, magnitude) = if alpha == 0.0 {
+            (zeros.clone(), zeros)
         } else {
-            f64::from(v as f32)
-        }
-    };
-    let (alpha, beta) = (scalar(problem.alpha), scalar(problem.beta));
-    let zeros = vec![0.0; result.rows * result.cols];
-    let (sum, magnitude) = if alpha == 0.0 {
-        (zeros.clone(), zeros)
-    } else {
-        let (a, b) = (inputs.a.packed(), inputs.b.packed());
-        let absolute = |v: &[f64]| v.iter().copied().map(f64::abs).collect::<Vec<_>>();
-        let magnitude = product(problem, absolute(&a), absolute(&b))?;
-        (product(problem, a, b)?, magnitude)
-    };
-    let spacing = spacing(problem, data_type);
-    let (tolerance, overflow) = (
-        tolerance(problem, data_type),
-        problem.result(data_type).overflow(),
-    );
-    let (mut max_abs_err, mut max_rel_err) = (0.0_f64, 0.0_f64);
-    let rows = if result.cols == 0 { 0 } else { result.rows };
-    for r in 0..rows {
-        for c in 0..result.cols {
-            let i = r * result.cols + c;
+            let (a, b) = (inputs.a.packed(), inputs.b.packed());
+            let absolute = |v: &[f64]| v.iter().copied().map(f64::abs).collect::<Vec<_>>();
+            let magnitude = product(problem, absolute(&a), absolute(&b))?;
+            (product(problem, a, b)?, magnitude)
+        };
+        let (mut values, mut scales) = (Vec::new(), Vec::new());
+        for (r, c) in (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c))) {
+            let i = r * cols + c;
             let old = if beta == 0.0 {
                 0.0
             } else {
@@ -300,16 +308,31 @@ fn largest_errors(
             } else {
                 alpha * sum[i] + old + bias
             };
-            let expected = problem.epilogue.activation.apply(before);
-            let got = result.at(r, c);
-            let scale = alpha.abs() * magnitude[i] + old.abs() + bias.abs();
-            let beyond = expected.abs() + tolerance * scale >= overflow;
+            values.push(problem.epilogue.activation.apply(before));
+            scales.push(alpha.abs() * magnitude[i] + old.abs() + bias.abs());
+        }
+        Ok(Self {
+            cols,
+            values,
+            scales,
+            tolerance: tolerance(problem, data_type),
+            spacing: spacing(problem, data_type),
+            overflow: problem.result(data_type).overflow(),
+        })
+    }
+
+    /// The largest absolute and relative error of a result of as many rows and columns; infinite where a number that should be is none.
+    fn largest_errors(&self, result: &Matrix) -> (f64, f64) {
+        let (mut max_abs_err, mut max_rel_err) = (0.0_f64, 0.0_f64);
+        for (i, (&expected, &scale)) in self.values.iter().zip(&self.scales).enumerate() {
+            let got = result.at(i / self.cols, i % self.cols);
+            let beyond = expected.abs() + self.tolerance * scale >= self.overflow;
             let difference = if beyond && got.is_infinite() && got.signum() == expected.signum() {
                 0.0
             } else {
                 (got - expected).abs()
             };
-            let relative = match ((difference - spacing).max(0.0), scale) {
+            let relative = match ((difference - self.spacing).max(0.0), scale) {
                 (rest, _) if difference.is_nan() => rest + f64::NAN,
                 (0.0, _) => 0.0,
                 (rest, _) => rest / scale,
@@ -326,8 +349,8 @@ fn largest_errors(
                 max_rel_err.max(relative)
             };
         }
+        (max_abs_err, max_rel_err)
     }
-    Ok((max_abs_err, max_rel_err))
 }
 
 /// The sum of products of whole numbers modulo 2³², as a signed number.
@@ -358,45 +381,50 @@ pub fn check_rows(
     let chosen: Vec<_> = (0..result.count.min(1))
         .chain((1..result.count).next_back())
         .collect();
-    let m = problem.m as usize;
-    // Rows spread evenly: all of them if there are no more.
-    let rows: Vec<usize> = if m <= count {
-        (0..m).collect()
-    } else {
-        (0..count)
-            .map(|i| i * (m - 1) / (count - 1).max(1))
-            .collect()
-    };
+    let rows = spread(problem.m as usize, count);
     let errors = chosen
         .into_iter()
         .map(|i| {
-            let a = factor(problem, &inputs.a, i);
-            let sub_inputs = Inputs {
-                a: match problem.operands.a {
-                    _ if problem.alpha == 0.0 => a,
-                    Trans::N => of_rows(&a, &rows),
-                    Trans::T => of_columns(&a, &rows),
-                },
-                b: factor(problem, &inputs.b, i),
-                c: of_rows(&inputs.c.matrix(i), &rows),
-                bias: match (&inputs.bias, problem.epilogue.bias) {
-                    (Some(bias), Bias::Row) => Some(of_columns(bias, &rows)),
-                    (bias, _) => bias.clone(),
-                },
-            };
-            let sub = Gemm {
-                m: rows.len() as u64,
-                ..*problem
-            };
-            largest_errors(
-                &sub,
-                data_type,
-                &sub_inputs,
-                &of_rows(&result.matrix(i), &rows),
-            )
+            let (sub, sub_inputs) = of_these_rows(problem, inputs, i, &rows);
+            let expected = Expected::new(&sub, data_type, &sub_inputs)?;
+            Ok(expected.largest_errors(&of_rows(&result.matrix(i), &rows)))
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(judged(problem, data_type, &errors, gaps_untouched))
+}
+
+/// The smaller product that some rows of product `i` of a batch are.
+fn of_these_rows(problem: &Gemm, inputs: &Inputs, i: usize, rows: &[usize]) -> (Gemm, Inputs) {
+    let a = factor(problem, &inputs.a, i);
+    let inputs = Inputs {
+        a: match problem.operands.a {
+            _ if problem.alpha == 0.0 => a,
+            Trans::N => of_rows(&a, rows),
+            Trans::T => of_columns(&a, rows),
+        },
+        b: factor(problem, &inputs.b, i),
+        c: of_rows(&inputs.c.matrix(i), rows),
+        bias: match (&inputs.bias, problem.epilogue.bias) {
+            (Some(bias), Bias::Row) => Some(of_columns(bias, rows)),
+            (bias, _) => bias.clone(),
+        },
+    };
+    let problem = Gemm {
+        m: rows.len() as u64,
+        ..*problem
+    };
+    (problem, inputs)
+}
+
+/// `count` numbers below `len` spread evenly, the first and the last among them: all of them if there are no more.
+fn spread(len: usize, count: usize) -> Vec<usize> {
+    if len <= count {
+        (0..len).collect()
+    } else {
+        (0..count)
+            .map(|i| i * (len - 1) / (count - 1).max(1))
+            .collect()
+    }
 }
 
 /// The given rows of a matrix, one below the other.

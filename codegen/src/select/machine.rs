@@ -244,7 +244,7 @@ impl Machine {
             l2_bytes: row.l2 << 20,
             memory_bandwidth: row.memory * REACHED * 1e9,
             latency: 0.6e-6,
-            launch: 3e-6,
+            launch: 5.2e-6,
         }
     }
 

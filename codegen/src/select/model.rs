@@ -10,120 +10,87 @@
 //! | `math` | 2·M·N·depth / rate of the type; with elements of 8-bit floats / 128 where they are widened first |
 //! | `slots` | instructions of all warps / 4: products, reads of fragments, copies, tf32 rounding |
 //! | `shared` | wavefronts: bytes copied / 128, and bytes of fragments that all warps read / 128 |
-//! | `l2` | bytes copied that are inside the matrices / (bytes that the cache gives a multiprocessor a clock) |
+//! | `l2` | bytes copied that are inside the matrices / (bytes that the cache gives a multiprocessor a clock while all ask) |
 //!
-//! `r` blocks of a multiprocessor ask for r times as much. Units work side by side, so that the largest demand sets the pace, but what
-//! is fed by few warps is not covered wholly: with `w` warps for each of the four schedulers, a share 0.2 / w of the other demands is
-//! added, and 40 clocks for the barrier. No step is shorter than the latency of memory divided by the steps that are copied ahead:
+//! `r` blocks of a multiprocessor ask for r times as much. Two more demands are bytes from memory, each element once, and the latency of memory divided by
+//! the steps that are copied ahead. Demands overlap, but not wholly: together they take their p-norm, with p = 2.55 for products of warpgroups, which one
+//! thread issues, and 3.13 · (w/2)^0.43 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
 //!
 //! ```text
-//! period(r) = max(demands·r, latency / (stages − 1)) + 0.2/w · (the other demands·r) + 40
+//! period(r) = (math^p + slots^p + shared^p + l2^p + memory^p + latency^p)^(1/p)
 //! ```
 //!
 //! Registers, threads and shared memory say how many blocks `R` fit on a multiprocessor. Full waves run R blocks on each and the last one
-//! ⌈rest / multiprocessors⌉; each wave fills its first stages and stores its tiles at its end, which other blocks cover if R > 1:
+//! ⌈rest / multiprocessors⌉; each wave begins, and stores its tiles at its end:
 //!
 //! ```text
-//! clocks  = Σ waves: steps · period + (latency + store) · (1 + (waves − 1) / R) + 1500 · (waves − 1) / R
-//! store   = r · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives))
+//! clocks  = Σ waves: steps · period + begin + store + 1230 between them
+//! store   = r · (0.26 · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives)) + 19.5 · stores of all warps)
 //! kernel  = launch + max(clocks / clock, bytes from and to memory / bandwidth)
-//! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its launch
+//! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its share of a launch
 //! ```
 //!
-//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = Σ tiles: steps · period + store`, and the latency once.
+//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.65 · store`.
 //!
-//! In detail: blocks at the edge go through the general loop, so that the last wave takes 1.25 times as long if m or n is no multiple of
-//! the tile (1.05 times in FMA kernels by `cp.async`). FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register
-//! banks), a read of fragments costs them 3 slots, and a k at least 36 clocks. Products of warpgroups take 1.6 times the rate; each warpgroup reads its rows of A
-//! and all of B from shared memory (its columns of B and all of A where they are swapped), and C with fewer than 64 rows takes 1.17 times as long by warps, and 1.1 times by several warpgroups; with fewer rows than its tile
-//! has, a swapped plan takes 1.5 times as long. Copies narrower than 16 bytes take an instruction and a wavefront
-//! for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
-//! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need.
+//! # What short products showed
 //!
-//! Where a block of a plan of warpgroups has a multiprocessor to itself, nothing is uncovered; but for those of tf32, unless they are swapped, the products of a step are issued before
-//! those of the step before are complete, and a step costs 28 clocks. Of plans of warps twice the share is uncovered in tf32 where k is not contiguous: elements
-//! are read one by one. Kernels around products of warpgroups are launched beside the one before and add half a launch. C of 16-bit elements goes through shared memory rounded, where it is not read. A row of a box of TMA is 128 bytes. One
-//! that does not begin with a line takes two requests, and one that does not begin with a sector of 32 bytes five sectors of two lines: the cache then gives
-//! all multiprocessors together 4280 and 2560 bytes a clock, so that large tiles on few multiprocessors are faster than small ones on all
-//! (1000³: 12.6 µs with 64 tiles of 128×128, 14.3 with 128 of 64×128).
+//! The constants are fitted to 1162 random products of six types, measured on one H100 (`docs/tuning.md`), by least squares of the logarithms of the times,
+//! the more weight the nearer a candidate is to the fastest. What had to be counted for them:
 //!
-//! The constants 0.2, 40, 28, 2, 0.5, 1.25, 1.05, 1.5, 1.1, 0.4, 3, 36, 4280 and 2560 are fitted to `docs/performance.md` and `docs/performance-wgmma.md` (one H200 and
-//! one H100); everything else is counted.
+//! * grids of groups of eight rows of tiles have blocks without a tile, which take places on multiprocessors: 108 tiles in 144 blocks leave some
+//!   of 132 multiprocessors with two that multiply, and take as long as 264;
+//! * a block of warps takes 17 clocks for each sum of a lane to begin and end: straight lines of thousands of instructions that are run once;
+//! * C in narrow stores takes 19.5 clocks for each store of a warp, which is what odd products wait for;
+//! * a kernel that packs narrow rows has a block for each, and one that adds partial sums a block for each row of C: waves of those take the latency of memory,
+//!   longer than their bytes;
+//! * copies through registers (below 4 bytes) leave 685 clocks of a step uncovered;
+//! * TMA takes 4.8 clocks for each 128 bytes of a box outside of the matrix. Of rows that do not begin with a line the cache gives 0.74 of the bytes, of those that do
+//!   not begin with a sector of 32 bytes 0.315 (0.46 to `cp.async`).
+//!
+//! In detail: FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register banks), a read of fragments costs them 3 slots, and a k at
+//! least 36 clocks; other blocks cover what their blocks begin and end with. Products of warpgroups take 1.6 times the rate of those of warps; each
+//! warpgroup reads its rows of A and all of B from shared memory (its columns of B and all of A where they are swapped). Copies narrower than 16 bytes take an
+//! instruction and a wavefront for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
+//! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need. Kernels around products of warpgroups are
+//! launched beside the one before and add 0.22 of a launch, others 0.46. Where C has fewer rows than its tile, a swapped plan takes 1.2 times as long. C of 16-bit elements goes through shared memory rounded, where it is not read.
 //!
 //! # Worked example
 //!
 //! f16, 4096³, `mma-f16-128x256x64` on an H200 (132 multiprocessors, 1.98 GHz): 512 tiles, 64 steps, 8 warps.
 //!
 //! * math: 2·128·256·64 / 2400 = 1748; shared: (128 + 256)·64·2 / 128 = 384 copied, 8·(64 + 64)·64·2 / 128 = 1024 read, 1408 together;
-//!   l2: 49,152 / (5120 / 132) = 1267; slots: (1024 products + 256 reads + 96 copies) / 4 = 344;
-//! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2: period = 1748 + 0.1·(1408 + 1267 + 344) + 40 = 2089;
-//! * ⌈512 / 132⌉ = 4 waves, each 64·2089 = 133,725 clocks and 1188 + 5427 to begin and to end, and 1500 for three more: 565,863 clocks or 285.8 µs;
-//! * 3 µs for the launch: 288.8 µs, which is 476 TFLOP/s. Measured: 485.
+//!   l2: 49,152 / (1.7 · 5120 / 132) = 745; slots: 2.9 · (1024 products + 256 reads + 96 copies) / 4 = 998; latency: 1188 / 2 = 594;
+//! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2 and p = 3.13: period = 2103;
+//! * ⌈512 / 132⌉ = 4 waves, each 64·2103 = 134,600 clocks and 5970 to begin and to end, and 1230 for each of three more: 565,960 clocks or 285.8 µs;
+//! * 5.2 µs for the launch: 291.0 µs, which is 472 TFLOP/s. Measured: 485.
+
+mod around;
+mod period;
+mod whole;
 
 use super::machine::Machine;
 use crate::gemm::raster::{TURNS_BLOCKS, best_turns};
 use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
 
-/// The share of other demands that one warp a scheduler leaves uncovered.
-const EXPOSED: f64 = 0.2;
-
-/// Clocks of a barrier and what is around it.
-const STEP: f64 = 40.0;
-
-/// The same where the products of the next step are in flight.
-const STEP_AHEAD: f64 = 28.0;
-
-/// How much more is left uncovered where fragments of tf32 are read one element after the other: measured at 1024³ and 4096³.
-const ONE_BY_ONE: f64 = 2.0;
-
-/// The share of a launch that is left where a kernel is launched beside the one before: measured at 1536³ and 2048³ in tf32.
-const BESIDE: f64 = 0.5;
-
 /// Bytes of a line of the cache, and of a sector.
 pub(super) const LINE: u64 = 128;
 const SECTOR: u64 = 32;
 
-/// Bytes a clock that boxes bring to a multiprocessor, however few ask: measured at 1024³ in f16 with 64 tiles of 128×128.
-const OF_BOXES: f64 = 38.8;
+/// Bytes that the cache gives a clock, of those that [`Machine`] has. It is above 1 because little else of a step is waited for meanwhile.
+const FROM_L2: f64 = 1.7;
 
-/// Bytes a clock that the cache gives all multiprocessors for boxes whose rows do not begin with a line, or with a sector: measured at 1000³, 1008³, 2000³ and
-/// 4072³ in f16, where they are 0.84 and 0.5 of what it gives for whole lines.
-const WITHIN_LINES: f64 = 4280.0 / 5120.0;
-const WITHIN_SECTORS: f64 = 2560.0 / 5120.0;
+/// The share that is left for boxes of TMA whose rows do not begin with a line, or with a sector.
+const WITHIN_LINES: f64 = 0.74;
+const WITHIN_SECTORS: f64 = 0.315;
 
-/// How much longer a block takes at the edge of C.
-const EDGE: f64 = 1.25;
-
-/// The same of an FMA kernel by `cp.async`, whose general loop multiplies as long as the other.
-const EDGE_FMA: f64 = 1.05;
-
-/// The share of the schedulers' slots that FMA kernels fill with many warps a scheduler: register banks and waits take the others.
-const FMA_REACHED: f64 = 1.1;
-
-/// What one warp a scheduler leaves unfilled; `w` leave a share 1/w of that.
-const FMA_ALONE: f64 = 0.4;
+/// The same for `cp.async`, whose pieces of 16 bytes ask for lines just as often where rows begin with a sector.
+const PIECES_WITHIN_SECTORS: f64 = 0.46;
 
 /// Slots that a read of fragments takes in an FMA kernel: its own, and those of products whose factors the register cache loses.
 const FMA_READ: f64 = 3.0;
 
-/// Clocks from a read of fragments to the products of an FMA kernel, which reads one k ahead.
-const FMA_LATENCY: f64 = 36.0;
-
 /// Threads of a multiprocessor that FMA kernels are made for, with 128 registers each; half of them beside more than 64 sums.
 const FMA_THREADS: u32 = 512;
-
-/// The least rows of C that plans for tensor cores multiply.
-const ROWS: u64 = 64;
-
-/// How much longer plans take where C has fewer rows, measured at 16×8192×8192: plans of warps, and those of several warpgroups.
-const FEW_ROWS: f64 = 1.17;
-const FEW_ROWS_OF_WARPGROUPS: f64 = 1.1;
-
-/// The same of swapped plans where C has fewer rows than their tile: measured at 128×8192×8192 in tf32.
-const FEW_ROWS_OF_SWAPPED: f64 = 1.5;
-
-/// Clocks until a block that follows another has made its mbarriers or its addresses; measured at 4096×4096×128.
-const BEGIN: f64 = 1500.0;
 
 /// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16. Of other types they multiply as many
 /// bytes.
@@ -331,10 +298,11 @@ impl Model<'_> {
         }
         let mut slots = products / f64::from(a.products_of_instruction());
         let (mut shared, mut l2, mut widened) = (0.0, 0.0, 0.0);
+        let sms = self.machine.multiprocessors.into();
         for o in self.operands() {
             // Copies.
             let tile_bytes = f64::from(o.side * depth) * bytes;
-            l2 += o.inside * f64::from(depth) * bytes / self.l2_share(&o);
+            l2 += self.copied_bytes(&o) / self.l2_share(&o, sms);
             let pieces = tile_bytes / f64::from(32 * o.width);
             let whole = tile_bytes / WAVEFRONT;
             slots += pieces;
@@ -398,28 +366,23 @@ impl Model<'_> {
         }
     }
 
-    /// Bytes of an operand that the cache gives a multiprocessor a clock.
-    fn l2_share(&self, o: &Operand) -> f64 {
-        let (m, share) = (self.machine, self.machine.l2_share());
-        if self.anatomy.units != Units::Warpgroup {
-            return share;
-        }
-        let share = share.min(OF_BOXES);
-        if self.is_copied_first(o) {
-            return share;
-        }
-        let pitch = self.pitch(o);
-        let part = if pitch.is_multiple_of(LINE) {
-            return share;
-        } else if pitch.is_multiple_of(SECTOR) {
-            WITHIN_LINES
-        } else {
-            WITHIN_SECTORS
+    /// Bytes of an operand that one step of one block copies from inside the matrix, on average.
+    fn copied_bytes(&self, o: &Operand) -> f64 {
+        o.inside * f64::from(self.anatomy.tile.2 * self.anatomy.data_type.bytes())
+    }
+
+    /// Bytes of an operand that the cache gives a multiprocessor a clock while so many ask.
+    fn l2_share(&self, o: &Operand, busy: u64) -> f64 {
+        let (m, pitch) = (self.machine, self.pitch(o));
+        let part = match self.anatomy.units {
+            Units::Fma => return m.l2_share(),
+            _ if self.is_copied_first(o) || pitch.is_multiple_of(LINE) => 1.0,
+            Units::Warpgroup if pitch.is_multiple_of(SECTOR) => WITHIN_LINES,
+            Units::Warpgroup => WITHIN_SECTORS,
+            Units::Tensor if pitch.is_multiple_of(SECTOR) => 1.0,
+            Units::Tensor => PIECES_WITHIN_SECTORS,
         };
-        let (rows, cols) = self.tiles();
-        let blocks = rows.saturating_mul(cols).saturating_mul(self.split().1);
-        let busy = blocks.clamp(1, m.multiprocessors.into());
-        share.min(part * m.l2_bytes_per_clock / busy as f64)
+        part * FROM_L2 * m.l2_bytes_per_clock / busy.max(1) as f64
     }
 
     /// Whether an operand is copied to rows of whole lines before the product: its rows are narrow, it is transposed, or boxes are to begin lines.
@@ -463,250 +426,5 @@ impl Model<'_> {
         .min()
         .unwrap_or(1)
         .max(1)
-    }
-
-    /// Whether fragments of tf32 are read one element after the other: `ldmatrix` transposes none of 32 bits.
-    fn reads_one_by_one(&self) -> bool {
-        self.anatomy.data_type == DataType::Tf32 && self.operands().iter().any(|o| !o.k_major)
-    }
-
-    /// Warps for each scheduler with `r` blocks on a multiprocessor.
-    fn warps_each(&self, r: u64) -> f64 {
-        r as f64 * f64::from(self.anatomy.warp_count()) / SCHEDULERS
-    }
-
-    /// Clocks that a step takes with `r` blocks on a multiprocessor, and what sets its pace.
-    fn period(&self, r: u64, d: &Demands) -> (f64, Bound) {
-        let (blocks, warps) = (r as f64, self.warps_each(r));
-        let mut latency =
-            self.machine.latency * self.machine.clock / f64::from(self.anatomy.stages - 1);
-        if self.anatomy.units == Units::Fma {
-            latency = latency.max(FMA_LATENCY * f64::from(self.anatomy.tile.2));
-        }
-        // FMA kernels issue a product a clock at best, and lose clocks to register banks that other warps fill.
-        let slots = match self.anatomy.units {
-            Units::Fma => d.slots / (FMA_REACHED - FMA_ALONE / warps).clamp(FMA_ALONE, 1.0),
-            Units::Tensor | Units::Warpgroup => d.slots,
-        };
-        let demands = [
-            // Fewer than four warps leave schedulers without work.
-            (d.math * blocks / warps.min(1.0), Bound::Issue),
-            (slots * blocks / warps.min(1.0), Bound::Issue),
-            (d.shared * blocks, Bound::SharedMemory),
-            (d.l2 * blocks, Bound::L2),
-        ];
-        let sum: f64 = demands.iter().map(|d| d.0).sum();
-        let most =
-            demands.into_iter().fold(
-                (0.0, Bound::Issue),
-                |most, d| if d.0 > most.0 { d } else { most },
-            );
-        let (exposed, step) = match self.anatomy.units {
-            // One thread copies, and products are in flight until the end of a step; those of the next one as well, but in tf32.
-            Units::Warpgroup if self.resident() == 1 => match self.anatomy.data_type {
-                DataType::Tf32 if !self.anatomy.form.is_swapped() => (0.0, STEP),
-                _ => (0.0, STEP_AHEAD),
-            },
-            Units::Tensor if self.reads_one_by_one() => {
-                ((ONE_BY_ONE * EXPOSED / warps).min(1.0), STEP)
-            }
-            _ => ((EXPOSED / warps).min(1.0), STEP),
-        };
-        let others = (sum - most.0) * exposed;
-        let (pace, bound) = if latency > most.0 {
-            (latency, Bound::Latency)
-        } else {
-            most
-        };
-        (pace + others + step, bound)
-    }
-
-    /// Clocks to store the tiles of `r` blocks.
-    fn store(&self, r: u64) -> f64 {
-        let (m, n, _) = self.anatomy.tile;
-        let [a, b] = self.operands();
-        let rounded = self.anatomy.units == Units::Warpgroup
-            && self.problem.beta == 0.0
-            && self.split().1 == 1
-            && self.result_bytes() < self.sum_bytes();
-        let staged_bytes = if rounded {
-            self.result_bytes()
-        } else {
-            self.sum_bytes()
-        };
-        // Sums of Cᵀ, which lanes store as they hold them, two at a time, take as long.
-        let staged = f64::from(m * n) * staged_bytes;
-        let c = a.inside * b.inside * self.written_bytes();
-        r as f64 * (2.0 * staged / WAVEFRONT + c / (self.machine.l2_share() / 2.0))
-    }
-
-    /// Bytes that the product's kernel moves for an element of C or for one of its partial sums.
-    fn written_bytes(&self) -> f64 {
-        if self.split().1 > 1 {
-            self.sum_bytes()
-        } else {
-            self.result_bytes()
-        }
-    }
-
-    /// Bytes that the product's kernel moves from and to memory.
-    fn memory_bytes(&self, waves: f64, slots: u64) -> f64 {
-        let p = self.problem;
-        let t = self.anatomy.data_type;
-        let (m, n, _) = self.anatomy.tile;
-        let (rows, cols) = self.tiles();
-        let bytes = f64::from(t.bytes());
-        let (k, batch) = (p.k as f64, p.batch.count as f64);
-        let both = (p.m as f64 + p.n as f64) * k * bytes;
-        let once = both * batch;
-        let (_, split) = self.split();
-        let fits = both <= self.machine.l2_bytes as f64 / 2.0;
-        let read = if fits || rows.saturating_mul(cols) <= slots {
-            once
-        } else {
-            let (down, across) = if let Some(([rows, columns], _)) = self.turns() {
-                (rows.into(), columns.into())
-            } else if let Some(group) = self.anatomy.group {
-                let grouped = split == 1 && p.batch.count == 1;
-                let down = if grouped {
-                    u64::from(group).min(rows)
-                } else {
-                    rows.min(slots)
-                };
-                (down, slots.div_ceil(down).min(cols))
-            } else {
-                let across = slots.min(cols);
-                (slots.div_ceil(across).min(rows), across)
-            };
-            let of_a_wave = (down * u64::from(m)) as f64 + (across * u64::from(n)) as f64;
-            once.max(waves * of_a_wave * k * bytes / split as f64)
-        };
-        let c = p.m as f64 * p.n as f64 * batch;
-        read + c * split as f64 * self.written_bytes()
-    }
-
-    /// Seconds to move so many bytes that have just been written, or will be read next: through the cache if they fit into half of it.
-    fn moved(&self, bytes: f64) -> f64 {
-        let m = self.machine;
-        let rate = if bytes <= m.l2_bytes as f64 / 2.0 {
-            (m.l2_bytes_per_clock * m.clock / 2.0).max(m.memory_bandwidth)
-        } else {
-            m.memory_bandwidth
-        };
-        let launch = match self.anatomy.units {
-            Units::Warpgroup => BESIDE * m.launch,
-            Units::Tensor | Units::Fma => m.launch,
-        };
-        launch + m.latency + bytes / rate
-    }
-
-    /// Seconds of the launches before and after the product's own.
-    fn around(&self) -> f64 {
-        let p = self.problem;
-        let t = self.anatomy.data_type;
-        let (_, split) = self.split();
-        let mut seconds = 0.0;
-        if split > 1 {
-            let c = p.m as f64 * p.n as f64;
-            seconds += self.moved(c * (split as f64 * self.sum_bytes() + self.result_bytes()));
-        }
-        for o in self.operands().iter().filter(|o| self.is_copied_first(o)) {
-            // Read and written.
-            let extent = if o.is_a { p.m } else { p.n };
-            let bytes = extent as f64 * p.k as f64 * f64::from(t.bytes());
-            seconds += self.moved(2.0 * bytes);
-        }
-        seconds
-    }
-
-    fn estimate(&self) -> Estimate {
-        let (p, machine) = (self.problem, self.machine);
-        let (rows, cols) = self.tiles();
-        let (steps, split) = self.split();
-        let blocks = rows
-            .saturating_mul(cols)
-            .saturating_mul(split)
-            .saturating_mul(p.batch.count);
-        let resident = self.resident();
-        let demands = self.demands();
-        let sms = u64::from(machine.multiprocessors);
-        let slots = sms * u64::from(resident);
-        let (full, rest) = match self.turns() {
-            // As many blocks as fit side by side, and as many more times as the multiprocessors are too few for them.
-            Some((_, turns)) => (
-                turns.saturating_mul(u64::from(TURNS_BLOCKS).div_ceil(slots)),
-                0,
-            ),
-            None => (blocks / slots, blocks % slots),
-        };
-        let (period, pace) = self.period(resident.into(), &demands);
-        let last = if rest == 0 {
-            u64::from(resident)
-        } else {
-            rest.div_ceil(sms)
-        };
-        let (last_period, last_pace) = self.period(last, &demands);
-        let mut estimate = Estimate {
-            seconds: 0.0,
-            around: 0.0,
-            blocks,
-            resident,
-            waves: match self.turns() {
-                Some(_) => full as f64,
-                None => blocks as f64 / slots as f64,
-            },
-            steps,
-            demands,
-            period,
-            bound: if full > 0 { pace } else { last_pace },
-        };
-        if blocks == 0 {
-            estimate.bound = Bound::Latency;
-            return estimate;
-        }
-        let (tile_m, tile_n, _) = self.anatomy.tile;
-        let ragged = !p.m.is_multiple_of(tile_m.into()) || !p.n.is_multiple_of(tile_n.into());
-        let fma = self.anatomy.units == Units::Fma && self.anatomy.asynchronous;
-        let edge = match ragged {
-            true if fma => EDGE_FMA,
-            // Boxes that TMA cuts take as long as others.
-            true if self.anatomy.units == Units::Warpgroup => 1.0,
-            true => EDGE,
-            false => 1.0,
-        };
-        let whole = if rest == 0 { full - 1 } else { full };
-        let main = steps as f64 * (whole as f64 * period + last_period * edge);
-        let begin_and_end = machine.latency * machine.clock
-            + self.store(if whole > 0 { resident.into() } else { last });
-        let begin_and_end = if self.anatomy.turns {
-            // The stages of the next tile are filled while this one is stored.
-            let store = self.store(1);
-            begin_and_end + whole as f64 * store
-        } else {
-            begin_and_end + (begin_and_end + BEGIN) * whole as f64 / f64::from(resident)
-        };
-        let computing = (main + begin_and_end) / machine.clock;
-        let memory = self.memory_bytes(whole as f64 + 1.0, slots.min(blocks))
-            / machine.memory_bandwidth
-            + machine.latency;
-        estimate.around = self.around();
-        estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
-        if p.m < ROWS {
-            estimate.seconds *= match self.anatomy.units {
-                Units::Tensor => FEW_ROWS,
-                Units::Warpgroup if u64::from(tile_m) > ROWS => FEW_ROWS_OF_WARPGROUPS,
-                Units::Warpgroup | Units::Fma => 1.0,
-            };
-        }
-        if self.anatomy.form.is_swapped() && p.m < tile_m.into() {
-            estimate.seconds *= FEW_ROWS_OF_SWAPPED;
-        }
-        let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
-        if memory > computing {
-            estimate.bound = Bound::Memory;
-        } else if waiting > main / machine.clock {
-            estimate.bound = Bound::Latency;
-        }
-        estimate
     }
 }

@@ -1,0 +1,203 @@
+//! The clocks of one step along k, and of storing a tile.
+
+use super::{Bound, Demands, Model, SCHEDULERS, WAVEFRONT};
+use crate::gemm::{DataType, Units};
+
+/// How well the demands of a step overlap: p of their p-norm, which is their sum for 1 and the largest alone for ∞. That of warpgroups, and of warps with
+/// two for each scheduler.
+const OVERLAP_OF_WARPGROUPS: f64 = 2.55;
+const OVERLAP: f64 = 3.13;
+
+/// Twice the warps overlap 2^0.43 times as well.
+const OVERLAP_BY_WARPS: f64 = 0.43;
+
+/// Clocks of TMA for 128 bytes of a box that lie outside of the matrix, which it fills with zeros. Those inside wait for the cache.
+const OUTSIDE: f64 = 4.8;
+
+/// Slots of plans of warps that are not counted: addresses, waits and branches are two for each that is.
+const SLOTS: f64 = 2.9;
+
+/// How much longer slots and wavefronts take where copies are narrower than 16 bytes.
+const NARROW: f64 = 1.43;
+
+/// Clocks that a step waits for copies that go through registers, which nothing covers.
+const THROUGH_REGISTERS: f64 = 685.0;
+
+/// How much longer products take whose 8-bit floats are widened first.
+const WIDENED: f64 = 1.15;
+
+/// The share of what is staged and written that a store takes, and clocks for each store of a warp: the straight lines are run once, from a cold
+/// instruction cache.
+const STORE: f64 = 0.26;
+const STORE_OF_A_WARP: f64 = 19.5;
+
+/// FMA kernels: the share of other demands that one warp a scheduler leaves uncovered, and clocks of a barrier and what is around it.
+const EXPOSED: f64 = 0.2;
+const STEP: f64 = 40.0;
+
+/// FMA kernels: the share of the schedulers' slots that they fill with many warps a scheduler (register banks and waits take the others), and what one warp
+/// a scheduler leaves unfilled; `w` leave a share 1/w of that.
+const FMA_REACHED: f64 = 1.1;
+const FMA_ALONE: f64 = 0.4;
+
+/// Clocks from a read of fragments to the products of an FMA kernel, which reads one k ahead.
+const FMA_LATENCY: f64 = 36.0;
+
+/// The largest of some demands, and whose it is.
+fn largest(demands: &[(f64, Bound)]) -> (f64, Bound) {
+    demands.iter().fold(
+        (0.0, Bound::Issue),
+        |most, &d| if d.0 > most.0 { d } else { most },
+    )
+}
+
+impl Model<'_> {
+    /// Warps for each scheduler with `r` blocks on a multiprocessor.
+    fn warps_each(&self, r: u64) -> f64 {
+        r as f64 * f64::from(self.anatomy.warp_count()) / SCHEDULERS
+    }
+
+    /// Clocks from asking for an element in memory until it is there.
+    pub(super) fn latency(&self) -> f64 {
+        self.machine.latency * self.machine.clock
+    }
+
+    /// Clocks that a step takes with `r` blocks on each of `busy` multiprocessors, and what sets its pace.
+    pub(super) fn period(&self, (r, busy): (u64, u64), d: &Demands) -> (f64, Bound) {
+        if self.anatomy.units == Units::Fma {
+            return self.period_of_fma(r, d);
+        }
+        let (a, blocks, warps) = (&self.anatomy, r as f64, self.warps_each(r));
+        // Fewer than four warps leave schedulers without work.
+        let alone = warps.min(1.0);
+        let [of_a, of_b] = self.operands();
+        let [l2_a, l2_b] = [&of_a, &of_b].map(|o| self.copied_bytes(o) / self.l2_share(o, busy));
+        let l2 = blocks * (l2_a + l2_b);
+        let latency = self.latency() / f64::from(a.stages - 1);
+        let memory = blocks * self.memory_bytes_of_a_step() * busy as f64
+            / (self.machine.memory_bandwidth / self.machine.clock);
+        let (math, shared) = (d.math * blocks / alone, d.shared * blocks);
+        let slots = d.slots * blocks / alone;
+        let waits = [
+            (l2, Bound::L2),
+            (memory, Bound::Memory),
+            (latency, Bound::Latency),
+        ];
+        let (units, overlap, through_registers) = if a.units == Units::Warpgroup {
+            let inside = self.copied_bytes(&of_a) + self.copied_bytes(&of_b);
+            let outside = (f64::from(a.stage_bytes()) - inside).max(0.0);
+            let zeros = blocks * outside / WAVEFRONT * OUTSIDE;
+            // Products read shared memory themselves.
+            let product = if shared > math {
+                (shared, Bound::SharedMemory)
+            } else {
+                (math, Bound::Issue)
+            };
+            let units = [product, (slots, Bound::Issue), (zeros, Bound::L2)];
+            (units, OVERLAP_OF_WARPGROUPS, 0.0)
+        } else {
+            let width = of_a.width.min(of_b.width);
+            let narrow = if width < 16 { NARROW } else { 1.0 };
+            let f8 = matches!(a.data_type, DataType::E4m3 | DataType::E5m2);
+            let widened = if f8 && self.machine.f8_widened.is_some() {
+                WIDENED
+            } else {
+                1.0
+            };
+            let units = [
+                (math * widened, Bound::Issue),
+                (slots * SLOTS * narrow, Bound::Issue),
+                (shared * narrow, Bound::SharedMemory),
+            ];
+            let overlap = OVERLAP * (warps / 2.0).powf(OVERLAP_BY_WARPS);
+            let registers = width < 4 || !a.asynchronous;
+            (
+                units,
+                overlap.max(1.0),
+                if registers { THROUGH_REGISTERS } else { 0.0 },
+            )
+        };
+        let all = [units[0], units[1], units[2], waits[0], waits[1], waits[2]];
+        let (most, bound) = largest(&all);
+        // Divided by the largest, so that no power overflows.
+        let sum: f64 = all.iter().map(|d| (d.0 / most).powf(overlap)).sum();
+        (most * sum.powf(1.0 / overlap) + through_registers, bound)
+    }
+
+    /// The same of FMA kernels: the largest demand, and a share of the others that few warps leave uncovered.
+    fn period_of_fma(&self, r: u64, d: &Demands) -> (f64, Bound) {
+        let (blocks, warps) = (r as f64, self.warps_each(r));
+        let latency = self.latency() / f64::from(self.anatomy.stages - 1);
+        let latency = latency.max(FMA_LATENCY * f64::from(self.anatomy.tile.2));
+        // They issue a product a clock at best, and lose clocks to register banks that other warps fill.
+        let slots = d.slots / (FMA_REACHED - FMA_ALONE / warps).clamp(FMA_ALONE, 1.0);
+        let demands = [
+            (d.math * blocks / warps.min(1.0), Bound::Issue),
+            (slots * blocks / warps.min(1.0), Bound::Issue),
+            (d.shared * blocks, Bound::SharedMemory),
+            (d.l2 * blocks, Bound::L2),
+        ];
+        let (most, bound) = largest(&demands);
+        let sum: f64 = demands.iter().map(|d| d.0).sum();
+        let others = (sum - most) * (EXPOSED / warps).min(1.0);
+        let (pace, bound) = if latency > most {
+            (latency, Bound::Latency)
+        } else {
+            (most, bound)
+        };
+        (pace + others + STEP, bound)
+    }
+
+    /// Bytes from memory for one step of one block, every element once.
+    fn memory_bytes_of_a_step(&self) -> f64 {
+        let (p, (rows, cols), (steps, split)) = (self.problem, self.tiles(), self.split());
+        let bytes = f64::from(self.anatomy.data_type.bytes());
+        let all = (p.m as f64 + p.n as f64) * p.k as f64 * bytes;
+        all / (rows as f64 * cols as f64 * split as f64 * steps as f64).max(1.0)
+    }
+
+    /// Clocks to store the tiles of `r` blocks.
+    pub(super) fn store(&self, r: u64) -> f64 {
+        let (m, n, _) = self.anatomy.tile;
+        let [a, b] = self.operands();
+        let rounded = self.anatomy.units == Units::Warpgroup
+            && self.problem.beta == 0.0
+            && self.split().1 == 1
+            && self.result_bytes() < self.sum_bytes();
+        let staged_bytes = if rounded {
+            self.result_bytes()
+        } else {
+            self.sum_bytes()
+        };
+        let staged = f64::from(m * n) * staged_bytes;
+        let c = a.inside * b.inside * self.written_bytes();
+        let bytes = 2.0 * staged / WAVEFRONT + c / (self.machine.l2_share() / 2.0);
+        if self.anatomy.units == Units::Fma {
+            return r as f64 * bytes;
+        }
+        // Rows of partial sums are aligned.
+        let width = if self.split().1 > 1 {
+            16
+        } else {
+            self.problem.widths(self.anatomy.data_type)[2]
+        };
+        // Lanes store sums of Cᵀ as they hold them, two at a time.
+        let two = 2 * self.written_bytes() as u32;
+        let width = if self.anatomy.form.is_swapped() {
+            width.min(two)
+        } else {
+            width
+        };
+        let stores = f64::from(m * n) * self.written_bytes() / f64::from(32 * width);
+        r as f64 * (STORE * bytes + STORE_OF_A_WARP * stores)
+    }
+
+    /// Bytes that the product's kernel moves for an element of C or for one of its partial sums.
+    pub(super) fn written_bytes(&self) -> f64 {
+        if self.split().1 > 1 {
+            self.sum_bytes()
+        } else {
+            self.result_bytes()
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The whole: waves of blocks, what begins and ends them, and the launches.
+
+use super::{Bound, Estimate, Model, TURNS_BLOCKS};
+use crate::gemm::Units;
+
+/// The blocks of a kernel on the multiprocessors, wave after wave.
+struct Waves {
+    /// Waves that are as long as the first, and the blocks on each multiprocessor, of so many, that are busy in them.
+    whole: u64,
+    full: (u64, u64),
+    /// The same of the last one.
+    last: (u64, u64),
+}
+
+/// How much longer a block takes at the edge of C: plans of warps, and FMA kernels by `cp.async`, whose general loop multiplies as long as the other. Boxes that
+/// TMA cuts take as long as others.
+const EDGE: f64 = 1.07;
+const EDGE_OF_REGISTERS: f64 = 1.25;
+const EDGE_FMA: f64 = 1.05;
+
+/// Clocks until a block that follows another has made its mbarriers or its addresses.
+const BEGIN: f64 = 1230.0;
+const BEGIN_FMA: f64 = 1500.0;
+
+/// What warpgroups wait for their first stage, in latencies.
+const FIRST_STAGE: f64 = 0.6;
+
+/// How much longer swapped plans take where C has fewer rows than their tile: 1.5 at 128×8192×8192 in tf32, less at most others.
+const FEW_ROWS_OF_SWAPPED: f64 = 1.2;
+
+/// What a store takes of a block that takes tile after tile: its producer goes on meanwhile.
+const STORE_IN_TURNS: f64 = 0.65;
+
+/// Clocks that a block of warps takes to begin and end for each sum of a lane: long straight lines from a cold instruction cache.
+const COLD: f64 = 17.2;
+
+impl Model<'_> {
+    pub(super) fn estimate(&self) -> Estimate {
+        let (p, machine) = (self.problem, self.machine);
+        let (rows, cols) = self.tiles();
+        let (steps, split) = self.split();
+        let blocks = rows
+            .saturating_mul(cols)
+            .saturating_mul(split)
+            .saturating_mul(p.batch.count);
+        let resident = self.resident();
+        let demands = self.demands();
+        let sms = u64::from(machine.multiprocessors);
+        let slots = sms * u64::from(resident);
+        let (full, rest) = match self.turns() {
+            // As many blocks as fit side by side, and as many more times as the multiprocessors are too few for them.
+            Some((_, turns)) => (
+                turns.saturating_mul(u64::from(TURNS_BLOCKS).div_ceil(slots)),
+                0,
+            ),
+            None => (blocks / slots, blocks % slots),
+        };
+        let waves = self.on_multiprocessors(full, rest, u64::from(resident));
+        let (period, pace) = self.period(waves.full, &demands);
+        let (last_period, last_pace) = self.period(waves.last, &demands);
+        let mut estimate = Estimate {
+            seconds: 0.0,
+            around: 0.0,
+            blocks,
+            resident,
+            waves: match self.turns() {
+                Some(_) => full as f64,
+                None => blocks as f64 / slots as f64,
+            },
+            steps,
+            demands,
+            period,
+            bound: if full > 0 { pace } else { last_pace },
+        };
+        if blocks == 0 {
+            estimate.bound = Bound::Latency;
+            return estimate;
+        }
+        let (whole, last) = (waves.whole as f64, waves.last.0);
+        let main = steps as f64 * (whole * period + last_period * self.edge());
+        let of_a_wave = if waves.whole > 0 {
+            resident.into()
+        } else {
+            last
+        };
+        let begin_and_end = self.begin() + self.store(of_a_wave);
+        let begin_and_end = if self.anatomy.turns {
+            // The stages of the next tile are filled while this one is stored.
+            begin_and_end + whole * STORE_IN_TURNS * self.store(1)
+        } else if self.anatomy.units == Units::Fma {
+            // Other blocks cover it.
+            begin_and_end + (begin_and_end + BEGIN_FMA) * whole / f64::from(resident)
+        } else {
+            // Blocks that begin together end together.
+            begin_and_end + (begin_and_end + BEGIN) * whole
+        };
+        let computing = (main + begin_and_end) / machine.clock;
+        let memory = self.memory_bytes(whole + 1.0, slots.min(blocks)) / machine.memory_bandwidth
+            + machine.latency;
+        estimate.around = self.around();
+        estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
+        if self.anatomy.form.is_swapped() && p.m < u64::from(self.anatomy.tile.0) {
+            estimate.seconds *= FEW_ROWS_OF_SWAPPED;
+        }
+        let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
+        if memory > computing {
+            estimate.bound = Bound::Memory;
+        } else if waiting > main / machine.clock {
+            estimate.bound = Bound::Latency;
+        }
+        estimate
+    }
+
+    /// The blocks of each multiprocessor, wave after wave: `full` waves of `resident` on each, and `rest` blocks.
+    fn on_multiprocessors(&self, full: u64, rest: u64, resident: u64) -> Waves {
+        let sms = u64::from(self.machine.multiprocessors);
+        if let Some(([rows, columns], _)) = self.turns() {
+            let (down, across) = self.tiles();
+            let busy = down.min(rows.into()) * across.min(columns.into());
+            return Waves {
+                whole: full - full.min(1),
+                full: (resident, busy),
+                last: (resident, busy),
+            };
+        }
+        let all = (resident, sms);
+        let (whole, mut last) = if rest == 0 {
+            (full - full.min(1), all)
+        } else {
+            (full, (rest.div_ceil(sms), rest.min(sms)))
+        };
+        if whole == 0 && self.anatomy.units != Units::Fma {
+            last.0 = self.launched().div_ceil(sms).clamp(last.0, resident);
+        }
+        Waves {
+            whole,
+            full: all,
+            last,
+        }
+    }
+
+    /// Blocks of the grid up to the last that has a tile. Where rows of tiles are grouped, the last group may have fewer, and blocks without a tile are placed
+    /// on multiprocessors like others: 108 tiles in groups of eight and four rows are 144 blocks, and some of 132 multiprocessors get two that multiply.
+    fn launched(&self) -> u64 {
+        let ((rows, cols), (_, split), p) = (self.tiles(), self.split(), self.problem);
+        match self.anatomy.group {
+            Some(group) if split == 1 && p.batch.count == 1 && rows > 0 && cols > 0 => {
+                let group = u64::from(group).min(rows);
+                let before = (rows.div_ceil(group) - 1) * group;
+                before.saturating_mul(cols) + (cols - 1).saturating_mul(group) + rows - before
+            }
+            _ => rows
+                .saturating_mul(cols)
+                .saturating_mul(split)
+                .saturating_mul(p.batch.count),
+        }
+    }
+
+    /// Clocks until the first step of a block.
+    fn begin(&self) -> f64 {
+        match self.anatomy.units {
+            Units::Fma => self.latency(),
+            Units::Warpgroup => FIRST_STAGE * self.latency(),
+            Units::Tensor => COLD * f64::from(self.anatomy.sums_of_a_lane()),
+        }
+    }
+
+    /// How much longer blocks of the last wave take.
+    fn edge(&self) -> f64 {
+        let (a, p) = (&self.anatomy, self.problem);
+        let (m, n, _) = a.tile;
+        let ragged = !p.m.is_multiple_of(m.into()) || !p.n.is_multiple_of(n.into());
+        match a.units {
+            _ if !ragged => 1.0,
+            Units::Warpgroup => 1.0,
+            Units::Fma if a.asynchronous => EDGE_FMA,
+            Units::Fma => EDGE_OF_REGISTERS,
+            Units::Tensor => EDGE,
+        }
+    }
+}
