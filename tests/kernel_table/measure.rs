@@ -69,6 +69,11 @@ fn limit(entry: &str) -> u32 {
     (65_536 / (threads * blocks) / 8 * 8).min(255)
 }
 
+/// Kernels that may spill: how their entries begin, where, and bytes at most. Of `sgemm-128x128x16` nt with stores of C narrower than 16 bytes these
+/// architectures keep two blocks a multiprocessor with 128 registers and six accesses to local memory for 3,072 FFMA; without the bound there
+/// would be one block, and nothing to do while it waits.
+const SPILLS: [(&str, &[Arch], u32); 1] = [("sgemm_128x128x16_nt_", &[Arch(86), Arch(89)], 72)];
+
 /// Assembles a kernel. Returns its cell, or what is wrong with the kernel.
 pub(crate) fn assemble(
     ptxas: &Ptxas,
@@ -86,7 +91,10 @@ pub(crate) fn assemble(
         text: Some(hash(&kernel.ptx)).filter(|&text| text != first),
     };
     for r in &assembly.kernels {
-        if r.spills() || r.stack_bytes > 0 {
+        let known = SPILLS.iter().any(|(prefix, arches, bytes)| {
+            r.kernel.starts_with(prefix) && arches.contains(&arch) && r.spill_store_bytes <= *bytes
+        });
+        if !known && (r.spills() || r.stack_bytes > 0) {
             return Err(what(format!(
                 "{} spills {} bytes to a stack of {} with {} registers",
                 r.kernel, r.spill_store_bytes, r.stack_bytes, r.registers

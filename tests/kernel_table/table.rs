@@ -9,7 +9,7 @@
 //!           where this architecture's text differs from the first's by more than its header
 //! ```
 //!
-//! No kernel of the table spills: one that does is not written. A cell is empty where the plan does not serve the architecture or was not
+//! No kernel of the table spills, but for those that `measure` names. A cell is empty where the plan does not serve the architecture or was not
 //! assembled for it (see `measure`).
 
 use std::collections::BTreeMap;

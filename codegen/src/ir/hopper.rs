@@ -148,6 +148,13 @@ pub enum Factor {
 
 impl Factor {
     /// The operand in shared memory, if it is there.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Class, Factor, Kernel};
+    /// # let mut k = Kernel::new("k", 128);
+    /// let fragment = Factor::Registers(k.regs(Class::B32, 4));
+    /// assert_eq!(fragment.matrix(), None);
+    /// ```
     pub fn matrix(&self) -> Option<&Matrix> {
         match self {
             Factor::Shared(matrix) => Some(matrix),
@@ -156,6 +163,13 @@ impl Factor {
     }
 
     /// The registers of the fragment; none of an operand in shared memory.
+    ///
+    /// ```
+    /// # use layout_codegen::ir::{Class, Factor, Kernel};
+    /// # let mut k = Kernel::new("k", 128);
+    /// let fragment = Factor::Registers(k.regs(Class::B32, 4));
+    /// assert_eq!(fragment.registers().len(), 4);
+    /// ```
     pub fn registers(&self) -> &[Reg] {
         match self {
             Factor::Shared(_) => &[],
