@@ -13,7 +13,7 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -190,7 +190,7 @@ fn choices_reach_the_bar_but_for_those_that_are_listed() {
         assert!(mean >= MEAN, "{data_type}: the geometric mean is {mean:.4}");
         assert!(reach >= SHARE, "{data_type}: {reach:.3} reach {BAR}");
         for (problem, ratio) in all.iter().filter(|(_, ratio)| *ratio < BAR) {
-            below.push_str(&format!("{problem},{ratio:.3}\n"));
+            let _ = writeln!(below, "{problem},{ratio:.3}");
         }
     }
     if std::env::var_os("TILEWRIGHT_UPDATE").is_some() {
