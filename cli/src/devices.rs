@@ -271,7 +271,10 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
             let name = format!("{count} emulated");
             (name, product.emulate(&inputs, &emulation))
         };
-        let run = run.map_err(|e| failed(&e))?;
+        let run = run.map_err(|e| match e.code() {
+            "no_nccl" => CliError::new(e.code(), format!("{e}; `--movement copies` needs none")),
+            _ => failed(&e),
+        })?;
         if asked.check {
             let made = check(problem, data_type, &inputs, &run.c);
             compared = Some(made.map_err(|e| CliError::new("reference", e.to_string()))?);
