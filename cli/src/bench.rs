@@ -119,7 +119,7 @@ fn bench(args: &BenchArgs) -> Outcome {
             args.particulars()
         ));
         output::print_line(
-            "dtype    trans        m      n      k  plan                       ours  TFLOP/s   cuBLAS  TFLOP/s  ratio",
+            "dtype    trans        m      n      k  plan                                       ours  TFLOP/s   cuBLAS  TFLOP/s  ratio",
         );
     }
     for (data_type, problem) in &problems {
@@ -248,7 +248,7 @@ impl Row<'_> {
             Err(refusal) => (self.plan, format!("not run: {}", refusal.message())),
         };
         format!(
-            "{:<8} {:<5} {:>8} {:>6} {:>6}  {name:<24} {result}",
+            "{:<8} {:<5} {:>8} {:>6} {:>6}  {name:<40} {result}",
             self.data_type.to_string(),
             p.operands.to_string(),
             p.m,

@@ -605,7 +605,7 @@ pub(crate) fn bench(asked: &Bench<'_>, count: usize) -> Outcome {
             asked.args.shards
         ));
         output::print_line(
-            "dtype    trans      m      n      k  plan                            ours    alone  overhead  NCCL+ours  NCCL+cuBLAS",
+            "dtype    trans      m      n      k  plan                                        ours    alone  overhead  NCCL+ours  NCCL+cuBLAS",
         );
     }
     for (data_type, problem) in asked.problems {
@@ -679,11 +679,11 @@ fn line(data_type: DataType, problem: &Gemm, plan: &str, row: &Row) -> String {
     );
     let (plans, row) = match row {
         Ok(row) => row,
-        Err(refusal) => return format!("{head}  {plan:<28} not run: {}", refusal.message()),
+        Err(refusal) => return format!("{head}  {plan:<40} not run: {}", refusal.message()),
     };
     let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.4}"));
     let mut text = format!(
-        "{head}  {plans:<28} {:>8.4} {:>8.4} {:>8.1}% {:>10} {:>12}",
+        "{head}  {plans:<40} {:>8.4} {:>8.4} {:>8.1}% {:>10} {:>12}",
         row.ours_ms,
         row.alone_ms,
         row.overhead() * 100.0,

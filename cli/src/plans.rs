@@ -218,8 +218,15 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
         }));
         return Ok(ExitCode::SUCCESS);
     }
+    // The widest of the names that are listed, so that columns are straight.
+    let width = all
+        .iter()
+        .map(|c| c.plan.name().len())
+        .max()
+        .unwrap_or(0)
+        .max(26);
     let mut text = format!(
-        "{data_type} {operands} {m}x{n}x{k} for {arch} on {} ({} multiprocessors); times in ms, estimated\n  {:<26} {:>5} {:>4} {:>10} {:>8} {:>8} {:>11}  bound by\n",
+        "{data_type} {operands} {m}x{n}x{k} for {arch} on {} ({} multiprocessors); times in ms, estimated\n  {:<width$} {:>5} {:>4} {:>10} {:>8} {:>8} {:>11}  bound by\n",
         machine.name,
         machine.multiprocessors,
         "plan",
@@ -236,7 +243,7 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
         let waves = format!("{:.2} of {}", e.waves, e.resident);
         let _ = writeln!(
             text,
-            "  {:<26} {:>5} {pack:>4} {:>10.4} {:>8.1} {:>8} {waves:>11}  {}",
+            "  {:<width$} {:>5} {pack:>4} {:>10.4} {:>8.1} {:>8} {waves:>11}  {}",
             c.plan.name(),
             c.schedule.split,
             e.seconds * 1e3,

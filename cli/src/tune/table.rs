@@ -87,8 +87,15 @@ impl Table {
     }
 
     pub(super) fn to_text(&self) -> String {
+        let width = self
+            .rows
+            .iter()
+            .map(|row| row.plan.len())
+            .max()
+            .unwrap_or(0)
+            .max(26);
         let mut text = format!(
-            "\n{}\n  {:<26} {:>5} {:>4} {:>10} {:>10} {:>9}\n",
+            "\n{}\n  {:<width$} {:>5} {:>4} {:>10} {:>10} {:>9}\n",
             self.title(),
             "plan",
             "split",
@@ -115,7 +122,7 @@ impl Table {
             let pack = if row.schedule.pack { "yes" } else { "-" };
             let _ = writeln!(
                 text,
-                "  {:<26} {:>5} {pack:>4} {:>10.4} {result}",
+                "  {:<width$} {:>5} {pack:>4} {:>10.4} {result}",
                 row.plan, row.schedule.split, row.estimated
             );
         }
