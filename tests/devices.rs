@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::devices::{Action, Addend, Placement, Program};
+use tilewright::codegen::devices::{
+    Action, Addend, Buffer, Content, Operand, Placement, Program, Region,
+};
 use tilewright::codegen::gemm::{
     Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
 };
 use tilewright::codegen::registry::plan_named;
+use tilewright::devices::Block;
 use tilewright::host::devices::{
     DeviceGemm, Devices, DevicesRun, DevicesRunError, Emulation, OnDevices,
 };
@@ -294,6 +297,40 @@ fn shows(program: &Program, inputs: &Inputs) -> Option<String> {
         let finding = run.findings.first().cloned();
         finding.or_else(|| (!made.passed).then(|| "wrong numbers".to_owned()))
     })
+}
+
+/// Columns of a matrix that is stored by rows are no run of bytes, whatever their rows are padded to.
+#[test]
+fn shards_that_are_no_runs_are_refused() {
+    let problem = Gemm::packed(8, 4, 4, Operands::ALL[0]);
+    let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
+    let mut program = Program::collective(&problem, &placement).unwrap().unwrap();
+    for device in 0..2 {
+        let whole = program.find(device, "A").unwrap();
+        program.buffers[whole].content = Content::Nothing;
+        let shard = Block {
+            rows: 0..8,
+            columns: 2 * device as u64..2 * device as u64 + 2,
+        };
+        program.buffers.push(Buffer {
+            device,
+            name: "shard".to_owned(),
+            operand: Operand::A,
+            block: shard.clone(),
+            content: Content::Everything,
+        });
+        let buffer = program.buffers.len() - 1;
+        if let Action::Collective(part) = &mut program.ops[device].action {
+            part.from = Region {
+                buffer,
+                block: shard,
+            };
+        }
+    }
+    assert!(program.prove().is_ok());
+    let made = DeviceGemm::with(program, DataType::F32, Arch(80), named("sgemm-64x64x16"));
+    let error = made.unwrap_err().to_string();
+    assert!(error.contains("not runs of whole rows"), "{error}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tilewright::codegen::Arch;
 use tilewright::codegen::devices::{Action, DevicesError, Placement, Program, ProgramProof};
 use tilewright::codegen::gemm::{DataType, Gemm, Plan};
+use tilewright::devices::Movement;
 use tilewright::gpu::{Gpu, devices as gpus_here};
 use tilewright::host::devices::{
     DeviceGemm, Devices, DevicesComparison, DevicesRun, DevicesRunError, Emulation, OnDevices,
@@ -34,7 +35,7 @@ pub(crate) struct DevicesArgs {
         requires = "devices"
     )]
     shards: String,
-    /// How matrices move: by copies that overlap with products, by one collective operation of NCCL before or behind them, or by what is quicker on the GPUs
+    /// How matrices move: by copies that overlap with products, by one collective operation of NCCL before or after them, or by whichever is faster on the GPUs
     #[arg(long, value_enum, default_value = "auto", requires = "devices")]
     movement: MoveBy,
     /// Give up if the devices are not done after this many seconds
@@ -93,11 +94,18 @@ impl DevicesArgs {
             (MoveBy::Auto | MoveBy::Copies, _) => Program::derive(problem, placement),
             (MoveBy::Collective, _) => {
                 let made = Program::collective(problem, placement).map_err(|e| refused(&e))?;
+                let moves = placement.movements().map_err(|e| refused(&e))?;
+                let nothing =
+                    [&moves.a, &moves.b, &moves.c].map(|m| m.movement() == Movement::Nothing);
+                if nothing == [true; 3] {
+                    let message = "nothing moves with these shards, so that there is no collective; use `--movement auto`";
+                    return Err(CliError::new("no_collective", message));
+                }
                 return made.ok_or_else(|| {
                     CliError::new(
                         "no_collective",
                         "no single all-gather or reduce-scatter does what moves here: it takes equal shards of whole rows as they are stored (A not \
-                         transposed, B transposed), and nothing that is added behind a reduce-scatter (β, bias, activation); `--movement copies` does",
+                         transposed, B transposed), and nothing added after a reduce-scatter (β, bias, activation); use `--movement copies`",
                     )
                 });
             }
@@ -126,6 +134,17 @@ fn failed(error: &DevicesRunError) -> CliError {
     match error {
         DevicesRunError::Devices(e) => refused(e),
         e => CliError::new(e.code(), e.to_string()),
+    }
+}
+
+/// The error of a run in one process, which can do without NCCL.
+fn without_nccl(error: &DevicesRunError) -> CliError {
+    match error.code() {
+        "no_nccl" => {
+            let advice = "use `--movement copies`, which does not need NCCL";
+            CliError::new(error.code(), format!("{error}; {advice}"))
+        }
+        _ => failed(error),
     }
 }
 
@@ -271,10 +290,7 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
             let name = format!("{count} emulated");
             (name, product.emulate(&inputs, &emulation))
         };
-        let run = run.map_err(|e| match e.code() {
-            "no_nccl" => CliError::new(e.code(), format!("{e}; `--movement copies` needs none")),
-            _ => failed(&e),
-        })?;
+        let run = run.map_err(|e| without_nccl(&e))?;
         if asked.check {
             let made = check(problem, data_type, &inputs, &run.c);
             compared = Some(made.map_err(|e| CliError::new("reference", e.to_string()))?);
@@ -665,7 +681,7 @@ impl Bench<'_> {
             self.args.on(self.repeats),
             self.seed,
         )
-        .map_err(|e| failed(&e))?;
+        .map_err(|e| without_nccl(&e))?;
         Ok((plans.join("+"), row))
     }
 }

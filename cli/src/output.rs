@@ -72,18 +72,8 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), CliError
 ///
 /// Code `io` with the path at fault and the system's reason.
 pub(crate) fn write_together(files: &[(&Path, &[u8])]) -> Result<(), CliError> {
-    for (i, (path, _)) in files.iter().enumerate() {
-        named(path)?;
-        let same = files[..i].iter().find(|(other, _)| is_same(other, path));
-        if let Some((other, _)) = same {
-            let message = format!(
-                "{} and {} are the same file; give each output its own",
-                other.display(),
-                path.display()
-            );
-            return Err(CliError::usage("same_file", message));
-        }
-    }
+    let paths: Vec<&Path> = files.iter().map(|(path, _)| *path).collect();
+    distinct(&paths)?;
     let mut pending = Vec::new();
     for &(path, bytes) in files {
         let prepared = Pending::prepare(path, bytes).map_err(|error| CliError::io(path, &error))?;
@@ -95,6 +85,27 @@ pub(crate) fn write_together(files: &[(&Path, &[u8])]) -> Result<(), CliError> {
         prepared
             .finish()
             .map_err(|error| CliError::io(path, &error))?;
+    }
+    Ok(())
+}
+
+/// Checks that outputs have names, and that each is a file of its own.
+///
+/// # Errors
+///
+/// Code `same_file` with both paths, or that of [`named`].
+pub(crate) fn distinct(paths: &[&Path]) -> Result<(), CliError> {
+    for (i, path) in paths.iter().enumerate() {
+        named(path)?;
+        let same = paths[..i].iter().find(|other| is_same(other, path));
+        if let Some(other) = same {
+            let message = format!(
+                "{} and {} are the same file; give each output its own",
+                other.display(),
+                path.display()
+            );
+            return Err(CliError::usage("same_file", message));
+        }
     }
     Ok(())
 }

@@ -607,12 +607,39 @@ fn products_over_devices_are_refused_in_plain_words() {
         (
             "gemm --devices 2 --on emulator --movement collective --m 64 --n 64 --k 32 --trans tn",
             1,
-            "`--movement copies` does",
+            "use `--movement copies`",
         ),
         (
             "gemm --devices 2 --on emulator --movement collective --m 64 --n 64 --k 32 --beta 1 --shards columns,rows,rows",
             1,
-            "nothing that is added behind a reduce-scatter",
+            "nothing added after a reduce-scatter",
+        ),
+        (
+            "gemm --devices 1 --on emulator --movement collective --m 64 --n 64 --k 32",
+            1,
+            "nothing moves with these shards",
+        ),
+        (
+            "tune --out f.json --csv ./f.json",
+            2,
+            "are the same file; give each output its own",
+        ),
+        ("tune --out f.json --random 100001", 2, "give 1 to 100000"),
+        ("tune --out f.json --repeats 0", 2, "10000"),
+        (
+            "tune --out f.json --within inf",
+            2,
+            "a finite number, at least 1",
+        ),
+        (
+            "plans --for 18446744073709551615x18446744073709551615x18446744073709551615",
+            1,
+            "",
+        ),
+        (
+            "gemm --m 64 --n 64 --k 64 --dtype f16 --lda 9223372036854775808 --on emulator",
+            1,
+            "",
         ),
         (
             "gemm --devices 2 --m 64 --n 64 --k 32 --shards rows,columns",

@@ -96,7 +96,7 @@ fn gpus_that_lack_something_are_one_error_each() {
         "{message}"
     );
     assert!(
-        code != "no_nccl" || message.contains("`--movement copies` needs none"),
+        code != "no_nccl" || message.contains("use `--movement copies`"),
         "{message}"
     );
 

@@ -262,8 +262,8 @@ impl Gpu {
         Ok(all.pop().unwrap_or_default())
     }
 
-    /// Times several works against each other. In every round each takes a turn, in the opposite order of the round before, so that clocks
-    /// that drift meet all alike; each time follows an untimed call of the same work. `work` is given the number of the work and that of its call, warm-up included; the times are in the order of
+    /// Times several works against each other. In every round each takes a turn, in the opposite order of the round before, so that clock
+    /// drift affects all equally; each time follows an untimed call of the same work. `work` is given the number of the work and that of its call, warm-up included; the times are in the order of
     /// the works, `repeats` of each.
     ///
     /// ```no_run
@@ -310,19 +310,21 @@ impl Gpu {
         let rounds = (0..options.repeats.max(1)).flat_map(|round| {
             (0..works).map(move |i| if round % 2 == 0 { i } else { works - 1 - i })
         });
+        // A turn among several works has a call more.
+        let chunk = if works > 1 { CHUNK / 2 } else { CHUNK };
         for (turn, which) in rounds.enumerate() {
-            if turn % CHUNK == 0 {
+            if turn % chunk == 0 {
                 for _ in 0..HEAD_START.1 {
                     self.overwrite(&scratch)?;
                 }
-            }
-            if options.flush_l2 {
-                self.overwrite(&scratch)?;
             }
             if works > 1 {
                 // Every time follows a call of the same work: what another one leaves behind, such as how its multiprocessors divide
                 // their memory between cache and shared memory, is not part of it.
                 next(which)?;
+            }
+            if options.flush_l2 {
+                self.overwrite(&scratch)?;
             }
             let start = self.stream().record()?;
             for _ in 0..batch {

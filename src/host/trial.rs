@@ -5,7 +5,7 @@
 //! each way ──▶ once on the first set, a sample of C checked ──▶ rounds in which every right one takes a turn
 //! ```
 //!
-//! What the host has to do for a problem, random operands, does not need the GPU: a [`Trial`] is made by any thread while the GPU runs another.
+//! Drawing random operands needs no GPU: a [`Trial`] is made by any thread while the GPU runs another.
 
 use layout_codegen::gemm::{DataType, Emitted, Gemm, Plan};
 use tilewright_gpu::{Buffer, Gpu, GpuError, TimeOptions, Timing};
@@ -63,8 +63,12 @@ impl Trial {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Operand`] for a problem whose matrices do not fit it.
+    /// [`DeviceError::Operand`] for a problem whose matrices do not fit it, [`DeviceError::Refused`] for an empty batch.
     pub fn new(problem: &Gemm, data_type: DataType, seed: u64) -> Result<Self, DeviceError> {
+        if problem.batch.count == 0 {
+            let reason = "a batch of no products has no time; give at least one".to_owned();
+            return Err(DeviceError::Refused(reason));
+        }
         let inputs = Inputs::random(problem, data_type, seed);
         let sample =
             Sample::new(problem, data_type, &inputs, SAMPLE).map_err(DeviceError::Operand)?;
@@ -106,11 +110,12 @@ impl Trial {
         // As many as are timed; what warms up goes through them again.
         let calls = options.warmup + options.repeats.max(1) * options.batch.max(1);
         let works = right.len();
+        let count = rotated(sets.count, works);
         let bound = right
             .iter()
             .enumerate()
             .map(|(which, way)| {
-                let set = |call: usize| sets.addresses((call * works + which) % sets.count);
+                let set = |call: usize| sets.addresses((call * works + which) % count);
                 (0..calls)
                     .map(|call| way.loaded.bind(gpu, set(call)))
                     .collect::<Result<Vec<_>, _>>()
@@ -181,6 +186,13 @@ impl Trial {
     }
 }
 
+/// How many of `count` sets to use, so that a call of one of `works` does not take the set of its call before, or one next to it: what was used last is
+/// still in the cache.
+fn rotated(count: usize, works: usize) -> usize {
+    let apart = |count: &usize| (2..count.saturating_sub(1)).contains(&(works % count));
+    (count / 2..=count).rev().find(apart).unwrap_or(count)
+}
+
 /// Of how many ways the times scatter.
 fn scattered(times: &[Timing]) -> usize {
     let wide = |timing: &&Timing| {
@@ -226,7 +238,8 @@ impl Sets {
         }
         let stride = (end + GAP).next_multiple_of(boundary);
         let bytes: usize = buffers.iter().map(|b| b.len).sum();
-        let count = (ROTATING_BYTES / bytes.max(1)).clamp(2, MAX_SETS);
+        // A set that is larger than several caches is cold by itself.
+        let count = (ROTATING_BYTES / bytes.max(1)).clamp(1, MAX_SETS);
         let memory = gpu.alloc(count * stride + boundary)?;
         memory.poison()?;
         let first = memory.address() as usize;

@@ -9,6 +9,7 @@
 //! Without ptxas the driver compiles, one kernel at a time, when a problem needs it.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -26,7 +27,7 @@ use crate::error::CliError;
 use crate::gemm::select;
 use crate::memory;
 
-/// How long the candidates of a problem run before their times are taken. They take turns, so that a clock that still rises meets all alike.
+/// How long the candidates of a problem run before their times are taken. They take turns, so that a rising clock affects all equally.
 pub(super) const WARM_FOR: Duration = Duration::from_millis(10);
 
 /// Threads that draw operands, and problems that each may be ahead.
@@ -130,7 +131,11 @@ impl Measurement<'_> {
                 let Some(&(job, way)) = work.kernels.get(at) else {
                     break;
                 };
-                emitted[at].get_or_init(|| self.emit(&work.jobs[job], way));
+                // Whoever waits for the kernel must get an answer.
+                let emit = || self.emit(&work.jobs[job], way);
+                let lost = |_| Err(CliError::new("internal", "the kernel's generator panicked"));
+                emitted[at]
+                    .get_or_init(|| catch_unwind(AssertUnwindSafe(emit)).unwrap_or_else(lost));
             }
         };
         let (senders, receivers): (Vec<_>, Vec<_>) =

@@ -54,7 +54,7 @@ const AT_LEAST: usize = 4;
 /// How often the file of findings is written.
 const SAVE_EACH: Duration = Duration::from_secs(2);
 
-/// Measure plans on a GPU and keep the fastest of each problem in a file that `gemm` and `bench` choose by
+/// Measure plans on a GPU and save their times to a file from which `gemm` and `bench` choose
 #[derive(Args, Debug)]
 pub(crate) struct TuneArgs {
     /// Element types
@@ -63,25 +63,25 @@ pub(crate) struct TuneArgs {
     /// Shapes m x n x k (1000x1000x1000, 1024x1024x1024, 2048x2048x2048, 4096x4096x4096, 4095x4097x4093 and 512x512x65536 by default)
     #[arg(long, value_delimiter = ',', value_parser = shape)]
     shapes: Vec<[u64; 3]>,
-    /// Random shapes of each type in place of given ones, the same for the same `--seed`
-    #[arg(long, value_name = "N", conflicts_with = "shapes", value_parser = at_least_one)]
-    random: Option<usize>,
+    /// Measure N random shapes of each type instead of `--shapes`; `--seed` determines them
+    #[arg(long, value_name = "N", conflicts_with = "shapes", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    random: Option<u32>,
     /// Transposes: nn, nt, tn, tt (nn by default, all four of random shapes)
     #[arg(long, value_delimiter = ',')]
     trans: Vec<String>,
-    /// How many candidates of each problem to measure at most, the best by the model of time (8 by default, with `--within` any number)
+    /// Measure at most N candidates of each problem, those with the shortest estimates (8 by default; no limit with `--within`)
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     top: Option<usize>,
     /// Measure the candidates whose estimate is at most this many times the best one, and at least 4
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     within: Option<f64>,
-    /// How many splits of each plan to measure at most, packed and not
+    /// Measure at most N split-K counts of each plan, packed and unpacked separately
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     splits: Option<usize>,
-    /// Times taken of each
-    #[arg(long, default_value_t = 20, value_parser = at_least_one)]
-    repeats: usize,
-    /// Begin no problem after this many seconds
+    /// Timed runs of each candidate
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeats: u32,
+    /// Start no new problem after this many seconds of measuring
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     limit: Option<Duration>,
     /// Seed of the random shapes and operands
@@ -110,7 +110,7 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
 fn factor(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(factor) if factor.is_finite() && factor >= 1.0 => Ok(factor),
-        _ => Err("give a number, at least 1".to_owned()),
+        _ => Err("give a finite number, at least 1".to_owned()),
     }
 }
 
@@ -124,9 +124,14 @@ pub(crate) fn run(args: &TuneArgs) -> ExitCode {
 }
 
 fn tune(args: &TuneArgs) -> Outcome {
-    let since = Instant::now();
     let problems = args.problems()?;
-    output::named(&args.out)?;
+    let outputs = [Some(&args.out), args.csv.as_ref()];
+    let outputs: Vec<&Path> = outputs
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
+    output::distinct(&outputs)?;
     existing(&args.out)?;
     let gpu = Gpu::open(0)
         .map_err(|e| CliError::new(e.code(), format!("tune measures on a GPU: {e}")))?
@@ -136,29 +141,33 @@ fn tune(args: &TuneArgs) -> Outcome {
     let (major, minor) = gpu.info().driver_version;
     let driver = format!("{major}.{minor}");
     let today = date::today();
-    let mut csv = match &args.csv {
-        Some(path) => Some(Csv::create(path, &machine.name, &driver, &today)?),
-        None => None,
-    };
-    let measurement = Measurement {
+    let mut measurement = Measurement {
         gpu: &gpu,
         arch,
         machine: &machine,
         options: TimeOptions {
-            repeats: args.repeats,
+            repeats: args.repeats as usize,
             warm_for: measure::WARM_FOR,
             ..TimeOptions::default()
         },
         seed: args.seed,
-        until: args.limit.map(|limit| since + limit),
+        until: None,
     };
     let asked = problems.len();
     let work = measurement.prepare(problems, |all| args.chosen(all))?;
+    let mut csv = match &args.csv {
+        Some(path) => Some(Csv::create(path, &machine.name, &driver, &today)?),
+        None => None,
+    };
+    // A limit beyond what the clock counts is none.
+    measurement.until = args
+        .limit
+        .and_then(|limit| Instant::now().checked_add(limit));
     let bar = progress(work.candidates());
     let mut findings = existing(&args.out)?;
     let mut saved = Instant::now();
     let mut tables: Vec<Table> = Vec::new();
-    measurement.run(&work, |table| {
+    let outcome = measurement.run(&work, |table| {
         bar.set_message(table.title());
         bar.inc(table.rows.len() as u64);
         if let Some(finding) = table.finding(&machine.name, &driver, &today) {
@@ -174,12 +183,14 @@ fn tune(args: &TuneArgs) -> Outcome {
         }
         tables.push(table);
         Ok(())
-    })?;
+    });
     bar.finish_and_clear();
+    // Also if something went wrong: what was measured by then is kept.
     output::write_atomically(&args.out, findings_to_json(&findings).as_bytes())?;
+    outcome?;
     if tables.len() < asked {
         eprintln!(
-            "{} of {asked} problems were measured in the time of --limit",
+            "--limit was reached: {} of {asked} problems were measured",
             tables.len()
         );
     }
@@ -205,7 +216,7 @@ fn tune(args: &TuneArgs) -> Outcome {
         let _ = write!(text, "\n{kept} problems in {}", args.out.display());
         output::print_line(&text);
     }
-    let passed = tables.iter().all(Table::passed);
+    let passed = !tables.is_empty() && tables.iter().all(Table::passed);
     Ok(ExitCode::from(u8::from(!passed)))
 }
 
@@ -256,12 +267,12 @@ impl<'p> Csv<'p> {
 }
 
 impl TuneArgs {
-    /// The problems, a type at a time for given shapes; of random ones the types take turns, so that a limit of time meets all alike.
+    /// The problems, a type at a time for given shapes; of random ones the types take turns, so that a time limit affects all equally.
     fn problems(&self) -> Result<Vec<(DataType, Gemm)>, CliError> {
         let transposes = self.transposes()?;
         let types = self.dtype.iter().map(|name| select::data_type(name));
         let types = types.collect::<Result<Vec<_>, _>>()?;
-        if let Some(count) = self.random {
+        if let Some(count) = self.random.map(|count| count as usize) {
             let of_type: Vec<_> = types
                 .iter()
                 .map(|&t| random::problems(t, &transposes, count, self.seed))

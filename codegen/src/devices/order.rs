@@ -1,8 +1,8 @@
 //! Which operations happen before which: by their stream, and by flags.
 //!
 //! Every operation gets a clock, one count for each stream: how many operations of that stream have ended when it begins, as far as streams and flags
-//! say. The rule is Lamport's; it knows nothing of times, so what it orders is ordered on every machine. A collective begins when the streams of all its
-//! parts have come to it; each part ends by itself.
+//! say. The rule is Lamport's; it knows nothing of times, so what it orders is ordered on every machine. A part of a
+//! collective begins when its own stream has come to it, and ends when the streams of all parts have.
 
 use super::error::Fault;
 use super::program::{Action, Program};
@@ -13,15 +13,15 @@ pub(super) struct Order {
     pub(super) sequence: Vec<usize>,
     /// Of each operation, its stream among all and its number there, from 1.
     place: Vec<(usize, u32)>,
-    /// Of each operation, how far every stream is when it ends.
-    clocks: Vec<Vec<u32>>,
+    /// Of each operation, how far every stream is for certain when it begins.
+    begins: Vec<Vec<u32>>,
 }
 
 impl Order {
     /// Whether `first` has ended when `second` begins.
     pub(super) fn before(&self, first: usize, second: usize) -> bool {
         let (stream, number) = self.place[first];
-        first != second && self.clocks[second][stream] >= number
+        first != second && self.begins[second][stream] >= number
     }
 
     /// Orders the operations of a program whose devices, streams and flags exist.
@@ -34,7 +34,7 @@ impl Order {
         let mut order = Self {
             sequence: Vec::new(),
             place: vec![(0, 0); program.ops.len()],
-            clocks: vec![Vec::new(); program.ops.len()],
+            begins: vec![Vec::new(); program.ops.len()],
         };
         let mut next = vec![0; streams];
         let mut now = vec![vec![0_u32; streams]; streams];
@@ -64,18 +64,19 @@ impl Order {
                     if !together.iter().all(here) {
                         break;
                     }
-                    let mut begin = now[stream].clone();
+                    let mut met = now[stream].clone();
                     for &part in together {
-                        join(&mut begin, &now[stream_of(part)]);
+                        join(&mut met, &now[stream_of(part)]);
                     }
                     moved = true;
                     for &part in together {
                         let stream = stream_of(part);
-                        now[stream].clone_from(&begin);
+                        // A part begins when its own stream has come to it; when it ends, all others have begun.
+                        order.begins[part].clone_from(&now[stream]);
+                        now[stream].clone_from(&met);
                         next[stream] += 1;
                         now[stream][stream] = next[stream] as u32;
                         order.place[part] = (stream, next[stream] as u32);
-                        order.clocks[part].clone_from(&now[stream]);
                         order.sequence.push(part);
                     }
                     if let Action::Set(flag) = action {

@@ -194,8 +194,8 @@ impl std::fmt::Display for CollectiveKind {
     }
 }
 
-/// A device's part in a collective operation, as NCCL has them. All devices of the program take part; the operation begins when all streams have come to it,
-/// and the part ends when the device has what it gets and nobody reads what it gives any more.
+/// A device's part in a collective operation, as NCCL has them. All devices of the program take part; a part begins
+/// when its stream has come to it, and ends when all streams have, the device has what it gets, and nobody reads what it gives any more.
 ///
 /// The blocks that devices give ([`CollectiveKind::AllGather`]) or get ([`CollectiveKind::ReduceScatter`]) are the whole, cut along one axis in equal
 /// parts, in the order of the devices.

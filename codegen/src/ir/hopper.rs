@@ -134,7 +134,7 @@ pub struct Matrix {
 /// use layout_codegen::ir::{Class, Factor, Kernel};
 ///
 /// let mut k = Kernel::new("k", 128);
-/// let registers = Factor::Registers(k.regs(Class::B32, 4));
+/// let registers = Factor::Fragment(k.regs(Class::B32, 4));
 /// assert_eq!(registers.registers().len(), 4);
 /// assert!(registers.matrix().is_none());
 /// ```
@@ -143,7 +143,7 @@ pub enum Factor {
     /// In shared memory.
     Shared(Matrix),
     /// The fragment of each thread.
-    Registers(Vec<Reg>),
+    Fragment(Vec<Reg>),
 }
 
 impl Factor {
@@ -152,13 +152,13 @@ impl Factor {
     /// ```
     /// # use layout_codegen::ir::{Class, Factor, Kernel};
     /// # let mut k = Kernel::new("k", 128);
-    /// let fragment = Factor::Registers(k.regs(Class::B32, 4));
+    /// let fragment = Factor::Fragment(k.regs(Class::B32, 4));
     /// assert_eq!(fragment.matrix(), None);
     /// ```
     pub fn matrix(&self) -> Option<&Matrix> {
         match self {
             Factor::Shared(matrix) => Some(matrix),
-            Factor::Registers(_) => None,
+            Factor::Fragment(_) => None,
         }
     }
 
@@ -167,13 +167,13 @@ impl Factor {
     /// ```
     /// # use layout_codegen::ir::{Class, Factor, Kernel};
     /// # let mut k = Kernel::new("k", 128);
-    /// let fragment = Factor::Registers(k.regs(Class::B32, 4));
+    /// let fragment = Factor::Fragment(k.regs(Class::B32, 4));
     /// assert_eq!(fragment.registers().len(), 4);
     /// ```
     pub fn registers(&self) -> &[Reg] {
         match self {
             Factor::Shared(_) => &[],
-            Factor::Registers(all) => all,
+            Factor::Fragment(all) => all,
         }
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             };
             let first = match a {
                 Factor::Shared(matrix) => register(matrix.descriptor),
-                Factor::Registers(all) => group(all),
+                Factor::Fragment(all) => group(all),
             };
             let mut lines: Vec<_> = a.matrix().into_iter().chain([b]).map(wide).collect();
             lines.push(format!(

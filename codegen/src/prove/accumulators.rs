@@ -138,6 +138,16 @@ fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
             for reg in matrices.map(|matrix| matrix.low).chain([*add]) {
                 touched(&mut state, reg)?;
             }
+            // Products in flight add to the same sums in order; all else about their registers waits.
+            let sums = |reg: &Reg| state.unread.contains(reg);
+            let of_a = a
+                .registers()
+                .iter()
+                .find(|reg| d.contains(reg) || sums(reg));
+            let of_d = d.iter().find(|reg| state.in_flight(**reg) && !sums(reg));
+            if let Some(&register) = of_a.or(of_d) {
+                return Err(refused(register));
+            }
             let clean = |reg: &&Reg| {
                 state
                     .dirty

@@ -330,7 +330,6 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// From here on, the statement holds.
     /// Threads part for good: each role is followed with its own threads.
     fn roles(&mut self, roles: &[RoleRegion]) -> Result<(), ProofError> {
         let refuse = |what: &str| {
@@ -349,6 +348,9 @@ impl Machine<'_> {
             .is_none_or(|r| r.end as usize != self.threads || r.is.is_some())
         {
             return refuse("threads without a role");
+        }
+        if roles.iter().any(|r| r.end % 32 != 0) {
+            return refuse("a role that has a part of a warp");
         }
         // What every launch keeps to, which sizes of pipelines depend on.
         for promise in self.promises() {

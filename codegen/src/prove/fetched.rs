@@ -1,6 +1,6 @@
 //! Reads of a stage by threads, into registers: each thread's address against the layout of the stage, and what the reads cost.
 //!
-//! Products that take a factor from registers have it read so. A lane's read is complete for the other lanes behind a barrier of the warp:
+//! This is how products that take a factor from registers get it. A lane's read is complete for the other lanes behind a barrier of the warp:
 //! [`ring`](super::ring) asks for one before the warp gives the stage back.
 
 use std::collections::BTreeSet;

@@ -16,7 +16,7 @@
 //! * nobody waits forever: to fill use i takes the arrivals in use i + L − S, an earlier one as L < S, and a consumer arrives there when that use is full.
 //!
 //! Reads are of products in flight. Groups of them are complete in their order, so each group that is not is kept with the age of the oldest use that it
-//! reads: how many uses were waited for since. An arrival needs that reads of age L and more are complete, where the use itself has age 0:
+//! reads: how many uses were waited for since. An arrival requires reads of age L or more to be complete, where the use itself has age 0:
 //!
 //! ```text
 //! L = 1                      ages of groups, the open one last
@@ -29,7 +29,7 @@
 //! A loop is walked until a turn begins with no more in flight than those before it.
 //!
 //! A thread may also read a stage into registers, for products that take a factor from there. Such reads are complete for the whole warp behind a barrier
-//! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L when it is in the midst of reading use i.
+//! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L while it is still reading use i.
 //!
 //! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
@@ -103,6 +103,14 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
             reason: reason.to_owned(),
         };
         made(number, ring, trace).map_err(|reason| refused(&reason))?;
+        let parting = trace
+            .events
+            .iter()
+            .position(|e| matches!(e, Event::Roles(_)));
+        let before = &trace.events[..parting.unwrap_or(trace.events.len())];
+        if mentions(before, number) {
+            return Err(refused("it is used before roles part"));
+        }
         if !(0..ring.stages).contains(&ring.lag) {
             return Err(refused(
                 "stages are given back so late that the producer waits for a use that it has not filled",

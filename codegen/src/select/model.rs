@@ -400,7 +400,7 @@ impl Model<'_> {
     fn pitch(&self, o: &Operand) -> u64 {
         let p = self.problem;
         let elements = if o.is_a { p.lda } else { p.ldb };
-        elements * u64::from(self.anatomy.data_type.bytes())
+        elements.saturating_mul(self.anatomy.data_type.bytes().into())
     }
 
     /// Blocks that a multiprocessor holds; at least one, for a plan that does not fit is no candidate.

@@ -10,8 +10,11 @@ mod mutate;
 use std::collections::BTreeMap;
 
 use interpret::{Rng, interpret};
-use layout_codegen::devices::{Action, Addend, DevicesError, Fault, Placement, Program};
+use layout_codegen::devices::{
+    Action, Addend, Buffer, Content, DevicesError, Fault, Op, Operand, Placement, Program, Region,
+};
 use layout_codegen::gemm::{Gemm, Operands};
+use layout_core::devices::Block;
 use mutate::{KINDS, mutate};
 
 /// Placements that there are programs for.
@@ -225,6 +228,64 @@ fn faults_are_named() {
     assert!(matches!(program("columns,rows,rows").prove(), Ok(proof) if proof.copies == 4));
     let race = Fault::FlagTwice { flag: 3 };
     assert!(race.to_string().contains("flag 3 is set twice"));
+}
+
+/// A part of a collective reads what its device gives as soon as its own stream has come to it, not when the others have.
+#[test]
+fn a_part_of_a_collective_does_not_wait_to_begin() {
+    let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
+    let mut program = Program::collective(&problem, &placement).unwrap().unwrap();
+    let given = program.find(0, "A").unwrap();
+    let half = Block {
+        rows: 0..4,
+        columns: 0..8,
+    };
+    program.buffers[given].content = Content::Nothing;
+    program.buffers.push(Buffer {
+        device: 1,
+        name: "late".to_owned(),
+        operand: Operand::A,
+        block: half.clone(),
+        content: Content::Everything,
+    });
+    let region = |buffer| Region {
+        buffer,
+        block: half.clone(),
+    };
+    // Device 1 writes what device 0 gives, and then comes to the collective.
+    let (from, to) = (region(program.buffers.len() - 1), region(given));
+    program.ops.insert(
+        0,
+        Op {
+            device: 1,
+            stream: 0,
+            action: Action::Copy { from, to },
+        },
+    );
+    let Err(DevicesError::Fault(fault)) = program.prove() else {
+        panic!("accepted")
+    };
+    assert!(matches!(*fault, Fault::Race { .. }), "{fault}");
+}
+
+/// Two collectives, which devices may enqueue in different orders.
+#[test]
+fn collectives_of_a_device_are_on_one_stream() {
+    let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    let placement = Placement::parse("rows,columns,columns", &problem, 2).unwrap();
+    let mut program = Program::collective(&problem, &placement).unwrap().unwrap();
+    program.streams = 2;
+    let mut again: Vec<Op> = program.ops[..2].to_vec();
+    for op in &mut again {
+        op.stream = 1;
+        if let Action::Collective(part) = &mut op.action {
+            part.number = 1;
+        }
+    }
+    program.ops.extend(again);
+    let error = program.prove().unwrap_err().to_string();
+    assert!(error.contains("put them on one"), "{error}");
 }
 
 #[test]

@@ -37,7 +37,9 @@ pub(super) fn runs(part: &Collective, storage: &[Storage]) -> Option<([usize; 2]
         CollectiveKind::AllGather => given,
         CollectiveKind::ReduceScatter => got,
     };
-    (from.ld == to.ld).then_some(([gives, gets], bytes))
+    // Both are cut from the same rows: then their pitches are equal too.
+    from.has_whole_rows(&part.to.block)
+        .then_some(([gives, gets], bytes))
 }
 
 /// Enqueues a device's part of a proven program's collective, by NCCL, as rank `rank` of this process. `address` gives that of a buffer.

@@ -84,11 +84,13 @@ impl DeviceGemm {
             let op = &program.ops[index];
             if let Action::Collective(part) = &op.action {
                 let together = &parts[&part.number];
-                let streams: Vec<usize> = together.iter().map(|&part| stream_of(part)).collect();
-                watch.meet(&streams);
-                for (&part, &stream) in together.iter().zip(&streams) {
+                let parts = together.iter();
+                let parts: Vec<_> = parts
+                    .map(|&part| (stream_of(part), &program.ops[part]))
+                    .collect();
+                watch.meet(program, &parts);
+                for (stream, _) in parts {
                     done[stream] += 1;
-                    watch.happens(program, stream, &program.ops[part]);
                 }
                 self.collected(&mut memory, together);
                 continue;

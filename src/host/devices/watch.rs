@@ -41,16 +41,20 @@ impl Watch {
         }
     }
 
-    /// Streams come to a collective: each has seen what all have done before.
-    pub(super) fn meet(&mut self, streams: &[usize]) {
-        let mut all = vec![0; self.clocks.len()];
-        for &stream in streams {
-            for (seen, own) in all.iter_mut().zip(&self.clocks[stream]) {
+    /// The parts of a collective happen, each on its stream: a part touches memory as soon as its own stream has come to it, and when it ends its stream has
+    /// seen what all have done before.
+    pub(super) fn meet(&mut self, program: &Program, parts: &[(usize, &Op)]) {
+        let mut met = vec![0; self.clocks.len()];
+        for (stream, _) in parts {
+            for (seen, own) in met.iter_mut().zip(&self.clocks[*stream]) {
                 *seen = (*seen).max(*own);
             }
         }
-        for &stream in streams {
-            self.clocks[stream].clone_from(&all);
+        for (stream, op) in parts {
+            self.happens(program, *stream, op);
+            for (seen, met) in self.clocks[*stream].iter_mut().zip(&met) {
+                *seen = (*seen).max(*met);
+            }
         }
     }
 

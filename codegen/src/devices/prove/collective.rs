@@ -37,6 +37,22 @@ impl Program {
                     first.number, self.devices
                 )));
             }
+            // Libraries match the parts of devices by the order in which they are enqueued, which one stream fixes.
+            let stream_of = |device: usize| {
+                let mut all = self.ops.iter().filter(|op| op.device == device);
+                let first = all.find(|op| matches!(op.action, Action::Collective(_)));
+                first.map(|op| op.stream)
+            };
+            let elsewhere = parts
+                .iter()
+                .find(|(op, _)| stream_of(op.device) != Some(op.stream));
+            if let Some((op, _)) = elsewhere {
+                return Err(Fault::Malformed {
+                    op: op.to_string(),
+                    reason: "the device's collectives are on several streams; put them on one"
+                        .to_owned(),
+                });
+            }
             let operand = |region: &Region| self.buffers[region.buffer].operand;
             let of_one = |(_, part): &(&Op, &Collective)| {
                 let matrices = [operand(&part.from), operand(&part.to)];
@@ -136,7 +152,7 @@ impl Program {
         Ok(())
     }
 
-    /// A sum with everything that the problem asks for behind it, if that is nothing.
+    /// The sum, finished if the problem has neither bias nor activation.
     fn ended(&self, value: Value) -> Value {
         match value {
             Value::Sum { depth, old, .. } if self.problem.epilogue == Epilogue::default() => {

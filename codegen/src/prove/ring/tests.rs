@@ -2,7 +2,7 @@
 
 use crate::Arch;
 use crate::gemm::Operands;
-use crate::ir::{Entry, Hopper, Inst, Node, Reg};
+use crate::ir::{Entry, Factor, Hopper, Inst, Node, Reg};
 use crate::prove::prove;
 use crate::registry::plan_named;
 
@@ -133,6 +133,30 @@ fn the_producer_waits_for_the_arrival_that_gives_its_stage_back() {
         let (code, text) = with(plan, most).expect_err("refused");
         assert_eq!(code, "ring", "{text}");
     }
+}
+
+#[test]
+fn a_fragment_is_not_a_register_of_sums() {
+    let plan = "wgmma-tf32-256x128x32-swapped";
+    let change = |entry: &mut Entry| {
+        let mut done = false;
+        lists(&mut entry.nodes, &mut |list| {
+            for node in list {
+                if let Some(Hopper::Wgmma {
+                    a: Factor::Fragment(a),
+                    d,
+                    ..
+                }) = hopper(node)
+                    && !done
+                {
+                    (a[0], done) = (d[0], true);
+                }
+            }
+        });
+        assert!(done, "no product takes a fragment");
+    };
+    let (code, text) = with(plan, change).expect_err("refused");
+    assert_eq!(code, "in_flight", "{text}");
 }
 
 /// Every product of a kernel begins sums, or none does, as far as its predicates say.

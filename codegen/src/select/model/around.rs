@@ -51,7 +51,7 @@ impl Model<'_> {
                 let across = slots.min(cols);
                 (slots.div_ceil(across).min(rows), across)
             };
-            let of_a_wave = (down * u64::from(m)) as f64 + (across * u64::from(n)) as f64;
+            let of_a_wave = down as f64 * f64::from(m) + across as f64 * f64::from(n);
             once.max(waves * of_a_wave * k * bytes / split as f64)
         };
         let c = p.m as f64 * p.n as f64 * batch;
@@ -104,11 +104,12 @@ impl Model<'_> {
         let transposed = if o.is_a { of_a } else { of_b };
         let blocks = if transposed {
             let side = (LINE / bytes).max(64);
-            rows.div_ceil(side) * cols.div_ceil(side)
+            rows.div_ceil(side).saturating_mul(cols.div_ceil(side))
         } else if width >= 16 {
-            rows.div_ceil(VECTORS[0]) * (cols * bytes).div_ceil(VECTORS[1])
+            let across = cols.saturating_mul(bytes).div_ceil(VECTORS[1]);
+            rows.div_ceil(VECTORS[0]).saturating_mul(across)
         } else {
-            rows * (cols * bytes).div_ceil(PACKED_BYTES)
+            rows.saturating_mul(cols.saturating_mul(bytes).div_ceil(PACKED_BYTES))
         };
         let moved = 2.0 * rows as f64 * cols as f64 * bytes as f64;
         let part = if width < 4 { ONE_BY_ONE } else { 1.0 };

@@ -12,6 +12,7 @@ mod enqueue;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use crate::host::{Arg, Inputs, Role, RunError, Runnable};
 /// GPUs that reach each other's memory.
 #[derive(Debug)]
 pub struct Devices {
-    /// Opened when a program first needs it. A run that does not end keeps it: NCCL would wait for it.
+    /// Opened when a program first needs it. A run that does not end keeps it open: closing it would wait for that run.
     nccl: OnceLock<Result<Arc<Mutex<Nccl>>, GpuError>>,
     gpus: Vec<Gpu>,
 }
@@ -83,10 +84,15 @@ impl Devices {
         let open = || {
             // Opening has no limit of its own, and may wait for a GPU that is lost.
             let (gpus, deadline) = (self.gpus.clone(), Deadline::after(CONNECTING));
-            let (send, opened) = std::sync::mpsc::channel();
+            let (send, opened) = channel();
             std::thread::spawn(move || send.send(connected(&gpus, deadline)));
             let nccl = opened.recv_timeout(deadline.left());
-            let nccl = nccl.map_err(|_| deadline.passed("NCCL's opening"))??;
+            let nccl = nccl.map_err(|e| match e {
+                RecvTimeoutError::Timeout => deadline.passed("NCCL's opening"),
+                RecvTimeoutError::Disconnected => GpuError::Invalid {
+                    what: "NCCL's opening ended without a result".to_owned(),
+                },
+            })??;
             Ok(Arc::new(Mutex::new(nccl)))
         };
         let found = self.nccl.get_or_init(open).as_ref();
@@ -357,7 +363,7 @@ impl<'a> Session<'a> {
     }
 
     /// Enqueues the whole program and the barrier behind it, `times` times: a thread for each device, so that no device waits for the host's calls
-    /// to another. Gives, of each device, the events between which it was busy with all runs but the first.
+    /// to another. Returns, for each device, the events that enclose all its runs but the first.
     fn enqueue(
         &mut self,
         times: usize,

@@ -68,7 +68,7 @@ impl Gemm<'_> {
             let now = &fragments[step as usize];
             self.k.wgmma_fence();
             let b = self.matrix(0, ring, (zero, k), (index, slot, first))?;
-            let a = Factor::Registers(now.clone());
+            let a = Factor::Fragment(now.clone());
             self.k.wgmma(&instruction, &sums, (a, b), (false, add));
             self.k.wgmma_commit();
             if let Some(next) = fragments.get(step as usize + 1) {
