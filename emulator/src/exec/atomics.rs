@@ -22,8 +22,11 @@ pub(super) fn combine(op: AtomOp, bytes: u32, old: u64, b: u64, c: u64) -> u64 {
         }
     };
     let halves = |f: FloatOp, bf16: bool, x: u64, y: u64, packed: bool| {
-        let row = |v: u64| [v as u32; 32];
-        u64::from(super::fp::half(f, bf16, packed, FloatMode::PLAIN, &row(x), &row(y), &row(0))[0])
+        let part = |shift: u32| {
+            let [x, y] = [x, y].map(|x| (x >> shift) as u32 & 0xffff);
+            u64::from(super::fp::scalar16(f, bf16, FloatMode::PLAIN, x, y, 0)) << shift
+        };
+        part(0) | if packed { part(16) } else { 0 }
     };
     let half = |bf16, x, y, packed| halves(FloatOp::Add, bf16, x, y, packed);
     match op {
