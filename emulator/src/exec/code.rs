@@ -7,8 +7,9 @@
 use super::alu::{Row32, Row64};
 use super::sums::Adder;
 use super::warp::Warp;
-use super::{compare, convert, fp16, fp32, fp64, mma, pack, sums};
-use crate::ir::{Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg};
+use super::{Context, Env};
+use super::{atomics, compare, convert, fp16, fp32, fp64, mem, mma, pack, sums, wmma};
+use crate::ir::{Access, Atom, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory};
 
 /// One version of the functions.
 #[derive(Clone, Copy)]
@@ -27,6 +28,12 @@ pub(crate) struct Code {
     pub(crate) compare64: fn(Cmp, CmpType, [&Row64; 2]) -> u32,
     /// `cvt`.
     pub(crate) convert: fn(&mut Warp, &Convert, u32),
+    /// Loads and stores at generic and other addresses that are not in one state space.
+    pub(crate) windows: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u32, bool),
+    /// `wmma.load` and `wmma.store`.
+    pub(crate) wmma_memory: fn(&Context<'_>, &mut Env, &mut Warp, usize, &WmmaMemory, u32),
+    /// `atom` and `red` of up to 64 bits.
+    pub(crate) atom: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Atom, u32),
     /// `mov` of several registers to one.
     pub(crate) pack: fn(&mut Warp, Reg, u8, &[Reg], u32),
     /// `mov` of one register to several.
@@ -77,6 +84,12 @@ twice! {
         compare::rows64(cmp, ty, x), compare::rows64(cmp, ty, x);
     convert: fn(w: &mut Warp, c: &Convert, active: u32),
         convert::convert(w, c, active), convert::convert(w, c, active);
+    windows: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, active: u32, store: bool),
+        mem::windows(cx, env, w, pc, a, active, store), mem::windows(cx, env, w, pc, a, active, store);
+    wmma_memory: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, m: &WmmaMemory, active: u32),
+        wmma::memory(cx, env, w, pc, m, active), wmma::memory(cx, env, w, pc, m, active);
+    atom: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, active: u32),
+        atomics::atom(cx, env, w, pc, a, active), atomics::atom(cx, env, w, pc, a, active);
     pack: fn(w: &mut Warp, d: Reg, bits: u8, parts: &[Reg], active: u32),
         pack::pack(w, d, bits, parts, active), pack::pack(w, d, bits, parts, active);
     unpack: fn(w: &mut Warp, a: Reg, bits: u8, parts: &[Reg], active: u32),

@@ -9,7 +9,7 @@ use crate::ir::{Cmp, CmpType};
 
 /// The lanes for which `f` holds. Eight at a time, since the compiler finds the vectors in loops of that length.
 #[inline(always)]
-fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
+pub(super) fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
     let mut bits = [0; 8];
     for group in 0..4 {
         for (i, bits) in bits.iter_mut().enumerate() {

@@ -12,7 +12,7 @@ use crate::ir::{FloatMode, FloatOp, Rounding};
 
 /// f32 bits with NaN made canonical.
 #[inline(always)]
-fn canonical(x: f32) -> u32 {
+pub(super) fn canonical(x: f32) -> u32 {
     if x.is_nan() { NAN32 } else { x.to_bits() }
 }
 

@@ -4,6 +4,7 @@
 
 use super::alu::{Row64, put};
 use super::cluster;
+use super::compare::mask_of;
 use super::gmem::global;
 use super::lds::shared;
 use super::local::{little, local};
@@ -112,7 +113,7 @@ pub(crate) fn access(
             let at = addresses(w, a.address);
             local(cx, env, w, pc, a, &at, active, store);
         }
-        _ => windows(cx, env, w, pc, a, active, store),
+        _ => (env.code.windows)(cx, env, w, pc, a, active, store),
     }
 }
 
@@ -141,9 +142,16 @@ fn constant(cx: &Context<'_>, w: &mut Warp, a: &Access, active: u32) -> bool {
     true
 }
 
+/// The lanes whose address is in the window from `base` on, a multiple of its size.
+#[inline(always)]
+pub(super) fn inside(at: &Row64, base: u64) -> u32 {
+    const BITS: u32 = WINDOW.trailing_zeros();
+    mask_of(|l| (at[l] >> BITS) as u32 == (base >> BITS) as u32)
+}
+
 /// Local, parameter and generic addresses.
-#[inline(never)]
-fn windows(
+#[inline(always)]
+pub(super) fn windows(
     cx: &Context<'_>,
     env: &mut Env,
     w: &mut Warp,
@@ -156,22 +164,17 @@ fn windows(
     if a.space == Space::Cluster {
         return cluster::sort(cx, env, w, pc, a, &at, active, store, 0);
     }
-    let inside = |base: u64| {
-        lanes_of(active)
-            .filter(|&l| at[l].wrapping_sub(base) < WINDOW)
-            .fold(0u32, |m, l| m | 1 << l)
-    };
-    let (to_shared, to_local, to_param) = (
-        inside(SHARED_WINDOW),
-        inside(LOCAL_WINDOW),
-        inside(PARAM_WINDOW),
-    );
+    let [to_shared, to_local, to_param] =
+        [SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW].map(|base| active & inside(&at, base));
     let to_global = active & !(to_shared | to_local | to_param);
     if to_shared != 0 {
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
     }
     if to_local != 0 {
-        let at = at.map(|x| x.wrapping_sub(LOCAL_WINDOW));
+        let mut at = at;
+        for x in &mut at {
+            *x = x.wrapping_sub(LOCAL_WINDOW);
+        }
         local(cx, env, w, pc, a, &at, to_local, store);
     }
     if to_param != 0 && !store {

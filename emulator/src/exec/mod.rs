@@ -14,6 +14,7 @@ mod bulk_groups;
 mod calls;
 mod cluster;
 mod code;
+mod combine;
 mod compare;
 mod convert;
 mod copies;

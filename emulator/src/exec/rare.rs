@@ -156,7 +156,7 @@ pub(super) fn rare(
             packed::packed16(w, *f, *signed, [*d, *a, *b], active);
         }
         Op::Video(v) => packed::video(w, v, active),
-        Op::WmmaMemory(m) => wmma::memory(cx, env, w, pc, m, active),
+        Op::WmmaMemory(m) => (env.code.wmma_memory)(cx, env, w, pc, m, active),
         Op::WmmaMultiply(m) => wmma::multiply(cx, env, w, pc, m, active),
         Op::Set { cmp, d, truth } => {
             let holds = comparison(env, w, cmp, false);
@@ -228,11 +228,11 @@ pub(super) fn rare(
             }
             set_pred(w, *d, value, active);
         }
-        Op::Atom(a) => atomics::atom(cx, env, w, pc, a, active),
+        Op::Atom(a) => (env.code.atom)(cx, env, w, pc, a, active),
         Op::Atom128(a) => atomics::atom128(cx, env, w, pc, a, active),
         Op::Atoms(list) => {
             for a in list {
-                atomics::atom(cx, env, w, pc, a, active);
+                (env.code.atom)(cx, env, w, pc, a, active);
             }
         }
         Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),
