@@ -3,7 +3,7 @@
 //! Lanes of neighbouring numbers at one place are one chain ([`super::combine`]): one access of the memory, atomic as a whole. Example: `atom.global.add.u32`
 //! of 1 by 32 lanes to a counter at 5 gives them 5 to 36, and the word goes from 5 to 37 at once.
 
-use super::alu::{Row32, Row64, put};
+use super::alu::{Row32, Row64};
 use super::cluster;
 use super::combine::Operands;
 use super::compare::mask_of;
@@ -12,12 +12,12 @@ use super::mem::{addresses, inside, lanes_of, set_lane};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
 use super::traffic;
 use super::warp::Warp;
+use super::wide::set_wide;
 use super::{Context, Env};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
-use crate::ir::{Atom, Atom128, NONE, Reg, Row};
+use crate::ir::{Atom, Atom128, NONE, Row};
 use crate::shared::Who;
-use crate::types::File;
 use crate::windows::SHARED_WINDOW;
 
 /// `atom` and `red`: lane after lane.
@@ -119,7 +119,7 @@ fn global(
         }
     }
     drop(guard);
-    set(w, a.d, &old, done);
+    set_wide(w, a.d, &old, done);
 }
 
 /// The lanes of `lanes`, lowest first, in runs of those that access the same place one after the other: the first of each, and all.
@@ -142,22 +142,6 @@ fn runs<T: Copy + PartialEq>(at: &[T; 32], lanes: u32) -> impl Iterator<Item = (
         }
         Some((l, run))
     })
-}
-
-/// Old values to the destination, if there is one.
-#[inline(always)]
-fn set(w: &mut Warp, d: Reg, old: &Row64, lanes: u32) {
-    match d.file {
-        _ if d.row == NONE => {}
-        File::R64 => put(&mut w.r64[d.row as usize], old, lanes),
-        _ => {
-            let mut narrow = [0; 32];
-            for i in 0..32 {
-                narrow[i] = old[i] as u32;
-            }
-            put(&mut w.r32[d.row as usize], &narrow, lanes);
-        }
-    }
 }
 
 /// `atom` of 128 bits, on global memory: lane after lane.
@@ -225,7 +209,7 @@ fn shared(
         env.effects += changed;
         env.shared.store(offsets[l], bytes, new);
     }
-    set(w, a.d, &old, lanes);
+    set_wide(w, a.d, &old, lanes);
 }
 
 /// The race detector on atomics of `lanes`.

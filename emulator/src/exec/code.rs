@@ -8,7 +8,7 @@ use super::alu::{Row32, Row64};
 use super::sums::Adder;
 use super::warp::Warp;
 use super::{Context, Env};
-use super::{atomics, compare, convert, fp16, fp32, fp64, mem, mma, pack, sums, wmma};
+use super::{atomics, compare, convert, fp16, fp32, fp64, local, mem, mma, pack, sums, wmma};
 use crate::ir::{Access, Atom, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory};
 
 /// One version of the functions.
@@ -30,6 +30,8 @@ pub(crate) struct Code {
     pub(crate) convert: fn(&mut Warp, &Convert, u32),
     /// Loads and stores at generic and other addresses that are not in one state space.
     pub(crate) windows: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u32, bool),
+    /// Loads and stores of local memory.
+    pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, &Row64, u32, bool),
     /// `wmma.load` and `wmma.store`.
     pub(crate) wmma_memory: fn(&Context<'_>, &mut Env, &mut Warp, usize, &WmmaMemory, u32),
     /// `atom` and `red` of up to 64 bits.
@@ -47,13 +49,17 @@ macro_rules! twice {
     ($($name:ident: fn($($arg:ident: $ty:ty),*) $(-> $ret:ty)?, $plain:expr, $simd:expr;)*) => {
         mod plain {
             use super::*;
-            $(pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $plain })*
+            $(
+                #[allow(clippy::too_many_arguments)] // an access is that much
+                pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $plain }
+            )*
         }
 
         #[cfg(target_arch = "x86_64")]
         mod simd {
             use super::*;
             $(
+                #[allow(clippy::too_many_arguments)] // an access is that much
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
                 pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $simd }
             )*
@@ -86,6 +92,8 @@ twice! {
         convert::convert(w, c, active), convert::convert(w, c, active);
     windows: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, active: u32, store: bool),
         mem::windows(cx, env, w, pc, a, active, store), mem::windows(cx, env, w, pc, a, active, store);
+    local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, at: &Row64, active: u32, store: bool),
+        local::local(cx, env, w, pc, a, at, active, store), local::local(cx, env, w, pc, a, at, active, store);
     wmma_memory: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, m: &WmmaMemory, active: u32),
         wmma::memory(cx, env, w, pc, m, active), wmma::memory(cx, env, w, pc, m, active);
     atom: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, active: u32),

@@ -8,8 +8,8 @@ use super::fp::{scalar16, scalar32};
 use super::fp32::canonical;
 use super::mem::lanes_of;
 use super::warp::Warp;
+use super::wide::wide;
 use crate::ir::{Atom, AtomOp, FloatMode, FloatOp, Reg};
-use crate::types::File;
 
 /// The operands of all lanes of an atomic instruction.
 pub(super) struct Operands {
@@ -79,17 +79,9 @@ impl Operands {
 /// The bits `mask` of a register.
 #[inline(always)]
 fn values(w: &Warp, r: Reg, mask: u64) -> Row64 {
-    let mut out = [0; 32];
-    if r.file == File::R64 {
-        let row = &w.r64[r.row as usize];
-        for i in 0..32 {
-            out[i] = row[i] & mask;
-        }
-    } else {
-        let row = &w.r32[r.row as usize];
-        for i in 0..32 {
-            out[i] = u64::from(row[i]) & mask;
-        }
+    let mut out = wide(w, r);
+    for x in &mut out {
+        *x &= mask;
     }
     out
 }

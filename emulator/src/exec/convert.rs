@@ -6,6 +6,7 @@
 use super::alu::{Row32, Row64, put};
 use super::cvt::by_lane;
 use super::warp::Warp;
+use super::wide::{set_wide, wide};
 use crate::float::{NAN32, flush32, half_to_f32, odd32, round32};
 use crate::ir::{Convert, Format, Packed, Reg, Rounding};
 use crate::types::File;
@@ -22,13 +23,13 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
     let nearest = c.rounding == Rounding::Nearest;
     match (c.from, c.to) {
         (Format::U(_) | Format::S(_), Format::U(_) | Format::S(_)) => {
-            let mut x = source64(w, c.a);
+            let mut x = wide(w, c.a);
             extend(&mut x, c.from);
             extend(&mut x, c.to);
-            store64(w, c.d, &x, active);
+            set_wide(w, c.d, &x, active);
         }
         (Format::U(_) | Format::S(_), Format::F32) if nearest => {
-            let mut x = source64(w, c.a);
+            let mut x = wide(w, c.a);
             extend(&mut x, c.from);
             let mut out = [0; 32];
             match c.from {
@@ -41,25 +42,25 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
             store32(w, c.d, &out, active);
         }
         (Format::U(bits) | Format::S(bits), Format::F64) if nearest && bits <= 32 => {
-            let mut x = source64(w, c.a);
+            let mut x = wide(w, c.a);
             extend(&mut x, c.from);
             let mut out = [0; 32];
             each(&mut out, |i| (x[i] as i64 as f64).to_bits());
-            store64(w, c.d, &out, active);
+            set_wide(w, c.d, &out, active);
         }
         (Format::U(64) | Format::S(64), Format::F64) if nearest => {
-            let x = source64(w, c.a);
+            let x = wide(w, c.a);
             let mut out = [0; 32];
             match c.from {
                 Format::S(_) => each(&mut out, |i| (x[i] as i64 as f64).to_bits()),
                 _ => each(&mut out, |i| (x[i] as f64).to_bits()),
             }
-            store64(w, c.d, &out, active);
+            set_wide(w, c.d, &out, active);
         }
         (Format::U(bits) | Format::S(bits), Format::F16 | Format::Bf16)
             if nearest && bits <= 32 && !c.satfinite =>
         {
-            let mut x = source64(w, c.a);
+            let mut x = wide(w, c.a);
             extend(&mut x, c.from);
             let mut out = [0; 32];
             let number = |x: u64| odd32(x as i64 as f64).to_bits();
@@ -73,7 +74,7 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
             let x = whole(&source32(w, c.a), c);
             let mut out = [0; 32];
             each(&mut out, |i| i64::from(x[i] as i32) as u64);
-            store64(w, c.d, &out, active);
+            set_wide(w, c.d, &out, active);
         }
         (Format::F32, Format::U(32)) => {
             let x = whole(&source32(w, c.a), c);
@@ -84,7 +85,7 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
         (Format::F32 | Format::F64, Format::S(64) | Format::U(64))
         | (Format::F64, Format::S(32) | Format::U(32)) => {
             let x = if c.from == Format::F64 {
-                whole64(&source64(w, c.a), c)
+                whole64(&wide(w, c.a), c)
             } else {
                 whole(&source32(w, c.a), c)
             };
@@ -105,10 +106,10 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
             for i in 0..32 {
                 out[i] = if x[i].is_nan() { nan } else { out[i] };
             }
-            store64(w, c.d, &out, active);
+            set_wide(w, c.d, &out, active);
         }
         (Format::F64, Format::F64) if c.integral => {
-            let from = source64(w, c.a);
+            let from = wide(w, c.a);
             let x = whole64(&from, c);
             let mut out = [0; 32];
             each(&mut out, |i| {
@@ -118,7 +119,7 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
                     x[i].to_bits()
                 }
             });
-            store64(w, c.d, &out, active);
+            set_wide(w, c.d, &out, active);
         }
         (Format::F32, Format::F64) if !c.ftz && !c.integral => {
             let x = source32(w, c.a);
@@ -133,12 +134,12 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
                     f64::from(value).to_bits()
                 }
             });
-            store64(w, c.d, &out, active);
+            set_wide(w, c.d, &out, active);
         }
         (Format::F64, Format::F32)
             if !c.ftz && !c.integral && c.rounding != Rounding::NearestAway =>
         {
-            let x = source64(w, c.a);
+            let x = wide(w, c.a);
             let mut out = [0; 32];
             each(&mut out, |i| {
                 let nan = (x[i] >> 63 << 31) as u32 | 0x7fc0_0000 | (x[i] >> 29) as u32 & 0x3f_ffff;
@@ -237,35 +238,13 @@ fn source32(w: &Warp, r: Reg) -> Row32 {
 }
 
 #[inline(always)]
-fn source64(w: &Warp, r: Reg) -> Row64 {
-    if r.file == File::R64 {
-        return w.r64[r.row as usize];
-    }
-    let row = &w.r32[r.row as usize];
-    let mut out = [0; 32];
-    each(&mut out, |i| u64::from(row[i]));
-    out
-}
-
-#[inline(always)]
 fn store32(w: &mut Warp, d: Reg, out: &Row32, active: u32) {
     if d.file == File::R64 {
         let mut wide = [0; 32];
         each(&mut wide, |i| u64::from(out[i]));
-        put(&mut w.r64[d.row as usize], &wide, active);
+        set_wide(w, d, &wide, active);
     } else {
         put(&mut w.r32[d.row as usize], out, active);
-    }
-}
-
-#[inline(always)]
-fn store64(w: &mut Warp, d: Reg, out: &Row64, active: u32) {
-    if d.file == File::R64 {
-        put(&mut w.r64[d.row as usize], out, active);
-    } else {
-        let mut narrow = [0; 32];
-        each(&mut narrow, |i| out[i] as u32);
-        put(&mut w.r32[d.row as usize], &narrow, active);
     }
 }
 

@@ -7,7 +7,7 @@ use super::cluster;
 use super::compare::mask_of;
 use super::gmem::global;
 use super::lds::shared;
-use super::local::{little, local};
+use super::local::little;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
@@ -111,7 +111,7 @@ pub(crate) fn access(
         }
         Space::Local => {
             let at = addresses(w, a.address);
-            local(cx, env, w, pc, a, &at, active, store);
+            (env.code.local)(cx, env, w, pc, a, &at, active, store);
         }
         _ => (env.code.windows)(cx, env, w, pc, a, active, store),
     }
@@ -164,8 +164,9 @@ pub(super) fn windows(
     if a.space == Space::Cluster {
         return cluster::sort(cx, env, w, pc, a, &at, active, store, 0);
     }
-    let [to_shared, to_local, to_param] =
-        [SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW].map(|base| active & inside(&at, base));
+    let to_shared = active & inside(&at, SHARED_WINDOW);
+    let to_local = active & inside(&at, LOCAL_WINDOW);
+    let to_param = active & inside(&at, PARAM_WINDOW);
     let to_global = active & !(to_shared | to_local | to_param);
     if to_shared != 0 {
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
@@ -175,7 +176,7 @@ pub(super) fn windows(
         for x in &mut at {
             *x = x.wrapping_sub(LOCAL_WINDOW);
         }
-        local(cx, env, w, pc, a, &at, to_local, store);
+        (env.code.local)(cx, env, w, pc, a, &at, to_local, store);
     }
     if to_param != 0 && !store {
         param(

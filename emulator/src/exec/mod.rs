@@ -53,6 +53,7 @@ mod tensor;
 mod traffic;
 mod warp;
 mod wgmma;
+mod wide;
 mod wmma;
 
 use std::collections::HashMap;
