@@ -21,6 +21,7 @@ use super::value::{Class, Cmp, Reg};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
 use crate::ir::Element;
+use crate::quick::QuickMap;
 pub(crate) use hopper::{MapHandle, RingHandle, Strides};
 pub use loops::LoopHandle;
 
@@ -38,9 +39,9 @@ struct Scope {
     /// What a loop does at the end of each turn.
     advance: Vec<Node>,
     memo: Memo,
-    compared: HashMap<(Expr, Expr, Cmp), Reg>,
-    selected: HashMap<(Reg, Expr, Expr), Expr>,
-    bounded: HashMap<(Expr, i64), Expr>,
+    compared: QuickMap<(Expr, Expr, Cmp), Reg>,
+    selected: QuickMap<(Reg, Expr, Expr), Expr>,
+    bounded: QuickMap<(Expr, i64), Expr>,
     carried: HashMap<(Expr, String), Reg>,
     /// A region without a loop: values of outer levels that are first asked for in it stay in it.
     region: bool,

@@ -13,7 +13,6 @@ use super::hopper::Piped;
 use super::memory::Access;
 use super::numbers::Mask;
 use super::offsets::Offsets;
-use super::quick::{QuickMap, QuickSet};
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
@@ -23,6 +22,7 @@ use crate::index::code::Operand;
 use crate::ir::{
     Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, class_of,
 };
+use crate::quick::{QuickMap, QuickSet};
 
 /// What a register holds.
 #[derive(Clone, PartialEq, Debug)]

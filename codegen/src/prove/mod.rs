@@ -34,7 +34,6 @@ mod mutants;
 mod numbers;
 mod offsets;
 mod order;
-mod quick;
 mod ring;
 mod scoped;
 mod shared;

@@ -9,10 +9,10 @@ use crate::prove::execute::Trace;
 use crate::prove::formula::Formula;
 use crate::prove::memory::GlobalAccess;
 use crate::prove::numbers::Mask;
-use crate::prove::quick::QuickMap;
 use crate::prove::solve::Facts;
 use crate::prove::symbols::Definition;
 use crate::prove::value::{Lin, Sym};
+use crate::quick::QuickMap;
 
 /// An element's distances to the ends of what its block has along a mode, for each thread: both at least 0 where the element is inside.
 #[derive(Clone)]
