@@ -27,6 +27,20 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             "mbarrier.arrive.shared::cta.b64 _, {}",
             address(*at)
         )),
+        Hopper::ArriveAt {
+            at, block, remote, ..
+        } => {
+            let to = register(*remote);
+            vec![
+                format!("add.u32 {to}, {}, {}", register(at.base()), at.immediate()),
+                format!("mapa.shared::cluster.u32 {to}, {to}, {}", register(*block)),
+                format!("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{to}]"),
+            ]
+        }
+        Hopper::ClusterBarrier => vec![
+            "barrier.cluster.arrive.release".to_owned(),
+            "barrier.cluster.wait.acquire".to_owned(),
+        ],
         Hopper::Expect { at, bytes, .. } => one(format!(
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, {}, {bytes}",
             address(*at)
@@ -48,15 +62,22 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             descriptor,
             coordinates,
             barrier,
+            blocks,
             ..
-        } => one(format!(
-            "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes {}, [{}, {}], {}",
-            coordinates.len(),
-            address(*to),
-            register(*descriptor),
-            group(coordinates),
-            address(*barrier)
-        )),
+        } => {
+            let (way, mask) = match blocks {
+                Some(mask) => (".multicast::cluster", format!(", {mask}")),
+                None => ("", String::new()),
+            };
+            one(format!(
+                "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{way} {}, [{}, {}], {}{mask}",
+                coordinates.len(),
+                address(*to),
+                register(*descriptor),
+                group(coordinates),
+                address(*barrier)
+            ))
+        }
         Hopper::Fetch { at, to, .. } => {
             let (vector, to) = match &to[..] {
                 [one] => (String::new(), register(*one)),

@@ -7,7 +7,7 @@
 //!
 //! [`estimate`] is an analytic model of a kernel's time, its formula in [`model`]; it needs a [`Machine`], which is a row of a table or what the
 //! driver says. [`candidates`] are all plans of a type with every way to split their sums and to pack their operands that makes sense, in
-//! order of their estimates; each is asked whether it serves the problem before it counts. [`choose`] takes the first of them, unless
+//! order of their estimates; each is asked whether it serves the problem before it counts. [`choose`] takes the first of them that has no clusters, unless
 //! [`Findings`] of measurements on the same device speak for the problem: what was measured goes before what was estimated.
 //!
 //! ```
@@ -194,7 +194,8 @@ pub fn candidates(
     Wanted::default().candidates(data_type, problem, arch, machine)
 }
 
-/// The plan for `problem`: the fastest that was measured, if `findings` speak for it on `machine`, else the first of [`candidates`].
+/// The plan for `problem`: the fastest that was measured, if `findings` speak for it on `machine`, else the first of [`candidates`] but for plans with clusters,
+/// which no GPU has measured yet.
 ///
 /// # Errors
 ///
@@ -244,7 +245,8 @@ impl Wanted<'_> {
         machine: &Machine,
         findings: Option<&Findings>,
     ) -> Result<Choice, SelectError> {
-        let ranked = self.ranked(data_type, problem, arch, machine)?;
+        let mut ranked = self.ranked(data_type, problem, arch, machine)?;
+        ranked.retain(|c| self.plan.is_some() || is_measured(c.plan.as_ref()));
         let class = ProblemClass::of(data_type, problem);
         if let Some(finding) = findings.and_then(|f| f.lookup(&machine.name, &class)) {
             for timed in &finding.candidates {
@@ -396,6 +398,12 @@ impl Wanted<'_> {
             .flat_map(|split| packs.iter().map(move |&pack| Schedule { split, pack }))
             .collect()
     }
+}
+
+/// Whether GPUs have shown that the model's estimates of such a plan hold. Those of clusters no GPU has measured yet: they are taken by name, or where findings
+/// speak for them.
+fn is_measured(plan: &dyn Plan) -> bool {
+    plan.anatomy().cluster_blocks() == 1
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

@@ -216,7 +216,9 @@ impl Model<'_> {
 
     /// Rows and columns of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
     fn turns(&self) -> Option<([u32; 2], u64)> {
-        self.anatomy.turns.then(|| best_turns(self.tiles()))
+        self.anatomy
+            .turns
+            .then(|| best_turns(self.tiles(), self.anatomy.cluster))
     }
 
     /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
@@ -302,7 +304,9 @@ impl Model<'_> {
         for o in self.operands() {
             // Copies.
             let tile_bytes = f64::from(o.side * depth) * bytes;
-            l2 += self.copied_bytes(&o) / self.l2_share(&o, sms);
+            // The blocks of a cluster that have the tile in common ask for it once.
+            let sharing = if o.is_a { a.cluster.1 } else { a.cluster.0 };
+            l2 += self.copied_bytes(&o) / f64::from(sharing) / self.l2_share(&o, sms);
             let pieces = tile_bytes / f64::from(32 * o.width);
             let whole = tile_bytes / WAVEFRONT;
             slots += pieces;

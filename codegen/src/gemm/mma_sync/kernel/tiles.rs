@@ -31,11 +31,13 @@ impl Gemm<'_> {
     pub(super) fn open_tiles(&mut self) -> Tiles {
         let before = self.k.pool.constant(0);
         let Depth::Turns(rows, columns) = self.plan.variant.depth else {
+            // A block that fills up a cluster multiplies with the others.
+            let clustered = self.plan.is_clustered();
             return Tiles {
                 loops: None,
                 before,
                 first: Vec::new(),
-                inside: None,
+                inside: clustered.then(|| self.has_tile()),
             };
         };
         let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
@@ -45,16 +47,10 @@ impl Gemm<'_> {
         self.k.open_fresh_region();
         let counters = [down.counter, across.counter];
         let first: Vec<Expr> = self.spans.iter().map(|span| span.origin).collect();
-        let extents = [self.m, self.n];
-        let mut inside = None;
         for (i, counter) in counters.into_iter().enumerate() {
             self.spans[i].origin = self.k.pool.add(first[i], counter);
-            let own = self.k.compare(Cmp::Lt, self.spans[i].origin, extents[i]);
-            inside = Some(match inside {
-                Some(other) => self.k.combine(Logic::And, other, own, 0),
-                None => own,
-            });
         }
+        let inside = Some(self.has_tile());
         let moved = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         for side in &mut self.sides {
             side.origin = moved[usize::from(!side.is_a)];
@@ -78,6 +74,14 @@ impl Gemm<'_> {
             first,
             inside,
         }
+    }
+
+    /// The tile is in C.
+    fn has_tile(&mut self) -> Reg {
+        let [row, column] = [0, 1].map(|i: usize| self.spans[i].origin);
+        let row = self.k.compare(Cmp::Lt, row, self.m);
+        let column = self.k.compare(Cmp::Lt, column, self.n);
+        self.k.combine(Logic::And, row, column, 0)
     }
 
     /// What is done for a tile that is in C.
