@@ -30,11 +30,19 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
         Hopper::ArriveAt {
             at, block, remote, ..
         } => {
-            let to = register(*remote);
+            // The same address in the other block; what an address adds to its register is the same in both.
+            let there = register(*remote);
+            let own = address(*at);
             vec![
-                format!("add.u32 {to}, {}, {}", register(at.base()), at.immediate()),
-                format!("mapa.shared::cluster.u32 {to}, {to}, {}", register(*block)),
-                format!("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{to}]"),
+                format!(
+                    "mapa.shared::cluster.u32 {there}, {}, {}",
+                    register(at.base()),
+                    register(*block)
+                ),
+                format!(
+                    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, {}",
+                    own.replacen(&register(at.base()), &there, 1)
+                ),
             ]
         }
         Hopper::ClusterBarrier => vec![

@@ -7,7 +7,7 @@
 //!
 //! [`estimate`] is an analytic model of a kernel's time, its formula in [`model`]; it needs a [`Machine`], which is a row of a table or what the
 //! driver says. [`candidates`] are all plans of a type with every way to split their sums and to pack their operands that makes sense, in
-//! order of their estimates; each is asked whether it serves the problem before it counts. [`choose`] takes the first of them that has no clusters, unless
+//! order of their estimates; each is asked whether it serves the problem before it counts. [`choose`] takes the first of them, unless
 //! [`Findings`] of measurements on the same device speak for the problem: what was measured goes before what was estimated.
 //!
 //! ```
@@ -179,7 +179,8 @@ pub struct Wanted<'a> {
     pub pack: Option<bool>,
 }
 
-/// All ways to compute `problem` on `arch`, the one that the model says is fastest on `machine` first. Each serves the problem: its plan
+/// All ways to compute `problem` on `arch`, the one that the model says is fastest on `machine` first; plans with clusters, which no GPU has measured yet, are
+/// behind the others. Each serves the problem: its plan
 /// adapts to it and fits the architecture's shared memory.
 ///
 /// # Errors
@@ -194,8 +195,7 @@ pub fn candidates(
     Wanted::default().candidates(data_type, problem, arch, machine)
 }
 
-/// The plan for `problem`: the fastest that was measured, if `findings` speak for it on `machine`, else the first of [`candidates`] but for plans with clusters,
-/// which no GPU has measured yet.
+/// The plan for `problem`: the fastest that was measured, if `findings` speak for it on `machine`, else the first of [`candidates`].
 ///
 /// # Errors
 ///
@@ -245,8 +245,7 @@ impl Wanted<'_> {
         machine: &Machine,
         findings: Option<&Findings>,
     ) -> Result<Choice, SelectError> {
-        let mut ranked = self.ranked(data_type, problem, arch, machine)?;
-        ranked.retain(|c| self.plan.is_some() || is_measured(c.plan.as_ref()));
+        let ranked = self.ranked(data_type, problem, arch, machine)?;
         let class = ProblemClass::of(data_type, problem);
         if let Some(finding) = findings.and_then(|f| f.lookup(&machine.name, &class)) {
             for timed in &finding.candidates {
@@ -306,9 +305,11 @@ impl Wanted<'_> {
         // Equal times: fewer kernels first, then the order of the list of plans.
         all.sort_by(|a, b| {
             let simple = |c: &Candidate| (c.schedule.split, c.schedule.pack);
-            a.estimate
-                .seconds
-                .total_cmp(&b.estimate.seconds)
+            let unmeasured = |c: &Candidate| is_unmeasured(c.plan.as_ref());
+            let seconds = |c: &Candidate| c.estimate.seconds;
+            unmeasured(a)
+                .cmp(&unmeasured(b))
+                .then(seconds(a).total_cmp(&seconds(b)))
                 .then(simple(a).cmp(&simple(b)))
         });
         Ok(all)
@@ -400,10 +401,10 @@ impl Wanted<'_> {
     }
 }
 
-/// Whether GPUs have shown that the model's estimates of such a plan hold. Those of clusters no GPU has measured yet: they are taken by name, or where findings
-/// speak for them.
-fn is_measured(plan: &dyn Plan) -> bool {
-    plan.anatomy().cluster_blocks() == 1
+/// Whether no GPU has measured such plans yet, so that the model's estimates of them are predictions: those with clusters. They are behind all others, so that they
+/// are chosen by name alone, or where findings speak for them.
+fn is_unmeasured(plan: &dyn Plan) -> bool {
+    plan.anatomy().cluster_blocks() > 1
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

@@ -41,7 +41,9 @@ impl Kernel {
         let block = self.block_index(axis, limit);
         let clusters = (limit as i64 + blocks - 1) / blocks;
         let rank = Layout::flat(&[blocks, clusters], &[1, 0])?;
-        index(&mut self.pool, &rank, &[block])
+        let rank = index(&mut self.pool, &rank, &[block])?;
+        // Before it is scaled: the index times the size of a part of a stage may have more than 32 bits.
+        Ok(self.pool.pin(rank))
     }
 
     /// Waits for all threads of the cluster.

@@ -271,7 +271,7 @@ mod tests {
             "half copied twice",
             half_copied_twice,
             "two copies to the same bytes",
-            "SharedRace",
+            "UndefinedShared",
         ),
         (
             "turns by rank",

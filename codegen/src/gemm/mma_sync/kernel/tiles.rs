@@ -32,12 +32,16 @@ impl Gemm<'_> {
         let before = self.k.pool.constant(0);
         let Depth::Turns(rows, columns) = self.plan.variant.depth else {
             // A block that fills up a cluster multiplies with the others.
-            let clustered = self.plan.is_clustered();
+            let mut inside = None;
+            if self.plan.is_clustered() {
+                inside = Some(self.has_tile(0, None));
+                inside = Some(self.has_tile(1, inside));
+            }
             return Tiles {
                 loops: None,
                 before,
                 first: Vec::new(),
-                inside: clustered.then(|| self.has_tile()),
+                inside,
             };
         };
         let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
@@ -47,10 +51,11 @@ impl Gemm<'_> {
         self.k.open_fresh_region();
         let counters = [down.counter, across.counter];
         let first: Vec<Expr> = self.spans.iter().map(|span| span.origin).collect();
+        let mut inside = None;
         for (i, counter) in counters.into_iter().enumerate() {
             self.spans[i].origin = self.k.pool.add(first[i], counter);
+            inside = Some(self.has_tile(i, inside));
         }
-        let inside = Some(self.has_tile());
         let moved = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         for side in &mut self.sides {
             side.origin = moved[usize::from(!side.is_a)];
@@ -76,12 +81,14 @@ impl Gemm<'_> {
         }
     }
 
-    /// The tile is in C.
-    fn has_tile(&mut self) -> Reg {
-        let [row, column] = [0, 1].map(|i: usize| self.spans[i].origin);
-        let row = self.k.compare(Cmp::Lt, row, self.m);
-        let column = self.k.compare(Cmp::Lt, column, self.n);
-        self.k.combine(Logic::And, row, column, 0)
+    /// The tile is in C, by its rows (0) or its columns (1), and where another statement holds.
+    fn has_tile(&mut self, mode: usize, other: Option<Reg>) -> Reg {
+        let extent = [self.m, self.n][mode];
+        let own = self.k.compare(Cmp::Lt, self.spans[mode].origin, extent);
+        match other {
+            Some(other) => self.k.combine(Logic::And, other, own, 0),
+            None => own,
+        }
     }
 
     /// What is done for a tile that is in C.
