@@ -34,6 +34,7 @@
 //! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
 
+mod blocks;
 #[cfg(test)]
 mod tests;
 
@@ -42,10 +43,11 @@ use std::collections::BTreeSet;
 use super::ProofError;
 use super::cluster::Alike;
 use super::execute::{Event, Trace, Turns};
-use super::hopper::{Fill, Piped, Region, UNIT, Used, What};
-use super::numbers::{Mask, Num};
+use super::hopper::{Piped, Region, UNIT, Used, What};
+use super::numbers::Mask;
 use super::value::{Lin, Sym};
 use crate::ir::{Arrangement, Entry, Extent, Ring, Side};
+use blocks::Arrivals;
 
 /// Groups of products that may be in flight: more than kernels have a use for.
 const GROUPS: usize = 16;
@@ -69,25 +71,6 @@ struct Protocol {
     shares: bool,
     /// Threads that give a stage back.
     arrivals: Option<Arrivals>,
-}
-
-/// Threads that give a stage back in a block.
-#[derive(Clone, PartialEq)]
-enum Arrivals {
-    /// To the block itself.
-    Own(u32),
-    /// To the block of each rank.
-    At(Vec<u32>),
-}
-
-impl Arrivals {
-    /// How many arrive at the mbarrier of the block of a rank, of all blocks.
-    fn at(&self, rank: usize, blocks: i64) -> u32 {
-        match self {
-            Arrivals::Own(threads) => *threads,
-            Arrivals::At(all) => all[rank] * blocks as u32,
-        }
-    }
 }
 
 /// The state of one role on one ring.
@@ -320,23 +303,26 @@ fn agreed(ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
         let all = all.iter().flat_map(|r| r.units.iter().copied());
         all.collect()
     };
-    let filled: Vec<BTreeSet<i64>> = producer.comes.iter().map(|all| units(all)).collect();
-    for (consumer, filled) in consumers
-        .iter()
-        .flat_map(|c| filled.iter().map(move |f| (c, f)))
-    {
+    // In the block of each rank.
+    let none = Vec::new();
+    let filled: Vec<BTreeSet<i64>> = (0..blocks as usize)
+        .map(|rank| units(producer.comes.get(rank).unwrap_or(&none)))
+        .collect();
+    for consumer in consumers {
         if consumer.uses != producer.uses {
             return Err("roles use stages another number of times".to_owned());
         }
         let read = units(&consumer.reads);
-        if let Some(unit) = read.difference(filled).next() {
+        let mut missing = filled.iter().flat_map(|filled| read.difference(filled));
+        if let Some(unit) = missing.next() {
             return Err(format!(
                 "byte {} of a stage is read and never filled",
                 unit * UNIT
             ));
         }
         // Its copies would be for nothing.
-        if let Some(unit) = filled.difference(&read).next() {
+        let mut unread = filled.iter().flat_map(|filled| filled.difference(&read));
+        if let Some(unit) = unread.next() {
             return Err(format!(
                 "byte {} of a stage is filled and never read",
                 unit * UNIT
@@ -608,71 +594,6 @@ impl Walk<'_> {
             _ => {}
         }
         Ok(())
-    }
-}
-
-impl Walk<'_> {
-    /// A copy comes to a stage of each block that it goes to.
-    fn fill(&mut self, used: &Used, fill: &Fill) -> Result<(), String> {
-        let name = &fill.from[0].name;
-        if self.held != Some(*used) || !self.found.fills || self.expected.is_none() {
-            return Err(format!(
-                "{name}: a copy to a stage that is not known to be empty"
-            ));
-        }
-        let versions = fill.from.iter().flat_map(|region| &region.version);
-        let mut same = fill.origin.iter().chain(versions);
-        if fill.is_shared() && !same.all(|x| self.alike.value(x)) {
-            return Err(format!(
-                "{name}: a block copies to others of its cluster what is of its own tile"
-            ));
-        }
-        self.found.shares |= fill.is_shared();
-        self.found.comes.resize(self.filled.len(), Vec::new());
-        for rank in 0..self.filled.len() {
-            for region in fill.arriving_at(rank) {
-                self.filled[rank] += region.units.len() as u32 * UNIT as u32;
-                let all = &mut self.found.comes[rank];
-                if all.iter().any(|r| !r.units.is_disjoint(&region.units)) {
-                    return Err(format!("{name}: two copies to the same bytes"));
-                }
-                all.push(region.clone());
-            }
-        }
-        Ok(())
-    }
-
-    /// Threads give a stage back, to their own block or to those of ranks: each warp of the role does so once to each.
-    fn arrivals(&self, threads: Mask, to: Option<Num>) -> Result<Arrivals, String> {
-        let list = threads.list();
-        let role = self.role.list();
-        // A warp's products are complete when its own wait says so.
-        let counted = |list: &[bool]| {
-            let each = role.chunks(32).zip(list.chunks(32));
-            let mut all = each.filter(|(role, _)| role.contains(&true));
-            if !all.all(|(_, arrive)| arrive.contains(&true)) {
-                return Err("a warp reads a stage that others give back".to_owned());
-            }
-            Ok(list.iter().filter(|t| **t).count() as u32)
-        };
-        let Some(to) = to else {
-            return Ok(Arrivals::Own(counted(&list)?));
-        };
-        let blocks = self.alike.blocks();
-        let rank = |t: usize| to.at(t);
-        if (0..list.len()).any(|t| list[t] && !(0..blocks).contains(&rank(t))) {
-            return Err(
-                "a stage is given back to a block that the cluster does not have".to_owned(),
-            );
-        }
-        let at = |block: i64| {
-            let those: Vec<bool> = (0..list.len())
-                .map(|t| list[t] && rank(t) == block)
-                .collect();
-            counted(&those)
-        };
-        let all: Result<Vec<u32>, String> = (0..blocks).map(at).collect();
-        Ok(Arrivals::At(all?))
     }
 }
 
