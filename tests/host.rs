@@ -438,6 +438,7 @@ impl Plan for ByHand {
             group: None,
             turns: false,
             form: Form::Plain,
+            cluster: (1, 1),
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

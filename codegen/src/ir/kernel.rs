@@ -1,6 +1,7 @@
 //! The kernel under construction: scopes, variables, and values placed as far out as they allow.
 
 mod branches;
+mod cluster;
 mod hopper;
 mod instructions;
 mod loops;
@@ -76,6 +77,7 @@ pub struct Kernel {
     comments: Vec<String>,
     block: [u32; 3],
     grid_limit: [u64; 3],
+    cluster: [u32; 3],
     min_blocks: Option<u32>,
     params: Vec<Param>,
     shared: Option<Shared>,
@@ -163,6 +165,7 @@ impl Kernel {
             comments: Vec::new(),
             block: [threads, 1, 1],
             grid_limit: [1; 3],
+            cluster: [1; 3],
             min_blocks: None,
             params: Vec::new(),
             shared: None,
@@ -678,6 +681,7 @@ impl Kernel {
             comments: self.comments,
             block: self.block,
             grid_limit: self.grid_limit,
+            cluster: self.cluster,
             min_blocks: self.min_blocks,
             params: self.params,
             shared: self.shared,

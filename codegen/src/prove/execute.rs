@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::ProofError;
 use super::assumed::Assumed;
+use super::cluster::Ranks;
 use super::formula::Formula;
 use super::hopper::Piped;
 use super::memory::Access;
@@ -112,6 +113,8 @@ pub(super) struct Trace {
     pub(super) global: Vec<super::memory::GlobalAccess>,
     pub(super) addresses: usize,
     pub(super) blocks: [Sym; 3],
+    /// The ranks of blocks in their clusters, where there are such.
+    pub(super) ranks: Option<Ranks>,
     /// Elements of each mode of a buffer that matter.
     pub(super) used: QuickMap<(usize, usize), Lin>,
     pub(super) symbols: Symbols,
@@ -158,6 +161,7 @@ pub(super) struct Machine<'a> {
     /// The address of shared memory, in units of its alignment.
     pub(super) shared: Sym,
     pub(super) blocks: [Sym; 3],
+    pub(super) ranks: Option<Ranks>,
     pub(super) extents: QuickMap<(usize, usize), Lin>,
     /// Addresses that were asked for being multiples of a power of two, with what is known of low bits and for which threads.
     pub(super) multiples: QuickMap<MultipleOf, bool>,
@@ -195,6 +199,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         let most = i128::from(entry.grid_limit[i].saturating_sub(1));
         symbols.free(0, most, false)
     });
+    let ranks = Ranks::of(entry, blocks, &mut symbols)?;
     let align = entry.shared.map_or(1, |s| i128::from(s.align));
     let shared = symbols.free(0, 232_448 / align, false);
     let mut machine = Machine {
@@ -214,6 +219,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         addresses: 0,
         shared,
         blocks,
+        ranks,
         extents: QuickMap::default(),
         multiples: QuickMap::default(),
         offsets: QuickMap::default(),
@@ -264,6 +270,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         global: machine.global,
         addresses: machine.addresses,
         blocks,
+        ranks,
         used,
         promises,
         assumptions: machine.assumptions,

@@ -18,6 +18,7 @@ mod accumulators;
 mod arithmetic;
 mod assumed;
 mod bounds;
+mod cluster;
 mod costs;
 mod cover;
 mod dependents;
@@ -176,6 +177,7 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
     let mut trace = execute::execute(entry)?;
     accumulators::settled(entry)?;
     dependents::waited(entry)?;
+    cluster::kept(entry, &trace)?;
     ring::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;

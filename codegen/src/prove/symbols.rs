@@ -109,6 +109,12 @@ impl Symbols {
         Lin::symbol(unit).scale(1 << bits)
     }
 
+    /// Whether a symbol stands for another without its low bits.
+    pub(super) fn is_unit_of(&self, unit: Sym, sym: Sym) -> bool {
+        let mut all = self.units.iter();
+        all.any(|((of, _), known)| *known == unit && (*of == sym || self.is_unit_of(*of, sym)))
+    }
+
     /// The symbol and the number of its low bits, if the statement says that they are 0: of the symbol itself, or of a power of two times it.
     pub(super) fn low_bits_zero(&self, f: &Formula) -> Option<(Sym, u32)> {
         let (of, bits) = self.low_bits_of(f)?;

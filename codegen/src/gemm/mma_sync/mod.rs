@@ -31,6 +31,7 @@
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
+mod cluster;
 mod fragments;
 mod kernel;
 mod launch;
@@ -82,6 +83,8 @@ pub struct MmaPlan {
     pub persistent: bool,
     /// How warpgroups multiply.
     pub form: Form,
+    /// Blocks of a cluster along the rows and the columns of C, which share operands by multicast: (1, 1) without clusters.
+    pub cluster: (i64, i64),
 }
 
 impl MmaPlan {
@@ -156,8 +159,15 @@ impl Plan for MmaPlan {
                 (_, true) => "-promoted",
                 _ => "",
             };
+            let cluster = match self.cluster {
+                (1, 1) => String::new(),
+                (rows, columns) => format!("-cluster{rows}x{columns}"),
+            };
             let depth = self.depth;
-            return format!("wgmma-{}-{m}x{n}x{depth}{swapped}{own}", self.data_type);
+            return format!(
+                "wgmma-{}-{m}x{n}x{depth}{swapped}{own}{cluster}",
+                self.data_type
+            );
         }
         let old = if self.arch < 80 { "-sm75" } else { "" };
         format!("mma-{}-{m}x{n}x{}{old}", self.data_type, self.depth)
@@ -220,6 +230,7 @@ impl Plan for MmaPlan {
             group: Some(GROUP as u32),
             turns: self.persistent,
             form: self.form,
+            cluster: (self.cluster.0 as u32, self.cluster.1 as u32),
         }
     }
 

@@ -172,6 +172,7 @@ impl Plan for OuterPlan {
             group: Some(GROUP as u32),
             turns: false,
             form: Form::Plain,
+            cluster: (1, 1),
         }
     }
 

@@ -40,6 +40,7 @@ fn trace(events: Vec<Event>) -> Trace {
         global: Vec::new(),
         addresses: 0,
         blocks: [0; 3],
+        ranks: None,
         used: QuickMap::default(),
         symbols: Symbols::default(),
         promises: Vec::new(),
