@@ -2,6 +2,7 @@
 //! cluster, and the bytes that are copied.
 
 use tilewright::codegen::Arch;
+use tilewright::codegen::gemm::compile;
 use tilewright::codegen::gemm::epilogue::Function;
 use tilewright::codegen::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
 use tilewright::codegen::gemm::{
@@ -197,6 +198,11 @@ fn launches_are_whole_clusters() {
         }
         let kernel = plan.emit(nn, Arch(90)).expect("it proves");
         let (rows, columns) = plan.anatomy().cluster;
+        // One that is compiled in computes the same grid.
+        if plan.anatomy().transposed(nn) == [false; 2] {
+            let parts = compile(plan, nn, Arch(90)).expect("its grid follows a rule");
+            assert_eq!(parts.cluster, [rows, columns, 1]);
+        }
         let declared = format!(".reqnctapercluster {rows}, {columns}, 1\n");
         assert_eq!(kernel.ptx.matches(&declared).count(), 1, "{}", plan.name());
     }

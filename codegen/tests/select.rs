@@ -500,6 +500,29 @@ fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
     assert_eq!(unique.len(), first.len());
 }
 
+/// What blocks share is asked for once: of a 128x256 tile B is two thirds of the bytes, A one third.
+#[test]
+fn a_cluster_asks_the_cache_for_less() {
+    let l2 = |name: &str| {
+        let plan = plan_named(&format!("wgmma-f16-{name}")).expect("listed");
+        let e = estimate(plan.as_ref(), Schedule::default(), &cube(4096), &h200());
+        e.demands.l2
+    };
+    for (alone, cluster, part) in [
+        ("128x256x64", "128x256x64-cluster2x1", 2.0 / 3.0),
+        (
+            "128x256x64-persistent",
+            "128x256x64-persistent-cluster1x2",
+            5.0 / 6.0,
+        ),
+        ("128x128x64", "128x128x64-cluster2x1", 3.0 / 4.0),
+        ("64x128x128", "64x128x128-cluster2x1", 2.0 / 3.0),
+    ] {
+        let found = l2(cluster) / l2(alone);
+        assert!((found - part).abs() < 1e-9, "{cluster}: {found}");
+    }
+}
+
 #[test]
 fn an_empty_product_is_served() {
     for (m, n, k) in [(0, 8, 8), (8, 0, 8), (8, 8, 0)] {

@@ -8,7 +8,7 @@
 //! Without clusters there is one block, to which everything comes.
 
 use super::Walk;
-use crate::prove::hopper::{Fill, Region, UNIT, Used};
+use crate::prove::hopper::{Fill, UNIT, Used};
 use crate::prove::numbers::{Mask, Num};
 
 /// Threads that give a stage back in a block.
