@@ -97,6 +97,8 @@ pub struct Anatomy {
     pub turns: bool,
     /// How products of warpgroups are made.
     pub form: Form,
+    /// C of 16-bit elements goes to memory by TMA.
+    pub tma_store: bool,
 }
 
 impl Anatomy {

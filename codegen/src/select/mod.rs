@@ -273,6 +273,7 @@ impl Wanted<'_> {
         let mut refusals = Refusals::default();
         ranked
             .into_iter()
+            .filter(|c| self.plan.is_some() || is_estimated(c.plan.as_ref()))
             .find(|c| refusals.accept(c, problem, arch))
             .map(|c| Choice {
                 plan: c.plan,
@@ -396,6 +397,11 @@ impl Wanted<'_> {
             .flat_map(|split| packs.iter().map(move |&pack| Schedule { split, pack }))
             .collect()
     }
+}
+
+/// Whether the model knows a plan's times. Of plans that store C by TMA no GPU has been measured: they are taken by name, or where `findings` have them fastest.
+fn is_estimated(plan: &dyn Plan) -> bool {
+    !plan.anatomy().tma_store
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

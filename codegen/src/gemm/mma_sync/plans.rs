@@ -25,6 +25,7 @@ const fn plan(
         warpgroups: false,
         persistent: false,
         form: Form::Plain,
+        tma_store: false,
     }
 }
 
@@ -74,6 +75,14 @@ const fn swapped_persistent(tile: (i64, i64), depth: i64, stages: i64) -> MmaPla
     }
 }
 
+/// The same, whose C goes to memory by TMA.
+const fn tma_store(plan: MmaPlan) -> MmaPlan {
+    MmaPlan {
+        tma_store: true,
+        ..plan
+    }
+}
+
 /// The plans of warpgroups.
 pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     of_warpgroups(DataType::F16, (128, 256), 64, 4),
@@ -118,6 +127,14 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     swapped((256, 128), 32, 4),
     swapped((192, 128), 32, 4),
     swapped_persistent((256, 128), 32, 4),
+    tma_store(persistent(DataType::F16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (128, 128), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (64, 128), 128, 4)),
+    tma_store(persistent(DataType::Bf16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
 ];
 
 /// The plans that are listed.

@@ -172,6 +172,7 @@ impl Plan for OuterPlan {
             group: Some(GROUP as u32),
             turns: false,
             form: Form::Plain,
+            tma_store: false,
         }
     }
 

@@ -144,6 +144,7 @@ impl Plan for SgemmPlan {
             group: None,
             turns: false,
             form: Form::Plain,
+            tma_store: false,
         }
     }
 

@@ -55,6 +55,7 @@ impl Gemm<'_> {
         for map in self.sides.iter().filter_map(|side| side.map) {
             self.k.prefetch_map(map, first);
         }
+        self.prefetch_boxes(first);
         self.k.make_ring(&ring, first)?;
         if self.follows {
             self.k.wait_for_grid();
@@ -85,6 +86,7 @@ impl Gemm<'_> {
             Ok(())
         })?;
         self.close_tiles(tiles);
+        self.boxes_are_read();
 
         self.k.begin_role("producer", threads as u32 + 128);
         if alone {
