@@ -268,7 +268,7 @@ pub enum Hopper {
         /// Which use of a stage is read.
         stage: StageUse,
     },
-    /// Registers of accumulators and of fragments, as they are now, are those that the products behind it add to and read.
+    /// Orders writes to accumulators and fragments before the products that follow, which add to the ones and read the others.
     WgmmaFence,
     /// `d += a·b`, or `d = a·b`, by a warpgroup.
     Wgmma {
