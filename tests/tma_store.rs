@@ -3,7 +3,7 @@
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
 use tilewright::codegen::gemm::{
-    Activation, Batch, Bias, Epilogue, Gemm, Operands, Plan, Schedule, Trans,
+    Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, Trans,
 };
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::registry::plan_named;
@@ -213,12 +213,35 @@ fn what_no_map_can_say_is_refused() {
     assert!(adapted.launch(&odd).is_ok());
 }
 
+/// One tile stored by boxes takes fewer instructions than by vectors, and half of the wavefronts: nothing is read back.
+#[test]
+fn a_tile_by_boxes_costs_less() {
+    for plan in listed().filter(|plan| !plan.persistent) {
+        let (m, n, k) = plan.tile();
+        let problem = Gemm::packed(m.into(), n.into(), k.into(), Operands::ALL[1]);
+        let counted = |name: &str| {
+            let plan = plan_named(name).expect("listed");
+            let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(90));
+            let kernel = kernel.expect("it serves");
+            let inputs = Inputs::random(&problem, plan.data_type(), 3);
+            let outcome = run(&kernel, On::Emulator, kernel.args(&inputs)).expect("a run");
+            let counters = outcome.report.expect("a report").counters;
+            (counters.warp_instructions, counters.wavefronts)
+        };
+        let name = plan.name();
+        let (by_boxes, by_vectors) = (counted(&name), counted(&name.replace("-tma-store", "")));
+        println!("{name}: {by_boxes:?} instead of {by_vectors:?} instructions and wavefronts");
+        assert!(by_boxes.0 < by_vectors.0, "{name}");
+        assert!(2 * by_boxes.1 <= by_vectors.1, "{name}");
+    }
+}
+
 /// No GPU has been measured: the model never takes them, and they are candidates for what measures.
 #[test]
 fn they_are_measured_and_not_chosen_by_the_model() {
     let machine = Machine::for_arch(Arch(90));
     for size in [512, 4096, 8192] {
-        for data_type in [listed().next().expect("listed").data_type] {
+        for data_type in [DataType::F16, DataType::Bf16] {
             let problem = Gemm::packed(size, size, size, "nt".parse().expect("operands"));
             assert_eq!(problem.operands.a, Trans::N);
             let all = candidates(data_type, &problem, Arch(90), &machine).expect("candidates");

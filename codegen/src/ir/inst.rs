@@ -581,9 +581,9 @@ impl Inst {
                 (arch, version)
             }
             Inst::LoadMatrix { .. } => (75, "6.5"),
-            Inst::StoreMatrix { .. } => (90, "7.8"),
             Inst::Hopper(_) => (90, "8.0"),
-            Inst::Convert {
+            Inst::StoreMatrix { .. }
+            | Inst::Convert {
                 from_ty: Type::Bf16,
                 ..
             } => (90, "7.8"),

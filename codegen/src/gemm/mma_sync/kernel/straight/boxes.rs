@@ -111,7 +111,9 @@ impl<'a> Gemm<'a> {
         for atom in strip.atoms {
             let values = end.scaled(self.k, atom);
             if let Some(linear) = end.linear() {
-                values.iter().for_each(|&s| linear.activate(self.k, s));
+                for &s in &values {
+                    linear.activate(self.k, s);
+                }
             }
             words.extend(end.rounded(self.k, &values));
         }
