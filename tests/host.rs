@@ -438,6 +438,7 @@ impl Plan for ByHand {
             group: None,
             turns: false,
             form: Form::Plain,
+            tma_store: false,
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
