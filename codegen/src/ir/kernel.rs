@@ -1,6 +1,7 @@
 //! The kernel under construction: scopes, variables, and values placed as far out as they allow.
 
 mod branches;
+mod bulk_store;
 mod cluster;
 mod hopper;
 mod instructions;

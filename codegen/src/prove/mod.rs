@@ -18,6 +18,7 @@ mod accumulators;
 mod arithmetic;
 mod assumed;
 mod bounds;
+mod bulk;
 mod cluster;
 mod costs;
 mod cover;

@@ -330,7 +330,8 @@ impl Histories {
             let values = numbers.values();
             for t in 0..values.count().max(1) {
                 let effect = self.effects[values.at(t) as usize];
-                if effect.kind == Kind::Read && !reads.contains(&effect) {
+                let reads_it = matches!(effect.kind, Kind::Read | Kind::Sent);
+                if reads_it && !reads.contains(&effect) {
                     reads.push(effect);
                 }
             }

@@ -38,6 +38,7 @@ fn trace(events: Vec<Event>) -> Trace {
         fetches: Vec::new(),
         events,
         global: Vec::new(),
+        boxes: Vec::new(),
         addresses: 0,
         blocks: [0; 3],
         ranks: None,
