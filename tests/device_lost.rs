@@ -51,4 +51,10 @@ fn a_gpu_that_is_lost_in_the_middle_is_one_error_and_no_hang() {
     assert!(!text.contains("has not ended"), "{text}");
     assert!(after < Duration::from_secs(30), "{text} after {after:?}");
     common::say(&format!("after {:.1} s: {text}", after.as_secs_f64()));
+    // The other GPU may wait for the lost one still: who tries again is told at once.
+    let again = Instant::now();
+    let error = product.launch_on(&devices, &inputs, OnDevices::default());
+    let (text, after) = (error.unwrap_err().to_string(), again.elapsed());
+    assert!(text.starts_with("device 1: "), "{text}");
+    assert!(after < Duration::from_secs(10), "{text} after {after:?}");
 }

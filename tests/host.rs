@@ -438,6 +438,8 @@ impl Plan for ByHand {
             group: None,
             turns: false,
             form: Form::Plain,
+            cluster: (1, 1),
+            tma_store: false,
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

@@ -132,6 +132,31 @@ unsafe impl Send for Nccl {}
 // SAFETY: a communicator must be used by one thread at a time, which callers promise (`Nccl::all_gather`); groups are a thread's own.
 unsafe impl Sync for Nccl {}
 
+/// A group of calls that has begun: this thread's, ended also where the calls panic.
+struct Group(&'static Api);
+
+impl Group {
+    fn start(api: &'static Api) -> Result<Self, GpuError> {
+        // SAFETY: the group is ended by `end` or by `drop`.
+        check("ncclGroupStart", unsafe { (api.group_start)() })?;
+        Ok(Self(api))
+    }
+
+    fn end(self) -> Result<(), GpuError> {
+        let api = self.0;
+        std::mem::forget(self);
+        // SAFETY: it was started.
+        check("ncclGroupEnd", unsafe { (api.group_end)() })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: it was started. A panic is under way, which says more than a status.
+        let _ = unsafe { (self.0.group_end)() };
+    }
+}
+
 impl Nccl {
     /// One rank for each of these GPUs, all in this process.
     ///
@@ -179,12 +204,8 @@ impl Nccl {
     ///
     /// What `calls` returns, or [`GpuError::Nccl`].
     pub fn group(&self, calls: impl FnOnce(&Self) -> Result<(), GpuError>) -> Result<(), GpuError> {
-        // SAFETY: a group is ended below, whatever happens in it.
-        check("ncclGroupStart", unsafe { (self.api.group_start)() })?;
-        let said = calls(self);
-        // SAFETY: as above.
-        let ended = check("ncclGroupEnd", unsafe { (self.api.group_end)() });
-        said.and(ended)
+        let group = Group::start(self.api)?;
+        calls(self).and(group.end())
     }
 
     fn communicator(&self, rank: usize) -> Result<Communicator, GpuError> {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use layout_core::atoms::MmaAtom;
 
 use super::address::Address;
+use super::bulk_store::BulkStore;
 use super::value::Reg;
 use crate::index::Expr;
 
@@ -45,7 +46,7 @@ pub struct Ring {
     pub stages: i64,
     /// The buffer of its mbarriers: 8 bytes each, `full` of every stage and then `empty` of every stage.
     pub barriers: usize,
-    /// How many threads arrive at `empty` each time round.
+    /// How many threads arrive at `empty` each time round, of all blocks of a cluster.
     pub consumers: u32,
     /// How many uses later a stage is given back: an arrival in use `i` says that reads of use `i − lag` are complete.
     pub lag: i64,
@@ -217,6 +218,19 @@ pub enum Hopper {
         /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
+    /// Arrives at the mbarrier that lies at the same place of a block of the cluster, its own or another.
+    ArriveAt {
+        /// The mbarrier, as the block itself has it.
+        at: Address,
+        /// The rank of the block in the cluster.
+        block: Reg,
+        /// The register of its address there.
+        remote: Reg,
+        /// In which use it arrives; the one that is given back is the ring's lag before.
+        stage: StageUse,
+    },
+    /// Waits for all threads of the cluster; what they wrote before can be seen behind it.
+    ClusterBarrier,
     /// Arrives at an mbarrier, whose phase also needs so many bytes of copies.
     Expect {
         /// The mbarrier.
@@ -253,9 +267,14 @@ pub enum Hopper {
         from: Vec<Expr>,
         /// The mbarrier.
         barrier: Address,
+        /// The blocks of the cluster that get it, a bit for each rank, all at the same place and counted by the mbarrier at the same place; none: the own
+        /// block.
+        blocks: Option<u16>,
         /// Which use of the stage is filled.
         stage: StageUse,
     },
+    /// Part of a copy by TMA from shared to global memory.
+    Bulk(BulkStore),
     /// Neighbours of a row of a stage to registers, 4 bytes each.
     Fetch {
         /// The first of them.
@@ -265,7 +284,7 @@ pub enum Hopper {
         /// Which use of a stage is read.
         stage: StageUse,
     },
-    /// Registers of accumulators and of fragments, as they are now, are those that the products behind it add to and read.
+    /// Orders writes to accumulators and fragments before the products that follow, which add to the ones and read the others.
     WgmmaFence,
     /// `d += a·b`, or `d = a·b`, by a warpgroup.
     Wgmma {
@@ -309,17 +328,20 @@ impl Hopper {
         match self {
             Hopper::ParamAddress { .. }
             | Hopper::BarrierInitFence
+            | Hopper::ClusterBarrier
             | Hopper::WgmmaFence
             | Hopper::WgmmaCommit
             | Hopper::WgmmaWait { .. }
             | Hopper::WaitForGrid
             | Hopper::LaunchDependents
             | Hopper::SetRegisters { .. } => Vec::new(),
+            Hopper::Bulk(inst) => inst.sources(),
             Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }
             | Hopper::Arrive { at, .. }
             | Hopper::Expect { at, .. }
             | Hopper::Fetch { at, .. } => vec![at.base()],
+            Hopper::ArriveAt { at, block, .. } => vec![at.base(), *block],
             Hopper::Wait { at, parity, .. } => vec![at.base(), *parity],
             Hopper::TensorCopy {
                 to,
@@ -348,6 +370,7 @@ impl Hopper {
     pub(super) fn results(&self) -> Vec<Reg> {
         match self {
             Hopper::ParamAddress { to, .. } => vec![*to],
+            Hopper::ArriveAt { remote, .. } => vec![*remote],
             Hopper::Wait { done, .. } => vec![*done],
             Hopper::Fetch { to, .. } => to.clone(),
             Hopper::Wgmma { d, a, b, .. } => {

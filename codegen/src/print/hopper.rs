@@ -1,7 +1,7 @@
 //! PTX text of the instructions of Hopper.
 
 use super::ptx::{address, group, register};
-use crate::ir::{Factor, Hopper, Matrix};
+use crate::ir::{BulkStore, Factor, Hopper, Matrix};
 use layout_core::atoms::Scalar;
 
 /// The lines of an instruction, and a label that one of them jumps back to.
@@ -27,6 +27,28 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             "mbarrier.arrive.shared::cta.b64 _, {}",
             address(*at)
         )),
+        Hopper::ArriveAt {
+            at, block, remote, ..
+        } => {
+            // The same address in the other block; what an address adds to its register is the same in both.
+            let there = register(*remote);
+            let own = address(*at);
+            vec![
+                format!(
+                    "mapa.shared::cluster.u32 {there}, {}, {}",
+                    register(at.base()),
+                    register(*block)
+                ),
+                format!(
+                    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, {}",
+                    own.replacen(&register(at.base()), &there, 1)
+                ),
+            ]
+        }
+        Hopper::ClusterBarrier => vec![
+            "barrier.cluster.arrive.release".to_owned(),
+            "barrier.cluster.wait.acquire".to_owned(),
+        ],
         Hopper::Expect { at, bytes, .. } => one(format!(
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, {}, {bytes}",
             address(*at)
@@ -48,15 +70,23 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             descriptor,
             coordinates,
             barrier,
+            blocks,
             ..
-        } => one(format!(
-            "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes {}, [{}, {}], {}",
-            coordinates.len(),
-            address(*to),
-            register(*descriptor),
-            group(coordinates),
-            address(*barrier)
-        )),
+        } => {
+            let (way, mask) = match blocks {
+                Some(mask) => (".multicast::cluster", format!(", {mask}")),
+                None => ("", String::new()),
+            };
+            one(format!(
+                "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{way} {}, [{}, {}], {}{mask}",
+                coordinates.len(),
+                address(*to),
+                register(*descriptor),
+                group(coordinates),
+                address(*barrier)
+            ))
+        }
+        Hopper::Bulk(inst) => one(bulk(inst)),
         Hopper::Fetch { at, to, .. } => {
             let (vector, to) = match &to[..] {
                 [one] => (String::new(), register(*one)),
@@ -111,5 +141,26 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             let way = if *more { "inc" } else { "dec" };
             one(format!("setmaxnreg.{way}.sync.aligned.u32 {count}"))
         }
+    }
+}
+
+/// A copy by TMA from shared to global memory, and what belongs to it.
+fn bulk(inst: &BulkStore) -> String {
+    match inst {
+        BulkStore::Fence => "fence.proxy.async.shared::cta".to_owned(),
+        BulkStore::Box {
+            from,
+            descriptor,
+            coordinates,
+            ..
+        } => format!(
+            "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group [{}, {}], {}",
+            coordinates.len(),
+            register(*descriptor),
+            group(coordinates),
+            address(*from)
+        ),
+        BulkStore::Commit => "cp.async.bulk.commit_group".to_owned(),
+        BulkStore::Wait { pending } => format!("cp.async.bulk.wait_group.read {pending}"),
     }
 }

@@ -89,6 +89,13 @@ pub enum ProofError {
         /// What is missing.
         missing: &'static str,
     },
+    /// The kernel ends while a copy to global memory may still read shared memory.
+    Unfinished {
+        /// The copy.
+        access: String,
+        /// The byte.
+        byte: i64,
+    },
     /// A barrier, or a branch that all threads are said to agree on, is not met by all of them.
     Divergent {
         /// What.
@@ -113,6 +120,11 @@ pub enum ProofError {
         /// The ring.
         ring: String,
         /// What it does instead.
+        reason: String,
+    },
+    /// The blocks of a cluster do not stay together while they reach each other's shared memory.
+    Cluster {
+        /// What one does instead.
         reason: String,
     },
     /// An accumulator is touched while products that write it may be in flight.
@@ -173,10 +185,12 @@ impl ProofError {
             Self::Stale { .. } => "stale",
             Self::Undefined { .. } => "undefined",
             Self::Race { .. } => "race",
+            Self::Unfinished { .. } => "unfinished",
             Self::Divergent { .. } => "divergent",
             Self::Coverage { .. } => "coverage",
             Self::Assumption { .. } => "assumption",
             Self::Ring { .. } => "ring",
+            Self::Cluster { .. } => "cluster",
             Self::InFlight { .. } => "in_flight",
             Self::Lost { .. } => "lost",
             Self::Twice { .. } => "twice",
@@ -246,6 +260,10 @@ impl fmt::Display for ProofError {
                 f,
                 "{a} by thread {x} and {b} by thread {y} touch byte {byte} of shared memory, and {missing}"
             ),
+            Self::Unfinished { access, byte } => write!(
+                f,
+                "{access}: the kernel ends while it may still read byte {byte} of shared memory: close its group and wait for it"
+            ),
             Self::Divergent { what } => write!(
                 f,
                 "{what}: not all threads of the block agree, and those that wait would wait forever"
@@ -257,6 +275,7 @@ impl fmt::Display for ProofError {
                 write!(f, "the assumption {condition} is refused: {reason}")
             }
             Self::Ring { ring, reason } => write!(f, "the ring `{ring}`: {reason}"),
+            Self::Cluster { reason } => write!(f, "the blocks of a cluster: {reason}"),
             Self::InFlight { register } => write!(
                 f,
                 "register {register} is an accumulator of products that may be in flight: wait for their group first"

@@ -8,12 +8,13 @@ use std::rc::Rc;
 
 use super::ProofError;
 use super::assumed::Assumed;
+use super::bulk::SentBox;
+use super::cluster::Ranks;
 use super::formula::Formula;
 use super::hopper::Piped;
 use super::memory::Access;
 use super::numbers::Mask;
 use super::offsets::Offsets;
-use super::quick::{QuickMap, QuickSet};
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
@@ -23,6 +24,7 @@ use crate::index::code::Operand;
 use crate::ir::{
     Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, class_of,
 };
+use crate::quick::{QuickMap, QuickSet};
 
 /// What a register holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +55,11 @@ pub(super) enum Event {
     WarpBarrier,
     Commit,
     Wait(u32),
+    /// What threads wrote can be seen by copies to global memory.
+    Fence,
+    /// The threads that issue copies to global memory close a group of them, or wait for all but some.
+    Sent,
+    WaitSent(u32),
     /// A branch on which all threads agree.
     If(Rc<Formula>, Vec<Event>, Vec<Event>),
     Loop(Rc<Turns>),
@@ -110,8 +117,12 @@ pub(super) struct Trace {
     /// Reads of stages of rings, as of the first stage.
     pub(super) fetches: Vec<Rc<Access>>,
     pub(super) global: Vec<super::memory::GlobalAccess>,
+    /// Boxes that go to global memory.
+    pub(super) boxes: Vec<SentBox>,
     pub(super) addresses: usize,
     pub(super) blocks: [Sym; 3],
+    /// The ranks of blocks in their clusters, where there are such.
+    pub(super) ranks: Option<Ranks>,
     /// Elements of each mode of a buffer that matter.
     pub(super) used: QuickMap<(usize, usize), Lin>,
     pub(super) symbols: Symbols,
@@ -154,10 +165,14 @@ pub(super) struct Machine<'a> {
     /// Reads of stages of rings, as of the first stage.
     pub(super) fetches: Vec<Rc<Access>>,
     pub(super) global: Vec<super::memory::GlobalAccess>,
+    /// Boxes that go to global memory, and the threads that issue them.
+    pub(super) boxes: Vec<SentBox>,
+    pub(super) issuers: Option<Mask>,
     pub(super) addresses: usize,
     /// The address of shared memory, in units of its alignment.
     pub(super) shared: Sym,
     pub(super) blocks: [Sym; 3],
+    pub(super) ranks: Option<Ranks>,
     pub(super) extents: QuickMap<(usize, usize), Lin>,
     /// Addresses that were asked for being multiples of a power of two, with what is known of low bits and for which threads.
     pub(super) multiples: QuickMap<MultipleOf, bool>,
@@ -195,6 +210,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         let most = i128::from(entry.grid_limit[i].saturating_sub(1));
         symbols.free(0, most, false)
     });
+    let ranks = Ranks::of(entry, blocks, &mut symbols)?;
     let align = entry.shared.map_or(1, |s| i128::from(s.align));
     let shared = symbols.free(0, 232_448 / align, false);
     let mut machine = Machine {
@@ -211,9 +227,12 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         accesses: Vec::new(),
         fetches: Vec::new(),
         global: Vec::new(),
+        boxes: Vec::new(),
+        issuers: None,
         addresses: 0,
         shared,
         blocks,
+        ranks,
         extents: QuickMap::default(),
         multiples: QuickMap::default(),
         offsets: QuickMap::default(),
@@ -262,8 +281,10 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         accesses: machine.accesses,
         fetches: machine.fetches,
         global: machine.global,
+        boxes: machine.boxes,
         addresses: machine.addresses,
         blocks,
+        ranks,
         used,
         promises,
         assumptions: machine.assumptions,
@@ -688,8 +709,14 @@ impl Machine<'_> {
                 self.events.push(Event::Wait(0));
                 Ok(())
             }
+            Inst::StoreMatrix { .. } if s.guard.is_some() || !self.whole_warps() => {
+                Err(ProofError::Divergent {
+                    what: "stmatrix".to_owned(),
+                })
+            }
             Inst::Load { .. }
             | Inst::Store { .. }
+            | Inst::StoreMatrix { .. }
             | Inst::CopyAsync { .. }
             | Inst::LoadMatrix { .. } => self.touch(s),
             Inst::Hopper(inst) => self.hopper(s, inst),

@@ -76,9 +76,9 @@ pub fn compare_devices(
     let problem = product.program.problem;
     let data_type = product.data_type;
     let inputs = Inputs::random(&problem, data_type, seed);
-    let mut ours = Session::new(product, devices, &inputs)?;
-    let mut theirs = Session::new(alone, devices, &inputs)?;
     let deadline = || Deadline::after(options.limit);
+    let mut ours = Session::new(product, devices, &inputs, deadline())?;
+    let mut theirs = Session::new(alone, devices, &inputs, deadline())?;
     ours.run(deadline())?;
     let memory = ours.download()?;
     let (c, findings) = product.collect(&inputs, &memory);

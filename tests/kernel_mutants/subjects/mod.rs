@@ -309,6 +309,27 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         16,
         [[264, 128, 36], [40, 136, 196]]
     ),
+    plan!(
+        "wgmma-f16-128x128x64-cluster2x1",
+        "nt",
+        PLAIN,
+        16,
+        [[144, 128, 72], [128, 144, 392]]
+    ),
+    plan!(
+        "wgmma-f16-64x128x128-tma-store",
+        "tn",
+        PLAIN,
+        16,
+        [[72, 136, 136], [64, 128, 784]]
+    ),
+    plan!(
+        "wgmma-bf16-64x128x128-tma-store",
+        "nt",
+        PLAIN,
+        16,
+        [[72, 128, 136], [64, 136, 784]]
+    ),
     persistent,
     examples::transposed,
     examples::normalised,

@@ -25,6 +25,8 @@ const fn plan(
         warpgroups: false,
         persistent: false,
         form: Form::Plain,
+        cluster: (1, 1),
+        tma_store: false,
     }
 }
 
@@ -74,6 +76,19 @@ const fn swapped_persistent(tile: (i64, i64), depth: i64, stages: i64) -> MmaPla
     }
 }
 
+/// The same, of blocks that share operands: so many one below the other and side by side.
+const fn clustered(plan: MmaPlan, cluster: (i64, i64)) -> MmaPlan {
+    MmaPlan { cluster, ..plan }
+}
+
+/// The same, whose C goes to memory by TMA.
+const fn tma_store(plan: MmaPlan) -> MmaPlan {
+    MmaPlan {
+        tma_store: true,
+        ..plan
+    }
+}
+
 /// The plans of warpgroups.
 pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     of_warpgroups(DataType::F16, (128, 256), 64, 4),
@@ -118,6 +133,31 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     swapped((256, 128), 32, 4),
     swapped((192, 128), 32, 4),
     swapped_persistent((256, 128), 32, 4),
+    clustered(of_warpgroups(DataType::F16, (128, 256), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::F16, (128, 128), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::F16, (64, 128), 128, 4), (2, 1)),
+    clustered(persistent(DataType::F16, (128, 256), 64, 4), (2, 1)),
+    clustered(persistent(DataType::F16, (128, 256), 64, 4), (1, 2)),
+    clustered(of_warpgroups(DataType::Bf16, (128, 256), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::Bf16, (128, 128), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::Bf16, (64, 128), 128, 4), (2, 1)),
+    clustered(persistent(DataType::Bf16, (128, 256), 64, 4), (2, 1)),
+    clustered(persistent(DataType::Bf16, (128, 256), 64, 4), (1, 2)),
+    clustered(persistent(DataType::Tf32, (128, 256), 32, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::S8, (128, 256), 128, 4), (2, 1)),
+    clustered(persistent(DataType::S8, (128, 256), 128, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::E4m3, (128, 256), 128, 4), (2, 1)),
+    clustered(persistent(DataType::E4m3, (128, 256), 128, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
+    clustered(persistent(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
+    tma_store(persistent(DataType::F16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (128, 128), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (64, 128), 128, 4)),
+    tma_store(persistent(DataType::Bf16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
 ];
 
 /// The plans that are listed.

@@ -32,7 +32,7 @@ const ROWS_OF_A_WARP: ([i64; 4], [i64; 4]) = ([2, 2, 2, 2], [2, 16, 4, 1]);
 /// Warps of a warpgroup, and then warpgroups → the first of their columns.
 const WARPS: ([i64; 2], [i64; 2]) = ([2, 2], [8, 32]);
 
-/// Columns from the first to the last of a warp, and those between that are another's.
+/// Columns from a warp's first to its last, those between that belong to another warp included.
 pub(super) const WIDTH: i64 = 32;
 
 /// Rows of the instruction.

@@ -172,6 +172,8 @@ impl Plan for OuterPlan {
             group: Some(GROUP as u32),
             turns: false,
             form: Form::Plain,
+            cluster: (1, 1),
+            tma_store: false,
         }
     }
 

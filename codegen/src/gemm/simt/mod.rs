@@ -144,6 +144,8 @@ impl Plan for SgemmPlan {
             group: None,
             turns: false,
             form: Form::Plain,
+            cluster: (1, 1),
+            tma_store: false,
         }
     }
 

@@ -132,8 +132,8 @@ impl Session<'_> {
     }
 }
 
-/// Whether one run may begin on a device before the other one has ended elsewhere: each device has one stream, which touches its own memory only, and
-/// nobody gets anything but by collectives, which all devices come to in order.
+/// Whether a run may begin on a device before the previous one has ended on the others: each device has one stream, which touches only its own memory, and
+/// data passes between devices only in collectives, which all devices reach in the same order.
 fn ordered_by_collectives(program: &Program) -> bool {
     let own = |op: &Op| matches!(op.action, Action::Collective(_) | Action::Product(_));
     program.streams == 1 && program.ops.iter().all(own)

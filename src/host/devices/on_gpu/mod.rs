@@ -6,7 +6,8 @@
 //!
 //! Collective operations are NCCL's, whose kernels wait for each other: a program in which nothing else orders the devices needs no barrier.
 //!
-//! Nothing waits without a limit. If a device is lost, or a flag never comes, the run ends with one error, and what the GPUs may still use is not freed.
+//! Nothing waits without a limit. If a device is lost, or a flag never comes, the run ends with one error, and what the GPUs may still use is
+//! kept until they are done with it.
 
 mod enqueue;
 
@@ -33,6 +34,8 @@ use crate::host::{Arg, Inputs, Role, RunError, Runnable};
 pub struct Devices {
     /// Opened when a program first needs it. A run that does not end keeps it open: closing it would wait for that run.
     nccl: OnceLock<Result<Arc<Mutex<Nccl>>, GpuError>>,
+    /// What runs that did not end in time may still use. The next session waits for them: to synchronise with a GPU is to wait for them without a limit.
+    unended: Mutex<Vec<Kept>>,
     gpus: Vec<Gpu>,
 }
 
@@ -57,8 +60,28 @@ impl Devices {
         }
         Ok(Self {
             nccl: OnceLock::new(),
+            unended: Mutex::default(),
             gpus,
         })
+    }
+
+    /// Waits for runs that did not end in their time, and frees what they used.
+    fn settle(&self, deadline: Deadline) -> Result<(), DevicesRunError> {
+        let mut unended = self.unended.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(kept) = unended.last() {
+            if kept.check(deadline, "an earlier product on these GPUs")? {
+                unended.pop();
+            } else {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what a run that has not ended may still use. Freeing memory waits for the device: it would hang where the run does.
+    fn keep(&self, kept: Option<Kept>) {
+        let mut unended = self.unended.lock().unwrap_or_else(PoisonError::into_inner);
+        unended.extend(kept);
     }
 
     /// The program that takes the least time on these devices: [`Program::quickest`], or [`Program::derive`] where NCCL can't be had.
@@ -105,6 +128,18 @@ impl Devices {
     /// The GPUs, in the order of the program's devices.
     pub fn gpus(&self) -> &[Gpu] {
         &self.gpus
+    }
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        let now = Deadline::after(Duration::ZERO);
+        if self.settle(now).is_err() {
+            let unended = self.unended.get_mut();
+            std::mem::forget(std::mem::take(
+                unended.unwrap_or_else(PoisonError::into_inner),
+            ));
+        }
     }
 }
 
@@ -185,13 +220,14 @@ impl DeviceGemm {
         inputs: &Inputs,
         options: OnDevices,
     ) -> Result<DevicesRun, DevicesRunError> {
-        let mut session = Session::new(self, devices, inputs)?;
-        session.run(Deadline::after(options.limit))?;
+        let deadline = || Deadline::after(options.limit);
+        let mut session = Session::new(self, devices, inputs, deadline())?;
+        session.run(deadline())?;
         let memory = session.download()?;
         let (c, findings) = self.collect(inputs, &memory);
         let time_ms = match options.repeats {
             0 => None,
-            repeats => Some(session.time(repeats, Deadline::after(options.limit))?),
+            repeats => Some(session.time(repeats, deadline())?),
         };
         Ok(DevicesRun {
             c,
@@ -227,6 +263,9 @@ struct Kept {
     _biases: Vec<Option<Buffer>>,
 }
 
+/// What has not ended where a time limit passes.
+const RUN: &str = "the product over several GPUs";
+
 /// How many operations of a device are enqueued ahead of those that are done, about twice: less than the driver's queues hold (1,024).
 const QUEUED: usize = 256;
 
@@ -234,13 +273,21 @@ pub(super) fn at(device: usize) -> impl Fn(GpuError) -> DevicesRunError {
     move |error| DevicesRunError::Gpu { device, error }
 }
 
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept")
+            .field("buffers", &self.buffers)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Kept {
     /// Whether every device is done.
     ///
     /// # Errors
     ///
-    /// The first device that is lost; else that the time has passed, with a device that is not done.
-    fn check(&self, deadline: Deadline) -> Result<bool, DevicesRunError> {
+    /// The first device that is lost; else that the time of `what` has passed, with a device that is not done.
+    fn check(&self, deadline: Deadline, what: &str) -> Result<bool, DevicesRunError> {
         let mut waiting = None;
         for (device, streams) in self.streams.iter().enumerate() {
             for stream in streams {
@@ -251,7 +298,7 @@ impl Kept {
         }
         match waiting {
             Some(device) if deadline.is_past() => {
-                let error = deadline.passed("the product over several GPUs");
+                let error = deadline.passed(what);
                 Err(DevicesRunError::Gpu { device, error })
             }
             waiting => Ok(waiting.is_none()),
@@ -264,6 +311,7 @@ impl<'a> Session<'a> {
         product: &'a DeviceGemm,
         devices: &'a Devices,
         inputs: &Inputs,
+        deadline: Deadline,
     ) -> Result<Self, DevicesRunError> {
         let program = &product.program;
         inputs.fit(&program.problem, product.data_type)?;
@@ -276,6 +324,7 @@ impl<'a> Session<'a> {
                 found: devices.gpus.len(),
             });
         }
+        devices.settle(deadline)?;
         let nccl = if program.parts().is_empty() {
             None
         } else {
@@ -404,8 +453,8 @@ impl<'a> Session<'a> {
                 .collect::<Result<Vec<_>, _>>()
         });
         if all.is_err() {
-            // Other devices may wait for what was not enqueued: freeing their memory would wait with them.
-            std::mem::forget(self.kept.take());
+            // Other devices may wait for what was not enqueued.
+            self.devices.keep(self.kept.take());
         }
         let ends = |events: Vec<Event>| {
             let mut events = events.into_iter();
@@ -440,7 +489,7 @@ impl<'a> Session<'a> {
                 && let Some(event) = before.replace(record()?)
             {
                 while !event.is_done().map_err(at(device))? {
-                    kept.check(deadline)?;
+                    kept.check(deadline, RUN)?;
                     if stop.load(Ordering::Relaxed) {
                         return Ok(events);
                     }
@@ -451,19 +500,18 @@ impl<'a> Session<'a> {
         Ok(events)
     }
 
-    /// Waits until all devices are done. If they are not in time, or one fails, what they may still use is leaked.
+    /// Waits until all devices are done. If they are not in time, or one fails, the devices keep what they may still use.
     pub(super) fn finish(&mut self, deadline: Deadline) -> Result<(), DevicesRunError> {
         let ended = self.all_done(deadline);
         if ended.is_err() {
-            // Freeing memory waits for the device: it would hang where the run does.
-            std::mem::forget(self.kept.take());
+            self.devices.keep(self.kept.take());
         }
         ended
     }
 
     fn all_done(&self, deadline: Deadline) -> Result<(), DevicesRunError> {
         let kept = self.kept()?;
-        while !kept.check(deadline)? {
+        while !kept.check(deadline, RUN)? {
             std::thread::sleep(Duration::from_micros(100));
         }
         Ok(())

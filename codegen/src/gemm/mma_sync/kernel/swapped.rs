@@ -9,7 +9,7 @@
 //!   behind step 0: give back i − 1    its last products are complete, and its reads
 //! ```
 //!
-//! There is a product in flight at every time, and each step of a stage has registers of its own: those that are read into were last used four products ago.
+//! A product is always in flight, and each step of a stage has its own registers: those being read into were last used four products ago.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl Gemm<'_> {
             if step == 0 {
                 // Lanes have read their parts of the stage before.
                 self.k.warp_barrier();
-                self.k.release_stage(ring, index, lane0)?;
+                self.release(ring, index, lane0)?;
             }
         }
         self.k.close_loop(&turn, self.depth);
