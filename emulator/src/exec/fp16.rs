@@ -5,8 +5,8 @@
 //! through [`super::fp::scalar16`], which gives the same bits. Example: `fma.rn.f16` of 3, 1/4 and 2^-24 is 3/4 + 2^-24 to odd in f32, and 3/4.
 
 use super::alu::Row32;
-use super::convert::{bfloat, half};
 use super::fp::scalar16;
+use super::rounding::{bfloat, half};
 use crate::float::{add_to_odd, add_to_odd32, half_to_f32, odd32};
 use crate::ir::{FloatMode, FloatOp};
 

@@ -39,6 +39,7 @@ mod phases;
 mod quads;
 mod rare;
 mod registers;
+mod rounding;
 mod rounds;
 pub(crate) mod schedule;
 mod services;

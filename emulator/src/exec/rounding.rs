@@ -1,0 +1,82 @@
+//! Rows rounded to whole numbers, and f32 to halves, by loops over bits.
+//!
+//! Example: 65520 is the least number of f32 that rounds to the infinity of f16.
+
+use super::alu::{Row32, Row64};
+use crate::float::flush32;
+use crate::ir::{Convert, Rounding};
+
+/// A loop: `map` would be a function of its own, without wide vectors.
+#[inline(always)]
+pub(super) fn each<T>(out: &mut [T; 32], f: impl Fn(usize) -> T) {
+    for i in 0..32 {
+        out[i] = f(i);
+    }
+}
+
+/// f32 values rounded to whole numbers as `c` says.
+#[inline(always)]
+pub(super) fn whole(row: &Row32, c: &Convert) -> [f64; 32] {
+    let mut x = [0.0; 32];
+    if c.ftz {
+        each(&mut x, |i| f64::from(f32::from_bits(flush32(row[i]))));
+    } else {
+        each(&mut x, |i| f64::from(f32::from_bits(row[i])));
+    }
+    round(&x, c.rounding)
+}
+
+/// f64 values rounded to whole numbers as `c` says.
+#[inline(always)]
+pub(super) fn whole64(row: &Row64, c: &Convert) -> [f64; 32] {
+    let mut x = [0.0; 32];
+    each(&mut x, |i| f64::from_bits(row[i]));
+    round(&x, c.rounding)
+}
+
+#[inline(always)]
+fn round(x: &[f64; 32], rounding: Rounding) -> [f64; 32] {
+    let mut out = [0.0; 32];
+    match rounding {
+        Rounding::Nearest => each(&mut out, |i| x[i].round_ties_even()),
+        Rounding::NearestAway => each(&mut out, |i| x[i].round()),
+        Rounding::Zero => each(&mut out, |i| x[i].trunc()),
+        Rounding::Down => each(&mut out, |i| x[i].floor()),
+        Rounding::Up => each(&mut out, |i| x[i].ceil()),
+    }
+    out
+}
+
+/// f32 bits to bf16, rounded to nearest.
+#[inline(always)]
+pub(super) fn bfloat(x: u32) -> u32 {
+    // Half a unit of what is cut, less if it is even; a carry goes on into the exponent, at last to infinity.
+    let number = x.wrapping_add(0x7fff).wrapping_add(x >> 16 & 1) >> 16;
+    if x & 0x7fff_ffff > 0x7f80_0000 {
+        0x7fff
+    } else {
+        number
+    }
+}
+
+/// f32 bits to f16, rounded to nearest.
+#[inline(always)]
+pub(super) fn half(x: u32) -> u32 {
+    /// Added to a number below the least normal half, it leaves the half in the low bits.
+    const ALIGN: u32 = (127 - 15 + 23 - 10 + 1) << 23;
+    let (sign, size) = (x >> 16 & 0x8000, x & 0x7fff_ffff);
+    let subnormal = (f32::from_bits(size) + f32::from_bits(ALIGN))
+        .to_bits()
+        .wrapping_sub(ALIGN);
+    // The exponent moves from one bias to the other; half a unit of what is cut, less if it is even, rounds.
+    let odd = size >> 13 & 1;
+    let normal = size.wrapping_add(0xc800_0fff).wrapping_add(odd) >> 13;
+    let number = if size < 113 << 23 { subnormal } else { normal };
+    // From 65520 on, what rounds is beyond the largest half.
+    let number = if size >= 0x477f_f000 { 0x7c00 } else { number };
+    if size > 0x7f80_0000 {
+        0x7fff
+    } else {
+        sign | number
+    }
+}
