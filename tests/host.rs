@@ -439,6 +439,7 @@ impl Plan for ByHand {
             turns: false,
             form: Form::Plain,
             cluster: (1, 1),
+            tma_store: false,
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

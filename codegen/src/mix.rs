@@ -22,7 +22,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use crate::ir::{Entry, Hopper, Inst, LoopEnd, Node, Type};
+use crate::ir::{BulkStore, Entry, Hopper, Inst, LoopEnd, Node, Type};
 
 /// Instructions of one turn of a loop, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -180,11 +180,12 @@ fn kind<'m>(inst: &Inst, mix: &'m mut Mix) -> &'m mut u32 {
         Inst::Hopper(inst) => match **inst {
             Hopper::Wgmma { .. } => &mut mix.products,
             Hopper::TensorCopy { .. } | Hopper::Fetch { .. } => &mut mix.loads,
+            Hopper::Bulk(BulkStore::Box { .. }) => &mut mix.stores,
             _ => &mut mix.others,
         },
         Inst::MulAdd { ty, .. } if float(*ty) => &mut mix.products,
         Inst::Load { .. } | Inst::LoadMatrix { .. } | Inst::CopyAsync { .. } => &mut mix.loads,
-        Inst::Store { .. } => &mut mix.stores,
+        Inst::Store { .. } | Inst::StoreMatrix { .. } => &mut mix.stores,
         _ => &mut mix.others,
     }
 }

@@ -245,6 +245,7 @@ fn instruction(inst: &Inst) -> String {
             "arithmetic of floats".to_owned()
         }
         Inst::LoadMatrix { .. } => "matrix loads".to_owned(),
+        Inst::StoreMatrix { .. } => "matrix stores".to_owned(),
         _ => "asynchronous copies".to_owned(),
     }
 }

@@ -475,6 +475,7 @@ fn tensor_map(map: &MapArgument) -> Value {
     let of = match map.of {
         MapSource::A => json!({"matrix": "A"}),
         MapSource::B => json!({"matrix": "B"}),
+        MapSource::C => json!({"matrix": "C"}),
         MapSource::Given => json!("given"),
         MapSource::Workspace(offset) => json!({"workspace": offset}),
     };

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use layout_core::atoms::MmaAtom;
 
 use super::address::Address;
+use super::bulk_store::BulkStore;
 use super::value::Reg;
 use crate::index::Expr;
 
@@ -272,6 +273,8 @@ pub enum Hopper {
         /// Which use of the stage is filled.
         stage: StageUse,
     },
+    /// Part of a copy by TMA from shared to global memory.
+    Bulk(BulkStore),
     /// Neighbours of a row of a stage to registers, 4 bytes each.
     Fetch {
         /// The first of them.
@@ -332,6 +335,7 @@ impl Hopper {
             | Hopper::WaitForGrid
             | Hopper::LaunchDependents
             | Hopper::SetRegisters { .. } => Vec::new(),
+            Hopper::Bulk(inst) => inst.sources(),
             Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }
             | Hopper::Arrive { at, .. }

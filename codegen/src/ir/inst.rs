@@ -460,6 +460,15 @@ pub enum Inst {
         /// Each matrix transposed.
         trans: bool,
     },
+    /// The fragments of a warp to four 8×8 matrices of 16-bit elements in shared memory.
+    StoreMatrix {
+        /// The row that this lane points at.
+        at: Address,
+        /// Four registers.
+        from: Vec<Reg>,
+        /// Each matrix transposed.
+        trans: bool,
+    },
     /// `d = a·b + c` by a warp.
     Mma {
         /// The atom.
@@ -573,7 +582,8 @@ impl Inst {
             }
             Inst::LoadMatrix { .. } => (75, "6.5"),
             Inst::Hopper(_) => (90, "8.0"),
-            Inst::Convert {
+            Inst::StoreMatrix { .. }
+            | Inst::Convert {
                 from_ty: Type::Bf16,
                 ..
             } => (90, "7.8"),
@@ -632,7 +642,7 @@ impl Inst {
                 [Some(*from), reg(lane)].into_iter().flatten().collect()
             }
             Inst::Load { at, .. } | Inst::LoadMatrix { at, .. } => vec![at.base()],
-            Inst::Store { at, from, .. } => {
+            Inst::Store { at, from, .. } | Inst::StoreMatrix { at, from, .. } => {
                 let mut all = from.clone();
                 all.push(at.base());
                 all
@@ -691,6 +701,7 @@ impl Inst {
             Inst::Mma { d, .. } => d.clone(),
             Inst::Hopper(inst) => inst.results(),
             Inst::Store { .. }
+            | Inst::StoreMatrix { .. }
             | Inst::CopyAsync { .. }
             | Inst::CommitGroup
             | Inst::WaitGroup { .. }

@@ -1,6 +1,7 @@
 //! The kernel under construction: scopes, variables, and values placed as far out as they allow.
 
 mod branches;
+mod bulk_store;
 mod cluster;
 mod hopper;
 mod instructions;
@@ -22,6 +23,7 @@ use super::value::{Class, Cmp, Reg};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
 use crate::ir::Element;
+use crate::quick::QuickMap;
 pub(crate) use hopper::{MapHandle, RingHandle, Strides};
 pub use loops::LoopHandle;
 
@@ -39,9 +41,9 @@ struct Scope {
     /// What a loop does at the end of each turn.
     advance: Vec<Node>,
     memo: Memo,
-    compared: HashMap<(Expr, Expr, Cmp), Reg>,
-    selected: HashMap<(Reg, Expr, Expr), Expr>,
-    bounded: HashMap<(Expr, i64), Expr>,
+    compared: QuickMap<(Expr, Expr, Cmp), Reg>,
+    selected: QuickMap<(Reg, Expr, Expr), Expr>,
+    bounded: QuickMap<(Expr, i64), Expr>,
     carried: HashMap<(Expr, String), Reg>,
     /// A region without a loop: values of outer levels that are first asked for in it stay in it.
     region: bool,

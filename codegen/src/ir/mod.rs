@@ -10,6 +10,7 @@
 
 mod address;
 mod assumption;
+mod bulk_store;
 mod element;
 mod entry;
 mod hopper;
@@ -24,6 +25,7 @@ mod value;
 pub use address::{Address, Space};
 pub(crate) use assumption::checked;
 pub use assumption::{Assumption, AssumptionError};
+pub use bulk_store::BulkStore;
 pub use element::Element;
 pub use entry::{Entry, Shared, TileAxis, Tiling};
 pub use hopper::{Factor, Hopper, Matrix, Ring, Side, StageUse, TensorMap};

@@ -1,7 +1,7 @@
 //! PTX text of the instructions of Hopper.
 
 use super::ptx::{address, group, register};
-use crate::ir::{Factor, Hopper, Matrix};
+use crate::ir::{BulkStore, Factor, Hopper, Matrix};
 use layout_core::atoms::Scalar;
 
 /// The lines of an instruction, and a label that one of them jumps back to.
@@ -86,6 +86,7 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
                 address(*barrier)
             ))
         }
+        Hopper::Bulk(inst) => one(bulk(inst)),
         Hopper::Fetch { at, to, .. } => {
             let (vector, to) = match &to[..] {
                 [one] => (String::new(), register(*one)),
@@ -140,5 +141,26 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             let way = if *more { "inc" } else { "dec" };
             one(format!("setmaxnreg.{way}.sync.aligned.u32 {count}"))
         }
+    }
+}
+
+/// A copy by TMA from shared to global memory, and what belongs to it.
+fn bulk(inst: &BulkStore) -> String {
+    match inst {
+        BulkStore::Fence => "fence.proxy.async.shared::cta".to_owned(),
+        BulkStore::Box {
+            from,
+            descriptor,
+            coordinates,
+            ..
+        } => format!(
+            "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group [{}, {}], {}",
+            coordinates.len(),
+            register(*descriptor),
+            group(coordinates),
+            address(*from)
+        ),
+        BulkStore::Commit => "cp.async.bulk.commit_group".to_owned(),
+        BulkStore::Wait { pending } => format!("cp.async.bulk.wait_group.read {pending}"),
     }
 }

@@ -457,6 +457,15 @@ fn instruction(inst: &Inst) -> String {
                 address(*at)
             )
         }
+        Inst::StoreMatrix { at, from, trans } => {
+            let trans = if *trans { ".trans" } else { "" };
+            format!(
+                "stmatrix.sync.aligned.m8n8.x{}{trans}.shared.b16 {}, {}",
+                from.len(),
+                address(*at),
+                group(from)
+            )
+        }
         Inst::Mma { atom, d, a, b, c } => format!(
             "{} {}, {}, {}, {}",
             atom.name,

@@ -15,10 +15,12 @@
 //! Stores to the same element by the same thread stand on different sides of branches: for every element that is inside, the conditions of
 //! exactly one of them must hold. A base that is chosen by a predicate is looked at case by case.
 
+mod boxes;
 mod conditions;
 
 use std::rc::Rc;
 
+use boxes::Boxes;
 use conditions::{Conditions, Room};
 
 use super::ProofError;
@@ -26,11 +28,11 @@ use super::execute::Trace;
 use super::formula::Formula;
 use super::memory::GlobalAccess;
 use super::numbers::{Each, Mask, Num};
-use super::quick::QuickMap;
 use super::solve::Facts;
 use super::symbols::Definition;
 use super::value::{Lin, Sym};
 use crate::ir::{Entry, Extent, Role};
+use crate::quick::QuickMap;
 
 /// Cases of one mode at most.
 const CASES: usize = 16;
@@ -39,6 +41,7 @@ const CASES: usize = 16;
 pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, ProofError> {
     let mut all = Vec::new();
     let global = std::mem::take(&mut trace.global);
+    let sent = std::mem::take(&mut trace.boxes);
     for (number, buffer) in entry.buffers.iter().enumerate() {
         if buffer.role != Role::Output {
             continue;
@@ -48,15 +51,15 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
             .filter(|a| a.buffer == number && a.store)
             .collect();
         let mut output = Output::new(entry, trace, number);
-        output
-            .written_once(&stores)
+        Boxes::of(&sent, number, &stores)
+            .and_then(|boxes| output.written_once(&stores, &boxes))
             .map_err(|reason| ProofError::Coverage {
                 output: buffer.name.clone(),
                 reason,
             })?;
         all.push(buffer.name.clone());
     }
-    trace.global = global;
+    (trace.global, trace.boxes) = (global, sent);
     Ok(all)
 }
 
@@ -126,31 +129,34 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn written_once(&mut self, stores: &[&GlobalAccess]) -> Result<(), String> {
-        let Some(first) = stores.first() else {
+    fn written_once(&mut self, stores: &[&GlobalAccess], boxes: &Boxes<'_>) -> Result<(), String> {
+        let first = stores.first().map(|s| (&s.turns[..], &s.coordinates));
+        let Some((turns, first)) = first.or_else(|| boxes.first()) else {
             return Err("nothing is stored".to_owned());
         };
         let walked = |turn: &Sym| self.trace.walks.iter().any(|w| w.turn == *turn);
-        if stores.iter().any(|s| s.turns != first.turns) || !first.turns.iter().all(walked) {
+        if stores.iter().any(|s| s.turns != turns) || !turns.iter().all(walked) {
             return Err(
                 "it is stored in a loop that does not count its tiles from 0 to its extent"
                     .to_owned(),
             );
         }
         // Turns differ in what they have, as blocks do.
-        self.axes.extend(&first.turns);
-        let rank = first.coordinates.len();
+        self.axes.extend(turns);
+        let rank = first.len();
         let mut cuts = Vec::new();
         let mut cases = Vec::new();
         for mode in 0..rank {
             let least = |s: &&GlobalAccess| s.coordinates[mode].k.range().0;
-            let at = &first.coordinates[mode];
-            let least = stores.iter().map(least).min().unwrap_or(0);
+            let at = &first[mode];
+            let of_boxes = boxes.along(mode).map(|(at, _)| at.k.range().0);
+            let least = stores.iter().map(least).chain(of_boxes).min().unwrap_or(0);
             let at = Lin {
                 terms: at.terms,
                 k: Num::same(least),
             };
-            let (cut, of) = self.cut(mode, &at, stores)?;
+            let end = Self::end_of(mode, stores).max(boxes.end(mode));
+            let (cut, of) = self.cut((mode, end), &at, stores)?;
             cuts.push(cut);
             cases.push(of);
         }
@@ -165,11 +171,15 @@ impl<'a> Output<'a> {
             let known = before.take().filter(|(known, _)| *known == locals);
             let groups = if let Some((_, groups)) = known {
                 groups
+            } else if stores.is_empty() {
+                // What holds for the tile's first element holds for those behind it.
+                vec![(Group::new(), vec![Num::ZERO; rank])]
             } else {
                 each_once(&cuts, stores, &locals, self.trace.threads)?;
                 grouped(stores, &locals)
             };
-            self.stored_once(&cuts, &here, stores, &groups)?;
+            self.boxed_once(boxes, &cuts, &here)?;
+            self.stored_once(&cuts, &here, (stores, boxes), &groups)?;
             before = Some((locals, groups));
             let Some(mode) = (0..rank).find(|&mode| at[mode] + 1 < cases[mode].len()) else {
                 return Ok(());
@@ -182,7 +192,7 @@ impl<'a> Output<'a> {
     /// What a block has along a mode, and the cases of where its stores begin: at the coordinate of the first of them.
     fn cut(
         &mut self,
-        mode: usize,
+        (mode, tile): (usize, i64),
         first: &Lin,
         stores: &[&GlobalAccess],
     ) -> Result<(Cut, Vec<Case>), String> {
@@ -202,7 +212,6 @@ impl<'a> Output<'a> {
             return Ok((Cut::Whole(n), vec![only(Lin::constant(0))]));
         }
         // One tile that has all of the mode.
-        let tile = Self::end_of(mode, stores);
         if first.terms.is_empty() && self.trace.symbols.range(&extent).1 <= tile.into() {
             let origin = Lin::constant(0);
             return Ok((Cut::Tile(origin, tile, extent), vec![only(origin)]));
@@ -341,26 +350,26 @@ impl<'a> Output<'a> {
         stores: &[&GlobalAccess],
         here: &[&Case],
     ) -> Result<Vec<Vec<Num>>, String> {
-        let threads = self.trace.threads;
         let mut all = Vec::new();
         for s in stores {
             let mut local = Vec::new();
             for (mode, (coordinate, case)) in s.coordinates.iter().zip(here).enumerate() {
-                let mut at = Some(*coordinate);
-                for (s, value) in &case.chosen {
-                    at = at.and_then(|x| self.trace.symbols.replace(&x, *s, value, threads));
-                }
-                let number = at.and_then(|at| at.sub(&case.base).as_number());
-                let Some(number) = number else {
-                    return Err(format!(
-                        "stores differ by more than numbers along mode {mode}"
-                    ));
-                };
-                local.push(number);
+                local.push(self.local(coordinate, case, mode)?);
             }
             all.push(local);
         }
         Ok(all)
+    }
+
+    /// Where in the tile a coordinate is.
+    fn local(&mut self, coordinate: &Lin, case: &Case, mode: usize) -> Result<Num, String> {
+        let threads = self.trace.threads;
+        let mut at = Some(*coordinate);
+        for (s, value) in &case.chosen {
+            at = at.and_then(|x| self.trace.symbols.replace(&x, *s, value, threads));
+        }
+        let number = at.and_then(|at| at.sub(&case.base).as_number());
+        number.ok_or_else(|| format!("stores differ by more than numbers along mode {mode}"))
     }
 
     /// Of the stores to an element that is inside, the conditions of exactly one hold; what a moved tile has in common with another block's is
@@ -369,7 +378,7 @@ impl<'a> Output<'a> {
         &mut self,
         cuts: &[Cut],
         here: &[&Case],
-        stores: &[&GlobalAccess],
+        (stores, boxes): (&[&GlobalAccess], &Boxes<'_>),
         groups: &[Placed],
     ) -> Result<(), String> {
         let mut when: Vec<Rc<Formula>> = Vec::new();
@@ -420,6 +429,7 @@ impl<'a> Output<'a> {
         }
         let facts = self.facts(when);
         let mut conditions = Conditions::new(self.trace, chosen, origins, facts);
+        let boxed = boxes.when();
         let mut known: Vec<QuickMap<Num, Rc<Room>>> = vec![QuickMap::default(); ends.len()];
         for (group, place) in groups {
             // Elements share rows and columns.
@@ -438,7 +448,7 @@ impl<'a> Output<'a> {
                 rooms.push(Rc::clone(room));
             }
             let stores: Vec<&GlobalAccess> = group.iter().map(|&(i, _)| stores[i]).collect();
-            conditions.exactly_one(&stores, &rooms)?;
+            conditions.exactly_one(&stores, boxed.as_deref(), &rooms)?;
         }
         Ok(())
     }
@@ -464,6 +474,15 @@ fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
     all
 }
 
+/// How many elements a block has along each mode.
+fn elements_of(cuts: &[Cut]) -> Vec<i64> {
+    let along = cuts.iter().map(|cut| match cut {
+        Cut::Whole(n) | Cut::Tile(_, n, _) => *n,
+        Cut::Block(_) => 1,
+    });
+    along.collect()
+}
+
 /// Together, threads have each element of the tile once.
 fn each_once(
     cuts: &[Cut],
@@ -471,13 +490,7 @@ fn each_once(
     locals: &[Vec<Num>],
     threads: usize,
 ) -> Result<(), String> {
-    let sizes: Vec<i64> = cuts
-        .iter()
-        .map(|cut| match cut {
-            Cut::Whole(n) | Cut::Tile(_, n, _) => *n,
-            Cut::Block(_) => 1,
-        })
-        .collect();
+    let sizes = elements_of(cuts);
     let size: i64 = sizes.iter().product();
     let mut owners: Vec<u32> = vec![u32::MAX; size as usize];
     let last = sizes.len() - 1;

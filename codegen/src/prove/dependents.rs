@@ -10,7 +10,7 @@
 //! A kernel with a wait may be launched so; one without is launched when the grid before is complete, and nothing is asked of it.
 
 use super::ProofError;
-use crate::ir::{Entry, Hopper, Inst, Node};
+use crate::ir::{BulkStore, Entry, Hopper, Inst, Node};
 
 /// Whether a kernel that waits for the grid before touches memory behind the wait alone.
 pub(super) fn waited(entry: &Entry) -> Result<(), ProofError> {
@@ -46,7 +46,10 @@ fn is_wait(node: &Node) -> bool {
 fn touches(inst: &Inst) -> bool {
     match inst {
         Inst::Load { .. } | Inst::Store { .. } | Inst::CopyAsync { .. } => true,
-        Inst::Hopper(h) => matches!(**h, Hopper::TensorCopy { .. }),
+        Inst::Hopper(h) => matches!(
+            **h,
+            Hopper::TensorCopy { .. } | Hopper::Bulk(BulkStore::Box { .. })
+        ),
         _ => false,
     }
 }
@@ -56,7 +59,7 @@ fn name(inst: &Inst) -> &'static str {
         Inst::Load { .. } => "a load",
         Inst::Store { .. } => "a store",
         Inst::CopyAsync { .. } => "an asynchronous copy",
-        Inst::Hopper(h) if matches!(**h, Hopper::TensorCopy { .. }) => "a copy by TMA",
+        Inst::Hopper(_) if touches(inst) => "a copy by TMA",
         _ => "griddepcontrol.wait",
     }
 }

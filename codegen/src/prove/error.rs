@@ -89,6 +89,13 @@ pub enum ProofError {
         /// What is missing.
         missing: &'static str,
     },
+    /// The kernel ends while a copy to global memory may still read shared memory.
+    Unfinished {
+        /// The copy.
+        access: String,
+        /// The byte.
+        byte: i64,
+    },
     /// A barrier, or a branch that all threads are said to agree on, is not met by all of them.
     Divergent {
         /// What.
@@ -178,6 +185,7 @@ impl ProofError {
             Self::Stale { .. } => "stale",
             Self::Undefined { .. } => "undefined",
             Self::Race { .. } => "race",
+            Self::Unfinished { .. } => "unfinished",
             Self::Divergent { .. } => "divergent",
             Self::Coverage { .. } => "coverage",
             Self::Assumption { .. } => "assumption",
@@ -251,6 +259,10 @@ impl fmt::Display for ProofError {
             } => write!(
                 f,
                 "{a} by thread {x} and {b} by thread {y} touch byte {byte} of shared memory, and {missing}"
+            ),
+            Self::Unfinished { access, byte } => write!(
+                f,
+                "{access}: the kernel ends while it may still read byte {byte} of shared memory: close its group and wait for it"
             ),
             Self::Divergent { what } => write!(
                 f,

@@ -8,13 +8,13 @@ use std::rc::Rc;
 
 use super::ProofError;
 use super::assumed::Assumed;
+use super::bulk::SentBox;
 use super::cluster::Ranks;
 use super::formula::Formula;
 use super::hopper::Piped;
 use super::memory::Access;
 use super::numbers::Mask;
 use super::offsets::Offsets;
-use super::quick::{QuickMap, QuickSet};
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
@@ -24,6 +24,7 @@ use crate::index::code::Operand;
 use crate::ir::{
     Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, class_of,
 };
+use crate::quick::{QuickMap, QuickSet};
 
 /// What a register holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,6 +55,11 @@ pub(super) enum Event {
     WarpBarrier,
     Commit,
     Wait(u32),
+    /// What threads wrote can be seen by copies to global memory.
+    Fence,
+    /// The threads that issue copies to global memory close a group of them, or wait for all but some.
+    Sent,
+    WaitSent(u32),
     /// A branch on which all threads agree.
     If(Rc<Formula>, Vec<Event>, Vec<Event>),
     Loop(Rc<Turns>),
@@ -111,6 +117,8 @@ pub(super) struct Trace {
     /// Reads of stages of rings, as of the first stage.
     pub(super) fetches: Vec<Rc<Access>>,
     pub(super) global: Vec<super::memory::GlobalAccess>,
+    /// Boxes that go to global memory.
+    pub(super) boxes: Vec<SentBox>,
     pub(super) addresses: usize,
     pub(super) blocks: [Sym; 3],
     /// The ranks of blocks in their clusters, where there are such.
@@ -157,6 +165,9 @@ pub(super) struct Machine<'a> {
     /// Reads of stages of rings, as of the first stage.
     pub(super) fetches: Vec<Rc<Access>>,
     pub(super) global: Vec<super::memory::GlobalAccess>,
+    /// Boxes that go to global memory, and the threads that issue them.
+    pub(super) boxes: Vec<SentBox>,
+    pub(super) issuers: Option<Mask>,
     pub(super) addresses: usize,
     /// The address of shared memory, in units of its alignment.
     pub(super) shared: Sym,
@@ -216,6 +227,8 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         accesses: Vec::new(),
         fetches: Vec::new(),
         global: Vec::new(),
+        boxes: Vec::new(),
+        issuers: None,
         addresses: 0,
         shared,
         blocks,
@@ -268,6 +281,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         accesses: machine.accesses,
         fetches: machine.fetches,
         global: machine.global,
+        boxes: machine.boxes,
         addresses: machine.addresses,
         blocks,
         ranks,
@@ -695,8 +709,14 @@ impl Machine<'_> {
                 self.events.push(Event::Wait(0));
                 Ok(())
             }
+            Inst::StoreMatrix { .. } if s.guard.is_some() || !self.whole_warps() => {
+                Err(ProofError::Divergent {
+                    what: "stmatrix".to_owned(),
+                })
+            }
             Inst::Load { .. }
             | Inst::Store { .. }
+            | Inst::StoreMatrix { .. }
             | Inst::CopyAsync { .. }
             | Inst::LoadMatrix { .. } => self.touch(s),
             Inst::Hopper(inst) => self.hopper(s, inst),

@@ -97,7 +97,7 @@ impl Fill {
 pub(super) const UNIT: i64 = 16;
 
 /// Rows after which a swizzle repeats.
-const ROWS: i64 = 8;
+pub(super) const ROWS: i64 = 8;
 
 /// A place in a stage, or an mbarrier.
 pub(super) struct Staged {
@@ -120,6 +120,7 @@ impl Machine<'_> {
             Hopper::PrefetchMap { .. } | Hopper::WaitForGrid | Hopper::LaunchDependents => {
                 return Ok(());
             }
+            Hopper::Bulk(inst) => return self.bulk(inst, threads, s.guard.is_some()),
             Hopper::BarrierInit { at, count } => {
                 single("mbarrier.init", threads)?;
                 let (ring, which) = self.made(*at)?;
@@ -716,7 +717,7 @@ impl Machine<'_> {
 }
 
 /// A byte under the swizzle of so many bytes, which is its own inverse: chunks of 16 bytes are permuted by the number of the 128 bytes that they are in.
-fn swizzled(byte: i64, period: i64) -> i64 {
+pub(super) fn swizzled(byte: i64, period: i64) -> i64 {
     byte ^ (byte >> 3 & (period - UNIT))
 }
 

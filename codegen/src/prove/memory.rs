@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Write,
     /// A write that arrives once it was waited for.
     Async,
+    /// A read by a copy to global memory, which goes on until it is waited for.
+    Sent,
 }
 
 /// An access of shared memory, with the address of each thread.
@@ -154,6 +156,20 @@ impl Machine<'_> {
                     self.registers.insert(r, Val::Data(false));
                 }
             }
+            Inst::StoreMatrix { at, from, trans } => {
+                let op = (from.len() == 4).then_some(Op::StMatrix {
+                    matrices: Matrices::X4,
+                    trans: *trans,
+                });
+                self.access(&Touch {
+                    statement: s,
+                    at: *at,
+                    bytes: 16,
+                    kind: Kind::Write,
+                    op,
+                    size: None,
+                })?;
+            }
             Inst::CopyAsync {
                 to,
                 from,
@@ -192,7 +208,7 @@ impl Machine<'_> {
     /// What is stored was not left over from an earlier turn on the path that is taken. A register that is of an earlier turn on every path is
     /// one that a pipeline carries, on purpose.
     fn of_this_turn(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
-        let Inst::Store { from, .. } = &t.statement.inst else {
+        let (Inst::Store { from, .. } | Inst::StoreMatrix { from, .. }) = &t.statement.inst else {
             return Ok(());
         };
         for reg in from {

@@ -23,11 +23,11 @@ use super::ProofError;
 use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
 use super::memory::Access;
-use super::quick::{Quick, QuickMap, QuickSet};
 use super::value::{Lin, Sym};
+use crate::quick::{Quick, QuickMap, QuickSet};
 use decisions::Decisions;
 use histories::{Histories, Step};
-use memory::{Fault, Threads, Unit};
+use memory::{Fault, Sent, Threads, Unit};
 use versions::{Renewal, Versions, Way};
 
 /// States that are visited at most.
@@ -139,7 +139,8 @@ fn in_order(events: &[Event], threads: usize) -> Result<usize, ProofError> {
         decisions: Decisions::default(),
         gone: Gone::No,
     };
-    walk.events(events, vec![start])?;
+    let ends = walk.events(events, vec![start])?;
+    walk.all_sent(&ends)?;
     Ok(walk.visited)
 }
 
@@ -325,6 +326,20 @@ impl Walk {
         }
         dedup(&mut states);
         Ok(states)
+    }
+
+    /// Where the kernel ends, no copy to global memory reads shared memory any more.
+    fn all_sent(&self, ends: &[State]) -> Result<(), ProofError> {
+        let units = ends
+            .iter()
+            .flat_map(|end| self.memories[end.memory as usize].iter().enumerate());
+        let mut open = units.filter(|(_, unit)| unit.sent != Sent::No);
+        open.next().map_or(Ok(()), |(class, unit)| {
+            Err(ProofError::Unfinished {
+                access: self.histories.accesses[unit.by[1] as usize].name.clone(),
+                byte: self.histories.bytes[class],
+            })
+        })
     }
 
     /// The number of a state of shared memory.

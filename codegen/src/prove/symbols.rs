@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::formula::Formula;
 use super::numbers::{Mask, Num, Terms};
-use super::quick::QuickMap;
 use super::value::{Lin, Mono, Sym};
+use crate::quick::QuickMap;
 
 /// How a symbol is defined.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -401,10 +401,11 @@ impl Wanted<'_> {
     }
 }
 
-/// Whether no GPU has measured such plans yet, so that the model's estimates of them are predictions: those with clusters. They are behind all others, so that they
-/// are chosen by name alone, or where findings speak for them.
+/// Whether no GPU has measured such plans yet, so that the model's estimates of them are predictions: those with clusters, and those that store C by TMA. They
+/// are behind all others, so that they are chosen by name alone, or where findings speak for them.
 fn is_unmeasured(plan: &dyn Plan) -> bool {
-    plan.anatomy().cluster_blocks() > 1
+    let anatomy = plan.anatomy();
+    anatomy.cluster_blocks() > 1 || anatomy.tma_store
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

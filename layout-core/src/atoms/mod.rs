@@ -94,12 +94,12 @@ pub const fn registers(values: i64, scalar: Scalar) -> i64 {
     }
 }
 
-/// The address of each lane for a copy atom that fills a fragment: `(thread, position) -> coordinate index`, where the
+/// The address of each lane for a copy atom that fills a fragment, or stores it: `(thread, position) -> coordinate index`, where the
 /// position counts the elements at one address.
 ///
 /// `fragment` is the thread-value layout of the operand, `atom` copies the same number of values to each of the same threads.
-/// The atom must put at `(thread, i)` the value that the operand has there, so the address layout is
-/// `fragment ∘ dst⁻¹ ∘ src`.
+/// The atom must have at `(thread, i)` the value that the operand has there, so the address layout is
+/// `fragment ∘ registers⁻¹ ∘ memory`.
 ///
 /// ```
 /// use layout_core::atoms;
@@ -117,7 +117,7 @@ pub const fn registers(values: i64, scalar: Scalar) -> i64 {
 pub const fn addresses_for(atom: &CopyAtom, fragment: &Layout) -> Result<Layout, LayoutError> {
     let threads = attempt!(fragment.get(0)).size();
     let values = attempt!(fragment.get(1)).size();
-    let atom_values = attempt!(atom.dst.get(1)).size();
+    let atom_values = attempt!(atom.registers().get(1)).size();
     if threads != atom.threads || values != atom_values {
         let same_threads = threads == atom.threads;
         return Err(LayoutError::NumberMismatch {
@@ -135,9 +135,9 @@ pub const fn addresses_for(atom: &CopyAtom, fragment: &Layout) -> Result<Layout,
             },
         });
     }
-    let inverse = attempt!(atom.dst.right_inverse());
+    let inverse = attempt!(atom.registers().right_inverse());
     let by_element = attempt!(fragment.compose(&inverse));
-    by_element.compose(&atom.src)
+    by_element.compose(&atom.memory())
 }
 
 /// The colexicographic identity layout of a flat shape: the reference coordinates of a tile.

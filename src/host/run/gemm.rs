@@ -309,7 +309,7 @@ impl Runnable for GemmKernel<'_> {
 
 /// The ways to store C of plans that have more than one.
 pub(super) fn ways_to_store() -> Vec<Vec<String>> {
-    let names = |way: &[&str; 2]| way.map(str::to_owned).to_vec();
+    let names = |way: &&[&str]| way.iter().map(|name| (*name).to_owned()).collect();
     WAYS_TO_STORE.iter().map(names).collect()
 }
 
@@ -355,6 +355,7 @@ fn step_arg(argument: &Argument) -> StepArg {
             let name = match map.of {
                 MapSource::A => Some("A".to_owned()),
                 MapSource::B => Some("B".to_owned()),
+                MapSource::C => Some("C".to_owned()),
                 MapSource::Given => Some(argument.name.clone()),
                 MapSource::Workspace(_) => None,
             };

@@ -201,6 +201,24 @@ fn to_integers(k: &mut Kernel, scalar: Element, values: &[Reg]) -> Vec<Reg> {
     to
 }
 
+/// Numbers rounded to 16 bits, two in a register. `packs`: there is an instruction that rounds two at once (from `sm_80`).
+pub(super) fn pairs(k: &mut Kernel, element: Element, packs: bool, values: &[Reg]) -> Vec<Reg> {
+    let (single, two) = halves(element);
+    let mut pair = |pair: &[Reg]| {
+        if packs {
+            return k.convert_pair(two, pair[0], pair[1]);
+        }
+        let packed = k.reg(Class::B32);
+        let parts = [k.reg(Class::B16), k.reg(Class::B16)];
+        for (h, s) in parts.iter().zip(pair) {
+            k.convert(single, *h, Type::F32, *s);
+        }
+        k.pack(packed, &parts);
+        packed
+    };
+    values.chunks(2).map(&mut pair).collect()
+}
+
 /// Stores neighbouring elements at once, where `guard` holds. `packs`: there is an instruction that rounds two numbers at once (from `sm_80`).
 pub(super) fn store_all(
     k: &mut Kernel,
@@ -215,22 +233,7 @@ pub(super) fn store_all(
     }
     match element {
         Element::F16 | Element::Bf16 => {
-            let packed: Vec<Reg> = values
-                .chunks(2)
-                .map(|pair| {
-                    let (single, two) = halves(element);
-                    if packs {
-                        return k.convert_pair(two, pair[0], pair[1]);
-                    }
-                    let packed = k.reg(Class::B32);
-                    let parts = [k.reg(Class::B16), k.reg(Class::B16)];
-                    for (h, s) in parts.iter().zip(pair) {
-                        k.convert(single, *h, Type::F32, *s);
-                    }
-                    k.pack(packed, &parts);
-                    packed
-                })
-                .collect();
+            let packed = pairs(k, element, packs, values);
             k.store(guard, Type::B32, &packed, at);
         }
         Element::S8 => {

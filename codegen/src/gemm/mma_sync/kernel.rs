@@ -29,6 +29,7 @@ use crate::ir::{Axis, Cmp, Entry, Extent, Kernel, Logic, MapHandle, ParamKind, R
 use crate::view::View;
 use copy::copy_coordinates;
 use origin::Origin;
+use straight::boxes::BoxStores;
 
 /// The kernel's parameters, in order.
 pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
@@ -37,6 +38,7 @@ pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
             let names = ["A", "B", "B2"]
                 .iter()
                 .take(1 + product.variant.products as usize);
+            let names = names.chain(product.stores_boxes().then_some(&"boxesC"));
             all.extend(names.map(|p| ((*p).to_owned(), ParamKind::TensorMap)));
         }
     };
@@ -190,6 +192,8 @@ struct Gemm<'a> {
     ldc: Expr,
     /// Each warp's strip of C: (row, column, warp, strip); none where lanes store what they hold.
     staging: Option<View>,
+    /// How it goes to C as boxes, if it does.
+    boxes: Option<BoxStores<'a>>,
     /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
     depth: Expr,
     /// The first k of this block's part of the sums, and its layer of a batch.
@@ -285,18 +289,22 @@ impl<'a> Gemm<'a> {
         let above = k.pool.scale(rank, tm);
         let first_of_cluster = k.pool.sub(row0, above);
         let outside = k.compare(Cmp::Ge, first_of_cluster, m);
+        // Boxes are cut off at the ends of C, and have nothing of another block.
+        let fixed = plan.stores_boxes();
         let rows = Span {
             origin: row0,
             tile: tm,
             // Rows of a copied operand are zeros up to its pitch.
             size: if packed(0, &maps.a) { lda } else { m },
             multiple: across(&maps.a),
+            fixed,
         };
         let cols = Span {
             origin: col0,
             tile: tn,
             size: if packed(1, &maps.b) { ldb } else { n },
             multiple: across(&maps.b).max(maps.staging.vector),
+            fixed,
         };
         let (row0, rows_inside) = rows.moved_back(k);
         let (col0, cols_inside) = cols.moved_back(k);
@@ -368,15 +376,14 @@ impl<'a> Gemm<'a> {
         let st = &maps.staging;
         let warps = plan.warps.0 * plan.warps.1;
         // The same rows for each strip of the warp: a mode without a stride.
-        let chunks = plan.chunks();
-        let passes = plan.tile.0 / plan.warps.0 / st.rows * chunks;
+        let passes = plan.strips(st);
         let strips = [st.rows, st.cols, warps, passes].map(Extent::Fixed);
         // In the place of the stages, or behind them.
         let strip = vec![st.bytes(), 0];
         let at = plan.staging_at(maps);
         let staging = (!st.held)
             .then(|| k.shared_at("staging", st.bytes, st.shared, at, strips.into(), strip));
-        Ok(Self {
+        let mut gemm = Self {
             k,
             plan,
             maps,
@@ -390,6 +397,7 @@ impl<'a> Gemm<'a> {
             c,
             ldc,
             staging,
+            boxes: None,
             depth,
             first_k: origin.k,
             layer: origin.layer(),
@@ -399,7 +407,9 @@ impl<'a> Gemm<'a> {
             factor,
             one_by_one: false,
             follows: false,
-        })
+        };
+        gemm.boxes = gemm.box_stores();
+        Ok(gemm)
     }
 
     /// Atoms of a warp along the rows and the columns of a product; of Cᵀ strips, and the atoms of each.

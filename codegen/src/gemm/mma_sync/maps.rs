@@ -3,10 +3,11 @@
 use layout_core::atoms::MmaAtom;
 use layout_core::{Layout, LayoutError};
 
+use super::boxes::Boxes;
 use super::operand::{Copies, OperandMaps};
 use super::staging::{Staging, place_of_c};
-use super::{MmaPlan, Variant, swapped};
-use crate::gemm::{Operands, PlanError, Trans};
+use super::{Depth, MmaPlan, Variant, swapped};
+use crate::gemm::{Bias, Operands, PlanError, Trans};
 
 /// Rows of C that are stored together where sums are those of Cᵀ: 8 vectors a lane.
 const STRIP_ROWS: i64 = 32;
@@ -18,6 +19,8 @@ pub(crate) struct Maps {
     pub(crate) a: OperandMaps,
     pub(crate) b: OperandMaps,
     pub(crate) staging: Staging,
+    /// How C leaves by TMA, if it does.
+    pub(crate) boxes: Option<Boxes>,
     /// Bytes of an element of C.
     pub(crate) c_bytes: i64,
 }
@@ -73,11 +76,17 @@ impl MmaPlan {
         } else {
             Staging::new(&atom, arranged, cols, vector, bytes)?
         };
+        let boxes = if self.stores_boxes() {
+            Some(Boxes::new(&atom, &staging, self.strips(&staging))?)
+        } else {
+            None
+        };
         Ok(Maps {
             atom,
             a,
             b,
             staging,
+            boxes,
             c_bytes: self.variant.output.bytes().into(),
         })
     }
@@ -118,6 +127,23 @@ impl MmaPlan {
             return 1;
         }
         self.tile.1 / self.warps.1 / self.strip_cols()
+    }
+
+    /// How many strips a warp stages, one after the other.
+    pub(super) fn strips(&self, staging: &Staging) -> i64 {
+        self.tile.0 / self.warps.0 / staging.rows * self.chunks()
+    }
+
+    /// Whether C goes to memory as boxes where it is not read: elements of 16 bits that are functions of their sums alone, in rows that begin at multiples of
+    /// 16 bytes.
+    pub(super) fn stores_boxes(&self) -> bool {
+        let v = &self.variant;
+        self.tma_store
+            && v.output.bytes() == 2
+            && v.store == 16
+            && v.products == 1
+            && v.epilogue.bias == Bias::None
+            && matches!(v.depth, Depth::Groups | Depth::Turns(..))
     }
 
     /// Column of the grid of warps → the first column of its part of the tile.

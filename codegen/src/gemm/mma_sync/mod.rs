@@ -31,6 +31,7 @@
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
+mod boxes;
 mod cluster;
 mod fragments;
 mod kernel;
@@ -85,6 +86,8 @@ pub struct MmaPlan {
     pub form: Form,
     /// Blocks of a cluster along the rows and the columns of C, which share operands by multicast: (1, 1) without clusters.
     pub cluster: (i64, i64),
+    /// C of 16-bit elements goes to memory by TMA, where it is not read and its rows begin at multiples of 16 bytes; elsewhere as in other plans.
+    pub tma_store: bool,
 }
 
 impl MmaPlan {
@@ -159,13 +162,14 @@ impl Plan for MmaPlan {
                 (_, true) => "-promoted",
                 _ => "",
             };
+            let boxes = if self.tma_store { "-tma-store" } else { "" };
             let cluster = match self.cluster {
                 (1, 1) => String::new(),
                 (rows, columns) => format!("-cluster{rows}x{columns}"),
             };
             let depth = self.depth;
             return format!(
-                "wgmma-{}-{m}x{n}x{depth}{swapped}{own}{cluster}",
+                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}{cluster}",
                 self.data_type
             );
         }
@@ -231,6 +235,7 @@ impl Plan for MmaPlan {
             turns: self.persistent,
             form: self.form,
             cluster: (self.cluster.0 as u32, self.cluster.1 as u32),
+            tma_store: self.tma_store,
         }
     }
 
@@ -292,6 +297,16 @@ impl Plan for MmaPlan {
                 maps.staging.certificate
             ),
         });
+        if let Some(boxes) = &maps.boxes {
+            all.push(NamedLayout {
+                name: "boxC",
+                layout: boxes.derived.to_string(),
+                meaning: format!(
+                    "(row, column) of a warp's box of C -> element; swizzle of {} bytes, places for {}",
+                    boxes.of.swizzle_bytes, boxes.places
+                ),
+            });
+        }
         Ok(all)
     }
 
@@ -313,6 +328,9 @@ impl Plan for MmaPlan {
                 self.tile.1
             };
             claims.push(fragments::of_warpgroup(&maps.atom, across)?);
+        }
+        if let Some(boxes) = &maps.boxes {
+            claims.push(boxes.delivered(&maps.atom)?);
         }
         claims.push(one_to_one(
             "each element of C has exactly one accumulator",

@@ -26,6 +26,7 @@ const fn plan(
         persistent: false,
         form: Form::Plain,
         cluster: (1, 1),
+        tma_store: false,
     }
 }
 
@@ -78,6 +79,14 @@ const fn swapped_persistent(tile: (i64, i64), depth: i64, stages: i64) -> MmaPla
 /// The same, of blocks that share operands: so many one below the other and side by side.
 const fn clustered(plan: MmaPlan, cluster: (i64, i64)) -> MmaPlan {
     MmaPlan { cluster, ..plan }
+}
+
+/// The same, whose C goes to memory by TMA.
+const fn tma_store(plan: MmaPlan) -> MmaPlan {
+    MmaPlan {
+        tma_store: true,
+        ..plan
+    }
 }
 
 /// The plans of warpgroups.
@@ -141,6 +150,14 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     clustered(persistent(DataType::E4m3, (128, 256), 128, 4), (2, 1)),
     clustered(of_warpgroups(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
     clustered(persistent(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
+    tma_store(persistent(DataType::F16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (128, 128), 64, 4)),
+    tma_store(of_warpgroups(DataType::F16, (64, 128), 128, 4)),
+    tma_store(persistent(DataType::Bf16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
+    tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
 ];
 
 /// The plans that are listed.

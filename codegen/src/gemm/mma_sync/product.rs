@@ -104,6 +104,8 @@ impl MmaPlan {
     pub fn with_epilogue(self, finish: impl Finish + 'static) -> Result<FusedPlan, PlanError> {
         check(&finish, self.data_type)?;
         let mut plan = self;
+        // The function may read C, or other matrices.
+        plan.tma_store = false;
         plan.variant.epilogue = Epilogue::default();
         if let Some(output) = finish.output() {
             plan.variant.output = output;

@@ -12,6 +12,7 @@ use layout_core::banks::Access;
 use layout_core::derive::{Family, Pattern, Tile, derive};
 use layout_core::{Layout, LayoutError, Swizzled};
 
+use super::boxes::STAGED;
 use super::operand::is_fma;
 
 use crate::gemm::{PlanError, Refusal};
@@ -22,8 +23,8 @@ pub(crate) const SUMS: [&str; 2] = ["stageC", "fetchC"];
 /// Those that stage elements of C, rounded already.
 pub(crate) const ROUNDED: [&str; 2] = ["stageRounded", "fetchRounded"];
 
-/// The names of the shared accesses of each way to store C. A kernel that has both takes one of them in a launch, as its arguments have it: sums where C
-/// is read or its rows are not aligned, else rounded elements.
+/// The names of the shared accesses of each way to store C. A kernel that has two takes one of them in a launch, as its arguments have it: sums where C
+/// is read or its rows are not aligned, else rounded elements, or boxes of them.
 ///
 /// ```
 /// use layout_codegen::Arch;
@@ -31,13 +32,16 @@ pub(crate) const ROUNDED: [&str; 2] = ["stageRounded", "fetchRounded"];
 /// use layout_codegen::gemm::mma_sync::WAYS_TO_STORE;
 /// use layout_codegen::registry::plan_named;
 ///
-/// let kernel = plan_named("wgmma-f16-128x128x64")?.emit(Operands::ALL[0], Arch(90))?;
-/// for name in WAYS_TO_STORE.as_flattened() {
-///     assert!(!kernel.lines_of(name).is_empty(), "{name}");
+/// let [sums, rounded, boxes] = WAYS_TO_STORE;
+/// for (plan, ways) in [("wgmma-f16-128x128x64", [sums, rounded]), ("wgmma-f16-128x128x64-tma-store", [sums, boxes])] {
+///     let kernel = plan_named(plan)?.emit(Operands::ALL[0], Arch(90))?;
+///     for name in ways.concat() {
+///         assert!(!kernel.lines_of(name).is_empty(), "{plan} {name}");
+///     }
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub const WAYS_TO_STORE: [[&str; 2]; 2] = [SUMS, ROUNDED];
+pub const WAYS_TO_STORE: [&[&str]; 3] = [&SUMS, &ROUNDED, &[STAGED]];
 
 /// The staging of one warp's strip of C.
 #[derive(Clone, Debug)]

@@ -173,6 +173,7 @@ impl Plan for OuterPlan {
             turns: false,
             form: Form::Plain,
             cluster: (1, 1),
+            tma_store: false,
         }
     }
 

@@ -145,6 +145,7 @@ impl Plan for SgemmPlan {
             turns: false,
             form: Form::Plain,
             cluster: (1, 1),
+            tma_store: false,
         }
     }
 

@@ -31,6 +31,18 @@ pub(crate) struct MapHandle {
     address: Reg,
 }
 
+impl MapHandle {
+    /// Which of the kernel's tensor maps it is.
+    pub(super) fn number(self) -> usize {
+        self.number
+    }
+
+    /// The register of its address.
+    pub(super) fn address(self) -> Reg {
+        self.address
+    }
+}
+
 /// The fields of a matrix descriptor beside the address, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strides {

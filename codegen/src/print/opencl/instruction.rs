@@ -129,6 +129,7 @@ pub(super) fn value(o: &Operands<'_>, inst: &Inst) -> Result<String, Missing> {
             return missing("cp.async, an asynchronous copy to shared memory");
         }
         Inst::LoadMatrix { .. } => return missing("ldmatrix"),
+        Inst::StoreMatrix { .. } => return missing("stmatrix"),
         Inst::Hopper(_) => return missing("an instruction of Hopper"),
         Inst::Mma { atom, .. } => return missing(atom.name),
         Inst::Unpack { .. }

@@ -9,10 +9,10 @@ use crate::prove::execute::Trace;
 use crate::prove::formula::Formula;
 use crate::prove::memory::GlobalAccess;
 use crate::prove::numbers::Mask;
-use crate::prove::quick::QuickMap;
 use crate::prove::solve::Facts;
 use crate::prove::symbols::Definition;
 use crate::prove::value::{Lin, Sym};
+use crate::quick::QuickMap;
 
 /// An element's distances to the ends of what its block has along a mode, for each thread: both at least 0 where the element is inside.
 #[derive(Clone)]
@@ -85,13 +85,20 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// Exactly one of the stores is made where the element is inside, and none where it is another block's.
+    /// Exactly one of the stores, and the box that has the element if these statements hold, is made where the element is inside, and none where it is another block's.
     pub(super) fn exactly_one(
         &mut self,
         stores: &[&GlobalAccess],
+        boxed: Option<&[Rc<Formula>]>,
         rooms: &[Rc<Room>],
     ) -> Result<(), String> {
         let mut leaves = Vec::new();
+        let threads = Mask::all(self.trace.threads);
+        let active = stores.first().map_or(threads, |s| s.facts.active);
+        if let Some(when) = boxed {
+            let all: Vec<Rc<Formula>> = when.iter().map(|f| self.in_this_case(f)).collect();
+            leaves.extend(self.left(&all, rooms, active));
+        }
         for s in stores {
             let all = s.path.iter().chain(&s.stays).chain([&s.guard]);
             let all: Vec<Rc<Formula>> = all.map(|f| self.in_this_case(f)).collect();
@@ -111,15 +118,21 @@ impl<'a> Conditions<'a> {
                 let tightened = |room: &Rc<Room>| Rc::new(room.where_multiple(multiple));
                 rooms = rooms.iter().map(tightened).collect();
             }
-            let left = all
-                .iter()
-                .map(|f| self.where_inside(f, &rooms, s.facts.active));
-            let left: Vec<Rc<Formula>> = left.filter(|f| **f != Formula::True).collect();
-            if !left.iter().any(|f| **f == Formula::False) {
-                leaves.push(left);
-            }
+            leaves.extend(self.left(&all, &rooms, s.facts.active));
         }
         one_of(&leaves)
+    }
+
+    /// What statements ask for beside that the element is inside; none if they do not hold there.
+    fn left(
+        &mut self,
+        all: &[Rc<Formula>],
+        rooms: &[Rc<Room>],
+        active: Mask,
+    ) -> Option<Vec<Rc<Formula>>> {
+        let left = all.iter().map(|f| self.where_inside(f, rooms, active));
+        let left: Vec<Rc<Formula>> = left.filter(|f| **f != Formula::True).collect();
+        (!left.iter().any(|f| **f == Formula::False)).then_some(left)
     }
 
     /// The symbols that statements say to be multiples of a power of two: their low bits are 0.

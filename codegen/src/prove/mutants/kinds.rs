@@ -98,6 +98,7 @@ fn is_access(node: &Node) -> bool {
             Inst::Load { .. }
                 | Inst::Store { .. }
                 | Inst::LoadMatrix { .. }
+                | Inst::StoreMatrix { .. }
                 | Inst::CopyAsync { .. }
         )
     )
@@ -144,7 +145,10 @@ fn moved(by: i64) -> impl Fn(&mut Vec<Node>, usize) + Clone {
     move |list, i| {
         if let Some(s) = statement(&mut list[i]) {
             match &mut s.inst {
-                Inst::Load { at, .. } | Inst::Store { at, .. } | Inst::LoadMatrix { at, .. } => {
+                Inst::Load { at, .. }
+                | Inst::Store { at, .. }
+                | Inst::LoadMatrix { at, .. }
+                | Inst::StoreMatrix { at, .. } => {
                     *at = at.moved(by);
                 }
                 Inst::CopyAsync { to, .. } => *to = to.moved(by),
@@ -465,6 +469,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     ];
     all.extend(super::hopper::all(entry));
     all.extend(super::cluster::all(entry));
+    all.extend(super::bulk::all(entry));
     if let Some(p) = some_threads(entry) {
         all.push(kind(
             entry,

@@ -86,6 +86,14 @@ impl Case {
         }
     }
 
+    /// By so many blocks, one below the other and side by side, which take tile after tile.
+    pub(super) fn in_turns(self, rows: u32, columns: u32) -> Self {
+        Self {
+            blocks: Some((rows, columns)),
+            ..self
+        }
+    }
+
     fn problem(&self, [m, n, k, more]: [u64; 4], alpha: f64, beta: f64) -> Gemm {
         let mut p = Gemm::packed(m, n, k, self.operands);
         (p.lda, p.ldb, p.ldc) = (p.lda + more, p.ldb + more, p.ldc + more);
@@ -214,6 +222,7 @@ fn wrong(module: &Module, data_type: DataType, p: &Gemm, launch: &Launch) -> Opt
         let options = Options {
             step_limit: 1 << 17,
             global_races: true,
+            lane_races: true,
             ..Options::default()
         };
         let report = match run(module, &l.kernel, &own, &mut memory, &options) {
@@ -273,6 +282,7 @@ fn tensor_map(map: &MapArgument, at: [u64; 3], workspace: u64) -> Arg {
     let address = match map.of {
         MapSource::A => at[0],
         MapSource::B => at[1],
+        MapSource::C => at[2],
         MapSource::Workspace(offset) => workspace + offset,
         MapSource::Given => unreachable!("no epilogue of one's own"),
     };
@@ -415,6 +425,15 @@ fn mutants_of_warpgroups() {
                 &[[136, 520, 72, 0], [128, 256, 72, 8]],
             )
         },
+        // Boxes of C by TMA, in places that tile after tile takes; the second size reads C.
+        Case::plain(
+            "wgmma-f16-128x256x64-tma-store-persistent",
+            nt,
+            &[[136, 520, 72, 0], [128, 256, 72, 8]],
+        )
+        .in_turns(1, 2),
+        // The same in a block with one tile. That C is to be read is a matter of β, of which the prover knows nothing: here it never is.
+        Case::plain("wgmma-f16-128x128x64-tma-store", tt, &[[72, 136, 72, 8]]),
         // Sums of stages, added to sums of their own.
         Case::plain("wgmma-e4m3-128x128x128-promoted", nt, &[[72, 136, 656, 0]]),
         // Cᵀ, of which a factor goes through registers.

@@ -5,6 +5,7 @@
 //! clean and right. The table of who caught what is printed by `cargo test -p layout-codegen mutants -- --nocapture`.
 
 mod attention;
+mod bulk;
 mod cluster;
 mod hopper;
 mod kinds;

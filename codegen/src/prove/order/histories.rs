@@ -24,7 +24,7 @@ use super::versions::Versions;
 use crate::prove::execute::Event;
 use crate::prove::memory::{Access, Kind};
 use crate::prove::numbers::Num;
-use crate::prove::quick::{QuickMap, QuickSet};
+use crate::quick::{QuickMap, QuickSet};
 
 /// Bytes of the largest unit, as a power of two.
 pub(super) const BLOCK: u32 = 4;
@@ -330,7 +330,8 @@ impl Histories {
             let values = numbers.values();
             for t in 0..values.count().max(1) {
                 let effect = self.effects[values.at(t) as usize];
-                if effect.kind == Kind::Read && !reads.contains(&effect) {
+                let reads_it = matches!(effect.kind, Kind::Read | Kind::Sent);
+                if reads_it && !reads.contains(&effect) {
                     reads.push(effect);
                 }
             }

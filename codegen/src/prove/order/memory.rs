@@ -70,8 +70,12 @@ pub(super) struct Unit {
     pub(super) writer: u16,
     /// How far the write is ordered.
     pub(super) seen: Seen,
+    /// Copies to global memory see that write.
+    pub(super) fenced: bool,
     /// Who has read it since.
     pub(super) readers: Readers,
+    /// The copy to global memory that may still read it.
+    pub(super) sent: Sent,
     /// The access that wrote it, and one that read it: for messages.
     pub(super) by: [u32; 2],
     /// A thread that has read it: for messages.
@@ -85,19 +89,21 @@ impl Unit {
         version: 0,
         writer: NOBODY,
         seen: Seen::All,
+        fenced: false,
         readers: Readers::Nobody,
+        sent: Sent::No,
         by: [0; 2],
         a_reader: NOBODY,
     };
 
     /// What makes two states differ; not whom messages would name.
-    fn state(&self) -> (u16, u32, u16, Seen, Readers) {
+    fn state(&self) -> (u16, u32, u16, (Seen, bool), (Readers, Sent)) {
         (
             self.buffer,
             self.version,
             self.writer,
-            self.seen,
-            self.readers,
+            (self.seen, self.fenced),
+            (self.readers, self.sent),
         )
     }
 }
@@ -131,6 +137,17 @@ pub(super) enum Seen {
     All,
 }
 
+/// A copy to global memory that may still read a unit, with the thread that issued it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Sent {
+    /// None.
+    No,
+    /// One of the group that is still open.
+    Open(u16),
+    /// One of a closed group, so many groups ago.
+    Pending(u16, u8),
+}
+
 #[derive(Clone, Copy)]
 pub(super) enum Fault {
     Undefined(&'static str),
@@ -139,6 +156,8 @@ pub(super) enum Fault {
 }
 
 const BARRIER: &str = "no barrier orders them";
+const NO_FENCE: &str = "no fence makes it visible to copies (fence.proxy.async by the threads that wrote it, before the barrier)";
+const STILL_READ: &str = "the copy that reads it was not waited for";
 const ON_ITS_WAY: &str = "the asynchronous copy that writes it was not waited for";
 
 impl Unit {
@@ -153,19 +172,15 @@ impl Unit {
     ) -> Option<Fault> {
         match (effect.kind, threads) {
             (Kind::Read, threads) => self.read(effect, threads, expected, named),
+            (Kind::Sent, Threads::One(thread)) => self.send(effect, thread, expected, named.0),
             (_, Threads::One(thread)) => self.write(effect, thread, expected, named.0),
             // Several at once.
             _ => Some(Fault::AfterWrite(BARRIER)),
         }
     }
 
-    fn read(
-        &mut self,
-        effect: Effect,
-        threads: Threads,
-        expected: bool,
-        (access, thread): (u32, u16),
-    ) -> Option<Fault> {
+    /// What stands in the way of a read.
+    fn unreadable(&self, effect: Effect, threads: Threads, expected: bool) -> Option<Fault> {
         if self.buffer == 0 {
             return Some(Fault::Undefined("nothing has written it"));
         }
@@ -185,6 +200,44 @@ impl Unit {
             }
             _ => {}
         }
+        None
+    }
+
+    fn read(
+        &mut self,
+        effect: Effect,
+        threads: Threads,
+        expected: bool,
+        (access, thread): (u32, u16),
+    ) -> Option<Fault> {
+        if let Some(fault) = self.unreadable(effect, threads, expected) {
+            return Some(fault);
+        }
+        self.read_by(threads);
+        (self.by[1], self.a_reader) = (access, thread);
+        None
+    }
+
+    /// A copy to global memory reads it from here on.
+    fn send(&mut self, effect: Effect, thread: u16, expected: bool, access: u32) -> Option<Fault> {
+        if let Some(fault) = self.unreadable(effect, Threads::One(thread), expected) {
+            return Some(fault);
+        }
+        if !self.fenced {
+            return Some(Fault::Undefined(NO_FENCE));
+        }
+        match self.sent {
+            Sent::Open(by) | Sent::Pending(by, _) if by != thread => {
+                return Some(Fault::AfterRead(STILL_READ));
+            }
+            _ => self.sent = Sent::Open(thread),
+        }
+        (self.by[1], self.a_reader) = (access, thread);
+        None
+    }
+
+    /// Threads have read it.
+    fn read_by(&mut self, threads: Threads) {
         self.readers = match self.readers {
             Readers::Nobody => Readers::Some(threads),
             // Readers before the warp's barrier are ordered before whatever this warp does.
@@ -196,11 +249,12 @@ impl Unit {
                 _ => Threads::Many,
             }),
         };
-        (self.by[1], self.a_reader) = (access, thread);
-        None
     }
 
     fn write(&mut self, effect: Effect, thread: u16, expected: bool, access: u32) -> Option<Fault> {
+        if self.sent != Sent::No {
+            return Some(Fault::AfterRead(STILL_READ));
+        }
         // Nobody else may be about to read what is overwritten.
         match self.readers {
             Readers::Nobody => {}
@@ -233,7 +287,9 @@ impl Unit {
             } else {
                 Seen::Own
             },
+            fenced: false,
             readers: Readers::Nobody,
+            sent: Sent::No,
             by: [access, self.by[1]],
             a_reader: NOBODY,
         };
@@ -272,6 +328,24 @@ impl Unit {
                     && u32::from(n) >= *pending
                 {
                     self.seen = Seen::Own;
+                }
+            }
+            // Of what a thread wrote itself: the others learn of both by the barrier behind it.
+            Event::Fence => self.fenced |= self.seen == Seen::Own,
+            Event::Sent => {
+                self.sent = match self.sent {
+                    Sent::Open(thread) => Sent::Pending(thread, 0),
+                    Sent::Pending(thread, n) => Sent::Pending(thread, n.saturating_add(1)),
+                    Sent::No => Sent::No,
+                };
+            }
+            Event::WaitSent(pending) => {
+                if let Sent::Pending(thread, n) = self.sent
+                    && u32::from(n) >= *pending
+                {
+                    // Only its thread knows that it is done.
+                    self.sent = Sent::No;
+                    self.read_by(Threads::One(thread));
                 }
             }
             _ => {}

@@ -9,8 +9,8 @@ use super::versions::Versions;
 use crate::prove::execute::{Event, Trace};
 use crate::prove::memory::{Access, Kind};
 use crate::prove::numbers::{Mask, Num};
-use crate::prove::quick::QuickMap;
 use crate::prove::symbols::Symbols;
+use crate::quick::QuickMap;
 
 const THREADS: usize = 96;
 
@@ -38,6 +38,7 @@ fn trace(events: Vec<Event>) -> Trace {
         fetches: Vec::new(),
         events,
         global: Vec::new(),
+        boxes: Vec::new(),
         addresses: 0,
         blocks: [0; 3],
         ranks: None,

@@ -151,7 +151,7 @@ impl Origin {
                     k.kept_by_launch(all.n, all.ld[2]);
                     k.rows_aligned(&view, 16);
                 }
-                2 if plan.variant.store == 16 => {}
+                2 if plan.variant.store == 16 && !plan.stores_boxes() => {}
                 _ => k.rows_aligned(&view, widths[i]),
             }
             views.push(match (self.layer, layers[i]) {

@@ -46,6 +46,28 @@ pub(super) struct Lane {
 impl Gemm<'_> {
     /// Accumulators to C, strip by strip.
     pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
+        let Some(boxes) = self.boxes.clone() else {
+            return self.store_vectors(acc);
+        };
+        let end = self.end.clone();
+        let Some(replaces_c) = end.and_then(|end| end.is_zero(self.k, "beta")) else {
+            return self.store_boxes(&boxes, acc);
+        };
+        self.k.begin_if(replaces_c, true);
+        self.k.name_branch("reads_c", "finished");
+        self.k.open_region();
+        self.store_boxes(&boxes, acc)?;
+        self.k.close_region();
+        self.k.otherwise();
+        self.k.open_region();
+        self.store_vectors(acc)?;
+        self.k.close_region();
+        self.k.end_if();
+        Ok(())
+    }
+
+    /// Accumulators to C by vectors of threads.
+    fn store_vectors(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
         let lane = self.lane_of_c()?;
         let Some(straight) = self.straight(&lane) else {
             return self.store_any(&lane, acc);
@@ -145,7 +167,7 @@ impl Gemm<'_> {
         let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         let mut own = |at: Expr, span: usize, tile: i64| {
             // Where the tile was dealt out; a remainder of a power of two costs less than a register through the main loop, another one more.
-            if tile.count_ones() == 1 {
+            if tile.count_ones() == 1 && !self.spans[span].fixed {
                 first_own(self.k, at, tile)
             } else {
                 self.spans[span].origin
@@ -177,7 +199,8 @@ impl Gemm<'_> {
             None => Vec::new(),
         };
         // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
-        let aligned = (self.end.is_some() && st.vector > 1 && self.plan.variant.store == 16)
+        let found = self.plan.variant.store == 16 && self.boxes.is_none();
+        let aligned = (self.end.is_some() && st.vector > 1 && found)
             .then(|| {
                 let c = self.c.base(self.k)?;
                 let low = self.k.pool.and(c, 15);

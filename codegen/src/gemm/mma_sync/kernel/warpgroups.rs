@@ -61,6 +61,7 @@ impl Gemm<'_> {
         for (map, _) in self.sides.iter().filter_map(|side| side.map.as_ref()) {
             self.k.prefetch_map(*map, first);
         }
+        self.prefetch_boxes(first);
         self.k.make_ring(&ring, first)?;
         if self.follows {
             self.k.wait_for_grid();
@@ -91,6 +92,7 @@ impl Gemm<'_> {
             Ok(())
         })?;
         self.close_tiles(tiles);
+        self.boxes_are_read();
         self.leave_cluster();
 
         self.k.begin_role("producer", threads as u32 + 128);

@@ -11,11 +11,14 @@
 //! else                vector by vector
 //! ```
 //!
+//! A plan that stores by TMA takes [boxes] where β = 0, whatever the sizes are, and the other two ways where C is read.
+//!
 //! The second way is for blocks that have a multiprocessor to themselves: others have too few registers for it, and another block to fill the gaps.
 //!
 //! C of 16-bit elements that is a function of the sums alone is rounded before it goes through shared memory: half of the wavefronts. Two strips of 64
 //! columns then have the place of one. A bias is added vector by vector: with it a straight line spills in some variants.
 
+pub(super) mod boxes;
 mod packed;
 mod sums;
 
@@ -35,8 +38,10 @@ use crate::ir::{Address, Cmp, Kernel, Logic, Reg};
 pub(super) struct Straight<'a> {
     /// No vector is partly inside; and β is 0, where only that is stored so.
     pub(super) fits: Reg,
-    /// β is 0: C is not read. None if `fits` says so.
+    /// β is 0: C is not read. None if that is known.
     drops_c: Option<Reg>,
+    /// C is read, if that is known.
+    keeps: bool,
     linear: Linear,
     end: Rc<End<'a>>,
 }
@@ -50,6 +55,23 @@ struct Strip<'s> {
     chunk: i64,
     /// The sums of its atoms.
     atoms: &'s [Vec<Reg>],
+}
+
+/// The parts of a warp's accumulators: `rows` rows, and one of `chunks` pieces of the columns each.
+fn strips(acc: &[Vec<Vec<Reg>>], rows: i64, chunks: i64) -> Vec<Strip<'_>> {
+    let mut strips = Vec::new();
+    for (i, of_rows) in (0..).zip(acc) {
+        let each = of_rows.len() / chunks as usize;
+        for (chunk, atoms) in (0..).zip(of_rows.chunks(each)) {
+            strips.push(Strip {
+                number: i * chunks + chunk,
+                down: i * rows,
+                chunk,
+                atoms,
+            });
+        }
+    }
+    strips
 }
 
 impl<'a> Gemm<'a> {
@@ -71,6 +93,11 @@ impl<'a> Gemm<'a> {
         let rest = self.k.pool.and(self.n, rest as u64);
         let zero = self.k.pool.constant(0);
         all.push(self.k.compare(Cmp::Eq, rest, zero));
+        // Boxes are for what does not read C.
+        let keeps = self.boxes.is_some();
+        if keeps && !reads_c {
+            return None;
+        }
         let drops_c = end.is_zero(self.k, "beta")?;
         if !reads_c {
             all.push(drops_c);
@@ -82,7 +109,8 @@ impl<'a> Gemm<'a> {
             .unwrap_or(self.inside);
         Some(Straight {
             fits,
-            drops_c: reads_c.then_some(drops_c),
+            drops_c: (reads_c && !keeps).then_some(drops_c),
+            keeps,
             linear,
             end,
         })
@@ -95,18 +123,9 @@ impl<'a> Gemm<'a> {
         lane: &Lane,
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
-        let (rows, chunks) = (self.maps.staging.rows, self.plan.chunks());
-        let mut strips = Vec::new();
-        for (i, of_rows) in (0..).zip(acc) {
-            let each = of_rows.len() / chunks as usize;
-            for (chunk, atoms) in (0..).zip(of_rows.chunks(each)) {
-                strips.push(Strip {
-                    number: i * chunks + chunk,
-                    down: i * rows,
-                    chunk,
-                    atoms,
-                });
-            }
+        let strips = strips(acc, self.maps.staging.rows, self.plan.chunks());
+        if straight.keeps {
+            return self.store_sums(straight, lane, &strips, true);
         }
         if let Some(drops_c) = straight.drops_c {
             self.k.begin_if(drops_c, true);
