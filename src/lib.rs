@@ -101,6 +101,11 @@ struct KernelsPage;
 #[doc = include_str!("../docs/kernels-plan.md")]
 struct KernelsPlanPage;
 
+/// The snippets of `docs/kernels-clusters.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[doc = include_str!("../docs/kernels-clusters.md")]
+struct KernelsClustersPage;
+
 /// The snippets of `docs/kernels-variants.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "gpu"))]
 #[doc = include_str!("../docs/kernels-variants.md")]

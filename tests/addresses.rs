@@ -7,7 +7,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::mma::{TYPES, plans_of};
 use common::ptx::{Instruction, definitions, entries, origins};
@@ -142,6 +142,11 @@ fn assert_compiled(modules: impl Iterator<Item = Module>, expected: &[&str]) {
             let of_map = |i: &&Instruction| i.opcode == "cvta.param.u64";
             let maps = entry.code.iter().filter(of_map);
             let maps: BTreeSet<&str> = maps.flat_map(|i| i.written().iter().copied()).collect();
+            // The same address in another block of the cluster.
+            let mapped = entry.code.iter().filter(|i| i.opcode.starts_with("mapa."));
+            let mapped: BTreeMap<&str, &str> = mapped
+                .filter_map(|i| Some((*i.written().first()?, i.read().next()?)))
+                .collect();
             for instruction in &entry.code {
                 let addresses = instruction.addresses();
                 let brackets = instruction.operands.iter().flatten();
@@ -162,6 +167,7 @@ fn assert_compiled(modules: impl Iterator<Item = Module>, expected: &[&str]) {
                     let kind = KINDS.iter().find(|k| instruction.opcode.starts_with(**k));
                     let kind = kind.unwrap_or_else(|| panic!("{what}: {instruction:?}"));
                     kinds.insert(*kind);
+                    let base = mapped.get(base).copied().unwrap_or(base);
                     assert!(
                         made.contains(base),
                         "{what}: {base} of {instruction:?} is not from the index compiler"

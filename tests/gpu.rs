@@ -16,7 +16,8 @@ use rayon::prelude::*;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::outer::OuterPlan;
 use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{DataType, Emitted, Gemm, Operands, Plan};
+use tilewright::codegen::gemm::{DataType, Emitted, Gemm, Operands, Plan, Schedule, Units};
+use tilewright::codegen::registry::plans;
 use tilewright::gpu::ptxas::{self, PtxasError};
 use tilewright::gpu::{Gpu, GpuError};
 use tilewright::host::{Inputs, Matrix, check, launch_on};
@@ -332,6 +333,45 @@ fn edge_cases_of(data_type: DataType) {
             assert_right((gpu, &spent), plan.as_ref(), &case, true);
         });
     common::say(&format!("{data_type}: the edge cases passed {spent}"));
+}
+
+/// Every plan of warpgroups, those with clusters too: sizes with and without ragged tiles, groups of rows that are not full, rows of 16 bytes, of every transpose.
+#[test]
+fn plans_of_warpgroups() {
+    let Some(gpu) = assembled() else { return };
+    let spent = Spent::new();
+    let mut all = plans();
+    all.retain(|p| p.anatomy().units == Units::Warpgroup && p.runs_on(arch(gpu)));
+    let sizes = [
+        [256, 512, 256],
+        [1000, 1000, 1000],
+        [1300, 328, 712],
+        [129, 40, 2056],
+        [37, 1101, 75],
+        [4104, 1032, 72],
+    ];
+    let cases: Vec<_> = (0..all.len() * sizes.len()).collect();
+    cases.par_iter().for_each(|&i| {
+        let (plan, [m, n, k]) = (&all[i / sizes.len()], sizes[i % sizes.len()]);
+        let operands = Operands::ALL[(i + i / sizes.len()) % 4];
+        let case = Case {
+            problem: Gemm {
+                alpha: 2.0,
+                beta: [0.0, -1.0][i % 2],
+                ..Gemm::packed(m, n, k, operands)
+            },
+            schedule: Schedule::default(),
+            seed: i as u64,
+        };
+        let adapted = plan.adapt(&case.problem, case.schedule);
+        let adapted = adapted.unwrap_or_else(|e| panic!("{}, {case:?}: {e}", plan.name()));
+        assert_right((gpu, &spent), adapted.as_ref(), &case, false);
+    });
+    common::say(&format!(
+        "{} plans of warpgroups: {} problems passed {spent}",
+        all.len(),
+        cases.len()
+    ));
 }
 
 macro_rules! mma {

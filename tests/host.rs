@@ -439,6 +439,7 @@ impl Plan for ByHand {
             turns: false,
             form: Form::Plain,
             tma_store: false,
+            cluster: (1, 1),
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

@@ -99,7 +99,9 @@ fn blocks_take_tile_after_tile() {
                 beta: 1.0,
                 ..Gemm::packed(m, n, k, operands)
             };
-            let depth = Depth::Turns(rows, columns);
+            // In whole clusters.
+            let (down, across) = plan.anatomy().cluster;
+            let depth = Depth::Turns(rows * down, columns * across);
             let plan = MmaPlan {
                 variant: Variant {
                     depth,

@@ -169,13 +169,13 @@ impl From<DevicesRunError> for Refused {
     }
 }
 
-/// How the names of plans end whose blocks take tile after tile.
+/// What the names of plans have behind the tile whose blocks take tile after tile.
 const PERSISTENT: &str = "-persistent";
 
 /// Whether the blocks of a persistent plan have a last turn that is not full. Alone, any other plan would leave the same multiprocessors idle; of two
 /// products that overlap, the blocks of the second one take their place, unless persistent ones still sit there.
 fn leaves_room(plan: &dyn Plan, local: &Gemm) -> bool {
-    if !plan.name().ends_with(PERSISTENT) {
+    if !plan.anatomy().turns {
         return false;
     }
     let Ok(Some(launch)) = plan.launch(local) else {
@@ -212,7 +212,8 @@ impl Chooser<'_> {
             let plan = named(self.plan, local)?;
             if self.plan == "auto" && overlap && leaves_room(plan.as_ref(), local) {
                 let name = plan.name();
-                return named(name.strip_suffix(PERSISTENT).unwrap_or(&name), local);
+                let tile = name.split(PERSISTENT).next();
+                return named(tile.unwrap_or(&name), local);
             }
             Ok(plan)
         };

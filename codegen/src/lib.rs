@@ -12,6 +12,7 @@ pub mod pipeline;
 pub mod print;
 pub mod prove;
 mod proven;
+mod quick;
 pub mod registry;
 pub mod select;
 pub mod value;

@@ -487,13 +487,40 @@ fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
     let first = all();
     assert_eq!(first, all());
     assert!(first.len() > 4);
+    // Those that no GPU has measured are behind the others.
+    let has_clusters = |c: &(String, Schedule, f64)| c.0.contains("-cluster");
+    let place = |c: &(String, Schedule, f64)| (has_clusters(c), c.2);
     for pair in first.windows(2) {
         let [a, b] = pair else { continue };
-        assert!(a.2 <= b.2, "{a:?} {b:?}");
+        assert!(place(a) <= place(b), "{a:?} {b:?}");
     }
+    assert!(!has_clusters(&first[0]) && first.iter().any(has_clusters));
     let mut unique = first.clone();
     unique.dedup_by_key(|c| (c.0.clone(), c.1));
     assert_eq!(unique.len(), first.len());
+}
+
+/// What blocks share is asked for once: of a 128x256 tile B is two thirds of the bytes, A one third.
+#[test]
+fn a_cluster_asks_the_cache_for_less() {
+    let l2 = |name: &str| {
+        let plan = plan_named(&format!("wgmma-f16-{name}")).expect("listed");
+        let e = estimate(plan.as_ref(), Schedule::default(), &cube(4096), &h200());
+        e.demands.l2
+    };
+    for (alone, cluster, part) in [
+        ("128x256x64", "128x256x64-cluster2x1", 2.0 / 3.0),
+        (
+            "128x256x64-persistent",
+            "128x256x64-persistent-cluster1x2",
+            5.0 / 6.0,
+        ),
+        ("128x128x64", "128x128x64-cluster2x1", 3.0 / 4.0),
+        ("64x128x128", "64x128x128-cluster2x1", 2.0 / 3.0),
+    ] {
+        let found = l2(cluster) / l2(alone);
+        assert!((found - part).abs() < 1e-9, "{cluster}: {found}");
+    }
 }
 
 #[test]

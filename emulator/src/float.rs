@@ -32,6 +32,53 @@ pub(crate) fn to_odd(s: f64, e: f64) -> f64 {
     f64::from_bits(bits.wrapping_add(if fix { step } else { 0 }))
 }
 
+/// a + b in f32 rounded to odd, for a and b of at most 2^100 in size.
+#[inline(always)]
+pub(crate) fn add_to_odd32(a: f32, b: f32) -> f32 {
+    let s = a + b;
+    let t = s - a;
+    let e = (a - (s - t)) + (b - t);
+    let bits = s.to_bits();
+    let inexact = e != 0.0 && !e.is_nan();
+    let away = (e > 0.0) == (s > 0.0);
+    let step = if away { 1 } else { u32::MAX };
+    let fix = inexact && bits & 1 == 0;
+    f32::from_bits(bits.wrapping_add(if fix { step } else { 0 }))
+}
+
+/// `x`, exact or to odd, rounded to odd in f32.
+#[inline(always)]
+pub(crate) fn odd32(x: f64) -> f32 {
+    let r = x as f32;
+    let (bits, back) = (r.to_bits(), f64::from(r).abs());
+    let even = bits & 1 == 0;
+    let over = even && back > x.abs();
+    let under = even && back < x.abs();
+    f32::from_bits(
+        bits.wrapping_add(u32::from(under))
+            .wrapping_sub(u32::from(over)),
+    )
+}
+
+/// `x`, exact or to odd, rounded to f32 as `rounding` says; ties go to even.
+#[inline(always)]
+pub(crate) fn round32(x: f64, rounding: Rounding) -> f32 {
+    let r = x as f32;
+    let (bits, back) = (r.to_bits(), f64::from(r).abs());
+    // What is beyond the largest number in size is one step from it, as infinity, and what is nearest to zero one step from zero.
+    let (over, under) = (back > x.abs(), back < x.abs());
+    let (inward, outward) = match rounding {
+        Rounding::Nearest | Rounding::NearestAway => (false, false),
+        Rounding::Zero => (over, false),
+        Rounding::Down => (over && x > 0.0, under && x < 0.0),
+        Rounding::Up => (over && x < 0.0, under && x > 0.0),
+    };
+    f32::from_bits(
+        bits.wrapping_add(u32::from(outward))
+            .wrapping_sub(u32::from(inward)),
+    )
+}
+
 /// a·b + c in f32, correctly rounded, without a fused instruction.
 #[inline(always)]
 pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {

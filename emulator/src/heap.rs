@@ -3,7 +3,7 @@
 //! First fit by address. A piece starts at a multiple of 16 bytes and is followed by at least 16 bytes that belong to nobody. The heap
 //! belongs to the [`crate::GlobalMemory`], so that one launch may free what another allocated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 /// Bytes of the heap; what CUDA has by default.
@@ -16,47 +16,70 @@ const GRAIN: u64 = 16;
 #[derive(Debug)]
 pub(crate) struct Heap {
     pub(crate) base: u64,
-    /// Offset to size of the live pieces.
-    live: Mutex<BTreeMap<u64, u64>>,
+    pieces: Mutex<Pieces>,
+}
+
+/// What is handed out and what is not, by offset.
+#[derive(Debug)]
+struct Pieces {
+    /// The sizes of the live pieces.
+    live: HashMap<u64, u64>,
+    /// The gaps between them, no two of which touch, with their sizes.
+    gaps: BTreeMap<u64, u64>,
 }
 
 impl Heap {
     pub(crate) fn new(base: u64) -> Self {
         Self {
             base,
-            live: Mutex::new(BTreeMap::new()),
+            pieces: Mutex::new(Pieces {
+                live: HashMap::new(),
+                gaps: BTreeMap::from([(0, HEAP_BYTES)]),
+            }),
         }
     }
 
     /// The address of `bytes` new bytes; 0 if there is no room.
     pub(crate) fn malloc(&self, bytes: u64) -> u64 {
-        let Ok(mut live) = self.live.lock() else {
+        let Ok(mut pieces) = self.pieces.lock() else {
             return 0;
         };
         if bytes == 0 || bytes > HEAP_BYTES {
             return 0;
         }
         let size = bytes.next_multiple_of(GRAIN) + GRAIN;
-        let mut at = 0;
-        for (start, len) in live.iter() {
-            if start - at >= size {
-                break;
-            }
-            at = start + len;
-        }
-        if at + size > HEAP_BYTES {
+        let Some((&at, &gap)) = pieces.gaps.iter().find(|(_, gap)| **gap >= size) else {
             return 0;
+        };
+        pieces.gaps.remove(&at);
+        if gap > size {
+            pieces.gaps.insert(at + size, gap - size);
         }
-        live.insert(at, size);
+        pieces.live.insert(at, size);
         self.base + at
     }
 
     /// Gives a piece back; false if none starts at `address`. Freeing 0 does nothing.
     pub(crate) fn free(&self, address: u64) -> bool {
-        let Ok(mut live) = self.live.lock() else {
+        let Ok(mut pieces) = self.pieces.lock() else {
             return false;
         };
-        address == 0 || live.remove(&address.wrapping_sub(self.base)).is_some()
+        let mut at = address.wrapping_sub(self.base);
+        let Some(mut size) = pieces.live.remove(&at) else {
+            return address == 0;
+        };
+        // The gaps on both sides become one with it.
+        if let Some(after) = pieces.gaps.remove(&(at + size)) {
+            size += after;
+        }
+        let before = pieces.gaps.range(..at).next_back();
+        if let Some((&start, &gap)) = before
+            && start + gap == at
+        {
+            (at, size) = (start, size + gap);
+        }
+        pieces.gaps.insert(at, size);
+        true
     }
 }
 
@@ -76,5 +99,44 @@ mod tests {
         assert_eq!(heap.malloc(HEAP_BYTES), 0);
         let rest = heap.malloc(HEAP_BYTES - 4096);
         assert!(rest != 0 && heap.malloc(1 << 16) == 0);
+    }
+    /// The same pieces as by looking through all that are live, from the first.
+    #[test]
+    fn pieces_are_where_they_fit_first() {
+        let heap = Heap::new(1 << 20);
+        let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut state = 5u32;
+        let mut below = |n: u32| {
+            state = state.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);
+            (state >> 16) % n
+        };
+        for round in 0..20_000 {
+            // The heap fills, and empties again.
+            if below(8) < [5, 3][round / 4000 % 2] {
+                let most = 1 << below(16);
+                let bytes = u64::from(1 + below(most));
+                let size = bytes.next_multiple_of(GRAIN) + GRAIN;
+                let mut at = 0;
+                for (start, len) in &live {
+                    if start - at >= size {
+                        break;
+                    }
+                    at = start + len;
+                }
+                let fits = at + size <= HEAP_BYTES;
+                let expected = if fits { (1 << 20) + at } else { 0 };
+                assert_eq!(heap.malloc(bytes), expected);
+                if fits {
+                    live.insert(at, size);
+                }
+            } else if let Some(at) = live
+                .keys()
+                .nth(below(live.len().max(1) as u32) as usize)
+                .copied()
+            {
+                live.remove(&at);
+                assert!(heap.free((1 << 20) + at) && !heap.free((1 << 20) + at));
+            }
+        }
     }
 }

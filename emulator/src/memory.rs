@@ -307,32 +307,47 @@ impl Allocation {
         }
     }
 
-    /// Replaces the `bytes` (2, 4 or 8) at `offset` by `f` of them, atomically for up to 4 bytes; returns the old value.
+    /// Replaces the `bytes` (2, 4 or 8) at `offset` by `f` of them, atomically for up to 4 bytes. `f` is called again
+    /// if another thread comes in between.
     ///
     /// Eight bytes are two words here, so the caller must hold the lock of the launch.
-    pub(crate) fn update(&self, offset: u64, bytes: u32, f: impl Fn(u64) -> u64) -> u64 {
-        if bytes == 8 {
-            let old = self.load(offset, 8);
-            self.store(offset, 8, f(old));
-            return old;
+    #[inline(always)]
+    pub(crate) fn update(&self, offset: u64, bytes: u32, mut f: impl FnMut(u64) -> u64) {
+        let mut old = self.load(offset, bytes);
+        loop {
+            let new = f(old);
+            // What changes nothing has read the place, which is atomic.
+            if new == old {
+                return;
+            }
+            if bytes == 8 {
+                return self.store(offset, 8, new);
+            }
+            match self.exchange(offset, bytes, old, new) {
+                Ok(()) => return,
+                Err(found) => old = found,
+            }
         }
-        let shift = if bytes == 2 { (offset & 2) * 8 } else { 0 };
-        let mask = if bytes == 2 {
-            0xffff_u32 << shift
-        } else {
-            u32::MAX
+    }
+
+    /// Stores `new` in the `bytes` (2 or 4) at `offset` if they are `old`; else what they are, or `old` if another part of their word has changed.
+    #[inline(always)]
+    fn exchange(&self, offset: u64, bytes: u32, old: u64, new: u64) -> Result<(), u64> {
+        let Some(word) = self.words.get((offset >> 2) as usize) else {
+            return Ok(());
         };
-        let change = |word: u32| {
-            let old = (word & mask) >> shift;
-            (word & !mask) | (((f(u64::from(old)) as u32) << shift) & mask)
+        let (shift, mask) = match bytes {
+            2 => ((offset & 2) * 8, 0xffff),
+            _ => (0, u32::MAX),
         };
-        let Some(w) = self.words.get((offset >> 2) as usize) else {
-            return 0;
+        let rest = match bytes {
+            2 => word.load(Relaxed) & !(mask << shift),
+            _ => 0,
         };
-        let old = w
-            .fetch_update(Relaxed, Relaxed, |word| Some(change(word)))
-            .unwrap_or_else(|e| e);
-        u64::from((old & mask) >> shift)
+        let [old, new] = [old, new].map(|x| rest | (x as u32 & mask) << shift);
+        let result = word.compare_exchange(old, new, Relaxed, Relaxed);
+        let found = result.map(|_| ());
+        found.map_err(|word| u64::from(word >> shift & mask))
     }
 
     /// Marks bytes as written.

@@ -29,7 +29,7 @@ impl Shadow {
         }
         let warp = who.warp() as usize & 31;
         let (now, floor) = (self.seen[warp][warp], self.floors[warp]);
-        let mut bad = false;
+        let (mut bad, mut read) = (false, false);
         for run in runs {
             let units = self.units(*run, first);
             let (Some(cells), Some(newest)) =
@@ -59,7 +59,23 @@ impl Shadow {
             }
             if WRITES {
                 for clock in newest {
-                    bad |= *clock > floor;
+                    read |= *clock > floor;
+                }
+            }
+        }
+        !bad && (!read || self.has_seen_readers(first, runs, warp))
+    }
+
+    /// Whether `warp` has seen all reads of `runs`. It has seen its own, as of what it reads, changes and stores.
+    #[inline(never)]
+    fn has_seen_readers(&self, first: u32, runs: &[Run], warp: usize) -> bool {
+        let columns = self.reads.chunks(self.cells.len().max(1));
+        let mut bad = false;
+        for (column, seen) in columns.zip(&self.seen[warp]) {
+            for run in runs {
+                let clocks = column.get(self.units(*run, first));
+                for clock in clocks.unwrap_or_default() {
+                    bad |= clock > seen;
                 }
             }
         }

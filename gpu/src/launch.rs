@@ -23,7 +23,7 @@ pub struct LaunchConfig {
     pub grid: [u32; 3],
     /// Threads of a block in x, y, z.
     pub block: [u32; 3],
-    /// Blocks of a cluster in x, y, z; `[1, 1, 1]` without clusters, or when the PTX declares the size itself.
+    /// Blocks of a cluster in x, y, z; `[1, 1, 1]` without clusters. Where the PTX declares the size itself, either that or `[1, 1, 1]`.
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: u32,
@@ -198,7 +198,7 @@ impl Kernel {
             self.allow_large_clusters()?;
         }
         let mut attributes = Vec::new();
-        if blocks_in_cluster > 1 {
+        if blocks_in_cluster > 1 && !self.declares_clusters()? {
             attributes.push(cluster_attribute(config.cluster));
         }
         if config.beside_previous {

@@ -287,6 +287,13 @@ impl Kernel {
         )
     }
 
+    /// Whether the text declares the size of its clusters (`.reqnctapercluster`), so that the launch does not.
+    pub(crate) fn declares_clusters(&self) -> Result<bool, GpuError> {
+        self.bind()?;
+        let width = Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+        Ok(attribute(self.raw.0, width)? > 0)
+    }
+
     fn set(&self, attribute: Attribute, value: u32) -> Result<(), GpuError> {
         // SAFETY: a context is current and the function's module is loaded.
         check("cuFuncSetAttribute", unsafe {

@@ -1,6 +1,7 @@
 //! That no kernel is left out: every family and type of the registry, every kernel that stands beside a product, and every example has a subject.
 //!
-//! A family is what a plan's name says beside the sizes: of `mma-f16-64x64x32` that is `mma-f16`. Persistent plans are one family, whatever their type. The kernels
+//! A family is what a plan's name says beside the sizes: of `mma-f16-64x64x32` that is `mma-f16`. Persistent plans are one family, whatever their type, and so are those with
+//! clusters. The kernels
 //! beside a product (packing, transposing, the sums of split products) are found by the names of entries.
 
 use std::collections::BTreeSet;
@@ -10,6 +11,9 @@ use tilewright::codegen::registry::plans;
 
 /// What a plan's name says beside the sizes.
 fn family(plan: &str) -> String {
+    if plan.contains("-cluster") {
+        return "cluster".to_owned();
+    }
     if plan.ends_with("-persistent") {
         return "persistent".to_owned();
     }

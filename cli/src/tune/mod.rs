@@ -311,8 +311,9 @@ impl TuneArgs {
         self.trans.iter().map(parse).collect()
     }
 
-    /// The candidates to measure, of all in the order of their estimates.
+    /// The candidates to measure, those with the shortest estimates first: also of plans that are not chosen before they have been measured.
     fn chosen(&self, mut all: Vec<Candidate>) -> Vec<Candidate> {
+        all.sort_by(|a, b| a.estimate.seconds.total_cmp(&b.estimate.seconds));
         if let Some(most) = self.splits {
             let mut seen: Vec<(String, bool)> = Vec::new();
             all.retain(|c| {

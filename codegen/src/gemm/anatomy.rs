@@ -99,9 +99,25 @@ pub struct Anatomy {
     pub form: Form,
     /// C of 16-bit elements goes to memory by TMA.
     pub tma_store: bool,
+    /// Blocks of a cluster along the rows and the columns of C: those one below the other copy their tile of B once, those side by side that of A. (1, 1)
+    /// without clusters.
+    pub cluster: (u32, u32),
 }
 
 impl Anatomy {
+    /// Blocks of a cluster.
+    ///
+    /// ```
+    /// use layout_codegen::registry::plan_named;
+    /// let blocks = |name| plan_named(name).map(|plan| plan.anatomy().cluster_blocks());
+    /// assert_eq!(blocks("wgmma-f16-128x256x64")?, 1);
+    /// assert_eq!(blocks("wgmma-f16-128x256x64-cluster2x1")?, 2);
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn cluster_blocks(&self) -> u32 {
+        self.cluster.0 * self.cluster.1
+    }
+
     /// Warps of a block.
     pub fn warp_count(&self) -> u32 {
         self.warps.0 * self.warps.1

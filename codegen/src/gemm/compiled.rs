@@ -91,7 +91,7 @@ impl CompiledKernel {
         } else {
             most as u64
         };
-        Some(match self.rule {
+        let [x, y, z] = match self.rule {
             GridRule::Rows { .. } => [
                 columns as u32,
                 along as u32,
@@ -100,7 +100,14 @@ impl CompiledKernel {
             GridRule::Grouped { .. } | GridRule::Fixed { .. } => {
                 [along as u32, columns as u32, rows.div_ceil(along) as u32]
             }
-        })
+        };
+        // Whole clusters.
+        let [cx, cy, cz] = self.cluster;
+        Some([
+            x.next_multiple_of(cx),
+            y.next_multiple_of(cy),
+            z.next_multiple_of(cz),
+        ])
     }
 
     /// Bytes of the parameter buffer.

@@ -26,14 +26,21 @@ pub(crate) const TURNS_BLOCKS: u32 = 128;
 /// The largest m, n and k there, so that all uses of stages are counted in 64 bits.
 pub(crate) const TURNS_LIMIT: i64 = 1 << 24;
 
-/// How blocks that take tile after tile are best put: rows and columns of blocks, and how many tiles each then has. Squares share most in the cache.
-pub(crate) fn best_turns((down, across): (u64, u64)) -> ([u32; 2], u64) {
+/// How blocks that take tile after tile are best put, in whole clusters: rows and columns of blocks, and how many tiles each then has. Squares share most in the
+/// cache.
+pub(crate) fn best_turns((down, across): (u64, u64), cluster: (u32, u32)) -> ([u32; 2], u64) {
     let turns = |[rows, columns]: [u32; 2]| {
         down.div_ceil(rows.into())
             .saturating_mul(across.div_ceil(columns.into()))
     };
     let all = [16, 8, 32, 4, 64, 2, 128, 1].map(|rows| [rows, TURNS_BLOCKS / rows]);
-    let best = all.into_iter().min_by_key(|&blocks| turns(blocks));
+    let whole = |[rows, columns]: &[u32; 2]| {
+        rows.is_multiple_of(cluster.0) && columns.is_multiple_of(cluster.1)
+    };
+    let best = all
+        .into_iter()
+        .filter(whole)
+        .min_by_key(|&blocks| turns(blocks));
     let best = best.unwrap_or([16, 8]);
     (best, turns(best))
 }
@@ -95,7 +102,7 @@ impl Raster {
             let layer = None;
             return Ok(Tile { row, col, layer });
         }
-        let bx = k.block_index(Axis::X, (hi / tm) as u64 + 1);
+        let bx = k.block_index(Axis::X, k.whole_clusters(Axis::X, (hi / tm) as u64 + 1));
         let bz = k.block_index(Axis::Z, GRID_YZ);
         k.tiling(bx, m, tm);
         let row = index(&mut k.pool, &Layout::mode(1, tm)?, &[bx])?;

@@ -11,7 +11,7 @@
 //! bits allow it. Example: with `t` in `0..32`, `(t & 15)·16 + ((t >> 4) & 1)·256` becomes `16·t`, because both fields
 //! lie on the diagonal `d = 4` and together cover every bit that `t` can have.
 
-use std::collections::HashMap;
+use crate::quick::QuickMap;
 
 /// A handle to an expression of one [`Pool`]. Equal handles are equal values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -108,7 +108,7 @@ pub(crate) fn moved(mask: u64, shift: i32) -> u64 {
 #[derive(Clone, Default, Debug)]
 pub struct Pool {
     nodes: Vec<(Node, Facts)>,
-    known: HashMap<Node, Expr>,
+    known: QuickMap<Node, Expr>,
 }
 
 impl Pool {

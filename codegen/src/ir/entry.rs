@@ -98,6 +98,8 @@ pub struct Entry {
     pub block: [u32; 3],
     /// Blocks along x, y, z: a launch has at most these.
     pub grid_limit: [u64; 3],
+    /// Blocks of a cluster along x, y, z: a launch has whole clusters. All 1 without clusters.
+    pub cluster: [u32; 3],
     /// Blocks that are to share a multiprocessor.
     pub min_blocks: Option<u32>,
     /// The parameters, in order.
@@ -134,4 +136,19 @@ pub struct Entry {
     pub variables: HashMap<String, Operand>,
     /// What it does.
     pub nodes: Vec<Node>,
+}
+
+impl Entry {
+    /// How many blocks a cluster has.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// // A kernel without clusters.
+    /// let entry = Kernel::new("k", 64).finish();
+    /// assert_eq!((entry.cluster, entry.cluster_blocks()), ([1, 1, 1], 1));
+    /// ```
+    pub fn cluster_blocks(&self) -> u32 {
+        self.cluster.iter().product()
+    }
 }

@@ -46,7 +46,7 @@ pub struct Ring {
     pub stages: i64,
     /// The buffer of its mbarriers: 8 bytes each, `full` of every stage and then `empty` of every stage.
     pub barriers: usize,
-    /// How many threads arrive at `empty` each time round.
+    /// How many threads arrive at `empty` each time round, of all blocks of a cluster.
     pub consumers: u32,
     /// How many uses later a stage is given back: an arrival in use `i` says that reads of use `i − lag` are complete.
     pub lag: i64,
@@ -218,6 +218,19 @@ pub enum Hopper {
         /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
+    /// Arrives at the mbarrier that lies at the same place of a block of the cluster, its own or another.
+    ArriveAt {
+        /// The mbarrier, as the block itself has it.
+        at: Address,
+        /// The rank of the block in the cluster.
+        block: Reg,
+        /// The register of its address there.
+        remote: Reg,
+        /// In which use it arrives; the one that is given back is the ring's lag before.
+        stage: StageUse,
+    },
+    /// Waits for all threads of the cluster; what they wrote before can be seen behind it.
+    ClusterBarrier,
     /// Arrives at an mbarrier, whose phase also needs so many bytes of copies.
     Expect {
         /// The mbarrier.
@@ -254,6 +267,9 @@ pub enum Hopper {
         from: Vec<Expr>,
         /// The mbarrier.
         barrier: Address,
+        /// The blocks of the cluster that get it, a bit for each rank, all at the same place and counted by the mbarrier at the same place; none: the own
+        /// block.
+        blocks: Option<u16>,
         /// Which use of the stage is filled.
         stage: StageUse,
     },
@@ -312,6 +328,7 @@ impl Hopper {
         match self {
             Hopper::ParamAddress { .. }
             | Hopper::BarrierInitFence
+            | Hopper::ClusterBarrier
             | Hopper::WgmmaFence
             | Hopper::WgmmaCommit
             | Hopper::WgmmaWait { .. }
@@ -324,6 +341,7 @@ impl Hopper {
             | Hopper::Arrive { at, .. }
             | Hopper::Expect { at, .. }
             | Hopper::Fetch { at, .. } => vec![at.base()],
+            Hopper::ArriveAt { at, block, .. } => vec![at.base(), *block],
             Hopper::Wait { at, parity, .. } => vec![at.base(), *parity],
             Hopper::TensorCopy {
                 to,
@@ -352,6 +370,7 @@ impl Hopper {
     pub(super) fn results(&self) -> Vec<Reg> {
         match self {
             Hopper::ParamAddress { to, .. } => vec![*to],
+            Hopper::ArriveAt { remote, .. } => vec![*remote],
             Hopper::Wait { done, .. } => vec![*done],
             Hopper::Fetch { to, .. } => to.clone(),
             Hopper::Wgmma { d, a, b, .. } => {

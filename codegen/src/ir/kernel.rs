@@ -2,6 +2,7 @@
 
 mod branches;
 mod bulk_store;
+mod cluster;
 mod hopper;
 mod instructions;
 mod loops;
@@ -22,6 +23,7 @@ use super::value::{Class, Cmp, Reg};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
 use crate::ir::Element;
+use crate::quick::QuickMap;
 pub(crate) use hopper::{MapHandle, RingHandle, Strides};
 pub use loops::LoopHandle;
 
@@ -39,9 +41,9 @@ struct Scope {
     /// What a loop does at the end of each turn.
     advance: Vec<Node>,
     memo: Memo,
-    compared: HashMap<(Expr, Expr, Cmp), Reg>,
-    selected: HashMap<(Reg, Expr, Expr), Expr>,
-    bounded: HashMap<(Expr, i64), Expr>,
+    compared: QuickMap<(Expr, Expr, Cmp), Reg>,
+    selected: QuickMap<(Reg, Expr, Expr), Expr>,
+    bounded: QuickMap<(Expr, i64), Expr>,
     carried: HashMap<(Expr, String), Reg>,
     /// A region without a loop: values of outer levels that are first asked for in it stay in it.
     region: bool,
@@ -76,6 +78,7 @@ pub struct Kernel {
     comments: Vec<String>,
     block: [u32; 3],
     grid_limit: [u64; 3],
+    cluster: [u32; 3],
     min_blocks: Option<u32>,
     params: Vec<Param>,
     shared: Option<Shared>,
@@ -163,6 +166,7 @@ impl Kernel {
             comments: Vec::new(),
             block: [threads, 1, 1],
             grid_limit: [1; 3],
+            cluster: [1; 3],
             min_blocks: None,
             params: Vec::new(),
             shared: None,
@@ -678,6 +682,7 @@ impl Kernel {
             comments: self.comments,
             block: self.block,
             grid_limit: self.grid_limit,
+            cluster: self.cluster,
             min_blocks: self.min_blocks,
             params: self.params,
             shared: self.shared,

@@ -27,6 +27,28 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             "mbarrier.arrive.shared::cta.b64 _, {}",
             address(*at)
         )),
+        Hopper::ArriveAt {
+            at, block, remote, ..
+        } => {
+            // The same address in the other block; what an address adds to its register is the same in both.
+            let there = register(*remote);
+            let own = address(*at);
+            vec![
+                format!(
+                    "mapa.shared::cluster.u32 {there}, {}, {}",
+                    register(at.base()),
+                    register(*block)
+                ),
+                format!(
+                    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, {}",
+                    own.replacen(&register(at.base()), &there, 1)
+                ),
+            ]
+        }
+        Hopper::ClusterBarrier => vec![
+            "barrier.cluster.arrive.release".to_owned(),
+            "barrier.cluster.wait.acquire".to_owned(),
+        ],
         Hopper::Expect { at, bytes, .. } => one(format!(
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, {}, {bytes}",
             address(*at)
@@ -48,15 +70,22 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             descriptor,
             coordinates,
             barrier,
+            blocks,
             ..
-        } => one(format!(
-            "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes {}, [{}, {}], {}",
-            coordinates.len(),
-            address(*to),
-            register(*descriptor),
-            group(coordinates),
-            address(*barrier)
-        )),
+        } => {
+            let (way, mask) = match blocks {
+                Some(mask) => (".multicast::cluster", format!(", {mask}")),
+                None => ("", String::new()),
+            };
+            one(format!(
+                "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{way} {}, [{}, {}], {}{mask}",
+                coordinates.len(),
+                address(*to),
+                register(*descriptor),
+                group(coordinates),
+                address(*barrier)
+            ))
+        }
         Hopper::Bulk(inst) => one(bulk(inst)),
         Hopper::Fetch { at, to, .. } => {
             let (vector, to) = match &to[..] {

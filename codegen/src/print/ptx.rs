@@ -56,6 +56,11 @@ fn entry(out: &mut String, k: &Entry) {
     if let Some(blocks) = k.min_blocks {
         let _ = writeln!(out, ".minnctapersm {blocks}");
     }
+    if let [x, y, z] = k.cluster
+        && k.cluster_blocks() > 1
+    {
+        let _ = writeln!(out, ".reqnctapercluster {x}, {y}, {z}");
+    }
     out.push_str("{\n");
     for (class, n) in &k.registers {
         let (ty, prefix) = (class_type(*class), prefix(*class));

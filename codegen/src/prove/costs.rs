@@ -6,7 +6,7 @@ use super::access::AccessProof;
 use super::execute::Trace;
 use super::memory::Access;
 use super::numbers::{Mask, Num, alike};
-use super::quick::QuickMap;
+use crate::quick::QuickMap;
 
 /// What a global access costs in sectors of 32 bytes. Lanes in different rows share none, since rows may be any distance apart; rows are taken to begin
 /// at sectors.

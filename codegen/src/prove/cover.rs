@@ -28,11 +28,11 @@ use super::execute::Trace;
 use super::formula::Formula;
 use super::memory::GlobalAccess;
 use super::numbers::{Each, Mask, Num};
-use super::quick::QuickMap;
 use super::solve::Facts;
 use super::symbols::Definition;
 use super::value::{Lin, Sym};
 use crate::ir::{Entry, Extent, Role};
+use crate::quick::QuickMap;
 
 /// Cases of one mode at most.
 const CASES: usize = 16;

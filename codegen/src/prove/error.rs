@@ -122,6 +122,11 @@ pub enum ProofError {
         /// What it does instead.
         reason: String,
     },
+    /// The blocks of a cluster do not stay together while they reach each other's shared memory.
+    Cluster {
+        /// What one does instead.
+        reason: String,
+    },
     /// An accumulator is touched while products that write it may be in flight.
     InFlight {
         /// The register.
@@ -185,6 +190,7 @@ impl ProofError {
             Self::Coverage { .. } => "coverage",
             Self::Assumption { .. } => "assumption",
             Self::Ring { .. } => "ring",
+            Self::Cluster { .. } => "cluster",
             Self::InFlight { .. } => "in_flight",
             Self::Lost { .. } => "lost",
             Self::Twice { .. } => "twice",
@@ -269,6 +275,7 @@ impl fmt::Display for ProofError {
                 write!(f, "the assumption {condition} is refused: {reason}")
             }
             Self::Ring { ring, reason } => write!(f, "the ring `{ring}`: {reason}"),
+            Self::Cluster { reason } => write!(f, "the blocks of a cluster: {reason}"),
             Self::InFlight { register } => write!(
                 f,
                 "register {register} is an accumulator of products that may be in flight: wait for their group first"

@@ -9,12 +9,12 @@ use std::rc::Rc;
 use super::ProofError;
 use super::assumed::Assumed;
 use super::bulk::SentBox;
+use super::cluster::Ranks;
 use super::formula::Formula;
 use super::hopper::Piped;
 use super::memory::Access;
 use super::numbers::Mask;
 use super::offsets::Offsets;
-use super::quick::{QuickMap, QuickSet};
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
@@ -24,6 +24,7 @@ use crate::index::code::Operand;
 use crate::ir::{
     Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, class_of,
 };
+use crate::quick::{QuickMap, QuickSet};
 
 /// What a register holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -120,6 +121,8 @@ pub(super) struct Trace {
     pub(super) boxes: Vec<SentBox>,
     pub(super) addresses: usize,
     pub(super) blocks: [Sym; 3],
+    /// The ranks of blocks in their clusters, where there are such.
+    pub(super) ranks: Option<Ranks>,
     /// Elements of each mode of a buffer that matter.
     pub(super) used: QuickMap<(usize, usize), Lin>,
     pub(super) symbols: Symbols,
@@ -169,6 +172,7 @@ pub(super) struct Machine<'a> {
     /// The address of shared memory, in units of its alignment.
     pub(super) shared: Sym,
     pub(super) blocks: [Sym; 3],
+    pub(super) ranks: Option<Ranks>,
     pub(super) extents: QuickMap<(usize, usize), Lin>,
     /// Addresses that were asked for being multiples of a power of two, with what is known of low bits and for which threads.
     pub(super) multiples: QuickMap<MultipleOf, bool>,
@@ -206,6 +210,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         let most = i128::from(entry.grid_limit[i].saturating_sub(1));
         symbols.free(0, most, false)
     });
+    let ranks = Ranks::of(entry, blocks, &mut symbols)?;
     let align = entry.shared.map_or(1, |s| i128::from(s.align));
     let shared = symbols.free(0, 232_448 / align, false);
     let mut machine = Machine {
@@ -227,6 +232,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         addresses: 0,
         shared,
         blocks,
+        ranks,
         extents: QuickMap::default(),
         multiples: QuickMap::default(),
         offsets: QuickMap::default(),
@@ -278,6 +284,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         boxes: machine.boxes,
         addresses: machine.addresses,
         blocks,
+        ranks,
         used,
         promises,
         assumptions: machine.assumptions,

@@ -28,14 +28,16 @@ pub(super) enum What {
     Made(usize, i64, u32),
     /// Mbarriers that were made are made visible.
     Published,
+    /// Threads wait for all of the cluster.
+    ClusterMet,
     /// A wait for one side of a use of a stage.
     Wait(Used, Side),
-    /// An arrival that gives a stage back.
-    Arrive(Used),
+    /// An arrival that gives a stage back: to the own block, or to that of a rank, by each thread.
+    Arrive(Used, Option<Num>),
     /// An arrival that announces bytes.
     Expect(Used, u32),
     /// A copy to units of 16 bytes of a stage.
-    Fill(Used, Region),
+    Fill(Used, Fill),
     /// A product reads units of a stage.
     Read(Used, Region),
     /// Threads read units of a stage into registers.
@@ -62,6 +64,33 @@ pub(super) struct Region {
     pub(super) units: Rc<BTreeSet<i64>>,
     /// Which of the values that the stage keeps one after the other.
     pub(super) version: Vec<Lin>,
+}
+
+/// A copy, of each block of a cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Fill {
+    /// What the block of each rank copies; without clusters one.
+    pub(super) from: Vec<Region>,
+    /// The blocks that get it, a bit for each rank; none: the own block.
+    pub(super) to: Option<u16>,
+    /// Where the tile of the stage begins in the array that is copied.
+    pub(super) origin: Vec<Lin>,
+}
+
+impl Fill {
+    /// What comes to the block of a rank.
+    pub(super) fn arriving_at(&self, rank: usize) -> impl Iterator<Item = &Region> {
+        let goes = move |from: usize| self.to.map_or(from == rank, |to| to >> rank & 1 != 0);
+        (0..)
+            .zip(&self.from)
+            .filter(move |(from, _)| goes(*from))
+            .map(|(_, region)| region)
+    }
+
+    /// A block copies to others.
+    pub(super) fn is_shared(&self) -> bool {
+        self.to.is_some()
+    }
 }
 
 /// Bytes of a unit.
@@ -100,8 +129,31 @@ impl Machine<'_> {
             Hopper::BarrierInitFence => What::Published,
             Hopper::Arrive { at, stage } => {
                 let used = self.barrier(*at, *stage, (Side::Empty, 0))?;
-                What::Arrive(used)
+                What::Arrive(used, None)
             }
+            Hopper::ArriveAt {
+                at,
+                block,
+                remote,
+                stage,
+            } => {
+                let used = self.barrier(*at, *stage, (Side::Empty, 0))?;
+                let rank = self.integer(*block).as_number();
+                let rank = rank.ok_or_else(|| {
+                    self.refused(
+                        used.ring,
+                        "an arrival at a block whose rank is not a number",
+                    )
+                })?;
+                self.registers.insert(*remote, Val::Data(false));
+                What::Arrive(used, Some(rank))
+            }
+            Hopper::ClusterBarrier if self.divergent > 0 || s.guard.is_some() => {
+                return Err(ProofError::Divergent {
+                    what: "a barrier of the cluster".to_owned(),
+                });
+            }
+            Hopper::ClusterBarrier => What::ClusterMet,
             Hopper::Expect { at, bytes, stage } => {
                 single("mbarrier.arrive.expect_tx", threads)?;
                 let used = self.barrier(*at, *stage, (Side::Full, 0))?;
@@ -126,8 +178,8 @@ impl Machine<'_> {
             }
             Hopper::TensorCopy { .. } => {
                 single("a copy by TMA", threads)?;
-                let (used, region) = self.box_of(inst)?;
-                What::Fill(used, region)
+                let (used, fill) = self.box_of(inst)?;
+                What::Fill(used, fill)
             }
             Hopper::Wgmma {
                 a,
@@ -214,6 +266,16 @@ impl Machine<'_> {
 
     /// Where an address is in a stage, or which mbarrier it is, held against its place.
     pub(super) fn staged(&mut self, at: Address, used: Option<Used>) -> Result<Staged, ProofError> {
+        self.staged_at(at, used, None)
+    }
+
+    /// The same in the block of a rank.
+    fn staged_at(
+        &mut self,
+        at: Address,
+        used: Option<Used>,
+        rank: Option<i64>,
+    ) -> Result<Staged, ProofError> {
         let Place::Element {
             buffer,
             coordinates,
@@ -223,7 +285,12 @@ impl Machine<'_> {
                 what: "a choice between stages".to_owned(),
             });
         };
-        let coordinates: Vec<Lin> = coordinates.into_iter().map(|e| self.evaluate(e)).collect();
+        let mut known = Vec::new();
+        for e in coordinates {
+            let c = self.evaluate(e);
+            known.push(self.of_rank(c, rank));
+        }
+        let coordinates = known;
         let info = self.entry.buffers[buffer].clone();
         let Arrangement::Shared {
             layout,
@@ -286,6 +353,7 @@ impl Machine<'_> {
         self.offsets.insert(buffer, offsets);
         let wanted = wanted.add(&Lin::number(byte.ok_or_else(wrong)?));
         let address = self.integer(at.base()).plus(at.immediate());
+        let address = self.of_rank(address, rank);
         let facts = self.facts.clone();
         let difference = address.sub(&wanted);
         if !self.symbols.is_zero(&difference, &facts) {
@@ -297,6 +365,14 @@ impl Machine<'_> {
             inner,
             version,
         })
+    }
+
+    /// A value in the block of a rank.
+    fn of_rank(&self, x: Lin, rank: Option<i64>) -> Lin {
+        match (self.ranks, rank) {
+            (Some(ranks), Some(rank)) => ranks.at(&x, rank),
+            _ => x,
+        }
     }
 
     pub(super) fn used(&mut self, stage: StageUse) -> Used {
@@ -406,13 +482,14 @@ impl Machine<'_> {
     }
 
     /// A copy by TMA: each element of the box lands where the layout of the stage has it.
-    fn box_of(&mut self, inst: &Hopper) -> Result<(Used, Region), ProofError> {
+    fn box_of(&mut self, inst: &Hopper) -> Result<(Used, Fill), ProofError> {
         let Hopper::TensorCopy {
             to,
             map,
             coordinates,
             from,
             barrier,
+            blocks,
             stage,
             ..
         } = inst
@@ -422,9 +499,21 @@ impl Machine<'_> {
             });
         };
         let used = self.barrier(*barrier, *stage, (Side::Full, 0))?;
-        let staged = self.staged(*to, Some(used))?;
+        let count = self.ranks.map_or(1, |ranks| ranks.count);
+        if blocks.is_some_and(|to| to == 0 || i64::from(to) >> count != 0) {
+            return Err(self.refused(
+                used.ring,
+                format!("a copy goes to other blocks than the {count} of a cluster"),
+            ));
+        }
+        // In the block of each rank.
+        let mut staged = Vec::new();
+        for rank in 0..count {
+            staged.push(self.staged_at(*to, Some(used), Some(rank))?);
+        }
+        let buffer = staged[0].buffer;
         let map = self.entry.tensor_maps[*map].clone();
-        let name = self.entry.buffers[staged.buffer].name.clone();
+        let name = self.entry.buffers[buffer].name.clone();
         let refuse = |reason: &str| ProofError::Undecided {
             what: format!("copy of {} to {name}: {reason}", map.name),
         };
@@ -443,7 +532,7 @@ impl Machine<'_> {
                 });
             }
         }
-        let bytes = self.entry.buffers[staged.buffer].bytes;
+        let bytes = self.entry.buffers[buffer].bytes;
         let [rows, cols] = map.extents;
         let fits = bytes == self.entry.buffers[map.buffer].bytes
             && cols * bytes == map.swizzle
@@ -453,27 +542,52 @@ impl Machine<'_> {
             return Err(refuse("a box whose rows are not one period of its swizzle"));
         }
         let thread = facts.active.first().unwrap_or(0);
-        let start: Vec<i64> = staged.inner.iter().map(|k| k.at(thread)).collect();
-        let units = self.units(staged.buffer, &start, |first| {
-            let mut all = Vec::new();
-            for row in 0..rows {
-                for col in 0..cols {
-                    let plain = first + row * map.swizzle + col * bytes;
-                    all.push(([row, col], swizzled(plain, map.swizzle)));
-                }
-            }
-            (first % (ROWS * 128) == 0).then_some(all)
-        });
-        let units = units.ok_or_else(|| ProofError::Address {
-            access: format!("copy of {} to {name}", map.name),
-            thread,
-        })?;
-        let region = Region {
-            name,
-            units: Rc::new(units),
-            version: staged.version,
+        let mut fill = Fill {
+            from: Vec::new(),
+            to: *blocks,
+            origin: Vec::new(),
         };
-        Ok((used, region))
+        for (rank, staged) in (0..).zip(staged) {
+            let start: Vec<i64> = staged.inner.iter().map(|k| k.at(thread)).collect();
+            let units = self.units(buffer, &start, |first| {
+                let mut all = Vec::new();
+                for row in 0..rows {
+                    for col in 0..cols {
+                        let plain = first + row * map.swizzle + col * bytes;
+                        all.push(([row, col], swizzled(plain, map.swizzle)));
+                    }
+                }
+                (first % (ROWS * 128) == 0).then_some(all)
+            });
+            let units = units.ok_or_else(|| ProofError::Address {
+                access: format!("copy of {} to {name}", map.name),
+                thread,
+            })?;
+            // The box's own place in the stage is not the tile's.
+            let before = from.len().saturating_sub(start.len());
+            let mut origin = Vec::new();
+            for (mode, &from) in from.iter().enumerate() {
+                let at = self.evaluate(from);
+                let within = mode.checked_sub(before).map_or(0, |mode| start[mode]);
+                origin.push(self.of_rank(at, Some(rank)).plus(-within));
+            }
+            if rank == 0 {
+                fill.origin = origin;
+            } else if blocks.is_some() && origin != fill.origin {
+                return Err(self.refused(
+                    used.ring,
+                    format!(
+                        "{name}: blocks of a cluster copy parts of different tiles to each other"
+                    ),
+                ));
+            }
+            fill.from.push(Region {
+                name: name.clone(),
+                units: Rc::new(units),
+                version: staged.version,
+            });
+        }
+        Ok((used, fill))
     }
 
     /// The units of a stage that hold elements at coordinates from `start`, if they are where `at` says; bytes from the start of shared memory's stages.

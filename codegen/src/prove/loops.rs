@@ -5,10 +5,10 @@ use std::rc::Rc;
 use super::ProofError;
 use super::execute::{Event, Machine, Turn, Turns, Val, Walk};
 use super::formula::Formula;
-use super::quick::{QuickMap, QuickSet};
 use super::value::Lin;
 use crate::index::code::{Op, Operand};
 use crate::ir::{Cmp, Counts, Inst, Loop, LoopEnd, Node, Reg, Src, Type, class_of};
+use crate::quick::{QuickMap, QuickSet};
 
 /// What a loop does to a register that it carries.
 enum Step {

@@ -16,8 +16,8 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash};
 use std::rc::Rc;
 
-use super::quick::{Quick, QuickMap};
 use super::value::{Mono, Term};
+use crate::quick::{Quick, QuickMap};
 
 /// A number for all threads, or one for each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -4,7 +4,7 @@
 use layout_core::Swizzled;
 
 use super::numbers::Num;
-use super::quick::QuickMap;
+use crate::quick::QuickMap;
 
 /// Elements of the largest buffer whose offsets are kept.
 const MOST: i64 = 1 << 18;

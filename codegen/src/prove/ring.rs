@@ -34,17 +34,20 @@
 //! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
 
+mod blocks;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
 use super::ProofError;
+use super::cluster::Alike;
 use super::execute::{Event, Trace, Turns};
 use super::hopper::{Piped, Region, UNIT, Used, What};
 use super::numbers::Mask;
 use super::value::{Lin, Sym};
 use crate::ir::{Arrangement, Entry, Extent, Ring, Side};
+use blocks::Arrivals;
 
 /// Groups of products that may be in flight: more than kernels have a use for.
 const GROUPS: usize = 16;
@@ -60,22 +63,29 @@ struct Protocol {
     loops: Vec<(Sym, Lin)>,
     /// The index of a use, by the turns of these loops.
     index: Option<Lin>,
-    /// What it fills or reads of a stage.
-    regions: Vec<Region>,
+    /// What it reads of a stage.
+    reads: Vec<Region>,
+    /// What comes to a stage of the block of each rank.
+    comes: Vec<Vec<Region>>,
+    /// Blocks of a cluster copy to each other.
+    shares: bool,
     /// Threads that give a stage back.
-    arrivals: u32,
+    arrivals: Option<Arrivals>,
 }
 
 /// The state of one role on one ring.
-struct Walk {
+struct Walk<'a> {
     ring: usize,
+    /// What is the same in all blocks of a cluster.
+    alike: &'a Alike<'a>,
     role: Mask,
     /// The index that is waited for next.
     next: Lin,
     /// The use that is held: filled, or read.
     held: Option<Used>,
     expected: Option<u32>,
-    filled: u32,
+    /// Bytes that have been copied to the block of each rank.
+    filled: Vec<u32>,
     /// How many uses later than it was read a stage is given back.
     lag: i64,
     /// Groups of products that are not complete, each with the age of the oldest use that it reads; the last is open.
@@ -97,12 +107,14 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
     });
     let roles = roles.unwrap_or(&no_roles);
     apart(entry, trace)?;
+    let alike = Alike::new(trace);
+    let blocks = alike.blocks();
     for (number, ring) in entry.rings.iter().enumerate() {
         let refused = |reason: &str| ProofError::Ring {
             ring: ring.name.clone(),
             reason: reason.to_owned(),
         };
-        made(number, ring, trace).map_err(|reason| refused(&reason))?;
+        made(number, ring, trace, blocks).map_err(|reason| refused(&reason))?;
         let parting = trace
             .events
             .iter()
@@ -120,11 +132,12 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
         for (threads, events) in roles {
             let mut walk = Walk {
                 ring: number,
+                alike: &alike,
                 role: *threads,
                 next: Lin::constant(0),
                 held: None,
                 expected: None,
-                filled: 0,
+                filled: vec![0; blocks as usize],
                 lag: ring.lag,
                 reading: vec![None],
                 fetching: None,
@@ -142,7 +155,7 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 all.push(walk.found);
             }
         }
-        agreed(ring, &all).map_err(|reason| refused(&reason))?;
+        agreed(ring, &all, blocks).map_err(|reason| refused(&reason))?;
     }
     Ok(())
 }
@@ -210,7 +223,7 @@ fn apart(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
 }
 
 /// Every mbarrier is made once, for its arrivals, and published before roles part.
-fn made(number: usize, ring: &Ring, trace: &Trace) -> Result<(), String> {
+fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), String> {
     let mut counts: Vec<Option<u32>> = vec![None; 2 * ring.stages as usize];
     let mut maker = None;
     let (mut published, mut met) = (false, false);
@@ -230,9 +243,10 @@ fn made(number: usize, ring: &Ring, trace: &Trace) -> Result<(), String> {
                     }
                 }
                 What::Published if Some(piped.threads) == maker => published = true,
+                What::ClusterMet => met = published,
                 _ => {}
             },
-            Event::Barrier => met = published,
+            Event::Barrier if blocks == 1 => met = published,
             Event::Roles(_) => break,
             _ => {}
         }
@@ -256,46 +270,59 @@ fn made(number: usize, ring: &Ring, trace: &Trace) -> Result<(), String> {
     if met {
         return Ok(());
     }
-    Err("its mbarriers are not published before roles part: a fence of the thread that made them and a barrier of the block".to_owned())
+    let whose = if blocks == 1 { "block" } else { "cluster" };
+    Err(format!(
+        "its mbarriers are not published before roles part: a fence of the thread that made them and a barrier of the {whose}"
+    ))
 }
 
 /// One role fills what the others read, as often, and those that give back are as many as the mbarrier counts.
-fn agreed(ring: &Ring, all: &[Protocol]) -> Result<(), String> {
+fn agreed(ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
     let mut producers = all.iter().filter(|p| p.fills);
     let (producer, others) = (producers.next(), producers.next());
     let consumers: Vec<&Protocol> = all.iter().filter(|p| !p.fills).collect();
     let Some(producer) = producer.filter(|_| others.is_none()) else {
         return Err("not exactly one role fills its stages".to_owned());
     };
-    let arrivals: u32 = consumers.iter().map(|p| p.arrivals).sum();
-    if arrivals != ring.consumers {
-        return Err(format!(
-            "{arrivals} threads give a stage back, and its mbarrier counts {}",
-            ring.consumers
-        ));
+    let given = || consumers.iter().filter_map(|p| p.arrivals.as_ref());
+    if producer.shares && given().any(|a| matches!(a, Arrivals::Own(_))) {
+        return Err(
+            "a block copies to stages of another, which give none of them back to it".to_owned(),
+        );
     }
-    let filled: BTreeSet<i64> = producer
-        .regions
-        .iter()
-        .flat_map(|r| r.units.iter().copied())
+    for rank in 0..blocks as usize {
+        let arrivals: u32 = given().map(|a| a.at(rank, blocks)).sum();
+        if arrivals != ring.consumers {
+            return Err(format!(
+                "{arrivals} threads give a stage back, and its mbarrier counts {}",
+                ring.consumers
+            ));
+        }
+    }
+    let units = |all: &[Region]| -> BTreeSet<i64> {
+        let all = all.iter().flat_map(|r| r.units.iter().copied());
+        all.collect()
+    };
+    // In the block of each rank.
+    let none = Vec::new();
+    let filled: Vec<BTreeSet<i64>> = (0..blocks as usize)
+        .map(|rank| units(producer.comes.get(rank).unwrap_or(&none)))
         .collect();
     for consumer in consumers {
         if consumer.uses != producer.uses {
             return Err("roles use stages another number of times".to_owned());
         }
-        let read: BTreeSet<i64> = consumer
-            .regions
-            .iter()
-            .flat_map(|r| r.units.iter().copied())
-            .collect();
-        if let Some(unit) = read.difference(&filled).next() {
+        let read = units(&consumer.reads);
+        let mut missing = filled.iter().flat_map(|filled| read.difference(filled));
+        if let Some(unit) = missing.next() {
             return Err(format!(
                 "byte {} of a stage is read and never filled",
                 unit * UNIT
             ));
         }
         // Its copies would be for nothing.
-        if let Some(unit) = filled.difference(&read).next() {
+        let mut unread = filled.iter().flat_map(|filled| filled.difference(&read));
+        if let Some(unit) = unread.next() {
             return Err(format!(
                 "byte {} of a stage is filled and never read",
                 unit * UNIT
@@ -317,8 +344,9 @@ fn agreed(ring: &Ring, all: &[Protocol]) -> Result<(), String> {
         if !same_loops || producer.index.as_ref().and_then(of_consumer) != consumer.index {
             return Err("roles count its uses in other loops".to_owned());
         }
-        for region in &consumer.regions {
-            let fills = producer.regions.iter().filter(|f| f.name == region.name);
+        for region in &consumer.reads {
+            let fills = producer.comes.iter().flatten();
+            let fills = fills.filter(|f| f.name == region.name);
             for fill in fills {
                 let version: Option<Vec<Lin>> = fill.version.iter().map(of_consumer).collect();
                 if version.as_ref() != Some(&region.version) {
@@ -333,7 +361,7 @@ fn agreed(ring: &Ring, all: &[Protocol]) -> Result<(), String> {
     Ok(())
 }
 
-impl Walk {
+impl Walk<'_> {
     fn events(&mut self, events: &[Event]) -> Result<(), String> {
         for event in events {
             match event {
@@ -372,6 +400,12 @@ impl Walk {
                     .to_owned(),
             );
         };
+        if !self.alike.value(&count) {
+            return Err(
+                "blocks of a cluster go round the loop that uses it another number of times"
+                    .to_owned(),
+            );
+        }
         if self.is_owing() {
             return Err("a stage is held into a loop".to_owned());
         }
@@ -419,7 +453,7 @@ impl Walk {
             at_top.clone_from(&next);
             fetching = fetched;
             let (found, held) = (self.found.clone(), (self.held, self.gave));
-            let (expected, filled) = (self.expected, self.filled);
+            let (expected, filled) = (self.expected, self.filled.clone());
             (self.next, self.reading, self.fetching) = (first, next, fetched);
             self.events(&turn.events)?;
             (self.found, (self.held, self.gave)) = (found, held);
@@ -442,11 +476,12 @@ impl Walk {
             return Ok(());
         }
         match self.expected {
-            Some(bytes) if bytes == self.filled => Ok(()),
-            Some(bytes) => Err(format!(
-                "{bytes} bytes are expected, and copies bring {}",
-                self.filled
-            )),
+            Some(bytes) => match self.filled.iter().find(|filled| **filled != bytes) {
+                None => Ok(()),
+                Some(filled) => Err(format!(
+                    "{bytes} bytes are expected, and copies bring {filled}"
+                )),
+            },
             None => Err("bytes are not expected before copies bring them".to_owned()),
         }
     }
@@ -476,7 +511,8 @@ impl Walk {
                         "one thread fills its stages, and all of a role read them".to_owned()
                     );
                 }
-                (self.held, self.expected, self.filled) = (Some(*used), None, 0);
+                (self.held, self.expected) = (Some(*used), None);
+                self.filled.fill(0);
                 self.gave = false;
                 for age in self
                     .reading
@@ -501,20 +537,7 @@ impl Walk {
                 }
                 self.expected = Some(*bytes);
             }
-            What::Fill(used, region) if own(used) => {
-                if !held(used, self.held) || !self.found.fills || self.expected.is_none() {
-                    return Err(format!(
-                        "{}: a copy to a stage that is not known to be empty",
-                        region.name
-                    ));
-                }
-                self.filled += region.units.len() as u32 * UNIT as u32;
-                let twice = |r: &Region| !r.units.is_disjoint(&region.units);
-                if self.found.regions.iter().any(twice) {
-                    return Err(format!("{}: two copies to the same bytes", region.name));
-                }
-                self.found.regions.push(region.clone());
-            }
+            What::Fill(used, fill) if own(used) => self.fill(used, fill)?,
             What::Read(used, region) | What::Fetch(used, region) if own(used) => {
                 if !held(used, self.held) || self.found.fills || p.threads != self.role {
                     return Err(format!(
@@ -531,9 +554,9 @@ impl Walk {
                 if let Some(open) = open {
                     open.get_or_insert(0);
                 }
-                self.found.regions.push(region.clone());
+                self.found.reads.push(region.clone());
             }
-            What::Arrive(used) if own(used) => {
+            What::Arrive(used, to) if own(used) => {
                 if !held(used, self.held) || self.found.fills || self.gave {
                     return Err("a stage is given back that is not held".to_owned());
                 }
@@ -548,19 +571,11 @@ impl Walk {
                         "a stage is given back before a barrier of the warp that has read it into registers".to_owned(),
                     );
                 }
-                let list = p.threads.list();
-                // A warp's products are complete when its own wait says so.
-                let warps = self.role.list();
-                let each = warps.chunks(32).zip(list.chunks(32));
-                let mut all = each.filter(|(role, _)| role.contains(&true));
-                if !all.all(|(_, arrive)| arrive.contains(&true)) {
-                    return Err("a warp reads a stage that others give back".to_owned());
-                }
-                let arrivals = list.iter().filter(|t| **t).count() as u32;
-                if self.found.arrivals != 0 && self.found.arrivals != arrivals {
+                let arrivals = self.arrivals(p.threads, *to)?;
+                let known = self.found.arrivals.get_or_insert_with(|| arrivals.clone());
+                if *known != arrivals {
                     return Err("a stage is given back by another number of threads".to_owned());
                 }
-                self.found.arrivals = arrivals;
                 self.gave = true;
                 // What is held is what is given back, or is given back later.
                 if self.lag == 0 {
@@ -595,10 +610,10 @@ fn oldest(a: &[Option<i64>], b: &[Option<i64>]) -> Vec<Option<i64>> {
 }
 
 /// Whether events are of a ring.
-fn mentions(events: &[Event], ring: usize) -> bool {
+pub(super) fn mentions(events: &[Event], ring: usize) -> bool {
     events.iter().any(|event| match event {
         Event::Piped(p) => matches!(&p.what,
-            What::Wait(used, _) | What::Arrive(used) | What::Expect(used, _)
+            What::Wait(used, _) | What::Arrive(used, _) | What::Expect(used, _)
             | What::Fill(used, _) | What::Read(used, _) | What::Fetch(used, _) if used.ring == ring),
         Event::If(_, a, b) => mentions(a, ring) || mentions(b, ring),
         Event::Loop(l) => l.period.iter().any(|t| mentions(&t.events, ring)),

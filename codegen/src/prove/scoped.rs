@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use super::quick::QuickMap;
+use crate::quick::QuickMap;
 
 /// A table with a log of its changes since the first mark.
 pub(super) struct Scoped<K, V> {

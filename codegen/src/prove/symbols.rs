@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::formula::Formula;
 use super::numbers::{Mask, Num, Terms};
-use super::quick::QuickMap;
 use super::value::{Lin, Mono, Sym};
+use crate::quick::QuickMap;
 
 /// How a symbol is defined.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -107,6 +107,12 @@ impl Symbols {
         });
         self.units.insert((sym, bits), unit);
         Lin::symbol(unit).scale(1 << bits)
+    }
+
+    /// Whether a symbol stands for another without its low bits.
+    pub(super) fn is_unit_of(&self, unit: Sym, sym: Sym) -> bool {
+        let mut all = self.units.iter();
+        all.any(|((of, _), known)| *known == unit && (*of == sym || self.is_unit_of(*of, sym)))
     }
 
     /// The symbol and the number of its low bits, if the statement says that they are 0: of the symbol itself, or of a power of two times it.

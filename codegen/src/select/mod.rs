@@ -179,7 +179,8 @@ pub struct Wanted<'a> {
     pub pack: Option<bool>,
 }
 
-/// All ways to compute `problem` on `arch`, the one that the model says is fastest on `machine` first. Each serves the problem: its plan
+/// All ways to compute `problem` on `arch`, the one that the model says is fastest on `machine` first; plans with clusters, which no GPU has measured yet, are
+/// behind the others. Each serves the problem: its plan
 /// adapts to it and fits the architecture's shared memory.
 ///
 /// # Errors
@@ -273,7 +274,6 @@ impl Wanted<'_> {
         let mut refusals = Refusals::default();
         ranked
             .into_iter()
-            .filter(|c| self.plan.is_some() || is_estimated(c.plan.as_ref()))
             .find(|c| refusals.accept(c, problem, arch))
             .map(|c| Choice {
                 plan: c.plan,
@@ -305,9 +305,11 @@ impl Wanted<'_> {
         // Equal times: fewer kernels first, then the order of the list of plans.
         all.sort_by(|a, b| {
             let simple = |c: &Candidate| (c.schedule.split, c.schedule.pack);
-            a.estimate
-                .seconds
-                .total_cmp(&b.estimate.seconds)
+            let unmeasured = |c: &Candidate| is_unmeasured(c.plan.as_ref());
+            let seconds = |c: &Candidate| c.estimate.seconds;
+            unmeasured(a)
+                .cmp(&unmeasured(b))
+                .then(seconds(a).total_cmp(&seconds(b)))
                 .then(simple(a).cmp(&simple(b)))
         });
         Ok(all)
@@ -399,9 +401,11 @@ impl Wanted<'_> {
     }
 }
 
-/// Whether the model knows a plan's times. Of plans that store C by TMA no GPU has been measured: they are taken by name, or where `findings` have them fastest.
-fn is_estimated(plan: &dyn Plan) -> bool {
-    !plan.anatomy().tma_store
+/// Whether no GPU has measured such plans yet, so that the model's estimates of them are predictions: those with clusters, and those that store C by TMA. They are behind all others, so that they
+/// are chosen by name alone, or where findings speak for them.
+fn is_unmeasured(plan: &dyn Plan) -> bool {
+    let anatomy = plan.anatomy();
+    anatomy.cluster_blocks() > 1 || anatomy.tma_store
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

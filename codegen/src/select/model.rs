@@ -10,7 +10,7 @@
 //! | `math` | 2·M·N·depth / rate of the type; with elements of 8-bit floats / 128 where they are widened first |
 //! | `slots` | instructions of all warps / 4: products, reads of fragments, copies, tf32 rounding |
 //! | `shared` | wavefronts: bytes copied / 128, and bytes of fragments that all warps read / 128 |
-//! | `l2` | bytes copied that are inside the matrices / (bytes that the cache gives a multiprocessor a clock while all ask) |
+//! | `l2` | bytes copied that are inside the matrices, of what a cluster shares the block's part / (bytes that the cache gives a multiprocessor a clock while all ask) |
 //!
 //! `r` blocks of a multiprocessor ask for r times as much. Two more demands are bytes from memory, each element once, and the latency of memory divided by
 //! the steps that are copied ahead. Demands overlap, but not wholly: together they take their p-norm, with p = 2.55 for products of warpgroups, which one
@@ -216,7 +216,9 @@ impl Model<'_> {
 
     /// Rows and columns of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
     fn turns(&self) -> Option<([u32; 2], u64)> {
-        self.anatomy.turns.then(|| best_turns(self.tiles()))
+        self.anatomy
+            .turns
+            .then(|| best_turns(self.tiles(), self.anatomy.cluster))
     }
 
     /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
@@ -302,7 +304,7 @@ impl Model<'_> {
         for o in self.operands() {
             // Copies.
             let tile_bytes = f64::from(o.side * depth) * bytes;
-            l2 += self.copied_bytes(&o) / self.l2_share(&o, sms);
+            l2 += self.l2_clocks(&o, sms);
             let pieces = tile_bytes / f64::from(32 * o.width);
             let whole = tile_bytes / WAVEFRONT;
             slots += pieces;
@@ -369,6 +371,14 @@ impl Model<'_> {
     /// Bytes of an operand that one step of one block copies from inside the matrix, on average.
     fn copied_bytes(&self, o: &Operand) -> f64 {
         o.inside * f64::from(self.anatomy.tile.2 * self.anatomy.data_type.bytes())
+    }
+
+    /// Clocks that one step of one block waits for an operand from the cache while so many multiprocessors ask. The blocks of a cluster that have its tile in
+    /// common ask for it once.
+    fn l2_clocks(&self, o: &Operand, busy: u64) -> f64 {
+        let (rows, columns) = self.anatomy.cluster;
+        let sharing = f64::from(if o.is_a { columns } else { rows });
+        self.copied_bytes(o) / sharing / self.l2_share(o, busy)
     }
 
     /// Bytes of an operand that the cache gives a multiprocessor a clock while so many ask.

@@ -3,6 +3,7 @@
 //! Each operation is one expression on a lane's values, applied to all 32 lanes by the same loop, which the compiler turns into
 //! vector code where the operation allows. Results of inactive lanes are computed and thrown away; no operation here can fail.
 
+use super::mem::lanes_of;
 use crate::ir::IntOp;
 
 /// A row of a 32-bit register.
@@ -73,6 +74,25 @@ pub(crate) fn put<T: Word>(d: &mut [T; 32], out: &[T; 32], active: u32) {
                 d[lane] = out[lane].or(d[lane], masks[i]);
             }
         }
+    }
+}
+
+/// Lanes up to which one after the other is faster than a whole row.
+pub(crate) const FEW: u32 = 10;
+
+/// Sets the active lanes of `d` to `out` of them; for what is often done by single lanes.
+#[inline(always)]
+pub(crate) fn put_lanes<T: Word + Default>(d: &mut [T; 32], active: u32, out: impl Fn(usize) -> T) {
+    if active.count_ones() <= FEW {
+        for l in lanes_of(active) {
+            d[l] = out(l);
+        }
+    } else {
+        let mut row = [T::default(); 32];
+        for (l, x) in row.iter_mut().enumerate() {
+            *x = out(l);
+        }
+        put(d, &row, active);
     }
 }
 

@@ -1,104 +1,28 @@
 //! `atom` and `red` (PTX ISA, sections 9.7.13.5 and 9.7.13.6): lane after lane, in order.
+//!
+//! Lanes of neighbouring numbers at one place are one chain ([`super::combine`]): one access of the memory, atomic as a whole. Example: `atom.global.add.u32`
+//! of 1 by 32 lanes to a counter at 5 gives them 5 to 36, and the word goes from 5 to 37 at once.
 
+use super::alu::{Row32, Row64};
 use super::cluster;
+use super::combine::Operands;
+use super::compare::mask_of;
 use super::gmem::check_global;
-use super::mem::{addresses, get_lane, lanes_of, set_lane};
+use super::mem::{addresses, inside, lanes_of, set_lane};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
 use super::traffic;
 use super::warp::Warp;
+use super::wide::set_wide;
 use super::{Context, Env};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
-use crate::ir::{Atom, Atom128, AtomOp, FloatMode, FloatOp, NONE, Row};
+use crate::ir::{Atom, Atom128, NONE, Row};
 use crate::shared::Who;
-use crate::windows::{SHARED_WINDOW, WINDOW};
-
-pub(super) fn combine(op: AtomOp, bytes: u32, old: u64, b: u64, c: u64) -> u64 {
-    let signed = |x: u64| {
-        if bytes == 4 {
-            i64::from(x as u32 as i32)
-        } else {
-            x as i64
-        }
-    };
-    let halves = |f: FloatOp, bf16: bool, x: u64, y: u64, packed: bool| {
-        let row = |v: u64| [v as u32; 32];
-        u64::from(super::fp::half(f, bf16, packed, FloatMode::PLAIN, &row(x), &row(y), &row(0))[0])
-    };
-    let half = |bf16, x, y, packed| halves(FloatOp::Add, bf16, x, y, packed);
-    match op {
-        AtomOp::MinF16 => halves(FloatOp::Min, false, old, b, false),
-        AtomOp::MaxF16 => halves(FloatOp::Max, false, old, b, false),
-        AtomOp::MinBf16 => halves(FloatOp::Min, true, old, b, false),
-        AtomOp::MaxBf16 => halves(FloatOp::Max, true, old, b, false),
-        AtomOp::AddF32Ftz => {
-            let mode = FloatMode {
-                ftz: true,
-                ..FloatMode::PLAIN
-            };
-            let sum = super::fp::scalar32(FloatOp::Add, mode, old as u32, b as u32, 0);
-            u64::from(sum)
-        }
-        AtomOp::Add => old.wrapping_add(b),
-        AtomOp::MinU => old.min(b),
-        AtomOp::MaxU => old.max(b),
-        AtomOp::MinS => {
-            if signed(old) <= signed(b) {
-                old
-            } else {
-                b
-            }
-        }
-        AtomOp::MaxS => {
-            if signed(old) >= signed(b) {
-                old
-            } else {
-                b
-            }
-        }
-        AtomOp::And => old & b,
-        AtomOp::Or => old | b,
-        AtomOp::Xor => old ^ b,
-        AtomOp::Exch => b,
-        AtomOp::Cas => {
-            if old == b {
-                c
-            } else {
-                old
-            }
-        }
-        AtomOp::Inc => {
-            if old >= b {
-                0
-            } else {
-                old + 1
-            }
-        }
-        AtomOp::Dec => {
-            if old == 0 || old > b {
-                b
-            } else {
-                old - 1
-            }
-        }
-        AtomOp::AddF32 => u64::from(super::fp::scalar32(
-            FloatOp::Add,
-            FloatMode::PLAIN,
-            old as u32,
-            b as u32,
-            0,
-        )),
-        AtomOp::AddF64 => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
-        AtomOp::AddF16x2 => half(false, old, b, true),
-        AtomOp::AddBf16x2 => half(true, old, b, true),
-        AtomOp::AddF16 => half(false, old, b, false),
-        AtomOp::AddBf16 => half(true, old, b, false),
-    }
-}
+use crate::windows::SHARED_WINDOW;
 
 /// `atom` and `red`: lane after lane.
-#[inline(never)]
-pub(crate) fn atom(
+#[inline(always)]
+pub(super) fn atom(
     cx: &Context<'_>,
     env: &mut Env,
     w: &mut Warp,
@@ -107,79 +31,117 @@ pub(crate) fn atom(
     active: u32,
 ) {
     w.polls += 1;
+    match a.space {
+        Space::Shared => shared(cx, env, w, pc, a, active, 0),
+        Space::Generic | Space::Cluster => windows(cx, env, w, pc, a, active),
+        _ => global(cx, env, w, pc, a, &addresses(w, a.address), active),
+    }
+}
+
+/// Addresses that may be in the shared memory of any block of the cluster; in no other window but global memory.
+#[inline(never)]
+fn windows(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, active: u32) {
     let bytes = u32::from(a.bytes);
     let at = addresses(w, a.address);
-    let in_window = |l: usize| at[l].wrapping_sub(SHARED_WINDOW) < WINDOW;
-    let to_shared = match a.space {
-        Space::Shared | Space::Cluster => active,
-        Space::Generic => lanes_of(active)
-            .filter(|&l| in_window(l))
-            .fold(0, |m, l| m | 1 << l),
-        _ => 0,
-    };
-    let base = if a.space == Space::Generic {
-        SHARED_WINDOW
+    let (base, to_shared) = if a.space == Space::Cluster {
+        (0, active)
     } else {
-        0
+        (SHARED_WINDOW, active & inside(&at, SHARED_WINDOW))
     };
-    let groups = match a.space {
-        _ if to_shared == 0 => Vec::new(),
-        Space::Shared => vec![(None, to_shared)],
-        _ => cluster::by_rank(&at, to_shared, base),
-    };
-    let mask = if bytes == 8 {
-        u64::MAX
-    } else {
-        (1 << (8 * bytes)) - 1
-    };
-    for (rank, lanes) in groups {
-        match rank {
-            None => shared(cx, env, w, pc, a, lanes, base),
-            Some(r) if r == env.rank => {
-                shared(cx, env, w, pc, a, lanes, cluster::window_of(r, base));
-            }
-            Some(r) => {
-                let space = a.space;
-                for l in lanes_of(lanes) {
-                    let address = (l, at[l]);
-                    let place = cluster::remote_place(cx, env, w, pc, address, bytes, r, space);
-                    let Some(offset) = place else { continue };
-                    cluster::observe(cx, env, w, pc, l, r, (offset, bytes), true, true);
-                    let (b, c) = (get_lane(w, a.b, l) & mask, get_lane(w, a.c, l) & mask);
-                    let old = env.within(r, |env| {
-                        let old = env.shared.load(offset, bytes);
-                        let new = combine(a.op, bytes, old, b, c) & mask;
-                        env.shared.store(offset, bytes, new);
-                        env.effects += u64::from(new != old);
-                        old
-                    });
-                    set_lane(w, a.d, l, old, bytes, false);
+    if to_shared != 0 {
+        for (rank, lanes) in cluster::by_rank(&at, to_shared, base) {
+            match rank {
+                None => shared(cx, env, w, pc, a, lanes, base),
+                Some(r) if r == env.rank => {
+                    shared(cx, env, w, pc, a, lanes, cluster::window_of(r, base));
+                }
+                Some(r) => {
+                    let operands = Operands::of(w, a);
+                    let mut old = [0; 32];
+                    for l in lanes_of(lanes) {
+                        let address = (l, at[l]);
+                        let place =
+                            cluster::remote_place(cx, env, w, pc, address, bytes, r, a.space);
+                        let Some(offset) = place else { continue };
+                        cluster::observe(cx, env, w, pc, l, r, (offset, bytes), true, true);
+                        env.within(r, |env| {
+                            let found = env.shared.load(offset, bytes);
+                            let (new, changed) = operands.chain(found, 1 << l, &mut old);
+                            env.shared.store(offset, bytes, new);
+                            env.effects += changed;
+                        });
+                        set_lane(w, a.d, l, old[l], bytes, false);
+                    }
                 }
             }
         }
     }
     let rest = active & !to_shared;
-    if rest == 0 {
-        return;
+    if rest != 0 {
+        global(cx, env, w, pc, a, &at, rest);
     }
-    let (lanes, _) = check_global(cx, env, w, pc, &at, bytes, rest);
-    traffic::global(env, pc, &at, bytes, lanes);
+}
+
+/// `atom` and `red` on global memory.
+#[inline(always)]
+fn global(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Atom,
+    at: &Row64,
+    active: u32,
+) {
+    let bytes = u32::from(a.bytes);
+    let (lanes, _) = check_global(cx, env, w, pc, at, bytes, active);
+    traffic::global(env, pc, at, bytes, lanes);
+    let operands = Operands::of(w, a);
+    let mut old = [0; 32];
+    let mut done = 0;
     let guard = (bytes == 8).then(|| cx.atomic_lock.lock());
     let mut hint = env.hints[pc];
-    for l in lanes_of(lanes) {
+    for (l, same) in runs(at, lanes) {
         let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
             continue;
         };
-        let (b, c) = (get_lane(w, a.b, l) & mask, get_lane(w, a.c, l) & mask);
         let offset = at[l] - alloc.base;
-        let old = alloc.update(offset, bytes, |old| combine(a.op, bytes, old, b, c) & mask);
-        env.effects += u64::from(combine(a.op, bytes, old, b, c) & mask != old);
+        let mut changed = 0;
+        alloc.update(offset, bytes, |found| {
+            let (new, changes) = operands.chain(found, same, &mut old);
+            changed = changes;
+            new
+        });
+        env.effects += changed;
+        done |= same;
         if cx.undefined_global {
             alloc.mark_written(offset, bytes);
         }
-        set_lane(w, a.d, l, old, bytes, false);
     }
     drop(guard);
+    set_wide(w, a.d, &old, done);
+}
+
+/// The lanes of `lanes`, lowest first, in runs of those that access the same place one after the other: the first of each, and all.
+#[inline(always)]
+fn runs<T: Copy + PartialEq>(at: &[T; 32], lanes: u32) -> impl Iterator<Item = (usize, u32)> {
+    let first = at[lanes.trailing_zeros() as usize & 31];
+    // All at one place, as counters are, is one comparison of the row.
+    let all = lanes & !mask_of(|l| at[l] == first) == 0;
+    let mut rest = lanes;
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let l = rest.trailing_zeros() as usize;
+        let mut run = if all { rest } else { 1 << l };
+        rest &= !run;
+        while rest != 0 && at[rest.trailing_zeros() as usize] == at[l] {
+            run |= rest & rest.wrapping_neg();
+            rest &= rest - 1;
+        }
+        Some((l, run))
+    })
 }
 
 /// `atom` of 128 bits, on global memory: lane after lane.
@@ -224,6 +186,7 @@ pub(crate) fn atom128(
 }
 
 /// `atom` and `red` on the block's own shared memory, in the window that starts at `base`.
+#[inline(always)]
 fn shared(
     cx: &Context<'_>,
     env: &mut Env,
@@ -234,51 +197,74 @@ fn shared(
     base: u64,
 ) {
     let bytes = u32::from(a.bytes);
-    let mask = if bytes == 8 {
-        u64::MAX
-    } else {
-        (1 << (8 * bytes)) - 1
-    };
     let offsets = shared_offsets(w, a.address, active, base);
     let lanes = check_shared(cx, env, w, pc, &offsets, bytes, active);
     count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
-    let lane = lanes.trailing_zeros();
-    let (first, who) = (
-        offsets[lane as usize & 31],
-        Who::new(pc, w.index, lane & 31),
-    );
-    let clear = match (&env.shadow, env.patterns.get(pc)) {
-        (Some(shadow), Some(pattern)) if lanes != 0 => {
-            shadow.may_write::<true>(first, pattern.runs(), who)
-        }
-        _ => false,
+    observe(cx, env, w, pc, &offsets, bytes, lanes);
+    let operands = Operands::of(w, a);
+    let mut old = [0; 32];
+    for (l, same) in runs(&offsets, lanes) {
+        let found = env.shared.load(offsets[l], bytes);
+        let (new, changed) = operands.chain(found, same, &mut old);
+        env.effects += changed;
+        env.shared.store(offsets[l], bytes, new);
+    }
+    set_wide(w, a.d, &old, lanes);
+}
+
+/// The race detector on atomics of `lanes`.
+#[inline(always)]
+fn observe(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    offsets: &Row32,
+    bytes: u32,
+    lanes: u32,
+) {
+    let (Some(shadow), Some(pattern)) = (&mut env.shadow, env.patterns.get(pc)) else {
+        return;
     };
+    if lanes == 0 {
+        return;
+    }
+    let lane = lanes.trailing_zeros();
+    let first = offsets[lane as usize & 31];
+    if shadow.may_write::<true>(first, pattern.runs(), Who::new(pc, w.index, lane)) {
+        for l in lanes_of(lanes) {
+            shadow.set_writer(offsets[l], bytes, Who::new(pc, w.index, l as u32).atomic());
+        }
+        return;
+    }
+    observe_lanes(cx, env, w, pc, offsets, bytes, lanes);
+}
+
+/// The race detector on atomics that may conflict.
+#[inline(never)]
+fn observe_lanes(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    offsets: &Row32,
+    bytes: u32,
+    lanes: u32,
+) {
     for l in lanes_of(lanes) {
+        let Some(shadow) = &mut env.shadow else {
+            return;
+        };
         let who = Who::new(pc, w.index, l as u32).atomic();
         let mut conflict = None;
-        if let (true, Some(shadow)) = (clear, &mut env.shadow) {
-            shadow.set_writer(offsets[l], bytes, who);
-        } else if let Some(shadow) = &mut env.shadow {
-            let first = (offsets[l] >> shadow.grain) as usize;
-            for u in first..first + (bytes >> shadow.grain).max(1) as usize {
-                conflict = conflict
-                    .or(shadow.read_strong(u, who))
-                    .or(shadow.write(u, who));
-            }
+        let first = (offsets[l] >> shadow.grain) as usize;
+        for u in first..first + (bytes >> shadow.grain).max(1) as usize {
+            conflict = conflict
+                .or(shadow.read_strong(u, who))
+                .or(shadow.write(u, who));
         }
         if let Some(c) = conflict {
             report_conflict(cx, env, who, offsets[l], c, true);
         }
-        let old = env.shared.load(offsets[l], bytes);
-        let new = combine(
-            a.op,
-            bytes,
-            old,
-            get_lane(w, a.b, l) & mask,
-            get_lane(w, a.c, l) & mask,
-        );
-        env.effects += u64::from(new & mask != old);
-        env.shared.store(offsets[l], bytes, new & mask);
-        set_lane(w, a.d, l, old, bytes, false);
     }
 }

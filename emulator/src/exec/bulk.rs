@@ -6,9 +6,9 @@
 //!
 //! Both know their bytes as [`Piece`]s: runs of at least 1 byte that are contiguous on both sides.
 
-use super::atomics::combine;
 use super::bulk_groups::{Store, begin_store};
 use super::cluster::units;
+use super::combine::combine;
 use super::gmem::observe_global;
 use super::in_flight::{begin_reading, begin_writing, end_reading};
 use super::mbarrier;

@@ -2,9 +2,9 @@
 //!
 //! Example: a thread copies a tile and commits a group; until `cp.async.bulk.wait_group.read 0` the tile is being read, and a store to it is a finding.
 
-use super::atomics::combine;
 use super::bulk::{Piece, copied, cut, global_place, little, observe};
 use super::cluster::units;
+use super::combine::combine;
 use super::in_flight::{begin_reading, end_reading};
 use super::warp::Warp;
 use super::{Context, Env};

@@ -7,12 +7,12 @@
 //!
 //! Lanes that call different functions through a register part, and meet behind the call.
 
-use super::alu::{Row32, Row64};
-use super::local::{chunk, little, set_chunk};
+use super::alu::{Row32, Row64, put_lanes};
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::services;
 use super::step::{Next, mark_defined};
 use super::warp::Warp;
+use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
 use crate::ir::{Call, Callee, Function, Op, Reg, Slot};
 use crate::report::FindingKind;
@@ -124,10 +124,7 @@ fn enter(
     lanes: u32,
 ) {
     let f = &cx.program.functions[number as usize];
-    let mut deepest = 0;
-    for l in lanes_of(lanes) {
-        deepest = deepest.max(w.frames[l].1);
-    }
+    let deepest = lanes_of(lanes).fold(0, |deepest, l| w.ends[l].max(deepest));
     let end = deepest + f.frame + saved_bytes(f);
     if end > STACK {
         let site = Site {
@@ -145,7 +142,7 @@ fn enter(
         env.abort = true;
         return;
     }
-    w.reserve_local(end);
+    w.local.reserve(end);
     // Arguments are read before the callee's registers change: in a recursion they are the caller's.
     let args = Slots::of(w, &call.args);
     let node = w.enter(split, f.entry, pc as u32);
@@ -154,27 +151,21 @@ fn enter(
         w.undefine(r.file, r.row, lanes);
     }
     let saved = saved_bytes(f);
-    let (mut callers, mut bases) = ([0; 32], [0; 32]);
-    for l in lanes_of(lanes) {
-        let (caller, top) = w.frames[l];
-        (callers[l], bases[l]) = (caller, top + saved);
-        // Both frames are there while the arguments are copied.
-        w.frames[l] = (bases[l], bases[l] + f.frame);
-    }
+    let callers = w.frames;
+    // Both frames are there while the arguments are copied.
+    let mut bases = [0; 32];
+    put_lanes(&mut bases, lanes, |l| w.ends[l].wrapping_add(saved));
+    put_lanes(&mut w.frames, lanes, |l| bases[l]);
+    put_lanes(&mut w.ends, lanes, |l| bases[l].wrapping_add(f.frame));
     w.active[node].callers = callers;
     for (k, (to, from)) in f.params.iter().zip(&call.args).enumerate() {
         copy(w, lanes, (*to, &bases), (*from, &callers), args.get(k));
     }
     for (r, offset) in &f.addresses {
-        for l in lanes_of(lanes) {
-            set_lane(
-                w,
-                *r,
-                l,
-                u64::from(bases[l].wrapping_add(*offset)),
-                8,
-                false,
-            );
+        let place = |l: usize| bases[l].wrapping_add(*offset);
+        match r.file {
+            File::R64 => put_lanes(&mut w.r64[r.row as usize], lanes, |l| place(l).into()),
+            _ => put_lanes(&mut w.r32[r.row as usize], lanes, place),
         }
     }
     for slot in &f.params {
@@ -195,7 +186,7 @@ impl Slots {
             return Self(Vec::new());
         }
         let values = slots.iter().map(|slot| match slot {
-            Slot::Register { reg, .. } => std::array::from_fn(|l| get_lane(w, *reg, l)),
+            Slot::Register { reg, .. } => wide(w, *reg),
             Slot::Memory { .. } => [0; 32],
         });
         Self(values.collect())
@@ -208,18 +199,9 @@ impl Slots {
 
 /// Copies slot `from` to slot `to` in `lanes`, each with the starts of its frames; `values` are those of a register.
 fn copy(w: &mut Warp, lanes: u32, to: (Slot, &Row32), from: (Slot, &Row32), values: &Row64) {
-    let size = w.local.len() / 32;
-    let place = |l: usize, frames: &Row32, offset: u32| l * size + (frames[l] + offset) as usize;
     match (to.0, from.0) {
         (Slot::Memory { offset, bytes }, Slot::Memory { offset: source, .. }) => {
-            for l in lanes_of(lanes) {
-                let (start, target) = (place(l, from.1, source), place(l, to.1, offset));
-                match bytes {
-                    4 => copy_word::<4>(&mut w.local, start, target),
-                    8 => copy_word::<8>(&mut w.local, start, target),
-                    _ => w.local.copy_within(start..start + bytes as usize, target),
-                }
-            }
+            w.local.copy(lanes, (to.1, offset), (from.1, source), bytes);
         }
         (Slot::Memory { offset, bytes }, Slot::Register { .. }) => {
             for l in lanes_of(lanes) {
@@ -229,24 +211,14 @@ fn copy(w: &mut Warp, lanes: u32, to: (Slot, &Row32), from: (Slot, &Row32), valu
         }
         (Slot::Register { reg, bytes }, Slot::Memory { offset, .. }) => {
             for l in lanes_of(lanes) {
-                let start = place(l, from.1, offset);
-                let value = little(&w.local[start..start + bytes.min(8) as usize]);
+                let at = u64::from(from.1[l] + offset);
+                let value = w.local.load(l, at, bytes.min(8));
                 set_lane(w, reg, l, value, 8, false);
             }
         }
         (Slot::Register { reg, .. }, Slot::Register { .. }) => {
-            for l in lanes_of(lanes) {
-                set_lane(w, reg, l, values[l], 8, false);
-            }
+            set_wide(w, reg, values, lanes);
         }
-    }
-}
-
-/// Copies `N` bytes, the usual size of an argument.
-#[inline(always)]
-fn copy_word<const N: usize>(local: &mut [u8], from: usize, to: usize) {
-    if let Some(word) = chunk::<N>(local, from) {
-        set_chunk(local, to, word);
     }
 }
 
@@ -267,11 +239,9 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     restore(w, f, call, node, active);
     let saved = saved_bytes(f);
     let callers = w.active[node].callers;
-    let mut bases = [0; 32];
-    for l in lanes_of(active) {
-        bases[l] = w.frames[l].0;
-        w.frames[l] = (callers[l], bases[l] - saved);
-    }
+    let bases = w.frames;
+    put_lanes(&mut w.frames, active, |l| callers[l]);
+    put_lanes(&mut w.ends, active, |l| bases[l].wrapping_sub(saved));
     for (k, (to, from)) in call.returns.iter().zip(&f.returns).enumerate() {
         copy(w, active, (*to, &callers), (*from, &bases), results.get(k));
     }
@@ -353,14 +323,14 @@ fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
                 choose(&mut w.def32[row], *defined);
                 let to = &mut w.r32[row];
                 if let Some(from) = rows32.next() {
-                    lanes_of(lanes).for_each(|l| to[l] = from[l]);
+                    put_lanes(to, lanes, |l| from[l]);
                 }
             }
             File::R64 => {
                 choose(&mut w.def64[row], *defined);
                 let to = &mut w.r64[row];
                 if let Some(from) = rows64.next() {
-                    lanes_of(lanes).for_each(|l| to[l] = from[l]);
+                    put_lanes(to, lanes, |l| from[l]);
                 }
             }
         }

@@ -8,6 +8,7 @@
 //! [`Env::parked`] while another does.
 
 use super::barrier::{Barriers, lane_list};
+use super::compare::mask_of;
 use super::mem::{addresses, get_lane, lanes_of, set_lane};
 use super::phases::Mbarriers;
 use super::smem::report_conflict;
@@ -170,18 +171,25 @@ pub(crate) fn rank_of(address: u64, generic: bool, own: usize) -> u32 {
     }
 }
 
-/// Lanes of `lanes` by the block whose shared memory they address, the executing block's plain window first (`None`).
-pub(crate) fn by_rank(at: &[u64; 32], lanes: u32, window: u64) -> Vec<(Option<usize>, u32)> {
-    let mut groups: Vec<(Option<usize>, u32)> = Vec::new();
-    for l in lanes_of(lanes) {
-        let field = at[l].wrapping_sub(window) >> RANK_SHIFT;
-        let rank = usize::try_from(field).ok().and_then(|r| r.checked_sub(1));
-        match groups.iter_mut().find(|(r, _)| *r == rank) {
-            Some((_, m)) => *m |= 1 << l,
-            None => groups.push((rank, 1 << l)),
+/// Lanes of `lanes` by the block whose shared memory they address, `None` for the executing block's plain window.
+#[inline(always)]
+pub(crate) fn by_rank(
+    at: &[u64; 32],
+    lanes: u32,
+    window: u64,
+) -> impl Iterator<Item = (Option<usize>, u32)> {
+    let mut rest = lanes;
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
         }
-    }
-    groups
+        let field = |l: usize| at[l].wrapping_sub(window) >> RANK_SHIFT;
+        let first = field(rest.trailing_zeros() as usize & 31);
+        let same = rest & mask_of(|l| field(l) == first);
+        rest &= !same;
+        let rank = usize::try_from(first).ok().and_then(|r| r.checked_sub(1));
+        Some((rank, same))
+    })
 }
 
 /// The window of block `rank` within the one that starts at `window`.

@@ -7,8 +7,9 @@
 use super::alu::{Row32, Row64};
 use super::sums::Adder;
 use super::warp::Warp;
-use super::{compare, convert, fp32, mma, sums};
-use crate::ir::{Cmp, CmpType, Convert, FloatMode, FloatOp, Mma};
+use super::{Context, Env};
+use super::{atomics, compare, convert, fp16, fp32, fp64, local, mem, mma, pack, sums, wmma};
+use crate::ir::{Access, Atom, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory};
 
 /// One version of the functions.
 #[derive(Clone, Copy)]
@@ -17,12 +18,28 @@ pub(crate) struct Code {
     pub(crate) adder: Adder,
     /// Operations on f32 that are not in the main loop.
     pub(crate) float32: fn(FloatOp, FloatMode, [&Row32; 3]) -> Row32,
+    /// Operations on f64.
+    pub(crate) float64: fn(FloatOp, FloatMode, [&Row64; 3]) -> Row64,
+    /// Operations on f16, or bf16 if the first flag says so, packed if the second does.
+    pub(crate) float16: fn(FloatOp, bool, bool, FloatMode, [&Row32; 3]) -> Row32,
     /// Comparisons of 32-bit rows, of their upper halves if the last argument says so.
     pub(crate) compare32: fn(Cmp, CmpType, [&Row32; 2], bool) -> u32,
     /// Comparisons of 64-bit rows.
     pub(crate) compare64: fn(Cmp, CmpType, [&Row64; 2]) -> u32,
     /// `cvt`.
     pub(crate) convert: fn(&mut Warp, &Convert, u32),
+    /// Loads and stores at generic and other addresses that are not in one state space.
+    pub(crate) windows: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u32, bool),
+    /// Loads and stores of local memory.
+    pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, &Row64, u32, bool),
+    /// `wmma.load` and `wmma.store`.
+    pub(crate) wmma_memory: fn(&Context<'_>, &mut Env, &mut Warp, usize, &WmmaMemory, u32),
+    /// `atom` and `red` of up to 64 bits.
+    pub(crate) atom: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Atom, u32),
+    /// `mov` of several registers to one.
+    pub(crate) pack: fn(&mut Warp, Reg, u8, &[Reg], u32),
+    /// `mov` of one register to several.
+    pub(crate) unpack: fn(&mut Warp, Reg, u8, &[Reg], u32),
     /// `mma.sync`.
     pub(crate) mma: fn(&mut Warp, &Mma, u32),
 }
@@ -32,13 +49,17 @@ macro_rules! twice {
     ($($name:ident: fn($($arg:ident: $ty:ty),*) $(-> $ret:ty)?, $plain:expr, $simd:expr;)*) => {
         mod plain {
             use super::*;
-            $(pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $plain })*
+            $(
+                #[allow(clippy::too_many_arguments)] // an access is that much
+                pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $plain }
+            )*
         }
 
         #[cfg(target_arch = "x86_64")]
         mod simd {
             use super::*;
             $(
+                #[allow(clippy::too_many_arguments)] // an access is that much
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
                 pub(super) fn $name($($arg: $ty),*) $(-> $ret)? { $simd }
             )*
@@ -59,12 +80,28 @@ macro_rules! twice {
 twice! {
     float32: fn(f: FloatOp, mode: FloatMode, x: [&Row32; 3]) -> Row32,
         fp32::row::<false>(f, mode, x), fp32::row::<true>(f, mode, x);
+    float64: fn(f: FloatOp, mode: FloatMode, x: [&Row64; 3]) -> Row64,
+        fp64::row(f, mode, x), fp64::row(f, mode, x);
+    float16: fn(f: FloatOp, bf16: bool, packed: bool, mode: FloatMode, x: [&Row32; 3]) -> Row32,
+        fp16::row(f, bf16, packed, mode, x), fp16::row(f, bf16, packed, mode, x);
     compare32: fn(cmp: Cmp, ty: CmpType, x: [&Row32; 2], upper: bool) -> u32,
         compare::rows32(cmp, ty, x, upper), compare::rows32(cmp, ty, x, upper);
     compare64: fn(cmp: Cmp, ty: CmpType, x: [&Row64; 2]) -> u32,
         compare::rows64(cmp, ty, x), compare::rows64(cmp, ty, x);
     convert: fn(w: &mut Warp, c: &Convert, active: u32),
         convert::convert(w, c, active), convert::convert(w, c, active);
+    windows: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, active: u32, store: bool),
+        mem::windows(cx, env, w, pc, a, active, store), mem::windows(cx, env, w, pc, a, active, store);
+    local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, at: &Row64, active: u32, store: bool),
+        local::local(cx, env, w, pc, a, at, active, store), local::local(cx, env, w, pc, a, at, active, store);
+    wmma_memory: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, m: &WmmaMemory, active: u32),
+        wmma::memory(cx, env, w, pc, m, active), wmma::memory(cx, env, w, pc, m, active);
+    atom: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, active: u32),
+        atomics::atom(cx, env, w, pc, a, active), atomics::atom(cx, env, w, pc, a, active);
+    pack: fn(w: &mut Warp, d: Reg, bits: u8, parts: &[Reg], active: u32),
+        pack::pack(w, d, bits, parts, active), pack::pack(w, d, bits, parts, active);
+    unpack: fn(w: &mut Warp, a: Reg, bits: u8, parts: &[Reg], active: u32),
+        pack::unpack(w, a, bits, parts, active), pack::unpack(w, a, bits, parts, active);
     mma: fn(w: &mut Warp, m: &Mma, active: u32),
         mma::mma(w, m, active, sums::add_plain), mma::mma(w, m, active, sums::add_simd);
 }

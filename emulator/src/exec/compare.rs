@@ -4,12 +4,12 @@
 //! unordered too: `ltu` of 1 and NaN holds, `lt` does not.
 
 use super::alu::{Row32, Row64};
-use crate::float::{flush32, widen};
-use crate::ir::{Cmp, CmpType, Format};
+use crate::float::{flush32, half_to_f32};
+use crate::ir::{Cmp, CmpType};
 
 /// The lanes for which `f` holds. Eight at a time, since the compiler finds the vectors in loops of that length.
 #[inline(always)]
-fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
+pub(super) fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
     let mut bits = [0; 8];
     for group in 0..4 {
         for (i, bits) in bits.iter_mut().enumerate() {
@@ -51,10 +51,11 @@ fn rows<T: Copy, V: PartialOrd>(cmp: Cmp, [a, b]: [&[T; 32]; 2], value: impl Fn(
 /// The lanes in which `a cmp b` holds, for types in 32-bit rows. `upper` compares the high halves of packed values.
 #[inline(always)]
 pub(super) fn rows32(cmp: Cmp, ty: CmpType, x: [&Row32; 2], upper: bool) -> u32 {
-    let half = |x: u32, f: Format| widen(u64::from(if upper { x >> 16 } else { x & 0xffff }), f);
+    let half = |x: u32| half_to_f32(if upper { x >> 16 } else { x & 0xffff });
+    let bfloat = |x: u32| f32::from_bits(if upper { x & 0xffff_0000 } else { x << 16 });
     let flushed = |x: u32| {
-        let x = half(x, Format::F16);
-        if x.abs() < 2f64.powi(-14) { 0.0 } else { x }
+        let x = half(x);
+        if x.abs() < 2f32.powi(-14) { 0.0 } else { x }
     };
     match ty {
         CmpType::U32 => rows(cmp, x, |x| x),
@@ -63,9 +64,9 @@ pub(super) fn rows32(cmp: Cmp, ty: CmpType, x: [&Row32; 2], upper: bool) -> u32 
         CmpType::F32Ftz => rows(cmp, x, |x| f32::from_bits(flush32(x))),
         CmpType::U16 => rows(cmp, x, |x| x & 0xffff),
         CmpType::S16 => rows(cmp, x, |x| i32::from(x as u16 as i16)),
-        CmpType::F16 => rows(cmp, x, |x| half(x, Format::F16)),
+        CmpType::F16 => rows(cmp, x, half),
         CmpType::F16Ftz => rows(cmp, x, flushed),
-        CmpType::Bf16 => rows(cmp, x, |x| half(x, Format::Bf16)),
+        CmpType::Bf16 => rows(cmp, x, bfloat),
         CmpType::U64 | CmpType::S64 | CmpType::F64 => 0,
     }
 }

@@ -6,26 +6,30 @@
 use super::alu::{Row32, Row64, put};
 use super::cvt::by_lane;
 use super::warp::Warp;
-use crate::float::{NAN32, flush32, half_to_f32};
+use super::wide::{set_wide, wide};
+use crate::float::{NAN32, flush32, half_to_f32, odd32, round32};
 use crate::ir::{Convert, Format, Packed, Reg, Rounding};
 use crate::types::File;
 
 /// Runs `c` on the active lanes.
 #[inline(always)]
 pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
+    if c.packed == Packed::Join && join(w, c, active) {
+        return;
+    }
     if c.packed != Packed::No || c.sat || c.relu {
         return by_lane(w, c, active);
     }
     let nearest = c.rounding == Rounding::Nearest;
     match (c.from, c.to) {
         (Format::U(_) | Format::S(_), Format::U(_) | Format::S(_)) => {
-            let mut x = source64(w, c.a);
+            let mut x = wide(w, c.a);
             extend(&mut x, c.from);
             extend(&mut x, c.to);
-            store64(w, c.d, &x, active);
+            set_wide(w, c.d, &x, active);
         }
         (Format::U(_) | Format::S(_), Format::F32) if nearest => {
-            let mut x = source64(w, c.a);
+            let mut x = wide(w, c.a);
             extend(&mut x, c.from);
             let mut out = [0; 32];
             match c.from {
@@ -38,22 +42,114 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
             store32(w, c.d, &out, active);
         }
         (Format::U(bits) | Format::S(bits), Format::F64) if nearest && bits <= 32 => {
-            let mut x = source64(w, c.a);
+            let mut x = wide(w, c.a);
             extend(&mut x, c.from);
             let mut out = [0; 32];
             each(&mut out, |i| (x[i] as i64 as f64).to_bits());
-            store64(w, c.d, &out, active);
+            set_wide(w, c.d, &out, active);
+        }
+        (Format::U(64) | Format::S(64), Format::F64) if nearest => {
+            let x = wide(w, c.a);
+            let mut out = [0; 32];
+            match c.from {
+                Format::S(_) => each(&mut out, |i| (x[i] as i64 as f64).to_bits()),
+                _ => each(&mut out, |i| (x[i] as f64).to_bits()),
+            }
+            set_wide(w, c.d, &out, active);
+        }
+        (Format::U(bits) | Format::S(bits), Format::F16 | Format::Bf16)
+            if nearest && bits <= 32 && !c.satfinite =>
+        {
+            let mut x = wide(w, c.a);
+            extend(&mut x, c.from);
+            let mut out = [0; 32];
+            let number = |x: u64| odd32(x as i64 as f64).to_bits();
+            match c.to {
+                Format::F16 => each(&mut out, |i| half(number(x[i]))),
+                _ => each(&mut out, |i| bfloat(number(x[i]))),
+            }
+            store32(w, c.d, &out, active);
         }
         (Format::F32, Format::S(32)) => {
             let x = whole(&source32(w, c.a), c);
             let mut out = [0; 32];
-            each(&mut out, |i| x[i] as i32 as u32);
-            store32(w, c.d, &out, active);
+            each(&mut out, |i| i64::from(x[i] as i32) as u64);
+            set_wide(w, c.d, &out, active);
         }
         (Format::F32, Format::U(32)) => {
             let x = whole(&source32(w, c.a), c);
             let mut out = [0; 32];
             each(&mut out, |i| x[i] as u32);
+            store32(w, c.d, &out, active);
+        }
+        (Format::F32 | Format::F64, Format::S(64) | Format::U(64))
+        | (Format::F64, Format::S(32) | Format::U(32)) => {
+            let x = if c.from == Format::F64 {
+                whole64(&wide(w, c.a), c)
+            } else {
+                whole(&source32(w, c.a), c)
+            };
+            let mut out = [0; 32];
+            match c.to {
+                Format::S(32) => each(&mut out, |i| i64::from(x[i] as i32) as u64),
+                Format::U(32) => each(&mut out, |i| u64::from(x[i] as u32)),
+                Format::S(_) => each(&mut out, |i| x[i] as i64 as u64),
+                _ => each(&mut out, |i| x[i] as u64),
+            }
+            // Where f64 or 64 bits are involved NaN becomes the number with the highest bit alone.
+            let nan = 1
+                << if matches!(c.to, Format::S(32) | Format::U(32)) {
+                    31
+                } else {
+                    63
+                };
+            for i in 0..32 {
+                out[i] = if x[i].is_nan() { nan } else { out[i] };
+            }
+            set_wide(w, c.d, &out, active);
+        }
+        (Format::F64, Format::F64) if c.integral => {
+            let from = wide(w, c.a);
+            let x = whole64(&from, c);
+            let mut out = [0; 32];
+            each(&mut out, |i| {
+                if x[i].is_nan() {
+                    from[i] | 1 << 51
+                } else {
+                    x[i].to_bits()
+                }
+            });
+            set_wide(w, c.d, &out, active);
+        }
+        (Format::F32, Format::F64) if !c.ftz && !c.integral => {
+            let x = source32(w, c.a);
+            let mut out = [0; 32];
+            each(&mut out, |i| {
+                let (sign, payload) = (u64::from(x[i] >> 31) << 63, u64::from(x[i] & 0x7f_ffff));
+                let nan = sign | 0x7ff8 << 48 | payload << 29;
+                let value = f32::from_bits(x[i]);
+                if value.is_nan() {
+                    nan
+                } else {
+                    f64::from(value).to_bits()
+                }
+            });
+            set_wide(w, c.d, &out, active);
+        }
+        (Format::F64, Format::F32)
+            if !c.ftz && !c.integral && c.rounding != Rounding::NearestAway =>
+        {
+            let x = wide(w, c.a);
+            let mut out = [0; 32];
+            each(&mut out, |i| {
+                let nan = (x[i] >> 63 << 31) as u32 | 0x7fc0_0000 | (x[i] >> 29) as u32 & 0x3f_ffff;
+                let value = f64::from_bits(x[i]);
+                if value.is_nan() {
+                    nan
+                } else {
+                    round32(value, c.rounding).to_bits()
+                }
+            });
             store32(w, c.d, &out, active);
         }
         (Format::F32, Format::F32) if c.integral => {
@@ -75,8 +171,44 @@ pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
             each(&mut out, |i| half(x[i]));
             store32(w, c.d, &out, active);
         }
+        (Format::Bf16, Format::F32) if !c.ftz && !c.integral => {
+            let x = source32(w, c.a);
+            let mut out = [0; 32];
+            each(&mut out, |i| x[i] << 16);
+            store32(w, c.d, &out, active);
+        }
+        (Format::F32, Format::Bf16) if nearest && !c.satfinite && !c.integral && !c.ftz => {
+            let x = source32(w, c.a);
+            let mut out = [0; 32];
+            each(&mut out, |i| bfloat(x[i]));
+            store32(w, c.d, &out, active);
+        }
         _ => by_lane(w, c, active),
     }
+}
+
+/// Two f32 to f16 or bf16 in one register, the first in its upper half; false, and nothing done, if `c` is another conversion.
+#[inline(always)]
+fn join(w: &mut Warp, c: &Convert, active: u32) -> bool {
+    let plain = c.rounding == Rounding::Nearest && !c.sat && !c.satfinite && !c.integral;
+    if c.from != Format::F32 || !plain {
+        return false;
+    }
+    let mut x = [c.a, c.b].map(|r| source32(w, r));
+    if c.relu {
+        // A NaN stays.
+        for x in x.as_flattened_mut() {
+            *x = if f32::from_bits(*x) <= 0.0 { 0 } else { *x };
+        }
+    }
+    let mut out = [0; 32];
+    match c.to {
+        Format::F16 => each(&mut out, |i| half(x[0][i]) << 16 | half(x[1][i])),
+        Format::Bf16 if !c.ftz => each(&mut out, |i| bfloat(x[0][i]) << 16 | bfloat(x[1][i])),
+        _ => return false,
+    }
+    store32(w, c.d, &out, active);
+    true
 }
 
 /// A loop: `map` would be a function of its own, without wide vectors.
@@ -106,35 +238,13 @@ fn source32(w: &Warp, r: Reg) -> Row32 {
 }
 
 #[inline(always)]
-fn source64(w: &Warp, r: Reg) -> Row64 {
-    if r.file == File::R64 {
-        return w.r64[r.row as usize];
-    }
-    let row = &w.r32[r.row as usize];
-    let mut out = [0; 32];
-    each(&mut out, |i| u64::from(row[i]));
-    out
-}
-
-#[inline(always)]
 fn store32(w: &mut Warp, d: Reg, out: &Row32, active: u32) {
     if d.file == File::R64 {
         let mut wide = [0; 32];
         each(&mut wide, |i| u64::from(out[i]));
-        put(&mut w.r64[d.row as usize], &wide, active);
+        set_wide(w, d, &wide, active);
     } else {
         put(&mut w.r32[d.row as usize], out, active);
-    }
-}
-
-#[inline(always)]
-fn store64(w: &mut Warp, d: Reg, out: &Row64, active: u32) {
-    if d.file == File::R64 {
-        put(&mut w.r64[d.row as usize], out, active);
-    } else {
-        let mut narrow = [0; 32];
-        each(&mut narrow, |i| out[i] as u32);
-        put(&mut w.r32[d.row as usize], &narrow, active);
     }
 }
 
@@ -162,13 +272,27 @@ fn extend(x: &mut Row64, f: Format) {
 /// f32 values rounded to whole numbers as `c` says.
 #[inline(always)]
 fn whole(row: &Row32, c: &Convert) -> [f64; 32] {
-    let (mut x, mut out) = ([0.0; 32], [0.0; 32]);
+    let mut x = [0.0; 32];
     if c.ftz {
         each(&mut x, |i| f64::from(f32::from_bits(flush32(row[i]))));
     } else {
         each(&mut x, |i| f64::from(f32::from_bits(row[i])));
     }
-    match c.rounding {
+    round(&x, c.rounding)
+}
+
+/// f64 values rounded to whole numbers as `c` says.
+#[inline(always)]
+fn whole64(row: &Row64, c: &Convert) -> [f64; 32] {
+    let mut x = [0.0; 32];
+    each(&mut x, |i| f64::from_bits(row[i]));
+    round(&x, c.rounding)
+}
+
+#[inline(always)]
+fn round(x: &[f64; 32], rounding: Rounding) -> [f64; 32] {
+    let mut out = [0.0; 32];
+    match rounding {
         Rounding::Nearest => each(&mut out, |i| x[i].round_ties_even()),
         Rounding::NearestAway => each(&mut out, |i| x[i].round()),
         Rounding::Zero => each(&mut out, |i| x[i].trunc()),
@@ -178,9 +302,21 @@ fn whole(row: &Row32, c: &Convert) -> [f64; 32] {
     out
 }
 
+/// f32 bits to bf16, rounded to nearest.
+#[inline(always)]
+pub(super) fn bfloat(x: u32) -> u32 {
+    // Half a unit of what is cut, less if it is even; a carry goes on into the exponent, at last to infinity.
+    let number = x.wrapping_add(0x7fff).wrapping_add(x >> 16 & 1) >> 16;
+    if x & 0x7fff_ffff > 0x7f80_0000 {
+        0x7fff
+    } else {
+        number
+    }
+}
+
 /// f32 bits to f16, rounded to nearest.
 #[inline(always)]
-fn half(x: u32) -> u32 {
+pub(super) fn half(x: u32) -> u32 {
     /// Added to a number below the least normal half, it leaves the half in the low bits.
     const ALIGN: u32 = (127 - 15 + 23 - 10 + 1) << 23;
     let (sign, size) = (x >> 16 & 0x8000, x & 0x7fff_ffff);
@@ -208,9 +344,9 @@ mod tests {
     /// Every conversion that has a loop, against its definition, on numbers of all kinds.
     #[test]
     fn loops_are_their_lanes() {
-        use Format::{F16, F32, F64, S, U};
+        use Format::{Bf16, F16, F32, F64, S, U};
         let integers = [U(8), S(8), U(16), S(16), U(32), S(32), U(64), S(64)];
-        let formats = integers.iter().copied().chain([F16, F32, F64]);
+        let formats = integers.iter().copied().chain([F16, Bf16, F32, F64]);
         let formats: Vec<Format> = formats.collect();
         let mut state = 3u64;
         let mut random = || {
@@ -242,7 +378,7 @@ mod tests {
                 .flat_map(|f| formats.iter().map(move |t| (*f, *t)))
             {
                 for rounding in roundings {
-                    for flags in 0..4 {
+                    for flags in 0..8 {
                         let to_or_from_f64 = from == F64 || from == U(64) || from == S(64);
                         let file = |wide: bool| if wide { File::R64 } else { File::R32 };
                         let a = Reg {
@@ -250,7 +386,12 @@ mod tests {
                             row: 0,
                         };
                         let d = Reg {
-                            file: file(matches!(to, F64 | U(64) | S(64))),
+                            // Registers may be wider than integers.
+                            file: file(match to {
+                                F64 | U(64) | S(64) => true,
+                                U(_) | S(_) => flags & 4 != 0,
+                                _ => false,
+                            }),
                             row: 1,
                         };
                         let c = Convert {
@@ -284,6 +425,67 @@ mod tests {
                             };
                             assert_eq!(found, expected, "{c:?} of {x:#x}");
                         }
+                    }
+                }
+            }
+        }
+    }
+    /// Two conversions into one register, against their definition.
+    #[test]
+    fn joined_halves_are_two_conversions() {
+        let special = [
+            0,
+            1,
+            0x7f80_0000,
+            0x7f80_0001,
+            0x477f_f000,
+            0x7f7f_ffff,
+            0x3300_0000,
+            0x3300_0001,
+            0x387f_f000,
+            0x007f_8000,
+        ];
+        let mut state = 7u32;
+        let mut number = |k: usize| {
+            state = state.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);
+            let r = state ^ state >> 15;
+            match k % 3 {
+                0 => special[r as usize % special.len()] | r & 0x8000_0000,
+                1 => r,
+                _ => (r & 0x8000_3fff) | (100 + (r >> 16) % 45) << 23 | (r >> 3) << 16 & 0x7f_0000,
+            }
+        };
+        for round in 0..300 {
+            let x: [Row32; 2] =
+                std::array::from_fn(|j| std::array::from_fn(|i| number(round + i + j)));
+            for to in [Format::F16, Format::Bf16] {
+                for flags in 0..8 {
+                    let reg = |row| Reg {
+                        file: File::R32,
+                        row,
+                    };
+                    let c = Convert {
+                        to,
+                        from: Format::F32,
+                        rounding: [Rounding::Nearest, Rounding::Zero][flags >> 2],
+                        integral: false,
+                        ftz: flags & 1 != 0,
+                        sat: false,
+                        satfinite: false,
+                        relu: flags & 2 != 0,
+                        packed: Packed::Join,
+                        d: reg(2),
+                        a: reg(0),
+                        b: reg(1),
+                    };
+                    let mut w = Warp::with_rows(0, u32::MAX, [3, 0, 0], 0);
+                    (w.r32[0], w.r32[1]) = (x[0], x[1]);
+                    convert(&mut w, &c, 0xffff_fff7);
+                    for i in 0..32 {
+                        let [a, b] = x.map(|row| row[i]);
+                        let both = one(&c, a.into()) << 16 | one(&c, b.into());
+                        let expected = if i == 3 { 0 } else { both as u32 };
+                        assert_eq!(w.r32[2][i], expected, "{c:?} of {a:#x} and {b:#x}");
                     }
                 }
             }

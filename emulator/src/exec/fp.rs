@@ -1,9 +1,9 @@
 //! Floating-point operations (PTX ISA, sections 9.7.3, 9.7.4), lane by lane.
 //!
-//! Everything goes through [`crate::float`], exactly; [`super::fp32`] has vector code for what is frequent in f32. NaN results of f32 are the canonical 0x7fffffff, of f16 and bf16 0x7fff, as the ISA says; of f64, which it
-//! leaves open, they are those of an H100 ([`crate::float64`]).
+//! These are the definitions: everything goes through [`crate::float`], exactly. [`super::fp16`], [`super::fp32`] and [`super::fp64`] have vector code for
+//! what is frequent. NaN results of f32 are the canonical 0x7fffffff, of f16 and bf16 0x7fff, as the ISA says; of f64, which it leaves open, they are those
+//! of an H100 ([`crate::float64`]).
 
-use crate::exec::alu::{Row32, Row64};
 use crate::float::{NAN32, add_to_odd, finish32, flush32, narrow, to_odd, widen};
 use crate::float64::{arithmetic, is_nan};
 use crate::ir::{FloatMode, FloatOp, Format, Rounding, TestP};
@@ -52,10 +52,7 @@ fn value(f: FloatOp, a: f64, b: f64, c: f64) -> f64 {
         }
         FloatOp::Div => divide(a, b),
         FloatOp::Rcp => divide(1.0, a),
-        FloatOp::Sqrt => {
-            let q = a.sqrt();
-            to_odd(q, (-q).mul_add(q, a))
-        }
+        FloatOp::Sqrt => root(a),
         FloatOp::Rsqrt => 1.0 / a.sqrt(),
         FloatOp::Sin => a.sin(),
         FloatOp::Cos => a.cos(),
@@ -66,14 +63,19 @@ fn value(f: FloatOp, a: f64, b: f64, c: f64) -> f64 {
     }
 }
 
-/// a / b to odd.
-fn divide(a: f64, b: f64) -> f64 {
+/// a / b to odd, for numbers of f32. If b is zero or infinite the remainder is NaN, and the quotient exact.
+#[inline(always)]
+pub(super) fn divide(a: f64, b: f64) -> f64 {
     let q = a / b;
-    if b == 0.0 || b.is_infinite() {
-        return q;
-    }
     let remainder = (-q).mul_add(b, a);
     to_odd(q, if b < 0.0 { -remainder } else { remainder })
+}
+
+/// The root of a to odd, for numbers of f32.
+#[inline(always)]
+pub(super) fn root(a: f64) -> f64 {
+    let r = a.sqrt();
+    to_odd(r, (-r).mul_add(r, a))
 }
 
 /// Minimum or maximum of the bits `a` and `b` in format `f`: a NaN gives way to a number, and -0 is below +0.
@@ -126,17 +128,8 @@ fn min_max(op: FloatOp, a: u64, b: u64, f: Format) -> u64 {
     }
 }
 
-/// `f` on rows of f64.
-#[inline(never)]
-pub(crate) fn float64(f: FloatOp, mode: FloatMode, a: &Row64, b: &Row64, c: &Row64) -> Row64 {
-    let mut out = [0; 32];
-    for i in 0..32 {
-        out[i] = scalar64(f, mode.rounding, a[i], b[i], c[i]);
-    }
-    out
-}
-
-fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
+/// One f64 operation.
+pub(super) fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
     const SIGN: u64 = 1 << 63;
     if let Some(result) = arithmetic(f, rounding, [a, b, c]) {
         return result;
@@ -156,28 +149,8 @@ fn scalar64(f: FloatOp, rounding: Rounding, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// `f` on rows of f16 or bf16, one or two to a register.
-#[inline(never)]
-pub(crate) fn half(
-    f: FloatOp,
-    bf16: bool,
-    packed: bool,
-    mode: FloatMode,
-    a: &Row32,
-    b: &Row32,
-    c: &Row32,
-) -> Row32 {
-    let mut out = [0; 32];
-    for i in 0..32 {
-        out[i] = scalar16(f, bf16, mode, a[i] & 0xffff, b[i] & 0xffff, c[i] & 0xffff);
-        if packed {
-            out[i] |= scalar16(f, bf16, mode, a[i] >> 16, b[i] >> 16, c[i] >> 16) << 16;
-        }
-    }
-    out
-}
-
-fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> u32 {
+/// One operation on f16 or bf16, in the low bits.
+pub(super) fn scalar16(f: FloatOp, bf16: bool, mode: FloatMode, a: u32, b: u32, c: u32) -> u32 {
     let (format, exponent) = if bf16 {
         (Format::Bf16, 0x7f80)
     } else {

@@ -1,18 +1,18 @@
 //! f32 operations on rows.
 //!
-//! The plain forms (`.rn`, no `.ftz`, no `.sat`) of the five commonest are in the main loop; the others that round to nearest are loops here; what
-//! rounds otherwise, and what has no vector form, goes lane by lane through [`super::fp::scalar32`]. All give the same bits. NaN results are the
+//! The plain forms (`.rn`, no `.ftz`, no `.sat`) of the five commonest are in the main loop; the others are loops here, those that do not round to
+//! nearest in f64; what has no vector form goes lane by lane through [`super::fp::scalar32`]. All give the same bits. NaN results are the
 //! canonical 0x7fffffff, as the ISA says. Example: `neg.ftz.f32` of a subnormal number is a zero of the other sign.
 
 use super::alu::Row32;
 use super::approximate::approximate;
-use super::fp::scalar32;
-use crate::float::{NAN32, flush32, fma32};
+use super::fp::{divide, root, scalar32};
+use crate::float::{NAN32, add_to_odd, flush32, fma32, round32};
 use crate::ir::{FloatMode, FloatOp, Rounding};
 
 /// f32 bits with NaN made canonical.
 #[inline(always)]
-fn canonical(x: f32) -> u32 {
+pub(super) fn canonical(x: f32) -> u32 {
     if x.is_nan() { NAN32 } else { x.to_bits() }
 }
 
@@ -72,9 +72,6 @@ pub(super) fn common<const FUSED: bool>(
 /// `f` on rows in any mode.
 #[inline(always)]
 pub(super) fn row<const FUSED: bool>(f: FloatOp, mode: FloatMode, x: [&Row32; 3]) -> Row32 {
-    if mode.rounding != Rounding::Nearest {
-        return by_lane(f, mode, x);
-    }
     let mut x = [*x[0], *x[1], *x[2]];
     if mode.ftz {
         for i in 0..96 {
@@ -83,6 +80,18 @@ pub(super) fn row<const FUSED: bool>(f: FloatOp, mode: FloatMode, x: [&Row32; 3]
         }
     }
     let [a, b, c] = &x;
+    if mode.rounding != Rounding::Nearest {
+        return match f {
+            FloatOp::Add
+            | FloatOp::Sub
+            | FloatOp::Mul
+            | FloatOp::Fma
+            | FloatOp::Div
+            | FloatOp::Rcp
+            | FloatOp::Sqrt => directed(f, mode, [a, b, c]),
+            _ => by_lane(f, mode, [a, b, c]),
+        };
+    }
     match f {
         FloatOp::Add => lanes!(a b c, mode, a + b),
         FloatOp::Sub => lanes!(a b c, mode, a - b),
@@ -100,6 +109,44 @@ pub(super) fn row<const FUSED: bool>(f: FloatOp, mode: FloatMode, x: [&Row32; 3]
         FloatOp::Min => extremes(a, b, false),
         FloatOp::Max => extremes(a, b, true),
         _ => by_lane(f, mode, [a, b, c]),
+    }
+}
+
+/// Arithmetic that does not round to nearest: in f64, exact or to odd, and then once to f32.
+#[inline(always)]
+fn directed(f: FloatOp, mode: FloatMode, [a, b, c]: [&Row32; 3]) -> Row32 {
+    let a = |i: usize| f64::from(f32::from_bits(a[i]));
+    let b = |i: usize| f64::from(f32::from_bits(b[i]));
+    let c = |i: usize| f64::from(f32::from_bits(c[i]));
+    match f {
+        FloatOp::Add => rounded(mode, |i| sum(a(i), b(i), mode.rounding)),
+        FloatOp::Sub => rounded(mode, |i| sum(a(i), -b(i), mode.rounding)),
+        FloatOp::Mul => rounded(mode, |i| a(i) * b(i)),
+        FloatOp::Fma => rounded(mode, |i| sum(a(i) * b(i), c(i), mode.rounding)),
+        FloatOp::Div => rounded(mode, |i| divide(a(i), b(i))),
+        FloatOp::Rcp => rounded(mode, |i| divide(1.0, a(i))),
+        _ => rounded(mode, |i| root(a(i))),
+    }
+}
+
+#[inline(always)]
+fn rounded(mode: FloatMode, x: impl Fn(usize) -> f64) -> Row32 {
+    let mut out = [0; 32];
+    for i in 0..32 {
+        out[i] = finish(round32(x(i), mode.rounding), mode);
+    }
+    out
+}
+
+/// x + y to odd. Addends of different signs that cancel out give -0 toward -∞.
+#[inline(always)]
+fn sum(x: f64, y: f64, rounding: Rounding) -> f64 {
+    let r = add_to_odd(x, y);
+    let differ = x.is_sign_negative() != y.is_sign_negative();
+    if rounding == Rounding::Down && differ && r == 0.0 {
+        -0.0
+    } else {
+        r
     }
 }
 
@@ -204,15 +251,25 @@ mod tests {
             FloatOp::Copysign,
             FloatOp::Tanh,
         ];
+        let roundings = [
+            Rounding::Nearest,
+            Rounding::Zero,
+            Rounding::Down,
+            Rounding::Up,
+        ];
         for round in 0..400 {
-            let x: [Row32; 3] =
+            let mut x: [Row32; 3] =
                 std::array::from_fn(|j| std::array::from_fn(|i| number(round + i / 8 + j)));
+            if round % 5 == 0 {
+                // Sums that cancel.
+                x[1] = x[0].map(|x| x ^ 0x8000_0000);
+            }
             for f in functions {
-                for (ftz, sat) in [(false, false), (true, false), (false, true), (true, true)] {
+                for k in 0..16 {
                     let mode = FloatMode {
-                        ftz,
-                        sat,
-                        ..FloatMode::PLAIN
+                        rounding: roundings[k / 4],
+                        ftz: k & 1 != 0,
+                        sat: k & 2 != 0,
                     };
                     let [a, b, c] = &x;
                     let expected = by_lane(f, mode, [a, b, c]);

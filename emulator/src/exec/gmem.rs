@@ -3,12 +3,13 @@
 //! If all lanes lie in one allocation, which the instruction remembers from its last execution, they are checked together.
 
 use super::alu::{Row64, put};
+use super::compare::mask_of;
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ir::{Access, NONE};
-use crate::memory::Allocation;
+use crate::memory::{Allocation, GlobalMemory};
 use crate::report::FindingKind;
 use crate::types::File;
 
@@ -37,18 +38,55 @@ pub(crate) fn check_global(
     let Some(limit) = alloc.len.checked_sub(u64::from(total)) else {
         return (sort_out_global(cx, env, w, pc, at, total, active), false);
     };
+    // Inactive lanes may be anywhere: they count as where the first active one is.
+    let mut places = [first; 32];
+    put(&mut places, at, active);
     let mut bad = false;
     let mut low = 0u64;
-    for l in 0..32 {
-        let on = (active >> l) & 1 != 0;
-        let offset = at[l].wrapping_sub(alloc.base);
-        bad |= on && offset > limit;
-        low |= if on { at[l] } else { 0 };
+    for x in &places {
+        bad |= x.wrapping_sub(alloc.base) > limit;
+        low |= *x;
     }
-    if !bad && low & u64::from(total - 1) == 0 {
-        return (active, true);
+    if low & u64::from(total - 1) == 0 {
+        if !bad {
+            return (active, true);
+        }
+        let mut groups = by_allocation(cx.memory, at, u64::from(total), active, *hint);
+        if groups.all(|(alloc, _)| alloc.is_some()) {
+            return (active, false);
+        }
     }
     (sort_out_global(cx, env, w, pc, at, total, active), false)
+}
+
+/// The lanes of `active` by the allocation in which their `bytes` lie; without one, lanes that lie in none.
+#[inline(always)]
+fn by_allocation<'a>(
+    memory: &'a GlobalMemory,
+    at: &Row64,
+    bytes: u64,
+    active: u32,
+    mut hint: u32,
+) -> impl Iterator<Item = (Option<&'a Allocation>, u32)> {
+    let mut rest = active;
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let first = rest & rest.wrapping_neg();
+        let alloc = memory.locate(at[first.trailing_zeros() as usize & 31], &mut hint);
+        let lanes = alloc.map_or(0, |a| match a.len.checked_sub(bytes) {
+            Some(limit) => rest & mask_of(|l| at[l].wrapping_sub(a.base) <= limit),
+            None => 0,
+        });
+        let found = if lanes & first == 0 {
+            (None, first)
+        } else {
+            (alloc, lanes)
+        };
+        rest &= !found.1;
+        Some(found)
+    })
 }
 
 #[inline(never)]
@@ -62,8 +100,8 @@ pub(super) fn sort_out_global(
     active: u32,
 ) -> u32 {
     let (mut outside, mut crooked) = (0u32, 0u32);
+    let mut hint = 0;
     for l in lanes_of(active) {
-        let mut hint = 0;
         let inside = cx
             .memory
             .locate(at[l], &mut hint)
@@ -144,9 +182,13 @@ pub(super) fn global(
             }
         }
         _ => {
-            for l in lanes_of(active) {
-                if let Some(alloc) = cx.memory.locate(at[l], &mut hint) {
-                    element(w, a, alloc, at[l], l, store);
+            for (alloc, lanes) in by_allocation(cx.memory, at, u64::from(total), active, hint) {
+                if let Some(alloc) = alloc
+                    && !words(w, a, alloc, at, lanes, store)
+                {
+                    for l in lanes_of(lanes) {
+                        element(w, a, alloc, at[l], l, store);
+                    }
                 }
             }
         }
@@ -209,13 +251,17 @@ fn words(
 #[inline(always)]
 fn load<const N: usize>(w: &mut Warp, a: &Access, alloc: &Allocation, at: &Row64, active: u32) {
     let mut out = [[0; 32]; N];
-    for l in 0..32 {
-        // Inactive lanes may be anywhere.
+    let mut load = |l: usize| {
         if let Some(words) = alloc.words::<N>(at[l].wrapping_sub(alloc.base)) {
             for e in 0..N {
                 out[e][l] = words[e];
             }
         }
+    };
+    if active == u32::MAX {
+        (0..32).for_each(load);
+    } else {
+        lanes_of(active).for_each(&mut load);
     }
     for (reg, row) in a.regs.iter().zip(&out) {
         if reg.row != NONE {
@@ -323,6 +369,7 @@ pub(crate) fn observe_global(
     active: u32,
     store: bool,
 ) {
+    let mut hint = env.hints[pc];
     for l in lanes_of(active) {
         let site = Site {
             pc,
@@ -330,7 +377,6 @@ pub(crate) fn observe_global(
             lanes: 1 << l,
             address: Some(at[l]),
         };
-        let mut hint = 0;
         let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
             continue;
         };

@@ -5,6 +5,7 @@
 
 use super::alu::put;
 use super::barrier::lane_list;
+use super::compare::mask_of;
 use super::mem::lanes_of;
 use super::warp::Warp;
 use super::{Context, Env, Site};
@@ -240,10 +241,12 @@ pub(crate) fn match_sync(
         let Group { lanes, here } = group(cx, env, w, pc, mask, left, active);
         left &= !lanes;
         let mut out = [0u32; 32];
-        for l in lanes_of(here) {
-            out[l] = lanes_of(here)
-                .filter(|&k| values[k] == values[l])
-                .fold(0, |m, k| m | 1 << k);
+        let mut rest = here;
+        while rest != 0 {
+            let value = values[rest.trailing_zeros() as usize];
+            let equal = here & mask_of(|l| values[l] == value);
+            put(&mut out, &[equal; 32], equal);
+            rest &= !equal;
         }
         let same = lanes_of(here).all(|l| out[l] == here);
         if all {

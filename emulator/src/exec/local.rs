@@ -1,9 +1,12 @@
 //! Local memory: the private bytes of a lane, in which the frames of its functions lie.
 
-use super::alu::Row64;
+use super::alu::{FEW, Row32, Row64, put};
+use super::compare::mask_of;
 use super::mem::{extended, get_lane, lanes_of, set_lane};
+use super::registers::Rows;
 use super::traffic;
 use super::warp::Warp;
+use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
 use crate::ir::{Access, NONE};
 use crate::report::FindingKind;
@@ -18,69 +21,199 @@ pub(crate) fn little(bytes: &[u8]) -> u64 {
         .fold(0, |v, (i, b)| v | u64::from(*b) << (8 * i))
 }
 
-/// The `N` bytes at `start`, if they are there.
-#[inline(always)]
-pub(super) fn chunk<const N: usize>(bytes: &[u8], start: usize) -> Option<[u8; N]> {
-    bytes.get(start..)?.first_chunk().copied()
+/// Local memory of a warp. Row k has word k of every lane, as GPUs have it, so that lanes that access one offset access one row.
+#[derive(Debug)]
+pub(crate) struct Local {
+    rows: Rows<u32>,
+    /// Rows that have been in use since the start of the block; the others are zeros.
+    used: usize,
 }
 
-/// Sets the `N` bytes at `start`, if they are there.
-#[inline(always)]
-pub(super) fn set_chunk<const N: usize>(bytes: &mut [u8], start: usize, value: [u8; N]) {
-    let place = bytes.get_mut(start..).and_then(|s| s.first_chunk_mut());
-    if let Some(place) = place {
-        *place = value;
+impl Local {
+    /// Of `bytes` bytes a lane, zeros.
+    pub(super) fn new(bytes: u32) -> Self {
+        let used = bytes.div_ceil(4) as usize;
+        Self {
+            rows: Rows::new(used),
+            used,
+        }
+    }
+
+    /// Zeros again, of which `bytes` bytes a lane are in use.
+    pub(super) fn restart(&mut self, bytes: u32) {
+        self.rows.fill(0..self.used, 0);
+        self.used = 0;
+        self.reserve(bytes);
+    }
+
+    /// Makes each lane's local memory at least `bytes` large.
+    pub(super) fn reserve(&mut self, bytes: u32) {
+        let words = bytes.div_ceil(4) as usize;
+        self.used = self.used.max(words);
+        if words > self.rows.len() {
+            self.rows.grow(words.next_power_of_two());
+        }
+    }
+
+    /// The `BYTES` (1, 2, 4 or 8) at `offset` of `lane`, aligned to as many or to 4.
+    #[inline(always)]
+    fn element<const BYTES: u32>(&self, lane: usize, offset: u64) -> u64 {
+        let word = |k: usize| {
+            let row = self.rows.get((offset / 4) as usize + k);
+            row.map_or(0, |row| u64::from(row[lane & 31]))
+        };
+        match BYTES {
+            8 => word(0) | word(1) << 32,
+            4 => word(0),
+            _ => word(0) >> (8 * (offset % 4)) & (u64::MAX >> (64 - 8 * BYTES)),
+        }
+    }
+
+    /// Sets it.
+    #[inline(always)]
+    fn set_element<const BYTES: u32>(&mut self, lane: usize, offset: u64, value: u64) {
+        let mut set = |k: usize, mask: u32, value: u32| {
+            if let Some(row) = self.rows.get_mut((offset / 4) as usize + k) {
+                let word = &mut row[lane & 31];
+                *word = (*word & !mask) | (value & mask);
+            }
+        };
+        match BYTES {
+            8 => {
+                set(0, u32::MAX, value as u32);
+                set(1, u32::MAX, (value >> 32) as u32);
+            }
+            4 => set(0, u32::MAX, value as u32),
+            _ => {
+                let shift = 8 * (offset % 4) as u32;
+                set(
+                    0,
+                    (u32::MAX >> (32 - 8 * BYTES)) << shift,
+                    (value as u32) << shift,
+                );
+            }
+        }
+    }
+
+    /// The `bytes` (at most 8) at `offset` of `lane`.
+    pub(super) fn load(&self, lane: usize, offset: u64, bytes: u32) -> u64 {
+        match bytes {
+            8 if offset.is_multiple_of(4) => self.element::<8>(lane, offset),
+            4 if offset.is_multiple_of(4) => self.element::<4>(lane, offset),
+            _ => (0..u64::from(bytes)).fold(0, |value, i| {
+                value | self.element::<1>(lane, offset + i) << (8 * i)
+            }),
+        }
+    }
+
+    /// Sets the `bytes` (at most 8) at `offset` of `lane`.
+    pub(super) fn store(&mut self, lane: usize, offset: u64, bytes: u32, value: u64) {
+        match bytes {
+            8 if offset.is_multiple_of(4) => self.set_element::<8>(lane, offset, value),
+            4 if offset.is_multiple_of(4) => self.set_element::<4>(lane, offset, value),
+            _ => {
+                for i in 0..u64::from(bytes) {
+                    self.set_element::<1>(lane, offset + i, value >> (8 * i));
+                }
+            }
+        }
+    }
+
+    /// The `bytes` (1, 2, 4 or 8) at `offset`, aligned to as many or to 4, of all lanes.
+    #[inline(always)]
+    fn load_row(&self, offset: u64, bytes: u32) -> Row64 {
+        let mut out = [0; 32];
+        let (shift, mask) = (8 * (offset % 4) as u32, u32::MAX >> (32 - 8 * bytes.min(4)));
+        if let Some(row) = self.rows.get((offset / 4) as usize) {
+            for l in 0..32 {
+                out[l] = u64::from(row[l] >> shift & mask);
+            }
+        }
+        if bytes == 8
+            && let Some(row) = self.rows.get((offset / 4) as usize + 1)
+        {
+            for l in 0..32 {
+                out[l] |= u64::from(row[l]) << 32;
+            }
+        }
+        out
+    }
+
+    /// Sets the same of the lanes `active`.
+    #[inline(always)]
+    fn store_row(&mut self, offset: u64, bytes: u32, value: &Row64, active: u32) {
+        let (shift, mask) = (8 * (offset % 4) as u32, u32::MAX >> (32 - 8 * bytes.min(4)));
+        if let Some(row) = self.rows.get_mut((offset / 4) as usize) {
+            let mut new = *row;
+            for l in 0..32 {
+                new[l] = (new[l] & !(mask << shift)) | (value[l] as u32 & mask) << shift;
+            }
+            put(row, &new, active);
+        }
+        if bytes == 8
+            && let Some(row) = self.rows.get_mut((offset / 4) as usize + 1)
+        {
+            let mut high = [0; 32];
+            for l in 0..32 {
+                high[l] = (value[l] >> 32) as u32;
+            }
+            put(row, &high, active);
+        }
+    }
+
+    /// Copies `bytes` bytes of `lanes`, each from its frame in `from` to that in `to`, at an offset.
+    pub(super) fn copy(&mut self, lanes: u32, to: (&Row32, u32), from: (&Row32, u32), bytes: u32) {
+        let first = lanes.trailing_zeros() as usize & 31;
+        let (start, target) = (from.0[first] + from.1, to.0[first] + to.1);
+        let one = lanes.count_ones() > FEW
+            && lanes & !mask_of(|l| from.0[l] == from.0[first] && to.0[l] == to.0[first]) == 0;
+        if one && (start | target | bytes).is_multiple_of(4) {
+            for k in 0..bytes / 4 {
+                let row = self.rows.get((start / 4 + k) as usize).copied();
+                if let (Some(row), Some(to)) = (row, self.rows.get_mut((target / 4 + k) as usize)) {
+                    put(to, &row, lanes);
+                }
+            }
+            return;
+        }
+        for l in lanes_of(lanes) {
+            let (from, to) = (from.0[l] + from.1, to.0[l] + to.1);
+            let mut done = 0;
+            while done < bytes {
+                let step = if bytes - done >= 4 { 4 } else { 1 };
+                let value = self.load(l, (from + done).into(), step);
+                self.store(l, (to + done).into(), step, value);
+                done += step;
+            }
+        }
     }
 }
 
 impl Warp {
     /// The `bytes` at `offset` of the local memory of `lane`, or `None` outside it.
     pub(crate) fn local_load(&self, lane: usize, offset: u64, bytes: u32) -> Option<u64> {
-        self.local_range(lane, offset, bytes)
-            .map(|r| little(&self.local[r]))
+        self.has_local(lane, offset, bytes)
+            .then(|| self.local.load(lane, offset, bytes))
     }
 
     /// Stores to local memory; false outside it.
     pub(crate) fn local_store(&mut self, lane: usize, offset: u64, bytes: u32, value: u64) -> bool {
-        let Some(range) = self.local_range(lane, offset, bytes) else {
-            return false;
-        };
-        let n = range.len();
-        self.local[range].copy_from_slice(&value.to_le_bytes()[..n]);
-        true
+        let fine = self.has_local(lane, offset, bytes);
+        if fine {
+            self.local.store(lane, offset, bytes, value);
+        }
+        fine
     }
 
-    fn local_range(&self, lane: usize, offset: u64, bytes: u32) -> Option<std::ops::Range<usize>> {
-        let size = self.local.len() / 32;
-        let end = offset.checked_add(u64::from(bytes))?;
-        if end > u64::from(self.frames[lane & 31].1) {
-            return None;
-        }
-        let start = lane * size + offset as usize;
-        Some(start..start + bytes as usize)
-    }
-
-    /// Makes each lane's local memory at least `bytes` large.
-    pub(crate) fn reserve_local(&mut self, bytes: u32) {
-        let old = self.local.len() / 32;
-        if bytes as usize <= old {
-            return;
-        }
-        // Not a power of two: the same place of all lanes would be in one set of the cache.
-        let new = (bytes as usize).next_power_of_two() + 64;
-        let mut grown = vec![0; new * 32];
-        if old > 0 {
-            for (to, from) in grown.chunks_mut(new).zip(self.local.chunks(old)) {
-                to[..old].copy_from_slice(from);
-            }
-        }
-        self.local = grown;
+    fn has_local(&self, lane: usize, offset: u64, bytes: u32) -> bool {
+        let end = offset.checked_add(u64::from(bytes));
+        end.is_some_and(|end| end <= u64::from(self.ends[lane & 31]))
     }
 }
 
 /// A load or store of the active lanes at the local addresses `at`.
 #[allow(clippy::too_many_arguments)] // an access is that much
-#[inline(never)]
+#[inline(always)]
 pub(super) fn local(
     cx: &Context<'_>,
     env: &mut Env,
@@ -93,68 +226,100 @@ pub(super) fn local(
 ) {
     let moved = u64::from(u32::from(a.bytes) * u32::from(a.count) * active.count_ones());
     traffic::count(env, pc, |t| t.local_bytes += moved);
+    let first = at[active.trailing_zeros() as usize & 31];
+    // Inactive lanes count as where the first active one is.
+    let mut places = [first; 32];
+    let together = active.count_ones() > FEW && {
+        put(&mut places, at, active);
+        places.iter().fold(0, |apart, x| apart | (x ^ first)) == 0
+    };
     let done = match a.bytes {
-        1 => moves::<1>(w, a, at, active, store),
-        2 => moves::<2>(w, a, at, active, store),
-        4 => moves::<4>(w, a, at, active, store),
-        8 => moves::<8>(w, a, at, active, store),
-        _ => None,
+        _ if together => row(w, a, first, active, store),
+        1 => lanes::<1>(w, a, at, active, store),
+        2 => lanes::<2>(w, a, at, active, store),
+        4 => lanes::<4>(w, a, at, active, store),
+        _ => lanes::<8>(w, a, at, active, store),
     };
     if done.is_none() {
         careful(cx, env, w, pc, a, at, active, store);
     }
 }
 
-/// Moves elements of `N` bytes. `None` if some lane's access is misaligned or outside its frames; what has been moved until then is right, and moved
-/// again by [`careful`].
+/// An access of all lanes at `offset`. `None`, and nothing done, if it is misaligned or outside some lane's frames.
 #[inline(always)]
-fn moves<const N: usize>(
+fn row(w: &mut Warp, a: &Access, offset: u64, active: u32, store: bool) -> Option<()> {
+    let regs = &a.regs[..usize::from(a.count)];
+    let bytes = u32::from(a.bytes);
+    let total = u64::from(bytes * u32::from(a.count));
+    let mut ends = [u32::MAX; 32];
+    put(&mut ends, &w.ends, active);
+    let end = ends.iter().fold(u32::MAX, |least, end| least.min(*end));
+    let inside = offset.checked_add(total)? <= u64::from(end);
+    if !inside || !offset.is_multiple_of(total) || regs.iter().any(|r| r.row == NONE) {
+        return None;
+    }
+    for (e, reg) in regs.iter().enumerate() {
+        let offset = offset + u64::from(e as u32 * bytes);
+        if store {
+            let value = wide(w, *reg);
+            w.local.store_row(offset, bytes, &value, active);
+            continue;
+        }
+        let mut value = w.local.load_row(offset, bytes);
+        if a.signed {
+            for x in &mut value {
+                *x = extended(*x, bytes, true);
+            }
+        }
+        set_wide(w, *reg, &value, active);
+    }
+    Some(())
+}
+
+/// An access of elements of `BYTES` bytes, lane by lane. `None`, and nothing done, if some lane's is misaligned or outside its frames.
+#[inline(always)]
+fn lanes<const BYTES: u32>(
     w: &mut Warp,
     a: &Access,
     at: &Row64,
     active: u32,
     store: bool,
 ) -> Option<()> {
-    let total = N as u32 * u32::from(a.count);
-    let bits = total.trailing_zeros();
-    let (size, frames) = (w.local.len() / 32, &w.frames);
-    let start = |l: usize| {
-        // The number of the vector from the start of local memory: rotated, a misaligned address is beyond any frame.
-        let number = at[l].rotate_right(bits);
-        let fine = number < u64::from(frames[l].1 >> bits);
-        fine.then(|| l * size + at[l] as usize)
-    };
-    let local = &mut w.local;
-    for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
-        let (row, step) = (reg.row as usize, e * N);
+    let regs = &a.regs[..usize::from(a.count)];
+    let bits = (BYTES * u32::from(a.count)).trailing_zeros();
+    // The number of the vector from the start of local memory: rotated, a misaligned address is beyond any frame.
+    let fine = |l: usize| at[l].rotate_right(bits) < u64::from(w.ends[l] >> bits);
+    if !lanes_of(active).all(fine) || regs.iter().any(|r| r.row == NONE) {
+        return None;
+    }
+    for (e, reg) in regs.iter().enumerate() {
+        let (row, step) = (reg.row as usize, u64::from(e as u32 * BYTES));
+        let local = &mut w.local;
         match (reg.file, store) {
-            _ if reg.row == NONE => return None,
             (File::R64, false) => {
                 let row = &mut w.r64[row];
                 for l in lanes_of(active) {
-                    let value = little(&chunk::<N>(local, start(l)? + step)?);
-                    row[l] = extended(value, N as u32, a.signed);
+                    let value = local.element::<BYTES>(l, at[l] + step);
+                    row[l] = extended(value, BYTES, a.signed);
                 }
             }
             (_, false) => {
                 let row = &mut w.r32[row];
                 for l in lanes_of(active) {
-                    let value = little(&chunk::<N>(local, start(l)? + step)?);
-                    row[l] = extended(value, N as u32, a.signed) as u32;
+                    let value = local.element::<BYTES>(l, at[l] + step);
+                    row[l] = extended(value, BYTES, a.signed) as u32;
                 }
             }
             (File::R64, true) => {
                 let row = &w.r64[row];
                 for l in lanes_of(active) {
-                    let bytes = chunk::<N>(&row[l].to_le_bytes(), 0)?;
-                    set_chunk(local, start(l)? + step, bytes);
+                    local.set_element::<BYTES>(l, at[l] + step, row[l]);
                 }
             }
             (_, true) => {
                 let row = &w.r32[row];
                 for l in lanes_of(active) {
-                    let bytes = chunk::<N>(&u64::from(row[l]).to_le_bytes(), 0)?;
-                    set_chunk(local, start(l)? + step, bytes);
+                    local.set_element::<BYTES>(l, at[l] + step, row[l].into());
                 }
             }
         }
@@ -203,7 +368,7 @@ fn careful(
                 value.is_some()
             };
             if !fine {
-                let size = w.frames[l].1;
+                let size = w.ends[l];
                 env.report(cx, FindingKind::OutOfBounds, site, &|| {
                     format!("lane {l} accesses {bytes} bytes at byte {offset} of its {size} bytes of local memory")
                 });

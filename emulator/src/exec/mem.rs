@@ -4,9 +4,10 @@
 
 use super::alu::{Row64, put};
 use super::cluster;
+use super::compare::mask_of;
 use super::gmem::global;
 use super::lds::shared;
-use super::local::{little, local};
+use super::local::little;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
@@ -110,9 +111,9 @@ pub(crate) fn access(
         }
         Space::Local => {
             let at = addresses(w, a.address);
-            local(cx, env, w, pc, a, &at, active, store);
+            (env.code.local)(cx, env, w, pc, a, &at, active, store);
         }
-        _ => windows(cx, env, w, pc, a, active, store),
+        _ => (env.code.windows)(cx, env, w, pc, a, active, store),
     }
 }
 
@@ -141,9 +142,16 @@ fn constant(cx: &Context<'_>, w: &mut Warp, a: &Access, active: u32) -> bool {
     true
 }
 
+/// The lanes whose address is in the window from `base` on, a multiple of its size.
+#[inline(always)]
+pub(super) fn inside(at: &Row64, base: u64) -> u32 {
+    const BITS: u32 = WINDOW.trailing_zeros();
+    mask_of(|l| (at[l] >> BITS) as u32 == (base >> BITS) as u32)
+}
+
 /// Local, parameter and generic addresses.
-#[inline(never)]
-fn windows(
+#[inline(always)]
+pub(super) fn windows(
     cx: &Context<'_>,
     env: &mut Env,
     w: &mut Warp,
@@ -156,23 +164,19 @@ fn windows(
     if a.space == Space::Cluster {
         return cluster::sort(cx, env, w, pc, a, &at, active, store, 0);
     }
-    let inside = |base: u64| {
-        lanes_of(active)
-            .filter(|&l| at[l].wrapping_sub(base) < WINDOW)
-            .fold(0u32, |m, l| m | 1 << l)
-    };
-    let (to_shared, to_local, to_param) = (
-        inside(SHARED_WINDOW),
-        inside(LOCAL_WINDOW),
-        inside(PARAM_WINDOW),
-    );
+    let to_shared = active & inside(&at, SHARED_WINDOW);
+    let to_local = active & inside(&at, LOCAL_WINDOW);
+    let to_param = active & inside(&at, PARAM_WINDOW);
     let to_global = active & !(to_shared | to_local | to_param);
     if to_shared != 0 {
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
     }
     if to_local != 0 {
-        let at = at.map(|x| x.wrapping_sub(LOCAL_WINDOW));
-        local(cx, env, w, pc, a, &at, to_local, store);
+        let mut at = at;
+        for x in &mut at {
+            *x = x.wrapping_sub(LOCAL_WINDOW);
+        }
+        (env.code.local)(cx, env, w, pc, a, &at, to_local, store);
     }
     if to_param != 0 && !store {
         param(

@@ -92,13 +92,8 @@ pub(super) fn rare(
             b,
             c,
         } => {
-            let out = fp::float64(
-                *f,
-                *mode,
-                &w.r64[*a as usize],
-                &w.r64[*b as usize],
-                &w.r64[*c as usize],
-            );
+            let x = [a, b, c].map(|row| &w.r64[*row as usize]);
+            let out = (env.code.float64)(*f, *mode, x);
             put(&mut w.r64[*d as usize], &out, active);
         }
         Op::Half {
@@ -111,15 +106,8 @@ pub(super) fn rare(
             b,
             c,
         } => {
-            let out = fp::half(
-                *f,
-                *bf16,
-                *packed,
-                *mode,
-                &w.r32[*a as usize],
-                &w.r32[*b as usize],
-                &w.r32[*c as usize],
-            );
+            let x = [a, b, c].map(|row| &w.r32[*row as usize]);
+            let out = (env.code.float16)(*f, *bf16, *packed, *mode, x);
             put(&mut w.r32[*d as usize], &out, active);
         }
         Op::Lop3Pred(x) => {
@@ -148,29 +136,8 @@ pub(super) fn rare(
                 }
             }
         }
-        Op::Pack { d, bits, parts } => {
-            for l in mem::lanes_of(active) {
-                let field = (1u64 << bits) - 1;
-                let value = parts
-                    .iter()
-                    .rev()
-                    .fold(0u64, |v, r| v << bits | (get(w, *r, l) & field));
-                set(w, *d, l, value);
-            }
-        }
-        Op::Unpack { a, bits, parts } => {
-            for l in mem::lanes_of(active) {
-                let value = get(w, *a, l);
-                for (k, r) in parts.iter().enumerate() {
-                    set(
-                        w,
-                        *r,
-                        l,
-                        value >> (k as u32 * u32::from(*bits)) & ((1u64 << bits) - 1),
-                    );
-                }
-            }
-        }
+        Op::Pack { d, bits, parts } => (env.code.pack)(w, *d, *bits, parts, active),
+        Op::Unpack { a, bits, parts } => (env.code.unpack)(w, *a, *bits, parts, active),
         Op::Clock { d, shift } => {
             let now = (env.clock + u64::from(env.turn)) >> shift;
             for l in mem::lanes_of(active) {
@@ -189,7 +156,7 @@ pub(super) fn rare(
             packed::packed16(w, *f, *signed, [*d, *a, *b], active);
         }
         Op::Video(v) => packed::video(w, v, active),
-        Op::WmmaMemory(m) => wmma::memory(cx, env, w, pc, m, active),
+        Op::WmmaMemory(m) => (env.code.wmma_memory)(cx, env, w, pc, m, active),
         Op::WmmaMultiply(m) => wmma::multiply(cx, env, w, pc, m, active),
         Op::Set { cmp, d, truth } => {
             let holds = comparison(env, w, cmp, false);
@@ -261,11 +228,11 @@ pub(super) fn rare(
             }
             set_pred(w, *d, value, active);
         }
-        Op::Atom(a) => atomics::atom(cx, env, w, pc, a, active),
+        Op::Atom(a) => (env.code.atom)(cx, env, w, pc, a, active),
         Op::Atom128(a) => atomics::atom128(cx, env, w, pc, a, active),
         Op::Atoms(list) => {
             for a in list {
-                atomics::atom(cx, env, w, pc, a, active);
+                (env.code.atom)(cx, env, w, pc, a, active);
             }
         }
         Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),

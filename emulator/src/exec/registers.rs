@@ -19,6 +19,28 @@ impl<T: Copy + Default> Rows<T> {
         Self(vec![Line([T::default(); 32]); count])
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// At least so many rows, the new ones of zeros.
+    pub(super) fn grow(&mut self, count: usize) {
+        if count > self.0.len() {
+            self.0.resize(count, Line([T::default(); 32]));
+        }
+    }
+
+    /// Row `row`, if there is one.
+    #[inline(always)]
+    pub(super) fn get(&self, row: usize) -> Option<&[T; 32]> {
+        self.0.get(row).map(|line| &line.0)
+    }
+
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, row: usize) -> Option<&mut [T; 32]> {
+        self.0.get_mut(row).map(|line| &mut line.0)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &[T; 32]> {
         self.0.iter().map(|line| &line.0)
     }

@@ -89,7 +89,7 @@ fn result(w: &mut Warp, call: &Call, lane: usize, value: u64) {
     match call.returns.first() {
         Some(Slot::Register { reg, .. }) => set_lane(w, *reg, lane, value, 8, false),
         Some(Slot::Memory { offset, bytes }) => {
-            let at = u64::from(w.frames[lane].0 + offset);
+            let at = u64::from(w.frames[lane] + offset);
             w.local_store(lane, at, (*bytes).min(8), value);
         }
         None => {}
@@ -100,7 +100,7 @@ fn read_slot(w: &Warp, slot: Slot, lane: usize) -> u64 {
     match slot {
         Slot::Register { reg, .. } => get_lane(w, reg, lane),
         Slot::Memory { offset, bytes } => {
-            let at = u64::from(w.frames[lane].0 + offset);
+            let at = u64::from(w.frames[lane] + offset);
             w.local_load(lane, at, bytes.min(8)).unwrap_or(0)
         }
     }

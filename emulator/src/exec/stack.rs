@@ -22,7 +22,7 @@ pub(super) fn stack(
     active: u32,
 ) {
     for l in lanes_of(active) {
-        let (base, end) = w.frames[l];
+        let (base, end) = (w.frames[l], w.ends[l]);
         let site = Site {
             pc,
             warp: w.index,
@@ -39,7 +39,7 @@ pub(super) fn stack(
                     });
                     continue;
                 }
-                w.frames[l].1 = to as u32;
+                w.ends[l] = to as u32;
             }
             Stack::Alloca { d, size, align } => {
                 let size = get(w, size, l);
@@ -56,8 +56,8 @@ pub(super) fn stack(
                     env.abort = true;
                     return;
                 };
-                w.reserve_local(new as u32);
-                w.frames[l].1 = new as u32;
+                w.local.reserve(new as u32);
+                w.ends[l] = new as u32;
                 set(w, d, l, start);
             }
         }

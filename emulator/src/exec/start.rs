@@ -145,8 +145,9 @@ impl Warp {
         self.steps = 0;
         self.polls = 0;
         self.let_go = false;
-        self.local.fill(0);
-        self.frames = [(0, p.local_bytes); 32];
+        self.local.restart(p.local_bytes);
+        self.frames = [0; 32];
+        self.ends = [p.local_bytes; 32];
         self.copies.clear();
         self.groups = [0; 32];
         self.issued = 0;

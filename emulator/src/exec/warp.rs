@@ -8,8 +8,10 @@
 //! other runs to A, arrives, and all 32 go on.
 
 use super::Context;
+use super::alu::Row32;
 use super::bulk_groups::Store;
 use super::calls::Activation;
+use super::local::Local;
 use super::mbarrier::Wait;
 use super::registers::Rows;
 use super::rounds::Mark;
@@ -110,10 +112,10 @@ pub(crate) struct Warp {
     pub(crate) polls: u64,
     /// Lanes were let go from their meeting point without the others, because those seemed to spin.
     pub(crate) let_go: bool,
-    /// Local memory, lane after lane.
-    pub(crate) local: Vec<u8>,
+    pub(crate) local: Local,
     /// Where the frame of each lane's function starts in its local memory, and where it ends.
-    pub(crate) frames: [(u32, u32); 32],
+    pub(crate) frames: Row32,
+    pub(crate) ends: Row32,
     /// Calls that have not returned, by their nodes.
     pub(crate) active: Vec<Activation>,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
@@ -175,8 +177,9 @@ impl Warp {
             steps: 0,
             polls: 0,
             let_go: false,
-            local: vec![0; local_bytes as usize * 32],
-            frames: [(0, local_bytes); 32],
+            local: Local::new(local_bytes),
+            frames: [0; 32],
+            ends: [local_bytes; 32],
             active: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
@@ -408,7 +411,9 @@ impl Warp {
     pub(crate) fn rotate(&mut self) -> bool {
         let n = self.splits.len();
         for k in 1..=n {
-            let i = (self.current + k) % n;
+            // Without a division.
+            let i = self.current + k;
+            let i = if i < n { i } else { i - n };
             if self.splits[i].mask != 0 && self.splits[i].state == State::Running {
                 self.current = i;
                 return true;

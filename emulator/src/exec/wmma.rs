@@ -3,14 +3,15 @@
 //! Loads and stores go element by element through the same checks as other accesses. The product is computed as for `mma`, see
 //! `mma.rs` and `sums.rs`.
 
+use super::alu::{Row32, Row64, put};
 use super::lanes::whole_warp;
-use super::mem::{access, addresses, lanes_of};
+use super::mem::{access, addresses};
 use super::sums::{self, Row};
 use super::warp::Warp;
 use super::{Context, Env};
-use crate::float::narrow;
+use crate::float::{finish32, narrow};
 use crate::float64::fma;
-use crate::ir::{Format, Fragment, MmaType, NONE, Rounding, WmmaMemory, WmmaMultiply};
+use crate::ir::{FloatMode, Format, Fragment, MmaType, NONE, Rounding, WmmaMemory, WmmaMultiply};
 use crate::types::File;
 
 /// Elements of a register of 32 bits, or of 64 for f64.
@@ -26,35 +27,63 @@ fn elements(f: &Fragment) -> usize {
     usize::from(f.rows) * usize::from(f.columns) / 32
 }
 
-/// The bits of element `i` of `lane`.
-fn get(w: &Warp, f: &Fragment, lane: usize, i: usize) -> u64 {
-    let p = per_register(f.ty);
-    let row = f.regs[i / p] as usize;
-    if f.ty == MmaType::F64 {
-        return w.r64[row][lane];
+/// The bits `mask` from `shift` on of a row.
+#[inline(always)]
+fn widened(row: &Row32, shift: u32, mask: u32) -> Row64 {
+    let mut out = [0; 32];
+    for l in 0..32 {
+        out[l] = u64::from(row[l] >> shift & mask);
     }
-    let bits = 32 / p as u32;
-    u64::from(w.r32[row][lane]) >> (bits * (i % p) as u32) & ((1u64 << bits) - 1)
+    out
 }
 
-fn set(w: &mut Warp, f: &Fragment, lane: usize, i: usize, value: u64) {
+/// Sets the bits `mask` from `shift` on of a row.
+#[inline(always)]
+fn put_narrow(row: &mut Row32, value: &Row64, shift: u32, mask: u32) {
+    for l in 0..32 {
+        row[l] = (row[l] & !(mask << shift)) | (value[l] as u32 & mask) << shift;
+    }
+}
+
+/// Where element `i` lies in its register of 32 bits: the lowest bit, and a mask as wide as the element.
+#[inline(always)]
+fn place(f: &Fragment, i: usize) -> (u32, u32) {
+    let p = per_register(f.ty);
+    let bits = 32 / p as u32;
+    (bits * (i % p) as u32, u32::MAX >> (32 - bits))
+}
+
+/// The bits of element `i` of all lanes.
+#[inline(always)]
+fn row(w: &Warp, f: &Fragment, i: usize) -> Row64 {
+    let row = f.regs[i / per_register(f.ty)] as usize;
+    if f.ty == MmaType::F64 {
+        return w.r64[row];
+    }
+    let (shift, mask) = place(f, i);
+    widened(&w.r32[row], shift, mask)
+}
+
+/// Sets element `i` of the lanes `active`.
+#[inline(always)]
+fn set_row(w: &mut Warp, f: &Fragment, i: usize, value: &Row64, active: u32) {
     let p = per_register(f.ty);
     let needed = elements(f).div_ceil(p);
-    let bits = 32 / p as u32;
-    let (shift, mask) = (bits * (i % p) as u32, ((1u64 << bits) - 1) as u32);
+    let (shift, mask) = place(f, i);
     // Registers that are left over repeat the elements.
     for row in f.regs.iter().skip(i / p).step_by(needed) {
         if f.ty == MmaType::F64 {
-            w.r64[*row as usize][lane] = value;
+            put(&mut w.r64[*row as usize], value, active);
         } else {
-            let word = &mut w.r32[*row as usize][lane];
-            *word = (*word & !(mask << shift)) | (value as u32 & mask) << shift;
+            let mut new = w.r32[*row as usize];
+            put_narrow(&mut new, value, shift, mask);
+            put(&mut w.r32[*row as usize], &new, active);
         }
     }
 }
 
 /// `wmma.load` and `wmma.store`.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn memory(
     cx: &Context<'_>,
     env: &mut Env,
@@ -65,45 +94,42 @@ pub(super) fn memory(
 ) {
     whole_warp(cx, env, w, pc, active);
     let f = &m.fragment;
-    let (rows, columns) = (u64::from(f.rows), u64::from(f.columns));
     let base = addresses(w, m.address);
-    let stride = if m.stride == NONE {
-        [if m.column_major { rows } else { columns }; 32]
-    } else {
-        w.r32[m.stride as usize].map(u64::from)
-    };
-    let run = elements(f);
+    let mut stride = [u64::from(if m.column_major { f.rows } else { f.columns }); 32];
+    if m.stride != NONE {
+        for (stride, row) in stride.iter_mut().zip(&w.r32[m.stride as usize]) {
+            *stride = u64::from(*row);
+        }
+    }
     let (Some(address), data) = (m.element.address.base, m.element.regs[0]) else {
         return;
     };
+    // All numbers of rows and columns are powers of two.
+    let (shift, last) = (f.columns.trailing_zeros(), u64::from(f.columns) - 1);
+    let (run, bytes) = (elements(f), u64::from(m.element.bytes));
     for i in 0..run {
-        for l in lanes_of(active) {
+        let at = &mut w.r64[address.row as usize];
+        for l in 0..32 {
             let index = (l * run + i) as u64;
-            let (r, c) = (index / columns, index % columns);
-            let at = if m.column_major {
-                c.wrapping_mul(stride[l]).wrapping_add(r)
-            } else {
-                r.wrapping_mul(stride[l]).wrapping_add(c)
-            };
-            let bytes = u64::from(m.element.bytes);
-            w.r64[address.row as usize][l] = base[l].wrapping_add(at.wrapping_mul(bytes));
-            if m.store {
-                let value = get(w, f, l, i);
-                match data.file {
-                    File::R64 => w.r64[data.row as usize][l] = value,
-                    _ => w.r32[data.row as usize][l] = value as u32,
-                }
+            let (r, c) = (index >> shift, index & last);
+            let (outer, inner) = if m.column_major { (c, r) } else { (r, c) };
+            let elements = outer.wrapping_mul(stride[l]).wrapping_add(inner);
+            at[l] = base[l].wrapping_add(elements.wrapping_mul(bytes));
+        }
+        if m.store {
+            let value = row(w, f, i);
+            match data.file {
+                File::R64 => w.r64[data.row as usize] = value,
+                _ => put_narrow(&mut w.r32[data.row as usize], &value, 0, u32::MAX),
             }
         }
         access(cx, env, w, pc, &m.element, active, m.store);
         if !m.store {
-            for l in lanes_of(active) {
-                let value = match data.file {
-                    File::R64 => w.r64[data.row as usize][l],
-                    _ => u64::from(w.r32[data.row as usize][l]),
-                };
-                set(w, f, l, i, value);
-            }
+            let value = match data.file {
+                File::R64 => w.r64[data.row as usize],
+                _ => widened(&w.r32[data.row as usize], 0, u32::MAX),
+            };
+            set_row(w, f, i, &value, active);
         }
     }
 }
@@ -111,16 +137,17 @@ pub(super) fn memory(
 /// The matrix of a fragment, row by row.
 fn matrix(w: &Warp, f: &Fragment) -> Vec<f64> {
     let run = elements(f);
-    (0..32 * run)
-        .map(|index| {
-            let bits = get(w, f, index / run, index % run);
-            if f.ty == MmaType::F64 {
+    let mut out = vec![0.0; 32 * run];
+    for i in 0..run {
+        for (l, bits) in row(w, f, i).into_iter().enumerate() {
+            out[l * run + i] = if f.ty == MmaType::F64 {
                 f64::from_bits(bits)
             } else {
                 super::mma::element(bits as u32, 0, f.ty)
-            }
-        })
-        .collect()
+            };
+        }
+    }
+    out
 }
 
 /// `wmma.mma`.
@@ -170,19 +197,20 @@ pub(super) fn multiply(
         }
     }
     let run = elements(&m.d);
-    for l in lanes_of(active) {
-        for i in 0..run {
+    for i in 0..run {
+        let mut value = [0; 32];
+        for l in 0..32 {
             let x = d[l * run + i];
-            let bits = match m.d.ty {
+            value[l] = match m.d.ty {
                 MmaType::F64 => x.to_bits(),
                 MmaType::F16 => narrow(x, Format::F16, Rounding::Nearest, false),
                 MmaType::S32 if m.satfinite => {
                     (x as i64).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u64
                 }
                 MmaType::S32 => x as i64 as u64,
-                _ => narrow(x, Format::F32, Rounding::Nearest, false),
+                _ => finish32(x, FloatMode::PLAIN).into(),
             };
-            set(w, &m.d, l, i, bits);
         }
+        set_row(w, &m.d, i, &value, active);
     }
 }

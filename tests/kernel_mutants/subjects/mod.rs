@@ -323,6 +323,13 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         16,
         [[72, 128, 136], [64, 136, 784]]
     ),
+    plan!(
+        "wgmma-f16-128x128x64-cluster2x1",
+        "nt",
+        PLAIN,
+        16,
+        [[144, 128, 72], [128, 144, 392]]
+    ),
     persistent,
     examples::transposed,
     examples::normalised,

@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use layout_core::{Layout, TensorBox};
 
+use super::cluster::Portion;
 use super::maps::Maps;
 use super::operand::OperandMaps;
 use super::{Depth, MmaPlan, Product};
@@ -24,7 +25,7 @@ use crate::gemm::epilogue::{self, End};
 use crate::gemm::{DataType, Operands, Plan, PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cmp, Entry, Extent, Kernel, Logic, MapHandle, ParamKind, Reg};
+use crate::ir::{Axis, Cmp, Entry, Extent, Kernel, Logic, MapHandle, ParamKind, Reg};
 use crate::view::View;
 use copy::copy_coordinates;
 use origin::Origin;
@@ -83,9 +84,11 @@ pub(super) fn entries(
     arch: Arch,
 ) -> Result<Vec<Entry>, PlanError> {
     let plan = product.plan;
+    plan.clusters()?;
     let maps = plan.maps(operands)?;
     let entry = product.entry_name(operands);
     let mut k = Kernel::new(&entry, plan.threads());
+    k.in_clusters(plan.cluster_of_grid());
     describe(&mut k, plan, operands, &maps)?;
     // One block a multiprocessor needs no directive; but with one, ptxas 13.0 spills in the f64 128x128 kernel, and without, in others.
     let blocks = plan.blocks_per_sm(&maps, arch) as u32;
@@ -97,7 +100,7 @@ pub(super) fn entries(
     g.one_by_one = plan.multiplies_one_by_one(arch);
     g.follows = plan.warpgroups && !product.packing(operands).is_none();
     if !plan.persistent {
-        // The last group of rows may reach beyond C: a block there has nothing to do.
+        // The last group of rows may reach beyond C: a cluster there has nothing to do.
         g.k.exit(g.outside, true);
     }
     if plan.warpgroups {
@@ -166,8 +169,8 @@ struct Side<'a> {
     carried: Option<View>,
     /// Its stages: (row, column, stage, first k of the tile).
     stages: View,
-    /// Its tensor map, if copies are by TMA.
-    map: Option<MapHandle>,
+    /// Its tensor map, and what of a stage this block copies by it, if copies are by TMA.
+    map: Option<(MapHandle, Portion)>,
 }
 
 struct Gemm<'a> {
@@ -196,7 +199,7 @@ struct Gemm<'a> {
     /// The first k of this block's part of the sums, and its layer of a batch.
     first_k: Expr,
     layer: Option<Expr>,
-    /// This block has nothing to do.
+    /// The cluster has nothing to do.
     outside: Reg,
     /// Every row of both tiles can be read.
     inside: Reg,
@@ -281,7 +284,11 @@ impl<'a> Gemm<'a> {
         let (tm, tn) = plan.tile;
         let packed = |i: usize, o: &OperandMaps| plan.variant.pack[i].is_some() && !o.k_major;
         let across = |o: &OperandMaps| if o.k_major { 1 } else { o.vector };
-        let outside = k.compare(Cmp::Ge, row0, m);
+        // The blocks of a cluster leave together.
+        let rank = k.cluster_rank(Axis::X)?;
+        let above = k.pool.scale(rank, tm);
+        let first_of_cluster = k.pool.sub(row0, above);
+        let outside = k.compare(Cmp::Ge, first_of_cluster, m);
         // Boxes are cut off at the ends of C, and have nothing of another block.
         let fixed = plan.stores_boxes();
         let rows = Span {
@@ -324,7 +331,10 @@ impl<'a> Gemm<'a> {
             let map = if plan.warpgroups {
                 let name = ["A", "B", "B2"][i];
                 let of = TensorBox::of(&maps.derived, maps.bytes)?;
-                Some(k.tensor_map(name, &whole, [of.rows, of.columns], of.swizzle_bytes))
+                let portion = plan.portion(maps, i == 0)?;
+                let extents = [portion.rows, of.columns];
+                let map = k.tensor_map(name, &whole, extents, of.swizzle_bytes);
+                Some((map, portion))
             } else {
                 None
             };

@@ -12,10 +12,10 @@ use super::product::widest_store;
 use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
 use crate::gemm::epilogue::given;
 use crate::gemm::pack::LINE;
-use crate::gemm::raster::best_turns;
+use crate::gemm::raster::{GRID_YZ, best_turns};
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
-    Activation, ArgumentValue, DataType, Epilogue, Gemm, GivenInput, LIMIT, Launch, Limit,
+    Activation, ArgumentValue, DataType, Epilogue, Form, Gemm, GivenInput, LIMIT, Launch, Limit,
     MapArgument, MapSource, Plan, PlanError, ProblemError, Schedule,
 };
 use crate::ir::Element;
@@ -89,6 +89,19 @@ impl MmaPlan {
             .iter()
             .find(narrow)
             .map_or_else(String::new, Plan::name)
+    }
+
+    /// The plan of the same tile whose blocks have one tile each, by themselves.
+    fn plain(&self) -> Self {
+        Self {
+            persistent: false,
+            form: match self.form {
+                Form::Swapped => Form::Swapped,
+                Form::Plain | Form::Promoted => Form::Plain,
+            },
+            cluster: (1, 1),
+            ..*self
+        }
     }
 
     fn unsupported(&self, what: String, instead: &str) -> PlanError {
@@ -165,13 +178,14 @@ impl Product<'_> {
             &format!(
                 "its blocks count uses of stages through all of their tiles, so sizes and leading dimensions are at most 2^{}; take {}",
                 most.ilog2(),
-                self.name().trim_end_matches("-persistent")
+                self.plain().name()
             ),
         ))
     }
 
     /// The variant for a problem.
     pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<MmaPlan, PlanError> {
+        self.clusters()?;
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
@@ -196,14 +210,14 @@ impl Product<'_> {
         if self.persistent && (many || schedule.split != 1) {
             return Err(self.unsupported(
                 "a batch or split sums by blocks that take tile after tile".to_owned(),
-                &format!("take {}", self.name().trim_end_matches("-persistent")),
+                &format!("take {}", self.plain().name()),
             ));
         }
         if self.form.is_promoted() && self.variant.products == 2 {
             return Err(self.unsupported(
                 "a dual product with sums promoted to f32, which would take twice the registers"
                     .to_owned(),
-                &format!("take {}", self.name().trim_end_matches("-promoted")),
+                &format!("take {}", self.plain().name()),
             ));
         }
         if self.form.is_swapped() && self.variant.products == 2 {
@@ -225,7 +239,8 @@ impl Product<'_> {
             (false, _) if self.persistent => {
                 let tiles = [(problem.m, self.tile.0), (problem.n, self.tile.1)];
                 let [down, across] = tiles.map(|(extent, tile)| extent.div_ceil(tile as u64));
-                let ([rows, columns], _) = best_turns((down, across));
+                let cluster = self.anatomy().cluster;
+                let ([rows, columns], _) = best_turns((down, across), cluster);
                 Depth::Turns(rows, columns)
             }
             (false, _) => Depth::Groups,
@@ -359,7 +374,12 @@ impl Product<'_> {
             Depth::Groups | Depth::Split(_) | Depth::Turns(..) => ("split", parts),
         };
         let tile = (self.tile.0 as u64, self.tile.1 as u64);
-        let grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;
+        let mut grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;
+        // Blocks that fill up a cluster have tiles outside of C.
+        for (blocks, cluster) in grid.iter_mut().zip(self.cluster_of_grid()) {
+            *blocks = blocks.next_multiple_of(cluster.into());
+        }
+        Limit::Grid.at_most("n", grid[1] * tile.1, GRID_YZ * tile.1)?;
         if self.partial() {
             self.partial_sums(problem.operands).fits(problem.n)?;
         }
@@ -397,6 +417,7 @@ impl Product<'_> {
         let maps = self.maps(problem.operands)?;
         let o = [&maps.a, &maps.b][i];
         let of = TensorBox::of(&o.derived, o.bytes)?;
+        let portion = self.portion(o, i == 0)?;
         let batch = &problem.batch;
         let layers = (self.variant.depth == Depth::Batch)
             .then(|| (batch.count.max(1), batch.strides[i] * bytes));
@@ -409,7 +430,7 @@ impl Product<'_> {
             columns: columns.max(1),
             pitch_bytes: ld.max(1) * bytes,
             layers,
-            box_rows: of.rows as u32,
+            box_rows: portion.rows as u32,
             box_columns: of.columns as u32,
             swizzle_bytes: of.swizzle_bytes as u32,
         })
@@ -535,6 +556,7 @@ impl Product<'_> {
         if problem.alpha != 0.0 && problem.k != 0 {
             before.extend(packed.into_iter().flatten().map(|p| p.launch));
         }
+        launch.cluster = self.cluster_of_grid();
         (launch.before, launch.after) = (before, after);
         launch.workspace_bytes = workspace.0;
         launch.inputs = inputs;

@@ -32,6 +32,7 @@
 //! 0.11 address instructions for each `ldmatrix`.
 
 mod boxes;
+mod cluster;
 mod fragments;
 mod kernel;
 mod launch;
@@ -85,6 +86,8 @@ pub struct MmaPlan {
     pub form: Form,
     /// C of 16-bit elements goes to memory by TMA, where it is not read and its rows begin at multiples of 16 bytes; elsewhere as in other plans.
     pub tma_store: bool,
+    /// Blocks of a cluster along the rows and the columns of C, which share operands by multicast: (1, 1) without clusters.
+    pub cluster: (i64, i64),
 }
 
 impl MmaPlan {
@@ -159,10 +162,14 @@ impl Plan for MmaPlan {
                 (_, true) => "-promoted",
                 _ => "",
             };
+            let cluster = match self.cluster {
+                (1, 1) => String::new(),
+                (rows, columns) => format!("-cluster{rows}x{columns}"),
+            };
             let boxes = if self.tma_store { "-tma-store" } else { "" };
             let depth = self.depth;
             return format!(
-                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}",
+                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}{cluster}",
                 self.data_type
             );
         }
@@ -228,6 +235,7 @@ impl Plan for MmaPlan {
             turns: self.persistent,
             form: self.form,
             tma_store: self.tma_store,
+            cluster: (self.cluster.0 as u32, self.cluster.1 as u32),
         }
     }
 

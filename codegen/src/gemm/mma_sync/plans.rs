@@ -26,6 +26,7 @@ const fn plan(
         persistent: false,
         form: Form::Plain,
         tma_store: false,
+        cluster: (1, 1),
     }
 }
 
@@ -83,6 +84,11 @@ const fn tma_store(plan: MmaPlan) -> MmaPlan {
     }
 }
 
+/// The same, of blocks that share operands: so many one below the other and side by side.
+const fn clustered(plan: MmaPlan, cluster: (i64, i64)) -> MmaPlan {
+    MmaPlan { cluster, ..plan }
+}
+
 /// The plans of warpgroups.
 pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     of_warpgroups(DataType::F16, (128, 256), 64, 4),
@@ -135,6 +141,23 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
+    clustered(of_warpgroups(DataType::F16, (128, 256), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::F16, (128, 128), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::F16, (64, 128), 128, 4), (2, 1)),
+    clustered(persistent(DataType::F16, (128, 256), 64, 4), (2, 1)),
+    clustered(persistent(DataType::F16, (128, 256), 64, 4), (1, 2)),
+    clustered(of_warpgroups(DataType::Bf16, (128, 256), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::Bf16, (128, 128), 64, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::Bf16, (64, 128), 128, 4), (2, 1)),
+    clustered(persistent(DataType::Bf16, (128, 256), 64, 4), (2, 1)),
+    clustered(persistent(DataType::Bf16, (128, 256), 64, 4), (1, 2)),
+    clustered(persistent(DataType::Tf32, (128, 256), 32, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::S8, (128, 256), 128, 4), (2, 1)),
+    clustered(persistent(DataType::S8, (128, 256), 128, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::E4m3, (128, 256), 128, 4), (2, 1)),
+    clustered(persistent(DataType::E4m3, (128, 256), 128, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
+    clustered(persistent(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
 ];
 
 /// The plans that are listed.

@@ -173,6 +173,7 @@ impl Plan for OuterPlan {
             turns: false,
             form: Form::Plain,
             tma_store: false,
+            cluster: (1, 1),
         }
     }
 

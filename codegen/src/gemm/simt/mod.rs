@@ -145,6 +145,7 @@ impl Plan for SgemmPlan {
             turns: false,
             form: Form::Plain,
             tma_store: false,
+            cluster: (1, 1),
         }
     }
 

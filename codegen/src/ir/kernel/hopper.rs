@@ -53,7 +53,7 @@ pub(crate) struct Strides {
 }
 
 impl Kernel {
-    fn push_hopper(&mut self, guard: Option<Pred>, inst: Hopper) {
+    pub(super) fn push_hopper(&mut self, guard: Option<Pred>, inst: Hopper) {
         self.scope().body.push(Node::Inst(Statement {
             inst: Inst::Hopper(Box::new(inst)),
             guard,
@@ -61,8 +61,8 @@ impl Kernel {
         }));
     }
 
-    /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads give a stage back,
-    /// `lag` uses after they read it.
+    /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads, of all blocks of a cluster,
+    /// give a stage back, `lag` uses after they read it.
     pub(crate) fn shared_ring(
         &mut self,
         name: &str,
@@ -102,7 +102,12 @@ impl Kernel {
             self.push_hopper(Some(only.into()), Hopper::BarrierInit { at, count });
         }
         self.push_hopper(Some(only.into()), Hopper::BarrierInitFence);
-        self.barrier();
+        if self.has_clusters() {
+            // Other blocks of the cluster arrive at them, too.
+            self.cluster_barrier();
+        } else {
+            self.barrier();
+        }
         Ok(())
     }
 
@@ -113,7 +118,7 @@ impl Kernel {
         self.pool.pin(slot)
     }
 
-    fn barrier_of(
+    pub(super) fn barrier_of(
         &mut self,
         ring: &RingHandle,
         side: Side,
@@ -131,7 +136,7 @@ impl Kernel {
         Ok(at)
     }
 
-    fn stage_use(ring: &RingHandle, index: Expr) -> StageUse {
+    pub(super) fn stage_use(ring: &RingHandle, index: Expr) -> StageUse {
         StageUse {
             ring: ring.number,
             index,
@@ -244,12 +249,13 @@ impl Kernel {
         self.push_hopper(Some(only.into()), Hopper::PrefetchMap { descriptor });
     }
 
-    /// The box that begins at `from` (rows, columns, after them those of leading modes) to the stage's element `to`.
+    /// The box that begins at `from` (rows, columns, before them those of leading modes) to the stage's element `to`, of the block itself or of `blocks` of the
+    /// cluster.
     pub(crate) fn copy_box(
         &mut self,
         map: MapHandle,
         from: &[Expr],
-        to: Address,
+        (to, blocks): (Address, Option<u16>),
         ring: &RingHandle,
         index: Expr,
     ) -> Result<(), LayoutError> {
@@ -264,6 +270,7 @@ impl Kernel {
                 coordinates,
                 from: from.to_vec(),
                 barrier,
+                blocks,
                 stage: Self::stage_use(ring, index),
             },
         );

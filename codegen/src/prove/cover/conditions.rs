@@ -9,10 +9,10 @@ use crate::prove::execute::Trace;
 use crate::prove::formula::Formula;
 use crate::prove::memory::GlobalAccess;
 use crate::prove::numbers::Mask;
-use crate::prove::quick::QuickMap;
 use crate::prove::solve::Facts;
 use crate::prove::symbols::Definition;
 use crate::prove::value::{Lin, Sym};
+use crate::quick::QuickMap;
 
 /// An element's distances to the ends of what its block has along a mode, for each thread: both at least 0 where the element is inside.
 #[derive(Clone)]
@@ -248,6 +248,12 @@ impl<'a> Conditions<'a> {
         answer
     }
 
+    /// A value is more than a number above an end that the element is before: blocks of a cluster stay where the first of them has a tile.
+    fn beyond_an_end(&mut self, x: &Lin, rooms: &[Rc<Room>], active: Mask) -> bool {
+        let mut ends = rooms.iter().flat_map(|room| &room.ends);
+        ends.any(|y| y.terms != x.terms && self.trace.symbols.never_negative(&x.sub(y), active))
+    }
+
     /// A statement where the element is inside: what follows from that is true.
     fn where_inside(&mut self, f: &Rc<Formula>, rooms: &[Rc<Room>], active: Mask) -> Rc<Formula> {
         match &**f {
@@ -259,6 +265,7 @@ impl<'a> Conditions<'a> {
                 } else {
                     match self.bounded(x, active) {
                         None if rooms.iter().any(outside) => Some(false),
+                        None if self.beyond_an_end(x, rooms, active) => Some(true),
                         known => known,
                     }
                 };

@@ -5,9 +5,9 @@ use layout_core::atoms::Scalar;
 use super::kinds::{Make, drop_node, inst, kind, statement};
 use crate::ir::{Entry, Factor, Hopper, Inst, Matrix, Node};
 
-type Is = fn(&Hopper) -> bool;
+pub(super) type Is = fn(&Hopper) -> bool;
 
-type Edit = fn(&mut Hopper);
+pub(super) type Edit = fn(&mut Hopper);
 
 fn hopper(node: &Node) -> Option<&Hopper> {
     match inst(node) {
@@ -17,12 +17,12 @@ fn hopper(node: &Node) -> Option<&Hopper> {
 }
 
 /// Nodes that are such an instruction.
-fn node(is: Is) -> impl Fn(&Node) -> bool + Clone {
+pub(super) fn node(is: Is) -> impl Fn(&Node) -> bool + Clone {
     move |node| hopper(node).is_some_and(is)
 }
 
 /// Edits one instruction.
-fn edit(f: Edit) -> impl Fn(&mut Vec<Node>, usize) + Clone {
+pub(super) fn edit(f: Edit) -> impl Fn(&mut Vec<Node>, usize) + Clone {
     move |list, i| {
         if let Some(statement) = statement(&mut list[i])
             && let Inst::Hopper(inst) = &mut statement.inst

@@ -6,7 +6,7 @@ use crate::ir::{Cmp, Entry, Inst, Logic, LoopEnd, Node, Reg, Src, Statement};
 pub(super) type Make = Box<dyn Fn(&mut Entry, usize)>;
 
 /// Every list of nodes of a kernel, inner ones too.
-fn lists(nodes: &mut Vec<Node>, f: &mut impl FnMut(&mut Vec<Node>)) {
+pub(super) fn lists(nodes: &mut Vec<Node>, f: &mut impl FnMut(&mut Vec<Node>)) {
     f(nodes);
     for node in nodes.iter_mut() {
         match node {
@@ -469,6 +469,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     ];
     all.extend(super::hopper::all(entry));
     all.extend(super::bulk::all(entry));
+    all.extend(super::cluster::all(entry));
     if let Some(p) = some_threads(entry) {
         all.push(kind(
             entry,

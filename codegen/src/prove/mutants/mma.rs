@@ -442,6 +442,21 @@ fn mutants_of_warpgroups() {
             nn,
             &[[72, 136, 168, 8], [72, 136, 40, 0]],
         ),
+        // Blocks that share B: two tiles below each other of which one is outside of C, more tiles than stages.
+        Case::plain(
+            "wgmma-f16-128x128x64-cluster2x1",
+            nn,
+            &[[72, 136, 328, 8], [136, 72, 72, 8]],
+        ),
+        // Those that share A, and take tile after tile.
+        Case {
+            blocks: Some((1, 2)),
+            ..Case::plain(
+                "wgmma-f16-128x256x64-persistent-cluster1x2",
+                nt,
+                &[[136, 520, 72, 0], [128, 256, 72, 8]],
+            )
+        },
         // The transpose that comes first.
         Case {
             kernel: "_transpose_b",

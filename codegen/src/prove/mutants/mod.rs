@@ -6,6 +6,7 @@
 
 mod attention;
 mod bulk;
+mod cluster;
 mod hopper;
 mod kinds;
 mod mma;
@@ -43,17 +44,24 @@ struct Subject {
     judge: Judge,
 }
 
+/// The text of a subject's module with `entry` in place of its kernel.
+fn printed(subject: &Subject, entry: &Entry) -> String {
+    let all: Vec<Entry> = [entry]
+        .into_iter()
+        .chain(&subject.others)
+        .cloned()
+        .collect();
+    if entry.rings.is_empty() {
+        module(&all, "7.0", "sm_80")
+    } else {
+        module(&all, "8.0", "sm_90a")
+    }
+}
+
 /// Makes the mutants of a kernel, at most `most` of a kind; returns how many there were, and those that were accepted and refuted.
 fn judged(subject: &Subject, most: usize) -> (usize, Vec<String>) {
     prove(&subject.entry).unwrap_or_else(|e| panic!("{}: {e}", subject.name));
-    let print = |e: &Entry| {
-        let all: Vec<Entry> = [e].into_iter().chain(&subject.others).cloned().collect();
-        if e.rings.is_empty() {
-            module(&all, "7.0", "sm_80")
-        } else {
-            module(&all, "8.0", "sm_90a")
-        }
-    };
+    let print = |e: &Entry| printed(subject, e);
     let own = print(&subject.entry);
     assert_eq!((subject.judge)(&own), None, "{}", subject.name);
     let mut table: BTreeMap<&str, Tally> = BTreeMap::new();

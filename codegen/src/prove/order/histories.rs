@@ -24,7 +24,7 @@ use super::versions::Versions;
 use crate::prove::execute::Event;
 use crate::prove::memory::{Access, Kind};
 use crate::prove::numbers::Num;
-use crate::prove::quick::{QuickMap, QuickSet};
+use crate::quick::{QuickMap, QuickSet};
 
 /// Bytes of the largest unit, as a power of two.
 pub(super) const BLOCK: u32 = 4;

@@ -13,7 +13,7 @@
 use super::histories::{BLOCK, Names};
 use super::memory::Threads;
 use crate::prove::numbers::{Mask, Num};
-use crate::prove::quick::{QuickMap, QuickSet};
+use crate::quick::{QuickMap, QuickSet};
 
 /// A group of accesses of a segment.
 pub(super) struct Imprint {

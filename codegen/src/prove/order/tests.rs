@@ -9,8 +9,8 @@ use super::versions::Versions;
 use crate::prove::execute::{Event, Trace};
 use crate::prove::memory::{Access, Kind};
 use crate::prove::numbers::{Mask, Num};
-use crate::prove::quick::QuickMap;
 use crate::prove::symbols::Symbols;
+use crate::quick::QuickMap;
 
 const THREADS: usize = 96;
 
@@ -41,6 +41,7 @@ fn trace(events: Vec<Event>) -> Trace {
         boxes: Vec::new(),
         addresses: 0,
         blocks: [0; 3],
+        ranks: None,
         used: QuickMap::default(),
         symbols: Symbols::default(),
         promises: Vec::new(),

@@ -13,8 +13,8 @@ use super::histories::Histories;
 use super::memory::Effect;
 use crate::prove::execute::{Event, Turns};
 use crate::prove::numbers::Num;
-use crate::prove::quick::QuickMap;
 use crate::prove::value::{Lin, Sym};
+use crate::quick::QuickMap;
 
 /// A version that no read expects any more.
 pub(super) const OLD: u32 = u32::MAX;

@@ -71,7 +71,7 @@ impl Model<'_> {
         // Fewer than four warps leave schedulers without work.
         let alone = warps.min(1.0);
         let [of_a, of_b] = self.operands();
-        let [l2_a, l2_b] = [&of_a, &of_b].map(|o| self.copied_bytes(o) / self.l2_share(o, busy));
+        let [l2_a, l2_b] = [&of_a, &of_b].map(|o| self.l2_clocks(o, busy));
         let l2 = blocks * (l2_a + l2_b);
         let latency = self.latency() / f64::from(a.stages - 1);
         let memory = blocks * self.memory_bytes_of_a_step() * busy as f64

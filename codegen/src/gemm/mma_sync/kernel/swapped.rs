@@ -78,7 +78,7 @@ impl Gemm<'_> {
             if step == 0 {
                 // Lanes have read their parts of the stage before.
                 self.k.warp_barrier();
-                self.k.release_stage(ring, index, lane0)?;
+                self.release(ring, index, lane0)?;
             }
         }
         self.k.close_loop(&turn, self.depth);

@@ -31,11 +31,17 @@ impl Gemm<'_> {
     pub(super) fn open_tiles(&mut self) -> Tiles {
         let before = self.k.pool.constant(0);
         let Depth::Turns(rows, columns) = self.plan.variant.depth else {
+            // A block that fills up a cluster multiplies with the others.
+            let mut inside = None;
+            if self.plan.is_clustered() {
+                inside = Some(self.has_tile(0, None));
+                inside = Some(self.has_tile(1, inside));
+            }
             return Tiles {
                 loops: None,
                 before,
                 first: Vec::new(),
-                inside: None,
+                inside,
             };
         };
         let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
@@ -45,15 +51,10 @@ impl Gemm<'_> {
         self.k.open_fresh_region();
         let counters = [down.counter, across.counter];
         let first: Vec<Expr> = self.spans.iter().map(|span| span.origin).collect();
-        let extents = [self.m, self.n];
         let mut inside = None;
         for (i, counter) in counters.into_iter().enumerate() {
             self.spans[i].origin = self.k.pool.add(first[i], counter);
-            let own = self.k.compare(Cmp::Lt, self.spans[i].origin, extents[i]);
-            inside = Some(match inside {
-                Some(other) => self.k.combine(Logic::And, other, own, 0),
-                None => own,
-            });
+            inside = Some(self.has_tile(i, inside));
         }
         let moved = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         for side in &mut self.sides {
@@ -77,6 +78,16 @@ impl Gemm<'_> {
             before: pool.pin(before),
             first,
             inside,
+        }
+    }
+
+    /// The tile is in C, by its rows (0) or its columns (1), and where another statement holds.
+    fn has_tile(&mut self, mode: usize, other: Option<Reg>) -> Reg {
+        let extent = [self.m, self.n][mode];
+        let own = self.k.compare(Cmp::Lt, self.spans[mode].origin, extent);
+        match other {
+            Some(other) => self.k.combine(Logic::And, other, own, 0),
+            None => own,
         }
     }
 

@@ -14,17 +14,21 @@
 //! the other by f32 additions: `wgmma` of 8-bit floats keeps about 14 bits of a sum, which is then one of 128 products and not of all. While
 //! a warpgroup adds, the other one multiplies.
 //!
+//! The blocks of a cluster copy an operand that they have in common in parts, each to all of them ([`cluster`](super::super::cluster)). A stage is filled by several
+//! blocks then: each expects all of its bytes, and waits until the consumers of all have given it back, who arrive at the mbarriers of each block.
+//!
 //! TMA cuts boxes at the edges of the arrays and fills in zeros, so that there is one loop for all sizes. Registers go from the producer, which needs few, to
 //! the consumers, which keep the sums.
 
 use std::sync::Arc;
 
+use layout_core::MatrixDescriptor;
 use layout_core::atoms::wgmma;
-use layout_core::{MatrixDescriptor, TensorBox};
 
 use super::Gemm;
 use super::assembler::REGISTERS;
 use crate::Arch;
+use crate::gemm::mma_sync::MmaPlan;
 use crate::gemm::{DataType, PlanError};
 use crate::index::Expr;
 use crate::ir::{Binary, Cmp, Factor, Matrix, Reg, RingHandle, Side, Strides, Type};
@@ -45,15 +49,17 @@ impl Gemm<'_> {
         let lag = i64::from(lag || plan.form.is_swapped());
         let views: Vec<_> = self.sides.iter().map(|side| side.stages.clone()).collect();
         let views: Vec<_> = views.iter().collect();
-        let warps = (threads / 32) as u32;
+        // Those of all blocks of the cluster.
+        let (rows, columns) = plan.cluster;
+        let warps = (threads / 32 * rows * columns) as u32;
         let at = plan.barriers_at(self.maps);
         let ring = self
             .k
             .shared_ring("stages", (plan.stages, lag), at, warps, &views)?;
         let zero = self.k.pool.constant(0);
         let first = self.k.compare(Cmp::Eq, self.tid, zero);
-        for map in self.sides.iter().filter_map(|side| side.map) {
-            self.k.prefetch_map(map, first);
+        for (map, _) in self.sides.iter().filter_map(|side| side.map.as_ref()) {
+            self.k.prefetch_map(*map, first);
         }
         self.prefetch_boxes(first);
         self.k.make_ring(&ring, first)?;
@@ -87,6 +93,7 @@ impl Gemm<'_> {
         })?;
         self.close_tiles(tiles);
         self.boxes_are_read();
+        self.leave_cluster();
 
         self.k.begin_role("producer", threads as u32 + 128);
         if alone {
@@ -101,6 +108,7 @@ impl Gemm<'_> {
         self.close_tiles(tiles);
         self.k.close_region();
         self.k.end_if();
+        self.leave_cluster();
         self.k.end_roles();
         Ok(())
     }
@@ -119,19 +127,21 @@ impl Gemm<'_> {
         let slot = self.k.slot(ring, index);
         for i in 0..self.sides.len() {
             let side = &self.sides[i];
-            let (o, map, stages, origin) = (side.maps, side.map, side.stages.clone(), side.origin);
-            let Some(map) = map else { continue };
-            let boxes = TensorBox::of(&o.derived, o.bytes)?;
-            let wide = boxes.columns;
-            for panel in 0..boxes.copies {
+            let (o, stages, origin) = (side.maps, side.stages.clone(), side.origin);
+            let Some((map, portion)) = &side.map else {
+                continue;
+            };
+            let rank = self.k.cluster_rank(MmaPlan::axis_of_sharing(side.is_a))?;
+            for number in 0..portion.boxes {
+                let [down, across] = portion.place(self.k, number, rank)?;
                 let (row, col) = o.place(origin, from_k);
-                let across = self.k.pool.constant(panel * wide);
+                let row = self.k.pool.add(row, down);
                 let col = self.k.pool.add(col, across);
                 let mut from = vec![row, col];
                 from.splice(0..0, self.layer);
-                let zero = self.k.pool.constant(0);
-                let to = stages.element(self.k, &[zero, across, slot, k0])?;
-                self.k.copy_box(map, &from, to, ring, index)?;
+                let to = stages.element(self.k, &[down, across, slot, k0])?;
+                self.k
+                    .copy_box(*map, &from, (to, portion.to), ring, index)?;
             }
         }
         self.k.close_loop(&turn, self.depth);
@@ -179,13 +189,38 @@ impl Gemm<'_> {
         }
         self.k.wgmma_commit();
         self.k.wgmma_wait(lag);
-        self.k.release_stage(ring, index, lane0)?;
+        self.release(ring, index, lane0)?;
         for (sum, part) in sums.iter().zip(of_stage.iter().flatten()) {
             self.k.binary(Binary::Add, Type::F32, *sum, *sum, *part);
         }
         self.k.close_loop(&turn, self.depth);
         self.k.wgmma_wait(0);
         Ok(())
+    }
+
+    /// A warp gives a stage back: to its own block by the lane where `lane0` holds, to each block of a cluster by the lane of its rank.
+    pub(super) fn release(
+        &mut self,
+        ring: &RingHandle,
+        index: Expr,
+        lane0: Reg,
+    ) -> Result<(), PlanError> {
+        if !self.plan.is_clustered() {
+            return Ok(self.k.release_stage(ring, index, lane0)?);
+        }
+        let (rows, columns) = self.plan.cluster;
+        let blocks = self.k.pool.constant(rows * columns);
+        let one_each = self.k.compare(Cmp::Lt, self.lane, blocks);
+        self.k
+            .release_stage_to(ring, index, (self.lane, one_each))?;
+        Ok(())
+    }
+
+    /// The shared memory of a block is there until no other block of its cluster copies to it or arrives there.
+    fn leave_cluster(&mut self) {
+        if self.plan.is_clustered() {
+            self.k.cluster_barrier();
+        }
     }
 
     /// An operand's part of a stage, from an index of its side and of k.

@@ -1,16 +1,16 @@
-//! Hash tables for what a proof makes itself: long keys, and nobody who would choose them so that they collide.
+//! Hash tables for what expressions and proofs make themselves: nobody chooses the keys so that they collide.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Builds the hashers of these tables.
-pub(super) type Quick = BuildHasherDefault<Mixer>;
-pub(super) type QuickMap<K, V> = HashMap<K, V, Quick>;
-pub(super) type QuickSet<T> = HashSet<T, Quick>;
+pub(crate) type Quick = BuildHasherDefault<Mixer>;
+pub(crate) type QuickMap<K, V> = HashMap<K, V, Quick>;
+pub(crate) type QuickSet<T> = HashSet<T, Quick>;
 
 /// A rotation and a multiplication for each word.
 #[derive(Default)]
-pub(super) struct Mixer(u64);
+pub(crate) struct Mixer(u64);
 
 impl Hasher for Mixer {
     fn finish(&self) -> u64 {

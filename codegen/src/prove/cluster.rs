@@ -1,0 +1,258 @@
+//! Clusters: what holds of a block holds of each, whatever its rank.
+//!
+//! A block knows its rank as its index modulo the blocks of a cluster, so that one walk over the instructions, with the rank as a symbol, is a walk of all blocks:
+//! what is the same whatever the rank is the same for all of them. The blocks of a cluster
+//!
+//! * leave early together: the conditions of exits do not depend on the rank;
+//! * go round as often: nor do the numbers of turns of the loops in which they use rings;
+//! * meet before they use mbarriers of each other ([`ring`](super::ring)), and behind their last use, so that nothing is sent to a block that has ended.
+//!
+//! ```text
+//! block b of clusters of 2       rank = b mod 2       first row of the cluster = 128·b − 128·(b mod 2)      the same for both
+//! ```
+
+use std::rc::Rc;
+
+use super::ProofError;
+use super::execute::{Event, Trace};
+use super::formula::Formula;
+use super::hopper::What;
+use super::symbols::{Definition, Symbols};
+use super::value::{Lin, Sym};
+use crate::ir::{Axis, Entry};
+
+/// The ranks of the blocks of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranks {
+    /// The index of the block along the axis of the clusters.
+    block: Sym,
+    /// Its rank, if a value depends on it.
+    rank: Sym,
+    /// Blocks of a cluster.
+    pub(super) count: i64,
+}
+
+impl Ranks {
+    /// The ranks of a kernel's blocks; none without clusters.
+    pub(super) fn of(
+        entry: &Entry,
+        blocks: [Sym; 3],
+        symbols: &mut Symbols,
+    ) -> Result<Option<Self>, ProofError> {
+        if entry.cluster_blocks() == 1 {
+            return Ok(None);
+        }
+        let along: Vec<usize> = (0..3).filter(|&axis| entry.cluster[axis] > 1).collect();
+        let undecided = || ProofError::Undecided {
+            what: format!(
+                "clusters of {:?} blocks, which are not 2, 4, 8 or 16 along one axis",
+                entry.cluster
+            ),
+        };
+        let [axis] = along[..] else {
+            return Err(undecided());
+        };
+        let (count, block) = (entry.cluster[axis], blocks[axis]);
+        if !count.is_power_of_two() || count > 16 {
+            return Err(undecided());
+        }
+        let rank = symbols.low(&Lin::symbol(block), count.trailing_zeros());
+        let rank = rank.symbols().next().ok_or_else(undecided)?;
+        Ok(Some(Self {
+            block,
+            rank,
+            count: count.into(),
+        }))
+    }
+
+    /// A value in the block of a rank, as far as it depends on the rank itself.
+    pub(super) fn at(self, x: &Lin, rank: i64) -> Lin {
+        x.substitute(self.rank, &Lin::constant(rank)).unwrap_or(*x)
+    }
+}
+
+/// What is the same in all blocks of a cluster.
+pub(super) struct Alike<'a> {
+    symbols: &'a Symbols,
+    ranks: Option<Ranks>,
+    /// Numbers of turns that may differ.
+    turns: Vec<Sym>,
+}
+
+impl<'a> Alike<'a> {
+    pub(super) fn new(trace: &'a Trace) -> Self {
+        let mut alike = Self {
+            symbols: &trace.symbols,
+            ranks: trace.ranks,
+            turns: Vec::new(),
+        };
+        if alike.ranks.is_some() {
+            alike.differing_turns(&trace.events);
+        }
+        alike
+    }
+
+    /// Blocks of a cluster.
+    pub(super) fn blocks(&self) -> i64 {
+        self.ranks.map_or(1, |ranks| ranks.count)
+    }
+
+    /// Loops that blocks may go round another number of times.
+    fn differing_turns(&mut self, events: &[Event]) {
+        for event in events {
+            match event {
+                Event::If(_, a, b) => {
+                    self.differing_turns(a);
+                    self.differing_turns(b);
+                }
+                Event::Roles(roles) => {
+                    for (_, events) in roles {
+                        self.differing_turns(events);
+                    }
+                }
+                Event::Loop(l) => {
+                    if l.count.is_none_or(|count| !self.value(&count)) {
+                        self.turns.extend([l.turn, l.trips]);
+                    }
+                    for turn in &l.period {
+                        self.differing_turns(&turn.events);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a value is the same in all blocks of a cluster.
+    pub(super) fn value(&self, x: &Lin) -> bool {
+        let Some(ranks) = self.ranks else { return true };
+        // The index and the rank grow together: their difference is the cluster's.
+        let coefficient = |sym: Sym| {
+            let own = Lin::symbol(sym);
+            let known = x.terms.list();
+            let of_own = own.terms.list();
+            known
+                .iter()
+                .find(|(m, _)| *m == of_own[0].0)
+                .map(|(_, c)| *c)
+        };
+        let x = match (coefficient(ranks.block), coefficient(ranks.rank)) {
+            (Some(block), Some(rank)) if rank == block.scale(-1) => {
+                let block = Lin::symbol(ranks.block).scale_each(block);
+                x.sub(&block).sub(&Lin::symbol(ranks.rank).scale_each(rank))
+            }
+            _ => *x,
+        };
+        x.symbols().all(|sym| self.symbol(sym, ranks))
+    }
+
+    fn symbol(&self, sym: Sym, ranks: Ranks) -> bool {
+        if sym == ranks.block || sym == ranks.rank || self.turns.contains(&sym) {
+            return false;
+        }
+        let info = self.symbols.info(sym);
+        match &info.definition {
+            // Of a parameter, another axis or turns; not of what is known to differ, or is not known at all.
+            Definition::Free(_) => !info.each && !self.symbols.is_unit_of(sym, ranks.block),
+            Definition::Ite(p, a, b) => self.formula(p) && self.value(a) && self.value(b),
+            // The cluster's number.
+            Definition::Shr(a, bits)
+                if *a == Lin::symbol(ranks.block) && 1i64 << bits >= ranks.count =>
+            {
+                true
+            }
+            Definition::Low(a, _) | Definition::Shr(a, _) | Definition::Div(a, _) => self.value(a),
+            Definition::Max(a, b) | Definition::Min(a, b) | Definition::Xor(a, b) => {
+                self.value(a) && self.value(b)
+            }
+        }
+    }
+
+    /// Whether a statement holds in all blocks of a cluster or in none.
+    fn formula(&self, f: &Rc<Formula>) -> bool {
+        match &**f {
+            Formula::True | Formula::False => true,
+            Formula::Ge(x) => self.value(x),
+            Formula::And(a, b) | Formula::Or(a, b) => self.formula(a) && self.formula(b),
+            // Data that all threads have alike are those of parameters.
+            Formula::Opaque(_, each) | Formula::Not(_, each) => !each,
+        }
+    }
+}
+
+/// The blocks of a cluster leave together, and none before the others have done with its shared memory.
+pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
+    let refused = |reason: &str| {
+        Err(ProofError::Cluster {
+            reason: reason.to_owned(),
+        })
+    };
+    let alike = Alike::new(trace);
+    let mut roles = None;
+    for event in &trace.events {
+        match event {
+            Event::Exit(when) if alike.blocks() > 1 && !alike.formula(when) => {
+                return refused(
+                    "a block may leave while others of its cluster go on and wait for it",
+                );
+            }
+            Event::Roles(all) => roles = Some(all),
+            event if !is_barrier(event) && meets(std::slice::from_ref(event)) => {
+                return refused("a barrier of the cluster in a branch or a loop");
+            }
+            _ => {}
+        }
+    }
+    if alike.blocks() == 1 {
+        let any = |(_, events): &(_, Vec<Event>)| meets(events);
+        if meets(&trace.events) || roles.is_some_and(|all| all.iter().any(any)) {
+            return refused("a barrier of the cluster in a kernel without clusters");
+        }
+        return Ok(());
+    }
+    let whole =
+        |&(axis, blocks): &(Axis, u64)| blocks.is_multiple_of(entry.cluster[axis as usize].into());
+    if !entry.whole_axes.iter().all(whole) {
+        return refused("a launch has no whole number of them along an axis");
+    }
+    if entry.rings.is_empty() {
+        return Ok(());
+    }
+    for (threads, events) in roles.into_iter().flatten() {
+        let at: Vec<usize> = (0..events.len())
+            .filter(|&i| is_barrier(&events[i]))
+            .collect();
+        let inner = |event: &Event| !is_barrier(event) && meets(std::slice::from_ref(event));
+        if events.iter().any(inner) {
+            return refused("a barrier of the cluster in a branch or a loop");
+        }
+        let [last] = at[..] else {
+            return refused(
+                "each role is to meet the cluster once, behind its last use of a ring: shared memory is that of a block that may have ended",
+            );
+        };
+        let all = matches!(&events[last], Event::Piped(p) if p.threads == *threads);
+        if !all {
+            return refused("a barrier of the cluster by part of a role");
+        }
+        let rings = 0..entry.rings.len();
+        let mut behind = rings.map(|ring| super::ring::mentions(&events[last + 1..], ring));
+        if behind.any(|used| used) {
+            return refused("a ring is used behind the last barrier of the cluster");
+        }
+    }
+    Ok(())
+}
+
+fn is_barrier(event: &Event) -> bool {
+    matches!(event, Event::Piped(p) if matches!(p.what, What::ClusterMet))
+}
+
+/// Whether threads meet those of the cluster in some event, but for what roles do.
+fn meets(events: &[Event]) -> bool {
+    events.iter().any(|event| match event {
+        Event::If(_, a, b) => meets(a) || meets(b),
+        Event::Loop(l) => l.period.iter().any(|turn| meets(&turn.events)),
+        event => is_barrier(event),
+    })
+}
