@@ -3,7 +3,7 @@
 //! First fit by address. A piece starts at a multiple of 16 bytes and is followed by at least 16 bytes that belong to nobody. The heap
 //! belongs to the [`crate::GlobalMemory`], so that one launch may free what another allocated.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// Bytes of the heap; what CUDA has by default.
@@ -22,8 +22,8 @@ pub(crate) struct Heap {
 /// What is handed out and what is not, by offset.
 #[derive(Debug)]
 struct Pieces {
-    /// The sizes of the live pieces.
-    live: HashMap<u64, u64>,
+    /// By grain: the grains of the live piece that starts there, else 0.
+    live: Vec<u32>,
     /// The gaps between them, no two of which touch, with their sizes.
     gaps: BTreeMap<u64, u64>,
 }
@@ -33,7 +33,7 @@ impl Heap {
         Self {
             base,
             pieces: Mutex::new(Pieces {
-                live: HashMap::new(),
+                live: vec![0; (HEAP_BYTES / GRAIN) as usize],
                 gaps: BTreeMap::from([(0, HEAP_BYTES)]),
             }),
         }
@@ -55,7 +55,7 @@ impl Heap {
         if gap > size {
             pieces.gaps.insert(at + size, gap - size);
         }
-        pieces.live.insert(at, size);
+        pieces.live[(at / GRAIN) as usize] = (size / GRAIN) as u32;
         self.base + at
     }
 
@@ -65,9 +65,15 @@ impl Heap {
             return false;
         };
         let mut at = address.wrapping_sub(self.base);
-        let Some(mut size) = pieces.live.remove(&at) else {
-            return address == 0;
+        let grain = usize::try_from(at / GRAIN).unwrap_or(usize::MAX);
+        let grains = match pieces.live.get_mut(grain) {
+            Some(grains) if at.is_multiple_of(GRAIN) => std::mem::take(grains),
+            _ => 0,
         };
+        if grains == 0 {
+            return address == 0;
+        }
+        let mut size = u64::from(grains) * GRAIN;
         // The gaps on both sides become one with it.
         if let Some(after) = pieces.gaps.remove(&(at + size)) {
             size += after;

@@ -138,20 +138,9 @@ impl GlobalMemory {
     ///
     /// [`MemoryError::OutOfBounds`] unless all of it lies in one allocation.
     pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), MemoryError> {
-        let (a, mut offset) = self.range(address, data.len() as u64)?;
-        let mut rest = data;
-        while !rest.is_empty() {
-            if offset % 4 == 0 && rest.len() >= 4 {
-                let word = u32::from_le_bytes([rest[0], rest[1], rest[2], rest[3]]);
-                a.words[(offset / 4) as usize].store(word, Relaxed);
-                a.mark_written(offset, 4);
-                (offset, rest) = (offset + 4, &rest[4..]);
-            } else {
-                a.store(offset, 1, u64::from(rest[0]));
-                a.mark_written(offset, 1);
-                (offset, rest) = (offset + 1, &rest[1..]);
-            }
-        }
+        let (a, offset) = self.range(address, data.len() as u64)?;
+        a.write_bytes(offset, data);
+        a.mark_written(offset, data.len() as u64);
         Ok(())
     }
 
@@ -193,8 +182,9 @@ impl GlobalMemory {
     /// [`MemoryError::OutOfBounds`] unless all of them lie in one allocation.
     pub fn read(&self, address: u64, len: usize) -> Result<Vec<u8>, MemoryError> {
         let (a, offset) = self.range(address, len as u64)?;
-        let byte = |i: u64| (a.words[(i / 4) as usize].load(Relaxed) >> (i % 4 * 8)) as u8;
-        Ok((offset..offset + len as u64).map(byte).collect())
+        let mut out = vec![0; len];
+        a.read_bytes(offset, &mut out);
+        Ok(out)
     }
 
     /// Bytes of all allocations together.
@@ -350,26 +340,106 @@ impl Allocation {
         found.map_err(|word| u64::from(word >> shift & mask))
     }
 
+    /// Copies the bytes from `offset` on, as many as `out` has; the caller has checked that they are inside.
+    pub(crate) fn read_bytes(&self, offset: u64, out: &mut [u8]) {
+        let head = (offset.wrapping_neg() % 4).min(out.len() as u64);
+        let (first, rest) = out.split_at_mut(head as usize);
+        let (words, last) = rest.as_chunks_mut::<4>();
+        let from = self.words.iter().skip(((offset + head) / 4) as usize);
+        for (to, from) in words.iter_mut().zip(from) {
+            *to = from.load(Relaxed).to_le_bytes();
+        }
+        let tail = offset + head + 4 * words.len() as u64;
+        for (part, start) in [(first, offset), (last, tail)] {
+            for (at, byte) in (start..).zip(part) {
+                *byte = self.load(at, 1) as u8;
+            }
+        }
+    }
+
+    /// Stores `data` from `offset` on; the caller has checked that it fits.
+    pub(crate) fn write_bytes(&self, offset: u64, data: &[u8]) {
+        let head = (offset.wrapping_neg() % 4).min(data.len() as u64);
+        let (first, rest) = data.split_at(head as usize);
+        let (words, last) = rest.as_chunks::<4>();
+        let to = self.words.iter().skip(((offset + head) / 4) as usize);
+        for (to, from) in to.zip(words) {
+            to.store(u32::from_le_bytes(*from), Relaxed);
+        }
+        let tail = offset + head + 4 * words.len() as u64;
+        for (part, start) in [(first, offset), (last, tail)] {
+            for (at, byte) in (start..).zip(part) {
+                self.store(at, 1, (*byte).into());
+            }
+        }
+    }
+
     /// Marks bytes as written.
-    pub(crate) fn mark_written(&self, offset: u64, bytes: u32) {
-        for i in offset..offset + u64::from(bytes) {
-            if let Some(w) = self.written.get((i >> 5) as usize) {
-                let bit = 1u32 << (i & 31);
-                if w.load(Relaxed) & bit == 0 {
-                    w.fetch_or(bit, Relaxed);
-                }
+    pub(crate) fn mark_written(&self, offset: u64, bytes: impl Into<u64>) {
+        for (word, bits) in bits_of(offset, bytes.into()) {
+            if let Some(w) = self.written.get(word)
+                && w.load(Relaxed) & bits != bits
+            {
+                w.fetch_or(bits, Relaxed);
             }
         }
     }
 
     /// Whether all of `bytes` at `offset` have been written.
     pub(crate) fn is_written(&self, offset: u64, bytes: u32) -> bool {
-        (offset..offset + u64::from(bytes)).all(|i| {
-            let bits = self
-                .written
-                .get((i >> 5) as usize)
-                .map_or(u32::MAX, |w| w.load(Relaxed));
-            bits >> (i & 31) & 1 != 0
+        bits_of(offset, bytes.into()).all(|(word, bits)| {
+            let written = self.written.get(word);
+            written.is_none_or(|w| w.load(Relaxed) & bits == bits)
         })
+    }
+}
+
+/// The bits of `bytes` from `offset` on, one a byte: words of 32 with those of each.
+fn bits_of(offset: u64, bytes: u64) -> impl Iterator<Item = (usize, u32)> {
+    let (mut at, end) = (offset, offset + bytes);
+    std::iter::from_fn(move || {
+        let start = at;
+        at = end.min((start / 32 + 1) * 32);
+        let count = (at - start) as u32;
+        (count > 0).then(|| {
+            let bits = (u32::MAX >> (32 - count)) << (start % 32);
+            ((start / 32) as usize, bits)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of any place and number, against a list of bytes.
+    #[test]
+    fn bytes_are_where_they_were_written() {
+        let mut memory = GlobalMemory::new();
+        let base = memory.alloc(150, 256).expect("memory");
+        let (mut data, mut written) = (vec![0u8; 150], vec![false; 150]);
+        let mut state = 1u32;
+        let mut below = |n: u32| {
+            state = state.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);
+            (state >> 16) % n
+        };
+        for round in 0..300 {
+            let start = below(151);
+            let len = below(151 - start);
+            let (from, to) = (start as usize, (start + len) as usize);
+            if round % 8 == 0 {
+                for i in from..to {
+                    (data[i], written[i]) = (below(256) as u8, true);
+                }
+                let place = base + u64::from(start);
+                memory.write(place, &data[from..to]).expect("a write");
+            }
+            let found = memory.read(base + u64::from(start), len as usize);
+            assert_eq!(found.expect("a read"), data[from..to]);
+            let mut hint = 0;
+            let alloc = memory.locate(base, &mut hint).expect("an allocation");
+            let all = written[from..to].iter().all(|w| *w);
+            assert_eq!(alloc.is_written(start.into(), len), all, "{start} {len}");
+        }
     }
 }

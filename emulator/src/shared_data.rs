@@ -34,8 +34,15 @@ impl SharedData {
         }
     }
 
-    /// Copies the bytes from `offset` on, as many as `out` has.
+    /// Copies the bytes from `offset` on, as many as `out` has; whole words at once where both are aligned.
     pub(crate) fn read_bytes(&self, offset: u32, out: &mut [u8]) {
+        if offset.is_multiple_of(4) && out.len().is_multiple_of(4) {
+            let from = self.words.iter().skip((offset / 4) as usize);
+            for (to, from) in out.as_chunks_mut::<4>().0.iter_mut().zip(from) {
+                *to = from.to_le_bytes();
+            }
+            return;
+        }
         for (k, byte) in out.iter_mut().enumerate() {
             *byte = self.load(offset + k as u32, 1) as u8;
         }
@@ -44,8 +51,9 @@ impl SharedData {
     /// Stores `data` from byte `offset` on; whole words at once where both are aligned.
     pub(crate) fn write_bytes(&mut self, offset: u32, data: &[u8]) {
         if offset.is_multiple_of(4) && data.len().is_multiple_of(4) {
-            for (k, word) in data.as_chunks::<4>().0.iter().enumerate() {
-                self.set_word(offset + 4 * k as u32, u32::from_le_bytes(*word));
+            let to = self.words.iter_mut().skip((offset / 4) as usize);
+            for (to, from) in to.zip(data.as_chunks::<4>().0) {
+                *to = u32::from_le_bytes(*from);
             }
             return;
         }

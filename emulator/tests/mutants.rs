@@ -8,10 +8,12 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use common::exhibit::{Exhibit, exhibits};
 use common::mutate::{self, Mutation};
 use ptx_emulator::{GlobalMemory, Module};
+use rayon::prelude::*;
 
 /// What caught a mutant.
 enum Caught {
@@ -31,14 +33,16 @@ fn fixed(lines: &[&str]) -> (usize, usize) {
 
 /// The result full of a pattern, so that what is not written shows; the input full of words of which no two are alike in any half.
 fn fill(memory: &mut GlobalMemory, [out, input]: [u64; 2]) {
-    let words = |f: fn(u32) -> u32| -> Vec<u8> {
+    fn words(f: fn(u32) -> u32) -> Vec<u8> {
         let n = common::exhibit::BYTES as u32 / 4;
         (0..n).flat_map(|i| f(i).to_le_bytes()).collect()
-    };
-    let pattern = words(|i| i.wrapping_mul(0x85eb_ca6b) ^ 0xc2b2_ae35);
-    let numbers = words(|i| i.wrapping_mul(0x9e37_79b1) ^ 0x2545_f491);
-    memory.write(out, &pattern).expect("a write");
-    memory.write(input, &numbers).expect("a write");
+    }
+    static PATTERN: LazyLock<Vec<u8>> =
+        LazyLock::new(|| words(|i| i.wrapping_mul(0x85eb_ca6b) ^ 0xc2b2_ae35));
+    static NUMBERS: LazyLock<Vec<u8>> =
+        LazyLock::new(|| words(|i| i.wrapping_mul(0x9e37_79b1) ^ 0x2545_f491));
+    memory.write(out, &PATTERN).expect("a write");
+    memory.write(input, &NUMBERS).expect("a write");
 }
 
 /// The whole of the buffers.
@@ -61,39 +65,72 @@ fn judge(e: &Exhibit, text: &str, good: &[u8]) -> Caught {
     }
 }
 
+/// What caught the mutants of an exhibit, and how often, by kind.
+#[derive(Default)]
+struct Tally {
+    kinds: BTreeMap<&'static str, BTreeMap<&'static str, u32>>,
+    survivors: BTreeSet<String>,
+    /// Exhibits that few kinds of mutations fit.
+    few: Vec<String>,
+    total: u32,
+}
+
+fn mutants_of(e: &Exhibit) -> Tally {
+    let mut tally = Tally::default();
+    let lines: Vec<&str> = e.text.lines().collect();
+    let (from, to) = fixed(&lines);
+    let module = Module::parse_strict(&e.text).expect("PTX");
+    let (report, memory, buffers) = e.launch(&module, "fixed", 1 << 20, fill).expect("a launch");
+    assert!(report.is_clean(), "{}", e.name);
+    let good = contents(&memory, buffers);
+    let all = mutate::all(&lines, from, to);
+    let own: BTreeSet<_> = all.iter().map(|m| m.kind).collect();
+    if own.len() < 12 {
+        tally.few.push(format!("{} {}", e.name, own.len()));
+    }
+    for m in &all {
+        tally.total += 1;
+        let by = match judge(e, &mutate::apply(&lines, m), &good) {
+            Caught::Decoder => "(decoder)",
+            Caught::Finding(kind) => kind,
+            Caught::Numbers => "(numbers)",
+            Caught::Nothing => {
+                tally.survivors.insert(name(e, &lines, m));
+                "(nothing)"
+            }
+        };
+        *tally
+            .kinds
+            .entry(m.kind)
+            .or_default()
+            .entry(by)
+            .or_default() += 1;
+    }
+    tally
+}
+
 #[test]
 fn every_mutant_is_caught_or_equivalent() {
-    let mut kinds: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
-    let mut survivors = BTreeSet::new();
-    let mut few = Vec::new();
-    let mut total = 0;
-    for e in exhibits() {
-        let lines: Vec<&str> = e.text.lines().collect();
-        let (from, to) = fixed(&lines);
-        let module = Module::parse_strict(&e.text).expect("PTX");
-        let (report, memory, buffers) =
-            e.launch(&module, "fixed", 1 << 20, fill).expect("a launch");
-        assert!(report.is_clean(), "{}", e.name);
-        let good = contents(&memory, buffers);
-        let all = mutate::all(&lines, from, to);
-        let own: BTreeSet<_> = all.iter().map(|m| m.kind).collect();
-        if own.len() < 12 {
-            few.push(format!("{} {}", e.name, own.len()));
-        }
-        for m in &all {
-            total += 1;
-            let by = match judge(&e, &mutate::apply(&lines, m), &good) {
-                Caught::Decoder => "(decoder)",
-                Caught::Finding(kind) => kind,
-                Caught::Numbers => "(numbers)",
-                Caught::Nothing => {
-                    survivors.insert(name(&e, &lines, m));
-                    "(nothing)"
-                }
-            };
-            *kinds.entry(m.kind).or_default().entry(by).or_default() += 1;
+    let exhibits = exhibits();
+    let tallies: Vec<Tally> = exhibits.par_iter().map(mutants_of).collect();
+    let mut all = Tally::default();
+    for tally in tallies {
+        all.total += tally.total;
+        all.survivors.extend(tally.survivors);
+        all.few.extend(tally.few);
+        for (kind, by) in tally.kinds {
+            let sums = all.kinds.entry(kind).or_default();
+            for (by, n) in by {
+                *sums.entry(by).or_default() += n;
+            }
         }
     }
+    let Tally {
+        kinds,
+        survivors,
+        few,
+        total,
+    } = all;
     let mut table = format!("{total} mutants\n");
     for (kind, by) in &kinds {
         let by: Vec<_> = by.iter().map(|(k, n)| format!("{k} {n}")).collect();

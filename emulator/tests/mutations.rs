@@ -5,6 +5,7 @@ mod common;
 
 use common::Random;
 use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, TensorElement, TensorMap, run};
+use rayon::prelude::*;
 
 /// Damages `lines` somewhere.
 fn damage(lines: &mut Vec<String>, random: &mut Random) {
@@ -77,9 +78,10 @@ fn damaged_kernels_never_panic() {
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(40);
-    let mut random = Random(rounds);
-    let (mut parsed, mut ran) = (0, 0);
-    for file in &files {
+    let outcomes = files.par_iter().enumerate().map(|(i, file)| {
+        // Numbers of its own for each file.
+        let mut random = Random(rounds + 1000 * i as u64);
+        let (mut parsed, mut ran) = (0, 0);
         let text = std::fs::read_to_string(file).expect("text");
         for _ in 0..rounds {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -123,6 +125,8 @@ fn damaged_kernels_never_panic() {
                 }
             }
         }
-    }
+        (parsed, ran)
+    });
+    let (parsed, ran) = outcomes.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
     assert!(parsed > 100 && ran > 200, "{parsed} parsed, {ran} ran");
 }

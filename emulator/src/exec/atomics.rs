@@ -174,7 +174,7 @@ pub(crate) fn atom128(
             alloc.store(offset + 8, 8, new[1]);
         }
         if cx.undefined_global {
-            alloc.mark_written(offset, 16);
+            alloc.mark_written(offset, 16u32);
         }
         for (row, half) in a.d.iter().zip(old) {
             if *row != NONE {

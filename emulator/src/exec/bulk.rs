@@ -95,9 +95,8 @@ impl Landing {
                 if self.reduction.is_some() {
                     who = who.atomic();
                 }
-                for u in units(shadow, *offset, *bytes) {
-                    shadow.cells[u] = Cell { clock, who };
-                }
+                let units = units(shadow, *offset, *bytes);
+                shadow.cells[units].fill(Cell { clock, who });
             }
         }
     }
@@ -141,13 +140,9 @@ pub(crate) fn read_global(
         let Some(alloc) = cx.memory.locate(address, &mut hint) else {
             continue;
         };
-        if offset.is_multiple_of(4) && p.bytes.is_multiple_of(4) {
-            for k in 0..u64::from(p.bytes) / 4 {
-                data.extend(alloc.word(offset + 4 * k).to_le_bytes());
-            }
-        } else {
-            data.extend((0..u64::from(p.bytes)).map(|k| alloc.load(offset + k, 1) as u8));
-        }
+        let start = data.len();
+        data.resize(start + p.bytes as usize, 0);
+        alloc.read_bytes(offset, &mut data[start..]);
     }
     data
 }

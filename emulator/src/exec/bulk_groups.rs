@@ -55,16 +55,7 @@ pub(super) fn perform(cx: &Context<'_>, env: &mut Env, w: &Warp, s: &Store) {
                     alloc.mark_written(offset, p.bytes);
                 }
             }
-            None if offset.is_multiple_of(4) && p.bytes.is_multiple_of(4) => {
-                for (k, x) in data.chunks_exact(4).enumerate() {
-                    alloc.set_word(offset + 4 * k as u64, little(x) as u32);
-                }
-            }
-            None => {
-                for (k, x) in data.iter().enumerate() {
-                    alloc.store(offset + k as u64, 1, u64::from(*x));
-                }
-            }
+            None => alloc.write_bytes(offset, &data),
         }
     }
 }

@@ -164,9 +164,21 @@ pub(super) fn windows(
     if a.space == Space::Cluster {
         return cluster::sort(cx, env, w, pc, a, &at, active, store, 0);
     }
-    let to_shared = active & inside(&at, SHARED_WINDOW);
-    let to_local = active & inside(&at, LOCAL_WINDOW);
-    let to_param = active & inside(&at, PARAM_WINDOW);
+    // Mostly all are in the window of the first.
+    let first = at[active.trailing_zeros() as usize & 31] / WINDOW * WINDOW;
+    let (mut to_shared, mut to_local, mut to_param) = (0, 0, 0);
+    if active & !inside(&at, first) == 0 {
+        match first {
+            SHARED_WINDOW => to_shared = active,
+            LOCAL_WINDOW => to_local = active,
+            PARAM_WINDOW => to_param = active,
+            _ => {}
+        }
+    } else {
+        to_shared = active & inside(&at, SHARED_WINDOW);
+        to_local = active & inside(&at, LOCAL_WINDOW);
+        to_param = active & inside(&at, PARAM_WINDOW);
+    }
     let to_global = active & !(to_shared | to_local | to_param);
     if to_shared != 0 {
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);

@@ -46,6 +46,7 @@ impl<T: Copy + Default> Rows<T> {
     }
 
     /// Sets all lanes of some rows.
+    #[inline(always)]
     pub(super) fn fill(&mut self, rows: Range<usize>, value: T) {
         self.0[rows].fill(Line([value; 32]));
     }
