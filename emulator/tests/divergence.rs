@@ -309,26 +309,6 @@ fn barrier_reductions() {
 }
 
 #[test]
-fn atomics_of_all_kinds() {
-    let body = "red.global.add.u32 [%out+0], %tid; red.global.max.s32 [%out+4], %tid; red.global.or.b32 [%out+8], %lane;
-    atom.global.add.f32 %f1, [%out+12], 0f3f800000; red.global.add.u64 [%out+16], 3; atom.global.inc.u32 %r1, [%out+24], 10;
-    .shared .align 4 .b8 s[4]; setp.eq.u32 %p1, %tid, 0; @%p1 st.shared.u32 [s], 0; bar.sync 0; atom.shared.add.u32 %r2, [s], 2; bar.sync 0;
-    ld.shared.u32 %r3, [s]; @%p1 st.global.u32 [%out+28], %r3;";
-    let (data, report) = launch_with(
-        &with_out(body),
-        [4, 1, 1],
-        [64, 1, 1],
-        8,
-        &Options::default(),
-    );
-    assert!(report.is_clean(), "{:#?}", report.findings);
-    assert_eq!(
-        data,
-        [4 * 2016, 63, 31, 256f32.to_bits(), 768, 0, 256 % 11, 128]
-    );
-}
-
-#[test]
 fn special_registers_of_a_three_dimensional_grid() {
     let body = "mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ctaid.y; mov.u32 %r6, %nctaid.z;
     mov.u32 %r7, %ntid.y; mad.lo.u32 %r8, %r3, %r7, %r2; mov.u32 %r9, %ntid.x; mad.lo.u32 %r8, %r8, %r9, %r1;

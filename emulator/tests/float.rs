@@ -454,6 +454,13 @@ fn conversions_between_floats_and_integers() {
             assert_eq!(got.0, rule(f(case)), "{body} {:e}", f(case));
         }
     }
+    // A register may be wider than a signed integer, whose sign goes on.
+    for (case, got) in cases
+        .iter()
+        .zip(evaluate("cvt.rzi.s32.f32 %D, %a;", &cases))
+    {
+        assert_eq!(got.1, i64::from(f(case) as i32) as u64, "{:e}", f(case));
+    }
     let mut random = Random(30);
     let ints: Vec<[u64; 3]> = (0..2000).map(|_| [random.nasty(), 0, 0]).collect();
     for (case, got) in ints.iter().zip(evaluate(

@@ -5,7 +5,7 @@
 mod common;
 
 use common::sparse::{encode, random_pattern, value, width};
-use common::{Random, assembles, kernel};
+use common::{Assembly, Random, kernel};
 use ptx_emulator::{Arg, FindingKind, GlobalMemory, Launch, Module, Options, Report, run};
 
 /// Registers `%x0, …`.
@@ -93,7 +93,7 @@ impl Case {
         (line, counts, counts[2])
     }
 
-    fn check(&self, random: &mut Random) {
+    fn check(&self, random: &mut Random, assembly: &mut Assembly) {
         let [d, a_ty, b_ty] = self.types;
         let (line, counts, outputs) = self.instruction();
         let k = self.k as usize;
@@ -157,10 +157,8 @@ impl Case {
         words[at..].copy_from_slice(&pattern.metadata);
         let sum_ty = register(d);
         let text = text(&line, counts, outputs, [sum_ty, sum_ty]);
-        assembles(
-            &format!("sparse-{a_ty}-{b_ty}-{d}-{k}-{}", self.selector),
-            &text,
-        );
+        let name = format!("sparse-{a_ty}-{b_ty}-{d}-{k}-{}", self.selector);
+        assembly.add(name, &text);
         let (got, report) = launch(&text, &words, outputs);
         assert!(report.is_clean(), "{line}: {}", report.findings[0]);
         assert_eq!(got, want, "{line}");
@@ -177,6 +175,7 @@ fn register(d: &str) -> &str {
 
 #[test]
 fn every_shape_and_type() {
+    let mut assembly = Assembly::default();
     let mut random = Random(17);
     let floats = ["e4m3", "e5m2"];
     // Type of D, A, B; depth; the last selector.
@@ -206,7 +205,7 @@ fn every_shape_and_type() {
                     ordered,
                     satfinite: ordered && types[0] == "s32",
                 };
-                case.check(&mut random);
+                case.check(&mut random, &mut assembly);
             }
         }
     }
@@ -342,6 +341,7 @@ fn text_that_the_assembler_refuses_is_refused() {
 /// Four products of 8 x 8 x 4.
 #[test]
 fn quads_of_every_order_and_type() {
+    let mut assembly = Assembly::default();
     let mut random = Random(18);
     for (d, c) in [("f16", "f16"), ("f32", "f16"), ("f32", "f32")] {
         for (a_order, b_order) in [
@@ -360,7 +360,7 @@ fn quads_of_every_order_and_type() {
                 list("c", count(c))
             );
             let text = text(&line, counts, count(d), [register(c), register(d)]);
-            assembles(&format!("quads-{d}-{c}-{a_order}-{b_order}"), &text);
+            assembly.add(format!("quads-{d}-{c}-{a_order}-{b_order}"), &text);
             let mut words = vec![0; 32 * (counts.iter().sum::<usize>() + 1)];
             let mut want = vec![0; 32 * count(d)];
             for quad in 0..4 {

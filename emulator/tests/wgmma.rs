@@ -9,7 +9,7 @@
 mod common;
 
 use common::sparse::random_pattern;
-use common::{Random, assembles, kernel};
+use common::{Assembly, Random, kernel};
 use ptx_emulator::{Arg, FindingKind, GlobalMemory, Launch, Module, Options, Report, run};
 
 /// An element type: its name, bits, and the bits of a small integer.
@@ -247,7 +247,7 @@ FILL:
     }
 
     /// Runs it on random values and compares all of D.
-    fn check(&self, random: &mut Random) {
+    fn check(&self, random: &mut Random, assembly: &mut Assembly) {
         let (n, k) = (self.n as usize, self.k as usize);
         let mut image = vec![0u8; 49152];
         let mut put = |at: u32, bits: u32, x: u32| {
@@ -346,13 +346,11 @@ FILL:
             buffer(&bytes(&d)),
         ];
         let text = self.text();
-        assembles(
-            &format!(
-                "wgmma-{}-{}-{}-{}-{:?}",
-                self.d, self.a.name, self.k, self.n, self.sparse
-            ),
-            &text,
+        let name = format!(
+            "wgmma-{}-{}-{}-{}-{:?}",
+            self.d, self.a.name, self.k, self.n, self.sparse
         );
+        assembly.add(name, &text);
         let report = launch(&text, &args, &mut memory);
         assert!(
             report.is_clean(),
@@ -441,6 +439,7 @@ const TYPES: [(&str, Type, Type, u32); 15] = [
 
 #[test]
 fn every_type_with_every_swizzle_and_fragments() {
+    let mut assembly = Assembly::default();
     let mut random = Random(5);
     for (d, a, b, k) in TYPES {
         for swizzle in [0, 32, 64, 128] {
@@ -450,15 +449,16 @@ fn every_type_with_every_swizzle_and_fragments() {
             c.negate = [swizzle == 32 && d != "s32", swizzle == 64 && d != "s32"];
             c.scale = swizzle != 128;
             c.satfinite = swizzle == 64 && a.bits == 8 && d == "s32";
-            c.check(&mut random);
+            c.check(&mut random, &mut assembly);
             c.a_place = None;
-            c.check(&mut random);
+            c.check(&mut random, &mut assembly);
         }
     }
 }
 
 #[test]
 fn sparse_of_every_type() {
+    let mut assembly = Assembly::default();
     let mut random = Random(8);
     for (d, a, b, k) in &TYPES[..14] {
         for swizzle in [0, 64, 128] {
@@ -478,9 +478,9 @@ fn sparse_of_every_type() {
                     });
                     c.b_place.transposed = true;
                 }
-                c.check(&mut random);
+                c.check(&mut random, &mut assembly);
                 c.a_place = None;
-                c.check(&mut random);
+                c.check(&mut random, &mut assembly);
             }
         }
     }
@@ -532,6 +532,7 @@ fn sparse_operands_without_a_meaning() {
 
 #[test]
 fn transposed_halves() {
+    let mut assembly = Assembly::default();
     let mut random = Random(6);
     for (d, a, b, k) in &TYPES[..3] {
         for (swizzle, at, bt) in [
@@ -548,20 +549,21 @@ fn transposed_halves() {
             });
             c.b_place.swizzle = swizzle;
             c.b_place.transposed = bt;
-            c.check(&mut random);
+            c.check(&mut random, &mut assembly);
             c.a_place = None;
-            c.check(&mut random);
+            c.check(&mut random, &mut assembly);
         }
     }
 }
 
 #[test]
 fn every_width() {
+    let mut assembly = Assembly::default();
     let mut random = Random(7);
     for n in (8..=256).step_by(8) {
-        case("f32", ty("f16", 16), ty("f16", 16), 16, n).check(&mut random);
+        case("f32", ty("f16", 16), ty("f16", 16), 16, n).check(&mut random, &mut assembly);
         if n == 24 || n == 8 || n % 16 == 0 {
-            case("s32", ty("s8", 8), ty("s8", 8), 32, n).check(&mut random);
+            case("s32", ty("s8", 8), ty("s8", 8), 32, n).check(&mut random, &mut assembly);
         } else {
             let text = case("s32", ty("s8", 8), ty("s8", 8), 32, n).text();
             assert!(Module::parse(&text).is_err(), "{n}");

@@ -220,6 +220,13 @@ static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0)
 /// Assembles `text`, as PTX 9.0 for `sm_90a`, by NVIDIA's assembler: that of `PTXAS`, or the one that `cargo xtask ptxas` has fetched. Without one this fails,
 /// unless `TILEWRIGHT_NO_PTXAS=1` says that it is meant to be missing.
 pub(crate) fn assembles(name: &str, text: &str) {
+    if let Err(said) = assemble(name, text) {
+        panic!("{name}: {said}\n{text}");
+    }
+}
+
+/// What ptxas says of `text`, if it refuses it.
+fn assemble(name: &str, text: &str) -> Result<(), String> {
     let cached = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../target/tools/ptxas-13.0.88/ptxas"
@@ -230,7 +237,7 @@ pub(crate) fn assembles(name: &str, text: &str) {
         let meant = std::env::var_os("TILEWRIGHT_NO_PTXAS").is_some_and(|v| v == "1");
         assert!(meant, "there is no ptxas at {}", path.display());
         eprintln!("{name} is not assembled: TILEWRIGHT_NO_PTXAS=1");
-        return;
+        return Ok(());
     }
     let text = text
         .replace(".version 8.0\n", ".version 9.0\n")
@@ -246,6 +253,52 @@ pub(crate) fn assembles(name: &str, text: &str) {
         .output()
         .expect("ptxas starts");
     std::fs::remove_dir_all(&folder).expect("the folder goes");
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{name}: {said}\n{text}");
+    if run.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&run.stderr).into_owned())
+}
+
+/// Kernels `k` of one target that ptxas shall take, several to a process: to start it takes longer than to assemble most of them. The last are
+/// assembled when it goes.
+#[allow(dead_code)] // not every test file uses all of this
+#[derive(Default)]
+pub(crate) struct Assembly(Vec<(String, String)>);
+
+#[allow(dead_code)] // not every test file uses all of this
+impl Assembly {
+    pub(crate) fn add(&mut self, name: String, text: &str) {
+        self.0.push((name, text.to_owned()));
+        if self.0.len() == 32 {
+            self.assemble();
+        }
+    }
+
+    fn assemble(&mut self) {
+        let kernels = std::mem::take(&mut self.0);
+        let Some((name, first)) = kernels.first() else {
+            return;
+        };
+        let head = first.find(".visible").expect("a kernel");
+        let mut all = first[..head].to_owned();
+        for (i, (_, text)) in kernels.iter().enumerate() {
+            assert!(text.starts_with(&first[..head]), "another target");
+            all += &text[head..].replacen(".entry k(", &format!(".entry k{i}("), 1);
+        }
+        if let Err(said) = assemble(name, &all) {
+            // Which one is it?
+            for (name, text) in &kernels {
+                assembles(name, text);
+            }
+            panic!("each alone assembles: {said}");
+        }
+    }
+}
+
+impl Drop for Assembly {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.assemble();
+        }
+    }
 }
