@@ -28,6 +28,10 @@
 //!
 //! A loop is walked until a turn begins with no more in flight than those before it.
 //!
+//! In a cluster the blocks do the same, and copy to each other ([`blocks`]). Each block's `full` gets the bytes of all copies that come to it, and its `empty` the arrivals of
+//! the consumers of all blocks: a producer that waits for its own knows that the stage is empty wherever it copies to. What the blocks have in common is the
+//! matter of [`cluster`](super::cluster).
+//!
 //! A thread may also read a stage into registers, for products that take a factor from there. Such reads are complete for the whole warp behind a barrier
 //! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L while it is still reading use i.
 //!
