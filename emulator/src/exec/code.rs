@@ -11,6 +11,9 @@ use super::{Context, Env};
 use super::{atomics, compare, convert, fp16, fp32, fp64, local, mem, mma, pack, sums, wmma};
 use crate::ir::{Access, Atom, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory};
 
+/// Whether operations that are loops over rows for the sake of speed go lane by lane, by their definition: a browser has to load each of those loops.
+pub(super) const COMPACT: bool = cfg!(target_family = "wasm");
+
 /// One version of the functions.
 #[derive(Clone, Copy)]
 pub(crate) struct Code {

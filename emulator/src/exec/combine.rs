@@ -4,6 +4,7 @@
 //! 10, 11 and 13.
 
 use super::alu::Row64;
+use super::code::COMPACT;
 use super::fp::{scalar16, scalar32};
 use super::fp32::canonical;
 use super::mem::lanes_of;
@@ -45,6 +46,9 @@ impl Operands {
     #[inline(always)]
     pub(super) fn chain(&self, first: u64, lanes: u32, found: &mut Row64) -> (u64, u64) {
         match self.op {
+            op if COMPACT => self.fold(first, lanes, found, |x, b, c| {
+                combine(op, self.bytes, x, b, c)
+            }),
             AtomOp::Add => self.fold(first, lanes, found, |x, b, _| x.wrapping_add(b)),
             AtomOp::Exch => self.fold(first, lanes, found, |_, b, _| b),
             AtomOp::Cas => self.fold(first, lanes, found, |x, b, c| if x == b { c } else { x }),

@@ -3,7 +3,10 @@
 //! Each pair of type and operator is a loop of its own, which the compiler turns into vector code. The operators ending in `u` hold if the values are
 //! unordered too: `ltu` of 1 and NaN holds, `lt` does not.
 
+use std::cmp::Ordering;
+
 use super::alu::{Row32, Row64};
+use super::code::COMPACT;
 use crate::float::{flush32, half_to_f32};
 use crate::ir::{Cmp, CmpType};
 
@@ -30,6 +33,7 @@ fn rows<T: Copy, V: PartialOrd>(cmp: Cmp, [a, b]: [&[T; 32]; 2], value: impl Fn(
     let a = |i: usize| value(a[i]);
     let b = |i: usize| value(b[i]);
     match cmp {
+        _ if COMPACT => by_order(cmp, |i| a(i).partial_cmp(&b(i))),
         Cmp::Eq => mask_of(|i| a(i) == b(i)),
         Cmp::Ne => mask_of(|i| (a(i) < b(i)) | (a(i) > b(i))),
         Cmp::Lt => mask_of(|i| a(i) < b(i)),
@@ -46,6 +50,30 @@ fn rows<T: Copy, V: PartialOrd>(cmp: Cmp, [a, b]: [&[T; 32]; 2], value: impl Fn(
         Cmp::Num => mask_of(|i| (a(i) <= b(i)) | (a(i) >= b(i))),
         Cmp::Nan => !mask_of(|i| (a(i) <= b(i)) | (a(i) >= b(i))),
     }
+}
+
+/// The lanes in which `cmp` holds, by how the two values are ordered: one loop for all operators.
+#[inline(always)]
+fn by_order(cmp: Cmp, order: impl Fn(usize) -> Option<Ordering>) -> u32 {
+    use Ordering::{Equal, Greater, Less};
+    let (ordered, unordered): (&[Ordering], bool) = match cmp {
+        Cmp::Eq => (&[Equal], false),
+        Cmp::Ne => (&[Less, Greater], false),
+        Cmp::Lt => (&[Less], false),
+        Cmp::Le => (&[Less, Equal], false),
+        Cmp::Gt => (&[Greater], false),
+        Cmp::Ge => (&[Greater, Equal], false),
+        Cmp::Equ => (&[Equal], true),
+        Cmp::Neu => (&[Less, Greater], true),
+        Cmp::Ltu => (&[Less], true),
+        Cmp::Leu => (&[Less, Equal], true),
+        Cmp::Gtu => (&[Greater], true),
+        Cmp::Geu => (&[Greater, Equal], true),
+        Cmp::Num => (&[Less, Equal, Greater], false),
+        Cmp::Nan => (&[], true),
+    };
+    let holds = |i: usize| order(i).map_or(unordered, |order| ordered.contains(&order));
+    (0..32).fold(0, |m, i| m | u32::from(holds(i)) << i)
 }
 
 /// The lanes in which `a cmp b` holds, for types in 32-bit rows. `upper` compares the high halves of packed values.
@@ -78,5 +106,51 @@ pub(super) fn rows64(cmp: Cmp, ty: CmpType, x: [&Row64; 2]) -> u32 {
         CmpType::S64 => rows(cmp, x, |x| x as i64),
         CmpType::F64 => rows(cmp, x, f64::from_bits),
         _ => rows(cmp, x, |x| x),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ways to compare agree, on every pair of these numbers.
+    #[test]
+    fn loops_are_their_definition() {
+        let some = [
+            f32::NAN,
+            f32::NEG_INFINITY,
+            -1.0,
+            -0.0,
+            0.0,
+            1.0,
+            f32::INFINITY,
+            f32::MAX,
+        ];
+        let all = [
+            Cmp::Eq,
+            Cmp::Ne,
+            Cmp::Lt,
+            Cmp::Le,
+            Cmp::Gt,
+            Cmp::Ge,
+            Cmp::Equ,
+            Cmp::Neu,
+            Cmp::Ltu,
+            Cmp::Leu,
+            Cmp::Gtu,
+            Cmp::Geu,
+            Cmp::Num,
+            Cmp::Nan,
+        ];
+        let a: Row32 = std::array::from_fn(|i| some[i % 8].to_bits());
+        for shift in 0..8 {
+            let b: Row32 = std::array::from_fn(|i| some[(i + shift) % 8].to_bits());
+            for cmp in all {
+                let value = |x: &Row32, i: usize| f32::from_bits(x[i]);
+                let defined = by_order(cmp, |i| value(&a, i).partial_cmp(&value(&b, i)));
+                let found = rows32(cmp, CmpType::F32, [&a, &b], false);
+                assert_eq!(found, defined, "{cmp:?}, {shift}");
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! `cvt.rni.s32.f32` rounds in f64, where every f32 is exact, and clamps by the host's cast, which takes NaN to 0 as PTX does.
 
 use super::alu::{Row32, Row64, put};
+use super::code::COMPACT;
 use super::cvt::by_lane;
 use super::rounding::{bfloat, each, half, whole, whole64};
 use super::warp::Warp;
@@ -15,10 +16,10 @@ use crate::types::File;
 /// Runs `c` on the active lanes.
 #[inline(always)]
 pub(super) fn convert(w: &mut Warp, c: &Convert, active: u32) {
-    if c.packed == Packed::Join && join(w, c, active) {
+    if !COMPACT && c.packed == Packed::Join && join(w, c, active) {
         return;
     }
-    if c.packed != Packed::No || c.sat || c.relu {
+    if COMPACT || c.packed != Packed::No || c.sat || c.relu {
         return by_lane(w, c, active);
     }
     let nearest = c.rounding == Rounding::Nearest;

@@ -5,6 +5,7 @@
 //! through [`super::fp::scalar16`], which gives the same bits. Example: `fma.rn.f16` of 3, 1/4 and 2^-24 is 3/4 + 2^-24 to odd in f32, and 3/4.
 
 use super::alu::Row32;
+use super::code::COMPACT;
 use super::fp::scalar16;
 use super::rounding::{bfloat, half};
 use crate::float::{add_to_odd, add_to_odd32, half_to_f32, odd32};
@@ -41,13 +42,14 @@ pub(super) fn row(f: FloatOp, bf16: bool, packed: bool, mode: FloatMode, x: [&Ro
 /// `f` on rows of single halves.
 #[inline(always)]
 fn element<const BF16: bool>(f: FloatOp, mode: FloatMode, mut x: [Row32; 3]) -> Row32 {
-    if mode.ftz {
+    if mode.ftz && !COMPACT {
         for x in x.as_flattened_mut() {
             *x = flush::<BF16>(*x);
         }
     }
     let [a, b, c] = &x;
     match f {
+        _ if COMPACT => by_lane(f, BF16, mode, [a, b, c]),
         FloatOp::Add => arithmetic::<BF16>(f, mode, |i| [a[i], ONE[usize::from(BF16)], b[i]]),
         FloatOp::Sub => {
             arithmetic::<BF16>(f, mode, |i| [a[i], ONE[usize::from(BF16)], b[i] ^ 0x8000])

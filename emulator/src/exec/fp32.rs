@@ -6,6 +6,7 @@
 
 use super::alu::Row32;
 use super::approximate::approximate;
+use super::code::COMPACT;
 use super::fp::{divide, root, scalar32};
 use crate::float::{NAN32, add_to_odd, flush32, fma32, round32};
 use crate::ir::{FloatMode, FloatOp, Rounding};
@@ -72,6 +73,9 @@ pub(super) fn common<const FUSED: bool>(
 /// `f` on rows in any mode.
 #[inline(always)]
 pub(super) fn row<const FUSED: bool>(f: FloatOp, mode: FloatMode, x: [&Row32; 3]) -> Row32 {
+    if COMPACT {
+        return by_lane(f, mode, x);
+    }
     let mut x = [*x[0], *x[1], *x[2]];
     if mode.ftz {
         for i in 0..96 {

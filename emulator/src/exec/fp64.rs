@@ -6,6 +6,7 @@
 //! 0x3fd5555555555555 with the remainder 2^-54 > 0, so that it is the next number toward +∞.
 
 use super::alu::Row64;
+use super::code::COMPACT;
 use super::fp::scalar64;
 use crate::ir::{FloatMode, FloatOp, Rounding};
 
@@ -17,6 +18,7 @@ const QUIET: u64 = 1 << 51;
 pub(super) fn row(f: FloatOp, mode: FloatMode, x: [&Row64; 3]) -> Row64 {
     let [a, b, c] = x;
     match f {
+        _ if COMPACT => by_lane(f, mode, x),
         FloatOp::Abs => signs(a, |x| x & !SIGN),
         FloatOp::Neg => signs(a, |x| x ^ SIGN),
         _ if mode.rounding != Rounding::Nearest => match f {

@@ -1,6 +1,7 @@
 //! Local memory: the private bytes of a lane, in which the frames of its functions lie.
 
 use super::alu::{FEW, Row32, Row64, put};
+use super::code::COMPACT;
 use super::compare::mask_of;
 use super::mem::{extended, get_lane, lanes_of, set_lane};
 use super::registers::Rows;
@@ -226,6 +227,9 @@ pub(super) fn local(
 ) {
     let moved = u64::from(u32::from(a.bytes) * u32::from(a.count) * active.count_ones());
     traffic::count(env, pc, |t| t.local_bytes += moved);
+    if COMPACT {
+        return careful(cx, env, w, pc, a, at, active, store);
+    }
     let first = at[active.trailing_zeros() as usize & 31];
     // Inactive lanes count as where the first active one is.
     let mut places = [first; 32];
