@@ -118,9 +118,10 @@ fn variants() -> impl Iterator<Item = Module> {
 }
 
 /// Instructions that touch memory and are expected in some kernel.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "mbarrier.",
     "cp.async.bulk.tensor.",
+    "stmatrix.",
     "ld.global",
     "st.global",
     "ld.shared",
@@ -187,15 +188,14 @@ fn assert_compiled(modules: impl Iterator<Item = Module>, expected: &[&str]) {
 #[test]
 fn every_memory_operand_stands_on_a_register_of_the_index_compiler() {
     let expected = ["ld.global", "st.global", "ld.shared", "st.shared"];
-    let hopper = ["mbarrier.", "cp.async.bulk.tensor."];
-    let expected = [&expected[..], &["ldmatrix.", "cp.async.cg."], &hopper].concat();
+    let expected = [&expected[..], &["ldmatrix.", "cp.async.cg."], &KINDS[..3]].concat();
     assert_compiled(listed(), &expected);
 }
 
 #[test]
 fn every_memory_operand_of_a_variant_does_so_too() {
     // Those of Hopper are in the listed plans.
-    let expected = [&KINDS[2..], &["_pack_a", "_pack_b", "_reduce"]].concat();
+    let expected = [&KINDS[3..], &["_pack_a", "_pack_b", "_reduce"]].concat();
     assert_compiled(variants(), &expected);
 }
 

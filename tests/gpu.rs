@@ -349,15 +349,18 @@ fn plans_of_warpgroups() {
         [129, 40, 2056],
         [37, 1101, 75],
         [4104, 1032, 72],
+        // Boxes of C that end within 16 bytes, of blocks that have several tiles.
+        [4104, 1029, 72],
     ];
-    let cases: Vec<_> = (0..all.len() * sizes.len()).collect();
+    let cases: Vec<_> = (0..2 * all.len() * sizes.len()).collect();
     cases.par_iter().for_each(|&i| {
-        let (plan, [m, n, k]) = (&all[i / sizes.len()], sizes[i % sizes.len()]);
-        let operands = Operands::ALL[(i + i / sizes.len()) % 4];
+        let (plan, [m, n, k]) = (&all[i / 2 / sizes.len()], sizes[i / 2 % sizes.len()]);
+        let operands = Operands::ALL[(i / 2 + i / 2 / sizes.len()) % 4];
         let case = Case {
             problem: Gemm {
                 alpha: 2.0,
                 beta: [0.0, -1.0][i % 2],
+                ldc: n.next_multiple_of(8),
                 ..Gemm::packed(m, n, k, operands)
             },
             schedule: Schedule::default(),

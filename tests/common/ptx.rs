@@ -33,10 +33,15 @@ const WITHOUT_RESULT: [&str; 13] = [
 ];
 
 /// Instructions that touch memory, by what their opcodes begin with, and how many addresses each has.
-const MEMORY: [(&str, usize); 14] = [
+const MEMORY: [(&str, usize); 18] = [
+    // The tensor map with its coordinates, and where from.
+    ("cp.async.bulk.tensor.2d.global", 2),
+    ("cp.async.bulk.tensor.3d.global", 2),
     // Where to, the tensor map with its coordinates, and the mbarrier.
     ("cp.async.bulk.tensor.", 3),
     ("mbarrier.", 1),
+    ("cp.async.bulk.commit_group", 0),
+    ("cp.async.bulk.wait_group", 0),
     ("cp.async.commit_group", 0),
     ("cp.async.wait_group", 0),
     ("cp.async.wait_all", 0),

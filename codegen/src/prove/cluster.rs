@@ -153,7 +153,10 @@ impl<'a> Alike<'a> {
         let info = self.symbols.info(sym);
         match &info.definition {
             // Of a parameter, another axis or turns; not of what is known to differ, or is not known at all.
-            Definition::Free(_) => !info.each && !self.symbols.is_unit_of(sym, ranks.block),
+            Definition::Free(_) => {
+                let mut of = self.symbols.origins(sym);
+                !info.each && of.all(|origin| self.symbol(origin, ranks))
+            }
             Definition::Ite(p, a, b) => self.formula(p) && self.value(a) && self.value(b),
             // The cluster's number.
             Definition::Shr(a, bits)
@@ -195,6 +198,10 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 return refused(
                     "a block may leave while others of its cluster go on and wait for it",
                 );
+            }
+            // Its condition counts in the branch alone, which blocks may take differently.
+            event if alike.blocks() > 1 && leaves_inside(event) => {
+                return refused("a block may leave from within a branch, a loop or a role");
             }
             Event::Roles(all) => roles = Some(all),
             event if !is_barrier(event) && meets(std::slice::from_ref(event)) => {
@@ -242,6 +249,21 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
         }
     }
     Ok(())
+}
+
+/// Whether threads leave the kernel somewhere inside an event.
+fn leaves_inside(event: &Event) -> bool {
+    let any = |events: &[Event]| {
+        events
+            .iter()
+            .any(|e| matches!(e, Event::Exit(_)) || leaves_inside(e))
+    };
+    match event {
+        Event::If(_, a, b) => any(a) || any(b),
+        Event::Loop(l) => l.period.iter().any(|turn| any(&turn.events)),
+        Event::Roles(roles) => roles.iter().any(|(_, events)| any(events)),
+        _ => false,
+    }
 }
 
 fn is_barrier(event: &Event) -> bool {

@@ -109,10 +109,11 @@ impl Symbols {
         Lin::symbol(unit).scale(1 << bits)
     }
 
-    /// Whether a symbol stands for another without its low bits.
-    pub(super) fn is_unit_of(&self, unit: Sym, sym: Sym) -> bool {
-        let mut all = self.units.iter();
-        all.any(|((of, _), known)| *known == unit && (*of == sym || self.is_unit_of(*of, sym)))
+    /// The symbols that a symbol stands for without their low bits.
+    pub(super) fn origins(&self, unit: Sym) -> impl Iterator<Item = Sym> {
+        let all = self.units.iter();
+        all.filter(move |(_, known)| **known == unit)
+            .map(|((of, _), _)| *of)
     }
 
     /// The symbol and the number of its low bits, if the statement says that they are 0: of the symbol itself, or of a power of two times it.
