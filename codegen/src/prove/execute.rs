@@ -4,6 +4,7 @@
 //! turns before as a symbol: `turn = period·u + i`. What a turn changes is either carried in a known way (it grows by the same step each turn, or
 //! alternates by an exclusive or) or unknown at the top of the loop.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::ProofError;
@@ -178,6 +179,8 @@ pub(super) struct Machine<'a> {
     pub(super) multiples: QuickMap<MultipleOf, bool>,
     /// Where buffers of shared memory keep their elements.
     pub(super) offsets: QuickMap<usize, Offsets>,
+    /// Units of stages that copies fill and products read, by how they do.
+    pub(super) known_units: QuickMap<Vec<i64>, Rc<BTreeSet<i64>>>,
     /// Statements about data, by what they compare.
     pub(super) opaque: QuickMap<(Cmp, Src, Src), u32>,
     /// Some threads may have left the kernel.
@@ -236,6 +239,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         extents: QuickMap::default(),
         multiples: QuickMap::default(),
         offsets: QuickMap::default(),
+        known_units: QuickMap::default(),
         opaque: QuickMap::default(),
         left: false,
         divergent: 0,

@@ -64,7 +64,7 @@ impl Machine<'_> {
         for thread in (0..self.threads).filter(|&t| list[t]) {
             let start: Vec<i64> = staged.inner.iter().map(|k| k.at(thread)).collect();
             // The elements of a vector are neighbours along a row, which begin where the vector may.
-            let read = self.units(staged.buffer, &start, |first| {
+            let read = self.units(staged.buffer, &start, &[2, count as i64], |first| {
                 let all = (0..count as i64).map(|v| ([0, v], first + 4 * v));
                 (first % bytes == 0).then(|| all.collect())
             });
@@ -72,7 +72,7 @@ impl Machine<'_> {
                 access: name.clone(),
                 thread,
             })?;
-            units.extend(read);
+            units.extend(read.iter());
             first[thread] = self
                 .offsets
                 .get_mut(&staged.buffer)

@@ -549,7 +549,8 @@ impl Machine<'_> {
         };
         for (rank, staged) in (0..).zip(staged) {
             let start: Vec<i64> = staged.inner.iter().map(|k| k.at(thread)).collect();
-            let units = self.units(buffer, &start, |first| {
+            let how = [0, rows, cols, map.swizzle];
+            let units = self.units(buffer, &start, &how, |first| {
                 let mut all = Vec::new();
                 for row in 0..rows {
                     for col in 0..cols {
@@ -583,20 +584,26 @@ impl Machine<'_> {
             }
             fill.from.push(Region {
                 name: name.clone(),
-                units: Rc::new(units),
+                units,
                 version: staged.version,
             });
         }
         Ok((used, fill))
     }
 
-    /// The units of a stage that hold elements at coordinates from `start`, if they are where `at` says; bytes from the start of shared memory's stages.
+    /// The units of a stage that hold elements at coordinates from `start`, if they are where `at` says; bytes from the start of shared memory's stages. What
+    /// `at` depends on besides, `how` says, so that each is computed once.
     pub(super) fn units(
         &mut self,
         buffer: usize,
         start: &[i64],
+        how: &[i64],
         at: impl Fn(i64) -> Option<Vec<([i64; 2], i64)>>,
-    ) -> Option<BTreeSet<i64>> {
+    ) -> Option<Rc<BTreeSet<i64>>> {
+        let key = [&[buffer as i64], how, start].concat();
+        if let Some(known) = self.known_units.get(&key) {
+            return Some(Rc::clone(known));
+        }
         let info = &self.entry.buffers[buffer];
         let Arrangement::Shared { offset, .. } = info.arrangement else {
             return None;
@@ -623,6 +630,8 @@ impl Machine<'_> {
             }
             units.insert((offset + byte) / UNIT);
         }
+        let units = Rc::new(units);
+        self.known_units.insert(key, Rc::clone(&units));
         Some(units)
     }
 
@@ -682,7 +691,8 @@ impl Machine<'_> {
             if known.contains(&start) {
                 continue;
             }
-            let units = self.units(buffer, &start, |first| {
+            let how = [1, side, depth, leading, stride, m.k_major.into()];
+            let units = self.units(buffer, &start, &how, |first| {
                 let mut elements = Vec::new();
                 // The swizzle permutes what the descriptor says without it.
                 let plain = swizzled(first, 128);
@@ -704,7 +714,7 @@ impl Machine<'_> {
                 }
                 Some(elements)
             });
-            all.extend(units.ok_or_else(|| refuse(group))?);
+            all.extend(units.ok_or_else(|| refuse(group))?.iter());
             known.push(start);
         }
         let region = Region {
