@@ -7,6 +7,7 @@ mod browser;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use browser::{Browser, page};
 use serde_json::json;
@@ -26,6 +27,15 @@ fn pictures(browser: &Browser, view: &str) -> String {
     browser.text(&format!(
         "return [...document.querySelectorAll('#{view} .picture')].map(p => p.shadowRoot.textContent).join('\\n')"
     ))
+}
+
+/// Waits until something holds.
+fn eventually(holds: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < Duration::from_secs(20), "never true");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn output(browser: &Browser, view: &str, name: &str) -> String {
@@ -173,13 +183,11 @@ fn a_link_shows_what_its_sender_saw() {
         browser.type_into("#layout [name=access]", " ");
         browser.run("document.querySelector('#layout [name=banks]').click()");
         browser.wait("return location.hash.includes('banks=1') && document.querySelector('#layout .picture')?.shadowRoot.textContent.includes('Sw<2,4,3>')");
-        let (address, seen) = (
-            browser.text("return location.hash"),
-            pictures(browser, "layout"),
-        );
+        let address = browser.text("return location.hash");
         let colleague = Browser::start();
         colleague.open(page, &address);
-        assert_eq!(pictures(&colleague, "layout"), seen);
+        // A picture may follow its address.
+        eventually(|| pictures(&colleague, "layout") == pictures(browser, "layout"));
         assert_eq!(
             colleague.run("return document.querySelector('#layout [name=banks]').checked"),
             json!(true)
@@ -200,7 +208,7 @@ fn a_link_shows_what_its_sender_saw() {
         );
         browser.wait("return !document.querySelector('#layout .error').hidden");
         browser.open(page, "#view=nothing");
-        assert!(pictures(browser, "layout").contains("Sw<3,3,3>"));
+        eventually(|| pictures(browser, "layout").contains("Sw<3,3,3>"));
     });
 }
 
