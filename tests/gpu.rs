@@ -342,7 +342,7 @@ fn plans_of_warpgroups() {
     let spent = Spent::new();
     let mut all = plans();
     all.retain(|p| p.anatomy().units == Units::Warpgroup && p.runs_on(arch(gpu)));
-    let sizes = [
+    let sizes: [[u64; 3]; 7] = [
         [256, 512, 256],
         [1000, 1000, 1000],
         [1300, 328, 712],
