@@ -1,8 +1,7 @@
 //! Clusters: the blocks of one run together, each other's shared memory, and the barrier of the cluster (PTX ISA, section 9.7.13.3).
 //!
-//! An address of `.shared::cluster` is the block's rank plus 1 in bits 24 to 28 and the address in the block's own window below; rank 0 of the
-//! plain window stands for the executing block. So `mapa` is arithmetic, and the same address works in the generic window. Example: byte 16 of
-//! block 2 is `0x0301_0010`.
+//! An address says which block's memory it lies in ([`crate::windows`]), in the generic window too. An instruction of `.shared::cluster`, or one with generic
+//! addresses, reaches all of them, one of `.shared::cta` only the part of the executing block; on an H100 another part is an illegal instruction.
 //!
 //! A worker runs all blocks of a cluster, in turn. What belongs to one block is in the fields of [`Env`] while it runs and in
 //! [`Env::parked`] while another does.
@@ -23,11 +22,9 @@ use crate::report::FindingKind;
 use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
 use crate::shared_conflicts::Conflict;
 use crate::shared_data::SharedData;
-use crate::windows::{SHARED_BASE, SHARED_WINDOW, WINDOW};
+use crate::windows::{RANK_SHIFT, SHARED_BASE, SHARED_WINDOW, WINDOW, shared_start};
 
-/// Where the rank stands in an address.
-const RANK_SHIFT: u32 = 24;
-/// The address within the block.
+/// The bits of an address below the rank.
 const WITHIN: u64 = (1 << RANK_SHIFT) - 1;
 
 /// What belongs to one block of a cluster.
@@ -129,16 +126,61 @@ impl Env {
             0
         };
         let x = address.wrapping_sub(window);
-        let rank = x >> RANK_SHIFT;
-        let rank = match (rank, space) {
-            (0, _) => self.rank,
-            (1.., Space::Cluster | Space::Generic) => (rank - 1) as usize,
-            _ => return None,
+        let rank = (x >> RANK_SHIFT) as usize;
+        let within_reach = match space {
+            Space::Cluster | Space::Generic => rank < self.blocks,
+            _ => rank == self.rank,
         };
         let offset = (x & WITHIN).checked_sub(u64::from(SHARED_BASE))?;
         let size = u64::from(self.shared.size);
-        let inside = x < WINDOW && rank < self.blocks && offset + u64::from(bytes) <= size;
+        let inside = x < WINDOW && within_reach && offset + u64::from(bytes) <= size;
         inside.then_some((rank, offset as u32))
+    }
+
+    /// Address of byte 0 of the block's shared memory.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> u32 {
+        shared_start(self.rank)
+    }
+
+    /// Byte `offset` of the shared memory of block `rank`, for a message.
+    pub(crate) fn byte(&self, rank: usize, offset: u32) -> String {
+        if rank == self.rank {
+            format!("shared byte {offset}")
+        } else {
+            format!("shared byte {offset} of block {rank} of the cluster")
+        }
+    }
+
+    /// What lies at `address`, which an instruction of `space` cannot access, for a message.
+    pub(crate) fn describe(&self, space: Space, address: u64) -> String {
+        let x = match space {
+            Space::Generic => address.wrapping_sub(SHARED_WINDOW),
+            _ => address,
+        };
+        if x >= WINDOW {
+            return format!("address {address:#x}, which is outside shared memory");
+        }
+        let (size, own, blocks) = (self.shared.size, self.rank, self.blocks);
+        let rank = (x >> RANK_SHIFT) as usize;
+        if rank == own || blocks == 1 {
+            let byte = (x as u32).wrapping_sub(self.start()) as i32;
+            return format!("byte {byte} of the block's {size} bytes of shared memory");
+        }
+        if rank >= blocks {
+            return format!("{address:#x}, an address of block {rank} of a cluster of {blocks}");
+        }
+        let byte = (x & WITHIN) as i64 - i64::from(SHARED_BASE);
+        let reach = if space == Space::Shared {
+            format!(
+                ", and .shared::cta reaches only that of the executing block, {own}: use .shared::cluster for another block, or an address of the own one"
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "byte {byte} of the {size} bytes of shared memory of block {rank} of the cluster{reach}"
+        )
     }
 
     /// Whether block `rank` has exited; reports an access of it.
@@ -153,31 +195,26 @@ impl Env {
     }
 }
 
-/// `mapa` of `address`, in the window that starts at `base`.
+/// `mapa` of `address`, a generic one or one of `.shared::cluster`.
 pub(crate) fn map(address: u64, generic: bool, rank: u32) -> u64 {
     let window = if generic { SHARED_WINDOW } else { 0 };
     let within = address.wrapping_sub(window) & WITHIN;
-    window + within + ((u64::from(rank) + 1) << RANK_SHIFT)
+    window + within + (u64::from(rank) << RANK_SHIFT)
 }
 
-/// The rank in `address`: `own` for the plain window.
-pub(crate) fn rank_of(address: u64, generic: bool, own: usize) -> u32 {
+/// The rank in `address`.
+pub(crate) fn rank_of(address: u64, generic: bool) -> u32 {
     let window = if generic { SHARED_WINDOW } else { 0 };
-    let rank = address.wrapping_sub(window) >> RANK_SHIFT & 0xff;
-    if rank == 0 {
-        own as u32
-    } else {
-        rank as u32 - 1
-    }
+    (address.wrapping_sub(window) >> RANK_SHIFT) as u32 & 0xff
 }
 
-/// Lanes of `lanes` by the block whose shared memory they address, `None` for the executing block's plain window.
+/// Lanes of `lanes` by the block whose shared memory they address.
 #[inline(always)]
 pub(crate) fn by_rank(
     at: &[u64; 32],
     lanes: u32,
     window: u64,
-) -> impl Iterator<Item = (Option<usize>, u32)> {
+) -> impl Iterator<Item = (usize, u32)> {
     let mut rest = lanes;
     std::iter::from_fn(move || {
         if rest == 0 {
@@ -187,14 +224,8 @@ pub(crate) fn by_rank(
         let first = field(rest.trailing_zeros() as usize & 31);
         let same = rest & mask_of(|l| field(l) == first);
         rest &= !same;
-        let rank = usize::try_from(first).ok().and_then(|r| r.checked_sub(1));
-        Some((rank, same))
+        Some((usize::try_from(first).unwrap_or(usize::MAX), same))
     })
-}
-
-/// The window of block `rank` within the one that starts at `window`.
-pub(crate) fn window_of(rank: usize, window: u64) -> u64 {
-    window + ((rank as u64 + 1) << RANK_SHIFT)
 }
 
 /// A load or store of the shared memory of another block.
@@ -250,13 +281,9 @@ pub(crate) fn remote_place(
         address: Some(address),
     };
     let Some((_, offset)) = env.place(space, address, bytes) else {
-        let (blocks, size) = (env.blocks, env.shared.size);
+        let place = env.describe(space, address);
         env.report(cx, FindingKind::OutOfBounds, site, &|| {
-            if rank >= blocks {
-                format!("lane {l} addresses block {rank} of a cluster of {blocks}")
-            } else {
-                format!("lane {l} accesses {bytes} bytes at address {address:#x}, outside the {size} bytes of shared memory of block {rank}")
-            }
+            format!("lane {l} accesses {bytes} bytes at {place}")
         });
         return None;
     };
@@ -367,7 +394,7 @@ pub(crate) fn observe(
         }
     }
     if let Some((u, c)) = conflict {
-        report_conflict(cx, env, who, (u as u32) << grain, c, store);
+        report_conflict(cx, env, who, (rank, (u as u32) << grain), c, store);
     }
 }
 
@@ -491,12 +518,10 @@ pub(crate) fn sort(
         Space::Generic
     };
     for (rank, lanes) in by_rank(at, lanes, window) {
-        match rank {
-            None => super::lds::shared(cx, env, w, pc, a, lanes, store, window),
-            Some(r) if r == env.rank => {
-                super::lds::shared(cx, env, w, pc, a, lanes, store, window_of(r, window));
-            }
-            Some(r) => remote(cx, env, w, pc, a, lanes, store, r, space),
+        if rank == env.rank {
+            super::lds::shared(cx, env, w, pc, a, lanes, store, window);
+        } else {
+            remote(cx, env, w, pc, a, lanes, store, rank, space);
         }
     }
 }

@@ -12,7 +12,6 @@
 //! The object's 8 bytes hold its state, so that a store over it shows at the next operation.
 
 use super::bulk::Landing;
-use super::cluster::rank_of;
 use super::mem::{addresses, lanes_of};
 use super::phases::{CopyArrival, MOST, Object};
 use super::rare::{get, set};
@@ -24,7 +23,6 @@ use crate::ir::{Mbarrier, MbarrierKind, NONE};
 use crate::proxies::{Knowledge, Remote, mbarrier_actor};
 use crate::report::FindingKind;
 use crate::shared::Who;
-use crate::windows::SHARED_BASE;
 
 /// A lane's wait that is suspended.
 #[derive(Debug, Clone, Copy)]
@@ -225,7 +223,7 @@ fn land(cx: &Context<'_>, env: &mut Env, offset: u32) {
             pc: landing.pc,
             warp: landing.warp,
             lanes: landing.lanes,
-            address: Some(u64::from(offset + SHARED_BASE)),
+            address: Some(u64::from(offset + env.start())),
         };
         let at = At {
             site,
@@ -264,9 +262,9 @@ fn place(
         address: Some(address),
     };
     let Some((rank, offset)) = env.place(space, address, 8) else {
-        let size = env.shared.size;
+        let place = env.describe(space, address);
         env.report(cx, FindingKind::OutOfBounds, site, &|| {
-            format!("lane {l} names an mbarrier at address {address:#x}, outside the {size} bytes of shared memory")
+            format!("lane {l} names an mbarrier at {place}")
         });
         return None;
     };
@@ -518,7 +516,7 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
         }
     }
     if let Some((who, c)) = conflict {
-        super::smem::report_conflict(cx, env, who, offset, c, true);
+        super::smem::report_conflict(cx, env, who, (env.rank, offset), c, true);
     }
     let made = env.mbarriers.made;
     env.mbarriers.made += 1;
@@ -572,7 +570,7 @@ fn wait(
             continue;
         };
         if at.rank != env.rank {
-            let rank = rank_of(address, m.space == Space::Generic, env.rank);
+            let rank = at.rank;
             misuse(cx, env, &at, &|| {
                 format!(
                     "a wait at an mbarrier of block {rank}; only threads of that block may wait there"
@@ -699,7 +697,7 @@ pub(crate) fn serve_copies(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) 
             pc,
             warp,
             lanes: 1 << lane,
-            address: Some(u64::from(offset + SHARED_BASE)),
+            address: Some(u64::from(offset + env.start())),
         };
         let at = At {
             site,

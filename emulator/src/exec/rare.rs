@@ -249,7 +249,7 @@ pub(super) fn rare(
                     Space::Global => special.is_none(),
                     Space::Shared => {
                         special == Some(Space::Shared) && {
-                            cluster::rank_of(*x, true, env.rank) as usize == env.rank
+                            cluster::rank_of(*x, true) as usize == env.rank
                         }
                     }
                     Space::Cluster => special == Some(Space::Shared),
@@ -407,7 +407,7 @@ pub(super) fn rare(
         }
         Op::CtaRank { generic, d, a } => {
             for l in mem::lanes_of(active) {
-                let rank = cluster::rank_of(get(w, *a, l), *generic, env.rank);
+                let rank = cluster::rank_of(get(w, *a, l), *generic);
                 w.r32[*d as usize][l] = rank;
             }
         }
