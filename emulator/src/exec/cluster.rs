@@ -405,7 +405,7 @@ pub(crate) fn units(shadow: &Shadow, offset: u32, bytes: u32) -> std::ops::Range
     first.min(shadow.cells.len())..(last + 1).min(shadow.cells.len())
 }
 
-/// `barrier.cluster.arrive`.
+/// `barrier.cluster.arrive`. A relaxed one passes on which asynchronous operations are complete, and the mbarriers that a fence has released.
 pub(crate) fn arrive(
     cx: &Context<'_>,
     env: &mut Env,
@@ -437,8 +437,11 @@ pub(crate) fn arrive(
     for l in lanes_of(active) {
         w.gate[l] = Some(phase);
     }
+    env.mbarriers.pass_gate(w.index, active, phase);
     if let Some(shadow) = &mut env.shadow {
-        if !relaxed {
+        if relaxed {
+            shadow.give_completed(w.index as usize, &mut env.gate.seen);
+        } else {
             shadow.give(w.index as usize, &mut env.gate.seen);
         }
         shadow.tick(w.index as usize);
@@ -479,6 +482,7 @@ pub(crate) fn wait(
     for l in lanes_of(active) {
         w.gate[l] = None;
     }
+    w.gates = phase;
     if let Some(shadow) = &mut env.shadow {
         shadow.take(w.index as usize, &env.gate.done);
         shadow.order_lanes(w.index as usize);

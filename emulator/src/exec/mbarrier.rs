@@ -89,7 +89,9 @@ fn check_init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At) {
     let warp = w.index as usize & 31;
     let (rank, offset) = (at.rank, at.offset);
     let init = env.within(rank, |env| {
-        env.mbarriers.objects.get(&offset).map(|o| o.init)
+        let o = env.mbarriers.objects.get(&offset)?;
+        let waited = o.gate.is_some_and(|phase| phase < w.gates);
+        (!waited).then_some(o.init)
     });
     let (Some((by, clock, pc)), Some(shadow)) = (init, &env.shadow) else {
         return;
@@ -295,15 +297,19 @@ pub(crate) fn execute(
     if let MbarrierKind::Wait { parity } = m.kind {
         return wait(cx, env, w, pc, m, parity, active);
     }
-    let releases = matches!(
+    let arrives = matches!(
         m.kind,
         MbarrierKind::Arrive { .. } | MbarrierKind::CopyArrive { .. }
-    ) && !m.relaxed;
+    );
     let warp = w.index as usize;
-    let released = |env: &Env, lane: usize| {
-        let shadow = env.shadow.as_ref().filter(|_| releases)?;
+    let passed_on = |env: &Env, lane: usize| {
+        let shadow = env.shadow.as_ref().filter(|_| arrives)?;
         let mut known = Knowledge::NONE;
-        shadow.give_lane(warp, lane, &mut known);
+        if m.relaxed {
+            shadow.give_completed(warp, &mut known);
+        } else {
+            shadow.give_lane(warp, lane, &mut known);
+        }
         Some(known)
     };
     let mut known = None;
@@ -330,12 +336,12 @@ pub(crate) fn execute(
         }
         let who = (w.index, l, w.issued);
         note_remote(env, w, &at);
-        // All lanes release the same, unless they are checked one by one.
+        // All lanes pass on the same, unless they are checked one by one.
         if known.is_none() || cx.lane_races {
-            known = released(env, l);
+            known = passed_on(env, l);
         }
         let same = |(known, _): &(At, u64)| (known.rank, known.offset) == (at.rank, at.offset);
-        if releases && !begun.iter().any(same) {
+        if arrives && !begun.iter().any(same) {
             begun.push((at, phase(env, &at)));
         }
         let state = env.within(at.rank, |env| {
@@ -534,6 +540,8 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
             init: (w.index, clock, at.site.pc),
             by: 1 << l,
             published: false,
+            released: false,
+            gate: None,
             counted: at.site.pc,
             passed: [0; 32],
             landings: Vec::new(),

@@ -387,12 +387,12 @@ pub(super) fn rare(
             put(&mut w.r32[*d as usize], &out, active);
         }
         Op::FenceProxy => {
-            env.mbarriers.publish(w.index, u32::MAX);
+            env.mbarriers.publish(w.index);
             if let Some(shadow) = &mut env.shadow {
                 shadow.fence_proxies(w.index as usize);
             }
         }
-        Op::FenceMbarrierInit => env.mbarriers.publish(w.index, active),
+        Op::FenceMbarrierInit => env.mbarriers.release_inits(w.index, active),
         Op::Mapa {
             generic,
             d,

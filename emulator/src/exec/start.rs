@@ -158,6 +158,7 @@ impl Warp {
         self.expired = 0;
         self.polled = 0;
         self.gate = [None; 32];
+        self.gates = 0;
         self.wgmma.reset();
     }
 }
