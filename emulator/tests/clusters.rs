@@ -290,3 +290,113 @@ fn a_block_that_the_cluster_has_not_is_named() {
         "{found}"
     );
 }
+
+/// Threads of a warpgroup, and bytes of shared memory that they fill with halves, 32 bytes each.
+const THREADS: usize = 128;
+const FILLED: usize = 16 * THREADS * 2;
+
+/// Element `number` of shared memory.
+fn element(number: usize) -> f32 {
+    (number * number % 7) as f32
+}
+
+/// The product of the 64 × 16 matrix at byte 0 and the transpose of its first eight rows, where the second half of a row lies `leading` bytes behind the first and
+/// eight rows take 128 bytes (PTX ISA, section 9.7.15.5.1, no swizzle, K-major).
+fn product(leading: usize) -> Vec<f32> {
+    let at = |row: usize, k: usize| {
+        let byte = 16 * (row % 8) + 128 * (row / 8) + leading * (k / 8) + 2 * (k % 8);
+        element(byte / 2)
+    };
+    let entry = |i: usize| (0..16).map(|k| at(i / 8, k) * at(i % 8, k)).sum();
+    (0..64 * 8).map(entry).collect()
+}
+
+/// The products that two blocks of a cluster get from a descriptor whose address goes through `mask`.
+fn products(mask: &str) -> Vec<Vec<f32>> {
+    let text = format!(
+        ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 in)
+{{
+    .reg .b32 %r<10>, %t;
+    .reg .b64 %rd<4>, %d, %out, %in;
+    .reg .f32 %f<4>;
+    .shared .align 1024 .b8 data[{FILLED}];
+    ld.param.u64 %out, [out];
+    ld.param.u64 %in, [in];
+    mov.u32 %t, %tid.x;
+    mov.u32 %r0, data;
+    mad.lo.u32 %r1, %t, 32, %r0;
+    mad.wide.u32 %rd0, %t, 32, %in;
+    ld.global.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd0];
+    st.shared.v4.u32 [%r1], {{%r4, %r5, %r6, %r7}};
+    ld.global.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd0+16];
+    st.shared.v4.u32 [%r1+16], {{%r4, %r5, %r6, %r7}};
+    fence.proxy.async;
+    bar.sync 0;
+    {mask}
+    shr.u32 %r0, %r0, 4;
+    cvt.u64.u32 %d, %r0;
+    or.b64 %d, %d, 0x800400000;
+    mov.f32 %f0, 0f00000000;
+    mov.f32 %f1, 0f00000000;
+    mov.f32 %f2, 0f00000000;
+    mov.f32 %f3, 0f00000000;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%f0, %f1, %f2, %f3}}, %d, %d, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    mov.u32 %r2, %ctaid.x;
+    mad.lo.u32 %r2, %r2, {THREADS}, %t;
+    mad.wide.u32 %rd1, %r2, 16, %out;
+    st.global.v4.f32 [%rd1], {{%f0, %f1, %f2, %f3}};
+    ret;
+}}
+"
+    );
+    assembles("products", &text);
+    let module = Module::parse_strict(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut memory = GlobalMemory::new();
+    let bytes = 2 * 16 * THREADS;
+    let out = memory.alloc(bytes as u64, 256).expect("memory");
+    let input = memory.alloc(FILLED as u64, 256).expect("memory");
+    let halves: Vec<u8> = (0..FILLED / 2)
+        .flat_map(|i| half::f16::from_f32(element(i)).to_le_bytes())
+        .collect();
+    memory.write(input, &halves).expect("a write");
+    let launch = Launch {
+        grid: [2, 1, 1],
+        block: [THREADS as u32, 1, 1],
+        cluster: [2, 1, 1],
+        args: vec![Arg::Ptr(out), Arg::Ptr(input)],
+        ..Launch::default()
+    };
+    let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a launch");
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    let data = memory.read(out, bytes).expect("a read");
+    let words = data.as_chunks::<4>().0.iter();
+    let words: Vec<f32> = words.map(|b| f32::from_le_bytes(*b)).collect();
+    let block = |words: &[f32]| {
+        let mut d = vec![0.0; 64 * 8];
+        for (i, x) in words.iter().enumerate() {
+            let (t, e) = (i / 4, i % 4);
+            let row = 16 * (t / 32) + t % 32 / 4 + 8 * (e / 2);
+            d[8 * row + 2 * (t % 4) + e % 2] = *x;
+        }
+        d
+    };
+    words.chunks_exact(4 * THREADS).map(block).collect()
+}
+
+#[test]
+fn the_rank_in_a_descriptor_moves_the_leading_offset() {
+    let (right, wrong) = (product(1024), product(1024 + 256));
+    assert_ne!(right, wrong);
+    assert_eq!(
+        products("and.b32 %r0, %r0, 0x3ffff;"),
+        [right.clone(), right.clone()]
+    );
+    // Bit 24 of the address is bit 20 of the descriptor, bit 4 of the leading offset in units of 16 bytes.
+    assert_eq!(products(""), [right, wrong]);
+}
