@@ -9,6 +9,7 @@ use super::combine::Operands;
 use super::compare::mask_of;
 use super::gmem::check_global;
 use super::mem::{addresses, inside, lanes_of, set_lane};
+use super::places::by_rank;
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
 use super::traffic;
 use super::warp::Warp;
@@ -49,7 +50,7 @@ fn windows(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, a
         (SHARED_WINDOW, active & inside(&at, SHARED_WINDOW))
     };
     if to_shared != 0 {
-        for (rank, lanes) in cluster::by_rank(&at, to_shared, base) {
+        for (rank, lanes) in by_rank(&at, to_shared, base) {
             if rank == env.rank {
                 shared(cx, env, w, pc, a, lanes, base);
                 continue;
