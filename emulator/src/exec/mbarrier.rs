@@ -402,8 +402,8 @@ fn note_remote(env: &mut Env, w: &Warp, at: &At) {
             return;
         };
         o.remote
-            .retain(|r| (r.rank, r.who.warp()) != (me.rank, me.who.warp()));
-        o.remote.push(me);
+            .retain(|(r, _)| (r.rank, r.who.warp()) != (me.rank, me.who.warp()));
+        o.remote.push((me, o.phase));
     });
 }
 

@@ -50,8 +50,8 @@ pub(crate) struct Object {
     pub(super) passed: [u64; 32],
     /// Copies that will complete bytes on it.
     pub(super) landings: Vec<Landing>,
-    /// The last operations by each warp of other blocks.
-    pub(super) remote: Vec<Remote>,
+    /// The last operations by each warp of other blocks, each with the phase that it counts in.
+    pub(super) remote: Vec<(Remote, u64)>,
     /// Lanes whose `cp.async` copies will arrive at it.
     pub(super) copies: Vec<CopyArrival>,
 }
@@ -112,10 +112,14 @@ impl Mbarriers {
         self.objects.values().any(|o| !o.copies.is_empty())
     }
 
-    /// The last operations of other blocks' warps on each object, with its place.
+    /// The last operations of other blocks' warps on each object, with its place: those in phases that nobody has waited for. Who has waited for a phase knows
+    /// that all operations in it, and in those before it, have been performed.
     pub(crate) fn remote(&self) -> impl Iterator<Item = (u32, &Remote)> {
-        let objects = self.objects.iter();
-        objects.flat_map(|(at, o)| o.remote.iter().map(|r| (*at, r)))
+        self.objects.iter().flat_map(|(at, o)| {
+            let waited = o.passed.iter().copied().max().unwrap_or(0);
+            let open = o.remote.iter().filter(move |(_, phase)| *phase >= waited);
+            open.map(|(r, _)| (*at, r))
+        })
     }
 
     /// The copies that have not landed.
