@@ -451,5 +451,5 @@ print("read")
 
 #[test]
 fn the_command_of_the_hosts_page_works() {
-    check_page(include_str!("../../docs/hosts.md"), &[], 1);
+    check_page(include_str!("../../docs/hosts.md"), &[], 2);
 }
