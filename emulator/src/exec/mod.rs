@@ -36,6 +36,7 @@ mod mma;
 mod pack;
 mod packed;
 mod phases;
+mod places;
 mod quads;
 mod rare;
 mod registers;

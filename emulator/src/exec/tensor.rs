@@ -372,7 +372,7 @@ fn edit(
             }
         }
         if let Some((at, c)) = conflict {
-            report_conflict(cx, env, who, at, c, true);
+            report_conflict(cx, env, who, (env.rank, at), c, true);
         }
         return;
     }
@@ -467,7 +467,7 @@ pub(crate) fn copy_map(
         }
     }
     if let Some((at, c)) = conflict {
-        report_conflict(cx, env, who, at, c, false);
+        report_conflict(cx, env, who, (env.rank, at), c, false);
     }
     edit(cx, env, w, to, Space::Global, dst, |out| {
         out.copy_from_slice(&map);
