@@ -103,7 +103,7 @@ impl Case {
     /// Where byte `b` of row `r` of the box is in shared memory: with the swizzle, chunk j of row r lies at chunk j xor r.
     fn place(&self, r: usize, b: usize) -> usize {
         match self.swizzle {
-            TensorSwizzle::Bytes128 => 128 * r + 16 * (b / 16 ^ r) + b % 16,
+            TensorSwizzle::Bytes128 => 128 * r + 16 * ((b / 16) ^ r) + b % 16,
             _ => self.inner as usize * self.element.bytes() as usize * r + b,
         }
     }
