@@ -9,6 +9,7 @@ mod approximate;
 mod atomics;
 mod barrier;
 mod block_end;
+mod boxes;
 mod bulk;
 mod bulk_groups;
 mod calls;
