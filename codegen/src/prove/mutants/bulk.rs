@@ -159,9 +159,11 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
 mod tests {
     use layout_core::Swizzled;
 
+    use super::super::kinds::lists;
     use super::super::mma::Case;
     use super::*;
     use crate::gemm::Operands;
+    use crate::index::code::{Op, Operand};
     use crate::ir::Arrangement;
     use crate::print::module;
     use crate::prove::prove;
@@ -196,6 +198,42 @@ mod tests {
             }
         }
         assert_eq!(unseen, [LATE_FENCE, LATE_LANES, TWICE]);
+    }
+
+    /// Boxes of C whose rows end within a piece of 16 bytes, which TMA stores as a whole, are refused, and a run finds what they write beside C.
+    #[test]
+    fn rows_that_end_within_a_piece() {
+        let subject = case(&[[72, 516, 76, 4]]).subject();
+        assert_eq!(
+            (subject.judge)(&module(
+                std::slice::from_ref(&subject.entry),
+                "8.0",
+                "sm_90a"
+            )),
+            None
+        );
+        let mut halves = subject.entry.clone();
+        let mut changed = 0;
+        lists(&mut halves.nodes, &mut |list| {
+            for s in list.iter_mut().filter_map(statement) {
+                if let Inst::Index {
+                    op: Op::And, args, ..
+                } = &mut s.inst
+                    && args[1] == Operand::Imm(7)
+                {
+                    args[1] = Operand::Imm(3);
+                    changed += 1;
+                }
+            }
+        });
+        assert!(changed > 0);
+        assert!(prove(&halves).is_err());
+        let found = (subject.judge)(&module(std::slice::from_ref(&halves), "8.0", "sm_90a"));
+        let found = found.unwrap_or_default();
+        // The last row's piece is beyond the memory of C.
+        let beside =
+            found.contains("kind: OutOfBounds") && found.contains("cp.async.bulk.tensor.2d.global");
+        assert!(beside, "{found}");
     }
 
     /// A place that is not swizzled as the box reads it is refused, whichever of the two is off.
