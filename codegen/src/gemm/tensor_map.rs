@@ -1,7 +1,7 @@
 //! Tensor maps: what a host gives `cuTensorMapEncodeTiled` for a parameter of a kernel that copies by TMA.
 //!
-//! [`MapArgument`] is the array and the box of one launch, [`CompiledMap`] is what of it holds for every problem, and [`MapEncoding`] is what the
-//! driver's function takes, constants of `cuda.h` included. All hosts read the last: ours, the contract that `gemm --json` prints and the source text that
+//! [`MapArgument`] is the array and the box of one launch, [`CompiledMap`] is the part that every problem has in common, and [`MapEncoding`] is
+//! what the driver's function takes, constants of `cuda.h` included. All hosts read the last: ours, the contract that `gemm --json` prints and the source text that
 //! `--emit-host` writes. The kernel's layouts decide it, so that a host chooses nothing: other boxes or another swizzle would put other elements where
 //! the kernel reads.
 //!

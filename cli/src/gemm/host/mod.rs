@@ -2,8 +2,8 @@
 //!
 //! What is written depends on nothing: it names the kernels, their grids and the values of their parameters in the order in which they are
 //! launched, and leaves the launch to whoever has a stream, be that the CUDA driver, cudarc, `CuPy` or `PyTorch`. The buffers are typed
-//! arguments, so that a contract for another problem does not compile or is refused with a wrong number of arguments. A contract with tensor maps has a
-//! type more, or in C a function to give: a host that does not encode them does not compile, or stops at a value that is no number.
+//! arguments, so that a contract for another problem does not compile or is refused with a wrong number of arguments. A contract with tensor maps has
+//! one more type, or in C one more function: a host that does not encode them does not compile, or stops at the first one.
 //!
 //! ```text
 //! rust      launches(&Buffers { a, b, c, workspace }) -> [Launch; 1]      Launch { kernel, grid, …, args: vec![Arg::Ptr(a), …] }

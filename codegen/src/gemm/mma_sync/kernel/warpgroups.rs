@@ -5,8 +5,8 @@
 //! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each
 //! ```
 //!
-//! A block that has a multiprocessor to itself waits for the products of a stage when it has issued those of the next one, so that the tensor cores have work
-//! at every time: the ring's lag is 1. Where blocks share one, another block's products fill the gap, and each stage is given back at once: skinny products
+//! A block that has a multiprocessor to itself waits for the products of a stage when it has issued those of the next one, so that the tensor cores always
+//! have work: the ring's lag is 1. Where blocks share one, another block's products fill the gap, and each stage is given back at once: skinny products
 //! wait for memory, and the stage that is held longer is one that is not filled (16×8192×8192 on an H100: 53.0 instead of 54.7 µs). So it is in tf32, where
 //! boxes are rounded on their way (4096³: 0.352 instead of 0.367 ms).
 //!
