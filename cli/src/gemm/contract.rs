@@ -102,6 +102,10 @@ fn tensor_map(problem: &Gemm, parameter: &str, map: &MapArgument) -> Value {
         "strides_bytes": encoding.strides_bytes,
         "box": encoding.box_sizes,
         "element_strides": encoding.element_strides,
+        // What hosts written for 0.2 read: the same as the data type and the swizzle.
+        "element_bytes": map.element.bytes(),
+        "rounds_to_tf32": map.rounded,
+        "swizzle_bytes": encoding.swizzle_bytes,
     });
     for (key, constant) in encoding.constants() {
         value[key] = json!({"name": constant.name, "value": constant.value});
