@@ -30,7 +30,7 @@ impl Machine<'_> {
                 } else {
                     self.symbols.shr(&x, (-shift) as u32)
                 };
-                // All bits that a value of 31 has: the compiler kept what it could not rule out, and facts may.
+                // A mask of all that is left of 31 bits: the compiler found no bound of the value, and facts may give one.
                 let all = mask.trailing_ones() == mask.count_ones()
                     && i64::from(mask.count_ones()) - i64::from(shift) == 31;
                 if all && self.is_below(&moved, mask) {
