@@ -12,8 +12,13 @@ The PTX file and the launch contract (the value of "launch" in the JSON) are all
 
 The launches of "before" come first, then the kernel itself, then those of "after"; each has a kernel of the same file and parameters
 of its own. Numbers are passed as the contract says. Pointers are this program's to fill in, by what their value says: a "matrix" (A, B
-or C), a vector of so many "elements" (the bias), or so many bytes into the "workspace". All of them are allocated here, filled with random
-numbers, the workspace with NaN, and C is compared with C <- activation(alpha * op(A) @ op(B) + beta * C + bias) in double precision.
+or C), a vector of so many "elements" (the bias), or so many bytes into the "workspace". A parameter of type "tensor_map" is encoded by the
+driver (cuTensorMapEncodeTiled) from its value, which has the function's arguments under their names, and says in "tensor_map" where the
+array is. A kernel that declares its cluster in the PTX ("cluster_declared") is launched without the attribute.
+
+All memory is allocated here, filled with random numbers, the workspace with NaN, and C is compared with
+C <- activation(alpha * op(A) @ op(B) + beta * C + bias) in double precision. examples/hosts/compare_pytorch.py launches the same files through
+this program beside torch.matmul, and times both.
 """
 
 import argparse
@@ -81,9 +86,17 @@ class LaunchConfig(ctypes.Structure):
     ]
 
 
+class TensorMap(ctypes.Structure):
+    """CUtensorMap of cuda.h: 128 bytes, which the driver writes at a multiple of 64."""
+
+    _fields_ = [("opaque", ctypes.c_uint64 * 16)]
+
+
 CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+MAP_CONSTANTS = ["data_type", "interleave", "swizzle", "l2_promotion", "oob_fill"]  # those of a tensor map, in the function's order
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # CU_JIT_ERROR_LOG_BUFFER and its size
 
 
@@ -94,7 +107,7 @@ class Cuda:
         try:
             self.library = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
-            sys.exit(f"there is no CUDA driver here: {error}")
+            sys.exit(f"no GPU: not run (there is no CUDA driver here: {error})")
         self.call("cuInit", 0)
         device, context = ctypes.c_int(), ctypes.c_void_p()
         self.call("cuDeviceGet", ctypes.byref(device), 0)
@@ -138,22 +151,44 @@ class Cuda:
             target, size = ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
             self.call("cuMemcpyDtoH_v2", target, ctypes.c_uint64(address), size)
 
-    def launch(self, module, launch, values):
-        """One launch; `values` are ctypes numbers in the order of the parameters."""
+    def tensor_map(self, value, address):
+        """The parameter that the driver encodes for the array at an address, from what the contract says of it."""
+        space = ctypes.create_string_buffer(ctypes.sizeof(TensorMap) + 63)
+        encoded = TensorMap.from_buffer(space, -ctypes.addressof(space) % 64)
+        rank = value["rank"]
+        constant = {key: ctypes.c_int(value[key]["value"]) for key in MAP_CONSTANTS}
+        self.call(
+            "cuTensorMapEncodeTiled", ctypes.byref(encoded), constant["data_type"], ctypes.c_uint32(rank), ctypes.c_void_p(address),
+            (ctypes.c_uint64 * rank)(*value["sizes"]), (ctypes.c_uint64 * rank)(*value["strides_bytes"]),
+            (ctypes.c_uint32 * rank)(*value["box"]), (ctypes.c_uint32 * rank)(*value["element_strides"]),
+            *(constant[key] for key in MAP_CONSTANTS[1:]),
+        )  # fmt: skip
+        return encoded
+
+    def function(self, module, launch):
+        """The kernel of a launch, allowed the shared memory and the clusters that it takes."""
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), module, launch["kernel"].encode())
+        if np.prod(launch["cluster"]) > 8:
+            self.call("cuFuncSetAttribute", function, NON_PORTABLE_CLUSTER, 1)
+        if launch["shared_bytes"] > 0:
+            self.call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, launch["shared_bytes"])
+        return function
+
+    def launch(self, function, launch, values, stream=None):
+        """One launch on a stream; `values` are ctypes values in the order of the parameters."""
         config = LaunchConfig()
         config.grid[:], config.block[:] = launch["grid"], launch["block"]
-        config.shared_bytes = launch["shared_bytes"]
-        attribute = LaunchAttribute(id=CLUSTER_DIMENSION)
-        attribute.value[:3] = launch["cluster"]
-        blocks = int(np.prod(launch["cluster"]))
-        if blocks > 1:
-            config.attributes, config.attribute_count = ctypes.pointer(attribute), 1
-        if blocks > 8:
-            self.call("cuFuncSetAttribute", function, NON_PORTABLE_CLUSTER, 1)
-        if config.shared_bytes > 0:
-            self.call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, config.shared_bytes)
+        config.shared_bytes, config.stream = launch["shared_bytes"], stream
+        attributes = []
+        if np.prod(launch["cluster"]) > 1 and not launch["cluster_declared"]:
+            attributes.append(LaunchAttribute(id=CLUSTER_DIMENSION))
+            attributes[-1].value[:3] = launch["cluster"]
+        if launch["beside_previous"]:
+            attributes.append(LaunchAttribute(id=PROGRAMMATIC_STREAM_SERIALIZATION))
+            attributes[-1].value[0] = 1
+        config.attributes = (LaunchAttribute * len(attributes))(*attributes)
+        config.attribute_count = len(attributes)
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         self.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
 
@@ -186,20 +221,27 @@ def stored(matrix, element, rng):
     return memory, view
 
 
-def parameter(p, addresses):
-    """The ctypes number of one parameter."""
+def address(of, addresses):
+    """Where that lies which a contract's value names."""
+    if "matrix" in of:
+        return addresses[of["matrix"]]
+    if "elements" in of:
+        return addresses["bias"]
+    if "workspace" in of:
+        return addresses["workspace"] + of["workspace"]
+    sys.exit(f"this program does not know where {of} is")
+
+
+def parameter(cuda, p, addresses):
+    """The ctypes value of one parameter."""
     value = p["value"]
+    if p["type"] == "tensor_map":
+        return cuda.tensor_map(value, address(value["tensor_map"], addresses))
     if p["type"] not in SCALARS:
         sys.exit(f"this program does not know parameters of type {p['type']}, such as {p['name']}")
     scalar = SCALARS[p["type"]]
     if p["type"] == "ptr":
-        if "matrix" in value:
-            return scalar(addresses[value["matrix"]])
-        if "elements" in value:
-            return scalar(addresses["bias"])
-        if "workspace" in value:
-            return scalar(addresses["workspace"] + value["workspace"])
-        sys.exit(f"this program does not know what {p['name']} points at: {value}")
+        return scalar(address(value, addresses))
     return scalar(value) if p["type"] in ("f32", "f64") else scalar(int(value))
 
 
@@ -225,10 +267,11 @@ class Problem:
         # Which matrices there are: a parameter of some launch points at each.
         params = [p for launch in launches for p in launch["params"]]
         pointers = [p["value"] for p in params if p["type"] == "ptr"]
+        pointers += [p["value"]["tensor_map"] for p in params if p["type"] == "tensor_map"]
         self.matrices = {value["matrix"]: value for value in pointers if "matrix" in value}
         if set(self.matrices) != {"A", "B", "C"}:
             sys.exit(f"the launch contract names the matrices {sorted(self.matrices)}, and not A, B and C")
-        scalars = {p["name"]: p["value"] for p in params if p["type"] != "ptr"}
+        scalars = {p["name"]: p["value"] for p in params if p["type"] in SCALARS and p["type"] != "ptr"}
         self.alpha, self.beta = (report.get(name, scalars.get(name)) for name in ("alpha", "beta"))
         if self.alpha is None or self.beta is None:
             sys.exit("neither the JSON nor a parameter says what alpha and beta are")
@@ -332,7 +375,7 @@ def main():
     addresses = {name: cuda.upload(memory[name], problem.alignment[name]) for name in memory}
     addresses["bias"], addresses["workspace"] = cuda.upload(bias), cuda.upload(workspace)
     for one in launches:
-        cuda.launch(module, one, [parameter(p, addresses) for p in one["params"]])
+        cuda.launch(cuda.function(module, one), one, [parameter(cuda, p, addresses) for p in one["params"]])
     cuda.synchronize()
     result_memory = np.empty_like(memory["C"])
     cuda.download(addresses["C"], result_memory)

@@ -4,7 +4,9 @@
 //! `TRYBUILD=overwrite cargo test --test index_macros` writes the messages anew; read the difference.
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{CompiledKernel, Gemm, Operands, compile};
+use tilewright::codegen::gemm::{
+    ArgumentValue, CompiledKernel, Gemm, MapArgument, Operands, Schedule, compile,
+};
 use tilewright::codegen::ir::ParamKind;
 use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::kernel;
@@ -83,4 +85,63 @@ fn every_plan_can_be_compiled_in() {
             assert!(error.to_string().contains(&take), "{error}");
         }
     }
+}
+
+/// Kernels that copy by TMA, of transposed operands and of clusters.
+const BOXES: [CompiledKernel; 2] = [
+    kernel!(
+        plan = "wgmma-f16-128x256x64-tma-store",
+        trans = tn,
+        arch = sm_90
+    ),
+    kernel!(
+        plan = "wgmma-tf32-128x256x32-persistent-cluster2x1",
+        trans = nt,
+        arch = sm_90
+    ),
+];
+
+#[test]
+fn a_compiled_kernel_has_the_tensor_maps_of_its_plan() {
+    for kernel in BOXES {
+        let operands: Operands = kernel.trans.parse().expect("operands");
+        let plan = plan_named(kernel.plan).expect("the plan");
+        // Rows that begin lines, some of them apart from each other.
+        for (sizes, more) in [
+            ([128, 256, 64], 0),
+            ([1088, 704, 320], 0),
+            ([64, 1984, 4032], 64),
+        ] {
+            let [m, n, k] = sizes;
+            let mut problem = Gemm::packed(m, n, k, operands);
+            for ld in [&mut problem.lda, &mut problem.ldb, &mut problem.ldc] {
+                *ld += more;
+            }
+            let plan = plan.adapt(&problem, Schedule::default());
+            let launch = plan
+                .expect("it serves")
+                .launch(&problem)
+                .expect("it serves");
+            let launch = launch.expect("something to do");
+            let own: Vec<(&str, MapArgument)> = launch
+                .arguments
+                .iter()
+                .filter_map(|a| match a.value {
+                    ArgumentValue::TensorMap(map) => Some((a.name.as_str(), map)),
+                    _ => None,
+                })
+                .collect();
+            assert!(own.len() >= 2, "{own:?}");
+            let lds = [problem.lda, problem.ldb, problem.ldc];
+            let named = kernel.maps.iter().map(|(name, _)| *name);
+            let compiled = named.filter_map(|n| Some((n, kernel.tensor_map(n, sizes, lds)?)));
+            assert_eq!(compiled.collect::<Vec<_>>(), own, "{}", kernel.plan);
+            // Each is a parameter of the constant.
+            for (name, _) in own {
+                let kind = kernel.param(name).map(|p| p.kind);
+                assert_eq!(kind, Some(ParamKind::TensorMap), "{name}");
+            }
+        }
+    }
+    assert!(SGEMM.maps.is_empty());
 }

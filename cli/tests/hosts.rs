@@ -9,8 +9,9 @@ use std::process::Command;
 use common::{check_page, json};
 use serde_json::Value;
 
-/// Problems with one launch, with integers, with a bias and with partial sums through a workspace.
-const PROBLEMS: [&[&str]; 4] = [
+/// Problems with one launch, with integers, with a bias and with partial sums through a workspace; and with tensor maps: of A, B and C, of clusters, of
+/// operands that are copied to a workspace first.
+const PROBLEMS: [&[&str]; 7] = [
     &[
         "--plan",
         "mma-f16-64x64x32",
@@ -49,6 +50,38 @@ const PROBLEMS: [&[&str]; 4] = [
     &[
         "--dtype", "f16", "--m", "64", "--n", "64", "--k", "4096", "--split", "4",
     ],
+    &[
+        "--plan",
+        "wgmma-f16-128x256x64-tma-store-persistent",
+        "--m",
+        "1000",
+        "--n",
+        "520",
+        "--k",
+        "72",
+    ],
+    &[
+        "--plan",
+        "wgmma-bf16-128x256x64-persistent-cluster2x1",
+        "--m",
+        "300",
+        "--n",
+        "200",
+        "--k",
+        "136",
+        "--trans",
+        "tt",
+    ],
+    &[
+        "--plan",
+        "wgmma-tf32-128x128x32",
+        "--m",
+        "500",
+        "--n",
+        "500",
+        "--k",
+        "1001",
+    ],
 ];
 
 /// Device addresses: any that differ.
@@ -84,9 +117,16 @@ fn expected(contract: &Value) -> Vec<Vec<String>> {
                     .map(ToString::to_string),
             );
         }
+        for key in ["cluster_declared", "beside_previous"] {
+            words.push(u8::from(launch[key].as_bool().expect(key)).to_string());
+        }
         words.push(launch["shared_bytes"].to_string());
         for param in launch["params"].as_array().expect("parameters") {
             let value = &param["value"];
+            if param["type"] == "tensor_map" {
+                words.extend(tensor_map(value));
+                continue;
+            }
             words.push(if let Some(matrix) = value["matrix"].as_str() {
                 address(&matrix.to_ascii_lowercase()).to_string()
             } else if let Some(offset) = value["workspace"].as_u64() {
@@ -105,6 +145,28 @@ fn expected(contract: &Value) -> Vec<Vec<String>> {
         .chain(after)
         .map(line)
         .collect()
+}
+
+/// A tensor map: type, address, sizes, strides, box, steps, interleaving, swizzle, promotion, fill.
+fn tensor_map(value: &Value) -> Vec<String> {
+    let constant = |key: &str| value[key]["value"].to_string();
+    let of = &value["tensor_map"];
+    let at = of["matrix"].as_str().map_or_else(
+        || address("workspace") + of["workspace"].as_u64().expect("an offset"),
+        |matrix| address(&matrix.to_ascii_lowercase()),
+    );
+    let mut words = vec![constant("data_type"), at.to_string()];
+    for key in ["sizes", "strides_bytes", "box", "element_strides"] {
+        words.extend(
+            value[key]
+                .as_array()
+                .expect(key)
+                .iter()
+                .map(Value::to_string),
+        );
+    }
+    words.extend(["interleave", "swizzle", "l2_promotion", "oob_fill"].map(constant));
+    words
 }
 
 /// Compares what a host printed with the contract; numbers as numbers.
@@ -176,7 +238,7 @@ fn python_launches_the_contract() {
             .map(|n| format!("{n}={}", address(n)))
             .collect();
         let script = format!(
-            "import host\nfor l in host.launches({}):\n    print(l.kernel, *l.grid, *l.block, *l.cluster, l.shared_bytes, *[a.value for a in l.args])",
+            "import host\ndef words(a):\n    if hasattr(a, 'value'): return [a.value]\n    return [a.data_type, a.address, *a.sizes, *a.strides_bytes, *a.box_sizes, *a.element_strides, a.interleave, a.swizzle, a.l2_promotion, a.oob_fill]\nfor l in host.launches({}):\n    print(l.kernel, *l.grid, *l.block, *l.cluster, int(l.cluster_declared), int(l.beside_previous), l.shared_bytes, *[w for a in l.args for w in words(a)])",
             arguments.join(", ")
         );
         let printed = output_of(
@@ -199,8 +261,13 @@ fn rust_launches_the_contract() {
                 let _ = write!(text, "{name}: {}, ", address(name));
                 text
             });
+        let map = if contract.to_string().contains("tensor_map") {
+            ", Arg::TensorMap(t) => { print!(\" {} {}\", t.data_type, t.address); for v in t.sizes.iter().chain(t.strides_bytes) { print!(\" {v}\"); } for v in t.box_sizes.iter().chain(t.element_strides).chain(&[t.interleave, t.swizzle, t.l2_promotion, t.oob_fill]) { print!(\" {v}\"); } }"
+        } else {
+            ""
+        };
         let main = format!(
-            "mod host;\nuse host::Arg;\nfn main() {{\n    let _ = host::WORKSPACE_BYTES;\n    for l in host::launches(&host::Buffers {{ {fields} }}) {{\n        print!(\"{{}}\", l.kernel);\n        for v in l.grid.iter().chain(&l.block).chain(&l.cluster).chain([&l.shared_bytes]) {{ print!(\" {{v}}\"); }}\n        for a in &l.args {{ match a {{ Arg::Ptr(v) | Arg::U64(v) => print!(\" {{v}}\"), Arg::U32(v) => print!(\" {{v}}\"), Arg::S32(v) => print!(\" {{v}}\"), Arg::F32(v) => print!(\" {{v}}\"), Arg::F64(v) => print!(\" {{v}}\") }} }}\n        println!();\n    }}\n}}\n"
+            "mod host;\nuse host::Arg;\nfn main() {{\n    let _ = (host::WORKSPACE_BYTES, host::SIZES);\n    for l in host::launches(&host::Buffers {{ {fields} }}) {{\n        print!(\"{{}}\", l.kernel);\n        for v in l.grid.iter().chain(&l.block).chain(&l.cluster).chain(&[u32::from(l.cluster_declared), u32::from(l.beside_previous), l.shared_bytes]) {{ print!(\" {{v}}\"); }}\n        for a in &l.args {{ match a {{ Arg::Ptr(v) | Arg::U64(v) => print!(\" {{v}}\"), Arg::U32(v) => print!(\" {{v}}\"), Arg::S32(v) => print!(\" {{v}}\"), Arg::F32(v) => print!(\" {{v}}\"), Arg::F64(v) => print!(\" {{v}}\"){map} }} }}\n        println!();\n    }}\n}}\n"
         );
         std::fs::write(folder.path().join("main.rs"), main).expect("written");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -216,6 +283,23 @@ fn rust_launches_the_contract() {
         );
     }
 }
+
+/// Writes a map as text in place of the 128 bytes; a place that is not aligned ends it.
+const ENCODE: &str = r#"
+#ifdef TILEWRIGHT_TENSOR_MAPS
+static int encode(void *context, const tilewright_tensor_map *t, void *place) {
+    char *text = place;
+    int n = sprintf(text, " %u %llu", t->data_type, (unsigned long long)t->address);
+    (void)context;
+    for (uint32_t i = 0; i < t->rank; i++) n += sprintf(text + n, " %llu", (unsigned long long)t->sizes[i]);
+    for (uint32_t i = 0; i + 1 < t->rank; i++) n += sprintf(text + n, " %llu", (unsigned long long)t->strides_bytes[i]);
+    for (uint32_t i = 0; i < t->rank; i++) n += sprintf(text + n, " %u", t->box_sizes[i]);
+    for (uint32_t i = 0; i < t->rank; i++) n += sprintf(text + n, " %u", t->element_strides[i]);
+    n += sprintf(text + n, " %u %u %u %u", t->interleave, t->swizzle, t->l2_promotion, t->oob_fill);
+    return n >= 128 || (uintptr_t)place % 64 != 0;
+}
+#endif
+"#;
 
 #[test]
 fn c_launches_the_contract() {
@@ -245,13 +329,19 @@ fn c_launches_the_contract() {
                     Some("s32") => 's',
                     Some("f32") => 'f',
                     Some("f64") => 'd',
+                    Some("tensor_map") => 't',
                     _ => 'p',
                 })
                 .collect::<String>()
         })
         .collect::<Vec<_>>();
+        let encode = if contract.to_string().contains("tensor_map") {
+            "encode, "
+        } else {
+            ""
+        };
         let main = format!(
-            "#include \"host.h\"\n#include <stdio.h>\nstatic const char *kinds[] = {{\"{}\"}};\nstatic int show(void *context, const tilewright_launch *l) {{\n    int *n = context;\n    const char *k = kinds[(*n)++];\n    printf(\"%s %u %u %u %u %u %u %u %u %u %u\", l->kernel, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->cluster[0], l->cluster[1], l->cluster[2], l->shared_bytes);\n    for (unsigned i = 0; i < l->count; i++) {{\n        void *p = l->params[i];\n        if (k[i] == 'u') printf(\" %u\", *(uint32_t *)p);\n        else if (k[i] == 's') printf(\" %d\", *(int32_t *)p);\n        else if (k[i] == 'f') printf(\" %.9g\", *(float *)p);\n        else if (k[i] == 'd') printf(\" %.17g\", *(double *)p);\n        else printf(\" %llu\", (unsigned long long)*(uint64_t *)p);\n    }}\n    printf(\"\\n\");\n    return 0;\n}}\nint main(void) {{\n    tilewright_buffers buffers = {{{fields}}};\n    int n = 0;\n    return tilewright_launches(&buffers, show, &n);\n}}\n",
+            "#include \"host.h\"\n#include <stdio.h>\n{ENCODE}static const char *kinds[] = {{\"{}\"}};\nstatic int show(void *context, const tilewright_launch *l) {{\n    int *n = context;\n    const char *k = kinds[(*n)++];\n    printf(\"%s %u %u %u %u %u %u %u %u %u %d %d %u\", l->kernel, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->cluster[0], l->cluster[1], l->cluster[2], l->cluster_declared, l->beside_previous, l->shared_bytes);\n    for (unsigned i = 0; i < l->count; i++) {{\n        void *p = l->params[i];\n        if (k[i] == 'u') printf(\" %u\", *(uint32_t *)p);\n        else if (k[i] == 's') printf(\" %d\", *(int32_t *)p);\n        else if (k[i] == 'f') printf(\" %.9g\", *(float *)p);\n        else if (k[i] == 'd') printf(\" %.17g\", *(double *)p);\n        else if (k[i] == 't') printf(\"%s\", (char *)p);\n        else printf(\" %llu\", (unsigned long long)*(uint64_t *)p);\n    }}\n    printf(\"\\n\");\n    return 0;\n}}\nint main(void) {{\n    tilewright_buffers buffers = {{{fields}}};\n    int n = 0;\n    return tilewright_launches(&buffers, {encode}show, &n);\n}}\n",
             launches.join("\", \"")
         );
         std::fs::write(folder.path().join("main.c"), main).expect("written");
@@ -361,5 +451,5 @@ print("read")
 
 #[test]
 fn the_command_of_the_hosts_page_works() {
-    check_page(include_str!("../../docs/hosts.md"), &[], 1);
+    check_page(include_str!("../../docs/hosts.md"), &[], 2);
 }

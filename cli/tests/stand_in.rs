@@ -6,32 +6,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::one_json;
-
-/// Compiles the stand-in into a folder.
-fn driver(folder: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand_in/libcuda.rs");
-    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(compiler)
-        .args([
-            "--edition",
-            "2024",
-            "--crate-type",
-            "cdylib",
-            "-C",
-            "panic=abort",
-            "-A",
-            "warnings",
-            "-o",
-        ])
-        .arg(folder.join("libcuda.so"))
-        .arg(source)
-        .output()
-        .expect("rustc starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    std::fs::copy(folder.join("libcuda.so"), folder.join("libcuda.so.1")).expect("copied");
-}
+use common::{one_json, stand_in};
 
 /// The error of a command on a machine with so many GPUs.
 fn error(folder: &Path, gpus: u32, peers: u32, line: &str) -> (String, String) {
@@ -60,7 +35,7 @@ fn gpus_that_lack_something_are_one_error_each() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    driver(folder.path());
+    stand_in(folder.path(), "libcuda");
     let error = |gpus, peers, line: &str| error(folder.path(), gpus, peers, line);
     let product = "gemm --on gpu --m 64 --n 64 --k 64 --dtype bf16";
 

@@ -396,7 +396,12 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
         (DataType::F16, [1536; 3], "wgmma-f16-128x192x64", (1, false)),
         (DataType::F16, [1920; 3], "wgmma-f16-128x256x64", (1, false)),
         (DataType::F16, [1152; 3], "wgmma-f16-128x128x64", (1, false)),
-        (DataType::F16, [1000; 3], "wgmma-f16-128x128x64", (1, false)),
+        (
+            DataType::F16,
+            [1000; 3],
+            "wgmma-f16-64x128x128-cluster2x1",
+            (1, false),
+        ),
         (DataType::F16, [2000; 3], "wgmma-f16-128x256x64", (1, false)),
         (
             DataType::F16,
@@ -487,7 +492,7 @@ fn no_candidate_is_beyond_its_architecture() {
 
 #[test]
 fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
-    let problem = Gemm::packed(1000, 1000, 5000, operands("nt"));
+    let problem = Gemm::packed(1024, 1024, 5120, operands("nt"));
     let all = || {
         candidates(DataType::F16, &problem, Arch(90), &h200())
             .expect("plans")
@@ -498,18 +503,40 @@ fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
     let first = all();
     assert_eq!(first, all());
     assert!(first.len() > 4);
-    // Those that no GPU has measured are behind the others.
-    let unmeasured =
+    // Those that gain nothing where rows begin with sectors are behind the others.
+    let behind =
         |c: &(String, Schedule, f64)| c.0.contains("-cluster") || c.0.contains("-tma-store");
-    let place = |c: &(String, Schedule, f64)| (unmeasured(c), c.2);
+    let place = |c: &(String, Schedule, f64)| (behind(c), c.2);
     for pair in first.windows(2) {
         let [a, b] = pair else { continue };
         assert!(place(a) <= place(b), "{a:?} {b:?}");
     }
-    assert!(!unmeasured(&first[0]) && first.iter().any(unmeasured));
+    assert!(!behind(&first[0]) && first.iter().any(behind));
     let mut unique = first.clone();
     unique.dedup_by_key(|c| (c.0.clone(), c.1));
     assert_eq!(unique.len(), first.len());
+}
+
+/// Clusters are chosen where the operand that their blocks share has rows within sectors, and is not copied to others first; as on an H100, where 1000³ took
+/// 0.0117 ms in clusters and 0.0126 without, and 1024³ 0.0098 and 0.0095.
+#[test]
+fn clusters_are_for_rows_within_sectors() {
+    let chosen = |m, n, k, trans| {
+        let problem = Gemm::packed(m, n, k, operands(trans));
+        let c = choose(DataType::F16, &problem, Arch(90), &h200(), None).expect("a plan");
+        c.plan.name()
+    };
+    for trans in ["nn", "nt", "tn", "tt"] {
+        let (within, whole) = (
+            chosen(1000, 1000, 1000, trans),
+            chosen(1024, 1024, 1024, trans),
+        );
+        assert!(within.contains("-cluster"), "{trans}: {within}");
+        assert!(!whole.contains("-cluster"), "{trans}: {whole}");
+    }
+    // Rows of B begin with sectors, those of A do not.
+    let of_a = chosen(1000, 1024, 1000, "nn");
+    assert!(!of_a.ends_with("-cluster2x1"), "{of_a}");
 }
 
 /// What blocks share is asked for once: of a 128x256 tile B is two thirds of the bytes, A one third.

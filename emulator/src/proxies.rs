@@ -50,7 +50,7 @@ pub(crate) struct Knowledge {
     some: Vec<Partials>,
 }
 
-fn raise(to: &mut [u32; ACTORS], from: &[u32; ACTORS]) {
+fn raise(to: &mut [u32], from: &[u32]) {
     for (t, f) in to.iter_mut().zip(from) {
         *t = (*t).max(*f);
     }
@@ -227,6 +227,25 @@ impl Shadow {
         };
         known.add_some(&some);
         to.add(&known);
+    }
+
+    /// Adds to `to` the asynchronous operations that `warp` knows to be complete: what a relaxed arrival passes on. Such an arrival orders no access by a thread, so
+    /// that nothing is said of warps. But a `wgmma` that `wgmma.wait_group` has waited for has read its matrices, and a copy whose phase has completed has
+    /// written its bytes; no operation that is issued after somebody has acquired the phase of the arrival can come before them.
+    ///
+    /// Example: a multicast copy refills a stage that another block gave back by `mbarrier.arrive.relaxed.cluster`. If that block read it by `wgmma` and waited,
+    /// the copy is ordered after; if it read it by `ld.shared`, it is not. The reading of a bulk store counts as an access of its warp.
+    pub(crate) fn give_completed(&self, warp: usize, to: &mut Knowledge) {
+        let (warp, c) = (warp & 31, &self.clocks);
+        to.seen.resize(c.blocks, [0; ACTORS]);
+        let far = c.far.get(warp).into_iter().flatten();
+        for (t, f) in to.seen.iter_mut().zip(far) {
+            raise(&mut t[WARPGROUPS..], &f[WARPGROUPS..]);
+        }
+        raise(
+            &mut to.seen[c.rank][WARPGROUPS..],
+            &self.seen[warp][WARPGROUPS..],
+        );
     }
 
     /// `warp` learns all of `from`.

@@ -63,6 +63,8 @@ pub enum FindingKind {
     BlockExited,
     /// A tensor map that is none, or a copy that does not fit it.
     TensorMap,
+    /// A store of a box whose last chunk of 16 bytes crosses the extent of the array's innermost dimension: the bytes behind it are written too.
+    TensorEdge,
     /// `trap` was executed.
     Trap,
     /// Something only the host could have got wrong at run time, such as a barrier number above 15 or an index outside its table.
@@ -98,6 +100,7 @@ impl FindingKind {
             Self::MissingWgmmaFence => "missing_wgmma_fence",
             Self::BlockExited => "block_exited",
             Self::TensorMap => "tensor_map",
+            Self::TensorEdge => "tensor_edge",
             Self::Trap => "trap",
             Self::BadOperand => "bad_operand",
         }

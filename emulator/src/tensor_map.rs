@@ -186,6 +186,9 @@ pub struct TensorMap {
     /// The address of element 0: a multiple of 16.
     pub address: u64,
     /// Elements along each of 1 to 5 dimensions, 1 to 2^32 each.
+    ///
+    /// A tiled store writes whole chunks of 16 bytes along the innermost: where these elements do not end at a multiple of 16 bytes, it writes beyond them and
+    /// [`FindingKind::TensorEdge`](crate::FindingKind::TensorEdge) says so.
     pub sizes: Vec<u64>,
     /// Bytes from one element to the next along each dimension but the innermost: multiples of 16 below 2^40.
     pub strides: Vec<u64>,

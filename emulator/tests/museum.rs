@@ -1,5 +1,5 @@
 //! The museum: each kernel `bug` of `museum/*.ptx` gets the finding that its file names, at the line that it names; its twin `fixed` gets none. The
-//! pages `docs/museum.md` and `docs/museum-hopper.md` show what is printed; `TILEWRIGHT_UPDATE=1` writes it anew.
+//! pages `docs/museum*.md` show what is printed; `TILEWRIGHT_UPDATE=1` writes it anew.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use common::assembles;
-use common::exhibit::exhibits;
+use common::exhibit::{Exhibit, exhibits};
 
 #[test]
 fn each_bug_is_found_and_each_twin_is_clean() {
@@ -43,22 +43,35 @@ fn both_kernels_of_each_exhibit_assemble() {
     }
 }
 
-/// The pages: exhibits with the asynchronous copies, barriers in memory and products of Hopper have one of their own.
-const PAGES: [(&str, bool); 2] = [("museum.md", false), ("museum-hopper.md", true)];
+/// The pages: exhibits of clusters, and others with the asynchronous copies, barriers in memory and products of Hopper, have pages of their own.
+const PAGES: [(&str, Page); 3] = [
+    ("museum.md", Page::Any),
+    ("museum-hopper.md", Page::Hopper),
+    ("museum-clusters.md", Page::Clusters),
+];
 
-fn is_of_hopper(text: &str) -> bool {
-    ["mbarrier.", "wgmma.", "cp.async.bulk."]
-        .iter()
-        .any(|word| text.contains(word))
+#[derive(Clone, Copy, PartialEq)]
+enum Page {
+    Any,
+    Hopper,
+    Clusters,
+}
+
+fn page_of(e: &Exhibit) -> Page {
+    let hopper = ["mbarrier.", "wgmma.", "cp.async.bulk."];
+    if !e.head("launch").ends_with("cluster 1") {
+        Page::Clusters
+    } else if hopper.iter().any(|word| e.text.contains(word)) {
+        Page::Hopper
+    } else {
+        Page::Any
+    }
 }
 
 /// A page from its introduction and its exhibits.
-fn page(introduction: &str, hopper: bool) -> String {
+fn page(introduction: &str, which: Page) -> String {
     let mut page = introduction.to_owned();
-    for e in exhibits()
-        .into_iter()
-        .filter(|e| is_of_hopper(&e.text) == hopper)
-    {
+    for e in exhibits().into_iter().filter(|e| page_of(e) == which) {
         let story: Vec<_> = e
             .text
             .lines()
@@ -87,13 +100,13 @@ fn page(introduction: &str, hopper: bool) -> String {
 
 #[test]
 fn the_pages_show_what_is_printed() {
-    for (name, hopper) in PAGES {
+    for (name, which) in PAGES {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../docs")
             .join(name);
         let old = std::fs::read_to_string(&path).expect(name);
         let introduction = old.split("\n## ").next().expect("an introduction");
-        let new = page(&format!("{}\n", introduction.trim_end()), hopper);
+        let new = page(&format!("{}\n", introduction.trim_end()), which);
         if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
             std::fs::write(&path, &new).expect("a write");
             continue;

@@ -192,8 +192,8 @@ fn random_map(random: &mut Random, rank: usize, element: TensorElement) -> Tenso
     }
 }
 
-/// For each element of the box: where it is in shared memory, and in the array's bytes if it is in the array.
-fn elements(map: &TensorMap, coords: &[i32]) -> Vec<(u32, Option<u64>)> {
+/// For each element of the box: where it is in shared memory, and in the array's bytes if it is in the array, whose rows have `width` elements.
+fn elements(map: &TensorMap, coords: &[i32], width: u64) -> Vec<(u32, Option<u64>)> {
     let rank = map.sizes.len();
     let count = |d: usize| u64::from(map.box_sizes[d].div_ceil(map.element_strides[d]));
     let size = map.element.bytes();
@@ -210,7 +210,8 @@ fn elements(map: &TensorMap, coords: &[i32]) -> Vec<(u32, Option<u64>)> {
             let i = rest % count(d);
             rest /= count(d);
             let c = i64::from(coords[d]) + (i * u64::from(map.element_strides[d])) as i64;
-            inside &= c >= 0 && c < map.sizes[d] as i64;
+            let extent = if d == 0 { width } else { map.sizes[d] };
+            inside &= c >= 0 && c < extent as i64;
             let stride = if d == 0 { size } else { map.strides[d - 1] };
             at += c * stride as i64;
             if d == 0 {
@@ -267,7 +268,7 @@ fn tiles_of_one_to_five_dimensions_are_loaded() {
             .iter()
             .map(|n| random.below(n + 4) as i32 - 3)
             .collect();
-        let expected = elements(&map, &coords);
+        let expected = elements(&map, &coords, map.sizes[0]);
         let size = element.bytes() as usize;
         let row = u64::from(map.box_sizes[0]) * size as u64;
         let pitch = match map.interleave {
@@ -316,6 +317,7 @@ fn tiles_of_one_to_five_dimensions_are_loaded() {
 #[test]
 fn tiles_are_stored_where_the_array_is() {
     let mut random = Random(12);
+    let mut edges = 0;
     for round in 0..60 {
         let rank = 1 + round % 5;
         let element = TYPES[random.below(6) as usize];
@@ -332,7 +334,18 @@ fn tiles_are_stored_where_the_array_is() {
             .iter()
             .map(|n| random.below(n + 2) as i32)
             .collect();
-        let all = elements(&map, &coords);
+        // Chunks of 16 bytes are stored whole if they begin in the array, and the box's row does.
+        let width = match coords[0] as u64 {
+            x if x < map.sizes[0] => map.sizes[0].next_multiple_of(16 / element.bytes()),
+            _ => map.sizes[0],
+        };
+        let stored = |width| {
+            let all = elements(&map, &coords, width);
+            all.iter().filter(|e| e.1.is_some()).count()
+        };
+        let crossed = stored(width) > stored(map.sizes[0]);
+        edges += usize::from(crossed);
+        let all = elements(&map, &coords, width);
         let size = element.bytes() as usize;
         let case = Case {
             coords,
@@ -343,7 +356,13 @@ fn tiles_are_stored_where_the_array_is() {
         };
         let text = text(rank, ["", ".tile"][round % 2], 0, Some("cp.async.bulk"));
         let report = case.run(&text, &mut memory, address);
-        assert!(report.is_clean(), "{:?}\n{:#?}", case.map, report.findings);
+        let found: Vec<_> = report.findings.iter().map(|f| f.kind).collect();
+        let expected: &[_] = if crossed {
+            &[FindingKind::TensorEdge]
+        } else {
+            &[]
+        };
+        assert_eq!(found, expected, "{:?} at {:?}", case.map, case.coords);
         for (place, to) in all {
             let Some(to) = to else { continue };
             for k in 0..size {
@@ -353,6 +372,7 @@ fn tiles_are_stored_where_the_array_is() {
         }
         assert_eq!(words(&memory, address, data.len()), data, "{:?}", case.map);
     }
+    assert!((10..50).contains(&edges), "{edges} stores cross the extent");
 }
 
 #[test]

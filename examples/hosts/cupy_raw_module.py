@@ -39,6 +39,8 @@ def main():
     found = re.search(r"C (\d+)x(\d+) = .*k = (\d+), nn", contract.__doc__.splitlines()[0])
     if not found:
         sys.exit("this program multiplies row-major matrices: emit the kernel with --trans nn")
+    if hasattr(contract, "TensorMap"):
+        sys.exit("this program encodes no tensor maps: emit the kernel with --arch sm_80, or see examples/launch.py")
     m, n, k = (int(number) for number in found.groups())
     module = cupy.RawModule(path=args.ptx)
     random = cupy.random.default_rng(1)

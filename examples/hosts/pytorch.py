@@ -48,13 +48,28 @@ class Kernels:
     def function(self, launch):
         """The kernel of a launch, allowed the shared memory that it needs."""
         if launch.kernel not in self.functions:
-            if launch.cluster != (1, 1, 1):
-                raise RuntimeError("a kernel of clusters needs cuLaunchKernelEx: see examples/launch.py")
+            if launch.cluster != (1, 1, 1) and not launch.cluster_declared:
+                raise RuntimeError("a kernel whose text does not declare its clusters needs cuLaunchKernelEx: see examples/launch.py")
             function = ctypes.c_void_p()
             self.call("cuModuleGetFunction", ctypes.byref(function), self.module, launch.kernel.encode())
             self.call("cuFuncSetAttribute", function, DYNAMIC_SHARED_BYTES, launch.shared_bytes)
             self.functions[launch.kernel] = function
         return self.functions[launch.kernel]
+
+    def parameter(self, value):
+        """A parameter as it lies in memory: the contract's number, or 128 bytes that the driver makes of a tensor map, at a multiple of 64."""
+        if isinstance(value, ctypes._SimpleCData):
+            return value
+        space = ctypes.create_string_buffer(128 + 63)
+        encoded = (ctypes.c_uint64 * 16).from_buffer(space, -ctypes.addressof(space) % 64)
+        rank = len(value.sizes)
+        self.call(
+            "cuTensorMapEncodeTiled", encoded, value.data_type, rank, ctypes.c_void_p(value.address),
+            (ctypes.c_uint64 * rank)(*value.sizes), (ctypes.c_uint64 * rank)(*value.strides_bytes),
+            (ctypes.c_uint32 * rank)(*value.box_sizes), (ctypes.c_uint32 * rank)(*value.element_strides),
+            value.interleave, value.swizzle, value.l2_promotion, value.oob_fill,
+        )  # fmt: skip
+        return encoded
 
     def launch(self, a, b, c):
         """Enqueues C <- A B on the current stream."""
@@ -66,8 +81,8 @@ class Kernels:
             buffers.append(workspace.data_ptr())
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         for launch in self.contract.launches(*buffers):
-            pointers = [ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in launch.args]
-            parameters = (ctypes.c_void_p * len(pointers))(*pointers)
+            values = [self.parameter(value) for value in launch.args]
+            parameters = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
             shared = ctypes.c_uint(launch.shared_bytes)
             self.call("cuLaunchKernel", self.function(launch), *launch.grid, *launch.block, shared, stream, parameters, None)
 

@@ -3,7 +3,7 @@
 //! The driver takes one pointer for each parameter and reads as many bytes from it as the parameter has. Arguments here
 //! are values; their sizes are compared with the kernel's own list before anything is launched. A cluster is a launch
 //! attribute, which is why every launch goes through `cuLaunchKernelEx`; a kernel that declares its cluster size in the
-//! PTX (`.reqnctapercluster`) is launched without one.
+//! PTX (`.reqnctapercluster`) is launched without one, and refuses a launch that asks for another.
 
 use std::ffi::c_void;
 
@@ -165,7 +165,7 @@ impl Kernel {
     /// # Errors
     ///
     /// [`GpuError::Arguments`] if the arguments are not what the kernel takes, [`GpuError::Invalid`] for an empty grid,
-    /// block or cluster, or a failure of the driver. An error of the kernel itself shows when its results are read.
+    /// block or cluster, a grid of no whole number of clusters or another cluster than the PTX declares, or a failure of the driver. An error of the kernel itself shows when its results are read.
     pub fn launch(&self, config: &LaunchConfig, args: &[Arg]) -> Result<(), GpuError> {
         self.launch_on(&self.stream, config, args)
     }
@@ -193,13 +193,18 @@ impl Kernel {
         }
         check_shape(config)?;
         self.allow_shared(config.shared_bytes)?;
-        let blocks_in_cluster: u64 = config.cluster.iter().map(|&n| u64::from(n)).product();
+        let declared = self.declared_cluster()?;
+        if let Some(declared) = declared {
+            check_declared(self.name(), config, declared)?;
+        }
+        let cluster = declared.unwrap_or(config.cluster);
+        let blocks_in_cluster: u64 = cluster.iter().map(|&n| u64::from(n)).product();
         if blocks_in_cluster > 8 {
             self.allow_large_clusters()?;
         }
         let mut attributes = Vec::new();
-        if blocks_in_cluster > 1 && !self.declares_clusters()? {
-            attributes.push(cluster_attribute(config.cluster));
+        if blocks_in_cluster > 1 && declared.is_none() {
+            attributes.push(cluster_attribute(cluster));
         }
         if config.beside_previous {
             attributes.push(beside_attribute());
@@ -250,12 +255,28 @@ fn check_shape(config: &LaunchConfig) -> Result<(), GpuError> {
         );
         return Err(GpuError::invalid(what));
     }
+    whole_clusters(*grid, *cluster)
+}
+
+/// Refuses a grid that ends inside of a cluster.
+fn whole_clusters(grid: [u32; 3], cluster: [u32; 3]) -> Result<(), GpuError> {
     if (0..3).any(|axis| !grid[axis].is_multiple_of(cluster[axis])) {
         return Err(GpuError::invalid(format!(
             "a grid of {grid:?} blocks is no whole number of {cluster:?} clusters"
         )));
     }
     Ok(())
+}
+
+/// Refuses a launch that asks for other clusters than the PTX declares: the driver takes those of the PTX, and the kernel counts on them.
+fn check_declared(kernel: &str, config: &LaunchConfig, declared: [u32; 3]) -> Result<(), GpuError> {
+    let asked = config.cluster;
+    if asked != declared && asked != [1, 1, 1] {
+        return Err(GpuError::invalid(format!(
+            "the launch asks for clusters of {asked:?} blocks, and the PTX of {kernel} declares {declared:?} (.reqnctapercluster): give these, or [1, 1, 1]"
+        )));
+    }
+    whole_clusters(config.grid, declared)
 }
 
 fn cluster_attribute(cluster: [u32; 3]) -> CUlaunchAttribute {
@@ -310,6 +331,26 @@ mod tests {
         ] {
             assert!(check_shape(&bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_launch_agrees_with_the_clusters_that_the_text_declares() {
+        let config = LaunchConfig::new([4, 6, 1], [32, 1, 1]);
+        let declared = |cluster| check_declared("k", &config.cluster(cluster), [2, 3, 1]);
+        assert_eq!(declared([2, 3, 1]), Ok(()));
+        assert_eq!(declared([1, 1, 1]), Ok(()));
+        let error = declared([4, 1, 1]).expect_err("another cluster");
+        assert_eq!(
+            error.to_string(),
+            "the launch asks for clusters of [4, 1, 1] blocks, and the PTX of k declares [2, 3, 1] (.reqnctapercluster): give these, or [1, 1, 1]"
+        );
+        // Without a cluster in the launch, the grid still has whole ones.
+        let error = check_declared("k", &config, [3, 1, 1]).expect_err("part of a cluster");
+        assert!(
+            error
+                .to_string()
+                .contains("no whole number of [3, 1, 1] clusters")
+        );
     }
 
     #[test]

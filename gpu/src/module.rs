@@ -287,11 +287,17 @@ impl Kernel {
         )
     }
 
-    /// Whether the text declares the size of its clusters (`.reqnctapercluster`), so that the launch does not.
-    pub(crate) fn declares_clusters(&self) -> Result<bool, GpuError> {
+    /// The clusters that the text declares (`.reqnctapercluster`), if it does.
+    pub(crate) fn declared_cluster(&self) -> Result<Option<[u32; 3]>, GpuError> {
         self.bind()?;
-        let width = Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
-        Ok(attribute(self.raw.0, width)? > 0)
+        let [width, height, depth] = [
+            Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+            Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+            Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+        ]
+        .map(|size| attribute(self.raw.0, size));
+        let declared = [width?, height?, depth?];
+        Ok((declared[0] > 0).then(|| declared.map(|size| size.max(1))))
     }
 
     fn set(&self, attribute: Attribute, value: u32) -> Result<(), GpuError> {

@@ -1,6 +1,8 @@
 //! `kernel!`: a complete GEMM kernel, compiled into the program.
 
-use layout_codegen::gemm::{GridRule, KernelParts, Operands, PlanError, compile};
+use layout_codegen::gemm::{
+    CompiledMap, GridRule, KernelParts, MapSource, Operands, PlanError, compile,
+};
 use layout_codegen::ir::ParamKind;
 use layout_codegen::registry::plan_named;
 use layout_codegen::{Arch, UnknownArch};
@@ -105,6 +107,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
         shared_bytes,
         tile,
         params,
+        maps,
         limits,
         ld_multiple,
         rule,
@@ -135,6 +138,10 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             }
         }
     });
+    let maps = maps.iter().map(|(name, map)| {
+        let map = tensor_map(map);
+        quote!((#name, #map))
+    });
     quote! {
         ::tilewright::codegen::gemm::CompiledKernel {
             plan: #plan,
@@ -147,9 +154,48 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             shared_bytes: #shared_bytes,
             tile: [#(#tile),*],
             params: &[#(#params),*],
+            maps: &[#(#maps),*],
             limits: [#(#limits),*],
             ld_multiple: #ld_multiple,
             rule: ::tilewright::codegen::gemm::GridRule::#rule,
+        }
+    }
+}
+
+/// A tensor map's constant part.
+fn tensor_map(map: &CompiledMap) -> TokenStream {
+    let CompiledMap {
+        of,
+        element,
+        rounded,
+        modes: [columns, rows],
+        box_sizes,
+        swizzle_bytes,
+    } = map;
+    let of = match of {
+        MapSource::A => quote!(A),
+        MapSource::B => quote!(B),
+        MapSource::C => quote!(C),
+        MapSource::Given => quote!(Given),
+        MapSource::Workspace(offset) => quote!(Workspace(#offset)),
+    };
+    // The names of their variants.
+    let [element, columns, rows] = [
+        format_ident!("{element:?}"),
+        format_ident!("{columns:?}"),
+        format_ident!("{rows:?}"),
+    ];
+    quote! {
+        ::tilewright::codegen::gemm::CompiledMap {
+            of: ::tilewright::codegen::gemm::MapSource::#of,
+            element: ::tilewright::codegen::ir::Element::#element,
+            rounded: #rounded,
+            modes: [
+                ::tilewright::codegen::gemm::Mode::#columns,
+                ::tilewright::codegen::gemm::Mode::#rows,
+            ],
+            box_sizes: [#(#box_sizes),*],
+            swizzle_bytes: #swizzle_bytes,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use half::f16;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
     Bias, CompiledKernel, DataType, Epilogue, Gemm, Operands, Schedule,
@@ -256,4 +257,38 @@ fn a_compiled_kernel_takes_its_parameters_by_name() {
     ] {
         assert_eq!(refusal(&SGEMM, args).to_string(), text);
     }
+}
+
+const BOXES: CompiledKernel = kernel!(
+    plan = "wgmma-f16-64x128x128-tma-store",
+    trans = tn,
+    arch = sm_90
+);
+
+#[test]
+fn a_compiled_kernel_encodes_its_tensor_maps_from_the_buffers() {
+    // C ← Aᵀ·B of 72×136 by ones and twos, k = 40; rows of A are 80 elements apart.
+    let [one, two] = [1.0, 2.0].map(f16::from_f32);
+    let sizes = [
+        ("m", 72_u32),
+        ("n", 136),
+        ("k", 40),
+        ("lda", 80),
+        ("ldb", 136),
+        ("ldc", 136),
+    ];
+    let mut args = vec![
+        ("A", Arg::input(&[one; 80 * 40]).aligned_to(16)),
+        ("B", Arg::input(&[two; 40 * 136]).aligned_to(16)),
+        ("C", Arg::output::<f16>(72 * 136).aligned_to(16)),
+        ("alpha", Arg::from(0.5_f32)),
+        ("beta", Arg::from(0.0_f32)),
+    ];
+    args.extend(sizes.map(|(name, value)| (name, Arg::from(value))));
+    let maps: Vec<_> = BOXES.maps.iter().map(|(name, _)| *name).collect();
+    assert_eq!(maps, ["A", "B", "boxesC"]);
+    let outcome = on_emulator(&BOXES, args);
+    outcome.assert_clean();
+    let expected = vec![f16::from_f32(40.0); 72 * 136];
+    assert_eq!(outcome.get::<f16>("C").expect("f16"), expected);
 }

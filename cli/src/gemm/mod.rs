@@ -4,6 +4,7 @@
 //! arguments ──▶ problem + plan ──▶ proof ──▶ PTX ──▶ GPU | emulator ──▶ compare with float64 ──▶ report
 //! ```
 
+mod contract;
 mod host;
 mod opencl;
 pub(crate) mod report;
@@ -345,7 +346,7 @@ fn emit_files(
                     "there is nothing to launch for this problem, of which a host could be written";
                 CliError::new("nothing_to_launch", message)
             })?;
-            Some((PathBuf::from(path), language.text(problem, launch)?))
+            Some((PathBuf::from(path), language.text(problem, ptx, launch)))
         }
         _ => None,
     };

@@ -5,11 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use tilewright::banks::BankModel;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{
-    Activation, ArgumentValue, Batch, Bias, Emitted, Gemm, Launch, MapArgument, MapSource, Plan,
-    PlanError,
-};
-use tilewright::codegen::ir::ParamKind;
+use tilewright::codegen::gemm::{Activation, Bias, Emitted, Gemm, Launch, Plan, PlanError};
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
 #[cfg(feature = "opencl")]
@@ -202,7 +198,7 @@ impl Report<'_> {
 
     /// The launch contract, with what the host program has to see to.
     fn contract(&self, launch: &Launch) -> Value {
-        let mut value = launches_json(self.problem, launch);
+        let mut value = super::contract::launches(self.problem, &self.kernel.ptx, launch);
         let stated = self.kernel.proof.assumptions.iter();
         let stated = stated
             .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
@@ -414,87 +410,4 @@ fn finite(v: f64) -> Value {
 fn shape(launch: &Launch) -> String {
     let [x, y, z] = launch.grid;
     format!("grid {x}x{y}x{z}, {} threads a block", launch.block[0])
-}
-
-/// The launch contract: enough for any other host program. The main kernel's is the value itself; those of the kernels around it are
-/// in `before` and `after`.
-fn launches_json(problem: &Gemm, launch: &Launch) -> Value {
-    let others =
-        |all: &[Launch]| -> Vec<Value> { all.iter().map(|l| launch_json(problem, l)).collect() };
-    let mut value = launch_json(problem, launch);
-    value["workspace_bytes"] = json!(launch.workspace_bytes);
-    value["before"] = json!(others(&launch.before));
-    value["after"] = json!(others(&launch.after));
-    value
-}
-
-/// The contract of one launch.
-fn launch_json(problem: &Gemm, launch: &Launch) -> Value {
-    let matrix = |(rows, cols): (u64, u64), ld: u64, i: usize| {
-        let Batch { count, strides } = problem.batch;
-        let name = ["A", "B", "C"][i];
-        let mut value = json!({"matrix": name, "rows": rows, "cols": cols, "ld": ld});
-        if count > 1 {
-            value["count"] = json!(count);
-            value["stride"] = json!(strides[i]);
-        }
-        value
-    };
-    let params: Vec<Value> = launch
-        .arguments
-        .iter()
-        .map(|a| {
-            let value = match a.value {
-                ArgumentValue::A => matrix(problem.stored_a(), problem.lda, 0),
-                ArgumentValue::B => matrix(problem.stored_b(), problem.ldb, 1),
-                ArgumentValue::C => matrix((problem.m, problem.n), problem.ldc, 2),
-                ArgumentValue::Bias => json!({"elements": bias_elements(problem)}),
-                ArgumentValue::Given => json!({"given": a.name}),
-                ArgumentValue::Workspace(offset) => json!({"workspace": offset}),
-                ArgumentValue::Int(v) => json!(v),
-                // A parameter of integers has an integer for its value.
-                ArgumentValue::Float(v) if a.kind == ParamKind::S32 => json!(v as i32),
-                ArgumentValue::Float(v) => json!(v),
-                ArgumentValue::TensorMap(map) => tensor_map(&map),
-            };
-            json!({"name": a.name, "type": a.kind.name(), "value": value})
-        })
-        .collect();
-    json!({
-        "kernel": launch.kernel,
-        "grid": launch.grid,
-        "block": launch.block,
-        "cluster": launch.cluster,
-        "shared_bytes": launch.shared_bytes,
-        "params": params,
-    })
-}
-
-/// A tensor map: what the driver's encoding takes, dimensions innermost first.
-fn tensor_map(map: &MapArgument) -> Value {
-    let of = match map.of {
-        MapSource::A => json!({"matrix": "A"}),
-        MapSource::B => json!({"matrix": "B"}),
-        MapSource::C => json!({"matrix": "C"}),
-        MapSource::Given => json!("given"),
-        MapSource::Workspace(offset) => json!({"workspace": offset}),
-    };
-    json!({
-        "tensor_map": of,
-        "element_bytes": map.element.bytes(),
-        "rounds_to_tf32": map.rounded,
-        "sizes": map.sizes(),
-        "strides_bytes": map.strides_bytes(),
-        "box": map.box_sizes(),
-        "swizzle_bytes": map.swizzle_bytes,
-    })
-}
-
-/// The length of the bias.
-fn bias_elements(problem: &Gemm) -> u64 {
-    match problem.epilogue.bias {
-        Bias::None => 0,
-        Bias::Row => problem.m,
-        Bias::Column => problem.n,
-    }
 }

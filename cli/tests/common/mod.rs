@@ -36,6 +36,22 @@ pub(crate) fn json(args: &[&str]) -> (i32, Value) {
     one_json(tilewright(&[args, &["--json"]].concat()), args)
 }
 
+/// Compiles `tests/stand_in/NAME.rs` into a folder, as the CUDA driver of programs that look for it there.
+pub(crate) fn stand_in(folder: &Path, name: &str) {
+    let source = format!("{}/tests/stand_in/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(compiler)
+        .args(["--edition", "2024", "--crate-type", "cdylib"])
+        .args(["-C", "panic=abort", "-A", "warnings", "-o"])
+        .arg(folder.join("libcuda.so"))
+        .arg(source)
+        .output()
+        .expect("rustc starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    std::fs::copy(folder.join("libcuda.so"), folder.join("libcuda.so.1")).expect("copied");
+}
+
 /// Words of a command line, quotes taken off.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();

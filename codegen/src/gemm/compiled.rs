@@ -4,7 +4,9 @@
 //! the command uses, after the plan's proofs; what is left for run time is to load the text, to compute the grid from m and n, and to
 //! put the arguments at their offsets.
 
-use super::{Gemm, Operands, Plan, PlanError};
+use super::{
+    ArgumentValue, CompiledMap, Gemm, Launch, MapArgument, MapSource, Operands, Plan, PlanError,
+};
 use crate::Arch;
 use crate::ir::ParamKind;
 
@@ -64,6 +66,8 @@ pub struct CompiledKernel {
     pub tile: [u32; 3],
     /// The parameters, in order.
     pub params: &'static [CompiledParam],
+    /// What a host encodes as the parameters that are tensor maps, by their names; none for a kernel that does not copy by TMA.
+    pub maps: &'static [(&'static str, CompiledMap)],
     /// The greatest m and the greatest n.
     pub limits: [u64; 2],
     /// What every leading dimension must be a multiple of, in elements. More than 1 says as well that A, B and C are to lie at multiples
@@ -118,6 +122,31 @@ impl CompiledKernel {
         }
     }
 
+    /// The tensor map of a parameter for a problem of `m`, `n` and `k`: what a host encodes, of the array at the matrix's address. `lds` are the leading
+    /// dimensions of A, B and C. None for a parameter that is not a tensor map.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::{CompiledKernel, CompiledMap, GridRule, MapSource, Mode};
+    /// use layout_codegen::ir::Element;
+    ///
+    /// // As `kernel!(plan = "wgmma-f16-128x256x64", trans = nn, arch = sm_90)` writes it, in part.
+    /// const OF_A: CompiledMap = CompiledMap {
+    ///     of: MapSource::A, element: Element::F16, rounded: false, modes: [Mode::K, Mode::M], box_sizes: [64, 128], swizzle_bytes: 128,
+    /// };
+    /// const GEMM: CompiledKernel = CompiledKernel {
+    ///     plan: "wgmma-f16-128x256x64", trans: "nn", arch: "sm_90", ptx: "", entry: "", block: [384, 1, 1], cluster: [1, 1, 1],
+    ///     shared_bytes: 0, tile: [128, 256, 64], params: &[], maps: &[("A", OF_A)], limits: [1 << 30; 2], ld_multiple: 8,
+    ///     rule: GridRule::Grouped { group: 8 },
+    /// };
+    /// let map = GEMM.tensor_map("A", [1000, 512, 64], [64, 512, 512]).expect("A is copied by TMA").encoding();
+    /// assert_eq!((map.sizes, map.strides_bytes, map.box_sizes), (vec![64, 1000], vec![128], vec![64, 128]));
+    /// assert_eq!(GEMM.tensor_map("C", [1000, 512, 64], [64, 512, 512]), None);
+    /// ```
+    pub fn tensor_map(&self, name: &str, sizes: [u64; 3], lds: [u64; 3]) -> Option<MapArgument> {
+        let (_, map) = self.maps.iter().find(|(known, _)| *known == name)?;
+        at(map, sizes, lds)
+    }
+
     /// The parameter of a name.
     pub fn param(&self, name: &str) -> Option<&'static CompiledParam> {
         self.params.iter().find(|p| p.name == name)
@@ -141,12 +170,33 @@ pub struct KernelParts {
     pub tile: [u32; 3],
     /// Names, types and offsets of [`CompiledKernel::params`].
     pub params: Vec<(String, ParamKind, u32)>,
+    /// [`CompiledKernel::maps`]
+    pub maps: Vec<(String, CompiledMap)>,
     /// [`CompiledKernel::limits`]
     pub limits: [u64; 2],
     /// [`CompiledKernel::ld_multiple`]
     pub ld_multiple: u32,
     /// [`CompiledKernel::rule`]
     pub rule: GridRule,
+}
+
+/// A map for a problem, if it is of a matrix of the product.
+fn at(map: &CompiledMap, sizes: [u64; 3], [lda, ldb, ldc]: [u64; 3]) -> Option<MapArgument> {
+    let ld = match map.of {
+        MapSource::A => lda,
+        MapSource::B => ldb,
+        MapSource::C => ldc,
+        MapSource::Given | MapSource::Workspace(_) => return None,
+    };
+    Some(map.at(sizes, ld))
+}
+
+/// The tensor maps of a launch, by the names of their parameters.
+fn maps_of(launch: &Launch) -> impl Iterator<Item = (&str, &MapArgument)> {
+    launch.arguments.iter().filter_map(|a| match &a.value {
+        ArgumentValue::TensorMap(map) => Some((a.name.as_str(), map)),
+        _ => None,
+    })
 }
 
 /// Emits `plan` and reads its launch contract for problems of every size.
@@ -203,6 +253,9 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
         shared_bytes: first.shared_bytes,
         tile: [tile_m, tile_n, tile_k],
         params,
+        maps: maps_of(&first)
+            .map(|(name, map)| (name.to_owned(), CompiledMap::of(map)))
+            .collect(),
         limits,
         ld_multiple: multiple as u32,
         rule: GridRule::Rows { limit: u32::MAX },
@@ -235,7 +288,7 @@ impl KernelParts {
     fn launches_as(
         &self,
         plan: &dyn Plan,
-        launch: impl Fn(u64, u64) -> Result<Option<super::Launch>, PlanError>,
+        launch: impl Fn(u64, u64) -> Result<Option<Launch>, PlanError>,
     ) -> Result<bool, PlanError> {
         let shape = self.shape();
         let (tile_m, tile_n, _) = plan.tile();
@@ -257,7 +310,13 @@ impl KernelParts {
                 let Some(own) = launch(m, n)? else {
                     return Ok(false);
                 };
+                let sizes = [m, n, 1];
+                let lds = own.leading_dimensions();
+                let maps = self.maps.iter();
+                let maps = maps.map(|(name, map)| Some((name.as_str(), at(map, sizes, lds)?)));
+                let own_maps = maps_of(&own).map(|(name, map)| Some((name, *map)));
                 let same = shape.grid(m, n) == Some(own.grid)
+                    && maps.eq(own_maps)
                     && own.block == self.block
                     && own.cluster == self.cluster
                     && own.shared_bytes == self.shared_bytes
@@ -283,10 +342,24 @@ impl KernelParts {
             shared_bytes: self.shared_bytes,
             tile: self.tile,
             params: &[],
+            maps: &[],
             limits: self.limits,
             ld_multiple: self.ld_multiple,
             rule: self.rule,
         }
+    }
+}
+
+impl Launch {
+    /// The leading dimensions that the kernel is told, of A, B and C.
+    fn leading_dimensions(&self) -> [u64; 3] {
+        ["lda", "ldb", "ldc"].map(|name| {
+            let argument = self.arguments.iter().find(|a| a.name == name);
+            argument.map_or(0, |a| match a.value {
+                ArgumentValue::Int(value) => value,
+                _ => 0,
+            })
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The launch contract: what a host program needs besides the PTX file.
 
 use super::problem::Gemm;
+use super::tensor_map::MapArgument;
 use crate::ir::{Element, ParamKind};
 
 /// Grid, block and parameters of one launch, with the launches that must come before and after it.
@@ -79,128 +80,6 @@ pub enum ArgumentValue {
     TensorMap(MapArgument),
 }
 
-/// The array of a tensor map and the box that a copy moves: rows of elements, and layers of rows in a batch. With these dimensions, innermost first:
-/// `[columns, rows]` elements, `[pitch]` bytes, a box of `[box_columns, box_rows]`; with layers a third dimension and a box of one layer.
-///
-/// ```
-/// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
-/// use layout_codegen::gemm::{ArgumentValue, Gemm, Operands, Plan};
-///
-/// let launch = WARPGROUP_PLANS[0].launch(&Gemm::packed(256, 512, 64, Operands::ALL[0]))?;
-/// let launch = launch.expect("something to do");
-/// let of_a = launch.arguments.iter().find(|a| a.name == "A").expect("A");
-/// let ArgumentValue::TensorMap(map) = of_a.value else { panic!("a tensor map") };
-/// assert_eq!((map.rows, map.columns, map.pitch_bytes), (256, 64, 128));
-/// assert_eq!((map.box_rows, map.box_columns, map.swizzle_bytes), (128, 64, 128));
-/// # Ok::<(), layout_codegen::gemm::PlanError>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MapArgument {
-    /// Where the array is.
-    pub of: MapSource,
-    /// The type of its elements.
-    pub element: Element,
-    /// Elements are rounded to tf32 on the way: the driver's type is `TFLOAT32`, and not `FLOAT32`.
-    pub rounded: bool,
-    /// Rows.
-    pub rows: u64,
-    /// Elements of a row.
-    pub columns: u64,
-    /// Bytes from row to row: a multiple of 16.
-    pub pitch_bytes: u64,
-    /// Layers and bytes from one to the next, a multiple of 16; none outside of a batch.
-    pub layers: Option<(u64, u64)>,
-    /// Rows of the box.
-    pub box_rows: u32,
-    /// Columns of the box.
-    pub box_columns: u32,
-    /// The period of the swizzle along a row, in bytes.
-    pub swizzle_bytes: u32,
-}
-
-/// Where the array of a tensor map is.
-///
-/// ```
-/// use layout_codegen::gemm::MapSource;
-///
-/// assert_ne!(MapSource::A, MapSource::Workspace(0));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MapSource {
-    /// At the address of matrix A.
-    A,
-    /// At the address of matrix B.
-    B,
-    /// At the address of matrix C.
-    C,
-    /// At the address of the buffer that the caller gives for the parameter's name.
-    Given,
-    /// In the workspace, at this offset in bytes.
-    Workspace(u64),
-}
-
-impl MapArgument {
-    /// Elements along each dimension, innermost first.
-    ///
-    /// ```
-    /// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
-    /// use layout_codegen::gemm::{ArgumentValue, Gemm, Operands, Plan};
-    ///
-    /// let launch = WARPGROUP_PLANS[0].launch(&Gemm::packed(256, 512, 64, Operands::ALL[0]))?;
-    /// let maps = launch.iter().flat_map(|l| &l.arguments).filter_map(|a| match a.value {
-    ///     ArgumentValue::TensorMap(map) => Some((map.sizes(), map.strides_bytes(), map.box_sizes())),
-    ///     _ => None,
-    /// });
-    /// let of_a = (vec![64, 256], vec![128], vec![64, 128]);
-    /// let of_b = (vec![512, 64], vec![1024], vec![64, 64]);
-    /// assert_eq!(maps.collect::<Vec<_>>(), [of_a, of_b]);
-    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
-    /// ```
-    pub fn sizes(&self) -> Vec<u64> {
-        let layers = self.layers.map(|(count, _)| count);
-        [self.columns, self.rows]
-            .into_iter()
-            .chain(layers)
-            .collect()
-    }
-
-    /// Bytes from one index to the next of each dimension but the innermost.
-    ///
-    /// ```
-    /// # use layout_codegen::gemm::{MapArgument, MapSource};
-    /// # use layout_codegen::ir::Element;
-    /// # let map = MapArgument {
-    /// #     of: MapSource::A, element: Element::F16, rounded: false, rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
-    /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
-    /// # };
-    /// // 3 layers of 8 rows of 128 bytes.
-    /// assert_eq!(map.strides_bytes(), [128, 1024]);
-    /// ```
-    pub fn strides_bytes(&self) -> Vec<u64> {
-        let layers = self.layers.map(|(_, stride)| stride);
-        [self.pitch_bytes].into_iter().chain(layers).collect()
-    }
-
-    /// Elements of the box along each dimension: it has one layer.
-    ///
-    /// ```
-    /// # use layout_codegen::gemm::{MapArgument, MapSource};
-    /// # use layout_codegen::ir::Element;
-    /// # let map = MapArgument {
-    /// #     of: MapSource::A, element: Element::F16, rounded: false, rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
-    /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
-    /// # };
-    /// assert_eq!(map.box_sizes(), [64, 8, 1]);
-    /// ```
-    pub fn box_sizes(&self) -> Vec<u32> {
-        let layers = self.layers.map(|_| 1);
-        [self.box_columns, self.box_rows]
-            .into_iter()
-            .chain(layers)
-            .collect()
-    }
-}
-
 impl Launch {
     /// All launches in order: those before, this one, those after.
     pub fn sequence(&self) -> impl Iterator<Item = &Launch> {
@@ -274,5 +153,53 @@ impl Launch {
             "strideC" => ArgumentValue::Int(problem.batch.strides[2]),
             _ => return None,
         })
+    }
+}
+
+/// What the text of a kernel says of its launch.
+///
+/// ```
+/// use layout_codegen::gemm::Declared;
+///
+/// let text = ".visible .entry pair(\n)\n.reqnctapercluster 2, 1, 1\n{\n    griddepcontrol.wait;\n    ret;\n}\n";
+/// let declared = Declared::of(text, "pair");
+/// assert_eq!((declared.cluster, declared.waits), (Some([2, 1, 1]), true));
+/// assert_eq!(Declared::of(text, "other"), Declared::default());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Declared {
+    /// The blocks of a cluster (`.reqnctapercluster`): a launch gives the same or none.
+    pub cluster: Option<[u32; 3]>,
+    /// The kernel waits for the one before it on the stream before it touches memory (`griddepcontrol.wait`), so that it may be launched beside that one.
+    pub waits: bool,
+}
+
+impl Declared {
+    /// What the text says of an entry; nothing of one that it does not have.
+    pub fn of(ptx: &str, entry: &str) -> Self {
+        let mut texts = ptx.split(".entry ").skip(1);
+        let own = texts.find(|text| {
+            let name = text.split(|c: char| c == '(' || c.is_whitespace()).next();
+            name == Some(entry)
+        });
+        let Some(own) = own else {
+            return Self::default();
+        };
+        let (head, body) = own.split_once('{').unwrap_or((own, ""));
+        let sizes = head.split_once(".reqnctapercluster");
+        let cluster = sizes.map(|(_, sizes)| {
+            let mut sizes = sizes.split(|c: char| c == ',' || c.is_whitespace());
+            let mut next = || {
+                sizes
+                    .by_ref()
+                    .find_map(|size| size.parse().ok())
+                    .unwrap_or(1)
+            };
+            [next(), next(), next()]
+        });
+        Self {
+            cluster,
+            waits: body.contains("griddepcontrol.wait;"),
+        }
     }
 }

@@ -29,6 +29,7 @@ mod plan;
 mod problem;
 pub(crate) mod raster;
 pub mod simt;
+mod tensor_map;
 mod workspace;
 
 use crate::ir::{Element, ParamKind};
@@ -39,10 +40,13 @@ pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
 pub use error::PlanError;
 pub use fused::FusedPlan;
-pub use launch::{Argument, ArgumentValue, GivenInput, Launch, MapArgument, MapSource};
+pub use launch::{Argument, ArgumentValue, Declared, GivenInput, Launch};
 pub use obligation::{Obligation, Proof, Refusal};
 pub use plan::{Emitted, NamedLayout, Plan, Schedule};
 pub use problem::{Alignment, Batch, Gemm, Limit, Operands, ProblemError, Trans};
+pub use tensor_map::{
+    CompiledMap, DriverConstant, MapArgument, MapEncoding, MapSource, MapType, Mode,
+};
 
 /// The largest size or leading dimension: kernels compare signed 32-bit distances to the edge, and a grid may begin tiles beyond it.
 pub(crate) const LIMIT: u64 = (1 << 31) - (1 << 24);

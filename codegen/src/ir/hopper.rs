@@ -105,6 +105,16 @@ pub struct TensorMap {
     pub swizzle: i64,
 }
 
+/// Bits of an address in shared memory that a matrix descriptor has a field for; the fields above it are offsets.
+pub(crate) const DESCRIPTOR_BITS: u32 = 18;
+
+/// The largest address of a kernel's shared memory. In a cluster an address has the block's rank from bit 24 on (measured on an H100: a variable at `0x400`
+/// of its block is at `0x01000400` in that of rank 1).
+pub(crate) fn last_shared_address(cluster: [u32; 3]) -> i64 {
+    let last = i64::from(cluster.iter().product::<u32>()) - 1;
+    (last << 24) + 232_448
+}
+
 /// An operand of `wgmma` in shared memory, by its matrix descriptor.
 ///
 /// ```
@@ -117,7 +127,7 @@ pub struct TensorMap {
 pub struct Matrix {
     /// Its first element.
     pub at: Address,
-    /// The low half of the descriptor: address and leading offset, in units of 16 bytes.
+    /// The low half of the descriptor: address without the rank of the block, and leading offset, in units of 16 bytes.
     pub low: Reg,
     /// The high half: stride offset in units of 16 bytes, and swizzle mode.
     pub high: u32,
@@ -218,7 +228,8 @@ pub enum Hopper {
         /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
-    /// Arrives at the mbarrier that lies at the same place of a block of the cluster, its own or another.
+    /// Arrives at the mbarrier that lies at the same place of a block of the cluster, its own or another. The arrival is relaxed: it says that products which were
+    /// waited for have read their operands, and orders no access of the thread's own. With `.release` ptxas puts a fence before it, which takes longer than a stage.
     ArriveAt {
         /// The mbarrier, as the block itself has it.
         at: Address,
@@ -229,7 +240,7 @@ pub enum Hopper {
         /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
-    /// Waits for all threads of the cluster; what they wrote before can be seen behind it.
+    /// Waits for all threads of the cluster. It orders the mbarriers that [`Hopper::BarrierInitFence`] makes visible, and nothing else: it is relaxed.
     ClusterBarrier,
     /// Arrives at an mbarrier, whose phase also needs so many bytes of copies.
     Expect {

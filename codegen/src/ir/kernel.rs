@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Address;
 use super::entry::{Entry, Shared, TileAxis, Tiling};
-use super::hopper::{Ring, TensorMap};
+use super::hopper::{DESCRIPTOR_BITS, Ring, TensorMap, last_shared_address};
 use super::inst::{Axis, Inst, Special, class_of};
 use super::meaning::Meaning;
 use super::node::{Node, RoleRegion};
@@ -442,8 +442,20 @@ impl Kernel {
     /// The variable of the address of the kernel's shared memory.
     pub(crate) fn shared_base(&mut self) -> Expr {
         let align = self.shared.map_or(1, |s| s.align);
+        let limit = last_shared_address(self.cluster);
         self.pool
-            .var_aligned("smem", 232_448, align.trailing_zeros(), 0)
+            .var_aligned("smem", limit, align.trailing_zeros(), 0)
+    }
+
+    /// An address in shared memory, a sum with [`Kernel::shared_base`], as matrix descriptors have it: without the rank of the block.
+    pub(crate) fn within_block(&mut self, address: Expr) -> Expr {
+        if !self.has_clusters() {
+            return address;
+        }
+        let base = self.shared_base();
+        let within = self.pool.and(base, (1 << DESCRIPTOR_BITS) - 1);
+        let within = self.pool.pin(within);
+        self.pool.substitute(address, "smem", within)
     }
 
     /// A new buffer; returns its number.

@@ -28,6 +28,7 @@ pub use assumption::{Assumption, AssumptionError};
 pub use bulk_store::BulkStore;
 pub use element::Element;
 pub use entry::{Entry, Shared, TileAxis, Tiling};
+pub(crate) use hopper::{DESCRIPTOR_BITS, last_shared_address};
 pub use hopper::{Factor, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
 pub(crate) use inst::class_of;
 pub use inst::{Axis, Binary, Cache, Inst, Rounding, Shuffle, Special, Statement, Unary};

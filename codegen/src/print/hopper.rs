@@ -40,13 +40,13 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
                     register(*block)
                 ),
                 format!(
-                    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, {}",
+                    "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, {}",
                     own.replacen(&register(at.base()), &there, 1)
                 ),
             ]
         }
         Hopper::ClusterBarrier => vec![
-            "barrier.cluster.arrive.release".to_owned(),
+            "barrier.cluster.arrive.relaxed".to_owned(),
             "barrier.cluster.wait.acquire".to_owned(),
         ],
         Hopper::Expect { at, bytes, .. } => one(format!(

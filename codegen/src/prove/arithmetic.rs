@@ -385,7 +385,14 @@ impl Machine<'_> {
             (Op::Shr, [a, b]) => match (b.as_constant(), ty.signed()) {
                 (Some(k @ 0..=62), true) => self.symbols.shr(a, k as u32),
                 (Some(k @ 0..=62), false) => match self.unsigned(a) {
-                    Some(a) => self.symbols.shr(&a, k as u32),
+                    Some(a) => {
+                        let quotient = self.symbols.shr(&a, k as u32);
+                        // What facts say of the dividend, and its range does not.
+                        if self.symbols.range(&a).0 < 0 {
+                            self.learn(&Rc::new(Formula::ge(quotient)));
+                        }
+                        quotient
+                    }
                     None => self.unknown(),
                 },
                 _ => self.unknown(),

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use super::ProofError;
 use super::execute::{Event, Machine};
-use super::hopper::{ROWS, swizzled};
+use super::hopper::{ROWS, UNIT, swizzled};
 use super::memory::{Access, Kind};
 use super::numbers::{Mask, Num};
 use super::offsets::Offsets;
@@ -140,6 +140,11 @@ impl Machine<'_> {
             return Err(refuse("shared memory that does not begin at 1024 bytes"));
         }
         self.as_staged(&lies, &map, threads).map_err(wrong)?;
+        if !self.ends_with_pieces(&map) {
+            return Err(refuse(
+                "rows that do not end with a piece of 16 bytes, which is stored as a whole",
+            ));
+        }
         let found = Rc::new(Access {
             kind: Kind::Sent,
             op: None,
@@ -165,6 +170,23 @@ impl Machine<'_> {
         });
         self.addresses += 1;
         Ok(())
+    }
+
+    /// The rows of the array have a whole number of pieces of 16 bytes, which TMA stores as a whole: measured on an H100, it is no part of the PTX ISA.
+    fn ends_with_pieces(&mut self, map: &TensorMap) -> bool {
+        let array = &self.entry.buffers[map.buffer];
+        let piece = (UNIT / array.bytes).max(1);
+        let along = match array.extents.last() {
+            Some(Extent::Fixed(n)) => Lin::constant(*n),
+            Some(Extent::Value(e) | Extent::Padded { used: e, .. }) => {
+                let e = *e;
+                self.evaluate(e)
+            }
+            _ => return false,
+        };
+        let rest = self.symbols.low(&along, piece.trailing_zeros());
+        let facts = self.facts.clone();
+        self.symbols.is_zero(&rest, &facts)
     }
 
     /// Where an address is in shared memory, held against its place.

@@ -5,7 +5,8 @@
 //!
 //! * leave early together: the conditions of exits do not depend on the rank;
 //! * go round as often: nor do the numbers of turns of the loops in which they use rings;
-//! * meet before they use mbarriers of each other ([`ring`](super::ring)), and behind their last use, so that nothing is sent to a block that has ended.
+//! * meet before they use mbarriers of each other, and wait for what is on its way to them before they end, so that nothing is sent to a block that has
+//!   ended (both in [`ring`](super::ring)).
 //!
 //! ```text
 //! block b of clusters of 2       rank = b mod 2       first row of the cluster = 128·b − 128·(b mod 2)      the same for both
@@ -183,7 +184,7 @@ impl<'a> Alike<'a> {
     }
 }
 
-/// The blocks of a cluster leave together, and none before the others have done with its shared memory.
+/// The blocks of a cluster leave early together, and meet where all of their threads do.
 pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
     let refused = |reason: &str| {
         Err(ProofError::Cluster {
@@ -222,31 +223,8 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
     if !entry.whole_axes.iter().all(whole) {
         return refused("a launch has no whole number of them along an axis");
     }
-    if entry.rings.is_empty() {
-        return Ok(());
-    }
-    for (threads, events) in roles.into_iter().flatten() {
-        let at: Vec<usize> = (0..events.len())
-            .filter(|&i| is_barrier(&events[i]))
-            .collect();
-        let inner = |event: &Event| !is_barrier(event) && meets(std::slice::from_ref(event));
-        if events.iter().any(inner) {
-            return refused("a barrier of the cluster in a branch or a loop");
-        }
-        let [last] = at[..] else {
-            return refused(
-                "each role is to meet the cluster once, behind its last use of a ring: shared memory is that of a block that may have ended",
-            );
-        };
-        let all = matches!(&events[last], Event::Piped(p) if p.threads == *threads);
-        if !all {
-            return refused("a barrier of the cluster by part of a role");
-        }
-        let rings = 0..entry.rings.len();
-        let mut behind = rings.map(|ring| super::ring::mentions(&events[last + 1..], ring));
-        if behind.any(|used| used) {
-            return refused("a ring is used behind the last barrier of the cluster");
-        }
+    if roles.is_some_and(|all| all.iter().any(|(_, events)| meets(events))) {
+        return refused("a barrier of the cluster where roles have parted");
     }
     Ok(())
 }

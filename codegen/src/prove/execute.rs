@@ -24,6 +24,7 @@ use crate::index::Expr;
 use crate::index::code::Operand;
 use crate::ir::{
     Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, class_of,
+    last_shared_address,
 };
 use crate::quick::{QuickMap, QuickSet};
 
@@ -215,7 +216,8 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
     });
     let ranks = Ranks::of(entry, blocks, &mut symbols)?;
     let align = entry.shared.map_or(1, |s| i128::from(s.align));
-    let shared = symbols.free(0, 232_448 / align, false);
+    let limit = i128::from(last_shared_address(entry.cluster));
+    let shared = symbols.free(0, limit / align, false);
     let mut machine = Machine {
         entry,
         threads,

@@ -12,7 +12,9 @@ use super::formula::Formula;
 use super::numbers::{Mask, Num};
 use super::offsets::Offsets;
 use super::value::Lin;
-use crate::ir::{Address, Arrangement, Extent, Hopper, Matrix, Place, Side, StageUse, Statement};
+use crate::ir::{
+    Address, Arrangement, DESCRIPTOR_BITS, Extent, Hopper, Matrix, Place, Side, StageUse, Statement,
+};
 
 /// Something done to a ring, by some threads.
 #[derive(Clone, Debug)]
@@ -659,8 +661,11 @@ impl Machine<'_> {
             access: format!("wgmma of {name}"),
             thread,
         };
-        // The low half is the address in units, and the leading offset.
+        // The low half is the address in units, without the rank of the block, and the leading offset.
+        let base = self.shared_base();
         let address = self.integer(m.at.base()).plus(m.at.immediate());
+        let within = self.symbols.low(&base, DESCRIPTOR_BITS);
+        let address = address.sub(&base).add(&within);
         let low = self.integer(m.low).scale(UNIT);
         let facts = self.facts.clone();
         let leading = low.sub(&address).as_constant();

@@ -30,7 +30,14 @@ impl Machine<'_> {
                 } else {
                     self.symbols.shr(&x, (-shift) as u32)
                 };
-                self.symbols.and(&moved, mask)
+                // All bits that a value of 31 has: the compiler kept what it could not rule out, and facts may.
+                let all = mask.trailing_ones() == mask.count_ones()
+                    && i64::from(mask.count_ones()) - i64::from(shift) == 31;
+                if all && self.is_below(&moved, mask) {
+                    moved
+                } else {
+                    self.symbols.and(&moved, mask)
+                }
             }
             Index::Xor(items) => {
                 let mut all = Lin::constant(0);
@@ -56,6 +63,21 @@ impl Machine<'_> {
         };
         self.expressions.insert(e, value);
         value
+    }
+
+    /// `0 ≤ x ≤ most` by the facts, where the range of `x` does not say so.
+    fn is_below(&mut self, x: &Lin, most: u64) -> bool {
+        let Ok(most) = i64::try_from(most) else {
+            return false;
+        };
+        let (lo, hi) = self.symbols.range(x);
+        if lo >= 0 && hi <= most.into() {
+            return false;
+        }
+        let facts = self.facts.clone();
+        let symbols = &mut self.symbols;
+        symbols.at_least_zero(x, &facts)
+            && symbols.at_least_zero(&Lin::constant(most).sub(x), &facts)
     }
 
     fn variable(&mut self, name: &str) -> Lin {

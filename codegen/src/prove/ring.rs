@@ -29,8 +29,9 @@
 //! A loop is walked until a turn begins with no more in flight than those before it.
 //!
 //! In a cluster the blocks do the same, and copy to each other ([`blocks`]). Each block's `full` gets the bytes of all copies that come to it, and its `empty` the arrivals of
-//! the consumers of all blocks: a producer that waits for its own knows that the stage is empty wherever it copies to. What the blocks have in common is the
-//! matter of [`cluster`](super::cluster).
+//! the consumers of all blocks: a producer that waits for its own knows that the stage is empty wherever it copies to. Behind n fills it waits for uses n to
+//! n + S − L − 1, which it does not fill: then all arrivals of uses up to n − 1 are there, nothing is on its way to the block, and it may end. What the blocks have
+//! in common is the matter of [`cluster`](super::cluster).
 //!
 //! A thread may also read a stage into registers, for products that take a factor from there. Such reads are complete for the whole warp behind a barrier
 //! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L while it is still reading use i.
@@ -73,6 +74,10 @@ struct Protocol {
     comes: Vec<Vec<Region>>,
     /// Blocks of a cluster copy to each other.
     shares: bool,
+    /// Stages that are waited for behind the last fill, until they are given back.
+    drained: i64,
+    /// It reads stages into registers.
+    fetches: bool,
     /// Threads that give a stage back.
     arrivals: Option<Arrivals>,
 }
@@ -294,6 +299,13 @@ fn agreed(ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
             "a block copies to stages of another, which give none of them back to it".to_owned(),
         );
     }
+    let comes_from_others = producer.shares || given().any(|a| matches!(a, Arrivals::At(_)));
+    if comes_from_others && producer.drained < ring.stages - ring.lag {
+        return Err(
+            "a block may end before others of its cluster have arrived at its mbarriers: its producer is to wait for the last stages behind its fills"
+                .to_owned(),
+        );
+    }
     for rank in 0..blocks as usize {
         let arrivals: u32 = given().map(|a| a.at(rank, blocks)).sum();
         if arrivals != ring.consumers {
@@ -494,6 +506,11 @@ impl Walk<'_> {
         let own = |used: &Used| used.ring == self.ring;
         let held = |used: &Used, held: Option<Used>| held == Some(*used);
         match &p.what {
+            What::Wait(used, Side::Empty)
+                if own(used) && self.found.fills && self.is_behind_fills() =>
+            {
+                self.drain(used)?;
+            }
             What::Wait(used, side) if own(used) => {
                 if used.index != self.next {
                     return Err("a use does not follow the one before".to_owned());
@@ -550,6 +567,7 @@ impl Walk<'_> {
                     ));
                 }
                 let fetches = matches!(p.what, What::Fetch(..));
+                self.found.fetches |= fetches;
                 let open = if fetches {
                     Some(&mut self.fetching)
                 } else {
@@ -568,6 +586,11 @@ impl Walk<'_> {
                     return Err(
                         "a stage is given back before products that read it are complete"
                             .to_owned(),
+                    );
+                }
+                if to.is_some() && self.found.fetches {
+                    return Err(
+                        "a stage that is read into registers is given back to other blocks, whose arrivals are relaxed and order no reads".to_owned(),
                     );
                 }
                 if self.fetching.is_some_and(|age| age >= self.lag) {

@@ -76,7 +76,7 @@ use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
 
 /// Bytes of a line of the cache, and of a sector.
 pub(super) const LINE: u64 = 128;
-const SECTOR: u64 = 32;
+pub(super) const SECTOR: u64 = 32;
 
 /// Bytes that the cache gives a clock, of those that [`Machine`] has. It is above 1 because little else of a step is waited for meanwhile.
 const FROM_L2: f64 = 1.45;

@@ -3,7 +3,7 @@
 //! Every register that an instruction reads or writes passes through here, which is how the decoder knows them all.
 
 use super::{Decoder, Result, Symbol, special};
-use crate::ast::{InstrAst, OperandAst, OperandKind};
+use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
 use crate::error::ParseErrorKind as Kind;
 use crate::ir::{Address, NONE, Reg, Row, RowInit};
 use crate::lexer::Span;
@@ -293,11 +293,14 @@ impl<'a> Decoder<'a> {
                     return Self::type_error(o, &format!("a .{} operand", ty.name()));
                 }
                 let init = match symbol {
-                    Symbol::Variable { space, offset: at } => RowInit::Const(
-                        crate::windows::window_base(space)
-                            .wrapping_add(u64::from(at))
-                            .wrapping_add(offset as u64),
-                    ),
+                    Symbol::Variable { space, offset: at } => {
+                        let at = i64::from(at).wrapping_add(offset);
+                        if is_shared(space) {
+                            RowInit::Shared(at)
+                        } else {
+                            RowInit::Const(at as u64)
+                        }
+                    }
                     Symbol::Module(number) => RowInit::Variable(number, offset),
                     Symbol::Frame { offset: at, .. } => self.frame_address(at, offset),
                     Symbol::Function(number) => RowInit::Const(crate::ir::function_address(number)),
@@ -496,10 +499,13 @@ impl<'a> Decoder<'a> {
                 })
             }
             Some((_, Symbol::Variable { space, offset: at })) => {
-                let base = crate::windows::window_base(space).wrapping_add(u64::from(at)) as i64;
+                let base = is_shared(space).then(|| Reg {
+                    file: File::R32,
+                    row: self.constant(File::R32, RowInit::Shared(0)),
+                });
                 Ok(Address {
-                    base: None,
-                    offset: base.wrapping_add(*offset),
+                    base,
+                    offset: i64::from(at).wrapping_add(*offset),
                 })
             }
             Some((_, Symbol::Module(number))) => {
@@ -515,6 +521,11 @@ impl<'a> Decoder<'a> {
             None => Err(o.span.error(Kind::Undeclared(name.to_owned()))),
         }
     }
+}
+
+/// Whether addresses of variables in `space` depend on the block.
+fn is_shared(space: Space) -> bool {
+    matches!(space, Space::Shared | Space::Cluster)
 }
 
 /// Whether `ty` is a half or a pair of 16-bit numbers, for which PTX has no constants.

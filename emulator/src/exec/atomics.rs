@@ -9,6 +9,7 @@ use super::combine::Operands;
 use super::compare::mask_of;
 use super::gmem::check_global;
 use super::mem::{addresses, inside, lanes_of, set_lane};
+use super::places::by_rank;
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
 use super::traffic;
 use super::warp::Warp;
@@ -49,30 +50,25 @@ fn windows(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, a
         (SHARED_WINDOW, active & inside(&at, SHARED_WINDOW))
     };
     if to_shared != 0 {
-        for (rank, lanes) in cluster::by_rank(&at, to_shared, base) {
-            match rank {
-                None => shared(cx, env, w, pc, a, lanes, base),
-                Some(r) if r == env.rank => {
-                    shared(cx, env, w, pc, a, lanes, cluster::window_of(r, base));
-                }
-                Some(r) => {
-                    let operands = Operands::of(w, a);
-                    let mut old = [0; 32];
-                    for l in lanes_of(lanes) {
-                        let address = (l, at[l]);
-                        let place =
-                            cluster::remote_place(cx, env, w, pc, address, bytes, r, a.space);
-                        let Some(offset) = place else { continue };
-                        cluster::observe(cx, env, w, pc, l, r, (offset, bytes), true, true);
-                        env.within(r, |env| {
-                            let found = env.shared.load(offset, bytes);
-                            let (new, changed) = operands.chain(found, 1 << l, &mut old);
-                            env.shared.store(offset, bytes, new);
-                            env.effects += changed;
-                        });
-                        set_lane(w, a.d, l, old[l], bytes, false);
-                    }
-                }
+        for (rank, lanes) in by_rank(&at, to_shared, base) {
+            if rank == env.rank {
+                shared(cx, env, w, pc, a, lanes, base);
+                continue;
+            }
+            let operands = Operands::of(w, a);
+            let mut old = [0; 32];
+            for l in lanes_of(lanes) {
+                let address = (l, at[l]);
+                let place = cluster::remote_place(cx, env, w, pc, address, bytes, rank, a.space);
+                let Some(offset) = place else { continue };
+                cluster::observe(cx, env, w, pc, l, rank, (offset, bytes), true, true);
+                env.within(rank, |env| {
+                    let found = env.shared.load(offset, bytes);
+                    let (new, changed) = operands.chain(found, 1 << l, &mut old);
+                    env.shared.store(offset, bytes, new);
+                    env.effects += changed;
+                });
+                set_lane(w, a.d, l, old[l], bytes, false);
             }
         }
     }
@@ -185,7 +181,7 @@ pub(crate) fn atom128(
     drop(guard);
 }
 
-/// `atom` and `red` on the block's own shared memory, in the window that starts at `base`.
+/// `atom` and `red` on the block's own shared memory, where shared address 0 is `base`.
 #[inline(always)]
 fn shared(
     cx: &Context<'_>,
@@ -197,7 +193,7 @@ fn shared(
     base: u64,
 ) {
     let bytes = u32::from(a.bytes);
-    let offsets = shared_offsets(w, a.address, active, base);
+    let offsets = shared_offsets(w, a.address, active, base + u64::from(env.start()));
     let lanes = check_shared(cx, env, w, pc, &offsets, bytes, active);
     count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
     observe(cx, env, w, pc, &offsets, bytes, lanes);
@@ -264,7 +260,7 @@ fn observe_lanes(
                 .or(shadow.write(u, who));
         }
         if let Some(c) = conflict {
-            report_conflict(cx, env, who, offsets[l], c, true);
+            report_conflict(cx, env, who, (env.rank, offsets[l]), c, true);
         }
     }
 }

@@ -6,7 +6,6 @@ use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::proxies::Remote;
 use crate::report::FindingKind;
-use crate::windows::SHARED_BASE;
 
 /// All warps of the current block, `warps`, have exited: copies to global memory end, and what still uses its shared memory is reported.
 pub(crate) fn end_block(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
@@ -70,7 +69,7 @@ fn report_early_exit(cx: &Context<'_>, env: &mut Env, warps: &[Warp]) {
         pc: r.who.pc(),
         warp: r.who.warp() & 31,
         lanes: 1 << r.who.lane(),
-        address: Some(u64::from(offset + SHARED_BASE)),
+        address: Some(u64::from(offset + env.start())),
     };
     let exiting = env.rank;
     env.within(r.rank as usize, |env| {
@@ -85,7 +84,7 @@ pub(crate) fn report_unbalanced(cx: &Context<'_>, env: &mut Env) {
     for (offset, tx, pc) in env.mbarriers.unbalanced() {
         let site = Site {
             pc,
-            address: Some(u64::from(offset + SHARED_BASE)),
+            address: Some(u64::from(offset + env.start())),
             ..Site::default()
         };
         env.report(cx, FindingKind::TransactionCount, site, &|| {

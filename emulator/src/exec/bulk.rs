@@ -20,7 +20,7 @@ use crate::ast::Space;
 use crate::ir::{Bulk, BulkSide, NONE, Reduction};
 use crate::report::FindingKind;
 use crate::shared::{Cell, Who};
-use crate::windows::{SHARED_BASE, SHARED_WINDOW, WINDOW};
+use crate::windows::{SHARED_WINDOW, WINDOW};
 
 /// Bytes in a row on both sides of a copy.
 #[derive(Debug, Clone, Copy)]
@@ -411,17 +411,17 @@ pub(crate) fn shared_side(
     (l, address): (usize, u64),
     bytes: u32,
 ) -> Option<(usize, u32)> {
-    let space = if address.wrapping_sub(SHARED_WINDOW) < WINDOW {
-        Space::Generic
-    } else {
-        space
+    let within = address.wrapping_sub(SHARED_WINDOW);
+    let (space, address) = match (within < WINDOW, space) {
+        (true, Space::Generic) => (Space::Cluster, within),
+        (true, _) => (space, within),
+        _ => (space, address),
     };
     let found = env.place(space, address, bytes);
     if found.is_none() {
-        let size = env.shared.size;
+        let place = env.describe(space, address);
         env.report(cx, FindingKind::OutOfBounds, site, &|| {
-            let offset = address.wrapping_sub(u64::from(SHARED_BASE)) as i64;
-            format!("lane {l} names {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
+            format!("lane {l} names {bytes} bytes at {place}")
         });
     }
     found

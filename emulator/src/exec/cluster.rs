@@ -1,16 +1,12 @@
 //! Clusters: the blocks of one run together, each other's shared memory, and the barrier of the cluster (PTX ISA, section 9.7.13.3).
 //!
-//! An address of `.shared::cluster` is the block's rank plus 1 in bits 24 to 28 and the address in the block's own window below; rank 0 of the
-//! plain window stands for the executing block. So `mapa` is arithmetic, and the same address works in the generic window. Example: byte 16 of
-//! block 2 is `0x0301_0010`.
-//!
 //! A worker runs all blocks of a cluster, in turn. What belongs to one block is in the fields of [`Env`] while it runs and in
 //! [`Env::parked`] while another does.
 
 use super::barrier::{Barriers, lane_list};
-use super::compare::mask_of;
 use super::mem::{addresses, get_lane, lanes_of, set_lane};
 use super::phases::Mbarriers;
+use super::places::by_rank;
 use super::smem::report_conflict;
 use super::warp::{State, Warp};
 use super::wgmma::Warpgroups;
@@ -23,12 +19,6 @@ use crate::report::FindingKind;
 use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
 use crate::shared_conflicts::Conflict;
 use crate::shared_data::SharedData;
-use crate::windows::{SHARED_BASE, SHARED_WINDOW, WINDOW};
-
-/// Where the rank stands in an address.
-const RANK_SHIFT: u32 = 24;
-/// The address within the block.
-const WITHIN: u64 = (1 << RANK_SHIFT) - 1;
 
 /// What belongs to one block of a cluster.
 pub(crate) struct BlockState {
@@ -121,26 +111,6 @@ impl Env {
         result
     }
 
-    /// The block and the byte in its shared memory that `address` of `space` names, if `bytes` bytes are there.
-    pub(crate) fn place(&self, space: Space, address: u64, bytes: u32) -> Option<(usize, u32)> {
-        let window = if space == Space::Generic {
-            SHARED_WINDOW
-        } else {
-            0
-        };
-        let x = address.wrapping_sub(window);
-        let rank = x >> RANK_SHIFT;
-        let rank = match (rank, space) {
-            (0, _) => self.rank,
-            (1.., Space::Cluster | Space::Generic) => (rank - 1) as usize,
-            _ => return None,
-        };
-        let offset = (x & WITHIN).checked_sub(u64::from(SHARED_BASE))?;
-        let size = u64::from(self.shared.size);
-        let inside = x < WINDOW && rank < self.blocks && offset + u64::from(bytes) <= size;
-        inside.then_some((rank, offset as u32))
-    }
-
     /// Whether block `rank` has exited; reports an access of it.
     pub(crate) fn check_alive(&mut self, cx: &Context<'_>, site: Site, rank: usize) -> bool {
         let ended = rank != self.rank && self.parked.get(rank).is_some_and(|p| p.ended);
@@ -151,50 +121,6 @@ impl Env {
         }
         !ended
     }
-}
-
-/// `mapa` of `address`, in the window that starts at `base`.
-pub(crate) fn map(address: u64, generic: bool, rank: u32) -> u64 {
-    let window = if generic { SHARED_WINDOW } else { 0 };
-    let within = address.wrapping_sub(window) & WITHIN;
-    window + within + ((u64::from(rank) + 1) << RANK_SHIFT)
-}
-
-/// The rank in `address`: `own` for the plain window.
-pub(crate) fn rank_of(address: u64, generic: bool, own: usize) -> u32 {
-    let window = if generic { SHARED_WINDOW } else { 0 };
-    let rank = address.wrapping_sub(window) >> RANK_SHIFT & 0xff;
-    if rank == 0 {
-        own as u32
-    } else {
-        rank as u32 - 1
-    }
-}
-
-/// Lanes of `lanes` by the block whose shared memory they address, `None` for the executing block's plain window.
-#[inline(always)]
-pub(crate) fn by_rank(
-    at: &[u64; 32],
-    lanes: u32,
-    window: u64,
-) -> impl Iterator<Item = (Option<usize>, u32)> {
-    let mut rest = lanes;
-    std::iter::from_fn(move || {
-        if rest == 0 {
-            return None;
-        }
-        let field = |l: usize| at[l].wrapping_sub(window) >> RANK_SHIFT;
-        let first = field(rest.trailing_zeros() as usize & 31);
-        let same = rest & mask_of(|l| field(l) == first);
-        rest &= !same;
-        let rank = usize::try_from(first).ok().and_then(|r| r.checked_sub(1));
-        Some((rank, same))
-    })
-}
-
-/// The window of block `rank` within the one that starts at `window`.
-pub(crate) fn window_of(rank: usize, window: u64) -> u64 {
-    window + ((rank as u64 + 1) << RANK_SHIFT)
 }
 
 /// A load or store of the shared memory of another block.
@@ -250,13 +176,9 @@ pub(crate) fn remote_place(
         address: Some(address),
     };
     let Some((_, offset)) = env.place(space, address, bytes) else {
-        let (blocks, size) = (env.blocks, env.shared.size);
+        let place = env.describe(space, address);
         env.report(cx, FindingKind::OutOfBounds, site, &|| {
-            if rank >= blocks {
-                format!("lane {l} addresses block {rank} of a cluster of {blocks}")
-            } else {
-                format!("lane {l} accesses {bytes} bytes at address {address:#x}, outside the {size} bytes of shared memory of block {rank}")
-            }
+            format!("lane {l} accesses {bytes} bytes at {place}")
         });
         return None;
     };
@@ -367,7 +289,7 @@ pub(crate) fn observe(
         }
     }
     if let Some((u, c)) = conflict {
-        report_conflict(cx, env, who, (u as u32) << grain, c, store);
+        report_conflict(cx, env, who, (rank, (u as u32) << grain), c, store);
     }
 }
 
@@ -378,7 +300,7 @@ pub(crate) fn units(shadow: &Shadow, offset: u32, bytes: u32) -> std::ops::Range
     first.min(shadow.cells.len())..(last + 1).min(shadow.cells.len())
 }
 
-/// `barrier.cluster.arrive`.
+/// `barrier.cluster.arrive`. A relaxed one passes on which asynchronous operations are complete, and the mbarriers that a fence has released.
 pub(crate) fn arrive(
     cx: &Context<'_>,
     env: &mut Env,
@@ -410,8 +332,11 @@ pub(crate) fn arrive(
     for l in lanes_of(active) {
         w.gate[l] = Some(phase);
     }
+    env.mbarriers.pass_gate(w.index, active, phase);
     if let Some(shadow) = &mut env.shadow {
-        if !relaxed {
+        if relaxed {
+            shadow.give_completed(w.index as usize, &mut env.gate.seen);
+        } else {
             shadow.give(w.index as usize, &mut env.gate.seen);
         }
         shadow.tick(w.index as usize);
@@ -452,6 +377,7 @@ pub(crate) fn wait(
     for l in lanes_of(active) {
         w.gate[l] = None;
     }
+    w.gates = phase;
     if let Some(shadow) = &mut env.shadow {
         shadow.take(w.index as usize, &env.gate.done);
         shadow.order_lanes(w.index as usize);
@@ -491,12 +417,10 @@ pub(crate) fn sort(
         Space::Generic
     };
     for (rank, lanes) in by_rank(at, lanes, window) {
-        match rank {
-            None => super::lds::shared(cx, env, w, pc, a, lanes, store, window),
-            Some(r) if r == env.rank => {
-                super::lds::shared(cx, env, w, pc, a, lanes, store, window_of(r, window));
-            }
-            Some(r) => remote(cx, env, w, pc, a, lanes, store, r, space),
+        if rank == env.rank {
+            super::lds::shared(cx, env, w, pc, a, lanes, store, window);
+        } else {
+            remote(cx, env, w, pc, a, lanes, store, rank, space);
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn issue(
     active: u32,
 ) {
     let bytes = u32::from(c.bytes);
-    let to = shared_offsets(w, c.dst, active, 0);
+    let to = shared_offsets(w, c.dst, active, u64::from(env.start()));
     let from = addresses(w, c.src);
     let lanes = check_shared(cx, env, w, pc, &to, bytes, active);
     count_wavefronts(env, pc, SharedAccess::Store { bytes }, &to, lanes);
@@ -97,7 +97,7 @@ pub(crate) fn issue(
             }
         }
         if let Some(found) = conflict {
-            report_conflict(cx, env, who, to[l], found, true);
+            report_conflict(cx, env, who, (env.rank, to[l]), found, true);
         }
         w.copies.push(PendingCopy {
             pc: pc as u32,

@@ -122,7 +122,7 @@ pub(crate) fn begin_writing(
     });
     if let Some((offset, c)) = found {
         let who = Who::new(pc, w.index, 0);
-        report_conflict(cx, env, who, offset, c, true);
+        report_conflict(cx, env, who, (rank, offset), c, true);
     }
 }
 
@@ -178,7 +178,8 @@ pub(crate) fn begin_reading(
         }
     }
     if let Some((offset, c)) = found {
-        report_conflict(cx, env, Who::new(pc, w.index, 0), offset, c, false);
+        let who = Who::new(pc, w.index, 0);
+        report_conflict(cx, env, who, (env.rank, offset), c, false);
     }
 }
 

@@ -14,7 +14,6 @@ use crate::ir::{Access, NONE};
 use crate::report::FindingKind;
 use crate::shared::Who;
 use crate::types::File;
-use crate::windows::SHARED_BASE;
 
 /// A load or store of the block's shared memory, in the window that starts at `window`.
 #[inline(always)]
@@ -30,7 +29,7 @@ pub(super) fn shared(
     window: u64,
 ) {
     let total = u32::from(a.bytes) * u32::from(a.count);
-    let at = shared_offsets(w, a.address, active, window);
+    let at = shared_offsets(w, a.address, active, window + u64::from(env.start()));
     let active = check_shared(cx, env, w, pc, &at, total, active);
     if active == 0 {
         return;
@@ -138,7 +137,7 @@ fn lane_by_lane(
         }
     }
     if let Some((who, offset, c)) = conflict {
-        report_conflict(cx, env, who, offset, c, store);
+        report_conflict(cx, env, who, (env.rank, offset), c, store);
     }
 }
 
@@ -271,7 +270,7 @@ fn find_lost(
     }
     if lost != 0 {
         let lane = lost.trailing_zeros();
-        let address = u64::from(at[lane as usize]) + u64::from(SHARED_BASE);
+        let address = u64::from(at[lane as usize] + env.start());
         let site = Site {
             pc,
             warp: w.index,

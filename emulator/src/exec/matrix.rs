@@ -61,12 +61,8 @@ fn rows(
     } else {
         (1 << (8 * m.count)) - 1
     } & active;
-    let at = shared_offsets(
-        w,
-        m.address,
-        givers,
-        if m.generic { SHARED_WINDOW } else { 0 },
-    );
+    let window = if m.generic { SHARED_WINDOW } else { 0 };
+    let at = shared_offsets(w, m.address, givers, window + u64::from(env.start()));
     let lanes = check_shared(cx, env, w, pc, &at, 16, givers);
     count_wavefronts(
         env,
@@ -100,7 +96,7 @@ fn rows(
         }
     }
     if let Some((who, offset, c)) = conflict {
-        report_conflict(cx, env, who, offset, c, store);
+        report_conflict(cx, env, who, (env.rank, offset), c, store);
     }
     (at, lanes)
 }

@@ -12,7 +12,6 @@
 //! The object's 8 bytes hold its state, so that a store over it shows at the next operation.
 
 use super::bulk::Landing;
-use super::cluster::rank_of;
 use super::mem::{addresses, lanes_of};
 use super::phases::{CopyArrival, MOST, Object};
 use super::rare::{get, set};
@@ -24,7 +23,6 @@ use crate::ir::{Mbarrier, MbarrierKind, NONE};
 use crate::proxies::{Knowledge, Remote, mbarrier_actor};
 use crate::report::FindingKind;
 use crate::shared::Who;
-use crate::windows::SHARED_BASE;
 
 /// A lane's wait that is suspended.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +89,9 @@ fn check_init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At) {
     let warp = w.index as usize & 31;
     let (rank, offset) = (at.rank, at.offset);
     let init = env.within(rank, |env| {
-        env.mbarriers.objects.get(&offset).map(|o| o.init)
+        let o = env.mbarriers.objects.get(&offset)?;
+        let waited = o.gate.is_some_and(|phase| phase < w.gates);
+        (!waited).then_some(o.init)
     });
     let (Some((by, clock, pc)), Some(shadow)) = (init, &env.shadow) else {
         return;
@@ -225,7 +225,7 @@ fn land(cx: &Context<'_>, env: &mut Env, offset: u32) {
             pc: landing.pc,
             warp: landing.warp,
             lanes: landing.lanes,
-            address: Some(u64::from(offset + SHARED_BASE)),
+            address: Some(u64::from(offset + env.start())),
         };
         let at = At {
             site,
@@ -264,9 +264,9 @@ fn place(
         address: Some(address),
     };
     let Some((rank, offset)) = env.place(space, address, 8) else {
-        let size = env.shared.size;
+        let place = env.describe(space, address);
         env.report(cx, FindingKind::OutOfBounds, site, &|| {
-            format!("lane {l} names an mbarrier at address {address:#x}, outside the {size} bytes of shared memory")
+            format!("lane {l} names an mbarrier at {place}")
         });
         return None;
     };
@@ -297,15 +297,19 @@ pub(crate) fn execute(
     if let MbarrierKind::Wait { parity } = m.kind {
         return wait(cx, env, w, pc, m, parity, active);
     }
-    let releases = matches!(
+    let arrives = matches!(
         m.kind,
         MbarrierKind::Arrive { .. } | MbarrierKind::CopyArrive { .. }
-    ) && !m.relaxed;
+    );
     let warp = w.index as usize;
-    let released = |env: &Env, lane: usize| {
-        let shadow = env.shadow.as_ref().filter(|_| releases)?;
+    let passed_on = |env: &Env, lane: usize| {
+        let shadow = env.shadow.as_ref().filter(|_| arrives)?;
         let mut known = Knowledge::NONE;
-        shadow.give_lane(warp, lane, &mut known);
+        if m.relaxed {
+            shadow.give_completed(warp, &mut known);
+        } else {
+            shadow.give_lane(warp, lane, &mut known);
+        }
         Some(known)
     };
     let mut known = None;
@@ -332,12 +336,12 @@ pub(crate) fn execute(
         }
         let who = (w.index, l, w.issued);
         note_remote(env, w, &at);
-        // All lanes release the same, unless they are checked one by one.
+        // All lanes pass on the same, unless they are checked one by one.
         if known.is_none() || cx.lane_races {
-            known = released(env, l);
+            known = passed_on(env, l);
         }
         let same = |(known, _): &(At, u64)| (known.rank, known.offset) == (at.rank, at.offset);
-        if releases && !begun.iter().any(same) {
+        if arrives && !begun.iter().any(same) {
             begun.push((at, phase(env, &at)));
         }
         let state = env.within(at.rank, |env| {
@@ -398,8 +402,8 @@ fn note_remote(env: &mut Env, w: &Warp, at: &At) {
             return;
         };
         o.remote
-            .retain(|r| (r.rank, r.who.warp()) != (me.rank, me.who.warp()));
-        o.remote.push(me);
+            .retain(|(r, _)| (r.rank, r.who.warp()) != (me.rank, me.who.warp()));
+        o.remote.push((me, o.phase));
     });
 }
 
@@ -518,7 +522,7 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
         }
     }
     if let Some((who, c)) = conflict {
-        super::smem::report_conflict(cx, env, who, offset, c, true);
+        super::smem::report_conflict(cx, env, who, (env.rank, offset), c, true);
     }
     let made = env.mbarriers.made;
     env.mbarriers.made += 1;
@@ -536,6 +540,8 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
             init: (w.index, clock, at.site.pc),
             by: 1 << l,
             published: false,
+            released: false,
+            gate: None,
             counted: at.site.pc,
             passed: [0; 32],
             landings: Vec::new(),
@@ -572,7 +578,7 @@ fn wait(
             continue;
         };
         if at.rank != env.rank {
-            let rank = rank_of(address, m.space == Space::Generic, env.rank);
+            let rank = at.rank;
             misuse(cx, env, &at, &|| {
                 format!(
                     "a wait at an mbarrier of block {rank}; only threads of that block may wait there"
@@ -699,7 +705,7 @@ pub(crate) fn serve_copies(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) 
             pc,
             warp,
             lanes: 1 << lane,
-            address: Some(u64::from(offset + SHARED_BASE)),
+            address: Some(u64::from(offset + env.start())),
         };
         let at = At {
             site,

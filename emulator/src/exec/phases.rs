@@ -39,16 +39,19 @@ pub(crate) struct Object {
     pub(super) init: (u32, u32, usize),
     /// The lane that initialised it, as a bit.
     pub(super) by: u32,
-    /// The initialisation is fenced for other proxies and blocks.
+    /// The initialisation is visible to other proxies.
     pub(super) published: bool,
+    /// `fence.mbarrier_init` has released the initialisation to the cluster, and the phase of the cluster's barrier at which its thread arrived then.
+    pub(super) released: bool,
+    pub(super) gate: Option<u64>,
     /// The last instruction that expected bytes or brought some.
     pub(super) counted: usize,
     /// The phase that each warp's last wait here found complete, plus 1; 0 if there was none.
     pub(super) passed: [u64; 32],
     /// Copies that will complete bytes on it.
     pub(super) landings: Vec<Landing>,
-    /// The last operations by each warp of other blocks.
-    pub(super) remote: Vec<Remote>,
+    /// The last operations by each warp of other blocks, each with the phase that it counts in.
+    pub(super) remote: Vec<(Remote, u64)>,
     /// Lanes whose `cp.async` copies will arrive at it.
     pub(super) copies: Vec<CopyArrival>,
 }
@@ -75,10 +78,32 @@ impl Mbarriers {
         self.made = 0;
     }
 
-    /// These lanes of warp `warp` execute `fence.mbarrier_init`, which is for what the same lane initialised, or any a fence between proxies.
-    pub(crate) fn publish(&mut self, warp: u32, lanes: u32) {
-        for o in self.objects.values_mut() {
-            o.published |= o.init.0 == warp && o.by & lanes != 0;
+    /// The objects that one of `lanes` of warp `warp` has initialised.
+    fn made_by(&mut self, warp: u32, lanes: u32) -> impl Iterator<Item = &mut Object> {
+        let objects = self.objects.values_mut();
+        objects.filter(move |o| o.init.0 == warp && o.by & lanes != 0)
+    }
+
+    /// Warp `warp` executes a fence between proxies.
+    pub(crate) fn publish(&mut self, warp: u32) {
+        for o in self.made_by(warp, u32::MAX) {
+            o.published = true;
+        }
+    }
+
+    /// These lanes of warp `warp` execute `fence.mbarrier_init.release.cluster`, which is for what the same lane initialised.
+    pub(crate) fn release_inits(&mut self, warp: u32, lanes: u32) {
+        for o in self.made_by(warp, lanes) {
+            o.published = true;
+            o.released = true;
+        }
+    }
+
+    /// These lanes of warp `warp` arrive at the barrier of the cluster in `phase`: who waits for that knows of the initialisations that they have released,
+    /// though the arrival be relaxed.
+    pub(crate) fn pass_gate(&mut self, warp: u32, lanes: u32, phase: u64) {
+        for o in self.made_by(warp, lanes).filter(|o| o.released) {
+            o.gate.get_or_insert(phase);
         }
     }
 
@@ -87,10 +112,14 @@ impl Mbarriers {
         self.objects.values().any(|o| !o.copies.is_empty())
     }
 
-    /// The last operations of other blocks' warps on each object, with its place.
+    /// The last operations of other blocks' warps on each object, with its place: those in phases that nobody has waited for. Who has waited for a phase knows
+    /// that all operations in it, and in those before it, have been performed.
     pub(crate) fn remote(&self) -> impl Iterator<Item = (u32, &Remote)> {
-        let objects = self.objects.iter();
-        objects.flat_map(|(at, o)| o.remote.iter().map(|r| (*at, r)))
+        self.objects.iter().flat_map(|(at, o)| {
+            let waited = o.passed.iter().copied().max().unwrap_or(0);
+            let open = o.remote.iter().filter(move |(_, phase)| *phase >= waited);
+            open.map(|(r, _)| (*at, r))
+        })
     }
 
     /// The copies that have not landed.

@@ -7,7 +7,7 @@ use super::{Context, Env, Site};
 use super::{
     atomics, barrier, bulk, bulk_groups, calls, cluster, copies, fp, lanes, matrix, mbarrier,
 };
-use super::{mem, packed, stack, stores, tensor, wgmma, wmma};
+use super::{mem, packed, places, stack, stores, tensor, wgmma, wmma};
 use crate::ast::Space;
 use crate::ir::{Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -249,7 +249,7 @@ pub(super) fn rare(
                     Space::Global => special.is_none(),
                     Space::Shared => {
                         special == Some(Space::Shared) && {
-                            cluster::rank_of(*x, true, env.rank) as usize == env.rank
+                            places::rank_of(*x, true) as usize == env.rank
                         }
                     }
                     Space::Cluster => special == Some(Space::Shared),
@@ -387,12 +387,12 @@ pub(super) fn rare(
             put(&mut w.r32[*d as usize], &out, active);
         }
         Op::FenceProxy => {
-            env.mbarriers.publish(w.index, u32::MAX);
+            env.mbarriers.publish(w.index);
             if let Some(shadow) = &mut env.shadow {
                 shadow.fence_proxies(w.index as usize);
             }
         }
-        Op::FenceMbarrierInit => env.mbarriers.publish(w.index, active),
+        Op::FenceMbarrierInit => env.mbarriers.release_inits(w.index, active),
         Op::Mapa {
             generic,
             d,
@@ -401,13 +401,13 @@ pub(super) fn rare(
         } => {
             for l in mem::lanes_of(active) {
                 let rank = w.r32[*rank as usize][l];
-                let address = cluster::map(get(w, *a, l), *generic, rank);
+                let address = places::map(get(w, *a, l), *generic, rank);
                 set(w, *d, l, address);
             }
         }
         Op::CtaRank { generic, d, a } => {
             for l in mem::lanes_of(active) {
-                let rank = cluster::rank_of(get(w, *a, l), *generic, env.rank);
+                let rank = places::rank_of(get(w, *a, l), *generic);
                 w.r32[*d as usize][l] = rank;
             }
         }

@@ -9,7 +9,7 @@ use super::{Context, Env, Site};
 use crate::ir::{Call, Service, Slot};
 use crate::launch::MAX_PRINTED;
 use crate::report::FindingKind;
-use crate::windows::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_BASE, SHARED_WINDOW, WINDOW};
+use crate::windows::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// Longest string that is read from memory.
 const MAX_STRING: u64 = 1 << 16;
@@ -127,7 +127,7 @@ fn byte(cx: &Context<'_>, env: &Env, w: &Warp, lane: usize, at: u64) -> Result<u
     let found = if let Some(o) = within(LOCAL_WINDOW) {
         w.local_load(lane, o, 1)
     } else if let Some(o) = within(SHARED_WINDOW) {
-        let offset = (o as u32).wrapping_sub(SHARED_BASE);
+        let offset = (o as u32).wrapping_sub(env.start());
         (offset < env.shared.size).then(|| env.shared.load(offset, 1))
     } else if let Some(o) = within(PARAM_WINDOW) {
         cx.params.get(o as usize).map(|b| u64::from(*b))

@@ -7,6 +7,7 @@ use super::mem::{addresses, lanes_of};
 use super::traffic;
 use super::warp::Warp;
 use super::{Context, Env, Site};
+use crate::ast::Space;
 use crate::banks::SharedAccess;
 use crate::ir::{Address, Reg};
 use crate::proxies::WARPGROUPS;
@@ -14,20 +15,21 @@ use crate::report::FindingKind;
 use crate::shared::Who;
 use crate::shared_conflicts::Conflict;
 use crate::types::File;
-use crate::windows::SHARED_BASE;
+use crate::windows::{WINDOW, shared_start};
 
-/// Offsets in the block's shared window of all lanes; out of range becomes `u32::MAX`, inactive lanes 0.
+/// Offsets in the block's shared memory, whose byte 0 has address `start`, of all lanes; beyond the window it is `u32::MAX`, in inactive lanes 0.
 #[inline(always)]
-pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, base: u64) -> [u32; 32] {
+pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, start: u64) -> [u32; 32] {
+    let (window, first) = (start & !(WINDOW - 1), start as u32);
     let mut out = [0u32; 32];
     match a.base {
         // 32-bit registers are the common case: stay in 32 bits.
         Some(Reg {
             file: File::R32,
             row,
-        }) if base == 0 && i32::try_from(a.offset).is_ok() => {
+        }) if window == 0 && i32::try_from(a.offset).is_ok() => {
             let r = &w.r32[row as usize];
-            let add = (a.offset as u32).wrapping_sub(SHARED_BASE);
+            let add = (a.offset as u32).wrapping_sub(first);
             for l in 0..32 {
                 let on = if (active >> l) & 1 != 0 { u32::MAX } else { 0 };
                 out[l] = r[l].wrapping_add(add) & on;
@@ -36,10 +38,12 @@ pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, base: u64) -> [u
         _ => {
             let row = addresses(w, a);
             for l in 0..32 {
-                let x = row[l]
-                    .wrapping_sub(base)
-                    .wrapping_sub(u64::from(SHARED_BASE));
-                let x = if x >> 32 == 0 { x as u32 } else { u32::MAX };
+                let x = row[l].wrapping_sub(window);
+                let x = if x >> 32 == 0 {
+                    (x as u32).wrapping_sub(first)
+                } else {
+                    u32::MAX
+                };
                 out[l] = if (active >> l) & 1 != 0 { x } else { 0 };
             }
         }
@@ -84,7 +88,7 @@ pub(super) fn sort_out_shared(
     bytes: u32,
     active: u32,
 ) -> u32 {
-    let size = env.shared.size;
+    let (size, start) = (env.shared.size, env.start());
     let bad = |test: &dyn Fn(u32) -> bool| {
         lanes_of(active)
             .filter(|&l| test(at[l]))
@@ -94,21 +98,21 @@ pub(super) fn sort_out_shared(
     let crooked = bad(&|a| a & (bytes - 1) != 0) & !outside;
     if outside != 0 {
         let lane = outside.trailing_zeros();
-        let a = u64::from(at[lane as usize].wrapping_add(SHARED_BASE));
+        let a = u64::from(at[lane as usize].wrapping_add(start));
         let site = Site {
             pc,
             warp: w.index,
             lanes: outside,
             address: Some(a),
         };
+        let place = env.describe(Space::Shared, a);
         env.report(cx, FindingKind::OutOfBounds, site, &|| {
-            let offset = a.wrapping_sub(u64::from(SHARED_BASE)) as u32 as i32;
-            format!("lane {lane} accesses {bytes} bytes at byte {offset} of the block's {size} bytes of shared memory")
+            format!("lane {lane} accesses {bytes} bytes at {place}")
         });
     }
     if crooked != 0 {
         let lane = crooked.trailing_zeros();
-        let a = u64::from(at[lane as usize].wrapping_add(SHARED_BASE));
+        let a = u64::from(at[lane as usize].wrapping_add(start));
         let site = Site {
             pc,
             warp: w.index,
@@ -151,24 +155,25 @@ pub(crate) fn count_wavefronts(
     };
 }
 
-/// Reports a conflict found by the shadow.
+/// Reports a conflict found by the shadow at byte `offset` of the shared memory of block `rank`.
 #[cold]
 #[inline(never)]
 pub(crate) fn report_conflict(
     cx: &Context<'_>,
     env: &mut Env,
     who: Who,
-    offset: u32,
+    (rank, offset): (usize, u32),
     conflict: Conflict,
     store: bool,
 ) {
-    let address = u64::from(offset) + u64::from(SHARED_BASE);
+    let address = u64::from(shared_start(rank) + offset);
     let site = Site {
         pc: who.pc(),
         warp: who.warp() & 31,
         lanes: 1 << who.lane(),
         address: Some(address),
     };
+    let byte = env.byte(rank, offset);
     let verb = if store { "writes" } else { "reads" };
     let (lane, meta) = (who.lane(), &cx.program.meta);
     let line = |w: Who| meta.get(w.pc()).map_or(0, |m| m.line);
@@ -182,12 +187,12 @@ pub(crate) fn report_conflict(
     let (kind, text) = match conflict {
         Conflict::Undefined => (
             FindingKind::UndefinedShared,
-            format!("lane {lane} {verb} shared byte {offset}, which nothing has written"),
+            format!("lane {lane} {verb} {byte}, which nothing has written"),
         ),
         Conflict::AfterWrite(o) if o.warp() as usize >= WARPGROUPS => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, filled by the copy that warp {} issued at line {}: the warp has not waited for it at its mbarrier",
+                "lane {lane} {verb} {byte}, filled by the copy that warp {} issued at line {}: the warp has not waited for it at its mbarrier",
                 o.lane(),
                 line(o)
             ),
@@ -195,7 +200,7 @@ pub(crate) fn report_conflict(
         Conflict::AfterWrite(o) => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, written by warp {} lane {} at line {} with no barrier between",
+                "lane {lane} {verb} {byte}, written by warp {} lane {} at line {} with no barrier between",
                 o.warp(),
                 o.lane(),
                 line(o)
@@ -204,7 +209,7 @@ pub(crate) fn report_conflict(
         Conflict::AfterRead { warp, who: Some(o) } => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, read by {} at line {} with no barrier between",
+                "lane {lane} {verb} {byte}, read by {} at line {} with no barrier between",
                 reader(warp),
                 line(o)
             ),
@@ -212,14 +217,14 @@ pub(crate) fn report_conflict(
         Conflict::AfterRead { warp, who: None } => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, read by {} with no barrier between",
+                "lane {lane} {verb} {byte}, read by {} with no barrier between",
                 reader(warp)
             ),
         ),
         Conflict::InFlight(o) if o.warp() as usize >= WARPGROUPS => (
             FindingKind::ReadBeforeWait,
             format!(
-                "lane {lane} {verb} shared byte {offset} while the copy that warp {} issued at line {} fills it: {}",
+                "lane {lane} {verb} {byte} while the copy that warp {} issued at line {} fills it: {}",
                 o.lane(),
                 line(o),
                 match env.mbarriers.tracker(offset, who.warp()) {
@@ -236,7 +241,7 @@ pub(crate) fn report_conflict(
         Conflict::InFlight(o) => (
             FindingKind::ReadBeforeWait,
             format!(
-                "lane {lane} {verb} shared byte {offset} before cp.async.wait_group: the copy by warp {} lane {} at line {} is in flight",
+                "lane {lane} {verb} {byte} before cp.async.wait_group: the copy by warp {} lane {} at line {} is in flight",
                 o.warp(),
                 o.lane(),
                 line(o)
@@ -245,7 +250,7 @@ pub(crate) fn report_conflict(
         Conflict::NoBarrierAfterWait(o) => (
             FindingKind::MissingBarrierAfterWait,
             format!(
-                "lane {lane} {verb} shared byte {offset}, copied by lane {} at line {}, with no barrier after its wait",
+                "lane {lane} {verb} {byte}, copied by lane {} at line {}, with no barrier after its wait",
                 o.lane(),
                 line(o)
             ),
@@ -253,7 +258,7 @@ pub(crate) fn report_conflict(
         Conflict::Elsewhere { other, wrote } => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, {} by warp {} of block {} of the cluster at line {} with nothing that orders the two",
+                "lane {lane} {verb} {byte}, {} by warp {} of block {} of the cluster at line {} with nothing that orders the two",
                 if wrote { "written" } else { "read" },
                 other.who.warp(),
                 other.rank,
@@ -263,7 +268,7 @@ pub(crate) fn report_conflict(
         Conflict::AfterLane(o) | Conflict::AfterLaneRead(o) => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset}, {} by lane {} of the same warp at line {} with no bar.warp.sync between",
+                "lane {lane} {verb} {byte}, {} by lane {} of the same warp at line {} with no bar.warp.sync between",
                 if matches!(conflict, Conflict::AfterLane(_)) {
                     "written"
                 } else {
@@ -276,7 +281,7 @@ pub(crate) fn report_conflict(
         Conflict::NoProxyFence(o) => (
             FindingKind::MissingProxyFence,
             format!(
-                "it {verb} shared byte {offset} by the asynchronous proxy, written by warp {} lane {} at line {} by the generic proxy, with no fence.proxy.async between",
+                "it {verb} {byte} by the asynchronous proxy, written by warp {} lane {} at line {} by the generic proxy, with no fence.proxy.async between",
                 o.warp(),
                 o.lane(),
                 line(o)
@@ -285,7 +290,7 @@ pub(crate) fn report_conflict(
         Conflict::BeingRead(o) => (
             FindingKind::SharedRace,
             format!(
-                "lane {lane} {verb} shared byte {offset} while {} at line {} reads it: nothing has waited for its end",
+                "lane {lane} {verb} {byte} while {} at line {} reads it: nothing has waited for its end",
                 if o.warp() < WARPGROUPS as u32 {
                     format!("the bulk copy by warp {}", o.warp())
                 } else {

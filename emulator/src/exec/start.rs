@@ -1,7 +1,7 @@
 //! How a warp is at the first instruction of a block.
 //!
-//! Rows of constants, addresses and thread numbers are the same in every block and are filled once. Those that depend on the block hold one value in
-//! all lanes. Registers start undefined: a recognisable pattern, so that a use of one shows even without the sanitizer.
+//! Rows of constants, addresses and thread numbers are the same in every block that a warp runs in and are filled once: addresses of shared memory too, since a
+//! warp always belongs to a block of the same rank. Those that depend on the block hold one value in all lanes. Registers start undefined: a recognisable pattern, so that a use of one shows even without the sanitizer.
 
 use std::ops::Range;
 
@@ -10,6 +10,7 @@ use super::registers::Rows;
 use super::rounds::Mark;
 use super::warp::{NOWHERE, Node, Split, State, Warp};
 use crate::ir::{Program, RowInit, Special};
+use crate::windows::shared_start;
 
 /// What an undefined register holds; the sanitizer reports its use.
 const UNDEFINED: u64 = 0xdead_beef_dead_beef;
@@ -80,7 +81,7 @@ impl Restart {
 }
 
 impl Warp {
-    /// Fills the rows that are the same in every block.
+    /// Fills the rows that are the same in every block of the rank of block `ctaid`.
     fn first(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
         let (p, index) = (cx.program, self.index);
         let value = |init: RowInit, lane: usize| initial(cx, index, init, ctaid, lane as u32);
@@ -157,6 +158,7 @@ impl Warp {
         self.expired = 0;
         self.polled = 0;
         self.gate = [None; 32];
+        self.gates = 0;
         self.wgmma.reset();
     }
 }
@@ -175,6 +177,13 @@ fn is_of_block(init: RowInit) -> bool {
     )
 }
 
+/// The rank of block `ctaid` in its cluster.
+fn rank(cx: &Context<'_>, ctaid: [u32; 3]) -> u32 {
+    let [sx, sy, _] = cx.cluster;
+    let within = |d: usize| ctaid[d] % cx.cluster[d];
+    within(0) + sx * (within(1) + sy * within(2))
+}
+
 /// What lane `lane` of warp `index` has in a row at the start of block `ctaid`.
 fn initial(cx: &Context<'_>, index: u32, init: RowInit, ctaid: [u32; 3], lane: u32) -> u64 {
     let special = match init {
@@ -182,6 +191,10 @@ fn initial(cx: &Context<'_>, index: u32, init: RowInit, ctaid: [u32; 3], lane: u
         RowInit::Const(v) => return v,
         // Set by each call of the function.
         RowInit::Frame(..) => return 0,
+        RowInit::Shared(offset) => {
+            let start = shared_start(rank(cx, ctaid) as usize);
+            return u64::from(start).wrapping_add(offset as u64);
+        }
         RowInit::Variable(number, offset) => {
             return cx
                 .variables
@@ -193,7 +206,6 @@ fn initial(cx: &Context<'_>, index: u32, init: RowInit, ctaid: [u32; 3], lane: u
     let thread = index * 32 + lane;
     let [bx, by, _] = cx.block;
     let axis = |v: [u32; 3], d: u8| v[usize::from(d)];
-    let cluster_ctaid = |d: u8| axis(ctaid, d) % axis(cx.cluster, d);
     u64::from(match special {
         Special::Tid(0) => thread % bx,
         Special::Tid(1) => thread / bx % by,
@@ -208,12 +220,9 @@ fn initial(cx: &Context<'_>, index: u32, init: RowInit, ctaid: [u32; 3], lane: u
         Special::NsmId => 1,
         Special::ClusterId(d) => axis(ctaid, d) / axis(cx.cluster, d),
         Special::NclusterId(d) => axis(cx.grid, d) / axis(cx.cluster, d),
-        Special::ClusterCtaid(d) => cluster_ctaid(d),
+        Special::ClusterCtaid(d) => axis(ctaid, d) % axis(cx.cluster, d),
         Special::ClusterNctaid(d) => axis(cx.cluster, d),
-        Special::ClusterCtarank => {
-            let [cx_, cy, _] = cx.cluster;
-            cluster_ctaid(0) + cx_ * (cluster_ctaid(1) + cy * cluster_ctaid(2))
-        }
+        Special::ClusterCtarank => rank(cx, ctaid),
         Special::ClusterNctarank => cx.cluster.iter().product(),
         Special::IsExplicitCluster => u32::from(cx.cluster != [1, 1, 1]),
         Special::LanemaskEq => 1 << lane,

@@ -1,12 +1,13 @@
 //! Tensor copies (PTX ISA, sections 5.5 and 9.7.9.25.5): a box of an array between global and shared memory.
 //!
-//! The box becomes [`Piece`]s: rows of the innermost dimension, cut where they leave the array and, with a swizzle, at every 16 bytes. Rows lie one
+//! The box becomes pieces ([`boxes`](super::boxes)): rows of the innermost dimension, cut where they leave the array and, with a swizzle, at every 16 bytes. Rows lie one
 //! behind the other in shared memory, as long as the box is wide, or as long as the swizzle. The mbarrier gets the bytes of the whole box,
 //! those outside the array included.
 //!
 //! Example: a box of 64 × 8 halves at (0, 0) with the 128-byte swizzle: 16 bytes at (8, 1) go to byte 128 + (16 xor 16) = 128.
 
-use super::bulk::{Piece, read_global, shared_side, spread};
+use super::boxes::{self, Clip, pieces, pixel_rows, tile_rows};
+use super::bulk::{read_global, shared_side, spread};
 use super::bulk_groups::{Store, begin_store};
 use super::cluster::units;
 use super::lanes::whole_warp;
@@ -18,7 +19,7 @@ use crate::ast::Space;
 use crate::ir::{Address, AtomOp, NONE, Reduction, TensorCopy, TensormapReplace};
 use crate::report::FindingKind;
 use crate::shared::Who;
-use crate::tensor_map::{Im2col, TENSOR_MAP_BYTES, TensorElement, TensorMap};
+use crate::tensor_map::{TENSOR_MAP_BYTES, TensorElement, TensorMap};
 use crate::windows::{PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// The bytes of the tensor map at `address`.
@@ -63,98 +64,6 @@ fn reduction(op: AtomOp, ty: TensorElement) -> Option<Reduction> {
     };
     let bytes = ty.bytes() as u8;
     Some(Reduction { op, bytes })
-}
-
-/// One row of the box: the coordinates of its first element.
-type Corner = [i64; 5];
-
-/// The rows of a tiled box at `start`, in the order of shared memory.
-fn tile_rows(map: &TensorMap, start: Corner) -> Vec<Corner> {
-    let mut rows = vec![start];
-    for d in 1..map.sizes.len() {
-        let step = map.step(d);
-        let count = map.box_sizes[d].div_ceil(step);
-        rows = (0..count)
-            .flat_map(|k| {
-                let add = i64::from(k * step);
-                rows.iter().map(move |row| {
-                    let mut row = *row;
-                    row[d] += add;
-                    row
-                })
-            })
-            .collect();
-    }
-    rows
-}
-
-/// The pixels of an im2col box whose filter stands at `start`, shifted by `offsets`.
-fn pixel_rows(map: &TensorMap, c: &Im2col, start: Corner, offsets: &[u32]) -> Vec<Corner> {
-    let (dims, last) = (c.lower.len(), map.sizes.len() - 1);
-    let mut at = start;
-    let mut rows = Vec::new();
-    for _ in 0..c.pixels {
-        let mut row = at;
-        for (d, o) in offsets.iter().enumerate().take(dims) {
-            row[d + 1] += i64::from(*o);
-        }
-        rows.push(row);
-        // The next position of the filter: along W, then H, then D, then the next image.
-        let mut d = 0;
-        loop {
-            if d == dims {
-                at[last] += 1;
-                break;
-            }
-            at[d + 1] += i64::from(map.step(d + 1));
-            if at[d + 1] <= map.sizes[d + 1] as i64 - 1 + i64::from(c.upper[d]) {
-                break;
-            }
-            at[d + 1] = i64::from(c.lower[d]);
-            d += 1;
-        }
-    }
-    rows
-}
-
-/// The pieces of a box of `inner` elements a row, whose first byte is at `shared`.
-fn pieces(map: &TensorMap, rows: &[Corner], inner: u32, shared: u32) -> Vec<Piece> {
-    let size = map.element.bytes();
-    let bytes = u64::from(inner) * size;
-    let pitch = map.pitch(bytes);
-    let mut out = Vec::new();
-    for (number, row) in rows.iter().enumerate() {
-        let rank = map.sizes.len();
-        let inside = (1..rank).all(|d| (0..map.sizes[d] as i64).contains(&row[d]));
-        let address = (1..rank).fold(map.address as i64, |a, d| {
-            a.wrapping_add(row[d].wrapping_mul(map.strides[d - 1] as i64))
-        });
-        // Bytes of the row that lie in the array.
-        let from = (-row[0]).clamp(0, i64::from(inner)) as u64 * size;
-        let to = (map.sizes[0] as i64 - row[0]).clamp(0, i64::from(inner)) as u64 * size;
-        let (from, to) = if inside { (from, to.max(from)) } else { (0, 0) };
-        let mut at = 0;
-        while at < bytes {
-            let mut end = [from, to, bytes]
-                .into_iter()
-                .filter(|e| *e > at)
-                .min()
-                .unwrap_or(bytes);
-            if map.swizzle.span().is_some() {
-                end = end.min((at / 16 + 1) * 16);
-            }
-            let valid = (from..to).contains(&at);
-            let linear = shared as u64 + number as u64 * pitch + at;
-            let global = address.wrapping_add(row[0].wrapping_mul(size as i64)) as u64;
-            out.push(Piece {
-                shared: map.swizzle.apply(linear as u32),
-                global: valid.then(|| global.wrapping_add(at)),
-                bytes: (end - at) as u32,
-            });
-            at = end;
-        }
-    }
-    out
 }
 
 /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`.
@@ -279,7 +188,12 @@ pub(crate) fn issue(
         };
         let side = shared_side(cx, env, site, space, (l, shared[l]), extent);
         let Some((at, offset)) = side else { continue };
-        let all = pieces(&map, &rows, inner, offset);
+        let clip = if t.store && t.reduction.is_none() && !t.im2col {
+            Clip::Chunk
+        } else {
+            Clip::Element
+        };
+        let all = pieces(&map, &rows, inner, offset, clip);
         if t.store {
             let mut with = None;
             if let Some(op) = t.reduction {
@@ -289,6 +203,9 @@ pub(crate) fn issue(
                     wrong(env, text);
                     continue;
                 }
+            }
+            if clip == Clip::Chunk {
+                report_excess(cx, env, site, &map, &rows, inner);
             }
             let store = Store {
                 pc,
@@ -321,6 +238,37 @@ pub(crate) fn issue(
         let mask = (t.mask != NONE).then(|| w.r32[t.mask as usize][l]);
         spread(cx, env, w, site, mask, at, bar, &to, bytes, &data);
     }
+}
+
+/// Reports a store of a box of `inner` elements a row that writes behind the extent of its array.
+fn report_excess(
+    cx: &Context<'_>,
+    env: &mut Env,
+    site: Site,
+    map: &TensorMap,
+    rows: &[boxes::Corner],
+    inner: u32,
+) {
+    let Some(excess) = boxes::excess(map, rows, inner) else {
+        return;
+    };
+    let site = Site {
+        address: Some(excess.address),
+        ..site
+    };
+    env.report(cx, FindingKind::TensorEdge, site, &|| {
+        let size = map.element.bytes();
+        let (extent, bytes) = (map.sizes[0] * size, excess.bytes);
+        let corner = &excess.row[..map.sizes.len()];
+        let rows = match excess.rows {
+            1 => format!("the row at {corner:?}"),
+            n => format!("each of {n} rows from {corner:?} on"),
+        };
+        format!(
+            "the store writes whole chunks of 16 bytes: the extent of {extent} bytes is not a multiple of 16, and {bytes} bytes behind it are written in {rows}; make the innermost size a multiple of {} elements, or store the last chunk otherwise",
+            16 / size
+        )
+    });
 }
 
 /// A word of an array of tf32 as a copy to shared memory rounds it: to the nearest of 10 bits of mantissa, ties to even, subnormal numbers too; measured on
@@ -372,7 +320,7 @@ fn edit(
             }
         }
         if let Some((at, c)) = conflict {
-            report_conflict(cx, env, who, at, c, true);
+            report_conflict(cx, env, who, (env.rank, at), c, true);
         }
         return;
     }
@@ -467,7 +415,7 @@ pub(crate) fn copy_map(
         }
     }
     if let Some((at, c)) = conflict {
-        report_conflict(cx, env, who, at, c, false);
+        report_conflict(cx, env, who, (env.rank, at), c, false);
     }
     edit(cx, env, w, to, Space::Global, dst, |out| {
         out.copy_from_slice(&map);

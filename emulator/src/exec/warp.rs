@@ -132,6 +132,8 @@ pub(crate) struct Warp {
     pub(crate) polled: u64,
     /// The phase of the cluster's barrier at which each lane has arrived, until it has waited.
     pub(crate) gate: [Option<u64>; 32],
+    /// Phases of the cluster's barrier up to the last one that it has waited for.
+    pub(crate) gates: u64,
     /// What it does with its warpgroup.
     pub(crate) wgmma: Pipeline,
     /// How it was some turns ago.
@@ -190,6 +192,7 @@ impl Warp {
             expired: 0,
             polled: 0,
             gate: [None; 32],
+            gates: 0,
             wgmma: Pipeline::default(),
             mark: Mark::default(),
         }

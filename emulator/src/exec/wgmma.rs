@@ -264,7 +264,7 @@ pub(crate) fn issue(
     let size = env.shared.size;
     if let Some(c) = all().find(|c| c + 16 > size) {
         let site = Site {
-            address: Some(u64::from(c + SHARED_BASE)),
+            address: Some(u64::from(c + env.start())),
             ..site
         };
         env.report(cx, FindingKind::OutOfBounds, site, &|| {

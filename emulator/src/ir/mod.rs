@@ -47,6 +47,8 @@ pub(crate) enum RowInit {
     Const(u64),
     /// A special register.
     Special(Special),
+    /// The address of this byte of the executing block's shared memory.
+    Shared(i64),
     /// The address of module variable `0` plus an offset.
     Variable(u32, i64),
     /// An address in the frame of function `0`: set at each call.

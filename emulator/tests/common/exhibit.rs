@@ -21,10 +21,13 @@ pub(crate) struct Exhibit {
 impl Exhibit {
     /// What stands in the file's head behind `key: `.
     pub(crate) fn head(&self, key: &str) -> &str {
-        let mut lines = self.text.lines().take_while(|l| l.starts_with("//"));
-        let found =
-            lines.find_map(|l| l.strip_prefix("// ")?.strip_prefix(key)?.strip_prefix(": "));
+        let found = self.optional(key);
         found.unwrap_or_else(|| panic!("{} has no {key}", self.name))
+    }
+
+    fn optional(&self, key: &str) -> Option<&str> {
+        let mut lines = self.text.lines().take_while(|l| l.starts_with("//"));
+        lines.find_map(|l| l.strip_prefix("// ")?.strip_prefix(key)?.strip_prefix(": "))
     }
 
     pub(crate) fn title(&self) -> &str {
@@ -40,6 +43,32 @@ impl Exhibit {
     fn size(&self, which: &str) -> u32 {
         let mut words = self.head("launch").split(' ').skip_while(|w| *w != which);
         words.nth(1).and_then(|n| n.parse().ok()).expect("a number")
+    }
+
+    /// The tensor map of `kernel`: what stands behind `map of KERNEL: ` or, for both, `map: `, as `tilewright run` takes it.
+    fn map(&self, kernel: &str, [out, input]: [u64; 2]) -> TensorMap {
+        let own = self.optional(&format!("map of {kernel}"));
+        let words = own.unwrap_or_else(|| self.head("map"));
+        let list = |text: &str| -> Vec<u64> {
+            let numbers = text.split('x').map(|n| n.parse().expect("a number"));
+            numbers.collect()
+        };
+        let words = words.strip_prefix("tensor:f16:").expect("a map of halves");
+        let mut words = words.split(':');
+        let mut map = TensorMap::new(TensorElement::F16, 0);
+        map.sizes = list(words.next().expect("sizes"));
+        map.strides = vec![2 * map.sizes[0]];
+        for word in words {
+            match word.split_once('=').expect("a key and a value") {
+                ("strides", x) => map.strides = list(x),
+                ("box", x) => map.box_sizes = list(x).iter().map(|n| *n as u32).collect(),
+                ("swizzle", "128") => map.swizzle = TensorSwizzle::Bytes128,
+                ("of", "in") => map.address = input,
+                ("of", "out") => map.address = out,
+                other => panic!("{}: {other:?} in a map", self.name),
+            }
+        }
+        map
     }
 
     pub(crate) fn run(&self, kernel: &str) -> Report {
@@ -69,18 +98,7 @@ impl Exhibit {
         prepare(&mut memory, [out, input]);
         let mut args = vec![Arg::Ptr(out), Arg::Ptr(input)];
         if self.text.contains("map[128]") {
-            let rows = if self.head("map").contains("box=64x8:") {
-                8
-            } else {
-                64
-            };
-            let map = TensorMap {
-                sizes: vec![64, 64],
-                strides: vec![128],
-                box_sizes: vec![64, rows],
-                swizzle: TensorSwizzle::Bytes128,
-                ..TensorMap::new(TensorElement::F16, input)
-            };
+            let map = self.map(kernel, [out, input]);
             args.push(Arg::Bytes(map.encode().expect("a correct map").to_vec()));
         }
         let launch = Launch {

@@ -1,6 +1,6 @@
 //! Constants of `kernel!` as kernels that can be run: the grid from m and n, all other parameters by name.
 
-use layout_codegen::gemm::{CompiledKernel, Operands, Trans};
+use layout_codegen::gemm::{CompiledKernel, MapSource, Operands, Trans};
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
 use layout_codegen::registry::plan_named;
@@ -16,6 +16,19 @@ fn elements(kernel: &CompiledKernel) -> Option<(BufferType, BufferType)> {
     Some((data_type.operand().into(), data_type.result().into()))
 }
 
+/// The product's matrices, by the names of their buffers.
+const MATRICES: [&str; 3] = ["A", "B", "C"];
+
+/// The buffer of which a tensor map is; no name for what is not a matrix of the product.
+fn buffer(of: MapSource) -> &'static str {
+    match of {
+        MapSource::A => "A",
+        MapSource::B => "B",
+        MapSource::C => "C",
+        MapSource::Given | MapSource::Workspace(_) => "",
+    }
+}
+
 /// The bytes of a row-major matrix; as many as there can be if that overflows.
 fn matrix_bytes((rows, cols): (u64, u64), ld: u64, element: BufferType) -> u64 {
     if rows == 0 || cols == 0 {
@@ -28,7 +41,7 @@ fn matrix_bytes((rows, cols): (u64, u64), ld: u64, element: BufferType) -> u64 {
 }
 
 /// C ← α·op(A)·op(B) + β·C with row-major matrices of the plan's types: the buffers `A`, `B` and `C`, the sizes `m`, `n`, `k`, the leading
-/// dimensions `lda`, `ldb`, `ldc`, and the factors `alpha` and `beta`.
+/// dimensions `lda`, `ldb`, `ldc`, and the factors `alpha` and `beta`. Tensor maps are encoded of these.
 ///
 /// ```
 /// use tilewright::codegen::gemm::CompiledKernel;
@@ -83,7 +96,28 @@ impl Runnable for CompiledKernel {
                 (kind, _, None) => Param::new(param.name, kind.into()),
             }
         };
-        self.params.iter().map(param).collect()
+        // A matrix of which there is a tensor map is a buffer as well, once.
+        let is_map = |name: &str| self.maps.iter().any(|(known, _)| *known == name);
+        let mut params: Vec<Param> = Vec::new();
+        for matrix in MATRICES {
+            let own = self.params.iter().find(|p| p.name == matrix);
+            let mapped = self.maps.iter().any(|(_, map)| buffer(map.of) == matrix);
+            let element = elements.map(|(operand, result)| match matrix {
+                "C" => result,
+                _ => operand,
+            });
+            match (own, element) {
+                (Some(own), _) if own.kind != ParamKind::TensorMap => params.push(param(own)),
+                (_, Some(element)) if mapped => {
+                    params.push(Param::pointer(matrix, element).aligned_to(16));
+                }
+                _ => {}
+            }
+        }
+        let others = self.params.iter();
+        let others = others.filter(|p| !MATRICES.contains(&p.name) && !is_map(p.name));
+        params.extend(others.map(param));
+        params
     }
 
     fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError> {
@@ -130,14 +164,22 @@ impl Runnable for CompiledKernel {
         if scalars.get("alpha").and_then(super::Scalar::float) == Some(0.0) {
             least_bytes.retain(|(matrix, _)| matrix == "C");
         }
-        let names = self.params.iter().map(|p| p.name.to_owned());
+        let lds = [
+            scalars.size("lda")?,
+            scalars.size("ldb")?,
+            scalars.size("ldc")?,
+        ];
+        let arg = |name: &str| match self.tensor_map(name, [m, n, k], lds) {
+            Some(map) => StepArg::TensorMap(Some(buffer(map.of).to_owned()), map),
+            None => StepArg::Argument(name.to_owned()),
+        };
         let step = Step {
             entry: self.entry.to_owned(),
             grid,
             block: self.block,
             cluster: self.cluster,
             shared_bytes: self.shared_bytes,
-            args: names.map(StepArg::Argument).collect(),
+            args: self.params.iter().map(|p| arg(p.name)).collect(),
         };
         Ok(Launches {
             steps: vec![step],

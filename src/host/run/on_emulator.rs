@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use layout_codegen::gemm::MapArgument;
+use layout_codegen::gemm::{MapArgument, MapType};
 use layout_codegen::prove::AccessProof;
 use ptx_emulator::{
     Arg, Counters, GlobalMemory, InstructionCounter, Launch, Module, Options, Report,
@@ -94,21 +94,26 @@ fn arg(value: &Value, addresses: &Addresses) -> Result<Arg, RunError> {
 
 /// A tensor map in the emulator's encoding.
 fn tensor_map(address: u64, of: &MapArgument) -> Result<Arg, RunError> {
-    let element = match of.element.bytes() {
-        _ if of.rounded => TensorElement::Tf32,
-        1 => TensorElement::U8,
-        2 => TensorElement::U16,
-        4 => TensorElement::U32,
-        _ => TensorElement::U64,
+    let encoding = of.encoding();
+    let element = match encoding.data_type {
+        MapType::U8 => TensorElement::U8,
+        MapType::U16 => TensorElement::U16,
+        MapType::U32 => TensorElement::U32,
+        MapType::U64 => TensorElement::U64,
+        MapType::Tf32 => TensorElement::Tf32,
     };
-    let mut map = TensorMap::new(element, address);
-    (map.sizes, map.strides) = (of.sizes(), of.strides_bytes());
-    map.box_sizes = of.box_sizes();
-    map.swizzle = match of.swizzle_bytes {
-        32 => TensorSwizzle::Bytes32,
-        64 => TensorSwizzle::Bytes64,
-        128 => TensorSwizzle::Bytes128,
-        _ => TensorSwizzle::None,
+    let map = TensorMap {
+        sizes: encoding.sizes,
+        strides: encoding.strides_bytes,
+        box_sizes: encoding.box_sizes,
+        element_strides: encoding.element_strides,
+        swizzle: match encoding.swizzle_bytes {
+            32 => TensorSwizzle::Bytes32,
+            64 => TensorSwizzle::Bytes64,
+            128 => TensorSwizzle::Bytes128,
+            _ => TensorSwizzle::None,
+        },
+        ..TensorMap::new(element, address)
     };
     let encoded = map.encode().map_err(|e| RunError::Refused {
         reason: e.to_string(),

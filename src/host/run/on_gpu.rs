@@ -1,6 +1,6 @@
 //! A bound run on a GPU.
 
-use layout_codegen::gemm::MapArgument;
+use layout_codegen::gemm::{Declared, MapArgument, MapType};
 use tilewright_gpu::{
     Arg, Buffer, Gpu, GpuError, Kernel, L2Promotion, LaunchConfig, MapElement, MapSwizzle, Stream,
     TensorMap, TensorMapSpec, TimeOptions,
@@ -98,7 +98,8 @@ impl Loaded {
             .iter()
             .map(|step| Ok((module.kernel(&step.step.entry)?, step.clone())))
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let follows = |(i, step): (usize, &BoundStep)| i > 0 && waits(ptx, &step.step.entry);
+        let follows =
+            |(i, step): (usize, &BoundStep)| i > 0 && Declared::of(ptx, &step.step.entry).waits;
         let beside = bound.steps.iter().enumerate().map(follows).collect();
         let workspace = gpu.alloc((bound.workspace_bytes + WORKSPACE_ALIGNMENT) as usize)?;
         // What a kernel reads before another wrote it is NaN.
@@ -150,16 +151,6 @@ impl Loaded {
         }
         Ok(())
     }
-}
-
-/// Whether a kernel of a text waits for the grid before it, so that it may be launched while that still runs.
-fn waits(ptx: &str, entry: &str) -> bool {
-    let mut bodies = ptx.split(".entry ").skip(1);
-    let own = bodies.find(|body| {
-        let name = body.split(|c: char| c == '(' || c.is_whitespace()).next();
-        name == Some(entry)
-    });
-    own.is_some_and(|body| body.contains("griddepcontrol.wait;"))
 }
 
 /// Places the buffers, runs the launches in order, and then times them `repeats` times (on the buffers that they left, once their bytes have
@@ -224,22 +215,36 @@ fn device(gpu: &Gpu, value: &Value, addresses: &Addresses) -> Result<Arg, GpuErr
 
 /// A tensor map, encoded by the driver.
 fn tensor_map(gpu: &Gpu, address: u64, of: &MapArgument) -> Result<Arg, GpuError> {
-    let element = match of.element.bytes() {
-        _ if of.rounded => MapElement::Tf32,
-        1 => MapElement::U8,
-        2 => MapElement::U16,
-        4 => MapElement::U32,
-        _ => MapElement::U64,
+    Ok(Arg::from(&TensorMap::encode(gpu, &spec(address, of))?))
+}
+
+/// What [`tilewright_gpu`] calls the encoding of a map.
+fn spec(address: u64, of: &MapArgument) -> TensorMapSpec {
+    let encoding = of.encoding();
+    let element = match encoding.data_type {
+        MapType::U8 => MapElement::U8,
+        MapType::U16 => MapElement::U16,
+        MapType::U32 => MapElement::U32,
+        MapType::U64 => MapElement::U64,
+        MapType::Tf32 => MapElement::Tf32,
     };
-    let mut map = TensorMapSpec::new(element, address);
-    (map.sizes, map.strides) = (of.sizes(), of.strides_bytes());
-    map.box_sizes = of.box_sizes();
-    map.l2_promotion = L2Promotion::Bytes256;
-    map.swizzle = match of.swizzle_bytes {
-        32 => MapSwizzle::Bytes32,
-        64 => MapSwizzle::Bytes64,
-        128 => MapSwizzle::Bytes128,
-        _ => MapSwizzle::None,
-    };
-    Ok(Arg::from(&TensorMap::encode(gpu, &map)?))
+    TensorMapSpec {
+        sizes: encoding.sizes,
+        strides: encoding.strides_bytes,
+        box_sizes: encoding.box_sizes,
+        element_strides: encoding.element_strides,
+        swizzle: match encoding.swizzle_bytes {
+            32 => MapSwizzle::Bytes32,
+            64 => MapSwizzle::Bytes64,
+            128 => MapSwizzle::Bytes128,
+            _ => MapSwizzle::None,
+        },
+        l2_promotion: match encoding.l2_promotion_bytes {
+            64 => L2Promotion::Bytes64,
+            128 => L2Promotion::Bytes128,
+            256 => L2Promotion::Bytes256,
+            _ => L2Promotion::None,
+        },
+        ..TensorMapSpec::new(element, address)
+    }
 }

@@ -16,7 +16,7 @@ use crate::gemm::raster::{GRID_YZ, best_turns};
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
     Activation, ArgumentValue, DataType, Epilogue, Form, Gemm, GivenInput, LIMIT, Launch, Limit,
-    MapArgument, MapSource, Plan, PlanError, ProblemError, Schedule,
+    MapArgument, MapSource, Mode, Plan, PlanError, ProblemError, Schedule, Trans,
 };
 use crate::ir::Element;
 
@@ -407,12 +407,18 @@ impl Product<'_> {
     /// The tensor map of A (0) or B (1) as it lies in memory.
     fn map_of(&self, problem: &Gemm, i: usize) -> Result<MapArgument, PlanError> {
         let bytes = u64::from(self.data_type.bytes());
-        let stored = [problem.stored_a(), problem.stored_b()][i];
-        let (rows, columns) = if self.transposed(problem.operands)[i] {
-            (stored.1, stored.0)
+        let operands = problem.operands;
+        // Rows and columns as the caller stores them; what is transposed first lies the other way round.
+        let (modes, trans) = [
+            ([Mode::M, Mode::K], operands.a),
+            ([Mode::K, Mode::N], operands.b),
+        ][i];
+        let [rows, columns] = if (trans == Trans::T) == self.transposed(operands)[i] {
+            modes
         } else {
-            stored
+            [modes[1], modes[0]]
         };
+        let sizes = [problem.m, problem.n, problem.k];
         let ld = [problem.lda, problem.ldb][i];
         let maps = self.maps(problem.operands)?;
         let o = [&maps.a, &maps.b][i];
@@ -425,9 +431,10 @@ impl Product<'_> {
             of: MapSource::Given,
             element: self.data_type.operand(),
             rounded: self.data_type == DataType::Tf32,
+            modes: [columns, rows],
             // Of an array without elements nothing is copied.
-            rows: rows.max(1),
-            columns: columns.max(1),
+            rows: rows.of(sizes).max(1),
+            columns: columns.of(sizes).max(1),
             pitch_bytes: ld.max(1) * bytes,
             layers,
             box_rows: portion.rows as u32,
@@ -443,6 +450,7 @@ impl Product<'_> {
             of: MapSource::C,
             element: self.variant.output,
             rounded: false,
+            modes: [Mode::N, Mode::M],
             rows: problem.m.max(1),
             columns: problem.n.max(1),
             pitch_bytes: problem.ldc.max(1) * maps.c_bytes as u64,

@@ -51,6 +51,17 @@ impl Kernel {
         self.push_hopper(None, Hopper::ClusterBarrier);
     }
 
+    /// Waits until every stage of the first `uses` uses is given back: behind them no arrival is on its way to this block.
+    pub(crate) fn drain_ring(&mut self, ring: &RingHandle, uses: Expr) -> Result<(), LayoutError> {
+        let uses = self.pool.pin(uses);
+        for behind in 0..ring.stages - ring.lag {
+            let behind = self.pool.constant(behind);
+            let index = self.pool.add(uses, behind);
+            self.wait_stage(ring, Side::Empty, index)?;
+        }
+        Ok(())
+    }
+
     /// As [`Kernel::release_stage`], to each block of the cluster: every thread where `only` holds tells the block of rank `block`.
     pub(crate) fn release_stage_to(
         &mut self,

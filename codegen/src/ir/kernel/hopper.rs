@@ -19,8 +19,8 @@ use crate::view::View;
 #[derive(Clone, Debug)]
 pub(crate) struct RingHandle {
     number: usize,
-    stages: i64,
-    lag: i64,
+    pub(super) stages: i64,
+    pub(super) lag: i64,
     barriers: View,
 }
 
@@ -291,6 +291,7 @@ impl Kernel {
         let at = of.element(self, by)?;
         self.addresses = before;
         let byte = of.moved(self, by)?.base(self)?;
+        let byte = self.within_block(byte);
         let units = self.pool.shr(byte, 4);
         let leading = self.pool.constant((strides.leading >> 4) << 16);
         let low = self.pool.add(units, leading);

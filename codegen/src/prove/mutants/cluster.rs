@@ -26,14 +26,6 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ),
         kind(
             entry,
-            "a cluster that meets twice",
-            node(meets),
-            |list, i| {
-                list.insert(i, list[i].clone());
-            },
-        ),
-        kind(
-            entry,
             "a cluster that meets earlier",
             node(meets),
             |list, i| {
@@ -179,15 +171,16 @@ mod tests {
         }
     }
 
-    /// Roles end when they have done their part.
-    fn blocks_end_alone(entry: &mut Entry) {
-        let Some(Node::Roles(roles)) = entry.nodes.last_mut() else {
-            panic!("no roles");
-        };
-        for role in roles {
-            let meets = |n: &Node| matches!(inst(n), Some(Inst::Hopper(h)) if **h == Hopper::ClusterBarrier);
-            role.body.retain(|n| !meets(n));
-        }
+    /// The producer ends when it has filled the last stage.
+    fn blocks_end_early(entry: &mut Entry) {
+        let waits = |n: &Node| matches!(inst(n), Some(Inst::Hopper(h)) if matches!(**h, Hopper::Wait { .. }));
+        lists(&mut entry.nodes, &mut |list| {
+            // Those of its loop have instructions behind them that use the stage.
+            let fills = list.iter().any(|n| matches!(n, Node::Loop(_)));
+            if fills {
+                list.retain(|n| !waits(n));
+            }
+        });
     }
 
     /// The first box of a block's part of B in place of the second.
@@ -262,9 +255,9 @@ mod tests {
             "Mbarrier",
         ),
         (
-            "no barrier of the cluster at the end",
-            blocks_end_alone,
-            "each role is to meet the cluster once",
+            "a block that ends before the last arrivals",
+            blocks_end_early,
+            "its producer is to wait for the last stages",
             "BlockExited",
         ),
         (

@@ -31,6 +31,24 @@ impl Arrivals {
 }
 
 impl Walk<'_> {
+    /// Outside of the loops that stages are filled in.
+    pub(super) fn is_behind_fills(&self) -> bool {
+        self.loops.is_empty() && !self.found.loops.is_empty()
+    }
+
+    /// A use behind the last one that is filled: its stage is waited for, and with it the arrivals in an earlier use.
+    pub(super) fn drain(&mut self, used: &Used) -> Result<(), String> {
+        self.filled_whole()?;
+        (self.held, self.expected) = (None, None);
+        if used.index != self.next.plus(self.found.drained) {
+            return Err(
+                "a stage that is waited for behind the last fill is not the next".to_owned(),
+            );
+        }
+        self.found.drained += 1;
+        Ok(())
+    }
+
     /// A copy comes to a stage of each block that it goes to.
     pub(super) fn fill(&mut self, used: &Used, fill: &Fill) -> Result<(), String> {
         let name = &fill.from[0].name;

@@ -12,13 +12,16 @@ pub enum Arg {
     F64(f64),
 }
 
-/// One launch: `args` in the order of the kernel's parameters.
+/// One launch: `args` in the order of the kernel's parameters. A cluster that the PTX declares (`cluster_declared`) needs no launch attribute. A kernel
+/// that waits for the one before it (`beside_previous`) may be launched with programmatic stream serialization.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Launch {
     pub kernel: &'static str,
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub cluster: [u32; 3],
+    pub cluster_declared: bool,
+    pub beside_previous: bool,
     pub shared_bytes: u32,
     pub args: Vec<Arg>,
 }
@@ -31,6 +34,9 @@ pub struct Buffers {
     pub c: u64,
 }
 
+/// m, n and k.
+pub const SIZES: [u64; 3] = [384, 256, 192];
+
 /// Bytes of the workspace.
 pub const WORKSPACE_BYTES: u64 = 0;
 
@@ -42,6 +48,8 @@ pub fn launches(buffers: &Buffers) -> [Launch; 1] {
             grid: [6, 4, 1],
             block: [128, 1, 1],
             cluster: [1, 1, 1],
+            cluster_declared: false,
+            beside_previous: false,
             shared_bytes: 65536,
             args: vec![
                 Arg::Ptr(buffers.a), // A

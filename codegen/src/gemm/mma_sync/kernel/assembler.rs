@@ -78,10 +78,11 @@ impl MmaPlan {
     }
 
     /// The lowest PTX version that has the instructions: 7.0 for `cp.async` and `mma.sync` of `sm_80`, 7.8 for f64 on `sm_90`, 8.4 for
-    /// 8-bit floats.
+    /// 8-bit floats, 8.6 for relaxed arrivals at mbarriers.
     pub(in crate::gemm::mma_sync) fn version(&self, arch: Arch) -> &'static str {
         let own = arch.ptx_version();
         let needs = match self.data_type {
+            _ if self.is_clustered() => "8.6",
             _ if self.warpgroups => "8.0",
             DataType::E4m3 | DataType::E5m2 => "8.4",
             DataType::F64 if self.arch >= 90 => "7.8",

@@ -12,6 +12,9 @@ use crate::index::layout::index;
 use crate::ir::{Binary, Cache, Cmp, Element, Logic, Reg, Type};
 use crate::view::View;
 
+/// Bytes that TMA stores as a whole.
+const PIECE: i64 = 16;
+
 /// A part of the warp's tile that is staged at once.
 #[derive(Clone, Copy)]
 struct Strip {
@@ -49,11 +52,16 @@ impl Gemm<'_> {
         let Some(boxes) = self.boxes.clone() else {
             return self.store_vectors(acc);
         };
+        // TMA stores whole pieces of 16 bytes: of a row that ends within one it would write beside C.
+        let piece = PIECE / self.maps.c_bytes;
+        let rest = self.k.pool.and(self.n, piece as u64 - 1);
+        let zero = self.k.pool.constant(0);
+        let mut stores = self.k.compare(Cmp::Eq, rest, zero);
         let end = self.end.clone();
-        let Some(replaces_c) = end.and_then(|end| end.is_zero(self.k, "beta")) else {
-            return self.store_boxes(&boxes, acc);
-        };
-        self.k.begin_if(replaces_c, true);
+        if let Some(replaces_c) = end.and_then(|end| end.is_zero(self.k, "beta")) {
+            stores = self.k.combine(Logic::And, stores, replaces_c, 0);
+        }
+        self.k.begin_if(stores, true);
         self.k.name_branch("reads_c", "finished");
         self.k.open_region();
         self.store_boxes(&boxes, acc)?;

@@ -60,14 +60,9 @@ impl Gemm<'_> {
         for side in &mut self.sides {
             side.origin = moved[usize::from(!side.is_a)];
         }
+        let in_a_row = self.tiles_along(self.n, steps[1]);
+        let of_a_tile = self.tiles_along(self.depth, depth);
         let pool = &mut self.k.pool;
-        let mut tiles_along = |extent: Expr, tile: i64| {
-            let round = pool.constant(tile - 1);
-            let end = pool.add(extent, round);
-            pool.div(end, tile)
-        };
-        let in_a_row = tiles_along(self.n, steps[1]);
-        let of_a_tile = tiles_along(self.depth, depth);
         let turns_down = pool.div(counters[0], steps[0]);
         let turns_across = pool.div(counters[1], steps[1]);
         let rows_before = pool.mul(turns_down, in_a_row);
@@ -79,6 +74,26 @@ impl Gemm<'_> {
             first,
             inside,
         }
+    }
+
+    /// Tiles of so many elements along an extent.
+    fn tiles_along(&mut self, extent: Expr, tile: i64) -> Expr {
+        let round = self.k.pool.constant(tile - 1);
+        let end = self.k.pool.add(extent, round);
+        self.k.pool.div(end, tile)
+    }
+
+    /// Uses of stages by all tiles of the block.
+    pub(super) fn uses_of_stages(&mut self) -> Expr {
+        let of_a_tile = self.tiles_along(self.depth, self.plan.depth);
+        let Depth::Turns(rows, columns) = self.plan.variant.depth else {
+            return of_a_tile;
+        };
+        let (tm, tn) = (self.plan.tile.0, self.plan.tile.1);
+        let down = self.tiles_along(self.m, i64::from(rows) * tm);
+        let across = self.tiles_along(self.n, i64::from(columns) * tn);
+        let tiles = self.k.pool.mul(down, across);
+        self.k.pool.mul(tiles, of_a_tile)
     }
 
     /// The tile is in C, by its rows (0) or its columns (1), and where another statement holds.

@@ -15,7 +15,8 @@
 //! a warpgroup adds, the other one multiplies.
 //!
 //! The blocks of a cluster copy an operand that they have in common in parts, each to all of them ([`cluster`](super::super::cluster)). A stage is filled by several
-//! blocks then: each expects all of its bytes, and waits until the consumers of all have given it back, who arrive at the mbarriers of each block.
+//! blocks then: each expects all of its bytes, and waits until the consumers of all have given it back, who arrive at the mbarriers of each block. A block ends when all
+//! of them have.
 //!
 //! TMA cuts boxes at the edges of the arrays and fills in zeros, so that there is one loop for all sizes. Registers go from the producer, which needs few, to
 //! the consumers, which keep the sums.
@@ -93,7 +94,6 @@ impl Gemm<'_> {
         })?;
         self.close_tiles(tiles);
         self.boxes_are_read();
-        self.leave_cluster();
 
         self.k.begin_role("producer", threads as u32 + 128);
         if alone {
@@ -106,9 +106,9 @@ impl Gemm<'_> {
         let tiles = self.open_tiles();
         self.fill_stages(&ring, tiles.before)?;
         self.close_tiles(tiles);
+        self.drain_stages(&ring)?;
         self.k.close_region();
         self.k.end_if();
-        self.leave_cluster();
         self.k.end_roles();
         Ok(())
     }
@@ -216,11 +216,18 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// The shared memory of a block is there until no other block of its cluster copies to it or arrives there.
-    fn leave_cluster(&mut self) {
-        if self.plan.is_clustered() {
-            self.k.cluster_barrier();
+    /// The shared memory of a block is there until no other block of its cluster arrives there: the producer waits until all stages are given back. Consumers
+    /// write C meanwhile, which a barrier of all threads would wait for.
+    fn drain_stages(&mut self, ring: &RingHandle) -> Result<(), PlanError> {
+        if !self.plan.is_clustered() {
+            return Ok(());
         }
+        // Its addresses are not computed before the first copy.
+        self.k.open_fresh_region();
+        let uses = self.uses_of_stages();
+        self.k.drain_ring(ring, uses)?;
+        self.k.close_region();
+        Ok(())
     }
 
     /// An operand's part of a stage, from an index of its side and of k.

@@ -1,0 +1,388 @@
+//! Tensor maps: what a host gives `cuTensorMapEncodeTiled` for a parameter of a kernel that copies by TMA.
+//!
+//! [`MapArgument`] is the array and the box of one launch, [`CompiledMap`] is what of it holds for every problem, and [`MapEncoding`] is what the
+//! driver's function takes, constants of `cuda.h` included. All hosts read the last: ours, the contract that `gemm --json` prints and the source text that
+//! `--emit-host` writes. The kernel's layouts decide it, so that a host chooses nothing: other boxes or another swizzle would put other elements where
+//! the kernel reads.
+//!
+//! ```text
+//! A of 256 × 64 halves, boxes of 128 × 64        sizes [64, 256]   strides [128]   box [64, 128]   swizzle 128 bytes
+//! ```
+
+use crate::ir::Element;
+
+/// The array of a tensor map and the box that a copy moves: rows of elements, and layers of rows in a batch. With these dimensions, innermost first:
+/// `[columns, rows]` elements, `[pitch]` bytes, a box of `[box_columns, box_rows]`; with layers a third dimension and a box of one layer.
+///
+/// ```
+/// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
+/// use layout_codegen::gemm::{ArgumentValue, Gemm, Operands, Plan};
+///
+/// let launch = WARPGROUP_PLANS[0].launch(&Gemm::packed(256, 512, 64, Operands::ALL[0]))?;
+/// let launch = launch.expect("something to do");
+/// let of_a = launch.arguments.iter().find(|a| a.name == "A").expect("A");
+/// let ArgumentValue::TensorMap(map) = of_a.value else { panic!("a tensor map") };
+/// assert_eq!((map.rows, map.columns, map.pitch_bytes), (256, 64, 128));
+/// assert_eq!((map.box_rows, map.box_columns, map.swizzle_bytes), (128, 64, 128));
+/// # Ok::<(), layout_codegen::gemm::PlanError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MapArgument {
+    /// Where the array is.
+    pub of: MapSource,
+    /// The type of its elements.
+    pub element: Element,
+    /// Elements are rounded to tf32 on the way: the driver's type is `TFLOAT32`, and not `FLOAT32`.
+    pub rounded: bool,
+    /// The modes of the product that run along a row and from row to row: the dimensions of a layer, innermost first.
+    pub modes: [Mode; 2],
+    /// Rows.
+    pub rows: u64,
+    /// Elements of a row.
+    pub columns: u64,
+    /// Bytes from row to row: a multiple of 16.
+    pub pitch_bytes: u64,
+    /// Layers and bytes from one to the next, a multiple of 16; none outside of a batch.
+    pub layers: Option<(u64, u64)>,
+    /// Rows of the box.
+    pub box_rows: u32,
+    /// Columns of the box.
+    pub box_columns: u32,
+    /// The period of the swizzle along a row, in bytes.
+    pub swizzle_bytes: u32,
+}
+
+/// Where the array of a tensor map is.
+///
+/// ```
+/// use layout_codegen::gemm::MapSource;
+///
+/// assert_ne!(MapSource::A, MapSource::Workspace(0));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MapSource {
+    /// At the address of matrix A.
+    A,
+    /// At the address of matrix B.
+    B,
+    /// At the address of matrix C.
+    C,
+    /// At the address of the buffer that the caller gives for the parameter's name.
+    Given,
+    /// In the workspace, at this offset in bytes.
+    Workspace(u64),
+}
+
+impl MapArgument {
+    /// Elements along each dimension, innermost first.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
+    /// use layout_codegen::gemm::{ArgumentValue, Gemm, Operands, Plan};
+    ///
+    /// let launch = WARPGROUP_PLANS[0].launch(&Gemm::packed(256, 512, 64, Operands::ALL[0]))?;
+    /// let maps = launch.iter().flat_map(|l| &l.arguments).filter_map(|a| match a.value {
+    ///     ArgumentValue::TensorMap(map) => Some((map.sizes(), map.strides_bytes(), map.box_sizes())),
+    ///     _ => None,
+    /// });
+    /// let of_a = (vec![64, 256], vec![128], vec![64, 128]);
+    /// let of_b = (vec![512, 64], vec![1024], vec![64, 64]);
+    /// assert_eq!(maps.collect::<Vec<_>>(), [of_a, of_b]);
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn sizes(&self) -> Vec<u64> {
+        let layers = self.layers.map(|(count, _)| count);
+        [self.columns, self.rows]
+            .into_iter()
+            .chain(layers)
+            .collect()
+    }
+
+    /// Bytes from one index to the next of each dimension but the innermost.
+    ///
+    /// ```
+    /// # use layout_codegen::gemm::{MapArgument, MapSource, Mode};
+    /// # use layout_codegen::ir::Element;
+    /// # let map = MapArgument {
+    /// #     of: MapSource::A, element: Element::F16, rounded: false, modes: [Mode::K, Mode::M], rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
+    /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
+    /// # };
+    /// // 3 layers of 8 rows of 128 bytes.
+    /// assert_eq!(map.strides_bytes(), [128, 1024]);
+    /// ```
+    pub fn strides_bytes(&self) -> Vec<u64> {
+        let layers = self.layers.map(|(_, stride)| stride);
+        [self.pitch_bytes].into_iter().chain(layers).collect()
+    }
+
+    /// Elements of the box along each dimension: it has one layer.
+    ///
+    /// ```
+    /// # use layout_codegen::gemm::{MapArgument, MapSource, Mode};
+    /// # use layout_codegen::ir::Element;
+    /// # let map = MapArgument {
+    /// #     of: MapSource::A, element: Element::F16, rounded: false, modes: [Mode::K, Mode::M], rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
+    /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
+    /// # };
+    /// assert_eq!(map.box_sizes(), [64, 8, 1]);
+    /// ```
+    pub fn box_sizes(&self) -> Vec<u32> {
+        let layers = self.layers.map(|_| 1);
+        [self.box_columns, self.box_rows]
+            .into_iter()
+            .chain(layers)
+            .collect()
+    }
+}
+
+impl MapArgument {
+    /// What `cuTensorMapEncodeTiled` takes beside the address.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
+    /// use layout_codegen::gemm::{ArgumentValue, Gemm, MapType, Operands, Plan};
+    ///
+    /// let launch = WARPGROUP_PLANS[0].launch(&Gemm::packed(256, 512, 64, Operands::ALL[0]))?;
+    /// let launch = launch.expect("something to do");
+    /// let of_a = launch.arguments.iter().find(|a| a.name == "A").expect("A");
+    /// let ArgumentValue::TensorMap(map) = of_a.value else { panic!("a tensor map") };
+    /// let encoding = map.encoding();
+    /// assert_eq!((encoding.data_type, encoding.swizzle_bytes), (MapType::U16, 128));
+    /// assert_eq!((encoding.sizes, encoding.box_sizes), (vec![64, 256], vec![64, 128]));
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn encoding(&self) -> MapEncoding {
+        let sizes = self.sizes();
+        MapEncoding {
+            data_type: match self.element.bytes() {
+                _ if self.rounded => MapType::Tf32,
+                1 => MapType::U8,
+                2 => MapType::U16,
+                4 => MapType::U32,
+                _ => MapType::U64,
+            },
+            element_strides: vec![1; sizes.len()],
+            sizes,
+            strides_bytes: self.strides_bytes(),
+            box_sizes: self.box_sizes(),
+            swizzle_bytes: self.swizzle_bytes,
+            l2_promotion_bytes: 256,
+        }
+    }
+}
+
+/// A mode of a product: C is M×N, and the sums run along K.
+///
+/// ```
+/// use layout_codegen::gemm::Mode;
+///
+/// assert_eq!([Mode::M, Mode::N, Mode::K].map(|mode| mode.of([128, 256, 64])), [128, 256, 64]);
+/// assert_eq!(Mode::K.name(), "k");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// Rows of C.
+    M,
+    /// Columns of C.
+    N,
+    /// Products of a sum.
+    K,
+}
+
+impl Mode {
+    /// Its size, of m, n and k.
+    pub const fn of(self, [m, n, k]: [u64; 3]) -> u64 {
+        match self {
+            Mode::M => m,
+            Mode::N => n,
+            Mode::K => k,
+        }
+    }
+
+    /// Its name in the launch contract.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::M => "m",
+            Mode::N => "n",
+            Mode::K => "k",
+        }
+    }
+}
+
+/// What of a tensor map holds for every problem that a kernel takes: all but the sizes and the distance of rows.
+///
+/// ```
+/// use layout_codegen::Arch;
+/// use layout_codegen::gemm::mma_sync::WARPGROUP_PLANS;
+/// use layout_codegen::gemm::{MapSource, Mode, Operands, compile};
+///
+/// let kernel = compile(&WARPGROUP_PLANS[0], Operands::ALL[0], Arch(90))?;
+/// let map = kernel.maps.iter().find(|(name, _)| name == "A").expect("A is copied by TMA").1;
+/// assert_eq!((map.of, map.modes, map.box_sizes), (MapSource::A, [Mode::K, Mode::M], [64, 128]));
+/// // A of 256 × 64 halves whose rows are 96 elements apart.
+/// let encoding = map.at([256, 512, 64], 96).encoding();
+/// assert_eq!((encoding.sizes, encoding.strides_bytes), (vec![64, 256], vec![192]));
+/// # Ok::<(), layout_codegen::gemm::PlanError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CompiledMap {
+    /// Where the array is.
+    pub of: MapSource,
+    /// The type of its elements.
+    pub element: Element,
+    /// Elements are rounded to tf32 on the way.
+    pub rounded: bool,
+    /// The modes of the product that run along a row and from row to row: the dimensions, innermost first.
+    pub modes: [Mode; 2],
+    /// Elements of the box along each dimension.
+    pub box_sizes: [u32; 2],
+    /// The period of the swizzle along a row, in bytes.
+    pub swizzle_bytes: u32,
+}
+
+impl CompiledMap {
+    /// What of a map holds for every problem.
+    pub(crate) fn of(map: &MapArgument) -> Self {
+        Self {
+            of: map.of,
+            element: map.element,
+            rounded: map.rounded,
+            modes: map.modes,
+            box_sizes: [map.box_columns, map.box_rows],
+            swizzle_bytes: map.swizzle_bytes,
+        }
+    }
+
+    /// The map for a problem of `m`, `n`, `k`, of a matrix whose rows are `ld` elements apart.
+    pub const fn at(&self, sizes: [u64; 3], ld: u64) -> MapArgument {
+        // An array has at least one element; of one without, nothing is copied.
+        const fn some(size: u64) -> u64 {
+            if size == 0 { 1 } else { size }
+        }
+        let [columns, rows] = self.modes;
+        MapArgument {
+            of: self.of,
+            element: self.element,
+            rounded: self.rounded,
+            modes: self.modes,
+            rows: some(rows.of(sizes)),
+            columns: some(columns.of(sizes)),
+            pitch_bytes: some(ld) * self.element.bytes() as u64,
+            layers: None,
+            box_rows: self.box_sizes[1],
+            box_columns: self.box_sizes[0],
+            swizzle_bytes: self.swizzle_bytes,
+        }
+    }
+}
+
+/// A constant of `cuda.h`.
+///
+/// ```
+/// use layout_codegen::gemm::MapType;
+///
+/// let constant = MapType::Tf32.constant();
+/// assert_eq!((constant.name, constant.value), ("CU_TENSOR_MAP_DATA_TYPE_TFLOAT32", 11));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DriverConstant {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u32,
+}
+
+/// The element type of a tensor map. TMA moves bits, so that the unsigned integer of the same width stands for halves, 8-bit floats and the rest; only
+/// rounding to tf32 needs a type of its own.
+///
+/// ```
+/// use layout_codegen::gemm::MapType;
+///
+/// assert_eq!(MapType::U16.constant().name, "CU_TENSOR_MAP_DATA_TYPE_UINT16");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MapType {
+    /// 8 bits.
+    U8,
+    /// 16 bits.
+    U16,
+    /// 32 bits.
+    U32,
+    /// 64 bits.
+    U64,
+    /// Single precision in memory, rounded to tf32 on the way.
+    Tf32,
+}
+
+impl MapType {
+    /// Its `CUtensorMapDataType`.
+    pub const fn constant(self) -> DriverConstant {
+        let (name, value) = match self {
+            MapType::U8 => ("CU_TENSOR_MAP_DATA_TYPE_UINT8", 0),
+            MapType::U16 => ("CU_TENSOR_MAP_DATA_TYPE_UINT16", 1),
+            MapType::U32 => ("CU_TENSOR_MAP_DATA_TYPE_UINT32", 2),
+            MapType::U64 => ("CU_TENSOR_MAP_DATA_TYPE_UINT64", 4),
+            MapType::Tf32 => ("CU_TENSOR_MAP_DATA_TYPE_TFLOAT32", 11),
+        };
+        DriverConstant { name, value }
+    }
+}
+
+/// What `cuTensorMapEncodeTiled` takes beside the place of the result and the address of the array, a multiple of 16. Dimensions are innermost first;
+/// nothing is interleaved, and elements outside of the array read as zeros. [`MapArgument::encoding`] makes one and shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapEncoding {
+    /// The type of elements.
+    pub data_type: MapType,
+    /// Elements along each dimension, as many as the rank.
+    pub sizes: Vec<u64>,
+    /// Bytes from one index to the next of each dimension but the innermost.
+    pub strides_bytes: Vec<u64>,
+    /// Elements of the box along each dimension.
+    pub box_sizes: Vec<u32>,
+    /// Steps in elements along each dimension.
+    pub element_strides: Vec<u32>,
+    /// The period of the swizzle along a row of the box: 32, 64 or 128 bytes, or 0 without.
+    pub swizzle_bytes: u32,
+    /// What the level 2 cache fetches at once: 64, 128 or 256 bytes, or 0 for what was asked for.
+    pub l2_promotion_bytes: u32,
+}
+
+impl MapEncoding {
+    /// The constants of `cuda.h` among the arguments, in the function's order, each under its name in the launch contract.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::{MapEncoding, MapType};
+    ///
+    /// let encoding = MapEncoding {
+    ///     data_type: MapType::U16, sizes: vec![64, 256], strides_bytes: vec![128], box_sizes: vec![64, 128],
+    ///     element_strides: vec![1, 1], swizzle_bytes: 128, l2_promotion_bytes: 256,
+    /// };
+    /// let values = encoding.constants().map(|(key, constant)| (key, constant.value));
+    /// assert_eq!(values, [("data_type", 1), ("interleave", 0), ("swizzle", 3), ("l2_promotion", 3), ("oob_fill", 0)]);
+    /// ```
+    pub fn constants(&self) -> [(&'static str, DriverConstant); 5] {
+        let named = |name, value| DriverConstant { name, value };
+        let swizzle = match self.swizzle_bytes {
+            32 => named("CU_TENSOR_MAP_SWIZZLE_32B", 1),
+            64 => named("CU_TENSOR_MAP_SWIZZLE_64B", 2),
+            128 => named("CU_TENSOR_MAP_SWIZZLE_128B", 3),
+            _ => named("CU_TENSOR_MAP_SWIZZLE_NONE", 0),
+        };
+        let promotion = match self.l2_promotion_bytes {
+            64 => named("CU_TENSOR_MAP_L2_PROMOTION_L2_64B", 1),
+            128 => named("CU_TENSOR_MAP_L2_PROMOTION_L2_128B", 2),
+            256 => named("CU_TENSOR_MAP_L2_PROMOTION_L2_256B", 3),
+            _ => named("CU_TENSOR_MAP_L2_PROMOTION_NONE", 0),
+        };
+        let interleave = named("CU_TENSOR_MAP_INTERLEAVE_NONE", 0);
+        let fill = named("CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE", 0);
+        [
+            ("data_type", self.data_type.constant()),
+            ("interleave", interleave),
+            ("swizzle", swizzle),
+            ("l2_promotion", promotion),
+            ("oob_fill", fill),
+        ]
+    }
+}

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Compares emitted kernels with PyTorch's products: the numbers of both with double precision, and the times of both.
+
+    tilewright gemm --plan wgmma-f16-128x256x64-persistent --m 4096 --n 4096 --k 4096 --on none --emit kernel.ptx --json > gemm.json
+    python3 examples/hosts/compare_pytorch.py kernel.ptx gemm.json [kernel.ptx gemm.json ...]
+
+or, with the command at hand, which emits the kernel then and there (a shape alone lets it choose the plan):
+
+    python3 examples/hosts/compare_pytorch.py --dtype bf16 --shape 8192x8192x8192 --trans nt [--plan wgmma-bf16-128x256x64-persistent]
+
+No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
+driver. Both sides are captured in CUDA graphs whose products take turns among operands that together are larger than the caches, and the graphs
+are replayed in turn, so that both run at the same clocks. Printed are medians.
+
+A kernel passes if every element is within the bound of a sum of k products, and the largest error is at most four times PyTorch's.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+try:
+    import torch
+except ImportError:
+    sys.exit("this program needs PyTorch: python3 -m pip install torch")
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import launch as host  # noqa: E402  examples/launch.py
+
+# Elements of A and B, the unit roundoff of the sums, and what cutting off and rounding of the factors add, relative, for k products.
+DTYPES = {
+    "f64": (torch.float64, 2.0**-53, lambda k: 0.0),
+    "f32": (torch.float32, 2.0**-24, lambda k: 0.0),
+    "tf32": (torch.float32, 2.0**-24, lambda k: 2.0**-10),
+    "f16": (torch.float16, 2.0**-24, lambda k: 0.0),
+    "bf16": (torch.bfloat16, 2.0**-24, lambda k: 0.0),
+    "s8": (torch.int8, 0.0, lambda k: 0.0),
+    # Tensor cores keep the sums of 8-bit floats to 13 bits.
+    "e4m3": (torch.float8_e4m3fn, 2.0**-24, lambda k: k / 16 * 2.0**-12),
+    "e5m2": (torch.float8_e5m2, 2.0**-24, lambda k: k / 16 * 2.0**-12),
+}
+
+# Elements of C, with the unit roundoff of each.
+RESULTS = {
+    "f64": (torch.float64, 2.0**-53),
+    "f32": (torch.float32, 2.0**-24),
+    "f16": (torch.float16, 2.0**-11),
+    "bf16": (torch.bfloat16, 2.0**-8),
+    "s32": (torch.int32, 0.0),
+}
+
+ROTATION_BYTES = 256 << 20  # operands take turns until so much was touched: several times the level 2 cache
+ROUNDS = 15
+
+
+class Contract:
+    """One product: what `gemm --json` says of it."""
+
+    def __init__(self, report, launch):
+        self.dtype, self.ctype, self.trans = (report.get(key) for key in ("dtype", "ctype", "trans"))
+        self.m, self.n, self.k = (report.get(key) for key in "mnk")
+        self.plan = report.get("plan")
+        self.launches = [*launch.get("before", []), launch, *launch.get("after", [])]
+        self.workspace_bytes = launch.get("workspace_bytes", 0)
+        plain = {"alpha": 1, "beta": 0, "bias": "none", "activation": "none", "batch": {"count": 1}}
+        for key, value in plain.items():
+            given = report.get(key)
+            if key == "batch":
+                given = {"count": (given or {}).get("count")}
+            if given != value:
+                sys.exit(f"this program compares C = op(A) op(B) alone: the contract has {key} {given}, and not {value}")
+        if self.dtype not in DTYPES or self.ctype not in RESULTS:
+            sys.exit(f"this program does not compare {self.dtype} with C in {self.ctype}")
+        rows_a = self.m if self.trans[0] == "n" else self.k
+        rows_b = self.k if self.trans[1] == "n" else self.n
+        self.shape_a = (rows_a, self.m + self.k - rows_a)
+        self.shape_b = (rows_b, self.k + self.n - rows_b)
+
+    def __str__(self):
+        return f"{self.plan} {self.m}x{self.n}x{self.k} {self.trans} {self.dtype}, C in {self.ctype}"
+
+
+class Operands:
+    """A, B and C of one turn; C of PyTorch's product beside it."""
+
+    def __init__(self, contract):
+        dtype = DTYPES[contract.dtype][0]
+        self.trans = contract.trans
+        self.a, self.b = (self.random(shape, dtype) for shape in (contract.shape_a, contract.shape_b))
+        result = RESULTS[contract.ctype][0]
+        # What a kernel leaves out shows.
+        fill = float("nan") if result.is_floating_point else -(2**31)
+        self.c, self.theirs = (torch.full((contract.m, contract.n), fill, dtype=result, device="cuda") for _ in range(2))
+
+    @staticmethod
+    def random(shape, dtype):
+        if dtype == torch.int8:
+            return torch.randint(-127, 128, shape, dtype=dtype, device="cuda")
+        return torch.randn(shape, dtype=torch.float32, device="cuda").to(dtype)
+
+    def factors(self):
+        """op(A) and op(B), as views."""
+        return (x.t() if trans == "t" else x for x, trans in zip((self.a, self.b), self.trans))
+
+    def bytes(self):
+        return sum(x.nbytes for x in (self.a, self.b, self.c))
+
+    def torch_product(self):
+        """PyTorch's product, into memory of its own."""
+        a, b = self.factors()
+        if self.a.dtype == torch.int8:
+            torch._int_mm(a, b, out=self.theirs)
+        elif self.a.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+            one = ONE.setdefault("one", torch.ones((), device="cuda"))
+            self.theirs = torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=self.c.dtype, use_fast_accum=True)
+        else:
+            torch.matmul(a, b, out=self.theirs)
+
+
+ONE = {}
+
+
+class Kernels:
+    """The kernels of a contract on the current stream, launched by examples/launch.py."""
+
+    def __init__(self, cuda, module, contract):
+        self.cuda, self.contract = cuda, contract
+        self.functions = [cuda.function(module, one) for one in contract.launches]
+        # Nobody may rely on what is in the workspace: these bytes are NaN in every floating-point type.
+        self.workspace = torch.full((contract.workspace_bytes + 1,), 0xFF, dtype=torch.uint8, device="cuda")
+
+    def bind(self, operands):
+        """The parameters of each launch, tensor maps encoded."""
+        addresses = {"A": operands.a.data_ptr(), "B": operands.b.data_ptr(), "C": operands.c.data_ptr()}
+        addresses["workspace"] = self.workspace.data_ptr()
+        return [[host.parameter(self.cuda, p, addresses) for p in one["params"]] for one in self.contract.launches]
+
+    def launch(self, bound):
+        stream = torch.cuda.current_stream().cuda_stream
+        for function, one, values in zip(self.functions, self.contract.launches, bound):
+            self.cuda.launch(function, one, values, stream)
+
+
+def errors(contract, operands, theirs):
+    """The largest error relative to the largest element, of ours and of PyTorch's, and the largest share of its bound that an error of ours has."""
+    a, b = (x.double() for x in operands.factors())
+    exact = a @ b
+    _, unit, more = DTYPES[contract.dtype]
+    relative = 2 * (contract.k + 4) * unit + more(contract.k)
+    bound = (relative + (1 + relative) * RESULTS[contract.ctype][1]) * (a.abs() @ b.abs())
+    error = (operands.c.double() - exact).abs()
+    share = (error / bound.clamp_min(0.5 if operands.c.dtype == torch.int32 else 1e-30)).max().item()
+    largest = exact.abs().max().item() or 1.0
+    their_error = (operands.theirs.double() - exact).abs().max().item() / largest if theirs else None
+    return error.max().item() / largest, their_error, share
+
+
+def graph(work):
+    """A CUDA graph of some work."""
+    # Once outside of the graph: libraries make their plans and their memory.
+    for one in work:
+        one()
+    torch.cuda.synchronize()
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        for one in work:
+            one()
+    return captured
+
+
+def milliseconds(graphs, products):
+    """Medians of the time of one product, of graphs that are replayed in turn."""
+    times = [[] for _ in graphs]
+    for turn in range(ROUNDS + 3):
+        for captured, own in zip(graphs, times):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            captured.replay()
+            end.record()
+            end.synchronize()
+            if turn >= 3:  # the first warm up
+                own.append(start.elapsed_time(end) / products)
+    return [statistics.median(own) for own in times]
+
+
+def compare(cuda, module, contract):
+    """One line about one product: whether it passes."""
+    kernels = Kernels(cuda, module, contract)
+    operands = [Operands(contract)]
+    while len(operands) < 32 and len(operands) * operands[0].bytes() < ROTATION_BYTES:
+        operands.append(Operands(contract))
+    bound = [kernels.bind(one) for one in operands]
+    work = [[lambda values=values: kernels.launch(values) for values in bound]]
+    missing = ""
+    try:
+        operands[0].torch_product()
+        torch.cuda.synchronize()
+        work.append([one.torch_product for one in operands])
+    except (RuntimeError, TypeError, ValueError) as error:
+        missing = str(error).splitlines()[0]
+    times = milliseconds([graph(one) for one in work], len(operands))
+    ours, theirs, share = errors(contract, operands[-1], not missing)
+    passed = share <= 1 and ours == ours and (theirs is None or ours <= 4 * theirs + 1e-12)
+    speed = [2 * contract.m * contract.n * contract.k / ms / 1e9 for ms in times]
+    line = f"{'ok  ' if passed else 'FAIL'} {contract}: error {ours:.2e}, {share:.3f} of its bound; {times[0]:.4f} ms, {speed[0]:.0f} T/s"
+    if missing:
+        line += f"; PyTorch has no such product ({missing})"
+    else:
+        line += f"; PyTorch error {theirs:.2e}, {times[1]:.4f} ms, {speed[1]:.0f} T/s; {times[1] / times[0]:.3f} of its speed"
+    print(line, flush=True)
+    return passed
+
+
+def emitted(options, folder):
+    """A pair of files, written by the command."""
+    sizes = options.shape.split("x")
+    if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
+        sys.exit(f"a shape is MxNxK, such as 4096x4096x4096, and not {options.shape}")
+    ptx, report = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "gemm.json")
+    line = [options.tilewright, "gemm", "--on", "none", "--json", "--emit", ptx, "--trans", options.trans]
+    for name, size in zip("mnk", sizes):
+        line += [f"--{name}", size]
+    for name in ("plan", "dtype"):
+        if getattr(options, name):
+            line += [f"--{name}", getattr(options, name)]
+    # Without a plan, the one for this GPU's architecture.
+    line += ["--arch", "sm_%d%d" % torch.cuda.get_device_capability()]
+    try:
+        answer = subprocess.run(line, stdout=subprocess.PIPE, check=False).stdout
+    except OSError as error:
+        sys.exit(f"{options.tilewright}: {error.strerror}; give the command with --tilewright, or files that it wrote")
+    with open(report, "wb") as file:
+        file.write(answer)
+    return [ptx, report]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", help="pairs: what `gemm --emit` wrote, and what `gemm --json` printed")
+    parser.add_argument("--shape", help="MxNxK: emit a kernel for it")
+    parser.add_argument("--plan", help="its plan; chosen by the command without")
+    parser.add_argument("--dtype", help="its type; that of the plan without")
+    parser.add_argument("--trans", default="nn", choices=["nn", "nt", "tn", "tt"], help="its transposes")
+    parser.add_argument("--tilewright", default="tilewright", help="the command that emits it")
+    options = parser.parse_args()
+    if len(options.files) % 2 or not (options.files or options.shape):
+        parser.error("give pairs of files, kernel.ptx gemm.json, or a shape")
+    if not torch.cuda.is_available():
+        sys.exit("no GPU: not run")
+    torch.manual_seed(1)
+    torch.empty(1, device="cuda")
+    cuda, modules, passed = host.Cuda(), {}, True
+    with tempfile.TemporaryDirectory() as folder:
+        files = options.files + (emitted(options, folder) if options.shape else [])
+        for ptx, report in zip(files[::2], files[1::2]):
+            text = host.read(ptx)
+            if text not in modules:
+                modules[text] = cuda.load(text + b"\0")
+            whole, launch = host.contract(report)
+            if "plan" not in whole:
+                sys.exit(f"{report} has the launch alone; all that `tilewright gemm --json` prints is expected here")
+            if not launch:
+                sys.exit(f"{report}: nothing to launch: the product is empty")
+            # PyTorch rounds the factors to tf32 only if it may.
+            torch.backends.cuda.matmul.allow_tf32 = whole["dtype"] == "tf32"
+            passed &= compare(cuda, modules[text], Contract(whole, launch))
+            torch.cuda.empty_cache()
+    print("passed" if passed else "FAILED")
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()
