@@ -275,13 +275,13 @@ fn the_worked_example_is_true() {
     );
     let d = e.demands;
     let rounded = [d.math, d.shared, d.l2, d.slots, e.period].map(|v| v.round() as u64);
-    assert_eq!(rounded, [1748, 1408, 745, 344, 2103]);
+    assert_eq!(rounded, [1748, 1408, 874, 344, 2002]);
     assert_eq!((e.blocks, e.resident, e.steps), (512, 1, 64));
     assert!((3.0..4.0).contains(&e.waves));
     assert_eq!(e.bound, Bound::Issue);
-    assert!((e.seconds * 1e6 - 291.0).abs() < 0.05, "{}", e.seconds);
+    assert!((e.seconds * 1e6 - 276.9).abs() < 0.05, "{}", e.seconds);
     let tflops = 2e-12 * 4096f64.powi(3) / e.seconds;
-    assert!((tflops - 472.2).abs() < 0.5, "{tflops}");
+    assert!((tflops - 496.4).abs() < 0.5, "{tflops}");
 }
 
 /// Blocks on a multiprocessor by the registers that ptxas 13.0 gives these kernels for `sm_90`, and their shared memory.
@@ -380,6 +380,15 @@ fn sums_are_split_only_where_it_pays() {
     }
 }
 
+/// The H100 that plans of warpgroups were measured on.
+fn h100() -> Machine {
+    Machine {
+        l2_bytes: 50 << 20,
+        memory_bandwidth: 2975.2e9,
+        ..h200()
+    }
+}
+
 /// What `docs/performance-wgmma.md` measured to be the fastest there.
 #[test]
 fn plans_of_warpgroups_are_chosen_as_measured() {
@@ -420,17 +429,19 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
         ),
     ];
     for (data_type, [m, n, k], plan, (split, pack)) in cases {
-        let chosen = best(data_type, &Gemm::packed(m, n, k, operands("nn")), Arch(90));
+        let problem = Gemm::packed(m, n, k, operands("nn"));
+        let chosen = choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan");
         assert_eq!(
             (chosen.plan.name().as_str(), chosen.schedule),
             (plan, Schedule { split, pack }),
             "{data_type} {m}x{n}x{k}"
         );
     }
-    // Transposing all of B takes longer than plans of warps.
+    // Transposing all of B takes longer than plans of warps, or that take it through registers.
     let skinny = Gemm::packed(128, 8192, 8192, operands("nn"));
-    let chosen = best(DataType::Tf32, &skinny, Arch(90)).plan.name();
-    assert!(chosen.starts_with("mma-"), "{chosen}");
+    let chosen = best(DataType::Tf32, &skinny, Arch(90)).plan;
+    let [_, transposed] = chosen.anatomy().transposed(skinny.operands);
+    assert!(!transposed, "{}", chosen.name());
 }
 
 #[test]

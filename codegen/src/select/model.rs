@@ -13,56 +13,58 @@
 //! | `l2` | bytes copied that are inside the matrices, of what a cluster shares the block's part / (bytes that the cache gives a multiprocessor a clock while all ask) |
 //!
 //! `r` blocks of a multiprocessor ask for r times as much. Two more demands are bytes from memory, each element once, and the latency of memory divided by
-//! the steps that are copied ahead. Demands overlap, but not wholly: together they take their p-norm, with p = 2.55 for products of warpgroups, which one
-//! thread issues, and 3.13 · (w/2)^0.43 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
+//! the steps that are copied ahead. Demands overlap, but not wholly: together they take their p-norm, with p = 3.7 for products of warpgroups, which one
+//! thread issues, and 3.86 · (w/2)^0.765 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
 //!
 //! ```text
-//! period(r) = (math^p + slots^p + shared^p + l2^p + memory^p + latency^p)^(1/p)
+//! period(r) = (math^p + slots^p + shared^p + l2^p + (0.98 memory)^p + latency^p)^(1/p) + 8 (warps) or 11 clocks (warpgroups)
 //! ```
 //!
 //! Registers, threads and shared memory say how many blocks `R` fit on a multiprocessor. Full waves run R blocks on each and the last one
 //! ⌈rest / multiprocessors⌉; each wave begins, and stores its tiles at its end:
 //!
 //! ```text
-//! clocks  = Σ waves: steps · period + begin + store + 1230 between them
-//! store   = r · (0.26 · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives)) + 19.5 · stores of all warps)
+//! clocks  = Σ waves: steps · period + begin + store + 1710 between them
+//! store   = r · (0.16 · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives)) + 11.3 · stores of all warps, 19.7 of warpgroups)
 //! kernel  = launch + max(clocks / clock, bytes from and to memory / bandwidth)
 //! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its share of a launch
 //! ```
 //!
-//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.65 · store`.
+//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.78 · store`.
 //!
 //! # What short products showed
 //!
-//! The constants are fitted to 1162 random products of six types, measured on one H100 (`docs/tuning.md`), by least squares of the logarithms of the times,
-//! the more weight the nearer a candidate is to the fastest. What had to be counted for them:
+//! The constants are fitted to 1162 random products of six types, measured on one H100 (`docs/tuning.md` says how). What had to be counted for them:
 //!
 //! * grids of groups of eight rows of tiles have blocks without a tile, which take places on multiprocessors: 108 tiles in 144 blocks leave some
 //!   of 132 multiprocessors with two that multiply, and take as long as 264;
-//! * a block of warps takes 17 clocks for each sum of a lane to begin and end: straight lines of thousands of instructions that are run once;
-//! * C in narrow stores takes 19.5 clocks for each store of a warp, which is what odd products wait for;
+//! * a block of warps takes 22 clocks for each sum of a lane to begin and end: straight lines of thousands of instructions that are run once;
+//! * C in narrow stores takes 11.3 (warps) or 19.7 clocks (warpgroups) for each store of a warp, which is what odd products wait for, and rows that do not begin
+//!   with a sector 3.8 times the clocks of their bytes;
+//! * of a wave's beginning and end, `r` blocks on a multiprocessor cover 0.22 · (1 − 1/r) for one another: they drift apart;
+//! * what is transposed moves at 0.95 of the bandwidth of memory, and partial sums at 0.81;
 //! * a kernel that packs narrow rows has a block for each, and one that adds partial sums a block for each row of C: waves of those take the latency of memory,
 //!   longer than their bytes;
-//! * copies through registers (below 4 bytes) leave 685 clocks of a step uncovered;
-//! * TMA takes 4.8 clocks for each 128 bytes of a box outside of the matrix. Of rows that do not begin with a line the cache gives 0.74 of the bytes, of those that do
-//!   not begin with a sector of 32 bytes 0.315 (0.46 to `cp.async`).
+//! * copies through registers (below 4 bytes) leave 848 clocks of a step uncovered;
+//! * TMA takes 6.4 clocks for each 128 bytes of a box outside of the matrix. Of rows that do not begin with a line the cache gives it 0.73 of the bytes, of those
+//!   that do not begin with a sector of 32 bytes 0.35; `cp.async` gets as many as of others.
 //!
 //! In detail: FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register banks), a read of fragments costs them 3 slots, and a k at
-//! least 36 clocks; other blocks cover what their blocks begin and end with. Products of warpgroups take 1.6 times the rate of those of warps; each
+//! least 36 clocks; other blocks cover what their blocks begin and end with. Products of warpgroups take 1.42 times the rate of those of warps; each
 //! warpgroup reads its rows of A and all of B from shared memory (its columns of B and all of A where they are swapped). Copies narrower than 16 bytes take an
 //! instruction and a wavefront for every 32 pieces; those that go through registers (below 4 bytes, before `sm_80`, and in FMA kernels) another of both to be stored.
 //! Memory moves every operand once if they fit into half of the cache, and otherwise what the tiles of each wave need. Kernels around products of warpgroups are
-//! launched beside the one before and add 0.22 of a launch, others 0.46. Where C has fewer rows than its tile, a swapped plan takes 1.2 times as long. C of 16-bit elements goes through shared memory rounded, where it is not read.
+//! launched beside the one before and add 0.2 of a launch, others 0.58. C of 16-bit elements goes through shared memory rounded, where it is not read.
 //!
 //! # Worked example
 //!
 //! f16, 4096³, `mma-f16-128x256x64` on an H200 (132 multiprocessors, 1.98 GHz): 512 tiles, 64 steps, 8 warps.
 //!
 //! * math: 2·128·256·64 / 2400 = 1748; shared: (128 + 256)·64·2 / 128 = 384 copied, 8·(64 + 64)·64·2 / 128 = 1024 read, 1408 together;
-//!   l2: 49,152 / (1.7 · 5120 / 132) = 745; slots: 2.9 · (1024 products + 256 reads + 96 copies) / 4 = 998; latency: 1188 / 2 = 594;
-//! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2 and p = 3.13: period = 2103;
-//! * ⌈512 / 132⌉ = 4 waves, each 64·2103 = 134,600 clocks and 5970 to begin and to end, and 1230 for each of three more: 565,960 clocks or 285.8 µs;
-//! * 5.2 µs for the launch: 291.0 µs, which is 472 TFLOP/s. Measured: 485.
+//!   l2: 49,152 / (1.45 · 5120 / 132) = 874; slots: 3.08 · (1024 products + 256 reads + 96 copies) / 4 = 1060; latency: 1188 / 2 = 594;
+//! * shared memory of 147,456 bytes lets one block on a multiprocessor, so w = 2 and p = 3.86: period = 2002;
+//! * ⌈512 / 132⌉ = 4 waves, each 64·2002 = 128,200 clocks and 5030 to begin and to end, and 1710 for each of three more: 537,880 clocks or 271.7 µs;
+//! * 5.2 µs for the launch: 276.9 µs, which is 496 TFLOP/s. Measured: 485.
 
 mod around;
 mod period;
@@ -77,14 +79,11 @@ pub(super) const LINE: u64 = 128;
 pub(super) const SECTOR: u64 = 32;
 
 /// Bytes that the cache gives a clock, of those that [`Machine`] has. It is above 1 because little else of a step is waited for meanwhile.
-const FROM_L2: f64 = 1.7;
+const FROM_L2: f64 = 1.45;
 
 /// The share that is left for boxes of TMA whose rows do not begin with a line, or with a sector.
-const WITHIN_LINES: f64 = 0.74;
-const WITHIN_SECTORS: f64 = 0.315;
-
-/// The same for `cp.async`, whose pieces of 16 bytes ask for lines just as often where rows begin with a sector.
-const PIECES_WITHIN_SECTORS: f64 = 0.46;
+const WITHIN_LINES: f64 = 0.728;
+const WITHIN_SECTORS: f64 = 0.348;
 
 /// Slots that a read of fragments takes in an FMA kernel: its own, and those of products whose factors the register cache loses.
 const FMA_READ: f64 = 3.0;
@@ -94,7 +93,7 @@ const FMA_THREADS: u32 = 512;
 
 /// How much faster tensor cores are with products of warpgroups than with those of warps: measured at 8192³ in f16. Of other types they multiply as many
 /// bytes.
-const WARPGROUP_RATE: f64 = 1.6;
+const WARPGROUP_RATE: f64 = 1.42;
 
 /// Schedulers of a multiprocessor.
 const SCHEDULERS: f64 = 4.0;
@@ -389,8 +388,7 @@ impl Model<'_> {
             _ if self.is_copied_first(o) || pitch.is_multiple_of(LINE) => 1.0,
             Units::Warpgroup if pitch.is_multiple_of(SECTOR) => WITHIN_LINES,
             Units::Warpgroup => WITHIN_SECTORS,
-            Units::Tensor if pitch.is_multiple_of(SECTOR) => 1.0,
-            Units::Tensor => PIECES_WITHIN_SECTORS,
+            Units::Tensor => 1.0,
         };
         part * FROM_L2 * m.l2_bytes_per_clock / busy.max(1) as f64
     }
@@ -419,7 +417,8 @@ impl Model<'_> {
         let threads = a.threads();
         let narrow = self.operands().iter().any(|o| o.width < 16);
         let f8 = matches!(a.data_type, DataType::E4m3 | DataType::E5m2);
-        let widened = f8 && m.f8_widened.is_some();
+        // Products of warpgroups multiply 8-bit floats as they are.
+        let widened = f8 && m.f8_widened.is_some() && a.units == Units::Tensor;
         let registers = threads * a.registers(narrow, widened).next_multiple_of(8);
         let made_for = match a.units {
             Units::Fma if a.asynchronous && a.sums_of_a_lane() > 64 => FMA_THREADS / 2,

@@ -4,11 +4,15 @@ use super::{LINE, Model, Operand};
 use crate::gemm::Units;
 
 /// The share of a launch that such a kernel adds; beside products of warpgroups it begins before the kernel before it ends.
-const AFTER: f64 = 0.46;
-const BESIDE: f64 = 0.22;
+const AFTER: f64 = 0.578;
+const BESIDE: f64 = 0.195;
 
 /// The share of the bandwidth of memory at which rows are packed whose elements are read one by one.
-const ONE_BY_ONE: f64 = 0.85;
+const ONE_BY_ONE: f64 = 0.874;
+
+/// The same of operands that are transposed, and of partial sums that are added.
+const TRANSPOSED: f64 = 0.949;
+const SUMS: f64 = 0.806;
 
 /// Threads of a block that packs or transposes, and bytes of a row that it copies.
 const PACKING: u64 = 256;
@@ -19,7 +23,7 @@ const VECTORS: [u64; 2] = [16, 1024];
 
 /// Threads of a block that adds partial sums, and vectors of them that it reads before it waits.
 const ADDING: u64 = 128;
-const TOGETHER: f64 = 3.9;
+const TOGETHER: f64 = 5.02;
 
 impl Model<'_> {
     /// Bytes that the product's kernel moves from and to memory.
@@ -74,7 +78,7 @@ impl Model<'_> {
             let of_a_block = ADDING * 16 / self.sum_bytes() as u64;
             let blocks = p.m.saturating_mul(p.n.div_ceil(of_a_block));
             let waits = self.waves(blocks, ADDING) * (1.0 + split as f64 / TOGETHER);
-            seconds += launch + (bytes / m.memory_bandwidth).max(waits * m.latency);
+            seconds += launch + (bytes / (SUMS * m.memory_bandwidth)).max(waits * m.latency);
         }
         for o in self.operands().iter().filter(|o| self.is_copied_first(o)) {
             seconds += launch + self.packing(o);
@@ -113,6 +117,7 @@ impl Model<'_> {
         };
         let moved = 2.0 * rows as f64 * cols as f64 * bytes as f64;
         let part = if width < 4 { ONE_BY_ONE } else { 1.0 };
+        let part = part * if transposed { TRANSPOSED } else { 1.0 };
         (moved / (part * m.memory_bandwidth)).max(self.waves(blocks, PACKING) * m.latency)
     }
 }

@@ -1,35 +1,50 @@
 //! The clocks of one step along k, and of storing a tile.
 
-use super::{Bound, Demands, Model, SCHEDULERS, WAVEFRONT};
+use super::{Bound, Demands, Model, SCHEDULERS, SECTOR, WAVEFRONT};
 use crate::gemm::{DataType, Units};
 
 /// How well the demands of a step overlap: p of their p-norm, which is their sum for 1 and the largest alone for ∞. That of warpgroups, and of warps with
 /// two for each scheduler.
-const OVERLAP_OF_WARPGROUPS: f64 = 2.55;
-const OVERLAP: f64 = 3.13;
+const OVERLAP_OF_WARPGROUPS: f64 = 3.7;
+const OVERLAP: f64 = 3.86;
 
-/// Twice the warps overlap 2^0.43 times as well.
-const OVERLAP_BY_WARPS: f64 = 0.43;
+/// Twice the warps overlap 2^0.765 times as well.
+const OVERLAP_BY_WARPS: f64 = 0.765;
 
 /// Clocks of TMA for 128 bytes of a box that lie outside of the matrix, which it fills with zeros. Those inside wait for the cache.
-const OUTSIDE: f64 = 4.8;
+const OUTSIDE: f64 = 6.38;
 
 /// Slots of plans of warps that are not counted: addresses, waits and branches are two for each that is.
-const SLOTS: f64 = 2.9;
+const SLOTS: f64 = 3.08;
 
 /// How much longer slots and wavefronts take where copies are narrower than 16 bytes.
-const NARROW: f64 = 1.43;
+const NARROW: f64 = 1.31;
 
 /// Clocks that a step waits for copies that go through registers, which nothing covers.
-const THROUGH_REGISTERS: f64 = 685.0;
+const THROUGH_REGISTERS: f64 = 848.0;
 
 /// How much longer products take whose 8-bit floats are widened first.
-const WIDENED: f64 = 1.15;
+const WIDENED: f64 = 1.13;
 
-/// The share of what is staged and written that a store takes, and clocks for each store of a warp: the straight lines are run once, from a cold
-/// instruction cache.
-const STORE: f64 = 0.26;
-const STORE_OF_A_WARP: f64 = 19.5;
+/// Clocks of a step that nothing covers: a barrier, or the two mbarriers of a stage.
+const STEP_OF_WARPS: f64 = 8.46;
+const STEP_OF_WARPGROUPS: f64 = 10.6;
+
+/// How much longer boxes of TMA are on their way than loads of lanes.
+const LATENCY_OF_WARPGROUPS: f64 = 1.45;
+
+/// The share of a step's bytes from memory that competes with its other demands: stages ahead ask for them while others are waited for. All of them bound
+/// the whole.
+const MEMORY: f64 = 0.977;
+
+/// The share of what is staged and written that a store takes, and clocks for each store of a warp, of plans of warps and of warpgroups: the straight
+/// lines are run once, from a cold instruction cache.
+const STORE: f64 = 0.16;
+const STORE_OF_A_WARP: f64 = 11.3;
+const STORE_OF_A_WARPGROUP: f64 = 19.7;
+
+/// How much longer rows of C take to be written that do not begin with a sector.
+const RAGGED: f64 = 3.76;
 
 /// FMA kernels: the share of other demands that one warp a scheduler leaves uncovered, and clocks of a barrier and what is around it.
 const EXPOSED: f64 = 0.2;
@@ -73,8 +88,12 @@ impl Model<'_> {
         let [of_a, of_b] = self.operands();
         let [l2_a, l2_b] = [&of_a, &of_b].map(|o| self.l2_clocks(o, busy));
         let l2 = blocks * (l2_a + l2_b);
-        let latency = self.latency() / f64::from(a.stages - 1);
-        let memory = blocks * self.memory_bytes_of_a_step() * busy as f64
+        let of_latency = match a.units {
+            Units::Warpgroup => LATENCY_OF_WARPGROUPS,
+            Units::Tensor | Units::Fma => 1.0,
+        };
+        let latency = of_latency * self.latency() / f64::from(a.stages - 1);
+        let memory = MEMORY * blocks * self.memory_bytes_of_a_step() * busy as f64
             / (self.machine.memory_bandwidth / self.machine.clock);
         let (math, shared) = (d.math * blocks / alone, d.shared * blocks);
         let slots = d.slots * blocks / alone;
@@ -83,7 +102,7 @@ impl Model<'_> {
             (memory, Bound::Memory),
             (latency, Bound::Latency),
         ];
-        let (units, overlap, through_registers) = if a.units == Units::Warpgroup {
+        let (units, overlap, added) = if a.units == Units::Warpgroup {
             let inside = self.copied_bytes(&of_a) + self.copied_bytes(&of_b);
             let outside = (f64::from(a.stage_bytes()) - inside).max(0.0);
             let zeros = blocks * outside / WAVEFRONT * OUTSIDE;
@@ -94,7 +113,7 @@ impl Model<'_> {
                 (math, Bound::Issue)
             };
             let units = [product, (slots, Bound::Issue), (zeros, Bound::L2)];
-            (units, OVERLAP_OF_WARPGROUPS, 0.0)
+            (units, OVERLAP_OF_WARPGROUPS, STEP_OF_WARPGROUPS)
         } else {
             let width = of_a.width.min(of_b.width);
             let narrow = if width < 16 { NARROW } else { 1.0 };
@@ -114,14 +133,14 @@ impl Model<'_> {
             (
                 units,
                 overlap.max(1.0),
-                if registers { THROUGH_REGISTERS } else { 0.0 },
+                STEP_OF_WARPS + if registers { THROUGH_REGISTERS } else { 0.0 },
             )
         };
         let all = [units[0], units[1], units[2], waits[0], waits[1], waits[2]];
         let (most, bound) = largest(&all);
         // Divided by the largest, so that no power overflows.
         let sum: f64 = all.iter().map(|d| (d.0 / most).powf(overlap)).sum();
-        (most * sum.powf(1.0 / overlap) + through_registers, bound)
+        (most * sum.powf(1.0 / overlap) + added, bound)
     }
 
     /// The same of FMA kernels: the largest demand, and a share of the others that few warps leave uncovered.
@@ -171,10 +190,17 @@ impl Model<'_> {
         };
         let staged = f64::from(m * n) * staged_bytes;
         let c = a.inside * b.inside * self.written_bytes();
-        let bytes = 2.0 * staged / WAVEFRONT + c / (self.machine.l2_share() / 2.0);
-        if self.anatomy.units == Units::Fma {
-            return r as f64 * bytes;
-        }
+        let staged = 2.0 * staged / WAVEFRONT;
+        let written = c / (self.machine.l2_share() / 2.0);
+        let of_a_warp = match self.anatomy.units {
+            Units::Fma => return r as f64 * (staged + written),
+            Units::Tensor => STORE_OF_A_WARP,
+            Units::Warpgroup => STORE_OF_A_WARPGROUP,
+        };
+        let bytes_of_c = self.problem.result(self.anatomy.data_type).bytes();
+        let pitch = self.problem.ldc.saturating_mul(bytes_of_c.into());
+        let in_sectors = self.split().1 > 1 || pitch.is_multiple_of(SECTOR);
+        let ragged = if in_sectors { 1.0 } else { RAGGED };
         // Rows of partial sums are aligned.
         let width = if self.split().1 > 1 {
             16
@@ -189,7 +215,7 @@ impl Model<'_> {
             width
         };
         let stores = f64::from(m * n) * self.written_bytes() / f64::from(32 * width);
-        r as f64 * (STORE * bytes + STORE_OF_A_WARP * stores)
+        r as f64 * (STORE * (staged + ragged * written) + of_a_warp * stores)
     }
 
     /// Bytes that the product's kernel moves for an element of C or for one of its partial sums.

@@ -14,25 +14,25 @@ struct Waves {
 
 /// How much longer a block takes at the edge of C: plans of warps, and FMA kernels by `cp.async`, whose general loop multiplies as long as the other. Boxes that
 /// TMA cuts take as long as others.
-const EDGE: f64 = 1.07;
+const EDGE: f64 = 1.21;
 const EDGE_OF_REGISTERS: f64 = 1.25;
 const EDGE_FMA: f64 = 1.05;
 
 /// Clocks until a block that follows another has made its mbarriers or its addresses.
-const BEGIN: f64 = 1230.0;
+const BEGIN: f64 = 1710.0;
 const BEGIN_FMA: f64 = 1500.0;
 
 /// What warpgroups wait for their first stage, in latencies.
-const FIRST_STAGE: f64 = 0.6;
-
-/// How much longer swapped plans take where C has fewer rows than their tile: 1.5 at 128×8192×8192 in tf32, less at most others.
-const FEW_ROWS_OF_SWAPPED: f64 = 1.2;
+const FIRST_STAGE: f64 = 0.853;
 
 /// What a store takes of a block that takes tile after tile: its producer goes on meanwhile.
-const STORE_IN_TURNS: f64 = 0.65;
+const STORE_IN_TURNS: f64 = 0.777;
+
+/// The share of a wave's beginning and end that many blocks on a multiprocessor cover for one another: they drift apart.
+const COVERED: f64 = 0.218;
 
 /// Clocks that a block of warps takes to begin and end for each sum of a lane: long straight lines from a cold instruction cache.
-const COLD: f64 = 17.2;
+const COLD: f64 = 22.3;
 
 impl Model<'_> {
     pub(super) fn estimate(&self) -> Estimate {
@@ -91,17 +91,15 @@ impl Model<'_> {
             // Other blocks cover it.
             begin_and_end + (begin_and_end + BEGIN_FMA) * whole / f64::from(resident)
         } else {
-            // Blocks that begin together end together.
-            begin_and_end + (begin_and_end + BEGIN) * whole
+            // Blocks that begin together end together, but for what others on the multiprocessor cover.
+            let others = 1.0 - 1.0 / f64::from(resident);
+            begin_and_end + (begin_and_end + BEGIN) * whole * (1.0 - COVERED * others)
         };
         let computing = (main + begin_and_end) / machine.clock;
         let memory = self.memory_bytes(whole + 1.0, slots.min(blocks)) / machine.memory_bandwidth
             + machine.latency;
         estimate.around = self.around();
         estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
-        if self.anatomy.form.is_swapped() && p.m < u64::from(self.anatomy.tile.0) {
-            estimate.seconds *= FEW_ROWS_OF_SWAPPED;
-        }
         let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
         if memory > computing {
             estimate.bound = Bound::Memory;
