@@ -11,6 +11,7 @@
 //! Example: warp 0 writes shared memory (clock 3), executes `fence.proxy.async` (fenced up to 3, clock now 4) and arrives at a barrier; warp 1
 //! waits there: it has seen 3 and knows 3 to be fenced, and may let a bulk store read what warp 0 wrote.
 
+use crate::fences::Fences;
 use crate::lane_order::{self, LaneOrder, Partial, Partials};
 use crate::shared::{Shadow, Who};
 
@@ -64,6 +65,11 @@ impl Knowledge {
         some: Vec::new(),
     };
 
+    /// Whether nothing is known.
+    pub(crate) fn is_none(&self) -> bool {
+        self.seen.is_empty() && self.some.is_empty()
+    }
+
     /// Adds what is known in `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         let blank = [0; ACTORS];
@@ -113,6 +119,8 @@ pub(crate) struct Clocks {
     own: Vec<u32>,
     /// What orders lanes, if that is checked.
     pub(crate) lanes: Option<Box<LaneOrder>>,
+    /// What fences leave for relaxed operations, if the kernel has some.
+    pub(crate) fences: Option<Box<Fences>>,
 }
 
 impl Clocks {
@@ -130,6 +138,7 @@ impl Clocks {
             far: table(blocks > 1),
             own: vec![0; ACTORS],
             lanes: None,
+            fences: None,
         }
     }
 
@@ -141,6 +150,9 @@ impl Clocks {
         self.own.fill(0);
         if let Some(lanes) = &mut self.lanes {
             lanes.reset();
+        }
+        if let Some(fences) = &mut self.fences {
+            fences.reset();
         }
     }
 

@@ -4,7 +4,7 @@ use super::memory::space_of;
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandKind, Space};
 use crate::error::ParseErrorKind as Kind;
-use crate::ir::{Mbarrier, MbarrierKind, NONE, Op, Reg};
+use crate::ir::{Fence, Mbarrier, MbarrierKind, NONE, Op, Reg, Scope};
 use crate::types::{File, ScalarType};
 
 const ABSENT: Reg = Reg {
@@ -69,12 +69,18 @@ impl<'a> Decoder<'a> {
                 parity: m.take("parity"),
             },
         };
-        let mut relaxed = false;
+        let mut relaxed = None;
         if !matches!(kind, MbarrierKind::Init | MbarrierKind::Inval) {
             let order = if waits { "acquire" } else { "release" };
-            relaxed = m.take("relaxed");
+            let is_relaxed = m.take("relaxed");
             let _ = arrives && m.take(order) || waits && m.take(order);
-            m.find(|s| matches!(s, "cta" | "cluster").then_some(()));
+            let scope = m.find(|s| match s {
+                "cta" => Some(Scope::Block),
+                "cluster" => Some(Scope::Cluster),
+                _ => None,
+            });
+            relaxed = is_relaxed.then_some(scope.unwrap_or(Scope::Block));
+            self.program.relaxes |= is_relaxed;
         }
         let space = Self::mbarrier_space(m, waits || !arrives && !relaxed_counts(what))?;
         if m.ty()? != ScalarType::B64 {
@@ -164,7 +170,7 @@ impl<'a> Decoder<'a> {
             address,
             d: ABSENT,
             a: ABSENT,
-            relaxed: false,
+            relaxed: None,
         })))
     }
 
@@ -200,7 +206,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// `barrier.cluster`, after those words.
-    pub(super) fn cluster_barrier(i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+    pub(super) fn cluster_barrier(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         Self::count(i, 0..=0)?;
         let arrive = m.take("arrive");
         if !arrive && !m.take("wait") {
@@ -208,6 +214,7 @@ impl<'a> Decoder<'a> {
         }
         let relaxed = arrive && m.take("relaxed");
         let _ = m.take(if arrive { "release" } else { "acquire" });
+        self.program.relaxes |= relaxed;
         let aligned = m.take("aligned");
         Ok(if arrive {
             Op::ClusterArrive { aligned, relaxed }
@@ -216,7 +223,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Fences. Those of the generic proxy do nothing here: the memory of a cluster is sequentially consistent.
+    /// Fences. Those between threads change no value: the memory of a cluster is sequentially consistent.
     fn fence(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         if m.list.is_empty() {
             return m.invalid("a scope or a kind of fence is needed");
@@ -280,12 +287,19 @@ impl<'a> Decoder<'a> {
             return Ok(Op::FenceMbarrierInit);
         }
         if i.name == "membar" {
-            if m.find(|s| matches!(s, "cta" | "gl" | "sys").then_some(()))
-                .is_none()
-            {
+            let scope = m.find(|s| match s {
+                "cta" => Some(Scope::Block),
+                "gl" | "sys" => Some(Scope::Cluster),
+                _ => None,
+            });
+            let Some(scope) = scope else {
                 return m.invalid("one of .cta, .gl, .sys is needed");
-            }
-            return Ok(Op::Nop);
+            };
+            return Ok(Op::Fence(Fence {
+                scope,
+                acquires: true,
+                releases: true,
+            }));
         }
         let order = m.find(|s| matches!(s, "sc" | "acq_rel" | "acquire" | "release").then_some(s));
         let restrict = match order {
@@ -293,12 +307,18 @@ impl<'a> Decoder<'a> {
             Some("release") => m.take("sync_restrict::shared::cta"),
             _ => false,
         };
-        match scope(m) {
-            Some("cluster") => {}
-            Some(_) if !restrict => {}
+        // A clock counts the accesses of all shared memory: those of the block or of the cluster alone have none of their own.
+        let scope = match scope(m) {
+            Some("cta") if !restrict => Scope::Block,
+            Some("cluster") => Scope::Cluster,
+            Some(_) if !restrict => Scope::Cluster,
             _ => return m.invalid("a scope is needed: .cta, .cluster, .gpu or .sys"),
-        }
-        Ok(Op::Nop)
+        };
+        Ok(Op::Fence(Fence {
+            scope,
+            acquires: order != Some("release"),
+            releases: order != Some("acquire"),
+        }))
     }
 
     fn setmaxnreg(i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {

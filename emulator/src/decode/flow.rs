@@ -98,7 +98,7 @@ impl<'a> Decoder<'a> {
 
     fn bar(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
         if m.take("cluster") {
-            return Self::cluster_barrier(i, m);
+            return self.cluster_barrier(i, m);
         }
         let _ = m.take("cta");
         if m.take("warp") {

@@ -12,7 +12,7 @@ use super::warp::{State, Warp};
 use super::wgmma::Warpgroups;
 use super::{Context, Env, Site};
 use crate::ast::Space;
-use crate::ir::Access;
+use crate::ir::{Access, Scope};
 use crate::lane_order::covers;
 use crate::proxies::{Knowledge, REMOTE_READER, Remote};
 use crate::report::FindingKind;
@@ -44,6 +44,9 @@ pub(crate) struct Gate {
     /// What those who arrive know, and what those knew who completed the last phase.
     seen: Knowledge,
     done: Knowledge,
+    /// The same by rank of what is passed on to the block alone: at a fence of its scope, by relaxed arrivals.
+    seen_within: Vec<Knowledge>,
+    done_within: Vec<Knowledge>,
     /// Somebody has arrived or exited.
     pub(crate) stirred: bool,
 }
@@ -52,6 +55,8 @@ impl Gate {
     pub(crate) fn reset(&mut self, blocks: usize) {
         *self = Self::default();
         self.arrived = vec![[0; 32]; blocks];
+        self.seen_within = vec![Knowledge::NONE; blocks];
+        self.done_within = vec![Knowledge::NONE; blocks];
     }
 
     /// Completes the phase if all live lanes have arrived: of warps that come block after block, `warps` to a block.
@@ -70,6 +75,8 @@ impl Gate {
         self.phase += 1;
         self.arrived.fill([0; 32]);
         self.done = std::mem::replace(&mut self.seen, Knowledge::NONE);
+        self.done_within.fill(Knowledge::NONE);
+        std::mem::swap(&mut self.seen_within, &mut self.done_within);
         for s in all.iter_mut().flat_map(|w| &mut w.splits) {
             if s.mask != 0 && s.state == State::Cluster {
                 s.state = State::Running;
@@ -300,7 +307,8 @@ pub(crate) fn units(shadow: &Shadow, offset: u32, bytes: u32) -> std::ops::Range
     first.min(shadow.cells.len())..(last + 1).min(shadow.cells.len())
 }
 
-/// `barrier.cluster.arrive`. A relaxed one passes on which asynchronous operations are complete, and the mbarriers that a fence has released.
+/// `barrier.cluster.arrive`. A relaxed one passes on which asynchronous operations are complete, the mbarriers that a fence has released, and what its lanes knew at
+/// their last fence.
 pub(crate) fn arrive(
     cx: &Context<'_>,
     env: &mut Env,
@@ -335,7 +343,11 @@ pub(crate) fn arrive(
     env.mbarriers.pass_gate(w.index, active, phase);
     if let Some(shadow) = &mut env.shadow {
         if relaxed {
-            shadow.give_completed(w.index as usize, &mut env.gate.seen);
+            let (warp, gate) = (w.index as usize, &mut env.gate);
+            shadow.give_completed(warp, &mut gate.seen);
+            shadow.give_fenced(warp, Scope::Cluster, active, &mut gate.seen);
+            let within = &mut gate.seen_within[env.rank];
+            shadow.give_fenced(warp, Scope::Block, active, within);
         } else {
             shadow.give(w.index as usize, &mut env.gate.seen);
         }
@@ -380,6 +392,7 @@ pub(crate) fn wait(
     w.gates = phase;
     if let Some(shadow) = &mut env.shadow {
         shadow.take(w.index as usize, &env.gate.done);
+        shadow.take(w.index as usize, &env.gate.done_within[env.rank]);
         shadow.order_lanes(w.index as usize);
     }
     false

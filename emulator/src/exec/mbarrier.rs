@@ -13,13 +13,13 @@
 
 use super::bulk::Landing;
 use super::mem::{addresses, lanes_of};
-use super::phases::{CopyArrival, MOST, Object};
+use super::phases::{Arrived, CopyArrival, MOST, Object};
 use super::rare::{get, set};
 use super::step::{Next, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use crate::ast::Space;
-use crate::ir::{Mbarrier, MbarrierKind, NONE};
+use crate::ir::{Mbarrier, MbarrierKind, NONE, Scope};
 use crate::proxies::{Knowledge, Remote, mbarrier_actor};
 use crate::report::FindingKind;
 use crate::shared::Who;
@@ -181,7 +181,7 @@ fn settle(env: &mut Env, offset: u32) {
     if o.pending == 0 && o.tx == 0 {
         o.phase += 1;
         o.pending = o.expected;
-        let seen = std::mem::replace(&mut o.seen, Knowledge::NONE);
+        let seen = std::mem::take(&mut o.seen);
         o.done.add(&seen);
         env.events += 1;
     }
@@ -194,7 +194,13 @@ fn arrive(cx: &Context<'_>, env: &mut Env, at: &At, count: i64, what: Option<&Kn
         return;
     };
     if let Some(k) = what {
-        o.seen.add(k);
+        let own = at.from == at.rank;
+        let seen = if own {
+            &mut o.seen.own
+        } else {
+            &mut o.seen.others
+        };
+        seen.add(k);
     }
     let (left, expected, phase, offset) = (o.pending, o.expected, o.phase, at.offset);
     o.pending = (left - count).max(0);
@@ -234,7 +240,7 @@ fn land(cx: &Context<'_>, env: &mut Env, offset: u32) {
             from: rank,
         };
         if let (Some(clock), Some(o)) = (clock, env.mbarriers.objects.get_mut(&offset)) {
-            o.seen.add_clock(rank, actor, clock);
+            o.seen.own.add_clock(rank, actor, clock);
         }
         count_bytes(cx, env, &at, -i64::from(landing.bytes));
         settle(env, offset);
@@ -302,13 +308,23 @@ pub(crate) fn execute(
         MbarrierKind::Arrive { .. } | MbarrierKind::CopyArrive { .. }
     );
     let warp = w.index as usize;
-    let passed_on = |env: &Env, lane: usize| {
+    let passed_on = |env: &Env, lane: usize, to: usize| {
         let shadow = env.shadow.as_ref().filter(|_| arrives)?;
         let mut known = Knowledge::NONE;
-        if m.relaxed {
-            shadow.give_completed(warp, &mut known);
-        } else {
-            shadow.give_lane(warp, lane, &mut known);
+        match m.relaxed {
+            None => shadow.give_lane(warp, lane, &mut known),
+            Some(scope) => {
+                shadow.give_completed(warp, &mut known);
+                // The threads that wait are those of the block of the object.
+                let needed = if to == env.rank {
+                    Scope::Block
+                } else {
+                    Scope::Cluster
+                };
+                if needed == Scope::Block || scope == Scope::Cluster {
+                    shadow.give_fenced(warp, needed, 1 << lane, &mut known);
+                }
+            }
         }
         Some(known)
     };
@@ -336,9 +352,9 @@ pub(crate) fn execute(
         }
         let who = (w.index, l, w.issued);
         note_remote(env, w, &at);
-        // All lanes pass on the same, unless they are checked one by one.
-        if known.is_none() || cx.lane_races {
-            known = passed_on(env, l);
+        // All lanes pass on the same, unless they are checked one by one or have fences of their own.
+        if known.is_none() || cx.lane_races || m.relaxed.is_some() {
+            known = passed_on(env, l, at.rank);
         }
         let same = |(known, _): &(At, u64)| (known.rank, known.offset) == (at.rank, at.offset);
         if arrives && !begun.iter().any(same) {
@@ -535,8 +551,8 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
             tx: 0,
             phase: 0,
             actor: mbarrier_actor(made),
-            seen: Knowledge::NONE,
-            done: Knowledge::NONE,
+            seen: Arrived::default(),
+            done: Arrived::default(),
             init: (w.index, clock, at.site.pc),
             by: 1 << l,
             published: false,
@@ -628,12 +644,10 @@ fn wait(
             if let Some(o) = env.mbarriers.objects.get_mut(&at.offset) {
                 o.passed[w.index as usize & 31] = want.wrapping_add(1);
             }
-            if let (false, Some(shadow), Some(o)) = (
-                m.relaxed,
-                &mut env.shadow,
-                env.mbarriers.objects.get(&at.offset),
-            ) {
-                shadow.take(w.index as usize, &o.done);
+            if let (Some(shadow), Some(o)) =
+                (&mut env.shadow, env.mbarriers.objects.get(&at.offset))
+            {
+                o.done.tell(shadow, w.index as usize, m.relaxed, 1 << l);
             }
         }
     }

@@ -63,6 +63,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use crate::fences::Fences;
 use crate::ir::Program;
 use crate::launch::{Launch, MAX_PRINTED, Options};
 use crate::memory::GlobalMemory;
@@ -333,7 +334,8 @@ impl Worker {
             cx.warps()
         };
         let shadow = |rank| {
-            let clocks = Clocks::new(rank, blocks, proxies);
+            let mut clocks = Clocks::new(rank, blocks, proxies);
+            clocks.fences = cx.program.relaxes.then(|| Box::new(Fences::new()));
             let grain = cx.program.shared_grain;
             cx.sanitize
                 .then(|| Shadow::new(cx.shared_bytes, grain, columns, cx.lane_races, clocks))

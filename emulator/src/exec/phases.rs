@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::bulk::Landing;
+use crate::ir::Scope;
 use crate::proxies::{Knowledge, Remote};
+use crate::shared::Shadow;
 
 /// The largest count of arrivals or bytes.
 pub(crate) const MOST: i64 = (1 << 20) - 1;
@@ -17,6 +19,45 @@ pub(crate) struct CopyArrival {
     pub(super) pc: usize,
     /// The copies of the warp below this number.
     pub(super) before: u32,
+}
+
+/// What those know who arrived: threads of the object's block and copies, and threads of other blocks. A fence with the scope of the block synchronises with the
+/// first alone.
+#[derive(Debug, Default)]
+pub(super) struct Arrived {
+    pub(super) own: Knowledge,
+    pub(super) others: Knowledge,
+}
+
+impl Arrived {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.own.add(&other.own);
+        self.others.add(&other.others);
+    }
+
+    /// A wait by `lanes` of `warp` finds the phase completed: the warp learns this, or a later fence of the lanes does if the wait is relaxed.
+    pub(super) fn tell(
+        &self,
+        shadow: &mut Shadow,
+        warp: usize,
+        relaxed: Option<Scope>,
+        lanes: u32,
+    ) {
+        match relaxed {
+            None => {
+                shadow.take(warp, &self.own);
+                if !self.others.is_none() {
+                    shadow.take(warp, &self.others);
+                }
+            }
+            Some(scope) => {
+                shadow.find(warp, Scope::Block, lanes, &self.own);
+                if scope == Scope::Cluster {
+                    shadow.find(warp, Scope::Cluster, lanes, &self.others);
+                }
+            }
+        }
+    }
 }
 
 /// One object.
@@ -33,8 +74,8 @@ pub(crate) struct Object {
     /// The actor that stands for the copies that it tracks.
     pub(crate) actor: u32,
     /// What those know who arrived in this phase, and in the completed ones.
-    pub(super) seen: Knowledge,
-    pub(super) done: Knowledge,
+    pub(super) seen: Arrived,
+    pub(super) done: Arrived,
     /// Who initialised it: warp, its clock and the instruction.
     pub(super) init: (u32, u32, usize),
     /// The lane that initialised it, as a bit.

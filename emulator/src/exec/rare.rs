@@ -386,6 +386,11 @@ pub(super) fn rare(
             let out = w.r64[*a as usize].map(|x| x as u32 & 0xf_ffff);
             put(&mut w.r32[*d as usize], &out, active);
         }
+        Op::Fence(fence) => {
+            if let Some(shadow) = &mut env.shadow {
+                shadow.fence(w.index as usize, *fence, active);
+            }
+        }
         Op::FenceProxy => {
             env.mbarriers.publish(w.index);
             if let Some(shadow) = &mut env.shadow {

@@ -38,8 +38,24 @@ pub(crate) struct Mbarrier {
     pub(crate) d: Reg,
     /// Count, bytes, parity or state; row [`super::NONE`] if absent.
     pub(crate) a: Reg,
-    /// Orders nothing.
-    pub(crate) relaxed: bool,
+    /// Orders nothing without a fence; with one, for threads of this scope.
+    pub(crate) relaxed: Option<Scope>,
+}
+
+/// Threads that synchronise. Beyond a cluster the emulator records no order, so that wider scopes are this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// `.cta`.
+    Block,
+    Cluster,
+}
+
+/// `fence` and `membar` between threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    pub(crate) scope: Scope,
+    pub(crate) acquires: bool,
+    pub(crate) releases: bool,
 }
 
 /// The side of a bulk copy.

@@ -16,8 +16,8 @@ mod sums;
 use crate::types::File;
 
 pub(crate) use asynchronous::{
-    Bulk, BulkSide, MapField, Mbarrier, MbarrierKind, Multiplicand, Reduction, StoreAsync,
-    TensorCopy, TensormapReplace, Wgmma,
+    Bulk, BulkSide, Fence, MapField, Mbarrier, MbarrierKind, Multiplicand, Reduction, Scope,
+    StoreAsync, TensorCopy, TensormapReplace, Wgmma,
 };
 pub(crate) use calls::{Call, Callee, Function, Service, Slot, Stack, function_address};
 pub(crate) use kinds::{
@@ -155,6 +155,8 @@ pub(crate) struct Program {
     pub(crate) local_bytes: u32,
     /// Whether some instruction belongs to the asynchronous proxy.
     pub(crate) uses_async: bool,
+    /// Whether mbarriers or the barrier of the cluster have relaxed operations, of which fences make more.
+    pub(crate) relaxes: bool,
     /// By instruction: registers that it touches and some `wgmma` uses.
     pub(crate) touches: std::collections::HashMap<u32, Vec<Reg>>,
     /// Smallest shared and global access in bytes: the grain of race detection.

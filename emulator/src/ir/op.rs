@@ -1,16 +1,16 @@
 //! The operations of the decoded program, one variant each. Example: `selp.b32 %r1, %r2, %r3, %p1` is `Op::Selp32 { d: 1, a: 2, b: 3, p: 1 }`.
 
 use super::{
-    Access, Address, Atom, Atom128, Bar, Bulk, Call, Compare, Convert, CpAsync, FloatMode, FloatOp,
-    IntOp, Lop3Pred, Matrix, Mbarrier, Mma, Reg, Row, Shuffle, Stack, StoreAsync, TensorCopy,
-    TensormapReplace, TestP, Video, Vote, Wgmma, WmmaMemory, WmmaMultiply,
+    Access, Address, Atom, Atom128, Bar, Bulk, Call, Compare, Convert, CpAsync, Fence, FloatMode,
+    FloatOp, IntOp, Lop3Pred, Matrix, Mbarrier, Mma, Reg, Row, Shuffle, Stack, StoreAsync,
+    TensorCopy, TensormapReplace, TestP, Video, Vote, Wgmma, WmmaMemory, WmmaMultiply,
 };
 use crate::ast::Space;
 
 /// One decoded operation. Rows `d` are destinations; the file of each row follows from the operation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Op {
-    /// No effect here: cache hints, fences (single-block memory is sequentially consistent), `nanosleep`.
+    /// No effect here: cache hints, fences of other proxies, `nanosleep`.
     Nop,
     /// 32-bit integers.
     I32 {
@@ -353,6 +353,8 @@ pub(crate) enum Op {
         d: Row,
         a: Row,
     },
+    /// `fence` and `membar` between threads: of use behind and before relaxed operations alone.
+    Fence(Fence),
     /// `fence.proxy.async`, unless for global memory only.
     FenceProxy,
     /// `fence.mbarrier_init`.
