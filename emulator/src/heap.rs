@@ -3,7 +3,6 @@
 //! First fit by address. A piece starts at a multiple of 16 bytes and is followed by at least 16 bytes that belong to nobody. The heap
 //! belongs to the [`crate::GlobalMemory`], so that one launch may free what another allocated.
 
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// Bytes of the heap; what CUDA has by default.
@@ -19,13 +18,20 @@ pub(crate) struct Heap {
     pieces: Mutex<Pieces>,
 }
 
+/// Bytes from an offset on that nobody has.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    at: u64,
+    size: u64,
+}
+
 /// What is handed out and what is not, by offset.
 #[derive(Debug)]
 struct Pieces {
     /// By grain: the grains of the live piece that starts there, else 0.
     live: Vec<u32>,
-    /// The gaps between them, no two of which touch, with their sizes.
-    gaps: BTreeMap<u64, u64>,
+    /// The gaps between them, no two of which touch, in order. They are looked through for the first that is large enough, so that a list is as good as any tree.
+    gaps: Vec<Gap>,
 }
 
 impl Heap {
@@ -34,7 +40,10 @@ impl Heap {
             base,
             pieces: Mutex::new(Pieces {
                 live: vec![0; (HEAP_BYTES / GRAIN) as usize],
-                gaps: BTreeMap::from([(0, HEAP_BYTES)]),
+                gaps: vec![Gap {
+                    at: 0,
+                    size: HEAP_BYTES,
+                }],
             }),
         }
     }
@@ -48,12 +57,15 @@ impl Heap {
             return 0;
         }
         let size = bytes.next_multiple_of(GRAIN) + GRAIN;
-        let Some((&at, &gap)) = pieces.gaps.iter().find(|(_, gap)| **gap >= size) else {
+        let Some(i) = pieces.gaps.iter().position(|gap| gap.size >= size) else {
             return 0;
         };
-        pieces.gaps.remove(&at);
-        if gap > size {
-            pieces.gaps.insert(at + size, gap - size);
+        let gap = &mut pieces.gaps[i];
+        let at = gap.at;
+        gap.at += size;
+        gap.size -= size;
+        if gap.size == 0 {
+            pieces.gaps.remove(i);
         }
         pieces.live[(at / GRAIN) as usize] = (size / GRAIN) as u32;
         self.base + at
@@ -64,7 +76,7 @@ impl Heap {
         let Ok(mut pieces) = self.pieces.lock() else {
             return false;
         };
-        let mut at = address.wrapping_sub(self.base);
+        let at = address.wrapping_sub(self.base);
         let grain = usize::try_from(at / GRAIN).unwrap_or(usize::MAX);
         let grains = match pieces.live.get_mut(grain) {
             Some(grains) if at.is_multiple_of(GRAIN) => std::mem::take(grains),
@@ -73,24 +85,32 @@ impl Heap {
         if grains == 0 {
             return address == 0;
         }
-        let mut size = u64::from(grains) * GRAIN;
+        let size = u64::from(grains) * GRAIN;
         // The gaps on both sides become one with it.
-        if let Some(after) = pieces.gaps.remove(&(at + size)) {
-            size += after;
+        let gaps = &mut pieces.gaps;
+        let next = gaps.partition_point(|gap| gap.at < at);
+        let follows = next > 0 && gaps[next - 1].at + gaps[next - 1].size == at;
+        let precedes = gaps.get(next).is_some_and(|gap| at + size == gap.at);
+        match (follows, precedes) {
+            (true, true) => {
+                gaps[next - 1].size += size + gaps[next].size;
+                gaps.remove(next);
+            }
+            (true, false) => gaps[next - 1].size += size,
+            (false, true) => {
+                gaps[next].at = at;
+                gaps[next].size += size;
+            }
+            (false, false) => gaps.insert(next, Gap { at, size }),
         }
-        let before = pieces.gaps.range(..at).next_back();
-        if let Some((&start, &gap)) = before
-            && start + gap == at
-        {
-            (at, size) = (start, size + gap);
-        }
-        pieces.gaps.insert(at, size);
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]

@@ -68,7 +68,14 @@ pub(super) fn serve(
             }
             Service::Assert => {
                 let text = |w: &Warp, env: &Env, k: usize| {
-                    string(cx, env, w, l, arg(w, k)).map_or_else(
+                    let mut view = View {
+                        cx,
+                        env,
+                        w,
+                        lane: l,
+                        hint: 0,
+                    };
+                    view.string(arg(w, k)).map_or_else(
                         |_| "?".to_owned(),
                         |s| String::from_utf8_lossy(&s).into_owned(),
                     )
@@ -121,36 +128,62 @@ fn keep(env: &mut Env, text: Vec<u8>) {
 /// The address is nowhere.
 struct Nowhere;
 
-/// One byte at a generic address.
-fn byte(cx: &Context<'_>, env: &Env, w: &Warp, lane: usize, at: u64) -> Result<u8, Nowhere> {
-    let within = |base: u64| Some(at.wrapping_sub(base)).filter(|o| *o < WINDOW);
-    let found = if let Some(o) = within(LOCAL_WINDOW) {
-        w.local_load(lane, o, 1)
-    } else if let Some(o) = within(SHARED_WINDOW) {
-        let offset = (o as u32).wrapping_sub(env.start());
-        (offset < env.shared.size).then(|| env.shared.load(offset, 1))
-    } else if let Some(o) = within(PARAM_WINDOW) {
-        cx.params.get(o as usize).map(|b| u64::from(*b))
-    } else {
-        let mut hint = 0;
-        cx.memory
-            .locate(at, &mut hint)
-            .filter(|a| at - a.base < a.len)
-            .map(|a| a.load(at - a.base, 1))
-    };
-    found.map(|v| v as u8).ok_or(Nowhere)
+/// The memory of a lane, at generic addresses.
+struct View<'a> {
+    cx: &'a Context<'a>,
+    env: &'a Env,
+    w: &'a Warp,
+    lane: usize,
+    /// The last allocation of global memory.
+    hint: u32,
 }
 
-/// The bytes of a string up to its zero.
-fn string(cx: &Context<'_>, env: &Env, w: &Warp, lane: usize, at: u64) -> Result<Vec<u8>, Nowhere> {
-    let mut out = Vec::new();
-    for i in 0..MAX_STRING {
-        match byte(cx, env, w, lane, at.wrapping_add(i))? {
-            0 => break,
-            b => out.push(b),
-        }
+impl View<'_> {
+    /// One byte.
+    fn byte(&mut self, at: u64) -> Result<u8, Nowhere> {
+        let within = |base: u64| Some(at.wrapping_sub(base)).filter(|o| *o < WINDOW);
+        let found = if let Some(o) = within(LOCAL_WINDOW) {
+            self.w.local_load(self.lane, o, 1)
+        } else if let Some(o) = within(SHARED_WINDOW) {
+            let (env, offset) = (self.env, (o as u32).wrapping_sub(self.env.start()));
+            (offset < env.shared.size).then(|| env.shared.load(offset, 1))
+        } else if let Some(o) = within(PARAM_WINDOW) {
+            self.cx.params.get(o as usize).map(|b| u64::from(*b))
+        } else {
+            let found = self.cx.memory.locate(at, &mut self.hint);
+            found
+                .filter(|a| at - a.base < a.len)
+                .map(|a| a.load(at - a.base, 1))
+        };
+        found.map(|v| v as u8).ok_or(Nowhere)
     }
-    Ok(out)
+
+    /// `bytes` bytes, 4 or 8, from a multiple of as many on.
+    fn number(&mut self, at: u64, bytes: u64) -> Result<u64, Nowhere> {
+        // Arguments are local, as compilers have it.
+        let offset = at.wrapping_sub(LOCAL_WINDOW);
+        if offset < WINDOW {
+            let found = self.w.local_load(self.lane, offset, bytes as u32);
+            return found.ok_or(Nowhere);
+        }
+        let mut raw = [0u8; 8];
+        for (i, byte) in (0..bytes).zip(&mut raw) {
+            *byte = self.byte(at.wrapping_add(i))?;
+        }
+        Ok(little(&raw))
+    }
+
+    /// The bytes of a string up to its zero.
+    fn string(&mut self, at: u64) -> Result<Vec<u8>, Nowhere> {
+        let mut out = Vec::new();
+        for i in 0..MAX_STRING {
+            match self.byte(at.wrapping_add(i))? {
+                0 => break,
+                b => out.push(b),
+            }
+        }
+        Ok(out)
+    }
 }
 
 /// What `printf` prints. Arguments lie one after the other, each aligned to its size of 4 or 8 bytes.
@@ -162,16 +195,20 @@ fn print(
     format: u64,
     args: u64,
 ) -> Result<Vec<u8>, Nowhere> {
-    let format = string(cx, env, w, lane, format)?;
+    let view = || View {
+        cx,
+        env,
+        w,
+        lane,
+        hint: 0,
+    };
+    let (mut strings, mut numbers) = (view(), view());
+    let format = strings.string(format)?;
     let mut at = args;
     let mut next = |bytes: u64| -> Result<u64, Nowhere> {
-        at = at.next_multiple_of(bytes);
-        let mut raw = [0u8; 8];
-        for i in 0..bytes {
-            raw[i as usize] = byte(cx, env, w, lane, at + i)?;
-        }
-        at += bytes;
-        Ok(little(&raw))
+        let from = at.checked_next_multiple_of(bytes).ok_or(Nowhere)?;
+        at = from.wrapping_add(bytes);
+        numbers.number(from, bytes)
     };
     let mut out = Vec::new();
     let mut rest = format.as_slice();
@@ -213,7 +250,7 @@ fn print(
             b'c' => vec![next(4)? as u8],
             b's' => {
                 let pointer = next(8)?;
-                let mut text = string(cx, env, w, lane, pointer)?;
+                let mut text = strings.string(pointer)?;
                 text.truncate(precision.unwrap_or(usize::MAX));
                 text
             }
