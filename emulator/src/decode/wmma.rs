@@ -102,18 +102,17 @@ impl<'a> Decoder<'a> {
         let wide = bits(element_ty) == 64;
         let bytes = (bits(element_ty) / 8) as u8;
         let file = if wide { File::R64 } else { File::R32 };
-        // Rows that no register names: addresses and data of one element of each lane.
+        // Rows that no register names: addresses and data of one piece of each lane.
         let address_row = self.fresh_row(File::R64, RowInit::Const(0));
-        let data_row = self.fresh_row(file, RowInit::Const(0));
         let none = Reg {
             file: File::R32,
             row: NONE,
         };
         let mut regs = [none; 8];
-        regs[0] = Reg {
-            file,
-            row: data_row,
-        };
+        for reg in regs.iter_mut().take(if wide { 2 } else { 4 }) {
+            let row = self.fresh_row(file, RowInit::Const(0));
+            *reg = Reg { file, row };
+        }
         let space = space.unwrap_or(Space::Generic);
         self.grain(space, u32::from(bytes));
         Ok(Op::WmmaMemory(Box::new(WmmaMemory {

@@ -9,7 +9,9 @@ use super::sums::Adder;
 use super::warp::Warp;
 use super::{Context, Env};
 use super::{atomics, compare, convert, fp16, fp32, fp64, local, mem, mma, pack, sums, wmma};
-use crate::ir::{Access, Atom, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory};
+use crate::ir::{
+    Access, Atom, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory, WmmaMultiply,
+};
 
 /// Whether operations that are loops over rows for the sake of speed go lane by lane, by their definition: a browser has to load each of those loops.
 pub(super) const COMPACT: bool = cfg!(target_family = "wasm");
@@ -37,6 +39,8 @@ pub(crate) struct Code {
     pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, &Row64, u32, bool),
     /// `wmma.load` and `wmma.store`.
     pub(crate) wmma_memory: fn(&Context<'_>, &mut Env, &mut Warp, usize, &WmmaMemory, u32),
+    /// `wmma.mma`.
+    pub(crate) wmma_multiply: fn(&mut Warp, &WmmaMultiply, u32),
     /// `atom` and `red` of up to 64 bits.
     pub(crate) atom: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Atom, u32),
     /// `mov` of several registers to one.
@@ -99,6 +103,8 @@ twice! {
         local::local(cx, env, w, pc, a, at, active, store), local::local(cx, env, w, pc, a, at, active, store);
     wmma_memory: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, m: &WmmaMemory, active: u32),
         wmma::memory(cx, env, w, pc, m, active), wmma::memory(cx, env, w, pc, m, active);
+    wmma_multiply: fn(w: &mut Warp, m: &WmmaMultiply, active: u32),
+        wmma::multiply(w, m, active, sums::add_plain), wmma::multiply(w, m, active, sums::add_simd);
     atom: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, active: u32),
         atomics::atom(cx, env, w, pc, a, active), atomics::atom(cx, env, w, pc, a, active);
     pack: fn(w: &mut Warp, d: Reg, bits: u8, parts: &[Reg], active: u32),

@@ -16,11 +16,12 @@
 //! **Arithmetic.** f16, bf16, tf32, e4m3 and e5m2 are added as [`super::sums`] says; tf32 operands lose their low 13 bits. f64 is a chain of
 //! fused multiply-adds in ascending k. Integers wrap, or with `.satfinite` clamp the exact sum. Example: m16n8k16 with A = B = 1, C = 0 gives 16 everywhere.
 
+use super::rounding::half_of;
 use super::sums::{Adder, Row, exponent};
 use super::warp::Warp;
-use crate::float::{half_to_f32, narrow, widen};
+use crate::float::{half_to_f32, widen};
 use crate::float64::fma;
-use crate::ir::{Format, Mma, MmaType, Rounding};
+use crate::ir::{Format, Mma, MmaType};
 
 /// Elements to a 32-bit register (f64 and 32-bit types: 1).
 fn per_register(t: MmaType) -> usize {
@@ -225,7 +226,7 @@ pub(super) fn scatter(w: &mut Warp, m: &Mma, c: &[[f64; 8]; 16], active: u32) {
                     w.r64[m.d[i] as usize][lane] = x.to_bits();
                 }
                 MmaType::F16 => {
-                    let h = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+                    let h = half_of(x);
                     let word = &mut w.r32[m.d[i / 2] as usize][lane];
                     *word = if i % 2 == 0 {
                         (*word & 0xffff_0000) | h

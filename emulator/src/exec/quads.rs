@@ -15,10 +15,11 @@
 //! Example: with A row-major, lane 17 holds row 5 of the first A.
 
 use super::mma::element;
+use super::rounding::half_of;
 use super::sums::{self, Adder, Row};
 use super::warp::Warp;
-use crate::float::{NAN32, fma32, narrow};
-use crate::ir::{Format, Mma, MmaType, Rounding};
+use crate::float::{NAN32, fma32};
+use crate::ir::{Mma, MmaType};
 
 /// Row and column of element `i` of `lane` in C or D.
 fn place(t: MmaType, lane: usize, i: usize) -> (usize, usize) {
@@ -97,7 +98,7 @@ pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
                 let (row, column) = place(m.d_ty, lane, i);
                 let x = c[row][column];
                 if m.d_ty == MmaType::F16 {
-                    let bits = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+                    let bits = half_of(x);
                     let word = &mut w.r32[m.d[i / 2] as usize][lane];
                     let shift = 16 * (i % 2);
                     *word = *word & !(0xffff << shift) | bits << shift;

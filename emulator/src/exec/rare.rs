@@ -7,7 +7,7 @@ use super::{Context, Env, Site};
 use super::{
     atomics, barrier, bulk, bulk_groups, calls, cluster, copies, fp, lanes, matrix, mbarrier,
 };
-use super::{mem, packed, places, stack, stores, tensor, wgmma, wmma};
+use super::{mem, packed, places, stack, stores, tensor, wgmma};
 use crate::ast::Space;
 use crate::ir::{Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -157,7 +157,10 @@ pub(super) fn rare(
         }
         Op::Video(v) => packed::video(w, v, active),
         Op::WmmaMemory(m) => (env.code.wmma_memory)(cx, env, w, pc, m, active),
-        Op::WmmaMultiply(m) => wmma::multiply(cx, env, w, pc, m, active),
+        Op::WmmaMultiply(m) => {
+            lanes::whole_warp(cx, env, w, pc, active);
+            (env.code.wmma_multiply)(w, m, active);
+        }
         Op::Set { cmp, d, truth } => {
             let holds = comparison(env, w, cmp, false);
             let holds = combined(w, cmp, holds);

@@ -3,7 +3,7 @@
 //! Example: 65520 is the least number of f32 that rounds to the infinity of f16.
 
 use super::alu::{Row32, Row64};
-use crate::float::flush32;
+use crate::float::{flush32, odd32};
 use crate::ir::{Convert, Rounding};
 
 /// A loop: `map` would be a function of its own, without wide vectors.
@@ -78,5 +78,55 @@ pub(super) fn half(x: u32) -> u32 {
         0x7fff
     } else {
         sign | number
+    }
+}
+
+/// A number to f16, rounded to nearest once: to odd in between.
+#[inline(always)]
+pub(super) fn half_of(x: f64) -> u32 {
+    half(odd32(x).to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::half_of;
+    use crate::float::narrow;
+    use crate::ir::{Format, Rounding};
+
+    /// Against the definition: numbers of all sizes, and ties of halves with what is next to them.
+    #[test]
+    fn halves_are_rounded_once() {
+        let mut state = 5u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            state ^ state >> 29
+        };
+        for i in 0..400_000 {
+            let bits = random();
+            let exponent = 1023 - 30 + bits % 50;
+            let near = (bits & 0x800f_fc00_0000_0000) | exponent << 52;
+            let tie = near | 1 << 41;
+            let x = f64::from_bits(match i % 5 {
+                0 => bits,
+                1 => tie - 1,
+                2 => tie,
+                3 => tie + 1,
+                _ => (bits & !(0x7ff << 52)) | exponent << 52,
+            });
+            let exact = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+            assert_eq!(half_of(x), exact, "{x:e}");
+        }
+        for x in [
+            0.0,
+            -0.0,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            65520.0,
+            65519.9,
+        ] {
+            let exact = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+            assert_eq!(half_of(x), exact, "{x:e}");
+        }
     }
 }

@@ -179,7 +179,7 @@ pub(super) fn add(
     }
     let [ea, eb] = sums::exponents(sums, [values, &met]);
     let row = |values, exponents| Row { values, exponents };
-    sums::add(sums, &row(values, &ea), &row(&met, &eb), sum);
+    sums::add::<false>(sums, &row(values, &ea), &row(&met, &eb), sum);
 }
 
 /// Elements to a register.

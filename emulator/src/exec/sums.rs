@@ -15,13 +15,16 @@
 //!
 //! [`Sums::of`] says which numbers hold on which architecture.
 
-use crate::float::{half_to_f32, narrow};
-use crate::ir::{Format, Kept, Rounding, Sums};
+use super::rounding::half_of;
+use crate::float::half_to_f32;
+use crate::ir::{Kept, Sums};
 
 /// Exponent of what is not finite: greater than any other.
 const NOT_FINITE: f64 = 1e6;
 /// Columns that are added together.
 const LANES: usize = 8;
+/// Added to a small number that is not negative, it leaves the nearest whole number in the low bits.
+const ALIGN: f64 = (1u64 << 52) as f64;
 
 /// The exponent of a factor: of a zero none, which loses against every other.
 #[inline(always)]
@@ -37,6 +40,7 @@ pub(super) fn exponent(x: f64, least: f64) -> f64 {
 }
 
 /// The exponents of A and B.
+#[inline(always)]
 pub(super) fn exponents(sums: Sums, matrices: [&[f64]; 2]) -> [Vec<f64>; 2] {
     std::array::from_fn(|i| {
         let least = f64::from(sums.least[i]);
@@ -47,13 +51,16 @@ pub(super) fn exponents(sums: Sums, matrices: [&[f64]; 2]) -> [Vec<f64>; 2] {
 /// 2^e for whole e from -1022 to 1023.
 #[inline(always)]
 fn power(e: f64) -> f64 {
-    f64::from_bits(((e as i64 + 1023) as u64) << 52)
+    // A conversion would be no vector code.
+    f64::from_bits((e + 1023.0 + ALIGN).to_bits() << 52)
 }
 
-/// `x` without its fraction, for |x| < 2^52.
+/// `x` without its fraction, for |x| < 2^52; `ROUNDS` if the machine has an instruction for it, where without it is a call.
 #[inline(always)]
-fn whole(x: f64) -> f64 {
-    const ALIGN: f64 = (1u64 << 52) as f64;
+fn whole<const ROUNDS: bool>(x: f64) -> f64 {
+    if ROUNDS {
+        return x.trunc();
+    }
     let size = x.abs();
     let near = (size + ALIGN) - ALIGN;
     let cut = near - if near > size { 1.0 } else { 0.0 };
@@ -73,19 +80,19 @@ pub(crate) type Adder = fn(Sums, &Row<'_>, &Row<'_>, &mut [f64]);
 
 /// [`add`] for every machine.
 pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
-    add(sums, a, b, sum);
+    add::<false>(sums, a, b, sum);
 }
 
 /// [`add`] with the features of the fast version of the interpreter. The results are the same to the bit.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
-    add(sums, a, b, sum);
+    add::<true>(sums, a, b, sum);
 }
 
 /// Adds the products of a row of A with B (by rows, with exponents) to the sums of its columns, a multiple of 8 of them.
 #[inline(always)]
-pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
+pub(super) fn add<const ROUNDS: bool>(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
     let (n, k) = (sum.len(), a.values.len());
     let halves = sums.halves;
     let depth = if halves {
@@ -115,7 +122,9 @@ pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
             for l in (0..depth).map(|i| place(run, i)) {
                 let (e, others) = (a.exponents[l], &b.exponents[l * n + first..][..LANES]);
                 for j in 0..LANES {
-                    top[j] = top[j].max(e + others[j]);
+                    // None is a NaN.
+                    let e = e + others[j];
+                    top[j] = if e > top[j] { e } else { top[j] };
                 }
             }
             let mut by = [0.0; LANES];
@@ -125,22 +134,25 @@ pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
             let scale = by;
             let mut fixed = [0.0; LANES];
             for j in 0..LANES {
-                fixed[j] = whole(c[j] * scale[j]);
+                fixed[j] = whole::<ROUNDS>(c[j] * scale[j]);
             }
             for l in (0..depth).map(|i| place(run, i)) {
                 let (x, ys) = (a.values[l], &b.values[l * n + first..][..LANES]);
                 for j in 0..LANES {
-                    fixed[j] += whole(x * ys[j] * scale[j]);
+                    fixed[j] += whole::<ROUNDS>(x * ys[j] * scale[j]);
                 }
             }
+            let before = c;
             for j in 0..LANES {
-                c[j] = if top[j] > NOT_FINITE / 2.0 {
-                    // An infinity or a NaN is added as such.
-                    let products = (0..depth).map(|i| place(run, i));
-                    products.fold(c[j], |s, l| s + a.values[l] * b.values[l * n + first + j])
-                } else {
-                    finish(sums.kept, fixed[j] / scale[j])
-                };
+                c[j] = finish(sums.kept, fixed[j] / scale[j]);
+            }
+            for j in (0..LANES).filter(|j| top[*j] > NOT_FINITE / 2.0) {
+                // An infinity or a NaN is added as such.
+                let products = (0..depth).map(|i| place(run, i));
+                let sum = products.fold(before[j], |s, l| {
+                    s + a.values[l] * b.values[l * n + first + j]
+                });
+                c[j] = sum;
             }
         }
         if halves {
@@ -155,7 +167,7 @@ pub(super) fn add(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
 /// The sum of two numbers of the format, rounded to nearest: exact in f64 but for bits that cannot matter.
 fn nearest(kept: Kept, x: f64) -> f64 {
     if kept == Kept::F16 {
-        let bits = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+        let bits = half_of(x);
         return f64::from(half_to_f32(bits));
     }
     f64::from(x as f32)
@@ -164,10 +176,12 @@ fn nearest(kept: Kept, x: f64) -> f64 {
 /// What takes the greatest exponent to that of a number with all its fraction bits before the point.
 #[inline(always)]
 fn scale(sums: Sums, top: f64) -> f64 {
+    let by = power(f64::from(sums.fraction) - top);
     if top == f64::NEG_INFINITY || top > NOT_FINITE / 2.0 {
-        return 1.0;
+        1.0
+    } else {
+        by
     }
-    power(f64::from(sums.fraction) - top)
 }
 
 /// The exact sum in the format of the result. A zero has no sign.
@@ -176,7 +190,7 @@ fn finish(kept: Kept, x: f64) -> f64 {
     /// The first number beyond f32.
     const BEYOND: f64 = 2.0 * (1u128 << 127) as f64;
     if kept == Kept::F16 {
-        let bits = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
+        let bits = half_of(x);
         return f64::from(half_to_f32(bits)) + 0.0;
     }
     let near = x as f32;
@@ -201,7 +215,10 @@ mod tests {
         let [ea, eb] = exponents(sums, [a, &ones]);
         let mut out = [c; 8];
         let row = |values, exponents| Row { values, exponents };
-        add(sums, &row(a, &ea), &row(&ones, &eb), &mut out);
+        add::<false>(sums, &row(a, &ea), &row(&ones, &eb), &mut out);
+        let mut rounded = [c; 8];
+        add::<true>(sums, &row(a, &ea), &row(&ones, &eb), &mut rounded);
+        assert_eq!(out.map(f64::to_bits), rounded.map(f64::to_bits));
         assert!(out.iter().all(|x| x.to_bits() == out[0].to_bits()));
         out[0]
     }

@@ -27,13 +27,14 @@ use super::in_flight::begin_reading;
 use super::lanes::whole_warp;
 use super::mem::lanes_of;
 use super::mma::element;
+use super::rounding::half_of;
 use super::sparse::{self, Pattern};
 use super::step::Next;
 use super::sums::{self, Row};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use crate::float::{NAN32, narrow};
-use crate::ir::{Format, MmaType, Multiplicand, Op, Reg, Rounding, Wgmma};
+use crate::float::NAN32;
+use crate::ir::{MmaType, Multiplicand, Op, Reg, Wgmma};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
 use crate::shared::IN_FLIGHT;
@@ -627,7 +628,7 @@ fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
             let word = &mut w.r32[m.d[register] as usize][lane];
             *word = match m.d_ty {
                 MmaType::F16 => {
-                    let h = narrow(*s, Format::F16, Rounding::Nearest, false) as u32;
+                    let h = half_of(*s);
                     (*word & !(0xffff << (16 * half))) | h << (16 * half)
                 }
                 MmaType::S32 if m.satfinite => {

@@ -1,17 +1,18 @@
 //! `wmma`: matrices that a warp keeps in registers, by elements that no program may know (see [`Fragment`]).
 //!
-//! Loads and stores go element by element through the same checks as other accesses. The product is computed as for `mma`, see
+//! Loads and stores go through the same checks as other accesses. The product is computed as for `mma`, see
 //! `mma.rs` and `sums.rs`.
 
 use super::alu::{Row32, Row64, put};
 use super::lanes::whole_warp;
-use super::mem::{access, addresses};
-use super::sums::{self, Row};
+use super::mem::{self, addresses, lanes_of};
+use super::rounding::half_of;
+use super::sums::{self, Adder, Row};
 use super::warp::Warp;
 use super::{Context, Env};
-use crate::float::{finish32, narrow};
+use crate::float::NAN32;
 use crate::float64::fma;
-use crate::ir::{FloatMode, Format, Fragment, MmaType, NONE, Rounding, WmmaMemory, WmmaMultiply};
+use crate::ir::{Fragment, MmaType, NONE, WmmaMemory, WmmaMultiply};
 use crate::types::File;
 
 /// Elements of a register of 32 bits, or of 64 for f64.
@@ -82,7 +83,13 @@ fn set_row(w: &mut Warp, f: &Fragment, i: usize, value: &Row64, active: u32) {
     }
 }
 
-/// `wmma.load` and `wmma.store`.
+/// Bytes that a lane accesses at most in one piece.
+const PIECE: usize = 16;
+/// Elements of a fragment that a lane has at most.
+const MOST: usize = 16;
+
+/// `wmma.load` and `wmma.store`. Lane l accesses the run of elements from element `l·run` of the matrix on, in the order of memory, in pieces as large as the alignment
+/// permits: mostly of 16 bytes, at worst of an element. A matrix by columns has to change lanes on the way from or to the fragment, which goes by rows.
 #[inline(always)]
 pub(super) fn memory(
     cx: &Context<'_>,
@@ -94,47 +101,134 @@ pub(super) fn memory(
 ) {
     whole_warp(cx, env, w, pc, active);
     let f = &m.fragment;
-    let base = addresses(w, m.address);
-    let mut stride = [u64::from(if m.column_major { f.rows } else { f.columns }); 32];
-    if m.stride != NONE {
-        for (stride, row) in stride.iter_mut().zip(&w.r32[m.stride as usize]) {
-            *stride = u64::from(*row);
-        }
-    }
-    let (Some(address), data) = (m.element.address.base, m.element.regs[0]) else {
+    let Some(address) = m.element.address.base else {
         return;
     };
-    // All numbers of rows and columns are powers of two.
-    let (shift, last) = (f.columns.trailing_zeros(), u64::from(f.columns) - 1);
-    let (run, bytes) = (elements(f), u64::from(m.element.bytes));
-    for i in 0..run {
-        let at = &mut w.r64[address.row as usize];
-        for l in 0..32 {
-            let index = (l * run + i) as u64;
-            let (r, c) = (index >> shift, index & last);
-            let (outer, inner) = if m.column_major { (c, r) } else { (r, c) };
-            let elements = outer.wrapping_mul(stride[l]).wrapping_add(inner);
-            at[l] = base[l].wrapping_add(elements.wrapping_mul(bytes));
+    let (run, bytes) = (elements(f), usize::from(m.element.bytes));
+    let mut at = starts(w, m);
+    let low = lanes_of(active).fold(0, |low, l| low | at[l]);
+    let piece = [PIECE, 8, 4].into_iter().find(|piece| {
+        bytes <= *piece && (run * bytes).is_multiple_of(*piece) && low % *piece as u64 == 0
+    });
+    let piece = piece.unwrap_or(bytes);
+    let mut access = m.element;
+    // Small elements go by whole words.
+    let word = if piece < 4 { bytes } else { bytes.max(4) };
+    access.bytes = word as u8;
+    access.count = (piece / word) as u8;
+    // Registers of 32 bits hold what lies in memory if both go by rows.
+    let direct = !m.column_major && word == 4;
+    let per_word = word / bytes;
+    let words = run / per_word;
+    let mut values = [[0; 32]; MOST];
+    if m.store && !direct {
+        for (i, value) in values.iter_mut().enumerate().take(run) {
+            *value = row(w, f, i);
         }
-        if m.store {
-            let value = row(w, f, i);
-            match data.file {
-                File::R64 => w.r64[data.row as usize] = value,
-                _ => put_narrow(&mut w.r32[data.row as usize], &value, 0, u32::MAX),
+        if m.column_major {
+            exchange(&mut values, run, (f.rows, f.columns));
+        }
+    }
+    for first in (0..words).step_by(usize::from(access.count)) {
+        w.r64[address.row as usize] = at;
+        for x in &mut at {
+            *x = x.wrapping_add(piece as u64);
+        }
+        let places = first..first + usize::from(access.count);
+        if direct {
+            for (reg, k) in access.regs.iter_mut().zip(places.clone()) {
+                reg.row = f.regs[k];
+            }
+        } else if m.store {
+            for (reg, k) in access.regs.iter().zip(places.clone()) {
+                for e in 0..per_word {
+                    let (value, bits) = (&values[k * per_word + e], 8 * bytes as u32);
+                    match reg.file {
+                        File::R64 => w.r64[reg.row as usize] = *value,
+                        _ => put_narrow(
+                            &mut w.r32[reg.row as usize],
+                            value,
+                            bits * e as u32,
+                            u32::MAX >> (32 - bits),
+                        ),
+                    }
+                }
             }
         }
-        access(cx, env, w, pc, &m.element, active, m.store);
-        if !m.store {
-            let value = match data.file {
-                File::R64 => w.r64[data.row as usize],
-                _ => widened(&w.r32[data.row as usize], 0, u32::MAX),
-            };
-            set_row(w, f, i, &value, active);
+        mem::access(cx, env, w, pc, &access, active, m.store);
+        if m.store || direct {
+            continue;
+        }
+        for (reg, k) in access.regs.iter().zip(places) {
+            for e in 0..per_word {
+                let bits = 8 * bytes as u32;
+                values[k * per_word + e] = match reg.file {
+                    File::R64 => w.r64[reg.row as usize],
+                    _ => widened(
+                        &w.r32[reg.row as usize],
+                        bits * e as u32,
+                        u32::MAX >> (32 - bits),
+                    ),
+                };
+            }
+        }
+    }
+    if m.store {
+        return;
+    }
+    if direct {
+        // Registers that are left over repeat the elements.
+        for (k, reg) in f.regs.iter().enumerate().skip(words) {
+            let row = w.r32[f.regs[k % words] as usize];
+            put(&mut w.r32[*reg as usize], &row, active);
+        }
+        return;
+    }
+    if m.column_major {
+        exchange(&mut values, run, (f.columns, f.rows));
+    }
+    for (i, value) in values.iter().enumerate().take(run) {
+        set_row(w, f, i, value, active);
+    }
+}
+
+/// Where the run of each lane starts. All numbers of rows and columns are powers of two, of which none is more than 32: a run lies in one row, or in one column.
+#[inline(always)]
+fn starts(w: &Warp, m: &WmmaMemory) -> Row64 {
+    let (f, bytes) = (&m.fragment, u64::from(m.element.bytes));
+    let length = if m.column_major { f.rows } else { f.columns };
+    let mut at = addresses(w, m.address);
+    for l in 0..32 {
+        let index = l * elements(f);
+        let outer = (index >> length.trailing_zeros()) as u64;
+        let inner = (index & (usize::from(length) - 1)) as u64;
+        let stride = if m.stride == NONE {
+            length.into()
+        } else {
+            w.r32[m.stride as usize][l].into()
+        };
+        let elements = outer.wrapping_mul(stride).wrapping_add(inner);
+        at[l] = at[l].wrapping_add(elements.wrapping_mul(bytes));
+    }
+    at
+}
+
+/// Transposes a matrix of `rows` and `columns`, of which lane l has the run of elements from `l·run` on, by rows before and by columns after.
+#[inline(always)]
+fn exchange(values: &mut [Row64; MOST], run: usize, (rows, columns): (u8, u8)) {
+    let before = *values;
+    let (shift, last) = (rows.trailing_zeros(), usize::from(rows) - 1);
+    for i in 0..run {
+        for l in 0..32 {
+            let index = l * run + i;
+            let from = (index & last) * usize::from(columns) + (index >> shift);
+            values[i][l] = before[from % run][from / run];
         }
     }
 }
 
 /// The matrix of a fragment, row by row.
+#[inline(always)]
 fn matrix(w: &Warp, f: &Fragment) -> Vec<f64> {
     let run = elements(f);
     let mut out = vec![0.0; 32 * run];
@@ -151,16 +245,8 @@ fn matrix(w: &Warp, f: &Fragment) -> Vec<f64> {
 }
 
 /// `wmma.mma`.
-#[inline(never)]
-pub(super) fn multiply(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    m: &WmmaMultiply,
-    active: u32,
-) {
-    whole_warp(cx, env, w, pc, active);
+#[inline(always)]
+pub(super) fn multiply(w: &mut Warp, m: &WmmaMultiply, active: u32, adder: Adder) {
     let (a, b, mut d) = (matrix(w, &m.a), matrix(w, &m.b), matrix(w, &m.c));
     let (rows, depth, columns) = (
         usize::from(m.a.rows),
@@ -179,21 +265,19 @@ pub(super) fn multiply(
                 values: &a[i * depth..][..depth],
                 exponents: &ea[i * depth..][..depth],
             };
-            (env.code.adder)(m.sums, &a, &b, sum);
+            adder(m.sums, &a, &b, sum);
         }
     }
     for i in 0..if fixed { 0 } else { rows } {
-        for j in 0..columns {
-            let mut sum = d[i * columns + j];
-            for k in 0..depth {
-                let (x, y) = (a[i * depth + k], b[k * columns + j]);
-                sum = if m.d.ty == MmaType::F64 {
-                    fma(x, y, sum)
-                } else {
-                    sum + x * y
-                };
+        let sums = &mut d[i * columns..][..columns];
+        for k in 0..depth {
+            let x = a[i * depth + k];
+            let factors = sums.iter_mut().zip(&b[k * columns..][..columns]);
+            if m.d.ty == MmaType::F64 {
+                factors.for_each(|(sum, y)| *sum = fma(x, *y, *sum));
+            } else {
+                factors.for_each(|(sum, y)| *sum += x * *y);
             }
-            d[i * columns + j] = sum;
         }
     }
     let run = elements(&m.d);
@@ -203,12 +287,13 @@ pub(super) fn multiply(
             let x = d[l * run + i];
             value[l] = match m.d.ty {
                 MmaType::F64 => x.to_bits(),
-                MmaType::F16 => narrow(x, Format::F16, Rounding::Nearest, false),
+                MmaType::F16 => half_of(x).into(),
                 MmaType::S32 if m.satfinite => {
                     (x as i64).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u64
                 }
                 MmaType::S32 => x as i64 as u64,
-                _ => finish32(x, FloatMode::PLAIN).into(),
+                _ if x.is_nan() => NAN32.into(),
+                _ => (x as f32).to_bits().into(),
             };
         }
         set_row(w, &m.d, i, &value, active);

@@ -205,7 +205,7 @@ pub(crate) struct WmmaMemory {
     pub(crate) address: Address,
     /// Row of the leading dimension in elements, or [`NONE`](super::NONE) for the least.
     pub(crate) stride: Row,
-    /// One element of each lane: addresses and data in rows of their own.
+    /// One element of each lane. Addresses and data are in rows of their own, as many of data as 16 bytes take.
     pub(crate) element: Access,
 }
 
