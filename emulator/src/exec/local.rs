@@ -42,7 +42,7 @@ impl Local {
 
     /// Zeros again, of which `bytes` bytes a lane are in use.
     pub(super) fn restart(&mut self, bytes: u32) {
-        self.rows.fill(0..self.used, 0);
+        self.rows.clear(0..self.used);
         self.used = 0;
         self.reserve(bytes);
     }
@@ -264,6 +264,19 @@ fn row(w: &mut Warp, a: &Access, offset: u64, active: u32, store: bool) -> Optio
     }
     for (e, reg) in regs.iter().enumerate() {
         let offset = offset + u64::from(e as u32 * bytes);
+        let place = (offset / 4) as usize;
+        // Whole words of local memory are rows like those of registers.
+        if (bytes, reg.file) == (4, File::R32)
+            && let Some(words) = w.local.rows.get_mut(place)
+        {
+            let register = &mut w.r32[reg.row as usize];
+            if store {
+                put(words, register, active);
+            } else {
+                put(register, words, active);
+            }
+            continue;
+        }
         if store {
             let value = wide(w, *reg);
             w.local.store_row(offset, bytes, &value, active);

@@ -45,6 +45,14 @@ impl<T: Copy + Default> Rows<T> {
         self.0.iter().map(|line| &line.0)
     }
 
+    /// Sets all lanes of some rows to zero.
+    #[inline(always)]
+    pub(super) fn clear(&mut self, rows: Range<usize>) {
+        for line in &mut self.0[rows] {
+            line.0 = [T::default(); 32];
+        }
+    }
+
     /// Sets all lanes of some rows.
     #[inline(always)]
     pub(super) fn fill(&mut self, rows: Range<usize>, value: T) {
