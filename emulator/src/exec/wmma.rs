@@ -85,8 +85,6 @@ fn set_row(w: &mut Warp, f: &Fragment, i: usize, value: &Row64, active: u32) {
 
 /// Bytes that a lane accesses at most in one piece.
 const PIECE: usize = 16;
-/// Elements of a fragment that a lane has at most.
-const MOST: usize = 16;
 
 /// `wmma.load` and `wmma.store`. Lane l accesses the run of elements from element `l·run` of the matrix on, in the order of memory, in pieces as large as the alignment
 /// permits: mostly of 16 bytes, at worst of an element. A matrix by columns has to change lanes on the way from or to the fragment, which goes by rows.
@@ -120,13 +118,13 @@ pub(super) fn memory(
     let direct = !m.column_major && word == 4;
     let per_word = word / bytes;
     let words = run / per_word;
-    let mut values = [[0; 32]; MOST];
+    let mut values = vec![[0; 32]; if direct { 0 } else { run }];
     if m.store && !direct {
-        for (i, value) in values.iter_mut().enumerate().take(run) {
+        for (i, value) in values.iter_mut().enumerate() {
             *value = row(w, f, i);
         }
         if m.column_major {
-            exchange(&mut values, run, (f.rows, f.columns));
+            values = exchange(&values, (f.rows, f.columns));
         }
     }
     for first in (0..words).step_by(usize::from(access.count)) {
@@ -185,9 +183,9 @@ pub(super) fn memory(
         return;
     }
     if m.column_major {
-        exchange(&mut values, run, (f.columns, f.rows));
+        values = exchange(&values, (f.columns, f.rows));
     }
-    for (i, value) in values.iter().enumerate().take(run) {
+    for (i, value) in values.iter().enumerate() {
         set_row(w, f, i, value, active);
     }
 }
@@ -213,18 +211,21 @@ fn starts(w: &Warp, m: &WmmaMemory) -> Row64 {
     at
 }
 
-/// Transposes a matrix of `rows` and `columns`, of which lane l has the run of elements from `l·run` on, by rows before and by columns after.
+/// The transposed matrix of one of `rows` and `columns`, of which lane l has the run of elements from `l·run` on, by rows before and by columns after.
 #[inline(always)]
-fn exchange(values: &mut [Row64; MOST], run: usize, (rows, columns): (u8, u8)) {
-    let before = *values;
+fn exchange(values: &[Row64], (rows, columns): (u8, u8)) -> Vec<Row64> {
+    let run = values.len();
+    let mut out = vec![[0; 32]; run];
     let (shift, last) = (rows.trailing_zeros(), usize::from(rows) - 1);
     for i in 0..run {
         for l in 0..32 {
             let index = l * run + i;
             let from = (index & last) * usize::from(columns) + (index >> shift);
-            values[i][l] = before[from % run][from / run];
+            // A power of two.
+            out[i][l] = values[from & (run - 1)][from >> run.trailing_zeros() & 31];
         }
     }
+    out
 }
 
 /// The matrix of a fragment, row by row.
