@@ -73,6 +73,28 @@ fn ragged_sizes_of_all_transposes() {
     }
 }
 
+/// Numbers of stages that are no powers of two: rings that go round several times, and end anywhere.
+#[test]
+fn any_number_of_stages() {
+    let named = [
+        ("wgmma-f16-128x128x64-6stages", [136, 136, 1000]),
+        ("wgmma-bf16-64x128x64-7stages", [72, 130, 970]),
+        (
+            "wgmma-tf32-128x256x32-persistent-cluster2x1-3stages",
+            [256, 264, 200],
+        ),
+        ("wgmma-tf32-192x128x32-swapped-5stages", [192, 132, 404]),
+        ("wgmma-s8-64x128x256-3stages", [64, 128, 1040]),
+        ("wgmma-e4m3-128x128x128-promoted-5stages", [130, 128, 2000]),
+        ("wgmma-f16-128x128x64-tma-store-5stages", [128, 128, 464]),
+    ];
+    for (i, (name, [m, n, k])) in named.into_iter().enumerate() {
+        let plan = plan_named(name).expect("a plan");
+        let problem = Gemm::packed(m, n, k, Operands::ALL[i % 4]);
+        holds(plan.as_ref(), &problem, Schedule::default());
+    }
+}
+
 /// Blocks that take tile after tile: along rows, along columns, both, with tiles that are not in C, with and without products.
 #[test]
 fn blocks_take_tile_after_tile() {

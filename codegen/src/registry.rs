@@ -12,7 +12,7 @@
 //! # Ok::<(), layout_codegen::gemm::PlanError>(())
 //! ```
 
-use crate::gemm::mma_sync::{PLANS, WARPGROUP_PLANS};
+use crate::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
 use crate::gemm::outer::OuterPlan;
 use crate::gemm::simt::SgemmPlan;
 use crate::gemm::{Plan, PlanError};
@@ -27,15 +27,26 @@ pub fn plans() -> Vec<Box<dyn Plan>> {
     sgemm.chain(outer).chain(mma).collect()
 }
 
-/// The plan of a name.
+/// The plan of a name: one that is listed, or a plan of tensor cores or of f32 by `cp.async` with another number of stages, 2 to 32.
+///
+/// ```
+/// use layout_codegen::registry::plan_named;
+///
+/// let deep = plan_named("wgmma-f16-128x128x64-6stages")?;
+/// assert_eq!((deep.anatomy().stages, deep.name()), (6, "wgmma-f16-128x128x64-6stages".to_owned()));
+/// # Ok::<(), layout_codegen::gemm::PlanError>(())
+/// ```
 ///
 /// # Errors
 ///
 /// [`PlanError::UnknownPlan`] with the names there are.
 pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
     let mut all = plans();
-    match all.iter().position(|p| p.name() == name) {
-        Some(i) => Ok(all.swap_remove(i)),
+    if let Some(i) = all.iter().position(|p| p.name() == name) {
+        return Ok(all.swap_remove(i));
+    }
+    match MmaPlan::with_stages(name) {
+        Some(plan) => Ok(Box::new(plan)),
         None => Err(PlanError::UnknownPlan {
             asked: name.to_owned(),
             known: all.iter().map(|p| p.name()).collect(),

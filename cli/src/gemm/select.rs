@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use tilewright::codegen::gemm::{DataType, Gemm, Plan, PlanError, ProblemError};
-use tilewright::codegen::registry::plans;
+use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::codegen::select::{Choice, Findings, Machine, SelectError, Wanted};
 use tilewright::codegen::{Arch, UnknownArch};
 use tilewright::gpu::Gpu;
@@ -117,8 +117,7 @@ pub(crate) fn type_or_plans(name: Option<&str>, plan: &str) -> Result<DataType, 
     if let Some(name) = name {
         return data_type(name);
     }
-    let named = plans().into_iter().find(|p| p.name() == plan);
-    Ok(named.map_or(DataType::F32, |p| p.data_type()))
+    Ok(plan_named(plan).map_or(DataType::F32, |p| p.data_type()))
 }
 
 /// The architecture to generate for: `auto` is the newest that the GPU runs; without one, `sm_80`, or the first later one that the plan, or
@@ -135,11 +134,13 @@ pub(crate) fn arch(
             .map_err(|e: UnknownArch| CliError::usage(e.code(), e.to_string()));
     }
     let Some(gpu) = gpu else {
-        let named = plans().into_iter().filter(|p| match plan {
-            "auto" => p.data_type() == data_type,
-            name => p.name() == name,
-        });
-        let first = named.map(|p| p.min_arch()).min();
+        let first = match plan {
+            "auto" => {
+                let of_type = plans().into_iter().filter(|p| p.data_type() == data_type);
+                of_type.map(|p| p.min_arch()).min()
+            }
+            name => plan_named(name).ok().map(|p| p.min_arch()),
+        };
         return Ok(first.unwrap_or(Arch(80)).max(Arch(80)));
     };
     newest(gpu)

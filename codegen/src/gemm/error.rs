@@ -171,7 +171,7 @@ impl fmt::Display for PlanError {
             ),
             Self::SharedMemory { plan, needs, arch } => write!(
                 f,
-                "plan {plan} needs {needs} bytes of shared memory a block, and {arch} has {}; take a smaller tile",
+                "plan {plan} needs {needs} bytes of shared memory a block, and {arch} has {}; take a smaller tile or fewer stages",
                 arch.shared_limit()
             ),
             Self::WrongType {

@@ -388,11 +388,17 @@ fn emit_fused(
 /// The multiplier and shift with `⌊x/d⌋ = (x·m) >> p` for all `0 ≤ x ≤ n`: exact iff `(m·d − 2ᵖ)·n < 2ᵖ` (Granlund and Montgomery 1994).
 /// m is below 2³²; `product_below` bounds the product: 2³² if only its low half is kept, 2⁶⁴ if the high half is.
 pub fn magic(d: u64, n: u64, product_below: u128) -> Option<(u64, u32)> {
-    magic_within(d, n, 1 << 32, product_below)
+    magic_from(0, (d, n), 1 << 32, product_below)
 }
 
-fn magic_within(d: u64, n: u64, multiplier_below: u128, product_below: u128) -> Option<(u64, u32)> {
-    (0..127u32).find_map(|p| {
+/// The same with a shift of at least `least`.
+fn magic_from(
+    least: u32,
+    (d, n): (u64, u64),
+    multiplier_below: u128,
+    product_below: u128,
+) -> Option<(u64, u32)> {
+    (least..127).find_map(|p| {
         let two_p = 1u128 << p;
         let m = two_p.div_ceil(d.into());
         if m >= multiplier_below || (n > 0 && m > (product_below - 1) / u128::from(n)) {
@@ -431,11 +437,11 @@ fn emit_div(
         0 => v,
         _ => sink.op(level, ty, Op::Shr, &[v, Operand::Imm(by.into())]),
     };
-    let result = if let Some((m, p)) = magic_within(d, n, below, below) {
+    let result = if let Some((m, p)) = magic_from(0, (d, n), below, below) {
         let product = sink.op(level, ty, Op::Mul, &[v, Operand::Imm(m as i64)]);
         shift_right(product, p, sink)
     } else {
-        let high = |d, n| magic_within(d, n, below, u128::MAX).filter(|&(_, p)| p >= word);
+        let high = |d, n| magic_from(word, (d, n), below, u128::MAX);
         let twos = d.trailing_zeros();
         if high(d, n).is_none() && twos > 0 {
             v = shift_right(v, twos, sink);

@@ -376,7 +376,7 @@ impl Machine<'_> {
                         |a: i64, b: i64| ((u64::from(a as u32) * u64::from(b as u32)) >> 32) as i64;
                     Lin::number(a.zip(b, high))
                 }
-                _ => self.unknown(),
+                _ => self.high_product(a, b, ty),
             },
             (Op::Shl, [a, b]) => match b.as_constant() {
                 Some(k @ 0..=62) => a.scale(1 << k),
@@ -384,8 +384,9 @@ impl Machine<'_> {
             },
             (Op::Shr, [a, b]) => match (b.as_constant(), ty.signed()) {
                 (Some(k @ 0..=62), true) => self.symbols.shr(a, k as u32),
-                (Some(k @ 0..=62), false) => match self.unsigned(a) {
-                    Some(a) => {
+                (Some(k @ 0..=62), false) => match (self.quotient(a, k as u32), self.unsigned(a)) {
+                    (Some(quotient), _) => quotient,
+                    (None, Some(a)) => {
                         let quotient = self.symbols.shr(&a, k as u32);
                         // What facts say of the dividend, and its range does not.
                         if self.symbols.range(&a).0 < 0 {
@@ -393,7 +394,7 @@ impl Machine<'_> {
                         }
                         quotient
                     }
-                    None => self.unknown(),
+                    (None, None) => self.unknown(),
                 },
                 _ => self.unknown(),
             },
@@ -424,7 +425,7 @@ impl Machine<'_> {
             }
             (Op::Xor, [a, b]) => self.symbols.xor(a, b),
             (Op::Div, [a, b]) => match b.as_constant() {
-                Some(d) if d > 0 => self.symbols.div(a, d),
+                Some(d) if d > 0 => self.divided(a, d),
                 _ => self.unknown(),
             },
             (Op::Widen, [a]) => {

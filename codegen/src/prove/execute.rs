@@ -182,6 +182,8 @@ pub(super) struct Machine<'a> {
     pub(super) offsets: QuickMap<usize, Offsets>,
     /// Units of stages that copies fill and products read, by how they do.
     pub(super) known_units: QuickMap<Vec<i64>, Rc<BTreeSet<i64>>>,
+    /// High words of products: the factor that is not a number, the one that is, and the bits of a word.
+    pub(super) high_products: QuickMap<Sym, (Lin, u64, u32)>,
     /// Statements about data, by what they compare.
     pub(super) opaque: QuickMap<(Cmp, Src, Src), u32>,
     /// Some threads may have left the kernel.
@@ -242,6 +244,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         multiples: QuickMap::default(),
         offsets: QuickMap::default(),
         known_units: QuickMap::default(),
+        high_products: QuickMap::default(),
         opaque: QuickMap::default(),
         left: false,
         divergent: 0,

@@ -56,7 +56,7 @@ impl Machine<'_> {
             }
             Index::Div(x, d) => {
                 let x = self.evaluate(x);
-                self.symbols.div(&x, d)
+                self.divided(&x, d)
             }
             Index::DivFast { .. } => self.unknown(),
             Index::Pin(x) => self.evaluate(x),

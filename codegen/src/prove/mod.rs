@@ -36,6 +36,7 @@ mod mutants;
 mod numbers;
 mod offsets;
 mod order;
+mod quotient;
 mod ring;
 mod scoped;
 mod shared;

@@ -86,6 +86,11 @@ pub(super) type Reason = (Num, Vec<Rc<Formula>>);
 /// A value that is to be at least 0, the facts that may matter, and the threads that it is asked for.
 pub(super) type Question = (Lin, Vec<Rc<Formula>>, Mask);
 
+/// A divisor times 2^by, if it is one that a value can have.
+fn shifted(d: i64, by: u32) -> Option<i64> {
+    1i64.checked_shl(by).and_then(|power| d.checked_mul(power))
+}
+
 impl Symbols {
     pub(super) fn info(&self, sym: Sym) -> &Info {
         &self.all[sym as usize - 1]
@@ -423,6 +428,12 @@ impl Symbols {
             let rest = self.shr(x, zeros);
             return self.shr(&rest, by - zeros);
         }
+        if let Some(sym) = x.single()
+            && let Definition::Div(of, d) = self.info(sym).definition
+            && let Some(d) = shifted(d, by)
+        {
+            return self.div(&of, d);
+        }
         let (lo, hi) = self.range(x);
         let each = self.differs(x);
         self.defined(Definition::Shr(*x, by), lo >> by, hi >> by, each)
@@ -435,6 +446,24 @@ impl Symbols {
         }
         if let Some(k) = x.as_number() {
             return Lin::number(k.map(|k| k.div_euclid(d)));
+        }
+        // One form for what is divided in turns: `(x >> 1) / 3` and `x / 6`, and one for `2·x / 6` and `x / 3`.
+        let before = x.single().map(|sym| self.info(sym).definition.clone());
+        let whole = match before {
+            Some(Definition::Shr(of, by)) => shifted(d, by).map(|d| (of, d)),
+            Some(Definition::Div(of, by)) => d.checked_mul(by).map(|d| (of, d)),
+            _ => None,
+        };
+        if let Some((of, d)) = whole {
+            return self.div(&of, d);
+        }
+        let zeros = x
+            .symbol_alignment()
+            .min(x.k.zeros())
+            .min(d.trailing_zeros());
+        if zeros > 0 {
+            let rest = self.shr(x, zeros);
+            return self.div(&rest, d >> zeros);
         }
         let (lo, hi) = self.range(x);
         let each = self.differs(x);

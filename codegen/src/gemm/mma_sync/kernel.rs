@@ -5,6 +5,7 @@ mod copy;
 mod fragment;
 mod multiply;
 mod origin;
+mod parameters;
 mod store;
 mod straight;
 mod swapped;
@@ -18,64 +19,19 @@ use layout_core::{Layout, TensorBox};
 use super::cluster::Portion;
 use super::maps::Maps;
 use super::operand::OperandMaps;
-use super::{Depth, MmaPlan, Product};
+use super::{MmaPlan, Product};
 use crate::Arch;
 use crate::gemm::edges::Span;
 use crate::gemm::epilogue::{self, End};
 use crate::gemm::{DataType, Operands, Plan, PlanError, scalar_kind};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Axis, Cmp, Entry, Extent, Kernel, Logic, MapHandle, ParamKind, Reg};
+use crate::ir::{Axis, Cmp, Entry, Extent, Kernel, Logic, MapHandle, Reg};
 use crate::view::View;
 use copy::copy_coordinates;
 use origin::Origin;
+pub(super) use parameters::parameters;
 use straight::boxes::BoxStores;
-
-/// The kernel's parameters, in order.
-pub(super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
-    let maps = |all: &mut Vec<_>| {
-        if product.warpgroups {
-            let names = ["A", "B", "B2"]
-                .iter()
-                .take(1 + product.variant.products as usize);
-            let names = names.chain(product.stores_boxes().then_some(&"boxesC"));
-            all.extend(names.map(|p| ((*p).to_owned(), ParamKind::TensorMap)));
-        }
-    };
-    let pointers = |names: &[&str]| -> Vec<_> {
-        let names = names.iter().map(|p| (*p).to_owned());
-        names.map(|p| (p, ParamKind::Pointer)).collect()
-    };
-    let sizes = |names: &[&str]| -> Vec<_> {
-        let names = names.iter().map(|p| (*p).to_owned());
-        names.map(|p| (p, ParamKind::U32)).collect()
-    };
-    let finish = product.finish;
-    let mut all = Vec::new();
-    if !product.warpgroups {
-        all = pointers(&["A", "B"]);
-        if product.variant.products == 2 {
-            all.extend(pointers(&["B2"]));
-        }
-    }
-    if product.partial() {
-        all.extend(pointers(&["partial"]));
-        all.extend(sizes(&["m", "n", "k", "lda", "ldb", "pitch", "chunk"]));
-        let factor = finish.factor().map(str::to_owned);
-        all.extend(factor.map(|name| (name, scalar_kind(product.scalar()))));
-        maps(&mut all);
-        return all;
-    }
-    all.extend(pointers(&["C"]));
-    all.extend(epilogue::pointers(finish));
-    all.extend(sizes(&["m", "n", "k", "lda", "ldb", "ldc"]));
-    all.extend(epilogue::values(finish, product.scalar()));
-    if product.variant.depth == Depth::Batch {
-        all.extend(sizes(&["strideA", "strideB", "strideC"]));
-    }
-    maps(&mut all);
-    all
-}
 
 /// The kernels of the module: the product, and those that come before and after it.
 pub(super) fn entries(

@@ -148,8 +148,9 @@ impl MmaPlan {
 impl Plan for MmaPlan {
     fn name(&self) -> String {
         let (m, n) = self.tile;
+        let stages = self.stages_in_name();
         if self.is_fma() {
-            return format!("sgemm-{m}x{n}x{}", self.depth);
+            return format!("sgemm-{m}x{n}x{}{stages}", self.depth);
         }
         if self.warpgroups {
             let swapped = if self.form.is_swapped() {
@@ -169,12 +170,12 @@ impl Plan for MmaPlan {
             };
             let depth = self.depth;
             return format!(
-                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}{cluster}",
+                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}{cluster}{stages}",
                 self.data_type
             );
         }
         let old = if self.arch < 80 { "-sm75" } else { "" };
-        format!("mma-{}-{m}x{n}x{}{old}", self.data_type, self.depth)
+        format!("mma-{}-{m}x{n}x{}{old}{stages}", self.data_type, self.depth)
     }
 
     fn data_type(&self) -> DataType {

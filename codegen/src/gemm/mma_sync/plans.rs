@@ -4,7 +4,10 @@
 //! fewer registers and runs on architectures with less shared memory.
 
 use super::{Depth, MmaPlan, Variant};
-use crate::gemm::{DataType, Form};
+use crate::gemm::{DataType, Form, Plan};
+
+/// Stages of a plan, at least and at most: one is filled while another is multiplied, and more than these fit no tile.
+const STAGES: std::ops::RangeInclusive<i64> = 2..=32;
 
 const fn plan(
     data_type: DataType,
@@ -159,6 +162,34 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
 ];
+
+impl MmaPlan {
+    /// The plan of a name that ends with a number of stages: a listed one with as many.
+    pub(crate) fn with_stages(name: &str) -> Option<Self> {
+        let (listed, number) = name.strip_suffix("stages")?.rsplit_once('-')?;
+        let stages = number.parse().ok().filter(|n| STAGES.contains(n))?;
+        let mut all = WARPGROUP_PLANS.iter().chain(PLANS);
+        let plan = all.find(|plan| plan.name() == listed)?;
+        Some(Self { stages, ..*plan })
+    }
+
+    /// What its name says of its stages: nothing of those that the listed plan has.
+    pub(super) fn stages_in_name(&self) -> String {
+        let same = |listed: &&Self| {
+            let as_listed = Self {
+                stages: listed.stages,
+                variant: listed.variant,
+                ..*self
+            };
+            as_listed == **listed
+        };
+        let listed = WARPGROUP_PLANS.iter().chain(PLANS).find(same);
+        match listed {
+            Some(listed) if listed.stages != self.stages => format!("-{}stages", self.stages),
+            _ => String::new(),
+        }
+    }
+}
 
 /// The plans that are listed.
 ///

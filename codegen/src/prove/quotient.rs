@@ -1,0 +1,148 @@
+//! Division by a constant, as the compiler of indices writes it: a multiplication and a shift.
+//!
+//! ```text
+//! ⌊x / 6⌋ = ⌊(x >> 1)·0xaaaaaaab / 2³³⌋        mul.hi.u32, shr.u32 1        for all x below 2³²
+//! ```
+//!
+//! With m·d = 2ˢ + e and x = q·d + r, x·m / 2ˢ = q + (q·e + r·m) / 2ˢ, and ⌊x·m / 2ˢ⌋ = ⌊x / d⌋ where the fraction is below 1. It is largest for the last x with
+//! r = d − 1, where that is e·(q + 1) < m, or for the last x of all. Where x = d may be, d is ⌈2ˢ / m⌉: no other number has ⌊(d − 1)·m / 2ˢ⌋ = 0 and ⌊d·m / 2ˢ⌋ = 1.
+
+use std::rc::Rc;
+
+use super::execute::Machine;
+use super::formula::Formula;
+use super::numbers::Num;
+use super::symbols::Definition;
+use super::value::Lin;
+use crate::index::code::Ty;
+
+/// The divisor `d` for which `⌊x·m / 2^bits⌋ = ⌊x / d⌋` for all x from 0 to `most`.
+fn divisor(m: u64, bits: u32, most: u128) -> Option<i64> {
+    let whole = 1u128.checked_shl(bits)?;
+    let m = u128::from(m);
+    let d = whole.div_ceil(m);
+    let excess = m.checked_mul(d)? - whole;
+    let (quotient, rest) = (most / d, most % d);
+    let periods = excess.checked_mul(quotient)?;
+    let exact = periods < m && periods.checked_add(rest.checked_mul(m)?)? < whole;
+    i64::try_from(d).ok().filter(|&d| exact && d > 1)
+}
+
+impl Machine<'_> {
+    /// The high word of a product, and which product it is of: a shift may follow.
+    pub(super) fn high_product(&mut self, a: &Lin, b: &Lin, ty: Ty) -> Lin {
+        let word = if ty.wide() { 64 } else { 32 };
+        let (x, m) = match (a.as_constant(), b.as_constant()) {
+            (_, Some(m)) => (*a, m),
+            (Some(m), None) => (*b, m),
+            (None, None) => return self.unknown(),
+        };
+        // The bits of the multiplier, of which a word has 32 or 64.
+        let m = if ty.wide() {
+            m as u64
+        } else {
+            u64::from(m as u32)
+        };
+        let Some(x) = self.unsigned(&x).filter(|_| m > 0) else {
+            return self.unknown();
+        };
+        let most = self.symbols.range(&x).1;
+        if most >= 1 << word {
+            return self.unknown();
+        }
+        if let Some(d) = divisor(m, word, most.max(0) as u128) {
+            return self.divided(&x, d);
+        }
+        let high = self.unknown();
+        if let Some(symbol) = high.single() {
+            self.high_products.insert(symbol, (x, m, word));
+        }
+        high
+    }
+
+    /// A value divided by a constant, any number where it may be negative. Facts say then that the remainder is from 0 to d − 1: the range of a
+    /// difference does not.
+    pub(super) fn divided(&mut self, x: &Lin, d: i64) -> Lin {
+        if self.unsigned(x).is_none() {
+            return self.unknown();
+        }
+        let quotient = self.symbols.div(x, d);
+        let of = quotient.single().map(|sym| self.symbols.info(sym));
+        if let Some(&Definition::Div(of, d)) = of.map(|info| &info.definition) {
+            let rest = of.sub(&quotient.scale(d));
+            self.learn(&Rc::new(Formula::ge(rest)));
+            self.learn(&Rc::new(Formula::ge(rest.scale(-1).plus(d - 1))));
+        }
+        quotient
+    }
+
+    /// A product shifted right, if that is what it was multiplied for: the quotient of its factor.
+    pub(super) fn quotient(&mut self, x: &Lin, by: u32) -> Option<Lin> {
+        let product = x
+            .single()
+            .and_then(|symbol| self.high_products.get(&symbol));
+        if let Some(&(of, m, word)) = product {
+            let most = self.symbols.range(&of).1;
+            let d = divisor(m, word + by, most.max(0) as u128)?;
+            return Some(self.divided(&of, d));
+        }
+        let m = common_factor(x).filter(|m| m.count_ones() > 1)?;
+        let terms = x.terms.list();
+        let part = |n: Num| n.map(|n| n / m);
+        let of = Lin::of(terms.iter().map(|(mono, c)| (*mono, part(*c))), part(x.k));
+        let of = self.unsigned(&of)?;
+        let most = self.symbols.range(&of).1;
+        let d = divisor(m as u64, by, most.max(0) as u128)?;
+        Some(self.divided(&of, d))
+    }
+}
+
+/// What every number of a value is a multiple of, at most: of one with symbols.
+fn common_factor(x: &Lin) -> Option<i64> {
+    let terms = x.terms.list();
+    let numbers = terms.iter().map(|(_, c)| *c).chain([x.k]);
+    let mut factor = 0_u64;
+    for n in numbers {
+        factor = gcd(factor, n.one()?.unsigned_abs());
+    }
+    i64::try_from(factor)
+        .ok()
+        .filter(|&f| f > 1 && !terms.is_empty())
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::divisor;
+
+    /// Every multiplier of a byte or less, by every shift, against all x.
+    #[test]
+    fn divisors_are_exact_and_none_is_missed() {
+        let mut found = 0;
+        for m in 1..=255u64 {
+            for bits in 0..=15 {
+                for most in [0u128, 1, 7, 100, 255] {
+                    let all = |d: u128| (0..=most).all(|x| (x * u128::from(m)) >> bits == x / d);
+                    if let Some(d) = divisor(m, bits, most) {
+                        assert!(all(d as u128), "{m} {bits} {most}: {d}");
+                        found += 1;
+                    } else {
+                        assert!(!(2..=most).any(all), "{m} {bits} {most}");
+                    }
+                }
+            }
+        }
+        assert!(found > 1000, "{found}");
+    }
+
+    #[test]
+    fn words_too_long_are_no_quotients() {
+        assert_eq!(divisor(0xaaaa_aaab, 33, u128::from(u32::MAX)), Some(3));
+        assert_eq!(divisor(0xaaaa_aaaa, 33, u128::from(u32::MAX)), None);
+        assert_eq!(divisor(u64::MAX, 127, u128::MAX), None);
+        assert_eq!(divisor(3, 128, 1), None);
+    }
+}
