@@ -1,5 +1,8 @@
 //! A problem on the emulator, with every check on.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use tilewright::codegen::gemm::{Emitted, Plan};
 use tilewright::emulator::Options;
 use tilewright::host::{EmulatedRun, Inputs, check, emulate};
@@ -15,12 +18,28 @@ pub(crate) fn strict() -> Options {
     }
 }
 
+/// The kernel of a plan that is adapted to a case, emitted and proven once for all cases that it serves: sizes, factors and numbers are parameters of the launch.
+/// What makes another kernel is in the name of its entry, but for the number of parts, which is in a comment of the text.
+fn emitted(plan: &dyn Plan, case: &Case, what: &str) -> Arc<Emitted> {
+    static KERNELS: LazyLock<Mutex<HashMap<(String, u32), Arc<Emitted>>>> =
+        LazyLock::new(Mutex::default);
+    let kernels = || KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
+    let operands = case.problem.operands;
+    let key = (plan.entry_name(operands), case.schedule.split);
+    if let Some(kernel) = kernels().get(&key) {
+        return Arc::clone(kernel);
+    }
+    // Without the lock, so that other tests go on.
+    let kernel = plan.emit(operands, plan.min_arch());
+    let kernel = Arc::new(kernel.unwrap_or_else(|e| panic!("{what}: {e}")));
+    kernels().insert(key, Arc::clone(&kernel));
+    kernel
+}
+
 /// Runs a plan that is adapted to a problem: no finding, and the wavefronts that were proven.
 pub(crate) fn emulated(plan: &dyn Plan, case: &Case, inputs: &Inputs) -> EmulatedRun {
-    let (problem, what) = (&case.problem, format!("{}, {case:?}", plan.name()));
-    let kernel = plan
-        .emit(problem.operands, plan.min_arch())
-        .unwrap_or_else(|e| panic!("{what}: {e}"));
+    let what = format!("{}, {case:?}", plan.name());
+    let kernel = emitted(plan, case, &what);
     run(plan, &kernel, case, inputs)
 }
 
