@@ -18,11 +18,13 @@ pub(crate) fn strict() -> Options {
     }
 }
 
+/// Kernels by the name of their entry and the number of parts.
+type Kernels = HashMap<(String, u32), Arc<Emitted>>;
+
 /// The kernel of a plan that is adapted to a case, emitted and proven once for all cases that it serves: sizes, factors and numbers are parameters of the launch.
 /// What makes another kernel is in the name of its entry, but for the number of parts, which is in a comment of the text.
 fn emitted(plan: &dyn Plan, case: &Case, what: &str) -> Arc<Emitted> {
-    static KERNELS: LazyLock<Mutex<HashMap<(String, u32), Arc<Emitted>>>> =
-        LazyLock::new(Mutex::default);
+    static KERNELS: LazyLock<Mutex<Kernels>> = LazyLock::new(Mutex::default);
     let kernels = || KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
     let operands = case.problem.operands;
     let key = (plan.entry_name(operands), case.schedule.split);
