@@ -4,6 +4,7 @@
 
 mod arch;
 pub mod devices;
+mod gcd;
 pub mod gemm;
 pub mod index;
 pub mod ir;

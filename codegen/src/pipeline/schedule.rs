@@ -21,6 +21,8 @@
 //! group: `P·S − 2` for `P` rings. Before the loop the same phases are passed with tiles counted from below zero, so that the counts hold from
 //! the first wait on; a tile that does not exist closes an empty group.
 
+use crate::gcd::gcd;
+
 /// The phases of a tile: the stages of each ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Schedule {
@@ -77,10 +79,6 @@ impl Schedule {
         });
         fills.skip_while(Option::is_none).collect()
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::formula::Formula;
 use super::numbers::Num;
 use super::symbols::Definition;
 use super::value::Lin;
+use crate::gcd::gcd;
 use crate::index::code::Ty;
 
 /// The divisor `d` for which `⌊x·m / 2^bits⌋ = ⌊x / d⌋` for all x from 0 to `most`.
@@ -97,21 +98,15 @@ impl Machine<'_> {
     }
 }
 
-/// What every number of a value is a multiple of, at most: of one with symbols.
+/// The greatest common divisor of the coefficients of a value with symbols and of the number that is added.
 fn common_factor(x: &Lin) -> Option<i64> {
     let terms = x.terms.list();
     let numbers = terms.iter().map(|(_, c)| *c).chain([x.k]);
-    let mut factor = 0_u64;
+    let mut factor = 0;
     for n in numbers {
-        factor = gcd(factor, n.one()?.unsigned_abs());
+        factor = gcd(factor, n.one()?.checked_abs()?);
     }
-    i64::try_from(factor)
-        .ok()
-        .filter(|&f| f > 1 && !terms.is_empty())
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+    (factor > 1 && !terms.is_empty()).then_some(factor)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use super::{Depth, MmaPlan, Variant};
 use crate::gemm::{DataType, Form, Plan};
 
-/// Stages of a plan, at least and at most: one is filled while another is multiplied, and more than these fit no tile.
+/// Stages of a plan, at least and at most: one is filled while another is multiplied, and no tile leaves room for more.
 const STAGES: std::ops::RangeInclusive<i64> = 2..=32;
 
 const fn plan(

@@ -1,6 +1,7 @@
 //! Quotients and remainders by constants, of values that are never negative (negative ones by powers of two only).
 
 use super::{Rule, first};
+use crate::gcd::gcd;
 use crate::index::expr::{Expr, Facts, Node, Pool, cover};
 
 /// What is divided, and by what: a constant of at least 1.
@@ -131,8 +132,4 @@ impl Pool {
         let r = self.sub(e, whole);
         self.clamp(r, 0, i128::from(d) - 1)
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.abs() } else { gcd(b, a % b) }
 }
