@@ -2,7 +2,6 @@
 
 use super::alu::{FEW, Row32, Row64, put};
 use super::code::COMPACT;
-use super::compare::mask_of;
 use super::mem::{extended, get_lane, lanes_of, set_lane};
 use super::registers::Rows;
 use super::traffic;
@@ -162,21 +161,31 @@ impl Local {
         }
     }
 
-    /// Copies `bytes` bytes of `lanes`, each from its frame in `from` to that in `to`, at an offset.
-    pub(super) fn copy(&mut self, lanes: u32, to: (&Row32, u32), from: (&Row32, u32), bytes: u32) {
+    /// Copies `bytes` bytes of `lanes`, whose frames start in one place each, by whole rows; false, and nothing done, if they are no words.
+    #[inline(always)]
+    pub(super) fn copy_rows(
+        &mut self,
+        lanes: u32,
+        to: (&Row32, u32),
+        from: (&Row32, u32),
+        bytes: u32,
+    ) -> bool {
         let first = lanes.trailing_zeros() as usize & 31;
         let (start, target) = (from.0[first] + from.1, to.0[first] + to.1);
-        let one = lanes.count_ones() > FEW
-            && lanes & !mask_of(|l| from.0[l] == from.0[first] && to.0[l] == to.0[first]) == 0;
-        if one && (start | target | bytes).is_multiple_of(4) {
-            for k in 0..bytes / 4 {
-                let row = self.rows.get((start / 4 + k) as usize).copied();
-                if let (Some(row), Some(to)) = (row, self.rows.get_mut((target / 4 + k) as usize)) {
-                    put(to, &row, lanes);
-                }
-            }
-            return;
+        if !(start | target | bytes).is_multiple_of(4) {
+            return false;
         }
+        for k in 0..bytes / 4 {
+            let row = self.rows.get((start / 4 + k) as usize).copied();
+            if let (Some(row), Some(to)) = (row, self.rows.get_mut((target / 4 + k) as usize)) {
+                put(to, &row, lanes);
+            }
+        }
+        true
+    }
+
+    /// Copies `bytes` bytes of `lanes`, each from its frame in `from` to that in `to`, at an offset.
+    pub(super) fn copy(&mut self, lanes: u32, to: (&Row32, u32), from: (&Row32, u32), bytes: u32) {
         for l in lanes_of(lanes) {
             let (from, to) = (from.0[l] + from.1, to.0[l] + to.1);
             let mut done = 0;

@@ -271,7 +271,7 @@ pub(super) fn rare(
         Op::Call(call) => return calls::call(cx, env, w, pc, call, mask, active),
         Op::Ret => {
             w.splits[w.current].pc = pc as u32 + 1;
-            calls::ret(cx, w, active);
+            (env.code.ret)(cx, w, active);
             return Next::Stop;
         }
         Op::Missing(number) => {

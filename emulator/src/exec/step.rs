@@ -67,22 +67,15 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
         if !(runnable || w.rotate() || (w.serve_warp_sync() && w.rotate())) {
             return;
         }
-        // Once lanes have parted each split gets a short turn, so that lanes spinning for others do
-        // not starve them.
-        let turn = if w.nodes.len() > 1 {
-            left.min(1024)
-        } else {
-            left
-        };
         let polls = w.polls;
-        let used = run_split::<FUSED>(cx, env, w, turn);
+        let (used, over) = run_split::<FUSED>(cx, env, w, left);
         w.steps += u64::from(used);
         env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
         if left == 0 || env.abort || w.steps > cx.step_limit {
             return;
         }
-        if used >= turn {
+        if over {
             if w.polls != polls {
                 w.let_waiting_go();
             }
@@ -99,23 +92,36 @@ pub(super) enum Next {
     Stop,
 }
 
-/// Runs the current split until it stops or has executed `budget` instructions; returns how many it executed.
+/// Instructions that a split runs before another gets its turn, once lanes have parted: those that spin for others do not starve them.
+const TURN: u32 = 1024;
+
+/// Runs the current split until it stops or its turn is over, after `left` instructions at most. Returns how many it executed, and whether its turn is over.
 #[inline(always)]
-fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, budget: u32) -> u32 {
+fn run_split<const FUSED: bool>(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    left: u32,
+) -> (u32, bool) {
     let split = w.splits[w.current];
-    let meet = w.nodes[split.node as usize].meet;
-    let mask = split.mask;
+    let mut meet = w.nodes[split.node as usize].meet;
+    let mut mask = split.mask;
     let mut pc = split.pc as usize;
     let mut used = 0;
+    let mut turn = if w.nodes.len() > 1 {
+        left.min(TURN)
+    } else {
+        left
+    };
     loop {
         if pc as u32 == meet {
             w.splits[w.current].pc = meet;
             w.arrive();
-            return used;
+            return (used, used >= turn);
         }
-        if used >= budget {
+        if used >= turn {
             w.splits[w.current].pc = pc as u32;
-            return used;
+            return (used, true);
         }
         used += 1;
         let inst = &cx.program.insts[pc];
@@ -149,24 +155,8 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 let out = fp32::common::<FUSED>(*f, *mode, x, env.code.float32);
                 put(&mut w.r32[*d as usize], &out, active);
             }
-            Op::I32 { f, d, a, b, c } => {
-                let out = int32(
-                    *f,
-                    &w.r32[*a as usize],
-                    &w.r32[*b as usize],
-                    &w.r32[*c as usize],
-                );
-                put(&mut w.r32[*d as usize], &out, active);
-            }
-            Op::I64 { f, d, a, b, c } => {
-                let out = int64(
-                    *f,
-                    &w.r64[*a as usize],
-                    &w.r64[*b as usize],
-                    &w.r64[*c as usize],
-                );
-                put(&mut w.r64[*d as usize], &out, active);
-            }
+            Op::I32 { f, d, a, b, c } => int32(*f, &mut w.r32, [*d, *a, *b, *c], active),
+            Op::I64 { f, d, a, b, c } => int64(*f, &mut w.r64, [*d, *a, *b, *c], active),
             Op::Mov32 { d, a } => {
                 let out = w.r32[*a as usize];
                 put(&mut w.r32[*d as usize], &out, active);
@@ -244,20 +234,32 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
             Op::Bra { target, uni } => {
                 if active == mask {
                     pc = *target as usize;
-                } else {
-                    if *uni {
-                        divergent_uni(cx, env, w, pc, mask, active);
-                    }
-                    w.diverge(active, *target, pc as u32 + 1, cx.program.reconverge[pc]);
-                    return used;
+                    continue;
                 }
+                if *uni {
+                    divergent_uni(cx, env, w, pc, mask, active);
+                }
+                let (next, join) = (pc as u32 + 1, cx.program.reconverge[pc]);
+                let (gone, on) = if next == join {
+                    (mask & !active, *target)
+                } else if *target == join {
+                    (active, next)
+                } else {
+                    w.diverge(active, *target, next, join);
+                    return (used, used >= turn);
+                };
+                w.leave(gone, join);
+                mask &= !gone;
+                meet = join;
+                pc = on as usize;
+                turn = turn.min(used + TURN);
                 continue;
             }
             _ => {
                 env.effects += u64::from(!rounds::is_silent(&inst.op));
                 env.turn = used;
                 if let Next::Stop = rare(cx, env, w, pc, inst, mask, active) {
-                    return used;
+                    return (used, used >= turn);
                 }
             }
         }
