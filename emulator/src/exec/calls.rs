@@ -159,8 +159,8 @@ pub(super) fn enter(
             continue;
         }
         let mut wide = [0; 32];
-        for (x, place) in wide.iter_mut().zip(&places) {
-            *x = u64::from(*place);
+        for l in 0..32 {
+            wide[l] = u64::from(places[l]);
         }
         put(&mut w.r64[r.row as usize], &wide, lanes);
     }

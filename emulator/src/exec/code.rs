@@ -38,8 +38,8 @@ pub(crate) struct Code {
     pub(crate) convert: fn(&mut Warp, &Convert, u32),
     /// Loads and stores at generic and other addresses that are not in one state space.
     pub(crate) windows: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u32, bool),
-    /// Loads and stores of local memory.
-    pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, &Row64, u32, bool),
+    /// Loads and stores of local memory, of which one argument is the address.
+    pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u64, u32, bool),
     /// `call` of a function by a split.
     pub(crate) enter: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Call, u32, usize, u32),
     /// `ret`.
@@ -106,8 +106,8 @@ twice! {
         convert::convert(w, c, active), convert::convert(w, c, active);
     windows: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, active: u32, store: bool),
         mem::windows(cx, env, w, pc, a, active, store), mem::windows(cx, env, w, pc, a, active, store);
-    local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, at: &Row64, active: u32, store: bool),
-        local::local(cx, env, w, pc, a, at, active, store), local::local(cx, env, w, pc, a, at, active, store);
+    local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, origin: u64, active: u32, store: bool),
+        local::local(cx, env, w, pc, a, origin, active, store), local::local(cx, env, w, pc, a, origin, active, store);
     enter: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, call: &Call, number: u32, split: usize, lanes: u32),
         calls::enter(cx, env, w, pc, call, number, split, lanes), calls::enter(cx, env, w, pc, call, number, split, lanes);
     ret: fn(cx: &Context<'_>, w: &mut Warp, active: u32),

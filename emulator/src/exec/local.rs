@@ -2,13 +2,14 @@
 
 use super::alu::{FEW, Row32, Row64, put};
 use super::code::COMPACT;
-use super::mem::{extended, get_lane, lanes_of, set_lane};
+use super::compare::mask_of;
+use super::mem::{addresses, extended, get_lane, lanes_of, set_lane};
 use super::registers::Rows;
 use super::traffic;
 use super::warp::Warp;
 use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
-use crate::ir::{Access, NONE};
+use crate::ir::{Access, Address, NONE, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
 
@@ -221,7 +222,7 @@ impl Warp {
     }
 }
 
-/// A load or store of the active lanes at the local addresses `at`.
+/// A load or store of the active lanes at addresses of which `origin` is that of their local memory.
 #[allow(clippy::too_many_arguments)] // an access is that much
 #[inline(always)]
 pub(super) fn local(
@@ -230,37 +231,63 @@ pub(super) fn local(
     w: &mut Warp,
     pc: usize,
     a: &Access,
-    at: &Row64,
+    origin: u64,
     active: u32,
     store: bool,
 ) {
     let moved = u64::from(u32::from(a.bytes) * u32::from(a.count) * active.count_ones());
     traffic::count(env, pc, |t| t.local_bytes += moved);
-    if COMPACT {
-        return careful(cx, env, w, pc, a, at, active, store);
-    }
-    let first = at[active.trailing_zeros() as usize & 31];
-    // Inactive lanes count as where the first active one is.
-    let mut places = [first; 32];
-    let together = active.count_ones() > FEW && {
-        put(&mut places, at, active);
-        places.iter().fold(0, |apart, x| apart | (x ^ first)) == 0
-    };
     let done = match a.bytes {
-        _ if together => row(w, a, first, active, store),
-        1 => lanes::<1>(w, a, at, active, store),
-        2 => lanes::<2>(w, a, at, active, store),
-        4 => lanes::<4>(w, a, at, active, store),
-        _ => lanes::<8>(w, a, at, active, store),
+        _ if COMPACT => None,
+        _ if active.count_ones() > FEW && is_one_place(w, a.address, active) => {
+            row(w, a, origin, active, store)
+        }
+        1 => lanes::<1>(w, a, origin, active, store),
+        2 => lanes::<2>(w, a, origin, active, store),
+        4 => lanes::<4>(w, a, origin, active, store),
+        _ => lanes::<8>(w, a, origin, active, store),
     };
     if done.is_none() {
-        careful(cx, env, w, pc, a, at, active, store);
+        let mut at = addresses(w, a.address);
+        for x in &mut at {
+            *x = x.wrapping_sub(origin);
+        }
+        careful(cx, env, w, pc, a, &at, active, store);
     }
 }
 
-/// An access of all lanes at `offset`. `None`, and nothing done, if it is misaligned or outside some lane's frames.
+/// Whether address `a` is the same in all active lanes.
 #[inline(always)]
-fn row(w: &mut Warp, a: &Access, offset: u64, active: u32, store: bool) -> Option<()> {
+fn is_one_place(w: &Warp, a: Address, active: u32) -> bool {
+    let first = active.trailing_zeros() as usize & 31;
+    let same = match a.base {
+        None => u32::MAX,
+        Some(Reg {
+            file: File::R64,
+            row,
+        }) => {
+            let x = &w.r64[row as usize];
+            mask_of(|l| x[l] == x[first])
+        }
+        Some(Reg { row, .. }) => {
+            let x = &w.r32[row as usize];
+            mask_of(|l| x[l] == x[first])
+        }
+    };
+    active & !same == 0
+}
+
+/// Where in local memory address `a` is in `lane`.
+#[inline(always)]
+fn place(w: &Warp, a: Address, origin: u64, lane: usize) -> u64 {
+    let base = a.base.map_or(0, |reg| get_lane(w, reg, lane));
+    base.wrapping_add(a.offset as u64).wrapping_sub(origin)
+}
+
+/// An access of all lanes at one place. `None`, and nothing done, if it is misaligned or outside some lane's frames.
+#[inline(always)]
+fn row(w: &mut Warp, a: &Access, origin: u64, active: u32, store: bool) -> Option<()> {
+    let offset = place(w, a.address, origin, active.trailing_zeros() as usize & 31);
     let regs = &a.regs[..usize::from(a.count)];
     let bytes = u32::from(a.bytes);
     let total = u64::from(bytes * u32::from(a.count));
@@ -307,15 +334,40 @@ fn row(w: &mut Warp, a: &Access, offset: u64, active: u32, store: bool) -> Optio
 fn lanes<const BYTES: u32>(
     w: &mut Warp,
     a: &Access,
-    at: &Row64,
+    origin: u64,
     active: u32,
     store: bool,
 ) -> Option<()> {
     let regs = &a.regs[..usize::from(a.count)];
     let bits = (BYTES * u32::from(a.count)).trailing_zeros();
+    let add = (a.address.offset as u64).wrapping_sub(origin);
+    let mut at = [0; 32];
     // The number of the vector from the start of local memory: rotated, a misaligned address is beyond any frame.
-    let fine = |l: usize| at[l].rotate_right(bits) < u64::from(w.ends[l] >> bits);
-    if !lanes_of(active).all(fine) || regs.iter().any(|r| r.row == NONE) {
+    let beyond = |l: usize, place: u64| place.rotate_right(bits) >= u64::from(w.ends[l] >> bits);
+    match a.address.base {
+        Some(Reg {
+            file: File::R64,
+            row,
+        }) => {
+            let base = &w.r64[row as usize];
+            for l in lanes_of(active) {
+                at[l] = base[l].wrapping_add(add);
+                if beyond(l, at[l]) {
+                    return None;
+                }
+            }
+        }
+        base => {
+            for l in lanes_of(active) {
+                let base = base.map_or(0, |reg| get_lane(w, reg, l));
+                at[l] = base.wrapping_add(add);
+                if beyond(l, at[l]) {
+                    return None;
+                }
+            }
+        }
+    }
+    if regs.iter().any(|r| r.row == NONE) {
         return None;
     }
     for (e, reg) in regs.iter().enumerate() {

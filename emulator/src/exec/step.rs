@@ -129,14 +129,14 @@ fn run_split<const FUSED: bool>(
         if inst.guard != NONE {
             let p = w.p[inst.guard as usize];
             active &= if inst.negated { !p } else { p };
-            if cx.sanitize && inst.checks.0 != inst.checks.1 {
+            if inst.checks.0 != inst.checks.1 && cx.sanitize {
                 check_defined(cx, env, w, pc, inst, mask, active);
             }
             if active == 0 {
                 pc += 1;
                 continue;
             }
-        } else if cx.sanitize && inst.checks.0 != inst.checks.1 {
+        } else if inst.checks.0 != inst.checks.1 && cx.sanitize {
             check_defined(cx, env, w, pc, inst, mask, active);
         }
         let count = &mut env.counts[pc];

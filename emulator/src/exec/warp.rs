@@ -263,7 +263,8 @@ impl Warp {
 
     fn add_node(&mut self, fresh: Node) -> u32 {
         // A node without lanes is free; the root never is.
-        if let Some(i) = self.nodes.iter().skip(1).position(|n| n.total == 0) {
+        let others = self.nodes.get(1..).unwrap_or_default();
+        if let Some(i) = others.iter().position(|n| n.total == 0) {
             self.nodes[i + 1] = fresh;
             return i as u32 + 1;
         }
