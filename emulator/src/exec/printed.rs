@@ -1,0 +1,47 @@
+//! What kernels have printed.
+
+use std::ops::Range;
+
+use crate::launch::MAX_PRINTED;
+
+/// The text that one thread's blocks have printed, in the order in which they ran, and which block each part is from.
+#[derive(Debug, Default)]
+pub(super) struct Printed {
+    pub(super) text: Vec<u8>,
+    parts: Vec<(u64, Range<usize>)>,
+}
+
+impl Printed {
+    /// What was appended to the text from `start` on is block `block`'s; it is dropped if there was too much already.
+    pub(super) fn keep(&mut self, block: u64, start: usize) {
+        if start >= MAX_PRINTED {
+            self.text.truncate(start);
+            return;
+        }
+        let end = self.text.len();
+        match self.parts.last_mut() {
+            Some((last, part)) if *last == block => part.end = end,
+            _ => self.parts.push((block, start..end)),
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        let shift = self.text.len();
+        self.text.extend_from_slice(&other.text);
+        let parts = other.parts.iter();
+        let parts = parts.map(|(block, part)| (*block, part.start + shift..part.end + shift));
+        self.parts.extend(parts);
+    }
+
+    /// Block after block, at most [`MAX_PRINTED`] bytes.
+    pub(super) fn finish(mut self) -> String {
+        self.parts.sort_by_key(|(block, _)| *block);
+        let mut printed = Vec::new();
+        for (_, part) in self.parts {
+            let room = MAX_PRINTED - printed.len();
+            let text = &self.text[part];
+            printed.extend_from_slice(&text[..text.len().min(room)]);
+        }
+        String::from_utf8_lossy(&printed).into_owned()
+    }
+}
