@@ -149,8 +149,11 @@ fn significant(out: &mut Vec<u8>, x: f64, digits: usize) -> i32 {
 fn rounded(x: f64, digits: usize) -> Option<(u64, i32)> {
     let n = i32::try_from(digits).ok()?;
     let least = u64::try_from(*POWERS.get(digits.checked_sub(1)?)?).ok()?;
-    let mut power = x.log10().floor() as i32;
-    // The logarithm may be one off, and rounding may add a digit.
+    // Between powers of two the logarithm is nearly a line.
+    let (raw, fraction) = ((x.to_bits() >> 52) as i32, x.to_bits() & ((1 << 52) - 1));
+    let binary = f64::from(raw - 1023) + fraction as f64 / (1u64 << 52) as f64;
+    let mut power = (binary * std::f64::consts::LOG10_2).floor() as i32;
+    // That may be one off, and rounding may add a digit.
     for _ in 0..3 {
         let value = scaled(x, (n - 1).checked_sub(power)?)?;
         if value < least {

@@ -35,13 +35,20 @@ impl Printed {
 
     /// Block after block, at most [`MAX_PRINTED`] bytes.
     pub(super) fn finish(mut self) -> String {
-        self.parts.sort_by_key(|(block, _)| *block);
-        let mut printed = Vec::new();
-        for (_, part) in self.parts {
-            let room = MAX_PRINTED - printed.len();
-            let text = &self.text[part];
-            printed.extend_from_slice(&text[..text.len().min(room)]);
-        }
-        String::from_utf8_lossy(&printed).into_owned()
+        let printed = if self.parts.is_sorted_by_key(|(block, _)| *block) {
+            self.text.truncate(MAX_PRINTED);
+            self.text
+        } else {
+            self.parts.sort_by_key(|(block, _)| *block);
+            let mut printed = Vec::new();
+            for (_, part) in self.parts {
+                let room = MAX_PRINTED - printed.len();
+                let text = &self.text[part];
+                printed.extend_from_slice(&text[..text.len().min(room)]);
+            }
+            printed
+        };
+        String::from_utf8(printed)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 }
