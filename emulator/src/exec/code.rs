@@ -40,6 +40,8 @@ pub(crate) struct Code {
     pub(crate) windows: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u32, bool),
     /// Loads and stores of local memory, of which one argument is the address.
     pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u64, u32, bool),
+    /// How a warp begins a block.
+    pub(crate) start: fn(&mut Warp, &Context<'_>, [u32; 3]),
     /// `call` of a function by a split.
     pub(crate) enter: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Call, u32, usize, u32),
     /// `ret`.
@@ -108,6 +110,8 @@ twice! {
         mem::windows(cx, env, w, pc, a, active, store), mem::windows(cx, env, w, pc, a, active, store);
     local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, origin: u64, active: u32, store: bool),
         local::local(cx, env, w, pc, a, origin, active, store), local::local(cx, env, w, pc, a, origin, active, store);
+    start: fn(w: &mut Warp, cx: &Context<'_>, ctaid: [u32; 3]),
+        w.start(cx, ctaid), w.start(cx, ctaid);
     enter: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, call: &Call, number: u32, split: usize, lanes: u32),
         calls::enter(cx, env, w, pc, call, number, split, lanes), calls::enter(cx, env, w, pc, call, number, split, lanes);
     ret: fn(cx: &Context<'_>, w: &mut Warp, active: u32),

@@ -511,7 +511,7 @@ fn begin(cx: &Context<'_>, worker: &mut Worker, index: u64) {
             shadow.reset();
         }
         for warp in warps {
-            warp.start(cx, env.ctaid);
+            (env.code.start)(warp, cx, env.ctaid);
         }
     }
 }
