@@ -4,7 +4,8 @@
 //! vector code where the operation allows. Results of inactive lanes are computed and thrown away; no operation here can fail.
 
 use super::registers::Rows;
-use crate::ir::{IntOp, Row};
+use super::warp::Warp;
+use crate::ir::{IntOp, NONE, Row};
 
 /// A row of a 32-bit register.
 pub(crate) type Row32 = [u32; 32];
@@ -416,6 +417,35 @@ pub(crate) fn int64(f: IntOp, rows: &mut Rows<u64>, [d, a, b, c]: [Row; 4], acti
         IntOp::Or => set!(lanes!(a b c, a | b)),
         IntOp::Xor => set!(lanes!(a b c, a ^ b)),
         _ => set!(int64_rare(f, a, b, c)),
+    }
+}
+
+/// `mul.wide` of rows `a` and `b` of 32 bits, and `mad.wide` with row `c` of 64, see [`int32`].
+#[inline(always)]
+pub(crate) fn wide(w: &mut Warp, signed: bool, [d, a, b, c]: [Row; 4], active: u32) {
+    let [a, b] = [a, b].map(|row| &w.r32[row as usize]);
+    let d = d as usize;
+    macro_rules! set {
+        ($i:ident => $product:expr) => {{
+            let mut out = [0; 32];
+            if c == NONE {
+                for $i in 0..32 {
+                    out[$i] = $product;
+                }
+                put(&mut w.r64[d], &out, active);
+            } else {
+                let c = &w.r64[c as usize];
+                for $i in 0..32 {
+                    out[$i] = $product.wrapping_add(c[$i]);
+                }
+                put(&mut w.r64[d], &out, active);
+            }
+        }};
+    }
+    if signed {
+        set!(i => (i64::from(a[i] as i32) * i64::from(b[i] as i32)) as u64);
+    } else {
+        set!(i => u64::from(a[i]) * u64::from(b[i]));
     }
 }
 

@@ -127,14 +127,15 @@ pub(super) fn enter(
     lanes: u32,
 ) {
     let f = &cx.program.functions[number as usize];
-    let mut ends = [0; 32];
-    put(&mut ends, &w.ends, lanes);
-    let deepest = ends.iter().fold(0, |deepest, end| deepest.max(*end));
-    let end = deepest + f.frame + saved_bytes(f);
-    if end > STACK {
-        return overflow(cx, env, w, pc, f, end, lanes);
+    let need = f.frame + saved_bytes(f);
+    // Mostly the stack has been as deep before.
+    let is_deep = w.local.bytes().checked_sub(need).is_none_or(|room| {
+        let deep = mask_of(|l| w.ends[l] > room);
+        lanes & deep != 0
+    });
+    if is_deep && !deepen(cx, env, w, pc, f, need, lanes) {
+        return;
     }
-    w.local.reserve(end);
     // Arguments are read before the callee's registers change: in a recursion they are the caller's.
     let args = Slots::of(w, &call.args);
     let node = w.enter(split, f.entry, pc as u32);
@@ -181,18 +182,23 @@ fn above(row: &Row32, bytes: u32) -> Row32 {
     out
 }
 
-/// Calling `f` needs a stack of `end` bytes.
+/// Makes the stack `need` bytes larger, for a call of `f`; false, and a finding, if it may not be that large.
 #[cold]
 #[inline(never)]
-fn overflow(
+fn deepen(
     cx: &Context<'_>,
     env: &mut Env,
-    w: &Warp,
+    w: &mut Warp,
     pc: usize,
     f: &Function,
-    end: u32,
+    need: u32,
     lanes: u32,
-) {
+) -> bool {
+    let end = lanes_of(lanes).fold(0, |deepest, l| w.ends[l].max(deepest)) + need;
+    if end <= STACK {
+        w.local.reserve(end);
+        return true;
+    }
     let site = Site {
         pc,
         warp: w.index,
@@ -206,6 +212,7 @@ fn overflow(
         )
     });
     env.abort = true;
+    false
 }
 
 /// The values of register slots before a call or return changes registers.

@@ -8,9 +8,7 @@ use super::alu::{Row32, Row64};
 use super::sums::Adder;
 use super::warp::Warp;
 use super::{Context, Env};
-use super::{
-    atomics, calls, compare, convert, fp16, fp32, fp64, local, mem, mma, pack, sums, wmma,
-};
+use super::{atomics, calls, compare, convert, fp16, fp32, fp64, lmem, mem, mma, pack, sums, wmma};
 use crate::ir::{
     Access, Atom, Call, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory,
     WmmaMultiply,
@@ -109,7 +107,7 @@ twice! {
     windows: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, active: u32, store: bool),
         mem::windows(cx, env, w, pc, a, active, store), mem::windows(cx, env, w, pc, a, active, store);
     local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, origin: u64, active: u32, store: bool),
-        local::local(cx, env, w, pc, a, origin, active, store), local::local(cx, env, w, pc, a, origin, active, store);
+        lmem::local(cx, env, w, pc, a, origin, active, store), lmem::local(cx, env, w, pc, a, origin, active, store);
     start: fn(w: &mut Warp, cx: &Context<'_>, ctaid: [u32; 3]),
         w.start(cx, ctaid), w.start(cx, ctaid);
     enter: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, call: &Call, number: u32, split: usize, lanes: u32),

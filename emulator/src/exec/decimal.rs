@@ -278,9 +278,10 @@ mod tests {
                     e.clone()
                 };
                 assert_eq!(text(|out| general(out, x, p, true)), full, "{x:e}, {p}");
-                let trim = |s: &str| match s.contains('.') {
-                    true => s.trim_end_matches('0').trim_end_matches('.').to_owned(),
-                    false => s.to_owned(),
+                let trim = |s: &str| {
+                    let zeros = if s.contains('.') { "0" } else { "" };
+                    let short = s.trim_end_matches(|c| zeros.contains(c));
+                    short.trim_end_matches('.').to_owned()
                 };
                 let short = if is_fixed {
                     trim(&full)

@@ -30,6 +30,7 @@ mod gmem;
 mod in_flight;
 mod lanes;
 mod lds;
+mod lmem;
 mod local;
 mod matrix;
 mod mbarrier;

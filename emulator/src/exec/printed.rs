@@ -52,3 +52,36 @@ impl Printed {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print(to: &mut Printed, block: u64, text: &str) {
+        let start = to.text.len();
+        to.text.extend_from_slice(text.as_bytes());
+        to.keep(block, start);
+    }
+
+    #[test]
+    fn blocks_follow_each_other_whichever_thread_ran_them() {
+        let (mut a, mut b) = (Printed::default(), Printed::default());
+        print(&mut a, 0, "a");
+        print(&mut a, 3, "d");
+        print(&mut b, 1, "b");
+        print(&mut b, 1, "B");
+        print(&mut b, 2, "c");
+        a.merge(&b);
+        assert_eq!(a.finish(), "abBcd");
+    }
+
+    #[test]
+    fn what_is_too_much_is_dropped() {
+        let mut a = Printed::default();
+        print(&mut a, 0, &"x".repeat(MAX_PRINTED - 1));
+        print(&mut a, 1, "yz");
+        print(&mut a, 2, "dropped");
+        let text = a.finish();
+        assert_eq!((text.len(), text.ends_with("xy")), (MAX_PRINTED, true));
+    }
+}

@@ -4,12 +4,12 @@
 //! registers and f32 `fma` is one instruction. Both give the same bits: the plain version computes a fused multiply-add exactly
 //! in f64 ([`crate::float::fma32`]).
 
-use super::alu::{int32, int64, lop3, put, shift64};
+use super::alu::{int32, int64, lop3, put, shift64, wide};
 use super::rare::rare;
 use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, fp32, lanes, matrix, mem, sparse, wgmma};
+use super::{barrier, calls, fp32, lanes, matrix, mem, sparse, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
@@ -174,7 +174,9 @@ fn run_split<const FUSED: bool>(
                 );
                 put(&mut w.r32[*d as usize], &out, active);
             }
-            Op::Wide { signed, d, a, b, c } => wide(w, *signed, [*d, *a, *b, *c], active),
+            Op::Wide { signed, d, a, b, c } => {
+                wide(w, *signed, [*d, *a, *b, *c], active);
+            }
             Op::Shift64 { f, d, a, b, c } => {
                 let out = shift64(
                     *f,
@@ -254,6 +256,19 @@ fn run_split<const FUSED: bool>(
                 pc = on as usize;
                 turn = turn.min(used + TURN);
                 continue;
+            }
+            Op::Call(call) => {
+                env.effects += 1;
+                env.turn = used;
+                if let Next::Stop = calls::call(cx, env, w, pc, call, mask, active) {
+                    return (used, used >= turn);
+                }
+            }
+            Op::Ret => {
+                env.effects += 1;
+                w.splits[w.current].pc = pc as u32 + 1;
+                (env.code.ret)(cx, w, active);
+                return (used, used >= turn);
             }
             _ => {
                 env.effects += u64::from(!rounds::is_silent(&inst.op));
@@ -372,27 +387,6 @@ pub(super) fn mark_defined(cx: &Context<'_>, w: &mut Warp, inst: &Inst, active: 
         let r = cx.program.marks[i as usize];
         w.define(r.file, r.row, active);
     }
-}
-
-#[inline(always)]
-fn wide(w: &mut Warp, signed: bool, rows: [u32; 4], active: u32) {
-    let [d, a, b, c] = rows;
-    let (x, y) = (&w.r32[a as usize], &w.r32[b as usize]);
-    let mut out = [0u64; 32];
-    for i in 0..32 {
-        out[i] = if signed {
-            (i64::from(x[i] as i32) * i64::from(y[i] as i32)) as u64
-        } else {
-            u64::from(x[i]) * u64::from(y[i])
-        };
-    }
-    if c != NONE {
-        let z = &w.r64[c as usize];
-        for i in 0..32 {
-            out[i] = out[i].wrapping_add(z[i]);
-        }
-    }
-    put(&mut w.r64[d as usize], &out, active);
 }
 
 /// Lanes in which the comparison holds (of the upper halves if `upper`).
