@@ -32,20 +32,20 @@ pub fn plans() -> Vec<Box<dyn Plan>> {
 /// ```
 /// use layout_codegen::registry::plan_named;
 ///
-/// let deep = plan_named("wgmma-f16-128x128x64-6stages")?;
-/// assert_eq!((deep.anatomy().stages, deep.name()), (6, "wgmma-f16-128x128x64-6stages".to_owned()));
+/// let shallow = plan_named("wgmma-f16-128x128x64-5stages")?;
+/// assert_eq!((shallow.anatomy().stages, shallow.name()), (5, "wgmma-f16-128x128x64-5stages".to_owned()));
 /// # Ok::<(), layout_codegen::gemm::PlanError>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`PlanError::UnknownPlan`] with the names there are.
+/// [`PlanError::UnknownPlan`] with the names there are; [`PlanError::Unsupported`] for a plan that has other numbers of stages.
 pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
     let mut all = plans();
     if let Some(i) = all.iter().position(|p| p.name() == name) {
         return Ok(all.swap_remove(i));
     }
-    match MmaPlan::with_stages(name) {
+    match MmaPlan::with_stages(name)? {
         Some(plan) => Ok(Box::new(plan)),
         None => Err(PlanError::UnknownPlan {
             asked: name.to_owned(),

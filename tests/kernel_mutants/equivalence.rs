@@ -2,6 +2,8 @@
 //!
 //! - *A hint*: the statement only tells the memory what comes, whoever executes it.
 //! - *Disjoint stores exchanged*: both go to the same base at offsets that do not overlap, and neither writes a register.
+//! - *Copies on their way together*: bulk copies are not ordered by their instructions; nor is one with the arrival that expects its bytes, without which the
+//!   phase of the mbarrier does not complete.
 //! - *Nothing to wait for*: a wait, a barrier or a commit that is left out or weaker; `flow.rs` says when it had nothing to do.
 //! - *Same values*: see `slice.rs`; a lane in which the mutant's values and the kernel's differ where they are used traps, and none does.
 //! - *Guard always true*: for a guard that was dropped, a lane in which it is false traps. *No influence where the guard is false*: such lanes get other results.
@@ -30,6 +32,9 @@ pub(crate) fn same(
     }
     if m.kind == "exchanged with the next" && disjoint(&s, &statement(lines[m.line + 1])?) {
         return Some("disjoint stores exchanged");
+    }
+    if m.kind == "exchanged with the next" && unordered(&s, &statement(lines[m.line + 1])?) {
+        return Some("copies on their way together");
     }
     let waits = [
         "wait dropped",
@@ -131,6 +136,24 @@ fn disjoint(s: &Statement<'_>, next: &Statement<'_>) -> bool {
         return false;
     };
     guard == other && base == beside && (own.end <= its.start || its.end <= own.start)
+}
+
+/// Whether the order of two statements means nothing: both are bulk copies, or the first expects the bytes of the second at the same mbarrier.
+fn unordered(s: &Statement<'_>, next: &Statement<'_>) -> bool {
+    let copies = |s: &Statement<'_>| {
+        s.opcode.starts_with("cp.async.bulk.tensor") && s.opcode.contains("mbarrier::complete_tx")
+    };
+    if s.guard() != next.guard() || !copies(next) {
+        return false;
+    }
+    // The mbarrier is the only bare address of an arrival, and the last address of a copy.
+    let expects = s.opcode.starts_with("mbarrier.arrive.expect_tx");
+    let last = |s: &Statement<'_>| {
+        s.operands()
+            .rsplit_once('[')
+            .map(|(_, at)| at.split(']').next().unwrap_or("").to_owned())
+    };
+    copies(s) || expects && last(s).is_some() && last(s) == last(next)
 }
 
 /// The guard of the lanes that do not execute the statement.

@@ -4,7 +4,7 @@
 //! fewer registers and runs on architectures with less shared memory.
 
 use super::{Depth, MmaPlan, Variant};
-use crate::gemm::{DataType, Form, Plan};
+use crate::gemm::{DataType, Form, Plan, PlanError};
 
 /// Stages of a plan, at least and at most: one is filled while another is multiplied, and no tile leaves room for more.
 const STAGES: std::ops::RangeInclusive<i64> = 2..=32;
@@ -95,29 +95,35 @@ const fn tma_store(plan: MmaPlan) -> MmaPlan {
 /// The plans of warpgroups.
 pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     of_warpgroups(DataType::F16, (128, 256), 64, 4),
-    of_warpgroups(DataType::F16, (128, 128), 64, 4),
+    of_warpgroups(DataType::F16, (128, 128), 64, 6),
     of_warpgroups(DataType::F16, (64, 128), 64, 4),
     of_warpgroups(DataType::F16, (64, 128), 128, 4),
+    of_warpgroups(DataType::F16, (64, 64), 128, 6),
     of_warpgroups(DataType::Bf16, (128, 256), 64, 4),
-    of_warpgroups(DataType::Bf16, (128, 128), 64, 4),
+    of_warpgroups(DataType::Bf16, (128, 128), 64, 6),
     of_warpgroups(DataType::Bf16, (64, 128), 64, 4),
     of_warpgroups(DataType::Bf16, (64, 128), 128, 4),
+    of_warpgroups(DataType::Bf16, (64, 64), 128, 6),
     of_warpgroups(DataType::Tf32, (128, 256), 32, 4),
-    of_warpgroups(DataType::Tf32, (128, 128), 32, 4),
+    of_warpgroups(DataType::Tf32, (128, 128), 32, 6),
     of_warpgroups(DataType::Tf32, (64, 128), 32, 4),
     of_warpgroups(DataType::Tf32, (64, 128), 64, 4),
+    of_warpgroups(DataType::Tf32, (64, 64), 64, 6),
     of_warpgroups(DataType::S8, (128, 256), 128, 4),
-    of_warpgroups(DataType::S8, (128, 128), 128, 4),
+    of_warpgroups(DataType::S8, (128, 128), 128, 6),
     of_warpgroups(DataType::S8, (64, 128), 128, 4),
     of_warpgroups(DataType::S8, (64, 128), 256, 4),
+    of_warpgroups(DataType::S8, (64, 64), 256, 6),
     of_warpgroups(DataType::E4m3, (128, 256), 128, 4),
-    of_warpgroups(DataType::E4m3, (128, 128), 128, 4),
+    of_warpgroups(DataType::E4m3, (128, 128), 128, 6),
     of_warpgroups(DataType::E4m3, (64, 128), 128, 4),
     of_warpgroups(DataType::E4m3, (64, 128), 256, 4),
+    of_warpgroups(DataType::E4m3, (64, 64), 256, 6),
     of_warpgroups(DataType::E5m2, (128, 256), 128, 4),
-    of_warpgroups(DataType::E5m2, (128, 128), 128, 4),
+    of_warpgroups(DataType::E5m2, (128, 128), 128, 6),
     of_warpgroups(DataType::E5m2, (64, 128), 128, 4),
     of_warpgroups(DataType::E5m2, (64, 128), 256, 4),
+    of_warpgroups(DataType::E5m2, (64, 64), 256, 6),
     // Behind those that are as fast with fewer columns.
     of_warpgroups(DataType::F16, (128, 192), 64, 4),
     of_warpgroups(DataType::Bf16, (128, 192), 64, 4),
@@ -164,13 +170,26 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
 ];
 
 impl MmaPlan {
-    /// The plan of a name that ends with a number of stages: a listed one with as many.
-    pub(crate) fn with_stages(name: &str) -> Option<Self> {
-        let (listed, number) = name.strip_suffix("stages")?.rsplit_once('-')?;
-        let stages = number.parse().ok().filter(|n| STAGES.contains(n))?;
-        let mut all = WARPGROUP_PLANS.iter().chain(PLANS);
-        let plan = all.find(|plan| plan.name() == listed)?;
-        Some(Self { stages, ..*plan })
+    /// The plan of a name that ends with a number of stages: a listed one with as many; none for another name.
+    pub(crate) fn with_stages(name: &str) -> Result<Option<Self>, PlanError> {
+        let named = || {
+            let (listed, number) = name.strip_suffix("stages")?.rsplit_once('-')?;
+            let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+            let mut all = WARPGROUP_PLANS.iter().chain(PLANS);
+            let plan = all.find(|plan| digits && plan.name() == listed)?;
+            Some((plan, number))
+        };
+        let Some((plan, number)) = named() else {
+            return Ok(None);
+        };
+        match number.parse().ok().filter(|n| STAGES.contains(n)) {
+            Some(stages) => Ok(Some(Self { stages, ..*plan })),
+            None => Err(PlanError::Unsupported {
+                plan: plan.name(),
+                what: format!("{number} stages"),
+                instead: format!("take {} to {}", STAGES.start(), STAGES.end()),
+            }),
+        }
     }
 
     /// What its name says of its stages: nothing of those that the listed plan has.

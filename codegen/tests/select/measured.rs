@@ -1,0 +1,394 @@
+//! The model against what GPUs measured.
+
+use layout_codegen::Arch;
+use layout_codegen::gemm::{DataType, Gemm, Plan, Schedule};
+use layout_codegen::select::{Bound, choose, estimate};
+
+use crate::{best, cube, h100, h200, named, operands};
+
+/// TFLOP/s of one H200, from `docs/performance.md` and the runs that it came from: type, transposes, m, n, k, plan.
+const MEASURED: &[(&str, [u64; 3], &str, f64)] = &[
+    ("nn", [4096, 4096, 4096], "mma-f16-128x256x64", 480.1),
+    ("nn", [4096, 4096, 4096], "mma-f16-256x128x64", 487.1),
+    ("nn", [4096, 4096, 4096], "mma-f16-128x128x64", 467.7),
+    ("nn", [4096, 4096, 4096], "mma-f16-128x128x32", 459.3),
+    ("nn", [8192, 8192, 8192], "mma-f16-128x256x64", 498.2),
+    ("nn", [1000, 1000, 1000], "mma-f16-64x64x64", 126.5),
+    ("nn", [1000, 1000, 1000], "mma-f16-64x64x32", 121.5),
+    ("nn", [1000, 1000, 1000], "mma-f16-64x128x64", 148.3),
+    ("nn", [1000, 1000, 1000], "mma-f16-128x64x64", 141.6),
+    ("nn", [1000, 1000, 1000], "mma-f16-128x128x64", 109.8),
+    ("nn", [1024, 1024, 1024], "mma-f16-64x128x64", 181.4),
+    ("nn", [2048, 2048, 2048], "mma-f16-128x256x64", 416.8),
+    ("nn", [2048, 2048, 2048], "mma-f16-128x128x64", 411.6),
+    ("nn", [4096, 4096, 4096], "mma-bf16-128x256x64", 487.8),
+    ("nn", [4096, 4096, 4096], "mma-tf32-128x256x32", 221.2),
+    ("nn", [4096, 4096, 4096], "mma-tf32-256x128x32", 222.1),
+    ("nn", [4096, 4096, 4096], "mma-tf32-64x128x32", 169.1),
+    ("nt", [4096, 4096, 4096], "mma-tf32-256x128x32", 237.4),
+    ("nn", [4096, 4096, 4096], "mma-f64-128x128x8", 59.8),
+    ("nn", [4096, 4096, 4096], "mma-f64-64x128x16", 58.0),
+    ("nt", [4096, 4096, 4096], "mma-s8-128x128x64", 679.2),
+    ("nt", [4096, 4096, 4096], "mma-s8-128x64x64", 698.8),
+    ("nt", [4096, 4096, 4096], "mma-e4m3-128x64x64", 340.8),
+    ("nt", [4096, 4096, 4096], "mma-e4m3-64x64x64", 356.1),
+    ("nn", [4096, 4096, 4096], "sgemm-maxas-128", 45.8),
+    ("nn", [2048, 2048, 2048], "sgemm-maxas-128", 44.8),
+    ("nn", [1000, 1000, 1000], "sgemm-maxas-64", 20.0),
+    // Plans of warpgroups on one H100.
+    (
+        "nn",
+        [4096, 4096, 4096],
+        "wgmma-f16-128x256x64-persistent",
+        763.8,
+    ),
+    (
+        "nn",
+        [6144, 6144, 6144],
+        "wgmma-f16-128x256x64-persistent",
+        718.7,
+    ),
+    (
+        "nn",
+        [8192, 8192, 8192],
+        "wgmma-f16-128x256x64-persistent",
+        736.7,
+    ),
+    (
+        "nn",
+        [2048, 2048, 2048],
+        "wgmma-f16-128x256x64-persistent",
+        583.2,
+    ),
+    ("nn", [2048, 2048, 2048], "wgmma-f16-128x256x64", 579.5),
+    (
+        "nn",
+        [2048, 2048, 2048],
+        "wgmma-f16-128x128x64-4stages",
+        521.2,
+    ),
+    ("nn", [1024, 1024, 1024], "wgmma-f16-64x128x64", 204.3),
+    ("nn", [1024, 1024, 1024], "wgmma-f16-64x128x128", 228.3),
+    (
+        "nn",
+        [1024, 1024, 1024],
+        "wgmma-f16-128x128x64-4stages",
+        184.9,
+    ),
+    ("nn", [1000, 1000, 1000], "wgmma-f16-64x128x64", 140.3),
+    ("nn", [1000, 1000, 1000], "wgmma-f16-64x128x128", 140.1),
+    (
+        "nn",
+        [1000, 1000, 1000],
+        "wgmma-f16-128x128x64-4stages",
+        158.6,
+    ),
+    ("nn", [1008, 1008, 1008], "wgmma-f16-64x128x64", 181.3),
+    (
+        "nn",
+        [1008, 1008, 1008],
+        "wgmma-f16-128x128x64-4stages",
+        175.4,
+    ),
+    ("nn", [2000, 2000, 2000], "wgmma-f16-128x256x64", 525.8),
+    (
+        "nn",
+        [2000, 2000, 2000],
+        "wgmma-f16-128x128x64-4stages",
+        436.3,
+    ),
+    ("nn", [2000, 2000, 2000], "wgmma-f16-64x128x64", 293.2),
+    ("nn", [4072, 4072, 4072], "wgmma-f16-128x256x64", 401.5),
+    (
+        "nn",
+        [4072, 4072, 4072],
+        "wgmma-f16-128x128x64-4stages",
+        316.8,
+    ),
+    ("nn", [4072, 4072, 4072], "wgmma-f16-64x128x64", 210.5),
+    (
+        "nn",
+        [4096, 4096, 128],
+        "wgmma-f16-128x256x64-persistent",
+        243.1,
+    ),
+    ("nn", [4096, 4096, 128], "wgmma-f16-128x256x64", 192.2),
+    (
+        "nt",
+        [4096, 4096, 4096],
+        "wgmma-s8-128x256x128-persistent",
+        1367.4,
+    ),
+    ("nt", [4096, 4096, 4096], "wgmma-s8-128x256x128", 1206.8),
+    (
+        "nt",
+        [8192, 8192, 8192],
+        "wgmma-e4m3-128x256x128-persistent",
+        1460.5,
+    ),
+    (
+        "nt",
+        [4096, 4096, 4096],
+        "wgmma-tf32-128x256x32-persistent",
+        389.2,
+    ),
+    ("nn", [1152, 1152, 1152], "wgmma-f16-128x192x64", 213.8),
+    (
+        "nn",
+        [1152, 1152, 1152],
+        "wgmma-f16-128x128x64-4stages",
+        241.3,
+    ),
+    ("nn", [1536, 1536, 1536], "wgmma-f16-128x192x64", 400.2),
+    ("nn", [1536, 1536, 1536], "wgmma-f16-128x256x64", 341.1),
+    (
+        "nn",
+        [1536, 1536, 1536],
+        "wgmma-f16-128x128x64-4stages",
+        305.2,
+    ),
+    ("nn", [1920, 1920, 1920], "wgmma-f16-128x192x64", 381.4),
+    ("nn", [1920, 1920, 1920], "wgmma-f16-128x256x64", 518.0),
+    (
+        "nn",
+        [1920, 1920, 1920],
+        "wgmma-f16-128x128x64-4stages",
+        459.8,
+    ),
+    ("nn", [6144, 6144, 6144], "wgmma-f16-128x192x64", 715.7),
+    ("nt", [1536, 1536, 1536], "wgmma-s8-128x192x128", 519.5),
+    ("nn", [512, 1024, 2048], "wgmma-f16-64x64x128", 210.6),
+    (
+        "nn",
+        [16_384, 16_384, 16_384],
+        "wgmma-f16-128x256x64-persistent",
+        708.9,
+    ),
+    (
+        "nn",
+        [16_384, 16_384, 16_384],
+        "wgmma-f16-128x256x64",
+        657.1,
+    ),
+    ("nn", [1024, 1024, 1024], "wgmma-f16-128x128x64", 197.0),
+    ("nn", [1152, 1152, 1152], "wgmma-f16-128x128x64", 248.6),
+    ("nn", [1536, 1536, 1536], "wgmma-f16-128x128x64", 309.7),
+    ("nn", [2048, 2048, 2048], "wgmma-f16-128x128x64", 509.8),
+    ("nt", [1024, 1024, 1024], "wgmma-tf32-128x128x32", 130.2),
+    ("nt", [2048, 2048, 2048], "wgmma-s8-128x128x128", 760.2),
+    ("nt", [2048, 2048, 2048], "wgmma-e4m3-128x128x128", 734.2),
+    // B is transposed first.
+    ("nn", [1024, 1024, 1024], "mma-tf32-64x128x32", 94.1),
+    ("nn", [1024, 1024, 1024], "wgmma-tf32-64x128x64", 116.1),
+    ("nn", [1024, 1024, 1024], "wgmma-tf32-64x128x32", 101.8),
+    (
+        "nn",
+        [1024, 1024, 1024],
+        "wgmma-tf32-128x128x32-4stages",
+        102.1,
+    ),
+    ("nn", [1536, 1536, 1536], "wgmma-tf32-128x192x32", 202.0),
+    ("nn", [2048, 2048, 2048], "wgmma-tf32-128x256x32", 279.0),
+    ("nt", [2048, 2048, 2048], "wgmma-tf32-128x256x32", 352.7),
+    (
+        "nn",
+        [4096, 4096, 4096],
+        "wgmma-tf32-128x256x32-persistent",
+        343.5,
+    ),
+    // B through registers: one H100 with the same clock and as many multiprocessors, as below.
+    (
+        "nn",
+        [1536, 1536, 1536],
+        "wgmma-tf32-256x128x32-swapped",
+        203.0,
+    ),
+    (
+        "nn",
+        [2048, 2048, 2048],
+        "wgmma-tf32-256x128x32-swapped",
+        337.0,
+    ),
+    (
+        "nn",
+        [4096, 4096, 128],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        130.6,
+    ),
+    (
+        "nn",
+        [4096, 4096, 4096],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        369.8,
+    ),
+    (
+        "nn",
+        [6144, 6144, 6144],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        382.8,
+    ),
+    (
+        "nn",
+        [8192, 8192, 8192],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        369.6,
+    ),
+    (
+        "tn",
+        [4096, 4096, 4096],
+        "wgmma-tf32-256x128x32-swapped-persistent",
+        318.2,
+    ),
+    // One H100 with the same clock and as many multiprocessors.
+    ("nn", [4096, 4096, 4096], "sgemm-128x128x16", 52.0),
+    ("nn", [8192, 8192, 8192], "sgemm-128x128x16", 52.8),
+    ("nn", [4096, 4096, 4096], "sgemm-128x256x8", 47.1),
+    ("tn", [4096, 4096, 4096], "sgemm-128x256x8", 51.1),
+    ("nn", [8192, 8192, 8192], "sgemm-128x256x8", 49.5),
+    ("nn", [4096, 4096, 4096], "sgemm-256x128x8", 46.3),
+    ("nn", [1000, 1000, 1000], "sgemm-64x64x16", 35.4),
+    ("nn", [1024, 1024, 1024], "sgemm-64x64x16", 37.6),
+    ("nn", [2048, 2048, 2048], "sgemm-64x64x16", 44.5),
+    ("tn", [8192, 8192, 8192], "sgemm-128x128x16", 53.3),
+    ("nn", [6144, 6144, 6144], "sgemm-64x64x16", 47.1),
+    ("nn", [8192, 8192, 8192], "sgemm-64x64x16", 46.0),
+    ("nn", [2048, 2048, 2048], "sgemm-128x128x16", 49.6),
+    ("nn", [1000, 1000, 1000], "sgemm-128x32x16", 26.8),
+];
+
+fn measured() -> impl Iterator<Item = (Box<dyn Plan>, Gemm, f64)> {
+    MEASURED.iter().map(|&(trans, [m, n, k], plan, tflops)| {
+        let problem = Gemm::packed(m, n, k, operands(trans));
+        (named(plan), problem, 2e-12 * (m * n * k) as f64 / tflops)
+    })
+}
+
+#[test]
+fn estimates_are_near_what_was_measured() {
+    for (plan, problem, seconds) in measured() {
+        let e = estimate(plan.as_ref(), Schedule::default(), &problem, &h200());
+        let factor = e.seconds / seconds;
+        assert!(
+            (0.8..1.25).contains(&factor),
+            "{} at {}: {:.1} us estimated, {:.1} measured",
+            plan.name(),
+            problem.m,
+            e.seconds * 1e6,
+            seconds * 1e6
+        );
+    }
+}
+
+#[test]
+fn the_best_of_those_measured_is_picked_or_one_within_a_tenth() {
+    for (plan, problem, _) in measured() {
+        let rivals: Vec<_> = measured()
+            .filter(|(p, g, _)| p.data_type() == plan.data_type() && *g == problem)
+            .collect();
+        let picked = rivals.iter().min_by(|a, b| {
+            let of = |p: &dyn Plan| estimate(p, Schedule::default(), &problem, &h200()).seconds;
+            of(a.0.as_ref()).total_cmp(&of(b.0.as_ref()))
+        });
+        let best = rivals.iter().map(|r| r.2).fold(f64::INFINITY, f64::min);
+        let picked = picked.expect("at least itself");
+        assert!(
+            picked.2 <= 1.1 * best,
+            "{} at {}",
+            picked.0.name(),
+            problem.m
+        );
+    }
+}
+
+/// The figures of the worked example in the model's documentation.
+#[test]
+fn the_worked_example_is_true() {
+    let e = estimate(
+        named("mma-f16-128x256x64").as_ref(),
+        Schedule::default(),
+        &cube(4096),
+        &h200(),
+    );
+    let d = e.demands;
+    let rounded = [d.math, d.shared, d.l2, d.slots, e.period].map(|v| v.round() as u64);
+    assert_eq!(rounded, [1748, 1408, 874, 344, 2002]);
+    assert_eq!((e.blocks, e.resident, e.steps), (512, 1, 64));
+    assert!((3.0..4.0).contains(&e.waves));
+    assert_eq!(e.bound, Bound::Issue);
+    assert!((e.seconds * 1e6 - 276.9).abs() < 0.05, "{}", e.seconds);
+    let tflops = 2e-12 * 4096f64.powi(3) / e.seconds;
+    assert!((tflops - 496.4).abs() < 0.5, "{tflops}");
+}
+
+/// What `docs/performance-wgmma.md` measured to be the fastest there.
+#[test]
+fn plans_of_warpgroups_are_chosen_as_measured() {
+    let cases = [
+        (DataType::F16, [1536; 3], "wgmma-f16-128x192x64", (1, false)),
+        (DataType::F16, [1920; 3], "wgmma-f16-128x256x64", (1, false)),
+        (DataType::F16, [1152; 3], "wgmma-f16-128x128x64", (1, false)),
+        (
+            DataType::F16,
+            [1000; 3],
+            "wgmma-f16-64x128x128-cluster2x1",
+            (1, false),
+        ),
+        (DataType::F16, [2000; 3], "wgmma-f16-128x256x64", (1, false)),
+        (
+            DataType::F16,
+            [4072; 3],
+            "wgmma-f16-128x256x64-persistent",
+            (1, true),
+        ),
+        (
+            DataType::F16,
+            [512, 512, 65_536],
+            "wgmma-f16-128x128x64",
+            (8, false),
+        ),
+        (
+            DataType::F16,
+            [64, 4096, 4096],
+            "wgmma-f16-64x64x128",
+            (1, false),
+        ),
+        (
+            DataType::F16,
+            [512, 1024, 2048],
+            "wgmma-f16-64x64x128",
+            (1, false),
+        ),
+        (
+            DataType::F16,
+            [16_384; 3],
+            "wgmma-f16-128x256x64-persistent",
+            (1, false),
+        ),
+        (
+            DataType::Tf32,
+            [1024; 3],
+            "wgmma-tf32-64x128x64",
+            (1, false),
+        ),
+        (
+            DataType::Tf32,
+            [1536; 3],
+            "wgmma-tf32-192x128x32-swapped",
+            (1, false),
+        ),
+    ];
+    for (data_type, [m, n, k], plan, (split, pack)) in cases {
+        let problem = Gemm::packed(m, n, k, operands("nn"));
+        let chosen = choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan");
+        assert_eq!(
+            (chosen.plan.name().as_str(), chosen.schedule),
+            (plan, Schedule { split, pack }),
+            "{data_type} {m}x{n}x{k}"
+        );
+    }
+    // Transposing all of B takes longer than plans of warps, or that take it through registers.
+    let skinny = Gemm::packed(128, 8192, 8192, operands("nn"));
+    let chosen = best(DataType::Tf32, &skinny, Arch(90)).plan;
+    let [_, transposed] = chosen.anatomy().transposed(skinny.operands);
+    assert!(!transposed, "{}", chosen.name());
+}
