@@ -147,11 +147,12 @@ impl Shadow {
         self.newest.fill(0);
         self.last_reader.fill(Who::default());
         self.floors = [0; 32];
-        for (w, row) in self.seen.iter_mut().enumerate() {
+        let warps = self.columns.min(32);
+        for (w, row) in self.seen.iter_mut().enumerate().take(warps) {
             *row = [0; ACTORS];
             row[w] = 1;
         }
-        for w in 0..self.columns.min(32) {
+        for w in 0..warps {
             self.settle(w);
         }
         self.clocks.reset();

@@ -203,6 +203,35 @@ FINE: ret;";
     assert_eq!(finding.lanes, 1 << 5);
 }
 
+/// Strings that begin and end inside words of memory, that another one's bytes follow, and that nothing ends; a format that has changed since it was printed.
+#[test]
+fn strings_of_printf() {
+    let before = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .align 4 .b8 text[12] = {97, 98, 99, 100, 101, 102, 103, 104, 0, 105, 106, 107};
+.global .align 4 .b8 format[4] = {37, 115, 46, 0};
+.global .align 4 .b8 open[6] = {120, 120, 120, 120, 120, 120};";
+    let print = |format: &str, offset: u32| {
+        format!(
+            "{{ .local .align 8 .b8 list[8]; .reg .b64 %at, %l; .param .b64 f; .param .b64 a; .param .b32 r;
+            mov.u64 %at, text; add.u64 %at, %at, {offset}; st.local.u64 [list], %at; mov.u64 %l, list; cvta.local.u64 %l, %l;
+            mov.u64 %at, {format}; st.param.b64 [f], %at; st.param.b64 [a], %l; call (r), vprintf, (f, a); ld.param.b32 %r1, [r]; st.global.u32 [%out], %r1; }}"
+        )
+    };
+    let all: Vec<String> = [0, 1, 4, 6, 7, 8]
+        .map(|offset| print("format", offset))
+        .to_vec();
+    let changed = ".reg .b16 %h; mov.u16 %h, 33; st.global.u8 [format+2], %h;";
+    let body = format!("{} {changed} {}", all.join("\n"), print("format", 5));
+    let (data, report) = behind(before, &body, 1, 1);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    assert_eq!(report.printed, "abcdefgh.bcdefgh.efgh.gh.h..fgh!");
+    assert_eq!(data, [4]);
+    // Memory without an end behind it: nothing is printed.
+    let (data, report) = behind(before, &print("open", 0), 1, 1);
+    assert_eq!(kinds(&report), [Kind::OutOfBounds]);
+    assert_eq!((report.printed.as_str(), data), ("", vec![u32::MAX]));
+}
+
 #[test]
 fn data_of_the_module() {
     let before = ".const .f32 half[4] = {0.5, 0.25};

@@ -3,8 +3,9 @@
 //! Each operation is one expression on a lane's values, applied to all 32 lanes by the same loop, which the compiler turns into
 //! vector code where the operation allows. Results of inactive lanes are computed and thrown away; no operation here can fail.
 
-use super::mem::lanes_of;
-use crate::ir::IntOp;
+use super::registers::Rows;
+use super::warp::Warp;
+use crate::ir::{IntOp, NONE, Row};
 
 /// A row of a 32-bit register.
 pub(crate) type Row32 = [u32; 32];
@@ -80,49 +81,57 @@ pub(crate) fn put<T: Word>(d: &mut [T; 32], out: &[T; 32], active: u32) {
 /// Lanes up to which one after the other is faster than a whole row.
 pub(crate) const FEW: u32 = 10;
 
-/// Sets the active lanes of `d` to `out` of them; for what is often done by single lanes.
-#[inline(always)]
-pub(crate) fn put_lanes<T: Word + Default>(d: &mut [T; 32], active: u32, out: impl Fn(usize) -> T) {
-    if active.count_ones() <= FEW {
-        for l in lanes_of(active) {
-            d[l] = out(l);
-        }
-    } else {
-        let mut row = [T::default(); 32];
-        for (l, x) in row.iter_mut().enumerate() {
-            *x = out(l);
-        }
-        put(d, &row, active);
-    }
-}
-
 fn sext24(x: u32) -> i32 {
     ((x << 8) as i32) >> 8
 }
 
-/// `f` on rows of 32 bits.
-#[inline(always)]
-pub(crate) fn int32(f: IntOp, a: &Row32, b: &Row32, c: &Row32) -> Row32 {
-    match f {
-        IntOp::Add => lanes!(a b c, a.wrapping_add(b)),
-        IntOp::Sub => lanes!(a b c, a.wrapping_sub(b)),
-        IntOp::MulLo => lanes!(a b c, a.wrapping_mul(b)),
-        IntOp::MadLo => lanes!(a b c, a.wrapping_mul(b).wrapping_add(c)),
-        IntOp::And => lanes!(a b c, a & b),
-        IntOp::Or => lanes!(a b c, a | b),
-        IntOp::Xor => lanes!(a b c, a ^ b),
-        IntOp::Not => lanes!(a b c, !a),
-        IntOp::Shl => lanes!(a b c, if b < 32 { a << (b & 31) } else { 0 }),
-        IntOp::ShrU => lanes!(a b c, if b < 32 { a >> (b & 31) } else { 0 }),
-        IntOp::ShrS => lanes!(a b c, ((a as i32) >> b.min(31)) as u32),
-        IntOp::MinU => lanes!(a b c, a.min(b)),
-        IntOp::MinS => lanes!(a b c, (a as i32).min(b as i32) as u32),
-        IntOp::MaxU => lanes!(a b c, a.max(b)),
-        IntOp::MaxS => lanes!(a b c, (a as i32).max(b as i32) as u32),
-        _ => int32_rare(f, a, b, c),
-    }
+/// The frequent operations on rows of 32 bits: what `$then` does with the result of one, `$else` for the others.
+macro_rules! frequent32 {
+    ($f:expr, $a:ident $b:ident $c:ident, $out:ident => $then:expr, $else:expr) => {
+        frequent32! {@ $f, $a $b $c, $out, $then, $else;
+            Add $a.wrapping_add($b),
+            Sub $a.wrapping_sub($b),
+            MulLo $a.wrapping_mul($b),
+            MadLo $a.wrapping_mul($b).wrapping_add($c),
+            And $a & $b,
+            Or $a | $b,
+            Xor $a ^ $b,
+            Not !$a,
+            Shl if $b < 32 { $a << ($b & 31) } else { 0 },
+            ShrU if $b < 32 { $a >> ($b & 31) } else { 0 },
+            ShrS (($a as i32) >> $b.min(31)) as u32,
+            MinU $a.min($b),
+            MinS ($a as i32).min($b as i32) as u32,
+            MaxU $a.max($b),
+            MaxS ($a as i32).max($b as i32) as u32,
+        }
+    };
+    (@ $f:expr, $a:ident $b:ident $c:ident, $out:ident, $then:expr, $else:expr; $($op:ident $e:expr,)*) => {
+        match $f {
+            $(IntOp::$op => {
+                let $out = lanes!($a $b $c, $e);
+                $then
+            })*
+            _ => $else,
+        }
+    };
 }
 
+/// `f` on rows `a`, `b` and `c` of 32 bits, written to the active lanes of row `d`.
+///
+/// Each operation writes its result itself. If one place wrote all of them, they would come there through memory, and an instruction that uses the result
+/// would wait twice as long for it.
+#[inline(always)]
+pub(crate) fn int32(f: IntOp, rows: &mut Rows<u32>, [d, a, b, c]: [Row; 4], active: u32) {
+    let d = d as usize;
+    let [a, b, c] = [a, b, c].map(|row| &rows[row as usize]);
+    frequent32!(f, a b c, out => put(&mut rows[d], &out, active), {
+        let out = int32_rare(f, a, b, c);
+        put(&mut rows[d], &out, active);
+    });
+}
+
+/// `f` on rows of 32 bits.
 #[inline(never)]
 pub(crate) fn int32_rare(f: IntOp, a: &Row32, b: &Row32, c: &Row32) -> Row32 {
     let s = |x: u32| x as i32;
@@ -230,7 +239,7 @@ pub(crate) fn int32_rare(f: IntOp, a: &Row32, b: &Row32, c: &Row32) -> Row32 {
         IntOp::Dp2aHiUS => lanes!(a b c, dot(a, b, c, 2, false, true, 16)),
         IntOp::Dp2aHiSU => lanes!(a b c, dot(a, b, c, 2, true, false, 16)),
         IntOp::Dp2aHiSS => lanes!(a b c, dot(a, b, c, 2, true, true, 16)),
-        _ => int32(f, a, b, c),
+        _ => frequent32!(f, a b c, out => out, *a),
     }
 }
 
@@ -390,16 +399,53 @@ pub(crate) fn int16(f: IntOp, signed: bool, wide: bool, a: &Row32, b: &Row32, c:
     if wide { out } else { out.map(|x| x & 0xffff) }
 }
 
-/// `f` on rows of 64 bits.
+/// `f` on rows `a`, `b` and `c` of 64 bits, written to the active lanes of row `d`, see [`int32`].
 #[inline(always)]
-pub(crate) fn int64(f: IntOp, a: &Row64, b: &Row64, c: &Row64) -> Row64 {
+pub(crate) fn int64(f: IntOp, rows: &mut Rows<u64>, [d, a, b, c]: [Row; 4], active: u32) {
+    let d = d as usize;
+    let [a, b, c] = [a, b, c].map(|row| &rows[row as usize]);
+    macro_rules! set {
+        ($e:expr) => {{
+            let out = $e;
+            put(&mut rows[d], &out, active);
+        }};
+    }
     match f {
-        IntOp::Add => lanes!(a b c, a.wrapping_add(b)),
-        IntOp::Sub => lanes!(a b c, a.wrapping_sub(b)),
-        IntOp::And => lanes!(a b c, a & b),
-        IntOp::Or => lanes!(a b c, a | b),
-        IntOp::Xor => lanes!(a b c, a ^ b),
-        _ => int64_rare(f, a, b, c),
+        IntOp::Add => set!(lanes!(a b c, a.wrapping_add(b))),
+        IntOp::Sub => set!(lanes!(a b c, a.wrapping_sub(b))),
+        IntOp::And => set!(lanes!(a b c, a & b)),
+        IntOp::Or => set!(lanes!(a b c, a | b)),
+        IntOp::Xor => set!(lanes!(a b c, a ^ b)),
+        _ => set!(int64_rare(f, a, b, c)),
+    }
+}
+
+/// `mul.wide` of rows `a` and `b` of 32 bits, and `mad.wide` with row `c` of 64, see [`int32`].
+#[inline(always)]
+pub(crate) fn wide(w: &mut Warp, signed: bool, [d, a, b, c]: [Row; 4], active: u32) {
+    let [a, b] = [a, b].map(|row| &w.r32[row as usize]);
+    let d = d as usize;
+    macro_rules! set {
+        ($i:ident => $product:expr) => {{
+            let mut out = [0; 32];
+            if c == NONE {
+                for $i in 0..32 {
+                    out[$i] = $product;
+                }
+                put(&mut w.r64[d], &out, active);
+            } else {
+                let c = &w.r64[c as usize];
+                for $i in 0..32 {
+                    out[$i] = $product.wrapping_add(c[$i]);
+                }
+                put(&mut w.r64[d], &out, active);
+            }
+        }};
+    }
+    if signed {
+        set!(i => (i64::from(a[i] as i32) * i64::from(b[i] as i32)) as u64);
+    } else {
+        set!(i => u64::from(a[i]) * u64::from(b[i]));
     }
 }
 

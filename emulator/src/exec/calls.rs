@@ -7,7 +7,8 @@
 //!
 //! Lanes that call different functions through a register part, and meet behind the call.
 
-use super::alu::{Row32, Row64, put_lanes};
+use super::alu::{Row32, Row64, put};
+use super::compare::mask_of;
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::services;
 use super::step::{Next, mark_defined};
@@ -45,7 +46,7 @@ pub(super) fn call(
                 w.diverge(active, after, after, after)
             };
             w.current = split;
-            enter(cx, env, w, pc, call, index, split, active);
+            (env.code.enter)(cx, env, w, pc, call, index, split, active);
             return Next::Stop;
         }
         Callee::Register(reg) => reg,
@@ -86,7 +87,7 @@ pub(super) fn call(
             w.diverge(lanes, after, after, after)
         };
         w.current = split;
-        enter(cx, env, w, pc, call, number as u32, split, lanes);
+        (env.code.enter)(cx, env, w, pc, call, number as u32, split, lanes);
         if env.abort {
             return Next::Stop;
         }
@@ -112,8 +113,10 @@ fn saved_bytes(f: &Function) -> u32 {
     }
 }
 
+/// Split `split`, which is the lanes `lanes`, enters function `number`.
 #[allow(clippy::too_many_arguments)] // a call is that much
-fn enter(
+#[inline(always)]
+pub(super) fn enter(
     cx: &Context<'_>,
     env: &mut Env,
     w: &mut Warp,
@@ -124,25 +127,15 @@ fn enter(
     lanes: u32,
 ) {
     let f = &cx.program.functions[number as usize];
-    let deepest = lanes_of(lanes).fold(0, |deepest, l| w.ends[l].max(deepest));
-    let end = deepest + f.frame + saved_bytes(f);
-    if end > STACK {
-        let site = Site {
-            pc,
-            warp: w.index,
-            lanes,
-            address: None,
-        };
-        env.report(cx, FindingKind::StackOverflow, site, &|| {
-            format!(
-                "calling `{}` needs a stack of {end} bytes; a thread has {STACK}",
-                f.name
-            )
-        });
-        env.abort = true;
+    let need = f.frame + saved_bytes(f);
+    // Mostly the stack has been as deep before.
+    let is_deep = w.local.bytes().checked_sub(need).is_none_or(|room| {
+        let deep = mask_of(|l| w.ends[l] > room);
+        lanes & deep != 0
+    });
+    if is_deep && !deepen(cx, env, w, pc, f, need, lanes) {
         return;
     }
-    w.local.reserve(end);
     // Arguments are read before the callee's registers change: in a recursion they are the caller's.
     let args = Slots::of(w, &call.args);
     let node = w.enter(split, f.entry, pc as u32);
@@ -150,29 +143,76 @@ fn enter(
     for r in &f.tracked {
         w.undefine(r.file, r.row, lanes);
     }
-    let saved = saved_bytes(f);
-    let callers = w.frames;
     // Both frames are there while the arguments are copied.
-    let mut bases = [0; 32];
-    put_lanes(&mut bases, lanes, |l| w.ends[l].wrapping_add(saved));
-    put_lanes(&mut w.frames, lanes, |l| bases[l]);
-    put_lanes(&mut w.ends, lanes, |l| bases[l].wrapping_add(f.frame));
+    let callers = w.frames;
+    let bases = above(&w.ends, saved_bytes(f));
+    put(&mut w.frames, &bases, lanes);
+    put(&mut w.ends, &above(&bases, f.frame), lanes);
     w.active[node].callers = callers;
+    let frames = Frames::of(&callers, &bases, lanes);
     for (k, (to, from)) in f.params.iter().zip(&call.args).enumerate() {
-        copy(w, lanes, (*to, &bases), (*from, &callers), args.get(k));
+        copy(w, &frames, (*to, &bases), (*from, &callers), args.get(k));
     }
     for (r, offset) in &f.addresses {
-        let place = |l: usize| bases[l].wrapping_add(*offset);
-        match r.file {
-            File::R64 => put_lanes(&mut w.r64[r.row as usize], lanes, |l| place(l).into()),
-            _ => put_lanes(&mut w.r32[r.row as usize], lanes, place),
+        let places = above(&bases, *offset);
+        if r.file == File::R32 {
+            put(&mut w.r32[r.row as usize], &places, lanes);
+            continue;
         }
+        let mut wide = [0; 32];
+        for l in 0..32 {
+            wide[l] = u64::from(places[l]);
+        }
+        put(&mut w.r64[r.row as usize], &wide, lanes);
     }
     for slot in &f.params {
         if let Slot::Register { reg, .. } = slot {
             w.define(reg.file, reg.row, lanes);
         }
     }
+}
+
+/// What is so many bytes above `row`.
+#[inline(always)]
+fn above(row: &Row32, bytes: u32) -> Row32 {
+    let mut out = *row;
+    for x in &mut out {
+        *x = x.wrapping_add(bytes);
+    }
+    out
+}
+
+/// Makes the stack `need` bytes larger, for a call of `f`; false, and a finding, if it may not be that large.
+#[cold]
+#[inline(never)]
+fn deepen(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    f: &Function,
+    need: u32,
+    lanes: u32,
+) -> bool {
+    let end = lanes_of(lanes).fold(0, |deepest, l| w.ends[l].max(deepest)) + need;
+    if end <= STACK {
+        w.local.reserve(end);
+        return true;
+    }
+    let site = Site {
+        pc,
+        warp: w.index,
+        lanes,
+        address: None,
+    };
+    env.report(cx, FindingKind::StackOverflow, site, &|| {
+        format!(
+            "calling `{}` needs a stack of {end} bytes; a thread has {STACK}",
+            f.name
+        )
+    });
+    env.abort = true;
+    false
 }
 
 /// The values of register slots before a call or return changes registers.
@@ -197,11 +237,35 @@ impl Slots {
     }
 }
 
-/// Copies slot `from` to slot `to` in `lanes`, each with the starts of its frames; `values` are those of a register.
-fn copy(w: &mut Warp, lanes: u32, to: (Slot, &Row32), from: (Slot, &Row32), values: &Row64) {
+/// The lanes of a call, and whether their frames, the callers' and the callee's, start in one place each.
+struct Frames {
+    lanes: u32,
+    together: bool,
+}
+
+impl Frames {
+    #[inline(always)]
+    fn of(callers: &Row32, bases: &Row32, lanes: u32) -> Self {
+        let first = lanes.trailing_zeros() as usize & 31;
+        let (caller, base) = (callers[first], bases[first]);
+        let apart = mask_of(|l| (callers[l] ^ caller) | (bases[l] ^ base) != 0);
+        Self {
+            lanes,
+            together: lanes & apart == 0,
+        }
+    }
+}
+
+/// Copies slot `from` to slot `to`, each with the starts of its frames; `values` are those of a register.
+#[inline(always)]
+fn copy(w: &mut Warp, f: &Frames, to: (Slot, &Row32), from: (Slot, &Row32), values: &Row64) {
+    let lanes = f.lanes;
     match (to.0, from.0) {
         (Slot::Memory { offset, bytes }, Slot::Memory { offset: source, .. }) => {
-            w.local.copy(lanes, (to.1, offset), (from.1, source), bytes);
+            let (to, from) = ((to.1, offset), (from.1, source));
+            if !(f.together && w.local.copy_rows(lanes, to, from, bytes)) {
+                w.local.copy(lanes, to, from, bytes);
+            }
         }
         (Slot::Memory { offset, bytes }, Slot::Register { .. }) => {
             for l in lanes_of(lanes) {
@@ -223,7 +287,7 @@ fn copy(w: &mut Warp, lanes: u32, to: (Slot, &Row32), from: (Slot, &Row32), valu
 }
 
 /// `ret` in a function.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     let Some((node, at)) = w.innermost_call() else {
         w.exit(active);
@@ -240,10 +304,11 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     let saved = saved_bytes(f);
     let callers = w.active[node].callers;
     let bases = w.frames;
-    put_lanes(&mut w.frames, active, |l| callers[l]);
-    put_lanes(&mut w.ends, active, |l| bases[l].wrapping_sub(saved));
+    put(&mut w.frames, &callers, active);
+    put(&mut w.ends, &above(&bases, saved.wrapping_neg()), active);
+    let frames = Frames::of(&callers, &bases, active);
     for (k, (to, from)) in call.returns.iter().zip(&f.returns).enumerate() {
-        copy(w, active, (*to, &callers), (*from, &bases), results.get(k));
+        copy(w, &frames, (*to, &callers), (*from, &bases), results.get(k));
     }
     if inst.marks.0 != inst.marks.1 {
         mark_defined(cx, w, inst, active);
@@ -275,6 +340,7 @@ fn kept<'a>(f: &'a Function, call: &'a Call) -> impl Iterator<Item = Reg> + 'a {
 }
 
 /// Starts the activation of `f` that `node` is, and puts the registers of `f` aside.
+#[inline(always)]
 fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
     if w.active.len() <= node {
         w.active.resize_with(node + 1, Activation::default);
@@ -305,6 +371,7 @@ fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
 }
 
 /// Takes them back in `lanes`, some of those that called.
+#[inline(always)]
 fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
     let from = &w.active[node];
     let mut predicates = from.predicates.iter();
@@ -321,16 +388,14 @@ fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
             }
             File::R32 => {
                 choose(&mut w.def32[row], *defined);
-                let to = &mut w.r32[row];
                 if let Some(from) = rows32.next() {
-                    put_lanes(to, lanes, |l| from[l]);
+                    put(&mut w.r32[row], from, lanes);
                 }
             }
             File::R64 => {
                 choose(&mut w.def64[row], *defined);
-                let to = &mut w.r64[row];
                 if let Some(from) = rows64.next() {
-                    put_lanes(to, lanes, |l| from[l]);
+                    put(&mut w.r64[row], from, lanes);
                 }
             }
         }

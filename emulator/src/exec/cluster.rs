@@ -53,10 +53,17 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn reset(&mut self, blocks: usize) {
-        *self = Self::default();
-        self.arrived = vec![[0; 32]; blocks];
-        self.seen_within = vec![Knowledge::NONE; blocks];
-        self.done_within = vec![Knowledge::NONE; blocks];
+        // Every block of a worker uses the same memory.
+        let old = std::mem::take(self);
+        let (mut arrived, mut within) = (old.arrived, [old.seen_within, old.done_within]);
+        arrived.clear();
+        arrived.resize(blocks, [0; 32]);
+        for knowledge in &mut within {
+            knowledge.clear();
+            knowledge.resize(blocks, Knowledge::NONE);
+        }
+        self.arrived = arrived;
+        [self.seen_within, self.done_within] = within;
     }
 
     /// Completes the phase if all live lanes have arrived: of warps that come block after block, `warps` to a block.

@@ -8,9 +8,10 @@ use super::alu::{Row32, Row64};
 use super::sums::Adder;
 use super::warp::Warp;
 use super::{Context, Env};
-use super::{atomics, compare, convert, fp16, fp32, fp64, local, mem, mma, pack, sums, wmma};
+use super::{atomics, calls, compare, convert, fp16, fp32, fp64, lmem, mem, mma, pack, sums, wmma};
 use crate::ir::{
-    Access, Atom, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory, WmmaMultiply,
+    Access, Atom, Call, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory,
+    WmmaMultiply,
 };
 
 /// Whether operations that are loops over rows for the sake of speed go lane by lane, by their definition: a browser has to load each of those loops.
@@ -35,8 +36,14 @@ pub(crate) struct Code {
     pub(crate) convert: fn(&mut Warp, &Convert, u32),
     /// Loads and stores at generic and other addresses that are not in one state space.
     pub(crate) windows: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u32, bool),
-    /// Loads and stores of local memory.
-    pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, &Row64, u32, bool),
+    /// Loads and stores of local memory, of which one argument is the address.
+    pub(crate) local: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Access, u64, u32, bool),
+    /// How a warp begins a block.
+    pub(crate) start: fn(&mut Warp, &Context<'_>, [u32; 3]),
+    /// `call` of a function by a split.
+    pub(crate) enter: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Call, u32, usize, u32),
+    /// `ret`.
+    pub(crate) ret: fn(&Context<'_>, &mut Warp, u32),
     /// `wmma.load` and `wmma.store`.
     pub(crate) wmma_memory: fn(&Context<'_>, &mut Env, &mut Warp, usize, &WmmaMemory, u32),
     /// `wmma.mma`.
@@ -99,8 +106,14 @@ twice! {
         convert::convert(w, c, active), convert::convert(w, c, active);
     windows: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, active: u32, store: bool),
         mem::windows(cx, env, w, pc, a, active, store), mem::windows(cx, env, w, pc, a, active, store);
-    local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, at: &Row64, active: u32, store: bool),
-        local::local(cx, env, w, pc, a, at, active, store), local::local(cx, env, w, pc, a, at, active, store);
+    local: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Access, origin: u64, active: u32, store: bool),
+        lmem::local(cx, env, w, pc, a, origin, active, store), lmem::local(cx, env, w, pc, a, origin, active, store);
+    start: fn(w: &mut Warp, cx: &Context<'_>, ctaid: [u32; 3]),
+        w.start(cx, ctaid), w.start(cx, ctaid);
+    enter: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, call: &Call, number: u32, split: usize, lanes: u32),
+        calls::enter(cx, env, w, pc, call, number, split, lanes), calls::enter(cx, env, w, pc, call, number, split, lanes);
+    ret: fn(cx: &Context<'_>, w: &mut Warp, active: u32),
+        calls::ret(cx, w, active), calls::ret(cx, w, active);
     wmma_memory: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, m: &WmmaMemory, active: u32),
         wmma::memory(cx, env, w, pc, m, active), wmma::memory(cx, env, w, pc, m, active);
     wmma_multiply: fn(w: &mut Warp, m: &WmmaMultiply, active: u32),

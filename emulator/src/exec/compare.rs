@@ -10,17 +10,41 @@ use super::code::COMPACT;
 use crate::float::{flush32, half_to_f32};
 use crate::ir::{Cmp, CmpType};
 
-/// The lanes for which `f` holds. Eight at a time, since the compiler finds the vectors in loops of that length.
+/// The lanes for which `f` holds.
 #[inline(always)]
 pub(super) fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
-    let mut bits = [0; 8];
-    for group in 0..4 {
-        for (i, bits) in bits.iter_mut().enumerate() {
-            let lane = 8 * group + i;
-            *bits |= u32::from(f(lane)) << lane;
+    let mut bits = 0;
+    for half in [0, 16] {
+        // A closure that is called twice would be a function of its own.
+        let mut holds = [0; 16];
+        for (i, x) in holds.iter_mut().enumerate() {
+            *x = -i8::from(f(half + i));
         }
+        bits |= signs(holds) << half;
     }
-    bits.iter().fold(0, |m, b| m | b)
+    bits
+}
+
+/// The sign bits of 16 bytes.
+///
+/// x86-64 has an instruction for it, which the compiler does not find by itself: it makes loops that collect bits from the fourth byte of the rows on, and
+/// loads across what was stored in two pieces wait for both.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn signs(x: [i8; 16]) -> u32 {
+    use std::arch::x86_64::{__m128i, _mm_movemask_epi8};
+    // SAFETY: SSE2 is part of x86-64, and the vector is 16 bytes of any value.
+    #[allow(unsafe_code)]
+    unsafe {
+        _mm_movemask_epi8(std::mem::transmute::<[i8; 16], __m128i>(x)) as u32
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn signs(x: [i8; 16]) -> u32 {
+    let bits = x.iter().enumerate();
+    bits.fold(0, |m, (i, x)| m | u32::from(*x < 0) << i)
 }
 
 /// The lanes in which `a cmp b` holds, where `value` is what an element stands for.

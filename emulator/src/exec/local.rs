@@ -1,17 +1,9 @@
 //! Local memory: the private bytes of a lane, in which the frames of its functions lie.
 
-use super::alu::{FEW, Row32, Row64, put};
-use super::code::COMPACT;
-use super::compare::mask_of;
-use super::mem::{extended, get_lane, lanes_of, set_lane};
+use super::alu::{Row32, Row64, put};
+use super::mem::lanes_of;
 use super::registers::Rows;
-use super::traffic;
 use super::warp::Warp;
-use super::wide::{set_wide, wide};
-use super::{Context, Env, Site};
-use crate::ir::{Access, NONE};
-use crate::report::FindingKind;
-use crate::types::File;
 
 /// Little-endian value of up to 8 bytes.
 pub(crate) fn little(bytes: &[u8]) -> u64 {
@@ -25,7 +17,7 @@ pub(crate) fn little(bytes: &[u8]) -> u64 {
 /// Local memory of a warp. Row k has word k of every lane, as GPUs have it, so that lanes that access one offset access one row.
 #[derive(Debug)]
 pub(crate) struct Local {
-    rows: Rows<u32>,
+    pub(super) rows: Rows<u32>,
     /// Rows that have been in use since the start of the block; the others are zeros.
     used: usize,
 }
@@ -47,6 +39,11 @@ impl Local {
         self.reserve(bytes);
     }
 
+    /// Bytes of a lane's local memory that have been in use since the start of the block.
+    pub(super) fn bytes(&self) -> u32 {
+        self.used as u32 * 4
+    }
+
     /// Makes each lane's local memory at least `bytes` large.
     pub(super) fn reserve(&mut self, bytes: u32) {
         let words = bytes.div_ceil(4) as usize;
@@ -58,7 +55,7 @@ impl Local {
 
     /// The `BYTES` (1, 2, 4 or 8) at `offset` of `lane`, aligned to as many or to 4.
     #[inline(always)]
-    fn element<const BYTES: u32>(&self, lane: usize, offset: u64) -> u64 {
+    pub(super) fn element<const BYTES: u32>(&self, lane: usize, offset: u64) -> u64 {
         let word = |k: usize| {
             let row = self.rows.get((offset / 4) as usize + k);
             row.map_or(0, |row| u64::from(row[lane & 31]))
@@ -72,7 +69,7 @@ impl Local {
 
     /// Sets it.
     #[inline(always)]
-    fn set_element<const BYTES: u32>(&mut self, lane: usize, offset: u64, value: u64) {
+    pub(super) fn set_element<const BYTES: u32>(&mut self, lane: usize, offset: u64, value: u64) {
         let mut set = |k: usize, mask: u32, value: u32| {
             if let Some(row) = self.rows.get_mut((offset / 4) as usize + k) {
                 let word = &mut row[lane & 31];
@@ -122,7 +119,7 @@ impl Local {
 
     /// The `bytes` (1, 2, 4 or 8) at `offset`, aligned to as many or to 4, of all lanes.
     #[inline(always)]
-    fn load_row(&self, offset: u64, bytes: u32) -> Row64 {
+    pub(super) fn load_row(&self, offset: u64, bytes: u32) -> Row64 {
         let mut out = [0; 32];
         let (shift, mask) = (8 * (offset % 4) as u32, u32::MAX >> (32 - 8 * bytes.min(4)));
         if let Some(row) = self.rows.get((offset / 4) as usize) {
@@ -142,7 +139,7 @@ impl Local {
 
     /// Sets the same of the lanes `active`.
     #[inline(always)]
-    fn store_row(&mut self, offset: u64, bytes: u32, value: &Row64, active: u32) {
+    pub(super) fn store_row(&mut self, offset: u64, bytes: u32, value: &Row64, active: u32) {
         let (shift, mask) = (8 * (offset % 4) as u32, u32::MAX >> (32 - 8 * bytes.min(4)));
         if let Some(row) = self.rows.get_mut((offset / 4) as usize) {
             let mut new = *row;
@@ -162,21 +159,31 @@ impl Local {
         }
     }
 
-    /// Copies `bytes` bytes of `lanes`, each from its frame in `from` to that in `to`, at an offset.
-    pub(super) fn copy(&mut self, lanes: u32, to: (&Row32, u32), from: (&Row32, u32), bytes: u32) {
+    /// Copies `bytes` bytes of `lanes`, whose frames start in one place each, by whole rows; false, and nothing done, if they are no words.
+    #[inline(always)]
+    pub(super) fn copy_rows(
+        &mut self,
+        lanes: u32,
+        to: (&Row32, u32),
+        from: (&Row32, u32),
+        bytes: u32,
+    ) -> bool {
         let first = lanes.trailing_zeros() as usize & 31;
         let (start, target) = (from.0[first] + from.1, to.0[first] + to.1);
-        let one = lanes.count_ones() > FEW
-            && lanes & !mask_of(|l| from.0[l] == from.0[first] && to.0[l] == to.0[first]) == 0;
-        if one && (start | target | bytes).is_multiple_of(4) {
-            for k in 0..bytes / 4 {
-                let row = self.rows.get((start / 4 + k) as usize).copied();
-                if let (Some(row), Some(to)) = (row, self.rows.get_mut((target / 4 + k) as usize)) {
-                    put(to, &row, lanes);
-                }
-            }
-            return;
+        if !(start | target | bytes).is_multiple_of(4) {
+            return false;
         }
+        for k in 0..bytes / 4 {
+            let row = self.rows.get((start / 4 + k) as usize).copied();
+            if let (Some(row), Some(to)) = (row, self.rows.get_mut((target / 4 + k) as usize)) {
+                put(to, &row, lanes);
+            }
+        }
+        true
+    }
+
+    /// Copies `bytes` bytes of `lanes`, each from its frame in `from` to that in `to`, at an offset.
+    pub(super) fn copy(&mut self, lanes: u32, to: (&Row32, u32), from: (&Row32, u32), bytes: u32) {
         for l in lanes_of(lanes) {
             let (from, to) = (from.0[l] + from.1, to.0[l] + to.1);
             let mut done = 0;
@@ -209,187 +216,5 @@ impl Warp {
     fn has_local(&self, lane: usize, offset: u64, bytes: u32) -> bool {
         let end = offset.checked_add(u64::from(bytes));
         end.is_some_and(|end| end <= u64::from(self.ends[lane & 31]))
-    }
-}
-
-/// A load or store of the active lanes at the local addresses `at`.
-#[allow(clippy::too_many_arguments)] // an access is that much
-#[inline(always)]
-pub(super) fn local(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    a: &Access,
-    at: &Row64,
-    active: u32,
-    store: bool,
-) {
-    let moved = u64::from(u32::from(a.bytes) * u32::from(a.count) * active.count_ones());
-    traffic::count(env, pc, |t| t.local_bytes += moved);
-    if COMPACT {
-        return careful(cx, env, w, pc, a, at, active, store);
-    }
-    let first = at[active.trailing_zeros() as usize & 31];
-    // Inactive lanes count as where the first active one is.
-    let mut places = [first; 32];
-    let together = active.count_ones() > FEW && {
-        put(&mut places, at, active);
-        places.iter().fold(0, |apart, x| apart | (x ^ first)) == 0
-    };
-    let done = match a.bytes {
-        _ if together => row(w, a, first, active, store),
-        1 => lanes::<1>(w, a, at, active, store),
-        2 => lanes::<2>(w, a, at, active, store),
-        4 => lanes::<4>(w, a, at, active, store),
-        _ => lanes::<8>(w, a, at, active, store),
-    };
-    if done.is_none() {
-        careful(cx, env, w, pc, a, at, active, store);
-    }
-}
-
-/// An access of all lanes at `offset`. `None`, and nothing done, if it is misaligned or outside some lane's frames.
-#[inline(always)]
-fn row(w: &mut Warp, a: &Access, offset: u64, active: u32, store: bool) -> Option<()> {
-    let regs = &a.regs[..usize::from(a.count)];
-    let bytes = u32::from(a.bytes);
-    let total = u64::from(bytes * u32::from(a.count));
-    let mut ends = [u32::MAX; 32];
-    put(&mut ends, &w.ends, active);
-    let end = ends.iter().fold(u32::MAX, |least, end| least.min(*end));
-    let inside = offset.checked_add(total)? <= u64::from(end);
-    if !inside || !offset.is_multiple_of(total) || regs.iter().any(|r| r.row == NONE) {
-        return None;
-    }
-    for (e, reg) in regs.iter().enumerate() {
-        let offset = offset + u64::from(e as u32 * bytes);
-        let place = (offset / 4) as usize;
-        // Whole words of local memory are rows like those of registers.
-        if (bytes, reg.file) == (4, File::R32)
-            && let Some(words) = w.local.rows.get_mut(place)
-        {
-            let register = &mut w.r32[reg.row as usize];
-            if store {
-                put(words, register, active);
-            } else {
-                put(register, words, active);
-            }
-            continue;
-        }
-        if store {
-            let value = wide(w, *reg);
-            w.local.store_row(offset, bytes, &value, active);
-            continue;
-        }
-        let mut value = w.local.load_row(offset, bytes);
-        if a.signed {
-            for x in &mut value {
-                *x = extended(*x, bytes, true);
-            }
-        }
-        set_wide(w, *reg, &value, active);
-    }
-    Some(())
-}
-
-/// An access of elements of `BYTES` bytes, lane by lane. `None`, and nothing done, if some lane's is misaligned or outside its frames.
-#[inline(always)]
-fn lanes<const BYTES: u32>(
-    w: &mut Warp,
-    a: &Access,
-    at: &Row64,
-    active: u32,
-    store: bool,
-) -> Option<()> {
-    let regs = &a.regs[..usize::from(a.count)];
-    let bits = (BYTES * u32::from(a.count)).trailing_zeros();
-    // The number of the vector from the start of local memory: rotated, a misaligned address is beyond any frame.
-    let fine = |l: usize| at[l].rotate_right(bits) < u64::from(w.ends[l] >> bits);
-    if !lanes_of(active).all(fine) || regs.iter().any(|r| r.row == NONE) {
-        return None;
-    }
-    for (e, reg) in regs.iter().enumerate() {
-        let (row, step) = (reg.row as usize, u64::from(e as u32 * BYTES));
-        let local = &mut w.local;
-        match (reg.file, store) {
-            (File::R64, false) => {
-                let row = &mut w.r64[row];
-                for l in lanes_of(active) {
-                    let value = local.element::<BYTES>(l, at[l] + step);
-                    row[l] = extended(value, BYTES, a.signed);
-                }
-            }
-            (_, false) => {
-                let row = &mut w.r32[row];
-                for l in lanes_of(active) {
-                    let value = local.element::<BYTES>(l, at[l] + step);
-                    row[l] = extended(value, BYTES, a.signed) as u32;
-                }
-            }
-            (File::R64, true) => {
-                let row = &w.r64[row];
-                for l in lanes_of(active) {
-                    local.set_element::<BYTES>(l, at[l] + step, row[l]);
-                }
-            }
-            (_, true) => {
-                let row = &w.r32[row];
-                for l in lanes_of(active) {
-                    local.set_element::<BYTES>(l, at[l] + step, row[l].into());
-                }
-            }
-        }
-    }
-    Some(())
-}
-
-/// The same lane by lane, with a finding for each that is wrong.
-#[allow(clippy::too_many_arguments)] // an access is that much
-#[cold]
-#[inline(never)]
-fn careful(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    a: &Access,
-    at: &Row64,
-    active: u32,
-    store: bool,
-) {
-    let bytes = u32::from(a.bytes);
-    let total = bytes * u32::from(a.count);
-    for l in lanes_of(active) {
-        let site = Site {
-            pc,
-            warp: w.index,
-            lanes: 1 << l,
-            address: Some(at[l]),
-        };
-        if !at[l].is_multiple_of(u64::from(total)) {
-            let x = at[l];
-            env.report(cx, FindingKind::Misaligned, site, &|| {
-                format!("lane {l} accesses {total} bytes at local address {x:#x}")
-            });
-            continue;
-        }
-        for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
-            let offset = at[l].wrapping_add(u64::from(e as u32 * bytes));
-            let fine = if store {
-                let value = get_lane(w, *reg, l);
-                w.local_store(l, offset, bytes, value)
-            } else {
-                let value = w.local_load(l, offset, bytes);
-                set_lane(w, *reg, l, value.unwrap_or(0), bytes, a.signed);
-                value.is_some()
-            };
-            if !fine {
-                let size = w.ends[l];
-                env.report(cx, FindingKind::OutOfBounds, site, &|| {
-                    format!("lane {l} accesses {bytes} bytes at byte {offset} of its {size} bytes of local memory")
-                });
-            }
-        }
     }
 }

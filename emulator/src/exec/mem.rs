@@ -109,10 +109,7 @@ pub(crate) fn access(
                 param(cx, env, w, pc, a, &addresses(w, a.address), active);
             }
         }
-        Space::Local => {
-            let at = addresses(w, a.address);
-            (env.code.local)(cx, env, w, pc, a, &at, active, store);
-        }
+        Space::Local => (env.code.local)(cx, env, w, pc, a, 0, active, store),
         _ => (env.code.windows)(cx, env, w, pc, a, active, store),
     }
 }
@@ -184,11 +181,7 @@ pub(super) fn windows(
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
     }
     if to_local != 0 {
-        let mut at = at;
-        for x in &mut at {
-            *x = x.wrapping_sub(LOCAL_WINDOW);
-        }
-        (env.code.local)(cx, env, w, pc, a, &at, to_local, store);
+        (env.code.local)(cx, env, w, pc, a, LOCAL_WINDOW, to_local, store);
     }
     if to_param != 0 && !store {
         param(

@@ -20,6 +20,7 @@ mod compare;
 mod convert;
 mod copies;
 mod cvt;
+mod decimal;
 mod fp;
 mod fp16;
 mod fp32;
@@ -29,6 +30,7 @@ mod gmem;
 mod in_flight;
 mod lanes;
 mod lds;
+mod lmem;
 mod local;
 mod matrix;
 mod mbarrier;
@@ -38,6 +40,8 @@ mod pack;
 mod packed;
 mod phases;
 mod places;
+mod printed;
+mod printf;
 mod quads;
 mod rare;
 mod registers;
@@ -54,6 +58,7 @@ mod stores;
 mod sums;
 mod tensor;
 mod traffic;
+mod view;
 mod warp;
 mod wgmma;
 mod wide;
@@ -65,7 +70,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::fences::Fences;
 use crate::ir::Program;
-use crate::launch::{Launch, MAX_PRINTED, Options};
+use crate::launch::{Launch, Options};
 use crate::memory::GlobalMemory;
 use crate::module::Kernel;
 use crate::pattern::Pattern;
@@ -78,6 +83,8 @@ use barrier::Barriers;
 use cluster::{BlockState, Gate};
 use global::GlobalShadow;
 use phases::Mbarriers;
+use printed::Printed;
+use printf::Formats;
 use rounds::Rounds;
 use schedule::Schedule;
 use start::Restart;
@@ -267,10 +274,9 @@ pub(crate) struct Env {
     pub(crate) abort: bool,
     /// Some warp ran into the step limit: no use in running more blocks.
     full: bool,
-    /// What kernels printed, with the numbers of the blocks.
-    printed: Vec<(u64, Vec<u8>)>,
-    /// Bytes of it.
-    printed_bytes: usize,
+    /// What kernels printed, and the formats that they used.
+    printed: Printed,
+    formats: Formats,
     /// The first block that reached an instruction that is missing, and that instruction's error.
     lacking: Option<(u64, u32)>,
 }
@@ -386,8 +392,8 @@ impl Worker {
                 turn: 0,
                 abort: false,
                 full: false,
-                printed: Vec::new(),
-                printed_bytes: 0,
+                printed: Printed::default(),
+                formats: Formats::default(),
                 lacking: None,
             },
         }
@@ -415,7 +421,7 @@ impl Worker {
     }
 
     pub(crate) fn merge(mut self, other: Self) -> Self {
-        self.env.printed.extend(other.env.printed);
+        self.env.printed.merge(&other.env.printed);
         self.env.lacking = match (self.env.lacking, other.env.lacking) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -451,19 +457,13 @@ impl Worker {
     }
 
     /// Counts, traffic, findings, and what was printed, block after block.
-    pub(crate) fn finish(mut self) -> (Vec<Count>, Vec<Traffic>, Vec<Finding>, String) {
-        self.env.printed.sort_by_key(|(block, _)| *block);
-        let mut printed = Vec::new();
-        for (_, text) in &self.env.printed {
-            let room = MAX_PRINTED - printed.len();
-            printed.extend_from_slice(&text[..text.len().min(room)]);
-        }
+    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Traffic>, Vec<Finding>, String) {
         let findings = self.env.findings.found.into_values().map(|(_, f)| f);
         (
             self.env.counts,
             self.env.traffic,
             findings.collect(),
-            String::from_utf8_lossy(&printed).into_owned(),
+            self.env.printed.finish(),
         )
     }
 }
@@ -512,7 +512,7 @@ fn begin(cx: &Context<'_>, worker: &mut Worker, index: u64) {
             shadow.reset();
         }
         for warp in warps {
-            warp.start(cx, env.ctaid);
+            (env.code.start)(warp, cx, env.ctaid);
         }
     }
 }

@@ -4,9 +4,7 @@ use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{
-    atomics, barrier, bulk, bulk_groups, calls, cluster, copies, fp, lanes, matrix, mbarrier,
-};
+use super::{atomics, barrier, bulk, bulk_groups, cluster, copies, fp, lanes, matrix, mbarrier};
 use super::{mem, packed, places, stack, stores, tensor, wgmma};
 use crate::ast::Space;
 use crate::ir::{Inst, NONE, Op, Reg};
@@ -266,12 +264,6 @@ pub(super) fn rare(
         Op::Exit => {
             w.splits[w.current].pc = pc as u32 + 1;
             w.exit(active);
-            return Next::Stop;
-        }
-        Op::Call(call) => return calls::call(cx, env, w, pc, call, mask, active),
-        Op::Ret => {
-            w.splits[w.current].pc = pc as u32 + 1;
-            calls::ret(cx, w, active);
             return Next::Stop;
         }
         Op::Missing(number) => {

@@ -56,7 +56,9 @@ impl<T: Copy + Default> Rows<T> {
     /// Sets all lanes of some rows.
     #[inline(always)]
     pub(super) fn fill(&mut self, rows: Range<usize>, value: T) {
-        self.0[rows].fill(Line([value; 32]));
+        for line in &mut self.0[rows] {
+            line.0 = [value; 32];
+        }
     }
 }
 

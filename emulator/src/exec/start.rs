@@ -46,6 +46,7 @@ impl Anew {
     }
 
     /// Does so with `rows`, of which `defined` says in which lanes they are defined; `value` is what a row holds that differs from block to block.
+    #[inline(always)]
     fn start<T: Copy + Default>(
         &self,
         rows: &mut Rows<T>,
@@ -82,6 +83,7 @@ impl Restart {
 
 impl Warp {
     /// Fills the rows that are the same in every block of the rank of block `ctaid`.
+    #[inline(never)]
     fn first(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
         let (p, index) = (cx.program, self.index);
         let value = |init: RowInit, lane: usize| initial(cx, index, init, ctaid, lane as u32);
@@ -102,6 +104,7 @@ impl Warp {
     }
 
     /// Ready at the first instruction of block `ctaid`.
+    #[inline(always)]
     pub(crate) fn start(&mut self, cx: &Context<'_>, ctaid: [u32; 3]) {
         let (p, index) = (cx.program, self.index);
         if std::mem::take(&mut self.fresh) {

@@ -4,12 +4,12 @@
 //! registers and f32 `fma` is one instruction. Both give the same bits: the plain version computes a fused multiply-add exactly
 //! in f64 ([`crate::float::fma32`]).
 
-use super::alu::{int32, int64, lop3, put, shift64};
+use super::alu::{int32, int64, lop3, put, shift64, wide};
 use super::rare::rare;
 use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, fp32, lanes, matrix, mem, sparse, wgmma};
+use super::{barrier, calls, fp32, lanes, matrix, mem, sparse, wgmma};
 use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
@@ -67,22 +67,15 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
         if !(runnable || w.rotate() || (w.serve_warp_sync() && w.rotate())) {
             return;
         }
-        // Once lanes have parted each split gets a short turn, so that lanes spinning for others do
-        // not starve them.
-        let turn = if w.nodes.len() > 1 {
-            left.min(1024)
-        } else {
-            left
-        };
         let polls = w.polls;
-        let used = run_split::<FUSED>(cx, env, w, turn);
+        let (used, over) = run_split::<FUSED>(cx, env, w, left);
         w.steps += u64::from(used);
         env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
         if left == 0 || env.abort || w.steps > cx.step_limit {
             return;
         }
-        if used >= turn {
+        if over {
             if w.polls != polls {
                 w.let_waiting_go();
             }
@@ -99,23 +92,36 @@ pub(super) enum Next {
     Stop,
 }
 
-/// Runs the current split until it stops or has executed `budget` instructions; returns how many it executed.
+/// Instructions that a split runs before another gets its turn, once lanes have parted: those that spin for others do not starve them.
+const TURN: u32 = 1024;
+
+/// Runs the current split until it stops or its turn is over, after `left` instructions at most. Returns how many it executed, and whether its turn is over.
 #[inline(always)]
-fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, budget: u32) -> u32 {
+fn run_split<const FUSED: bool>(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    left: u32,
+) -> (u32, bool) {
     let split = w.splits[w.current];
-    let meet = w.nodes[split.node as usize].meet;
-    let mask = split.mask;
+    let mut meet = w.nodes[split.node as usize].meet;
+    let mut mask = split.mask;
     let mut pc = split.pc as usize;
     let mut used = 0;
+    let mut turn = if w.nodes.len() > 1 {
+        left.min(TURN)
+    } else {
+        left
+    };
     loop {
         if pc as u32 == meet {
             w.splits[w.current].pc = meet;
             w.arrive();
-            return used;
+            return (used, used >= turn);
         }
-        if used >= budget {
+        if used >= turn {
             w.splits[w.current].pc = pc as u32;
-            return used;
+            return (used, true);
         }
         used += 1;
         let inst = &cx.program.insts[pc];
@@ -123,14 +129,14 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
         if inst.guard != NONE {
             let p = w.p[inst.guard as usize];
             active &= if inst.negated { !p } else { p };
-            if cx.sanitize && inst.checks.0 != inst.checks.1 {
+            if inst.checks.0 != inst.checks.1 && cx.sanitize {
                 check_defined(cx, env, w, pc, inst, mask, active);
             }
             if active == 0 {
                 pc += 1;
                 continue;
             }
-        } else if cx.sanitize && inst.checks.0 != inst.checks.1 {
+        } else if inst.checks.0 != inst.checks.1 && cx.sanitize {
             check_defined(cx, env, w, pc, inst, mask, active);
         }
         let count = &mut env.counts[pc];
@@ -149,24 +155,8 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 let out = fp32::common::<FUSED>(*f, *mode, x, env.code.float32);
                 put(&mut w.r32[*d as usize], &out, active);
             }
-            Op::I32 { f, d, a, b, c } => {
-                let out = int32(
-                    *f,
-                    &w.r32[*a as usize],
-                    &w.r32[*b as usize],
-                    &w.r32[*c as usize],
-                );
-                put(&mut w.r32[*d as usize], &out, active);
-            }
-            Op::I64 { f, d, a, b, c } => {
-                let out = int64(
-                    *f,
-                    &w.r64[*a as usize],
-                    &w.r64[*b as usize],
-                    &w.r64[*c as usize],
-                );
-                put(&mut w.r64[*d as usize], &out, active);
-            }
+            Op::I32 { f, d, a, b, c } => int32(*f, &mut w.r32, [*d, *a, *b, *c], active),
+            Op::I64 { f, d, a, b, c } => int64(*f, &mut w.r64, [*d, *a, *b, *c], active),
             Op::Mov32 { d, a } => {
                 let out = w.r32[*a as usize];
                 put(&mut w.r32[*d as usize], &out, active);
@@ -184,7 +174,9 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
                 );
                 put(&mut w.r32[*d as usize], &out, active);
             }
-            Op::Wide { signed, d, a, b, c } => wide(w, *signed, [*d, *a, *b, *c], active),
+            Op::Wide { signed, d, a, b, c } => {
+                wide(w, *signed, [*d, *a, *b, *c], active);
+            }
             Op::Shift64 { f, d, a, b, c } => {
                 let out = shift64(
                     *f,
@@ -244,20 +236,45 @@ fn run_split<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, b
             Op::Bra { target, uni } => {
                 if active == mask {
                     pc = *target as usize;
-                } else {
-                    if *uni {
-                        divergent_uni(cx, env, w, pc, mask, active);
-                    }
-                    w.diverge(active, *target, pc as u32 + 1, cx.program.reconverge[pc]);
-                    return used;
+                    continue;
                 }
+                if *uni {
+                    divergent_uni(cx, env, w, pc, mask, active);
+                }
+                let (next, join) = (pc as u32 + 1, cx.program.reconverge[pc]);
+                let (gone, on) = if next == join {
+                    (mask & !active, *target)
+                } else if *target == join {
+                    (active, next)
+                } else {
+                    w.diverge(active, *target, next, join);
+                    return (used, used >= turn);
+                };
+                w.leave(gone, join);
+                mask &= !gone;
+                meet = join;
+                pc = on as usize;
+                turn = turn.min(used + TURN);
                 continue;
+            }
+            Op::Call(call) => {
+                env.effects += 1;
+                env.turn = used;
+                if let Next::Stop = calls::call(cx, env, w, pc, call, mask, active) {
+                    return (used, used >= turn);
+                }
+            }
+            Op::Ret => {
+                env.effects += 1;
+                w.splits[w.current].pc = pc as u32 + 1;
+                (env.code.ret)(cx, w, active);
+                return (used, used >= turn);
             }
             _ => {
                 env.effects += u64::from(!rounds::is_silent(&inst.op));
                 env.turn = used;
                 if let Next::Stop = rare(cx, env, w, pc, inst, mask, active) {
-                    return used;
+                    return (used, used >= turn);
                 }
             }
         }
@@ -370,27 +387,6 @@ pub(super) fn mark_defined(cx: &Context<'_>, w: &mut Warp, inst: &Inst, active: 
         let r = cx.program.marks[i as usize];
         w.define(r.file, r.row, active);
     }
-}
-
-#[inline(always)]
-fn wide(w: &mut Warp, signed: bool, rows: [u32; 4], active: u32) {
-    let [d, a, b, c] = rows;
-    let (x, y) = (&w.r32[a as usize], &w.r32[b as usize]);
-    let mut out = [0u64; 32];
-    for i in 0..32 {
-        out[i] = if signed {
-            (i64::from(x[i] as i32) * i64::from(y[i] as i32)) as u64
-        } else {
-            u64::from(x[i]) * u64::from(y[i])
-        };
-    }
-    if c != NONE {
-        let z = &w.r64[c as usize];
-        for i in 0..32 {
-            out[i] = out[i].wrapping_add(z[i]);
-        }
-    }
-    put(&mut w.r64[d as usize], &out, active);
 }
 
 /// Lanes in which the comparison holds (of the upper halves if `upper`).

@@ -263,7 +263,8 @@ impl Warp {
 
     fn add_node(&mut self, fresh: Node) -> u32 {
         // A node without lanes is free; the root never is.
-        if let Some(i) = self.nodes.iter().skip(1).position(|n| n.total == 0) {
+        let others = self.nodes.get(1..).unwrap_or_default();
+        if let Some(i) = others.iter().position(|n| n.total == 0) {
             self.nodes[i + 1] = fresh;
             return i as u32 + 1;
         }
@@ -271,19 +272,34 @@ impl Warp {
         self.nodes.len() as u32 - 1
     }
 
+    /// The node of the current split's lanes when they part, to meet at `meet`.
+    fn parted(&mut self, meet: u32) -> u32 {
+        let s = self.splits[self.current];
+        if self.nodes[s.node as usize].meet == meet {
+            return s.node;
+        }
+        self.add_node(Node {
+            meet,
+            total: s.mask,
+            arrived: 0,
+            parent: s.node,
+            call: NOWHERE,
+        })
+    }
+
+    /// The current split parts: the lanes `gone` are at `meet` already, where they wait for the others, which go on. Example: lanes that leave a loop.
+    pub(crate) fn leave(&mut self, gone: u32, meet: u32) {
+        let node = self.parted(meet);
+        self.nodes[node as usize].arrived |= gone;
+        let split = &mut self.splits[self.current];
+        split.mask &= !gone;
+        split.node = node;
+    }
+
     /// The current split parts: `taken` lanes go to `target`, the others to `next`; they meet at `meet`. Returns the split of `taken`.
     pub(crate) fn diverge(&mut self, taken: u32, target: u32, next: u32, meet: u32) -> usize {
         let s = self.splits[self.current];
-        let mut node = s.node;
-        if self.nodes[node as usize].meet != meet {
-            node = self.add_node(Node {
-                meet,
-                total: s.mask,
-                arrived: 0,
-                parent: s.node,
-                call: NOWHERE,
-            });
-        }
+        let node = self.parted(meet);
         self.splits[self.current] = Split {
             pc: next,
             mask: s.mask & !taken,

@@ -46,7 +46,7 @@ pub(crate) struct Call {
     pub(crate) args: Vec<Slot>,
     /// Bytes of the caller's own frame, above which the callee's starts.
     pub(crate) frame: u32,
-    /// Of a function that calls itself here: its registers that matter afterwards. `None` if all may.
+    /// Of a recursive function: its registers that matter to it afterwards, if it is active already. `None` if all may.
     pub(crate) live: Option<Vec<Reg>>,
 }
 
