@@ -41,6 +41,7 @@
 //! * a block of warps takes 22 clocks for each sum of a lane to begin and end: straight lines of thousands of instructions that are run once;
 //! * C in narrow stores takes 11.3 (warps) or 19.7 clocks (warpgroups) for each store of a warp, which is what odd products wait for, and rows that do not begin
 //!   with a sector 3.8 times the clocks of their bytes;
+//! * blocks of warpgroups with one tile each drift apart: in full waves from the fourth on, a step takes 1.06 times as long;
 //! * of a wave's beginning and end, `r` blocks on a multiprocessor cover 0.22 · (1 − 1/r) for one another: they drift apart;
 //! * what is transposed moves at 0.95 of the bandwidth of memory, and partial sums at 0.81;
 //! * a kernel that packs narrow rows has a block for each, and one that adds partial sums a block for each row of C: waves of those take the latency of memory,
