@@ -28,8 +28,8 @@ const FIRST_STAGE: f64 = 0.853;
 /// What a store takes of a block that takes tile after tile: its producer goes on meanwhile.
 const STORE_IN_TURNS: f64 = 0.777;
 
-/// How much longer a step takes where blocks of warpgroups with one tile each are in different waves, and ask the cache for rows that are far apart: from
-/// the fourth wave on. Blocks that take tile after tile stay together (8192³ 1.661 and 1.532 ms, 16384³ 13.39 and 12.41).
+/// How much longer a step takes from the fourth full wave on: blocks of warpgroups with one tile each drift apart, and ask the cache for rows that are far
+/// apart. Persistent blocks stay together (8192³: 1.532 instead of 1.661 ms; 16384³: 12.41 instead of 13.39).
 const DRIFT: f64 = 0.06;
 const TOGETHER: f64 = 3.0;
 
@@ -159,7 +159,7 @@ impl Model<'_> {
         }
     }
 
-    /// Full waves, those behind the first few as much longer as blocks of warpgroups are that have drifted apart.
+    /// The number of full waves, with the later ones lengthened by the drift of blocks.
     fn drifting(&self, waves: f64) -> f64 {
         let drift = if self.anatomy.units == Units::Warpgroup && !self.anatomy.turns {
             DRIFT
