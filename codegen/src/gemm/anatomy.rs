@@ -144,15 +144,24 @@ impl Anatomy {
         (self.tile.0 + self.tile.1) * self.tile.2 * self.data_type.bytes()
     }
 
-    /// Bytes of shared memory: all stages. What C is staged through shares their place.
+    /// Bytes of shared memory: all stages, with whole panels of contiguous columns of B. What C is staged through shares the place of those of warps.
     pub fn shared_bytes(&self) -> u32 {
-        // Behind the stages of warpgroups are 64 columns of sums of each warp, but where lanes store what they hold, and two mbarriers a stage.
-        let behind = match self.units {
-            Units::Warpgroup if self.form.is_swapped() => 16 * self.stages,
-            Units::Warpgroup => self.warp_count() * 16 * 64 * 4 + 16 * self.stages,
+        let bytes = self.data_type.bytes();
+        let panels = match self.units {
+            Units::Warpgroup if bytes == 2 => {
+                self.tile.1.next_multiple_of(128 / bytes) - self.tile.1
+            }
             _ => 0,
         };
-        self.stages * self.stage_bytes() + behind
+        let beside = self.stages * panels * self.tile.2 * bytes;
+        // Behind the stages of warpgroups are a strip of sums of each warp, but where lanes store what they hold, and two mbarriers a stage.
+        let strip = 16 * 4 * strip_columns(self.tile.1, self.warp_count());
+        let behind = match self.units {
+            Units::Warpgroup if self.form.is_swapped() => 16 * self.stages,
+            Units::Warpgroup => self.warp_count() * strip + 16 * self.stages,
+            _ => 0,
+        };
+        self.stages * self.stage_bytes() + beside + behind
     }
 
     /// Registers of a thread, estimated; `narrow` if copies are narrower than 16 bytes, `widened` if 8-bit floats are not multiplied as such.
@@ -240,4 +249,15 @@ impl Anatomy {
         let (m, n, k) = self.instruction;
         m * n * k
     }
+}
+
+/// Columns of sums that a warp of warpgroups stages at once: as many as divide those of the tile, and of three warpgroups fewer, so that there is room for
+/// their stages.
+pub(crate) fn strip_columns(columns: u32, warps: u32) -> u32 {
+    let widest = if warps > 8 { 32 } else { 64 };
+    let divides = |width: &u32| columns.is_multiple_of(*width);
+    [widest, 32, 16]
+        .into_iter()
+        .find(divides)
+        .unwrap_or(columns)
 }

@@ -20,28 +20,33 @@ pub(crate) const GROUP: u64 = 8;
 /// Blocks along the y and the z axis of a grid.
 pub(crate) const GRID_YZ: u64 = 65_535;
 
-/// Blocks of a launch whose blocks take tile after tile, a power of two: as many as most multiprocessors have room for.
-pub(crate) const TURNS_BLOCKS: u32 = 128;
+/// Blocks of a launch whose blocks take tile after tile, at most: the multiprocessors of an H100 SXM and an H200.
+pub(crate) const TURNS_BLOCKS: u32 = 132;
 
 /// The largest m, n and k there, so that all uses of stages are counted in 64 bits.
 pub(crate) const TURNS_LIMIT: i64 = 1 << 24;
 
-/// How blocks that take tile after tile are best put, in whole clusters: rows and columns of blocks, and how many tiles each then has. Squares share most in the
-/// cache.
-pub(crate) fn best_turns((down, across): (u64, u64), cluster: (u32, u32)) -> ([u32; 2], u64) {
+/// How blocks that take tile after tile are best put, in whole clusters: rows and columns of blocks, and how many tiles each then has. They take the fewest
+/// turns, each of which is as long as a tile has elements and longer for the rows and columns that all of its blocks read: squares share most in the cache.
+pub(crate) fn best_turns(
+    (down, across): (u64, u64),
+    tile: (u64, u64),
+    cluster: (u32, u32),
+) -> ([u32; 2], u64) {
     let turns = |[rows, columns]: [u32; 2]| {
         down.div_ceil(rows.into())
             .saturating_mul(across.div_ceil(columns.into()))
     };
-    let all = [16, 8, 32, 4, 64, 2, 128, 1].map(|rows| [rows, TURNS_BLOCKS / rows]);
-    let whole = |[rows, columns]: &[u32; 2]| {
-        rows.is_multiple_of(cluster.0) && columns.is_multiple_of(cluster.1)
+    let time = |blocks: [u32; 2]| {
+        let [rows, columns] = blocks.map(u64::from);
+        let read = rows * tile.0 + columns * tile.1;
+        turns(blocks).saturating_mul(4 * tile.0 * tile.1 + 3 * read)
     };
-    let best = all
-        .into_iter()
-        .filter(whole)
-        .min_by_key(|&blocks| turns(blocks));
-    let best = best.unwrap_or([16, 8]);
+    let whole = |most: u32, of: u32| (of..=most).step_by(of as usize);
+    let best = whole(TURNS_BLOCKS / cluster.1, cluster.0)
+        .flat_map(|rows| whole(TURNS_BLOCKS / rows, cluster.1).map(move |columns| [rows, columns]))
+        .min_by_key(|&blocks| time(blocks));
+    let best = best.unwrap_or([cluster.0, cluster.1]);
     (best, turns(best))
 }
 
@@ -132,5 +137,35 @@ impl Raster {
         }
         at_most(layers.0, layers.1, GRID_YZ)?;
         Ok([down, across, layers.1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TURNS_BLOCKS, best_turns};
+
+    /// Whole clusters, no more blocks than there may be, and hardly more tiles for each than in any other rectangle.
+    #[test]
+    fn blocks_have_few_tiles() {
+        for (down, across) in [(1, 1), (48, 24), (18, 20), (32, 16), (27, 20), (200, 3)] {
+            for cluster in [(1, 1), (2, 1), (1, 2)] {
+                let tile = (128, 256);
+                let ([rows, columns], turns) = best_turns((down, across), tile, cluster);
+                assert!(rows * columns <= TURNS_BLOCKS);
+                assert_eq!((rows % cluster.0, columns % cluster.1), (0, 0));
+                for other_rows in (cluster.0..=TURNS_BLOCKS).step_by(cluster.0 as usize) {
+                    let most = TURNS_BLOCKS / other_rows / cluster.1 * cluster.1;
+                    if most > 0 {
+                        let other = down.div_ceil(other_rows.into()) * across.div_ceil(most.into());
+                        assert!(
+                            turns <= other + other / 4,
+                            "{down}x{across}: {rows}x{columns}"
+                        );
+                    }
+                }
+            }
+        }
+        // 2560³ by 128×144.
+        assert_eq!(best_turns((20, 18), (128, 144), (1, 1)), ([20, 6], 3));
     }
 }

@@ -52,6 +52,8 @@ pub struct Ring {
     pub lag: i64,
     /// The buffers whose stages it guards; their last two modes are the stage, and what it holds.
     pub buffers: Vec<usize>,
+    /// Of each buffer, the rows and columns of a stage that are read: boxes may bring more, whole panels of which a product takes a part.
+    pub read: Vec<[i64; 2]>,
 }
 
 /// One of a stage's two mbarriers.

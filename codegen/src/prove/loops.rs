@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::ProofError;
 use super::execute::{Event, Machine, Turn, Turns, Val, Walk};
 use super::formula::Formula;
+use super::symbols::Definition;
 use super::value::Lin;
 use crate::index::code::{Op, Operand};
 use crate::ir::{Cmp, Counts, Inst, Loop, LoopEnd, Node, Reg, Src, Type, class_of};
@@ -138,7 +139,10 @@ impl Machine<'_> {
         {
             let covers = self.source(limit);
             let tile = l.step;
-            self.walks.push(Walk { turn, covers, tile });
+            let counted = self.tiles_counted(&covers).filter(|_| tile == 1);
+            let walks = [(covers, tile)].into_iter().chain(counted);
+            self.walks
+                .extend(walks.map(|(covers, tile)| Walk { turn, covers, tile }));
             count = Some(match tile {
                 1 => covers,
                 _ => self.symbols.div(&covers.plus(tile - 1), tile),
@@ -161,6 +165,21 @@ impl Machine<'_> {
         self.stale.undo(stale);
         self.stale.unmark();
         Ok(())
+    }
+
+    /// An extent and a tile of which `count` is the number of tiles, `⌊(extent + tile − 1) / tile⌋`: a quotient of a quotient where the compiler of indices
+    /// shifts before it multiplies.
+    fn tiles_counted(&self, count: &Lin) -> Option<(Lin, i64)> {
+        let (mut of, mut tile) = (*count, 1_i64);
+        while let Some(symbol) = of.single() {
+            let (inner, by) = match self.symbols.info(symbol).definition {
+                Definition::Shr(inner, bits) => (inner, 1_i64.checked_shl(bits)?),
+                Definition::Div(inner, by) => (inner, by),
+                _ => break,
+            };
+            (of, tile) = (inner, tile.checked_mul(by)?);
+        }
+        (tile > 1).then(|| (of.plus(1 - tile), tile))
     }
 
     /// Notes which registers have a value where the loop is left.

@@ -164,7 +164,7 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 all.push(walk.found);
             }
         }
-        agreed(ring, &all, blocks).map_err(|reason| refused(&reason))?;
+        agreed(entry, ring, &all, blocks).map_err(|reason| refused(&reason))?;
     }
     Ok(())
 }
@@ -286,7 +286,7 @@ fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), St
 }
 
 /// One role fills what the others read, as often, and those that give back are as many as the mbarrier counts.
-fn agreed(ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
+fn agreed(entry: &Entry, ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
     let mut producers = all.iter().filter(|p| p.fills);
     let (producer, others) = (producers.next(), producers.next());
     let consumers: Vec<&Protocol> = all.iter().filter(|p| !p.fills).collect();
@@ -324,6 +324,7 @@ fn agreed(ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
     let filled: Vec<BTreeSet<i64>> = (0..blocks as usize)
         .map(|rank| units(producer.comes.get(rank).unwrap_or(&none)))
         .collect();
+    let beyond = beyond_reads(entry, ring);
     for consumer in consumers {
         if consumer.uses != producer.uses {
             return Err("roles use stages another number of times".to_owned());
@@ -338,7 +339,7 @@ fn agreed(ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
         }
         // Its copies would be for nothing.
         let mut unread = filled.iter().flat_map(|filled| filled.difference(&read));
-        if let Some(unit) = unread.next() {
+        if let Some(unit) = unread.find(|unit| !beyond.contains(unit)) {
             return Err(format!(
                 "byte {} of a stage is filled and never read",
                 unit * UNIT
@@ -375,6 +376,34 @@ fn agreed(ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The units of a stage that hold nothing but what the ring says is not read.
+fn beyond_reads(entry: &Entry, ring: &Ring) -> BTreeSet<i64> {
+    let mut beyond = BTreeSet::new();
+    for (buffer, read) in ring.buffers.iter().zip(&ring.read) {
+        let info = &entry.buffers[*buffer];
+        let (Arrangement::Shared { layout, offset, .. }, [rows, columns, ..]) =
+            (&info.arrangement, &info.extents[..])
+        else {
+            continue;
+        };
+        let (&Extent::Fixed(rows), &Extent::Fixed(columns)) = (rows, columns) else {
+            continue;
+        };
+        if [rows, columns] == *read {
+            continue;
+        }
+        let all = (0..rows).flat_map(|row| (0..columns).map(move |column| [row, column]));
+        let (within, outside): (Vec<_>, Vec<_>) =
+            all.partition(|at| at[0] < read[0] && at[1] < read[1]);
+        let unit = |at: &[i64; 2]| (offset + layout.at(at)) / UNIT;
+        beyond.extend(outside.iter().map(unit));
+        for at in &within {
+            beyond.remove(&unit(at));
+        }
+    }
+    beyond
 }
 
 impl Walk<'_> {

@@ -72,7 +72,7 @@ mod period;
 mod whole;
 
 use super::machine::Machine;
-use crate::gemm::raster::{TURNS_BLOCKS, best_turns};
+use crate::gemm::raster::best_turns;
 use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
 
 /// Bytes of a line of the cache, and of a sector.
@@ -84,7 +84,7 @@ const FROM_L2: f64 = 1.45;
 
 /// The share that is left for boxes of TMA whose rows do not begin with a line, or with a sector.
 const WITHIN_LINES: f64 = 0.728;
-const WITHIN_SECTORS: f64 = 0.348;
+const WITHIN_SECTORS: f64 = 0.5;
 
 /// Slots that a read of fragments takes in an FMA kernel: its own, and those of products whose factors the register cache loses.
 const FMA_READ: f64 = 3.0;
@@ -216,9 +216,10 @@ impl Model<'_> {
 
     /// Rows and columns of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
     fn turns(&self) -> Option<([u32; 2], u64)> {
+        let (m, n, _) = self.anatomy.tile;
         self.anatomy
             .turns
-            .then(|| best_turns(self.tiles(), self.anatomy.cluster))
+            .then(|| best_turns(self.tiles(), (m.into(), n.into()), self.anatomy.cluster))
     }
 
     /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
@@ -370,7 +371,20 @@ impl Model<'_> {
 
     /// Bytes of an operand that one step of one block copies from inside the matrix, on average.
     fn copied_bytes(&self, o: &Operand) -> f64 {
-        o.inside * f64::from(self.anatomy.tile.2 * self.anatomy.data_type.bytes())
+        let bytes = self.anatomy.data_type.bytes();
+        // Boxes bring whole panels of a side that is contiguous.
+        let panels = if self.is_in_panels(o) {
+            let along = u64::from(o.side * bytes);
+            along.next_multiple_of(LINE) as f64 / along as f64
+        } else {
+            1.0
+        };
+        panels * o.inside * f64::from(self.anatomy.tile.2 * bytes)
+    }
+
+    /// Whether boxes bring an operand by panels of rows along its side.
+    fn is_in_panels(&self, o: &Operand) -> bool {
+        self.anatomy.units == Units::Warpgroup && !o.k_major
     }
 
     /// Clocks that one step of one block waits for an operand from the cache while so many multiprocessors ask. The blocks of a cluster that have its tile in
@@ -384,8 +398,16 @@ impl Model<'_> {
     /// Bytes of an operand that the cache gives a multiprocessor a clock while so many ask.
     fn l2_share(&self, o: &Operand, busy: u64) -> f64 {
         let (m, pitch) = (self.machine, self.pitch(o));
+        let tile = u64::from(o.side * self.anatomy.data_type.bytes());
         let part = match self.anatomy.units {
             Units::Fma => return m.l2_share(),
+            // Tiles of 144 columns begin within lines (1536³ f16: 0.0202 ms in nn, 0.0160 in nt).
+            _ if self.is_in_panels(o)
+                && !tile.is_multiple_of(LINE)
+                && pitch.is_multiple_of(LINE) =>
+            {
+                WITHIN_LINES
+            }
             _ if self.is_copied_first(o) || pitch.is_multiple_of(LINE) => 1.0,
             Units::Warpgroup if pitch.is_multiple_of(SECTOR) => WITHIN_LINES,
             Units::Warpgroup => WITHIN_SECTORS,

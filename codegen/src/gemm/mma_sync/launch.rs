@@ -240,7 +240,8 @@ impl Product<'_> {
                 let tiles = [(problem.m, self.tile.0), (problem.n, self.tile.1)];
                 let [down, across] = tiles.map(|(extent, tile)| extent.div_ceil(tile as u64));
                 let cluster = self.anatomy().cluster;
-                let ([rows, columns], _) = best_turns((down, across), cluster);
+                let tile = (self.tile.0 as u64, self.tile.1 as u64);
+                let ([rows, columns], _) = best_turns((down, across), tile, cluster);
                 Depth::Turns(rows, columns)
             }
             (false, _) => Depth::Groups,

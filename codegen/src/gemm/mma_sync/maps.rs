@@ -7,6 +7,7 @@ use super::boxes::Boxes;
 use super::operand::{Copies, OperandMaps};
 use super::staging::{Staging, place_of_c};
 use super::{Depth, MmaPlan, Variant, swapped};
+use crate::gemm::anatomy::strip_columns;
 use crate::gemm::{Bias, Operands, PlanError, Trans};
 
 /// Rows of C that are stored together where sums are those of Cᵀ: 8 vectors a lane.
@@ -46,7 +47,11 @@ impl MmaPlan {
             (threads, copies)
         });
         let [a_major, b_major] = self.k_major(operands);
-        let sides = [(true, a_major, self.tile.0), (false, b_major, self.tile.1)];
+        let (rows, columns) = (
+            self.staged_side(self.tile.0, a_major),
+            self.staged_side(self.tile.1, b_major),
+        );
+        let sides = [(true, a_major, rows), (false, b_major, columns)];
         let of_warpgroups = |(is_a, k_major, side)| {
             OperandMaps::of_warpgroups(&atom, is_a, k_major, (side, self.depth), threads)
         };
@@ -91,6 +96,25 @@ impl MmaPlan {
         })
     }
 
+    /// Rows or columns of C whose elements a stage has: those of the tile, and where they are contiguous whole panels of 128 bytes, as boxes bring them.
+    fn staged_side(&self, side: i64, k_major: bool) -> i64 {
+        if !self.warpgroups || k_major {
+            return side;
+        }
+        let panel = 128 / i64::from(self.data_type.bytes());
+        (side + panel - 1) / panel * panel
+    }
+
+    /// Rows and columns of an operand's stage that products read.
+    pub(super) fn read_of_stage(&self, o: &OperandMaps, is_a: bool) -> [i64; 2] {
+        let side = if is_a { self.tile.0 } else { self.tile.1 };
+        if o.k_major {
+            [side, self.depth]
+        } else {
+            [self.depth, side]
+        }
+    }
+
     /// Whether k is contiguous in the A and the B that the kernel reads.
     pub(super) fn k_major(&self, operands: Operands) -> [bool; 2] {
         let [a, b] = self.transposed(operands);
@@ -115,7 +139,9 @@ impl MmaPlan {
             // Those between the first and the last.
             swapped::WIDTH
         } else if self.warpgroups {
-            own.min(64 / self.variant.products)
+            let warps = self.warps.0 * self.warps.1;
+            let width = i64::from(strip_columns(own as u32, warps as u32));
+            width.min(64 / self.variant.products)
         } else {
             own
         }

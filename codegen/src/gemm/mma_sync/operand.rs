@@ -260,11 +260,12 @@ impl OperandMaps {
         threads: i64,
     ) -> Result<Self, PlanError> {
         let copies = Copies::of(16, true, false);
-        // Of 192 columns 24 threads have a row: as many rows at a time as divide the tile.
+        // As many rows at a time as divide the tile: of 192 columns 24 threads have a row, and 144 rows are taken by sixteens.
         let bits = if is_a { atom.a_type } else { atom.b_type }.bits();
         let along = if k_major { tile.1 } else { tile.0 } * bits / 128;
-        let down = (threads / along).max(1);
-        let threads = along.min(threads) << down.ilog2();
+        let rows = if k_major { tile.0 } else { tile.1 };
+        let down = (threads / along).max(1).ilog2().min(rows.trailing_zeros());
+        let threads = along.min(threads) << down;
         let mut maps = Self::new(atom, is_a, k_major, tile, (threads, copies))?;
         let wide = 128 / maps.bytes;
         let (rows, cols) = (maps.rows, maps.cols);

@@ -141,6 +141,7 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     promoted(DataType::E5m2, (128, 128), 128, 4),
     swapped((256, 128), 32, 4),
     swapped((192, 128), 32, 4),
+    swapped((64, 128), 64, 4),
     swapped_persistent((256, 128), 32, 4),
     clustered(of_warpgroups(DataType::F16, (128, 256), 64, 4), (2, 1)),
     clustered(of_warpgroups(DataType::F16, (128, 128), 64, 4), (2, 1)),
@@ -167,6 +168,21 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
+    // Tiles between those, which fill waves that others leave half empty.
+    persistent(DataType::F16, (128, 96), 64, 6),
+    persistent(DataType::F16, (128, 144), 64, 5),
+    persistent(DataType::F16, (128, 160), 64, 5),
+    persistent(DataType::F16, (192, 128), 64, 5),
+    persistent(DataType::F16, (192, 160), 64, 4),
+    persistent(DataType::F16, (192, 192), 64, 4),
+    clustered(persistent(DataType::F16, (192, 192), 64, 4), (2, 1)),
+    persistent(DataType::Bf16, (128, 96), 64, 6),
+    persistent(DataType::Bf16, (128, 144), 64, 5),
+    persistent(DataType::Bf16, (128, 160), 64, 5),
+    persistent(DataType::Bf16, (192, 128), 64, 5),
+    persistent(DataType::Bf16, (192, 160), 64, 4),
+    persistent(DataType::Bf16, (192, 192), 64, 4),
+    clustered(persistent(DataType::Bf16, (192, 192), 64, 4), (2, 1)),
 ];
 
 impl MmaPlan {

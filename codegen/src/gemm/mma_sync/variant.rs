@@ -28,7 +28,7 @@ pub enum Depth {
     Batch,
     /// Parts of the sums, with their largest number.
     Split(u32),
-    /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other and side by side, powers of two.
+    /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other and side by side.
     Turns(u32, u32),
 }
 

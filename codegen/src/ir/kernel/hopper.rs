@@ -62,14 +62,14 @@ impl Kernel {
     }
 
     /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads, of all blocks of a cluster,
-    /// give a stage back, `lag` uses after they read it.
+    /// give a stage back, `lag` uses after they read it. With each view go the rows and columns of a stage that are read.
     pub(crate) fn shared_ring(
         &mut self,
         name: &str,
         (stages, lag): (i64, i64),
         offset: i64,
         consumers: u32,
-        views: &[&View],
+        views: &[(&View, [i64; 2])],
     ) -> Result<RingHandle, LayoutError> {
         let layout = layout_core::Layout::mode(2 * stages, 8)?.into();
         let extents = vec![Extent::Fixed(2 * stages)];
@@ -81,7 +81,8 @@ impl Kernel {
             barriers: barriers.number(),
             consumers,
             lag,
-            buffers: views.iter().map(|view| view.number()).collect(),
+            buffers: views.iter().map(|(view, _)| view.number()).collect(),
+            read: views.iter().map(|(_, read)| *read).collect(),
         });
         Ok(RingHandle {
             number,

@@ -26,8 +26,8 @@ const ADDING: u64 = 128;
 const TOGETHER: f64 = 5.02;
 
 impl Model<'_> {
-    /// Bytes that the product's kernel moves from and to memory.
-    pub(super) fn memory_bytes(&self, waves: f64, slots: u64) -> f64 {
+    /// Bytes that the product's kernel moves from and to memory, and those of them that it has read before.
+    pub(super) fn memory_bytes(&self, waves: f64, slots: u64) -> (f64, f64) {
         let p = self.problem;
         let t = self.anatomy.data_type;
         let (m, n, _) = self.anatomy.tile;
@@ -59,7 +59,8 @@ impl Model<'_> {
             once.max(waves * of_a_wave * k * bytes / split as f64)
         };
         let c = p.m as f64 * p.n as f64 * batch;
-        read + c * split as f64 * self.written_bytes()
+        let all = read + c * split as f64 * self.written_bytes();
+        (all, read - once)
     }
 
     /// Seconds of the launches before and after the product's own.

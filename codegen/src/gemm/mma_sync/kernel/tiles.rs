@@ -1,8 +1,8 @@
 //! Blocks that take tile after tile: a launch has as many as the multiprocessors hold, and each walks over C in steps of all of them.
 //!
 //! ```text
-//! for r in 0..m step rows·tm          the block (x, y) of rows × columns has the tile r + x·tm, c + y·tn
-//!   for c in 0..n step columns·tn
+//! for r in 0..⌈m / (rows·tm)⌉            the block (x, y) of rows × columns has the tile (r·rows + x)·tm, (c·columns + y)·tn
+//!   for c in 0..⌈n / (columns·tn)⌉
 //! ```
 //!
 //! Roles walk by themselves: while consumers store a tile, the producer fills the stages of the next. Uses of stages are counted through all tiles. A tile
@@ -46,14 +46,14 @@ impl Gemm<'_> {
         };
         let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
         let steps = [i64::from(rows) * tm, i64::from(columns) * tn];
-        let down = self.k.open_loop("rows", 0, steps[0], TURNS_LIMIT);
-        let across = self.k.open_loop("columns", 0, steps[1], TURNS_LIMIT);
+        let [down, across] = [("rows", 0), ("columns", 1)]
+            .map(|(name, i): (_, usize)| self.k.open_loop(name, 0, 1, TURNS_LIMIT / steps[i] + 1));
         self.k.open_fresh_region();
-        let counters = [down.counter, across.counter];
         let first: Vec<Expr> = self.spans.iter().map(|span| span.origin).collect();
         let mut inside = None;
-        for (i, counter) in counters.into_iter().enumerate() {
-            self.spans[i].origin = self.k.pool.add(first[i], counter);
+        for (i, turn) in [&down, &across].into_iter().enumerate() {
+            let before = self.k.pool.scale(turn.counter, steps[i]);
+            self.spans[i].origin = self.k.pool.add(first[i], before);
             inside = Some(self.has_tile(i, inside));
         }
         let moved = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
@@ -63,10 +63,8 @@ impl Gemm<'_> {
         let in_a_row = self.tiles_along(self.n, steps[1]);
         let of_a_tile = self.tiles_along(self.depth, depth);
         let pool = &mut self.k.pool;
-        let turns_down = pool.div(counters[0], steps[0]);
-        let turns_across = pool.div(counters[1], steps[1]);
-        let rows_before = pool.mul(turns_down, in_a_row);
-        let tiles_before = pool.add(rows_before, turns_across);
+        let rows_before = pool.mul(down.counter, in_a_row);
+        let tiles_before = pool.add(rows_before, across.counter);
         let before = pool.mul(tiles_before, of_a_tile);
         Tiles {
             loops: Some([down, across]),
@@ -86,14 +84,25 @@ impl Gemm<'_> {
     /// Uses of stages by all tiles of the block.
     pub(super) fn uses_of_stages(&mut self) -> Expr {
         let of_a_tile = self.tiles_along(self.depth, self.plan.depth);
-        let Depth::Turns(rows, columns) = self.plan.variant.depth else {
+        if !self.plan.persistent {
             return of_a_tile;
-        };
-        let (tm, tn) = (self.plan.tile.0, self.plan.tile.1);
-        let down = self.tiles_along(self.m, i64::from(rows) * tm);
-        let across = self.tiles_along(self.n, i64::from(columns) * tn);
+        }
+        let [down, across] = self.turns();
         let tiles = self.k.pool.mul(down, across);
         self.k.pool.mul(tiles, of_a_tile)
+    }
+
+    /// How often a block moves down and across: 1 where it has one tile.
+    fn turns(&mut self) -> [Expr; 2] {
+        let one = self.k.pool.constant(1);
+        let Depth::Turns(rows, columns) = self.plan.variant.depth else {
+            return [one; 2];
+        };
+        let (tm, tn) = (self.plan.tile.0, self.plan.tile.1);
+        [
+            self.tiles_along(self.m, i64::from(rows) * tm),
+            self.tiles_along(self.n, i64::from(columns) * tn),
+        ]
     }
 
     /// The tile is in C, by its rows (0) or its columns (1), and where another statement holds.
@@ -127,8 +136,9 @@ impl Gemm<'_> {
             return;
         };
         self.k.close_region();
-        self.k.close_loop(&across, self.n);
-        self.k.close_loop(&down, self.m);
+        let [turns_down, turns_across] = self.turns();
+        self.k.close_loop(&across, turns_across);
+        self.k.close_loop(&down, turns_down);
         for (span, first) in self.spans.iter_mut().zip(tiles.first) {
             span.origin = first;
         }

@@ -48,8 +48,10 @@ impl Gemm<'_> {
         // With a factor in registers a stage is given back as soon as the products of the next one are under way.
         let lag = alone && plan.data_type != DataType::Tf32 && !plan.form.is_promoted();
         let lag = i64::from(lag || plan.form.is_swapped());
-        let views: Vec<_> = self.sides.iter().map(|side| side.stages.clone()).collect();
-        let views: Vec<_> = views.iter().collect();
+        let sides = self.sides.iter();
+        let views: Vec<_> = sides
+            .map(|side| (&side.stages, plan.read_of_stage(side.maps, side.is_a)))
+            .collect();
         // Those of all blocks of the cluster.
         let (rows, columns) = plan.cluster;
         let warps = (threads / 32 * rows * columns) as u32;
