@@ -21,6 +21,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
+use crate::steps::QUICK;
 use crate::workspace_root;
 
 /// The released crates that are libraries.
@@ -252,6 +253,7 @@ fn describe(name: &str, env: &[(&str, String)]) -> Result<PathBuf, String> {
         .map_or_else(|| workspace_root().join("target"), PathBuf::from);
     let output = cargo()
         .args(["rustdoc", "--quiet", "--package", name, "--lib"])
+        .args(QUICK)
         .args(["--all-features", "--", "-Zunstable-options"])
         .args(["--output-format=json", "--document-hidden-items"])
         .arg("--cap-lints=allow")

@@ -4,6 +4,7 @@
 //! its own set-up (the only tool that is not a crate is NVIDIA's assembler, see [`ptxas`]), runs every step even when an
 //! earlier one failed, and ends with one line that says what passed. There is no second script to keep in step with it.
 
+mod binaries;
 mod interface;
 mod kernels;
 mod msrv;

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, one line each in the function `test`.
 //!
-//! A step is a `cargo` command. All of them run, also after a failure, so that one run shows everything there is to mend;
+//! A step is a `cargo` command, but for the tests, which are [many](binaries). All of them run, also after a failure, so that one run shows everything there is to mend;
 //! the summary counts them. The tests get the assembler through `PTXAS`; with `--no-ptxas` they get
 //! `TILEWRIGHT_NO_PTXAS=1` and say for themselves that they did not run it. A missing assembler is never a silent pass; nor are missing
 //! tools of OpenCL, without which the tests get `TILEWRIGHT_NO_OPENCL=1`, or of the page in the browser (`TILEWRIGHT_NO_PAGE=1`).
@@ -10,10 +10,17 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::msrv::{self, Msrv};
-use crate::{interface, opencl, page, ptxas, workspace_root};
+use crate::{binaries, interface, opencl, page, ptxas, workspace_root};
 
 /// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
 const BARE_TARGET: &str = "thumbv7em-none-eabi";
+
+/// For steps that run nothing but the macros: what the macros expand by is compiled without optimisation, which takes a quarter of the time. The
+/// tests' own is of no use here, since clippy takes its place for every crate of the workspace, and documentation has other features.
+pub(crate) const QUICK: [&str; 2] = [
+    "--config=profile.dev.package.layout-codegen.opt-level=0",
+    "--config=profile.dev.package.layout-core.opt-level=0",
+];
 
 /// Whether the tests that need ptxas run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +79,8 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         "lints",
         &[
             "clippy",
+            QUICK[0],
+            QUICK[1],
             "--workspace",
             "--all-targets",
             "--all-features",
@@ -80,14 +89,18 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
             "warnings",
         ],
     );
-    run.cargo(
-        "tests",
-        &["test", "--workspace", "--all-features", "--no-fail-fast"],
-    );
+    run.step("tests", |env| binaries::run(env));
     run.env.push(("RUSTDOCFLAGS", "-D warnings".to_owned()));
     run.cargo(
         "docs",
-        &["doc", "--workspace", "--all-features", "--no-deps"],
+        &[
+            "doc",
+            QUICK[0],
+            QUICK[1],
+            "--workspace",
+            "--all-features",
+            "--no-deps",
+        ],
     );
     run.interfaces();
     run.cargo("layout-core alone", &["check", "-p", "layout-core"]);
