@@ -200,12 +200,13 @@ fn every_memory_operand_of_a_variant_does_so_too() {
 }
 
 /// What the index compiler writes, and the moves and choices that carry its values.
-const ARITHMETIC: [&str; 15] = [
+const ARITHMETIC: [&str; 16] = [
     "add.s",
     "sub.s",
     "mul.lo.s",
     // Quotients by numbers that are no powers of two: slots of six stages.
     "mul.hi.u32",
+    "mul.hi.u64",
     "mul.wide.u32",
     "mad.lo.s",
     "mad.wide.u32",

@@ -254,13 +254,23 @@ fn what_cannot_be_is_refused() {
         odd.contains("1x128 blocks that take tile after tile"),
         "{odd}"
     );
-    let three = error(MmaPlan {
+    // A panel of 144 rows is not four times as many by eights.
+    let narrow = MmaPlan {
+        cluster: (4, 1),
+        tile: (128, 144),
+        ..*named("wgmma-f16-128x256x64-cluster2x1")
+    };
+    let nt = "nt".parse().expect("transposes");
+    let rows = narrow.emit(nt, Arch(90)).expect_err("refused").to_string();
+    assert!(rows.contains("1 boxes of 144 rows"), "{rows}");
+    // Three panels are divided by rows.
+    let three = MmaPlan {
         cluster: (2, 1),
         tile: (128, 192),
-        persistent: false,
-        ..*named("wgmma-f16-128x256x64-cluster2x1")
-    });
-    assert!(three.contains("3 boxes of 64 rows"), "{three}");
+        ..narrow
+    };
+    let three = three.emit(nn, Arch(90)).expect("it proves").ptx;
+    assert_eq!(three.matches(".multicast::cluster").count(), 3);
     let batch = Gemm {
         batch: Batch {
             count: 2,
