@@ -9,7 +9,7 @@
 use layout_core::TensorBox;
 
 use super::product::widest_store;
-use super::{Depth, MmaPlan, PLANS, Product, Variant, kernel, raster};
+use super::{Depth, MmaPlan, PLANS, Product, Variant, WARPGROUP_PLANS, kernel, raster};
 use crate::gemm::epilogue::given;
 use crate::gemm::pack::LINE;
 use crate::gemm::raster::{GRID_YZ, best_turns};
@@ -91,9 +91,9 @@ impl MmaPlan {
             .map_or_else(String::new, Plan::name)
     }
 
-    /// The plan of the same tile whose blocks have one tile each, by themselves.
+    /// The plan of the same tile whose blocks have one tile each, by themselves; the first such plan of the type where that one is not listed.
     fn plain(&self) -> Self {
-        Self {
+        let same = Self {
             persistent: false,
             form: match self.form {
                 Form::Swapped => Form::Swapped,
@@ -101,7 +101,15 @@ impl MmaPlan {
             },
             cluster: (1, 1),
             ..*self
-        }
+        };
+        let name = same.name();
+        let is_plain = |plan: &&Self| {
+            plan.data_type == self.data_type && !plan.persistent && plan.cluster == (1, 1)
+        };
+        let mut listed = WARPGROUP_PLANS.iter().chain(PLANS).filter(is_plain);
+        let first = listed.clone().next();
+        let found = listed.find(|plan| plan.name() == name).or(first);
+        found.map_or(same, |plan| *plan)
     }
 
     fn unsupported(&self, what: String, instead: &str) -> PlanError {
@@ -570,5 +578,31 @@ impl Product<'_> {
         launch.workspace_bytes = workspace.0;
         launch.inputs = inputs;
         Ok(Some(launch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLANS, WARPGROUP_PLANS};
+    use crate::gemm::Plan;
+
+    /// What is named instead of a plan whose blocks take tile after tile is there.
+    #[test]
+    fn plain_plans_are_listed() {
+        let names: Vec<_> = WARPGROUP_PLANS
+            .iter()
+            .chain(PLANS)
+            .map(Plan::name)
+            .collect();
+        for plan in WARPGROUP_PLANS.iter().filter(|plan| plan.persistent) {
+            let plain = plan.plain();
+            assert!(!plain.persistent && plain.data_type == plan.data_type);
+            assert!(names.contains(&plain.name()), "{}", plan.name());
+        }
+        let of = |name: &str| WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);
+        let plain = |name| of(name).map(|plan| plan.plain().name());
+        let wide = Some("wgmma-f16-128x256x64".to_owned());
+        assert_eq!(plain("wgmma-f16-128x256x64-persistent-cluster2x1"), wide);
+        assert_eq!(plain("wgmma-f16-192x160x64-persistent"), wide);
     }
 }
