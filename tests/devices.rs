@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::devices::{
-    Action, Addend, Buffer, Content, Operand, Placement, Program, Region,
+    Action, Addend, Buffer, Content, DevicesError, Operand, Placement, Program, Region,
 };
 use tilewright::codegen::gemm::{
     Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
@@ -137,12 +137,42 @@ impl Case {
         case
     }
 
-    fn by_a_collective(&self) -> DeviceGemm {
+    /// A product whose terms are stored into the memory of other devices: factors cut along k, no old C.
+    fn of_terms(rng: &mut Random, number: usize, devices: usize, largest: u64) -> Self {
+        loop {
+            let mut case = Self::new(rng, number, devices, largest);
+            case.shards = [
+                "columns,rows,rows",
+                "columns,rows,columns",
+                "columns,rows,replicas",
+            ][number % 3];
+            case.problem.beta = 0.0;
+            case.what = format!("{} by stores: {:?}", case.what, case.problem);
+            let placement = Placement::parse(case.shards, &case.problem, devices).unwrap();
+            // One device has all of a short k.
+            if placement.sums_move() {
+                return case;
+            }
+        }
+    }
+
+    fn placed(
+        &self,
+        program: impl Fn(&Gemm, &Placement) -> Result<Option<Program>, DevicesError>,
+    ) -> DeviceGemm {
         let placement = Placement::parse(self.shards, &self.problem, self.devices).unwrap();
-        let program = Program::collective(&self.problem, &placement).unwrap();
-        let program = program.unwrap_or_else(|| panic!("{}: no collective", self.what));
+        let program = program(&self.problem, &placement).unwrap();
+        let program = program.unwrap_or_else(|| panic!("{}: no such program", self.what));
         DeviceGemm::with(program, self.data_type, Arch(80), named(self.plan))
             .unwrap_or_else(|e| panic!("{}: {e}", self.what))
+    }
+
+    fn by_a_collective(&self) -> DeviceGemm {
+        self.placed(Program::collective)
+    }
+
+    fn by_stores(&self) -> DeviceGemm {
+        self.placed(Program::direct)
     }
 
     fn product(&self) -> DeviceGemm {
@@ -207,6 +237,22 @@ fn thirty_random_problems_by_collectives() {
 }
 
 #[test]
+fn thirty_random_problems_by_stores() {
+    let mut rng = Random::new(43);
+    for number in 0..30 {
+        let case = Case::of_terms(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
+        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
+        let emulation = Emulation {
+            seed: number as u64,
+            ..Emulation::default()
+        };
+        let run = case.by_stores().emulate(&inputs, &emulation);
+        let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
+        case.passes(&inputs, &run);
+    }
+}
+
+#[test]
 fn thirty_random_problems_on_gpus() {
     let count = match tilewright::gpu::devices() {
         Ok(gpus) if gpus.len() > 1 => gpus.len(),
@@ -229,6 +275,17 @@ fn thirty_random_problems_on_gpus() {
         case.passes(&inputs, &run);
     }
     common::say(&format!("30 problems on up to {count} GPUs"));
+    for number in 0..30 {
+        let devices = &all[number % all.len()];
+        let case = Case::of_terms(&mut rng, number, devices.gpus().len(), 3000);
+        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
+        let run = case
+            .by_stores()
+            .launch_on(devices, &inputs, OnDevices::default());
+        let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
+        case.passes(&inputs, &run);
+    }
+    common::say("30 problems by stores into other GPUs' memory");
     for number in 0..30 {
         let devices = &all[number % all.len()];
         let case = Case::of_a_collective(&mut rng, number, devices.gpus().len(), 3000);
@@ -366,6 +423,52 @@ fn mistaken_collectives_show_on_the_emulator() {
             error.contains("take part in collective 0; each of the"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn mistaken_stores_show_on_the_emulator() {
+    let problem = Gemm::packed(60, 44, 36, Operands::ALL[0]);
+    let inputs = Inputs::random(&problem, DataType::F32, 3);
+    for devices in [2, 3] {
+        let placement = Placement::parse("columns,rows,rows", &problem, devices).unwrap();
+        let right = Program::direct(&problem, &placement).unwrap().unwrap();
+        assert_eq!(shows(&right, &inputs), None);
+        // The first store and the flag behind it.
+        let store = right.ops.iter().position(|op| Some(op) == right.reaching());
+        let store = store.unwrap();
+        let changes: [(&str, &dyn Fn(&mut Program)); 4] = [
+            ("no waits", &|p| {
+                p.ops.retain(|op| !matches!(op.action, Action::Wait(_)));
+            }),
+            ("a flag early", &|p| p.ops.swap(store, store + 1)),
+            ("a store twice, another never", &|p| {
+                p.ops[store + 2] = p.ops[store].clone();
+            }),
+            ("a term that stays at home", &|p| {
+                let device = p.ops[store].device;
+                let Action::Product(product) = &mut p.ops[store].action else {
+                    panic!("{}", p.ops[store]);
+                };
+                let described = Buffer {
+                    device,
+                    name: "at home".to_owned(),
+                    ..p.buffers[product.c.buffer].clone()
+                };
+                product.c.buffer = p.buffers.len();
+                p.buffers.push(described);
+            }),
+        ];
+        for (what, change) in changes {
+            let mut mutant = right.clone();
+            change(&mut mutant);
+            assert_ne!(mutant, right, "{what}");
+            assert!(mutant.prove().is_err(), "{what} on {devices} was proven");
+            assert!(
+                shows(&mutant, &inputs).is_some(),
+                "{what} on {devices} does not show"
+            );
+        }
     }
 }
 

@@ -20,8 +20,9 @@ use crate::gemm::{self, select};
 use crate::tune::at_least_one;
 use crate::{memory, output};
 
-/// How long both sides run before their times are taken: what was done on the host before let the clocks fall.
-pub(crate) const WARM_FOR: Duration = Duration::from_millis(30);
+/// How long both sides run before their times are taken. While operands are drawn on the host the chip is idle and cool; its clocks settle within a second
+/// of work.
+pub(crate) const WARM_FOR: Duration = Duration::from_secs(1);
 
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked
 #[derive(Args, Debug)]
@@ -262,9 +263,10 @@ impl Row<'_> {
             || format!("{:>8} {:>8} {:>6}", "-", "-", "-"),
             |ms| {
                 format!(
-                    "{ms:>8.4} {:>8.1} {:>6.3}",
+                    "{ms:>8.4} {:>8.1} {:>6.3}  {}",
                     self.tflops(ms),
-                    row.ratio().unwrap_or(f64::NAN)
+                    row.ratio().unwrap_or(f64::NAN),
+                    row.cublas_way.as_deref().unwrap_or_default()
                 )
             },
         );
@@ -302,6 +304,7 @@ impl Row<'_> {
                 "ours_ms": row.ours_ms,
                 "ours_tflops": self.tflops(row.ours_ms),
                 "cublas_ms": row.cublas_ms,
+                "cublas_way": row.cublas_way,
                 "cublas_tflops": row.cublas_ms.map(|ms| self.tflops(ms)),
                 "ratio": row.ratio(),
                 "max_rel_err": row.max_rel_err,

@@ -615,6 +615,21 @@ fn products_over_devices_are_refused_in_plain_words() {
             "nothing added after a reduce-scatter",
         ),
         (
+            "gemm --devices 2 --on emulator --movement direct --m 64 --n 64 --k 32",
+            1,
+            "no terms of C are stored directly here",
+        ),
+        (
+            "gemm --devices 2 --on emulator --movement direct --m 64 --n 64 --k 32 --beta 1 --shards columns,rows,rows",
+            1,
+            "no old C be added (β = 0)",
+        ),
+        (
+            "gemm --devices 2 --movement direct --m 64 --n 64 --k 32 --shards columns,rows,rows --rank 0 --meet localhost:1",
+            2,
+            "another process's memory",
+        ),
+        (
             "gemm --devices 1 --on emulator --movement collective --m 64 --n 64 --k 32",
             1,
             "nothing moves with these shards",
@@ -659,7 +674,7 @@ fn products_over_devices_are_refused_in_plain_words() {
         (
             "plans --for 64x64x64 --devices 2 --movement sometimes",
             2,
-            "[possible values: auto, copies, collective]",
+            "[possible values: auto, copies, direct, collective]",
         ),
         ("plans --for 64x64x64 --movement copies", 2, "--devices"),
     ]);

@@ -1,15 +1,19 @@
 //! Our kernels against cuBLAS, in one run on one GPU.
 //!
-//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns, a few repeats
-//! each. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is checked on rows drawn from the
-//! whole matrix.
+//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns, call by call, so that both see
+//! the same clock and the same heat. What is compared with is the fastest of what the library has: cuBLAS by its own choice, and every algorithm that the
+//! heuristics of cublasLt give for 32 MiB of workspace. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is
+//! checked on rows drawn from the whole matrix.
+
+use std::rc::Rc;
+use std::time::Duration;
 
 use layout_codegen::gemm::{DataType, Emitted, Epilogue, Gemm, Plan, Trans};
 use layout_codegen::ir::Element;
 use tilewright_gpu::cublas::{
     Cublas, Gemm as CublasGemm, GemmTypes, Matrix as CublasMatrix, Scalar,
 };
-use tilewright_gpu::cublaslt::CublasLt;
+use tilewright_gpu::cublaslt::{self, CublasLt};
 use tilewright_gpu::{Gpu, GpuError, TimeOptions, Timing};
 
 use super::run::bind::bind;
@@ -31,6 +35,9 @@ pub struct Comparison {
     pub ours_ms: f64,
     /// Milliseconds of one product by cuBLAS, the median; none if it has no such product.
     pub cublas_ms: Option<f64>,
+    /// Which of the library's ways that is, the fastest of all: `cuBLAS` by its own choice, or `cublasLt 3`, the algorithm of that number in the order of its
+    /// heuristics.
+    pub cublas_way: Option<String>,
     /// The largest relative error of our kernel on the checked rows.
     pub max_rel_err: f64,
     /// What rounding explains.
@@ -74,25 +81,6 @@ fn product<'s>(problem: &Gemm, types: GemmTypes, set: &'s Set) -> CublasGemm<'s>
     }
 }
 
-/// Which library multiplies a type, and what it calls it.
-#[derive(Clone, Copy)]
-enum Yardstick {
-    Cublas(GemmTypes),
-    /// 8-bit floats.
-    CublasLt(GemmTypes),
-}
-
-/// The library's product of the same types; none if it has none, as for bias and activations.
-fn yardstick(data_type: DataType, problem: &Gemm) -> Option<Yardstick> {
-    if problem.epilogue != Epilogue::default() {
-        return None;
-    }
-    Some(match data_type {
-        DataType::E4m3 | DataType::E5m2 => Yardstick::CublasLt(cublas_types(data_type, problem)?),
-        _ => Yardstick::Cublas(cublas_types(data_type, problem)?),
-    })
-}
-
 /// What cuBLAS calls the types of a product; none if it has no such C.
 pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Option<GemmTypes> {
     let c = match problem.result(data_type) {
@@ -117,36 +105,67 @@ pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Opti
     Some(GemmTypes { c, ..types })
 }
 
-/// Turns that our kernel and the library take.
-const TURNS: usize = 4;
+/// How the library's candidates are compared before the fastest takes its turns with our kernel.
+const HEATS: TimeOptions = TimeOptions {
+    warmup: 2,
+    repeats: 6,
+    batch: 1,
+    warm_for: Duration::from_millis(20),
+    flush_l2: false,
+};
 
 /// Enqueues the library's product of one set.
 type Call<'s> = Box<dyn FnMut(usize) -> Result<(), GpuError> + 's>;
 
-/// The library's product; none if it has none or refuses it.
+/// Every way in which the library computes the product: cuBLAS by its own choice, and each algorithm that cublasLt's heuristics give. None for types or
+/// sizes that it does not take, and for bias and activations.
 fn library<'s>(
-    (cublas, lt): (Option<&'s Cublas>, Option<&'s CublasLt>),
-    yardstick: Yardstick,
+    cublas: &'s Cublas,
+    lt: Option<&'s CublasLt>,
+    data_type: DataType,
     problem: &'s Gemm,
     sets: &'s [Set],
-) -> Option<Call<'s>> {
-    match yardstick {
-        Yardstick::Cublas(types) => {
-            let cublas = cublas?;
-            Some(Box::new(move |call| {
-                cublas.gemm(&product(problem, types, &sets[call % sets.len()]))
-            }))
-        }
-        Yardstick::CublasLt(types) => {
-            let lt = lt?;
-            let plans = sets
-                .iter()
-                .map(|set| lt.plan(&product(problem, types, set), false))
-                .collect::<Result<Vec<_>, _>>()
-                .ok()?;
-            Some(Box::new(move |call| plans[call % plans.len()].run()))
+) -> Vec<(String, Call<'s>)> {
+    let mut ways: Vec<(String, Call<'s>)> = Vec::new();
+    let types = cublas_types(data_type, problem);
+    let Some(types) = types.filter(|_| problem.epilogue == Epilogue::default()) else {
+        return ways;
+    };
+    // Plain cuBLAS has no products of 8-bit floats.
+    if !matches!(data_type, DataType::E4m3 | DataType::E5m2) {
+        let call =
+            move |call: usize| cublas.gemm(&product(problem, types, &sets[call % sets.len()]));
+        ways.push(("cuBLAS".to_owned(), Box::new(call)));
+    }
+    let plan = |lt: &'s CublasLt| {
+        let each = sets
+            .iter()
+            .map(|set| lt.plan(&product(problem, types, set), false));
+        each.collect::<Result<Vec<_>, _>>().ok()
+    };
+    if let Some(plans) = lt.and_then(plan).map(Rc::new) {
+        let least = plans.iter().map(cublaslt::Plan::algorithms).min();
+        for algorithm in 0..least.unwrap_or(0) {
+            let plans = Rc::clone(&plans);
+            let call = move |call: usize| plans[call % plans.len()].run_algorithm(algorithm);
+            ways.push((format!("cublasLt {algorithm}"), Box::new(call)));
         }
     }
+    ways
+}
+
+/// The fastest of the library's ways. One that fails is left out.
+fn fastest<'s>(gpu: &Gpu, mut ways: Vec<(String, Call<'s>)>) -> Option<(String, Call<'s>)> {
+    ways.retain_mut(|(_, call)| call(0).is_ok() && gpu.synchronize().is_ok());
+    if ways.len() > 1 {
+        let (works, mut set) = (ways.len(), 0_usize..);
+        let run = |which: usize, _| ways[which].1(set.next().unwrap_or_default());
+        let times = gpu.time_in_turns(HEATS, works, run).ok()?;
+        let medians = times.iter().map(Timing::median).enumerate();
+        let (best, _) = medians.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        return Some(ways.swap_remove(best));
+    }
+    ways.pop()
 }
 
 /// Times all launches of `kernel` together, and cuBLAS, on one problem, and checks rows of the result.
@@ -195,34 +214,26 @@ pub fn compare(
         what: e.to_string(),
     })?;
     // Without cuBLAS nothing is compared.
-    let yardstick = cublas.and_then(|_| yardstick(data_type, problem));
-    let lt = match yardstick {
-        Some(Yardstick::CublasLt(_)) => CublasLt::new(gpu).ok(),
-        _ => None,
-    };
-    let mut theirs = yardstick.and_then(|y| library((cublas, lt.as_ref()), y, problem, &sets));
-    let (mut ours_times, mut their_times) = (Timing::default(), Timing::default());
-    let mut left = options.repeats.max(1);
-    while left > 0 {
-        let turn = TimeOptions {
-            repeats: options.repeats.div_ceil(TURNS).clamp(1, left),
-            ..options
-        };
-        left -= turn.repeats;
-        ours_times = ours_times.and(&gpu.time(turn, run)?);
-        // A product that the library refuses is not an error.
-        match theirs.as_mut().map(|call| gpu.time(turn, call)) {
-            Some(Ok(times)) => their_times = their_times.and(&times),
-            Some(Err(_)) => theirs = None,
-            None => {}
+    let lt = cublas.and_then(|_| CublasLt::new(gpu).ok());
+    let ways = cublas.map(|cublas| library(cublas, lt.as_ref(), data_type, problem, &sets));
+    let mut theirs = ways.and_then(|ways| fastest(gpu, ways));
+    let works = 1 + usize::from(theirs.is_some());
+    // Every call takes the next set, whoever makes it: what the other side has just used is in the cache.
+    let mut set = 0_usize..;
+    let times = gpu.time_in_turns(options, works, |which, _| {
+        let set = set.next().unwrap_or_default();
+        match &mut theirs {
+            Some((_, theirs)) if which == 1 => theirs(set),
+            _ => run(set),
         }
-    }
-    let ours_ms = ours_times.median();
-    let cublas_ms = theirs.is_some().then(|| their_times.median());
+    })?;
+    let ours_ms = times[0].median();
+    let cublas_ms = times.get(1).map(Timing::median);
     Ok(Comparison {
         plan: plan.name(),
         ours_ms,
         cublas_ms,
+        cublas_way: theirs.map(|(name, _)| name),
         max_rel_err: check.max_rel_err,
         tolerance: check.tolerance,
         passed: check.passed,

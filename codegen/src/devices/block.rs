@@ -54,6 +54,21 @@ pub(super) fn without(block: &Block, hole: &Block) -> Vec<Block> {
     parts.into_iter().filter(|part| !is_empty(part)).collect()
 }
 
+/// A range in `count` parts, as equal as multiples of `tile` allow if each part has at least one of them, and the last ones shorter. Parts that would be empty
+/// are left out.
+pub(super) fn cut(range: &Range<u64>, count: u64, tile: u64) -> Vec<Range<u64>> {
+    let total = length(range);
+    let step = match total.div_ceil(count.max(1)) {
+        step if total >= count * tile => step.next_multiple_of(tile),
+        step => step,
+    };
+    let at = |part: u64| (range.start + part * step).min(range.end);
+    (0..count)
+        .map(|part| at(part)..at(part + 1))
+        .filter(|part| length(part) > 0)
+        .collect()
+}
+
 /// Whether `parts` are `whole`, cut along one axis in equal parts that are in order.
 pub(super) fn stacked(parts: &[Block], whole: &Block) -> bool {
     let cut = |along: fn(&Block) -> &Range<u64>, across: fn(&Block) -> &Range<u64>| {

@@ -1,7 +1,8 @@
 //! Programs of one collective operation and one product a device, one after the other.
 //!
 //! Nothing overlaps, and only the collective orders the devices: two calls a run and device, where a program of copies and flags makes seven and more. A
-//! product that is small is over before so many are made.
+//! product that is small is over before so many are made. (With the product of the device's own shard beside the all-gather, NCCL's blocks and the
+//! product's wait for each other: on two H200 2048³ in bf16 took 0.062 instead of 0.047 ms.)
 
 use layout_core::devices::{Block, Movement, Redistribution};
 
@@ -19,8 +20,11 @@ use crate::ir::Element;
 /// `NVLink`).
 const GATHER_UP_TO: u64 = 4 << 20;
 
-/// The same for a reduce-scatter, against chunks that go around a ring.
-const REDUCE_UP_TO: u64 = 10 << 20;
+/// The same for a reduce-scatter, against products that store terms into the next device's memory.
+const REDUCE_UP_TO: u64 = 3 << 20;
+
+/// The same for such products, against copies.
+const DIRECT_UP_TO: u64 = 20 << 20;
 
 /// Which matrix moves, if one collective of equal runs of stored rows moves it.
 fn moved(problem: &Gemm, placement: &Placement) -> Result<Option<Operand>, DevicesError> {
@@ -150,21 +154,35 @@ fn part(device: usize, kind: CollectiveKind, from: Region, to: Region) -> Op {
     }
 }
 
-/// Whether so little moves that the collective is the quicker way.
-pub(super) fn is_quicker(program: &Program, data_type: DataType) -> Result<bool, DevicesError> {
-    let most = program.prove()?.links.values().copied().max().unwrap_or(0);
-    let sums = program.ops.iter().any(|op| {
-        matches!(&op.action, Action::Collective(part) if part.kind == CollectiveKind::ReduceScatter)
-    });
-    let (element, up_to) = if sums {
-        (program.problem.result(data_type), REDUCE_UP_TO)
+/// The ways in which a program may move what a product over devices needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Collective,
+    Direct,
+    Copies,
+}
+
+/// The way that takes the least time, by the bytes that the busiest link carries.
+pub(super) fn quickest(
+    problem: &Gemm,
+    placement: &Placement,
+    data_type: DataType,
+) -> Result<Way, DevicesError> {
+    let moves = placement.movements()?;
+    let sums = placement.sums_move();
+    let (most, element) = if sums {
+        (moves.c.busiest_link(), problem.result(data_type))
     } else {
-        (data_type.operand(), GATHER_UP_TO)
+        let most = moves.a.busiest_link().max(moves.b.busiest_link());
+        (most, data_type.operand())
     };
+    let bytes = most.saturating_mul(element.bytes().into());
     // NCCL does not add them.
     let narrow = matches!(element, Element::S8 | Element::E4m3 | Element::E5m2);
-    if sums && narrow {
-        return Ok(false);
-    }
-    Ok(most.saturating_mul(element.bytes().into()) <= up_to)
+    Ok(match (sums, bytes) {
+        (true, ..=REDUCE_UP_TO) if !narrow => Way::Collective,
+        (true, ..=DIRECT_UP_TO) => Way::Direct,
+        (false, ..=GATHER_UP_TO) => Way::Collective,
+        _ => Way::Copies,
+    })
 }

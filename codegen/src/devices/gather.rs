@@ -1,15 +1,28 @@
 //! Programs in which A and B move: every device collects what its block of C needs.
 //!
 //! A block that the device has is multiplied at once. The shards of the others are copied in the order of the rotation, so that in each step every
-//! device sends one shard and receives one; a flag follows each step's copies, and the products that need them wait for it.
+//! device sends one shard and receives one; a flag follows each step's copies, and the products that need them wait for it. A shard that takes long to
+//! multiply comes in two parts, so that its first half is multiplied while the second is on its way.
 
 use layout_core::devices::{Block, Redistribution, Rotation};
 
-use super::block::{contains, intersection, is_empty};
+use super::block::{contains, cut, intersection, is_empty, length};
 use super::error::DevicesError;
 use super::placement::Placement;
 use super::program::{Action, Addend, COPIES, Content, Operand, Product, Program, Region};
 use crate::gemm::Gemm;
+
+/// Parts of a shard that comes from another device, at most: with more, more products are small.
+const PARTS: u64 = 2;
+
+/// Elements of C of the product with a part that keep a GPU busy, and what its rows or columns are a multiple of: about a hundred tiles of 128×256.
+const PART: u64 = 3 << 20;
+const TILE: u64 = 256;
+
+/// The steps of the copies: of each step of the rotation, one for every part.
+fn steps(devices: usize) -> usize {
+    1 + (devices - 1) * PARTS as usize
+}
 
 /// Where a device has a factor.
 struct Factor {
@@ -19,7 +32,7 @@ struct Factor {
     shard: usize,
     /// What it needs.
     need: Block,
-    /// What comes from where: the step, the source, the block. Step 0 is the device itself.
+    /// What comes from where: the step ([`steps`]), the source, the block. Step 0 is the device itself.
     parts: Vec<(usize, usize, Block)>,
 }
 
@@ -49,12 +62,15 @@ pub(super) fn program(problem: &Gemm, placement: &Placement) -> Result<Program, 
             } else {
                 need
             };
+            let beside = match operand {
+                Operand::A => length(&c.columns),
+                _ => length(&c.rows),
+            };
             factor(
                 program,
                 placement,
-                operand,
-                device,
-                need,
+                (operand, device),
+                (need, beside),
                 if idle { None } else { Some(moves) },
                 &rotation,
             )
@@ -74,9 +90,9 @@ pub(super) fn program(problem: &Gemm, placement: &Placement) -> Result<Program, 
         factors.push([a, b]);
     }
     // Of each device, the flag behind the copies of each step; none for a step without copies.
-    let mut arrived = vec![vec![None; devices]; devices];
+    let mut arrived = vec![vec![None; steps(devices)]; devices];
     let mut products = vec![0; devices];
-    for step in 0..devices {
+    for step in 0..steps(devices) {
         for (device, arrived) in arrived.iter_mut().enumerate() {
             arrived[step] = copies(&mut program, &factors, device, step);
         }
@@ -88,13 +104,12 @@ pub(super) fn program(problem: &Gemm, placement: &Placement) -> Result<Program, 
     Ok(program)
 }
 
-/// The buffers of a factor on a device, and what arrives in them.
+/// The buffers of a factor on a device, and what arrives in them. `beside` is how many columns of C a row of A makes, or rows a column of B.
 fn factor(
     program: &mut Program,
     placement: &Placement,
-    operand: Operand,
-    device: usize,
-    need: Block,
+    (operand, device): (Operand, usize),
+    (need, beside): (Block, u64),
     moves: Option<&Redistribution>,
     rotation: &Rotation,
 ) -> Result<Factor, DevicesError> {
@@ -136,8 +151,15 @@ fn factor(
                 piece.from
             ))
         })?;
-        if !is_empty(&block) {
-            parts.push((rotation.step(device, piece.from), piece.from, block));
+        if is_empty(&block) {
+            continue;
+        }
+        let first = 1 + (rotation.step(device, piece.from) - 1) * PARTS as usize;
+        for (number, part) in halves(&block, &need, operand, beside)
+            .into_iter()
+            .enumerate()
+        {
+            parts.push((first + number, piece.from, part));
         }
     }
     Ok(Factor {
@@ -146,6 +168,31 @@ fn factor(
         need,
         parts,
     })
+}
+
+/// A block in as many parts as are worth a product each. One that is a part of the sums stays whole: nothing is multiplied before all has arrived.
+fn halves(block: &Block, need: &Block, operand: Operand, beside: u64) -> Vec<Block> {
+    let (free, whole) = match operand {
+        Operand::A => (&block.rows, block.columns == need.columns),
+        _ => (&block.columns, block.rows == need.rows),
+    };
+    let elements = length(free).saturating_mul(beside);
+    let count = if whole {
+        (elements / PART).clamp(1, PARTS)
+    } else {
+        1
+    };
+    let of = |part| match operand {
+        Operand::A => Block {
+            rows: part,
+            columns: block.columns.clone(),
+        },
+        _ => Block {
+            rows: block.rows.clone(),
+            columns: part,
+        },
+    };
+    cut(free, count, TILE).into_iter().map(of).collect()
 }
 
 /// The copies of one step, and the flag behind them.

@@ -16,8 +16,8 @@
 //! the shards of the others arrive behind that product. The order is a layout, (device, step) → shard
 //! ([`Rotation`](layout_core::devices::Rotation)), so that every link carries one shard at a time.
 //!
-//! **What is small** is over before a run's calls are made. [`Program::collective`] has one all-gather or reduce-scatter and one product a device instead, and
-//! [`Program::quickest`] chooses.
+//! **What is small** is over before a run's calls are made. [`Program::collective`] has one all-gather or reduce-scatter and one product a device instead;
+//! in [`Program::direct`] products store terms of C into the memory of the next device, without a copy; [`Program::quickest`] chooses.
 //!
 //! **The proof** ([`Program::prove`]) does not trust the derivation. It orders operations by streams, flags and collectives alone, finds pairs that touch
 //! the same elements without an order, and follows what every block of every buffer holds: each product must find its operands complete, each
@@ -58,6 +58,8 @@ pub use program::{
 };
 pub use prove::ProgramProof;
 
+use collective::Way;
+
 use crate::gemm::{Batch, DataType, Gemm};
 
 impl Program {
@@ -71,10 +73,38 @@ impl Program {
     pub fn derive(problem: &Gemm, placement: &Placement) -> Result<Self, DevicesError> {
         possible(problem)?;
         if placement.sums_move() {
-            reduce::program(problem, placement)
+            reduce::program(problem, placement, reduce::First::Copied)
         } else {
             gather::program(problem, placement)
         }
+    }
+
+    /// The same with products that store the first term of each sum straight into the memory of the device that adds to it: between two devices nothing is
+    /// copied. None if no terms move, or if a sum begins with the old C (β ≠ 0). The devices' memory must be in one address space: GPUs of one process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::derive`].
+    ///
+    /// ```
+    /// use layout_codegen::devices::{Placement, Program};
+    /// use layout_codegen::gemm::{Gemm, Operands};
+    ///
+    /// let problem = Gemm::packed(64, 48, 32, Operands::ALL[0]);
+    /// let placement = Placement::parse("columns,rows,rows", &problem, 2)?;
+    /// let proof = Program::direct(&problem, &placement)?.unwrap().prove()?;
+    /// assert_eq!((proof.products, proof.copies, proof.links[&(0, 1)]), (8, 0, 32 * 48));
+    /// let old = Gemm { beta: 1.0, ..problem };
+    /// assert_eq!(Program::direct(&old, &placement)?, None);
+    /// # Ok::<(), layout_codegen::devices::DevicesError>(())
+    /// ```
+    pub fn direct(problem: &Gemm, placement: &Placement) -> Result<Option<Self>, DevicesError> {
+        possible(problem)?;
+        if !placement.sums_move() || problem.beta != 0.0 {
+            return Ok(None);
+        }
+        let program = reduce::program(problem, placement, reduce::First::Stored)?;
+        Ok(Some(program))
     }
 
     /// The same by one collective operation and one product a device, one after the other; none if no single one of equal parts, each a run of stored
@@ -103,8 +133,9 @@ impl Program {
         collective::program(problem, placement)
     }
 
-    /// [`Program::collective`] where so little moves that it is the quicker way, else [`Program::derive`]: 4 MiB over the busiest link for an all-gather, 10
-    /// for a reduce-scatter, as measured on two H200.
+    /// The program that takes the least time on GPUs of one process that have NCCL, by the bytes over the busiest link, as measured on two H200: up to 4 MiB
+    /// [`Program::collective`] for an all-gather, and up to 3 MiB for a reduce-scatter; up to 20 MiB [`Program::direct`] for a reduce-scatter; else, and where
+    /// there is no such program, [`Program::derive`].
     ///
     /// # Errors
     ///
@@ -128,9 +159,15 @@ impl Program {
         placement: &Placement,
         data_type: DataType,
     ) -> Result<Self, DevicesError> {
-        match Self::collective(problem, placement)? {
-            Some(program) if collective::is_quicker(&program, data_type)? => Ok(program),
-            _ => Self::derive(problem, placement),
+        possible(problem)?;
+        let quickest = match collective::quickest(problem, placement, data_type)? {
+            Way::Collective => collective::program(problem, placement)?,
+            Way::Direct => Self::direct(problem, placement)?,
+            Way::Copies => None,
+        };
+        match quickest {
+            Some(program) => Ok(program),
+            None => Self::derive(problem, placement),
         }
     }
 

@@ -156,7 +156,7 @@ pub struct Product {
     pub a: Region,
     /// The same part of the sums, and columns of C.
     pub b: Region,
-    /// Where the result goes.
+    /// Where the result goes: into the device's own memory or, if it is added to nothing, into that of another one.
     pub c: Region,
     /// What it is added to.
     pub addend: Addend,
@@ -405,6 +405,24 @@ impl Program {
             }
         }
         parts
+    }
+
+    /// The first product that writes into another device's memory, if there is one.
+    ///
+    /// ```
+    /// # use layout_codegen::devices::{Placement, Program};
+    /// # use layout_codegen::gemm::{Gemm, Operands};
+    /// let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    /// let placement = Placement::parse("columns,rows,rows", &problem, 2)?;
+    /// assert!(Program::derive(&problem, &placement)?.reaching().is_none());
+    /// assert!(Program::direct(&problem, &placement)?.unwrap().reaching().is_some());
+    /// # Ok::<(), layout_codegen::devices::DevicesError>(())
+    /// ```
+    pub fn reaching(&self) -> Option<&Op> {
+        self.ops.iter().find(|op| match &op.action {
+            Action::Product(product) => self.buffers[product.c.buffer].device != op.device,
+            _ => false,
+        })
     }
 
     /// A flag that the stream sets here.

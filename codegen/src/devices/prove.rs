@@ -122,7 +122,13 @@ impl Program {
         let (mut products, mut copies) = (0, 0);
         for op in &self.ops {
             match &op.action {
-                Action::Product(_) => products += 1,
+                Action::Product(product) => {
+                    products += 1;
+                    let to = self.buffers[product.c.buffer].device;
+                    if to != op.device {
+                        *links.entry((op.device, to)).or_insert(0) += product.c.elements();
+                    }
+                }
                 Action::Copy { from, to } => {
                     copies += 1;
                     let [from_device, to_device] =
@@ -195,9 +201,16 @@ impl Program {
                     return Err(malformed(op, reason));
                 }
                 let here = buffer.device == op.device;
-                if !here && matches!(op.action, Action::Product(_) | Action::Collective(_)) {
+                let reaches = match &op.action {
+                    Action::Product(product) => {
+                        product.addend == Addend::Nothing && *region == product.c
+                    }
+                    Action::Collective(_) => false,
+                    _ => true,
+                };
+                if !here && !reaches {
                     let reason = format!(
-                        "{} is the memory of another device; copy it first",
+                        "{} is the memory of another device, which a product may only overwrite; copy it first",
                         self.named(region.buffer)
                     );
                     return Err(malformed(op, reason));

@@ -2,8 +2,8 @@
 //!
 //! The devices of a group pass partial sums around a ring. In step s the device of place j multiplies the chunk that belongs to place j - s - 1, adds
 //! it to what place j - 1 sent, and sends the sum on; in the last step the chunk is its own. So every link carries each chunk once, as in a ring's
-//! reduce-scatter, and no kernel is needed that only adds: a product with β = 1 adds. Each chunk is cut in two, so that one half travels while the
-//! other is multiplied.
+//! reduce-scatter, and no kernel is needed that only adds: a product with β = 1 adds. Each chunk is cut in parts, so that one travels while the
+//! next is multiplied.
 //!
 //! ```text
 //! group of 3, chunk of place 0:   place 1: A B ──▶ place 2: A B + · ──▶ place 0: A B + ·   (bias, activation)
@@ -11,6 +11,10 @@
 //!
 //! The old C enters with the first term: the owner's chunk is copied to where the sum begins. Where C belongs to all (replicas), the owners of the
 //! chunks send them to the others at the end, which makes it an all-reduce.
+//!
+//! A sum begins with a product that reads no C. In a *direct* program that product writes its term straight into the memory of the next device, over the
+//! link, and no copy follows. Between two devices nothing is copied then. It pays where a copy's latency counts; a large product is faster with copies,
+//! since its blocks do not wait for the link.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,8 +27,14 @@ use super::placement::Placement;
 use super::program::{Action, Addend, COPIES, Content, Operand, Product, Program, Region};
 use crate::gemm::Gemm;
 
-/// Rows from which on a chunk is cut in two, and what the cut is a multiple of: tiles of kernels.
-const CUT: u64 = 256;
+/// What the rows of a part are a multiple of, if the chunk has enough: tiles of kernels.
+const TILE: u64 = 256;
+
+/// Elements of C of a part that keep a GPU busy: about a hundred tiles of 128×256.
+const PART: u64 = 3 << 20;
+
+/// Most parts of a chunk. More of them hide no more, and each costs a launch and two flags.
+const MOST_PARTS: u64 = 4;
 
 /// The devices that add to the same block of C.
 struct Group {
@@ -47,7 +57,27 @@ struct Memory {
     partial: Vec<usize>,
 }
 
-pub(super) fn program(problem: &Gemm, placement: &Placement) -> Result<Program, DevicesError> {
+impl Memory {
+    /// Where the sum of a step is, of as many steps as there are partial sums and one more.
+    fn sum(&self, step: usize) -> usize {
+        self.partial.get(step).copied().unwrap_or(self.c)
+    }
+}
+
+/// How the first term of a sum gets to the device that adds to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// Into the device's own memory, and from there by a copy.
+    Copied,
+    /// Straight into the memory of the next device.
+    Stored,
+}
+
+pub(super) fn program(
+    problem: &Gemm,
+    placement: &Placement,
+    first: First,
+) -> Result<Program, DevicesError> {
     // The movement is derived first: it proves that each element of C has an owner.
     placement.movements()?;
     let mut program = Program::new(problem, placement.devices());
@@ -55,7 +85,7 @@ pub(super) fn program(problem: &Gemm, placement: &Placement) -> Result<Program, 
     let mut memories: BTreeMap<usize, Memory> = BTreeMap::new();
     for group in &groups {
         for (place, &device) in group.members.iter().enumerate() {
-            let memory = memory(&mut program, placement, group, place, device)?;
+            let memory = memory(&mut program, placement, group, (place, first))?;
             memories.insert(device, memory);
         }
     }
@@ -66,7 +96,7 @@ pub(super) fn program(problem: &Gemm, placement: &Placement) -> Result<Program, 
         program.results.push(Region { buffer, block });
     }
     for group in &groups {
-        ring(&mut program, group, &memories);
+        ring(&mut program, group, &memories, first);
     }
     Ok(program)
 }
@@ -136,9 +166,9 @@ fn memory(
     program: &mut Program,
     placement: &Placement,
     group: &Group,
-    place: usize,
-    device: usize,
+    (place, first): (usize, First),
 ) -> Result<Memory, DevicesError> {
+    let device = group.members[place];
     let factor = |program: &mut Program, operand: Operand| {
         let block = placement.block(operand, device)?;
         let name = operand.to_string();
@@ -160,6 +190,10 @@ fn memory(
     let steps = group.members.len();
     let partial = (0..steps - 1)
         .map(|step| {
+            // Nobody writes the first one if its term goes straight to the next device.
+            if step == 0 && first == First::Stored {
+                return c;
+            }
             let block = group.chunks[chunk(steps, place, step)].clone();
             let name = format!("partial {step}");
             program.buffer(device, name, Operand::C, block, Content::Nothing)
@@ -173,29 +207,22 @@ fn chunk(places: usize, place: usize, step: usize) -> usize {
     (place + 2 * places - 1 - step) % places
 }
 
-/// A chunk in one or two parts.
-fn parts(chunk: &Block) -> Vec<Block> {
-    let rows = length(&chunk.rows);
-    let middle = if rows >= 2 * CUT {
-        chunk.rows.start + (rows / 2).next_multiple_of(CUT)
-    } else {
-        // Small chunks are cut too, so that every program has the same form; of a single row nothing is left to cut.
-        chunk.rows.start + rows.div_ceil(2)
+/// A chunk in parts. Small chunks are cut too, so that every program has the same form; of a single row nothing is left to cut. What is stored directly has
+/// two parts: it does not wait for copies.
+fn parts(chunk: &Block, first: First) -> Vec<Block> {
+    let count = match first {
+        First::Copied => (block::elements(chunk) / PART).clamp(2, MOST_PARTS),
+        First::Stored => 2,
     };
     let of = |rows: Range<u64>| Block {
         rows,
         columns: chunk.columns.clone(),
     };
-    [
-        of(chunk.rows.start..middle),
-        of(middle..chunk.rows.end.max(middle)),
-    ]
-    .into_iter()
-    .filter(|part| !is_empty(part))
-    .collect()
+    let parts = block::cut(&chunk.rows, count, TILE).into_iter().map(of);
+    parts.filter(|part| !is_empty(part)).collect()
 }
 
-fn ring(program: &mut Program, group: &Group, memories: &BTreeMap<usize, Memory>) {
+fn ring(program: &mut Program, group: &Group, memories: &BTreeMap<usize, Memory>, first: First) {
     let places = group.members.len();
     let memory = |place: usize| &memories[&group.members[place]];
     let old = program.problem.beta != 0.0;
@@ -204,14 +231,18 @@ fn ring(program: &mut Program, group: &Group, memories: &BTreeMap<usize, Memory>
     let mut count = vec![0; places];
     for step in 0..places {
         let mut sent = BTreeMap::new();
+        // Flags of this step's stores: what is there before the next step.
+        let mut stored = BTreeMap::new();
         for (place, &device) in group.members.iter().enumerate() {
             let owner = chunk(places, place, step);
             let last = step + 1 == places;
-            for part in parts(&group.chunks[owner]) {
-                let target = if last {
-                    memory(place).c
+            let next = (place + 1) % places;
+            let stores = first == First::Stored && step == 0 && !last;
+            for part in parts(&group.chunks[owner], first) {
+                let target = if stores {
+                    memory(next).sum(1)
                 } else {
-                    memory(place).partial[step]
+                    memory(place).sum(step)
                 };
                 let region = |buffer| Region {
                     buffer,
@@ -255,7 +286,10 @@ fn ring(program: &mut Program, group: &Group, memories: &BTreeMap<usize, Memory>
                     finishes: last,
                 };
                 program.push(device, stream, Action::Product(Box::new(product)));
-                if !last || (group.replicated && places > 1) {
+                if stores {
+                    let flag = program.set(device, stream);
+                    stored.insert((next, part.rows.start), flag);
+                } else if !last || (group.replicated && places > 1) {
                     let flag = program.set(device, stream);
                     sent.insert((place, part.rows.start), (flag, part.clone()));
                 }
@@ -269,22 +303,19 @@ fn ring(program: &mut Program, group: &Group, memories: &BTreeMap<usize, Memory>
             // The next place fetches the sum.
             let next = (place + 1) % places;
             let device = group.members[next];
-            let target = if step + 2 == places {
-                memory(next).c
-            } else {
-                memory(next).partial[step + 1]
-            };
+            let target = memory(next).sum(step + 1);
             let region = |buffer| Region {
                 buffer,
                 block: part.clone(),
             };
             program.push(device, COPIES, Action::Wait(*flag));
-            let from = region(memory(place).partial[step]);
+            let from = region(memory(place).sum(step));
             let to = region(target);
             program.push(device, COPIES, Action::Copy { from, to });
             let flag = program.set(device, COPIES);
             arrived.insert((next, part.rows.start), flag);
         }
+        arrived.append(&mut stored);
     }
 }
 

@@ -63,6 +63,41 @@ fn programs(count: usize) -> Vec<(String, Program)> {
     made
 }
 
+/// Programs whose products store terms into other devices' memory.
+fn direct(count: usize) -> Vec<(String, Program)> {
+    let mut rng = Rng(43);
+    let mut made = Vec::new();
+    while made.len() < count {
+        let problem = Gemm {
+            beta: 0.0,
+            ..problem(&mut rng)
+        };
+        let devices = [2, 3, 4][rng.below(3)];
+        let text = [
+            "columns,rows,rows",
+            "columns,rows,replicas",
+            "columns,rows,columns",
+        ][rng.below(3)];
+        let placement = Placement::parse(text, &problem, devices).unwrap();
+        // A part of k that a single device has is no sum.
+        let Some(program) = Program::direct(&problem, &placement).unwrap() else {
+            continue;
+        };
+        let Gemm { m, n, k, .. } = problem;
+        made.push((format!("{m}x{n}x{k} {text} on {devices}, direct"), program));
+    }
+    made
+}
+
+/// All kinds of programs.
+fn all(count: usize) -> impl Iterator<Item = (String, Program)> {
+    let small = count / 3;
+    programs(count)
+        .into_iter()
+        .chain(collectives(small))
+        .chain(direct(small))
+}
+
 /// Programs of one collective: sizes are multiples of the number of devices.
 fn collectives(count: usize) -> Vec<(String, Program)> {
     let mut rng = Rng(61);
@@ -93,7 +128,7 @@ fn collectives(count: usize) -> Vec<(String, Program)> {
 
 #[test]
 fn proven_programs_are_right_in_every_schedule() {
-    for (name, program) in programs(200).into_iter().chain(collectives(60)) {
+    for (name, program) in all(200) {
         program.prove().unwrap_or_else(|e| panic!("{name}: {e}"));
         for seed in 0..12 {
             interpret(&program, seed).unwrap_or_else(|e| panic!("{name}, seed {seed}: {e}"));
@@ -145,7 +180,7 @@ fn mutants_are_refused_or_right() {
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
     let mut wrong = 0;
     let mut equivalent: BTreeMap<String, usize> = BTreeMap::new();
-    for (name, program) in programs(150).into_iter().chain(collectives(60)) {
+    for (name, program) in all(150) {
         for kind in 0..KINDS {
             let Some((mistake, mutant)) = mutate(&program, kind, &mut rng) else {
                 continue;
@@ -286,6 +321,31 @@ fn collectives_of_a_device_are_on_one_stream() {
     program.ops.extend(again);
     let error = program.prove().unwrap_err().to_string();
     assert!(error.contains("put them on one"), "{error}");
+}
+
+#[test]
+fn products_only_overwrite_what_is_on_other_devices() {
+    let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    let placement = Placement::parse("columns,rows,rows", &problem, 2).unwrap();
+    let program = Program::direct(&problem, &placement).unwrap().unwrap();
+    assert_eq!(program.prove().unwrap().copies, 0);
+    let refused = |change: &dyn Fn(&mut layout_codegen::devices::Product)| {
+        let mut mutant = program.clone();
+        let Action::Product(product) = &mut mutant.ops[0].action else {
+            panic!("{}", program.ops[0]);
+        };
+        change(product);
+        mutant.prove().unwrap_err().to_string()
+    };
+    // Sums over the link would be read back over it.
+    let added = refused(&|product| product.addend = Addend::Partial);
+    assert!(added.contains("a product may only overwrite"), "{added}");
+    let elsewhere = program.find(1, "A").unwrap();
+    let read = refused(&|product| {
+        product.a.buffer = elsewhere;
+        product.a.block.columns = 4..8;
+    });
+    assert!(read.contains("a product may only overwrite"), "{read}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Programs with one mistake.
 
-use layout_codegen::devices::{Action, Addend, CollectiveKind, Content, Program};
+use layout_codegen::devices::{Action, Addend, Buffer, CollectiveKind, Content, Operand, Program};
 
 use super::interpret::Rng;
 
@@ -167,6 +167,26 @@ pub(crate) fn mutate(program: &Program, kind: usize, rng: &mut Rng) -> Option<(S
             mutant.ops.swap(at, other);
             "a collective at the wrong time"
         }
+        16 => {
+            // What another device should have gets a term of this one, or the other way round.
+            let at = pick(of(is_product), rng)?;
+            let Action::Product(product) = &mut mutant.ops[at].action else {
+                return None;
+            };
+            let block = product.c.block.clone();
+            let holds = |b: &Buffer| {
+                b.operand == Operand::C
+                    && b.block.rows.start <= block.rows.start
+                    && block.rows.end <= b.block.rows.end
+                    && b.block.columns.start <= block.columns.start
+                    && block.columns.end <= b.block.columns.end
+            };
+            let others = program.buffers.iter().enumerate();
+            let others = others.filter(|(i, b)| *i != product.c.buffer && holds(b));
+            let others: Vec<_> = others.map(|(i, _)| i).collect();
+            product.c.buffer = pick(others, rng)?;
+            "a result in another buffer"
+        }
         _ => {
             let buffer = pick((0..program.buffers.len()).collect(), rng)?;
             if program.buffers[buffer].content == Content::Nothing {
@@ -179,4 +199,4 @@ pub(crate) fn mutate(program: &Program, kind: usize, rng: &mut Rng) -> Option<(S
     (mutant != *program).then(|| (name.to_owned(), mutant))
 }
 
-pub(crate) const KINDS: usize = 17;
+pub(crate) const KINDS: usize = 18;

@@ -181,7 +181,14 @@ impl DeviceGemm {
                         *links.entry((source, op.device)).or_insert(0) += elements * size(&part.to);
                     }
                 }
-                Action::Product(_) | Action::Set(_) | Action::Wait(_) => {}
+                Action::Product(product) => {
+                    let to = self.program.buffers[product.c.buffer].device;
+                    if to != op.device {
+                        *links.entry((op.device, to)).or_insert(0) +=
+                            product.c.elements() * size(&product.c);
+                    }
+                }
+                Action::Set(_) | Action::Wait(_) => {}
             }
         }
         links.into_iter().collect()

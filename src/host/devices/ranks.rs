@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::ops::Range;
 use std::time::Duration;
 
-use layout_codegen::devices::{Action, Region};
+use layout_codegen::devices::{Action, DevicesError, Region};
 use layout_codegen::gemm::{Bias, Gemm, Trans};
 use layout_core::devices::Block;
 use tilewright_gpu::nccl::{Id, Nccl};
@@ -190,6 +190,12 @@ impl DeviceGemm {
         inputs.fit(&self.program.problem, self.data_type)?;
         if self.proof.is_none() {
             return Err(DevicesRunError::Unproven);
+        }
+        if let Some(op) = self.program.reaching() {
+            let reason = format!(
+                "{op}: its result belongs into another device's memory, which is another process's here; take a program with copies"
+            );
+            return Err(DevicesError::Unsupported { reason }.into());
         }
         let part = self.part(rank, inputs)?;
         let deadline = Deadline::after(options.limit);

@@ -84,7 +84,8 @@ impl Devices {
         unended.extend(kept);
     }
 
-    /// The program that takes the least time on these devices: [`Program::quickest`], or [`Program::derive`] where NCCL can't be had.
+    /// The program that takes the least time on these devices: [`Program::quickest`]; where NCCL can't be had, [`Program::direct`] instead of a collective of
+    /// terms, and [`Program::derive`] of factors.
     ///
     /// # Errors
     ///
@@ -97,7 +98,10 @@ impl Devices {
     ) -> Result<Program, DevicesError> {
         let program = Program::quickest(problem, placement, data_type)?;
         if !program.parts().is_empty() && self.nccl().is_err() {
-            return Program::derive(problem, placement);
+            return match Program::direct(problem, placement)? {
+                Some(program) => Ok(program),
+                None => Program::derive(problem, placement),
+            };
         }
         Ok(program)
     }
