@@ -426,6 +426,9 @@ fn mistaken_collectives_show_on_the_emulator() {
     }
 }
 
+/// A mistake: what it is, and how a program gets it.
+type Change<'c> = (&'c str, &'c dyn Fn(&mut Program));
+
 #[test]
 fn mistaken_stores_show_on_the_emulator() {
     let problem = Gemm::packed(60, 44, 36, Operands::ALL[0]);
@@ -437,7 +440,7 @@ fn mistaken_stores_show_on_the_emulator() {
         // The first store and the flag behind it.
         let store = right.ops.iter().position(|op| Some(op) == right.reaching());
         let store = store.unwrap();
-        let changes: [(&str, &dyn Fn(&mut Program)); 4] = [
+        let changes: [Change<'_>; 4] = [
             ("no waits", &|p| {
                 p.ops.retain(|op| !matches!(op.action, Action::Wait(_)));
             }),

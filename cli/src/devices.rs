@@ -190,20 +190,17 @@ const FILLED: u64 = 100;
 /// Length of the sums from which on the time between tiles, which persistent blocks save, counts less than a last turn that is not full.
 const LONG: u64 = 6144;
 
-/// Whether the blocks of a persistent plan have a last turn that is not full. Alone, any other plan would leave the same multiprocessors idle; of two
-/// products that overlap, the blocks of the second one take their place, unless persistent ones still sit there.
-fn leaves_room(plan: &dyn Plan, local: &Gemm) -> bool {
-    if !plan.anatomy().turns {
-        return false;
-    }
+/// Whether the blocks of a persistent plan leave multiprocessors of `all` idle, throughout or in the last turn. Alone, another plan would leave as many idle in its
+/// last wave; of two products that overlap, blocks of the second one take their place, unless persistent ones still sit there.
+fn leaves_room(plan: &dyn Plan, local: &Gemm, all: u64) -> bool {
     let Ok(Some(launch)) = plan.launch(local) else {
         return false;
     };
     let tiles = tiles(plan.tile(), local);
     let blocks: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
-    let turns = tiles.div_ceil(blocks.max(1)) * blocks.max(1);
-    // A twentieth of the last turn is not worth the slower main loop.
-    tiles * 20 < turns * 19
+    let turns = tiles.div_ceil(blocks.max(1));
+    // A twentieth is not worth the slower main loop.
+    tiles * 20 < turns * all.max(blocks) * 19
 }
 
 fn tiles((m, n, _): (u32, u32, u32), local: &Gemm) -> u64 {
@@ -252,7 +249,8 @@ impl Chooser<'_> {
                 Some(name) => named(&name, local)?,
                 None => plan,
             };
-            if leaves_room(plan.as_ref(), local) && local.k >= LONG {
+            let all = self.gpu.map_or(0, |gpu| gpu.info().sm_count);
+            if leaves_room(plan.as_ref(), local, all.into()) && local.k >= LONG {
                 let name = plan.name();
                 let tile = name.split(PERSISTENT).next().unwrap_or(&name);
                 // Some tiles are listed for persistent blocks alone.

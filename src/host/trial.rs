@@ -190,7 +190,10 @@ impl Trial {
 /// still in the cache.
 fn rotated(count: usize, works: usize) -> usize {
     let apart = |count: &usize| (2..count.saturating_sub(1)).contains(&(works % count));
-    (count / 2..=count).rev().find(apart).unwrap_or(count)
+    ((count / 2).max(1)..=count)
+        .rev()
+        .find(apart)
+        .unwrap_or(count)
 }
 
 /// Of how many ways the times scatter.
@@ -306,5 +309,25 @@ impl Sets {
             bytes,
             ..*c
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rotated;
+
+    #[test]
+    fn calls_do_not_take_the_set_of_the_call_before() {
+        for works in 1..200 {
+            for count in 1..=256 {
+                let used = rotated(count, works);
+                assert!((1..=count).contains(&used), "{count} sets, {works} works");
+                let step = works % used;
+                assert!(
+                    used < 4 || works < 2 || (2..=used - 2).contains(&step) || used == count,
+                    "{count} sets, {works} works: {used}"
+                );
+            }
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::ir::Element;
 const GATHER_UP_TO: u64 = 4 << 20;
 
 /// The same for a reduce-scatter, against products that store terms into the next device's memory.
-const REDUCE_UP_TO: u64 = 3 << 20;
+const REDUCE_UP_TO: u64 = 5 << 20;
 
 /// The same for such products, against copies.
 const DIRECT_UP_TO: u64 = 20 << 20;

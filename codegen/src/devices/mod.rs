@@ -134,7 +134,7 @@ impl Program {
     }
 
     /// The program that takes the least time on GPUs of one process that have NCCL, by the bytes over the busiest link, as measured on two H200: up to 4 MiB
-    /// [`Program::collective`] for an all-gather, and up to 3 MiB for a reduce-scatter; up to 20 MiB [`Program::direct`] for a reduce-scatter; else, and where
+    /// [`Program::collective`] for an all-gather, and up to 5 MiB for a reduce-scatter; up to 20 MiB [`Program::direct`] for a reduce-scatter; else, and where
     /// there is no such program, [`Program::derive`].
     ///
     /// # Errors
