@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tilewright::codegen::Arch;
 use tilewright::codegen::devices::{Action, DevicesError, Placement, Program, ProgramProof};
 use tilewright::codegen::gemm::{DataType, Gemm, Plan};
-use tilewright::codegen::registry::{plan_named, plans};
+use tilewright::codegen::registry::plans;
 use tilewright::devices::Movement;
 use tilewright::gpu::{Gpu, devices as gpus_here};
 use tilewright::host::devices::{
@@ -200,11 +200,12 @@ fn leaves_room(plan: &dyn Plan, local: &Gemm, all: u64) -> bool {
     let blocks: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
     let turns = tiles.div_ceil(blocks.max(1));
     // A twentieth is not worth the slower main loop.
-    tiles * 20 < turns * all.max(blocks) * 19
+    tiles.saturating_mul(20) < turns.saturating_mul(19 * all.max(blocks))
 }
 
 fn tiles((m, n, _): (u32, u32, u32), local: &Gemm) -> u64 {
-    local.m.div_ceil(m.into()) * local.n.div_ceil(n.into())
+    let (down, across) = (local.m.div_ceil(m.into()), local.n.div_ceil(n.into()));
+    down.saturating_mul(across)
 }
 
 /// The persistent plan of the [`WIDE`] tile, if the type has one and the product fills the GPU with it: what the model chooses for a product alone, such as
@@ -245,17 +246,17 @@ impl Chooser<'_> {
             if self.plan != "auto" || !overlap || !plan.anatomy().turns {
                 return Ok(plan);
             }
-            let plan = match wide(self.data_type, local) {
-                Some(name) => named(&name, local)?,
-                None => plan,
-            };
+            // What the model chose serves; another plan may not.
+            let plan = wide(self.data_type, local)
+                .and_then(|name| named(&name, local).ok())
+                .unwrap_or(plan);
             let all = self.gpu.map_or(0, |gpu| gpu.info().sm_count);
             if leaves_room(plan.as_ref(), local, all.into()) && local.k >= LONG {
                 let name = plan.name();
-                let tile = name.split(PERSISTENT).next().unwrap_or(&name);
                 // Some tiles are listed for persistent blocks alone.
-                if plan_named(tile).is_ok() {
-                    return named(tile, local);
+                let tile = name.split(PERSISTENT).next().unwrap_or(&name);
+                if let Ok(plan) = named(tile, local) {
+                    return Ok(plan);
                 }
             }
             Ok(plan)

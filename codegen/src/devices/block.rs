@@ -54,12 +54,18 @@ pub(super) fn without(block: &Block, hole: &Block) -> Vec<Block> {
     parts.into_iter().filter(|part| !is_empty(part)).collect()
 }
 
-/// A range in `count` parts, as equal as multiples of `tile` allow if each part has at least one of them, and the last ones shorter. Parts that would be empty
+/// Elements of C of a product that keep a GPU busy: about a hundred tiles of 128×256.
+pub(super) const BUSY: u64 = 3 << 20;
+
+/// What the rows or columns of a part are a multiple of, if it has enough: tiles of kernels.
+pub(super) const TILE: u64 = 256;
+
+/// A range in `count` parts, as equal as multiples of [`TILE`] allow if each part has at least one of them, and the last ones shorter. Parts that would be empty
 /// are left out.
-pub(super) fn cut(range: &Range<u64>, count: u64, tile: u64) -> Vec<Range<u64>> {
+pub(super) fn cut(range: &Range<u64>, count: u64) -> Vec<Range<u64>> {
     let total = length(range);
     let step = match total.div_ceil(count.max(1)) {
-        step if total >= count * tile => step.next_multiple_of(tile),
+        step if total >= count * TILE => step.next_multiple_of(TILE),
         step => step,
     };
     let at = |part: u64| (range.start + part * step).min(range.end);

@@ -6,7 +6,7 @@
 
 use layout_core::devices::{Block, Redistribution, Rotation};
 
-use super::block::{contains, cut, intersection, is_empty, length};
+use super::block::{BUSY, contains, cut, intersection, is_empty, length};
 use super::error::DevicesError;
 use super::placement::Placement;
 use super::program::{Action, Addend, COPIES, Content, Operand, Product, Program, Region};
@@ -14,10 +14,6 @@ use crate::gemm::Gemm;
 
 /// Parts of a shard that comes from another device, at most: with more, more products are small.
 const PARTS: u64 = 2;
-
-/// Elements of C of the product with a part that keep a GPU busy, and what its rows or columns are a multiple of: about a hundred tiles of 128×256.
-const PART: u64 = 3 << 20;
-const TILE: u64 = 256;
 
 /// The steps of the copies: of each step of the rotation, one for every part.
 fn steps(devices: usize) -> usize {
@@ -178,7 +174,7 @@ fn halves(block: &Block, need: &Block, operand: Operand, beside: u64) -> Vec<Blo
     };
     let elements = length(free).saturating_mul(beside);
     let count = if whole {
-        (elements / PART).clamp(1, PARTS)
+        (elements / BUSY).clamp(1, PARTS)
     } else {
         1
     };
@@ -192,7 +188,7 @@ fn halves(block: &Block, need: &Block, operand: Operand, beside: u64) -> Vec<Blo
             columns: part,
         },
     };
-    cut(free, count, TILE).into_iter().map(of).collect()
+    cut(free, count).into_iter().map(of).collect()
 }
 
 /// The copies of one step, and the flag behind them.

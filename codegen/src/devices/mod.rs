@@ -161,7 +161,11 @@ impl Program {
     ) -> Result<Self, DevicesError> {
         possible(problem)?;
         let quickest = match collective::quickest(problem, placement, data_type)? {
-            Way::Collective => collective::program(problem, placement)?,
+            Way::Collective => match collective::program(problem, placement)? {
+                // As few bytes, in a form that no single collective moves.
+                None => Self::direct(problem, placement)?,
+                program => program,
+            },
             Way::Direct => Self::direct(problem, placement)?,
             Way::Copies => None,
         };

@@ -21,17 +21,11 @@ use std::ops::Range;
 
 use layout_core::devices::Block;
 
-use super::block::{self, contains, is_empty, length};
+use super::block::{self, BUSY, contains, is_empty, length};
 use super::error::DevicesError;
 use super::placement::Placement;
 use super::program::{Action, Addend, COPIES, Content, Operand, Product, Program, Region};
 use crate::gemm::Gemm;
-
-/// What the rows of a part are a multiple of, if the chunk has enough: tiles of kernels.
-const TILE: u64 = 256;
-
-/// Elements of C of a part that keep a GPU busy: about a hundred tiles of 128×256.
-const PART: u64 = 3 << 20;
 
 /// Most parts of a chunk. More of them hide no more, and each costs a launch and two flags.
 const MOST_PARTS: u64 = 4;
@@ -211,14 +205,14 @@ fn chunk(places: usize, place: usize, step: usize) -> usize {
 /// two parts: it does not wait for copies.
 fn parts(chunk: &Block, first: First) -> Vec<Block> {
     let count = match first {
-        First::Copied => (block::elements(chunk) / PART).clamp(2, MOST_PARTS),
+        First::Copied => (block::elements(chunk) / BUSY).clamp(2, MOST_PARTS),
         First::Stored => 2,
     };
     let of = |rows: Range<u64>| Block {
         rows,
         columns: chunk.columns.clone(),
     };
-    let parts = block::cut(&chunk.rows, count, TILE).into_iter().map(of);
+    let parts = block::cut(&chunk.rows, count).into_iter().map(of);
     parts.filter(|part| !is_empty(part)).collect()
 }
 
