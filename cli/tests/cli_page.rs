@@ -26,5 +26,5 @@ fn the_commands_of_the_page_on_devices() {
 
 #[test]
 fn the_commands_of_the_page_on_products_over_devices() {
-    check_page(include_str!("../../docs/devices-products.md"), &[], 3);
+    check_page(include_str!("../../docs/devices-products.md"), &[], 4);
 }
