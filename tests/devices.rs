@@ -204,52 +204,38 @@ impl Case {
     }
 }
 
-#[test]
-fn a_hundred_random_problems_on_two_to_eight_devices() {
-    let mut rng = Random::new(2026);
-    for number in 0..100 {
-        let case = Case::new(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
+/// Draws a product: its number, its devices, its largest size.
+type Draw = fn(&mut Random, usize, usize, u64) -> Case;
+
+/// Random problems on 2, 3, 4 and 8 emulated devices, each in a schedule of its own.
+fn emulated(seed: u64, count: usize, draw: Draw, product: fn(&Case) -> DeviceGemm) {
+    let mut rng = Random::new(seed);
+    for number in 0..count {
+        let case = draw(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
         let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
         let emulation = Emulation {
             seed: number as u64,
             ..Emulation::default()
         };
-        let run = case.product().emulate(&inputs, &emulation);
+        let run = product(&case).emulate(&inputs, &emulation);
         let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
         case.passes(&inputs, &run);
     }
+}
+
+#[test]
+fn a_hundred_random_problems_on_two_to_eight_devices() {
+    emulated(2026, 100, Case::new, Case::product);
 }
 
 #[test]
 fn thirty_random_problems_by_collectives() {
-    let mut rng = Random::new(61);
-    for number in 0..30 {
-        let case = Case::of_a_collective(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
-        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
-        let emulation = Emulation {
-            seed: number as u64,
-            ..Emulation::default()
-        };
-        let run = case.by_a_collective().emulate(&inputs, &emulation);
-        let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
-        case.passes(&inputs, &run);
-    }
+    emulated(61, 30, Case::of_a_collective, Case::by_a_collective);
 }
 
 #[test]
 fn thirty_random_problems_by_stores() {
-    let mut rng = Random::new(43);
-    for number in 0..30 {
-        let case = Case::of_terms(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
-        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
-        let emulation = Emulation {
-            seed: number as u64,
-            ..Emulation::default()
-        };
-        let run = case.by_stores().emulate(&inputs, &emulation);
-        let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
-        case.passes(&inputs, &run);
-    }
+    emulated(43, 30, Case::of_terms, Case::by_stores);
 }
 
 #[test]
@@ -264,44 +250,30 @@ fn thirty_random_problems_on_gpus() {
     };
     let mut rng = Random::new(30);
     let all: Vec<Devices> = (2..=count).map(|n| Devices::open(n).unwrap()).collect();
-    for number in 0..30 {
-        let devices = &all[number % all.len()];
-        let case = Case::new(&mut rng, number, devices.gpus().len(), 3000);
-        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
-        let run = case
-            .product()
-            .launch_on(devices, &inputs, OnDevices::default());
-        let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
-        case.passes(&inputs, &run);
-    }
-    common::say(&format!("30 problems on up to {count} GPUs"));
-    for number in 0..30 {
-        let devices = &all[number % all.len()];
-        let case = Case::of_terms(&mut rng, number, devices.gpus().len(), 3000);
-        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
-        let run = case
-            .by_stores()
-            .launch_on(devices, &inputs, OnDevices::default());
-        let run = run.unwrap_or_else(|e| panic!("{}: {e}", case.what));
-        case.passes(&inputs, &run);
-    }
-    common::say("30 problems by stores into other GPUs' memory");
-    for number in 0..30 {
-        let devices = &all[number % all.len()];
-        let case = Case::of_a_collective(&mut rng, number, devices.gpus().len(), 3000);
-        let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
-        let run = case
-            .by_a_collective()
-            .launch_on(devices, &inputs, OnDevices::default());
-        match run {
-            Ok(run) => case.passes(&inputs, &run),
-            Err(DevicesRunError::Gpu { error, .. }) if error.code() == "no_nccl" => {
-                return common::say(&format!("no NCCL: collectives not run ({error})"));
+    let kinds: [(&str, Draw, fn(&Case) -> DeviceGemm); 3] = [
+        ("by copies", Case::new, Case::product),
+        ("by stores", Case::of_terms, Case::by_stores),
+        (
+            "by collectives",
+            Case::of_a_collective,
+            Case::by_a_collective,
+        ),
+    ];
+    for (kind, draw, product) in kinds {
+        for number in 0..30 {
+            let devices = &all[number % all.len()];
+            let case = draw(&mut rng, number, devices.gpus().len(), 3000);
+            let inputs = Inputs::random(&case.problem, case.data_type, number as u64);
+            match product(&case).launch_on(devices, &inputs, OnDevices::default()) {
+                Ok(run) => case.passes(&inputs, &run),
+                Err(DevicesRunError::Gpu { error, .. }) if error.code() == "no_nccl" => {
+                    return common::say(&format!("no NCCL: {kind} not run ({error})"));
+                }
+                Err(error) => panic!("{}: {error}", case.what),
             }
-            Err(error) => panic!("{}: {error}", case.what),
         }
+        common::say(&format!("30 problems {kind} on up to {count} GPUs"));
     }
-    common::say("30 problems by collectives of NCCL");
 }
 
 #[test]

@@ -20,8 +20,8 @@ use crate::gemm::{self, select};
 use crate::tune::at_least_one;
 use crate::{memory, output};
 
-/// How long both sides run before their times are taken. While operands are drawn on the host the chip is idle and cool; its clocks settle within a second
-/// of work.
+/// How long both sides run before their times are taken. The chip is idle and cool while operands are drawn on the host, and would run at clocks that long work
+/// does not have.
 pub(crate) const WARM_FOR: Duration = Duration::from_secs(1);
 
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked

@@ -53,7 +53,7 @@ pub(crate) struct DevicesArgs {
 /// How matrices move.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum MoveBy {
-    /// What is fastest on these GPUs for so many bytes; copies without GPUs
+    /// The fastest way on GPUs for the bytes that move; copies elsewhere
     Auto,
     /// Copies that overlap with products
     Copies,
@@ -98,8 +98,7 @@ impl DevicesArgs {
             (MoveBy::Direct, _) => {
                 let made = Program::direct(problem, placement).map_err(|e| refused(&e))?;
                 return made.ok_or_else(|| {
-                    let message = "no terms of C are stored directly here: A and B must be cut along k alike (columns,rows,…), and no old C be added (β = 0); use \
-                         `--movement copies`";
+                    let message = "direct stores take A and B that are cut along k alike (columns,rows,…) and β = 0; use `--movement copies`";
                     CliError::new("no_direct", message)
                 });
             }
@@ -183,11 +182,11 @@ impl From<DevicesRunError> for Refused {
 /// What the names of plans have behind the tile whose blocks take tile after tile.
 const PERSISTENT: &str = "-persistent";
 
-/// The tile of persistent plans that products which overlap take where it fills the GPU, and how many tiles do.
+/// The tile of the persistent plan for products that overlap, and how many tiles fill a GPU.
 const WIDE: (u32, u32) = (128, 256);
 const FILLED: u64 = 100;
 
-/// Length of the sums from which on the time between tiles, which persistent blocks save, counts less than a last turn that is not full.
+/// From this k on, multiprocessors left idle cost more than the time between tiles that persistent blocks save.
 const LONG: u64 = 6144;
 
 /// Whether the blocks of a persistent plan leave multiprocessors of `all` idle, throughout or in the last turn. Alone, another plan would leave as many idle in its
@@ -304,7 +303,7 @@ pub(crate) fn gemm(asked: &Asked<'_>, count: usize) -> Outcome {
     let placement = asked.args.placement(problem, count)?;
     if let Some(rank) = asked.rank.rank {
         if asked.args.movement == MoveBy::Direct {
-            let message = "a rank's products do not reach another process's memory; use `--movement copies` or `--movement collective`";
+            let message = "a rank cannot store into another process's memory; use `--movement copies` or `--movement collective`";
             return Err(CliError::usage("usage", message));
         }
         let program = asked.args.program(problem, &placement, data_type, None)?;

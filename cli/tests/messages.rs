@@ -617,12 +617,12 @@ fn products_over_devices_are_refused_in_plain_words() {
         (
             "gemm --devices 2 --on emulator --movement direct --m 64 --n 64 --k 32",
             1,
-            "no terms of C are stored directly here",
+            "direct stores take A and B that are cut along k alike",
         ),
         (
             "gemm --devices 2 --on emulator --movement direct --m 64 --n 64 --k 32 --beta 1 --shards columns,rows,rows",
             1,
-            "no old C be added (β = 0)",
+            "and β = 0; use `--movement copies`",
         ),
         (
             "gemm --devices 2 --movement direct --m 64 --n 64 --k 32 --shards columns,rows,rows --rank 0 --meet localhost:1",

@@ -1,4 +1,4 @@
-//! cublasLt, for the types that plain cuBLAS does not have: the 8-bit floating-point ones.
+//! cublasLt: every algorithm that its heuristics give for a product, in the types of plain cuBLAS and the 8-bit floating-point ones.
 //!
 //! A product is described once ([`CublasLt::plan`]), which asks the library for its algorithms, best first by its own
 //! heuristics, and run many times ([`Plan::run`]); nothing but the launch is in a time taken around a run. The description

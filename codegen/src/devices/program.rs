@@ -407,6 +407,40 @@ impl Program {
         parts
     }
 
+    /// What an operation carries from device to device: from which, into which buffer, and how many elements.
+    ///
+    /// ```
+    /// # use layout_codegen::devices::{Placement, Program};
+    /// # use layout_codegen::gemm::{Gemm, Operands};
+    /// let problem = Gemm::packed(8, 8, 8, Operands::ALL[0]);
+    /// let placement = Placement::parse("columns,rows,rows", &problem, 2)?;
+    /// let program = Program::direct(&problem, &placement)?.unwrap();
+    /// // Device 0 stores a term of two rows into device 1's C.
+    /// let store = program.reaching().unwrap();
+    /// assert_eq!(program.carried(store), [(0, program.find(1, "C").unwrap(), 16)]);
+    /// # Ok::<(), layout_codegen::devices::DevicesError>(())
+    /// ```
+    pub fn carried(&self, op: &Op) -> Vec<(usize, usize, u64)> {
+        let device_of = |buffer: usize| self.buffers[buffer].device;
+        let mut all = match &op.action {
+            Action::Copy { from, to } => {
+                vec![(device_of(from.buffer), to.buffer, from.elements())]
+            }
+            Action::Product(product) => {
+                vec![(op.device, product.c.buffer, product.c.elements())]
+            }
+            Action::Collective(part) => {
+                let received = self.received(op.device, part).into_iter();
+                received
+                    .map(|(from, elements)| (from, part.to.buffer, elements))
+                    .collect()
+            }
+            Action::Set(_) | Action::Wait(_) => Vec::new(),
+        };
+        all.retain(|&(from, buffer, _)| from != device_of(buffer));
+        all
+    }
+
     /// The first product that writes into another device's memory, if there is one.
     ///
     /// ```

@@ -121,28 +121,11 @@ impl Program {
         let mut links = BTreeMap::new();
         let (mut products, mut copies) = (0, 0);
         for op in &self.ops {
-            match &op.action {
-                Action::Product(product) => {
-                    products += 1;
-                    let to = self.buffers[product.c.buffer].device;
-                    if to != op.device {
-                        *links.entry((op.device, to)).or_insert(0) += product.c.elements();
-                    }
-                }
-                Action::Copy { from, to } => {
-                    copies += 1;
-                    let [from_device, to_device] =
-                        [from, to].map(|region| self.buffers[region.buffer].device);
-                    if from_device != to_device {
-                        *links.entry((from_device, to_device)).or_insert(0) += from.elements();
-                    }
-                }
-                Action::Collective(part) => {
-                    for (from, elements) in self.received(op.device, part) {
-                        *links.entry((from, op.device)).or_insert(0) += elements;
-                    }
-                }
-                Action::Set(_) | Action::Wait(_) => {}
+            products += usize::from(matches!(op.action, Action::Product(_)));
+            copies += usize::from(matches!(op.action, Action::Copy { .. }));
+            for (from, buffer, elements) in self.carried(op) {
+                let link = (from, self.buffers[buffer].device);
+                *links.entry(link).or_insert(0) += elements;
             }
         }
         Ok(ProgramProof {
@@ -210,7 +193,7 @@ impl Program {
                 };
                 if !here && !reaches {
                     let reason = format!(
-                        "{} is the memory of another device, which a product may only overwrite; copy it first",
+                        "{} is on another device, where a product may only overwrite; copy it first",
                         self.named(region.buffer)
                     );
                     return Err(malformed(op, reason));

@@ -47,8 +47,8 @@
 //! * a kernel that packs narrow rows has a block for each, and one that adds partial sums a block for each row of C: waves of those take the latency of memory,
 //!   longer than their bytes;
 //! * copies through registers (below 4 bytes) leave 848 clocks of a step uncovered;
-//! * TMA takes 6.4 clocks for each 128 bytes of a box outside of the matrix; where a third of the boxes and more are outside and memory is waited for, 0.4 of that
-//!   delays what comes from memory. Of rows that do not begin with a line the cache gives it 0.73 of the bytes, of those
+//! * TMA takes 6.4 clocks for each 128 bytes of a box outside of the matrix. If these are a third of a stage or more and memory is the bound, 0.4 of that time
+//!   is added to the wait for memory. Of rows that do not begin with a line the cache gives it 0.73 of the bytes, of those
 //!   that do not begin with a sector of 32 bytes 0.35; `cp.async` gets as many as of others.
 //!
 //! In detail: FMA kernels fill 1.1 − 0.4 / w of their slots, at least 0.4 and at most all (register banks), a read of fragments costs them 3 slots, and a k at

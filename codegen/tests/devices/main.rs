@@ -339,13 +339,19 @@ fn products_only_overwrite_what_is_on_other_devices() {
     };
     // Sums over the link would be read back over it.
     let added = refused(&|product| product.addend = Addend::Partial);
-    assert!(added.contains("a product may only overwrite"), "{added}");
+    assert!(
+        added.contains("where a product may only overwrite"),
+        "{added}"
+    );
     let elsewhere = program.find(1, "A").unwrap();
     let read = refused(&|product| {
         product.a.buffer = elsewhere;
         product.a.block.columns = 4..8;
     });
-    assert!(read.contains("a product may only overwrite"), "{read}");
+    assert!(
+        read.contains("where a product may only overwrite"),
+        "{read}"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use layout_codegen::Arch;
 use layout_codegen::devices::{
-    Action, Content, Operand, Placement, Product, Program, ProgramProof, Region,
+    Action, Content, Operand, Placement, Product, Program, ProgramProof,
 };
 use layout_codegen::gemm::{Alignment, Bias, DataType, Epilogue, Gemm, Plan, PlanError};
 
@@ -167,28 +167,10 @@ impl DeviceGemm {
     pub fn link_bytes(&self) -> Vec<((usize, usize), u64)> {
         let mut links = std::collections::BTreeMap::new();
         for op in &self.program.ops {
-            let size = |region: &Region| u64::from(self.storage[region.buffer].element.bytes());
-            match &op.action {
-                Action::Copy { from, to } => {
-                    let [source, target] =
-                        [from, to].map(|region| self.program.buffers[region.buffer].device);
-                    if source != target {
-                        *links.entry((source, target)).or_insert(0) += from.elements() * size(from);
-                    }
-                }
-                Action::Collective(part) => {
-                    for (source, elements) in self.program.received(op.device, part) {
-                        *links.entry((source, op.device)).or_insert(0) += elements * size(&part.to);
-                    }
-                }
-                Action::Product(product) => {
-                    let to = self.program.buffers[product.c.buffer].device;
-                    if to != op.device {
-                        *links.entry((op.device, to)).or_insert(0) +=
-                            product.c.elements() * size(&product.c);
-                    }
-                }
-                Action::Set(_) | Action::Wait(_) => {}
+            for (from, buffer, elements) in self.program.carried(op) {
+                let link = (from, self.program.buffers[buffer].device);
+                let size = u64::from(self.storage[buffer].element.bytes());
+                *links.entry(link).or_insert(0) += elements * size;
             }
         }
         links.into_iter().collect()

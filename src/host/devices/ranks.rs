@@ -193,7 +193,7 @@ impl DeviceGemm {
         }
         if let Some(op) = self.program.reaching() {
             let reason = format!(
-                "{op}: its result belongs into another device's memory, which is another process's here; take a program with copies"
+                "{op}: it writes into another device's memory, which belongs to another process here; use a program with copies"
             );
             return Err(DevicesError::Unsupported { reason }.into());
         }

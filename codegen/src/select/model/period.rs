@@ -14,8 +14,8 @@ const OVERLAP_BY_WARPS: f64 = 0.765;
 /// Clocks of TMA for 128 bytes of a box that lie outside of the matrix, which it fills with zeros. Those inside wait for the cache.
 const OUTSIDE: f64 = 6.38;
 
-/// The share of that time in which boxes from memory do not move either: there is one engine (16×8192×8192 in bf16 on an H200, 64×64 tiles: 0.0502 ms, and 0.0431 with
-/// 64 rows).
+/// The share of that time that is added to the wait for memory, where zeros are a third of a stage or more: one engine brings both (bf16 on an H200, 64×64 tiles:
+/// 16×8192×8192 takes 0.0502 ms, 64×8192×8192 0.0431).
 const IN_THE_WAY: f64 = 0.4;
 
 /// Slots of plans of warps that are not counted: addresses, waits and branches are two for each that is.
