@@ -207,8 +207,11 @@ impl Case {
 /// Draws a product: its number, its devices, its largest size.
 type Draw = fn(&mut Random, usize, usize, u64) -> Case;
 
+/// Makes its program and kernels.
+type Make = fn(&Case) -> DeviceGemm;
+
 /// Random problems on 2, 3, 4 and 8 emulated devices, each in a schedule of its own.
-fn emulated(seed: u64, count: usize, draw: Draw, product: fn(&Case) -> DeviceGemm) {
+fn emulated(seed: u64, count: usize, draw: Draw, product: Make) {
     let mut rng = Random::new(seed);
     for number in 0..count {
         let case = draw(&mut rng, number, [2, 3, 4, 8][number % 4], 90);
@@ -250,7 +253,7 @@ fn thirty_random_problems_on_gpus() {
     };
     let mut rng = Random::new(30);
     let all: Vec<Devices> = (2..=count).map(|n| Devices::open(n).unwrap()).collect();
-    let kinds: [(&str, Draw, fn(&Case) -> DeviceGemm); 3] = [
+    let kinds: [(&str, Draw, Make); 3] = [
         ("by copies", Case::new, Case::product),
         ("by stores", Case::of_terms, Case::by_stores),
         (
