@@ -17,6 +17,13 @@ use tilewright::host::devices::{DeviceGemm, Devices, DevicesRunError, OnDevices}
 const TRAP: &str =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry lost() { trap; }\n";
 
+/// Whether an error is about the lost GPU; the driver may give up the other one as well.
+fn named(text: &str) -> bool {
+    ["device 1: ", "devices 0, 1: "]
+        .iter()
+        .any(|begin| text.starts_with(begin))
+}
+
 #[test]
 fn a_gpu_that_is_lost_in_the_middle_is_one_error_and_no_hang() {
     let devices = match Devices::open(2) {
@@ -30,14 +37,20 @@ fn a_gpu_that_is_lost_in_the_middle_is_one_error_and_no_hang() {
     };
     let product = DeviceGemm::new(&problem, &placement, DataType::F32, Arch(80), plan).unwrap();
     let inputs = Inputs::random(&problem, DataType::F32, 1);
+    // How long it takes until the first run is over: the driver compiles the kernel.
+    let begun = Instant::now();
+    product
+        .launch_on(&devices, &inputs, OnDevices::default())
+        .unwrap();
+    let prepared = begun.elapsed();
     // More runs than a queue of the driver holds, some seconds of work.
     let options = OnDevices {
         limit: Duration::from_mins(2),
-        repeats: 2000,
+        repeats: 4000,
     };
     let (error, after) = std::thread::scope(|scope| {
         let run = scope.spawn(|| product.launch_on(&devices, &inputs, options));
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(prepared + Duration::from_secs(1));
         assert!(!run.is_finished(), "the run is over before the GPU is lost");
         let gpu = &devices.gpus()[1];
         let trap = gpu.load_ptx(TRAP).unwrap().kernel("lost").unwrap();
@@ -47,7 +60,7 @@ fn a_gpu_that_is_lost_in_the_middle_is_one_error_and_no_hang() {
         (run.join().unwrap().unwrap_err(), lost.elapsed())
     });
     let text = error.to_string();
-    assert!(text.starts_with("device 1: "), "{text}");
+    assert!(named(&text), "{text}");
     assert!(!text.contains("has not ended"), "{text}");
     assert!(after < Duration::from_secs(30), "{text} after {after:?}");
     common::say(&format!("after {:.1} s: {text}", after.as_secs_f64()));
@@ -55,6 +68,6 @@ fn a_gpu_that_is_lost_in_the_middle_is_one_error_and_no_hang() {
     let again = Instant::now();
     let error = product.launch_on(&devices, &inputs, OnDevices::default());
     let (text, after) = (error.unwrap_err().to_string(), again.elapsed());
-    assert!(text.starts_with("device 1: "), "{text}");
+    assert!(named(&text), "{text}");
     assert!(after < Duration::from_secs(10), "{text} after {after:?}");
 }

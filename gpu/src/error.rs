@@ -142,6 +142,11 @@ impl GpuError {
         )
     }
 
+    /// Whether a GPU is lost to this process: a kernel on it went wrong, and every later call that concerns it fails alike.
+    pub fn means_lost_gpu(&self) -> bool {
+        matches!(self, Self::Driver { status, .. } if is_sticky(*status))
+    }
+
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::Invalid { what: what.into() }
     }

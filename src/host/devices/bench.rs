@@ -73,6 +73,17 @@ pub fn compare_devices(
     options: OnDevices,
     seed: u64,
 ) -> Result<DevicesComparison, DevicesRunError> {
+    compare(devices, placement, [product, alone], options, seed)
+        .map_err(|error| devices.blame(error))
+}
+
+fn compare(
+    devices: &Devices,
+    placement: &Placement,
+    [product, alone]: [&DeviceGemm; 2],
+    options: OnDevices,
+    seed: u64,
+) -> Result<DevicesComparison, DevicesRunError> {
     let problem = product.program.problem;
     let data_type = product.data_type;
     let inputs = Inputs::random(&problem, data_type, seed);

@@ -29,6 +29,14 @@ pub enum DevicesRunError {
         /// What it said.
         error: GpuError,
     },
+    /// Several GPUs can't be used any more, and the driver does not say which of them is the cause.
+    #[cfg(feature = "gpu")]
+    Lost {
+        /// Their numbers among those of the run.
+        devices: Vec<usize>,
+        /// What the driver says of each of them.
+        error: GpuError,
+    },
     /// The processes of a run did not find each other.
     Meeting {
         /// Where they meet.
@@ -56,7 +64,7 @@ impl DevicesRunError {
             Self::Operand(_) => "operand",
             Self::Run(_) => "run",
             #[cfg(feature = "gpu")]
-            Self::Gpu { error, .. } => error.code(),
+            Self::Gpu { error, .. } | Self::Lost { error, .. } => error.code(),
             Self::DeviceCount { .. } => "device_count",
             Self::Meeting { .. } => "ranks_did_not_meet",
             Self::Unproven => "unproven",
@@ -73,6 +81,15 @@ impl fmt::Display for DevicesRunError {
             Self::Run(e) => e.fmt(f),
             #[cfg(feature = "gpu")]
             Self::Gpu { device, error } => write!(f, "device {device}: {error}"),
+            #[cfg(feature = "gpu")]
+            Self::Lost { devices, error } => {
+                let all: Vec<_> = devices.iter().map(usize::to_string).collect();
+                write!(
+                    f,
+                    "devices {}: {error}; one of them is lost, and the others that work with it",
+                    all.join(", ")
+                )
+            }
             Self::Meeting { address, reason } => write!(
                 f,
                 "the ranks did not meet at {address}: {reason}; start every rank with the same address, rank 0 on that host"

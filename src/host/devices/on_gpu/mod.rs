@@ -78,6 +78,30 @@ impl Devices {
         Ok(())
     }
 
+    /// An error with the GPUs that it is about. A lost GPU shows in calls for others too: memory of one that reads the lost one's can't be had, and where a
+    /// kernel waits for the lost one, its own GPU may be lost with it.
+    pub(super) fn blame(&self, error: DevicesRunError) -> DevicesRunError {
+        match &error {
+            DevicesRunError::Gpu { error: found, .. } if found.means_lost_gpu() => {}
+            _ => return error,
+        }
+        // A query concerns no other GPU.
+        let all = self.gpus.iter().enumerate();
+        let mut lost: Vec<(usize, GpuError)> = all
+            .filter_map(|(device, gpu)| Some((device, gpu.stream().is_done().err()?)))
+            .filter(|(_, found)| found.means_lost_gpu())
+            .collect();
+        match (lost.pop(), lost.is_empty()) {
+            (Some((device, error)), true) => DevicesRunError::Gpu { device, error },
+            (Some((device, error)), false) => {
+                let others = lost.into_iter().map(|(device, _)| device);
+                let devices = others.chain([device]).collect();
+                DevicesRunError::Lost { devices, error }
+            }
+            (None, _) => error,
+        }
+    }
+
     /// Keeps what a run that has not ended may still use. Freeing memory waits for the device: it would hang where the run does.
     fn keep(&self, kept: Option<Kept>) {
         let mut unended = self.unended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,6 +243,16 @@ impl DeviceGemm {
     /// A matrix that is not what the problem says, a number of devices that is not the program's, or the first error of a GPU: memory that does
     /// not suffice, a lost device, a time limit that passed.
     pub fn launch_on(
+        &self,
+        devices: &Devices,
+        inputs: &Inputs,
+        options: OnDevices,
+    ) -> Result<DevicesRun, DevicesRunError> {
+        self.run_on(devices, inputs, options)
+            .map_err(|error| devices.blame(error))
+    }
+
+    fn run_on(
         &self,
         devices: &Devices,
         inputs: &Inputs,
