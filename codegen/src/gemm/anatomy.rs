@@ -47,6 +47,7 @@ pub enum Units {
 /// use layout_codegen::registry::plan_named;
 /// assert!(plan_named("wgmma-tf32-256x128x32-swapped")?.anatomy().form.is_swapped());
 /// assert!(plan_named("wgmma-e4m3-128x128x128-promoted")?.anatomy().form.is_promoted());
+/// assert_eq!(plan_named("wgmma-s8-256x128x128-pingpong")?.anatomy().form.takers(), 2);
 /// # Ok::<(), layout_codegen::gemm::PlanError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -59,6 +60,9 @@ pub enum Form {
     Promoted,
     /// Cᵀ = Bᵀ·Aᵀ, with B through registers: 32-bit operands whose columns are contiguous need no transpose. Otherwise B is transposed first.
     Swapped,
+    /// A·B, and the rows of a tile are those of two warpgroups that take turns: one stores its half of the tile while the other multiplies. A stage has the
+    /// rows of one of them.
+    PingPong,
 }
 
 impl Form {
@@ -70,6 +74,14 @@ impl Form {
     /// A and B have exchanged their roles.
     pub const fn is_swapped(self) -> bool {
         matches!(self, Form::Swapped)
+    }
+
+    /// Into how many parts the rows of a tile are cut, of which each is multiplied in a turn of its own.
+    pub const fn takers(self) -> u32 {
+        match self {
+            Form::PingPong => 2,
+            Form::Plain | Form::Promoted | Form::Swapped => 1,
+        }
     }
 }
 
@@ -141,7 +153,20 @@ impl Anatomy {
 
     /// Bytes of the tiles of A and B in one stage.
     pub fn stage_bytes(&self) -> u32 {
-        (self.tile.0 + self.tile.1) * self.tile.2 * self.data_type.bytes()
+        (self.rows_of_stage() + self.tile.1) * self.tile.2 * self.data_type.bytes()
+    }
+
+    /// Rows of C that are multiplied at once: those of the tile, or of one of the warpgroups that take turns.
+    ///
+    /// ```
+    /// use layout_codegen::registry::plan_named;
+    /// let rows = |name| plan_named(name).map(|plan| plan.anatomy().rows_of_stage());
+    /// assert_eq!(rows("wgmma-s8-128x256x128")?, 128);
+    /// assert_eq!(rows("wgmma-s8-256x128x128-pingpong")?, 128);
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn rows_of_stage(&self) -> u32 {
+        self.tile.0 / self.form.takers()
     }
 
     /// Bytes of shared memory: all stages, with whole panels of contiguous columns of B. What C is staged through shares the place of those of warps.
@@ -158,7 +183,13 @@ impl Anatomy {
         let strip = 16 * 4 * strip_columns(self.tile.1, self.warp_count());
         let behind = match self.units {
             Units::Warpgroup if self.form.is_swapped() => 16 * self.stages,
-            Units::Warpgroup => self.warp_count() * strip + 16 * self.stages,
+            Units::Warpgroup => {
+                let turns = match self.form.takers() {
+                    1 => 0,
+                    takers => 8 * takers,
+                };
+                self.warp_count() * strip + 16 * self.stages + turns
+            }
             _ => 0,
         };
         self.stages * self.stage_bytes() + beside + behind

@@ -19,6 +19,15 @@
 //!                the producer waits for slot (4 + 1) mod 4 = 1, parity 1 − (5 div 4) mod 2 = 0: its first phase
 //! ```
 //!
+//! Consumers may also take turns: each reads a run of uses of its own, and stores what it made of them while the next one reads. Of R roles, role r has turn t
+//! behind turn t of role r − 1, and role 0 behind turn t − 1 of the last one. An mbarrier for each role says that the role before has passed the turn on:
+//!
+//! ```text
+//! role r     wait turn(r, t), uses of the run …, wait for all products, arrive at turn(r + 1 mod R)
+//!
+//! parity of turn(r, t)   t mod 2      of role 0, whose first turn follows none   1 − t mod 2
+//! ```
+//!
 //! Every instruction of a ring says which `i` it means; the prover holds its addresses and parities against it, and shows that roles keep to the protocol.
 
 use std::sync::Arc;
@@ -44,19 +53,21 @@ pub struct Ring {
     pub name: String,
     /// How many stages.
     pub stages: i64,
-    /// The buffer of its mbarriers: 8 bytes each, `full` of every stage and then `empty` of every stage.
+    /// The buffer of its mbarriers: 8 bytes each, `full` of every stage, `empty` of every stage, and `turn` of every role where roles take turns.
     pub barriers: usize,
-    /// How many threads arrive at `empty` each time round, of all blocks of a cluster.
+    /// How many threads arrive at `empty` each time round, of all blocks of a cluster. Those of one block pass on a turn.
     pub consumers: u32,
     /// How many uses later a stage is given back: an arrival in use `i` says that reads of use `i − lag` are complete.
     pub lag: i64,
+    /// How many roles take turns in reading runs of stages; 1 where each role that reads reads every stage.
+    pub takers: u32,
     /// The buffers whose stages it guards; their last two modes are the stage, and what it holds.
     pub buffers: Vec<usize>,
     /// Of each buffer, the rows and columns of a stage that are read: boxes may bring more, whole panels of which a product takes a part.
     pub read: Vec<[i64; 2]>,
 }
 
-/// One of a stage's two mbarriers.
+/// One of a stage's two mbarriers, or that of a role that takes turns.
 ///
 /// ```
 /// use layout_codegen::ir::Side;
@@ -69,6 +80,8 @@ pub enum Side {
     Full,
     /// Completed when all consumers have given the stage back.
     Empty,
+    /// Completed when the role before that of this number has passed the turn on.
+    Turn(u32),
 }
 
 /// Which use of a stage an instruction of a ring means: the `index`-th from the start of the kernel.
@@ -84,7 +97,7 @@ pub enum Side {
 pub struct StageUse {
     /// The ring, by its number.
     pub ring: usize,
-    /// How many uses of stages came before.
+    /// How many uses of stages came before; where a turn is waited for or passed on, how many turns of the role.
     pub index: Expr,
 }
 
@@ -230,6 +243,15 @@ pub enum Hopper {
         /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
+    /// Passes the turn on to the next role.
+    Pass {
+        /// The mbarrier of the next role.
+        at: Address,
+        /// The role whose turn ends.
+        role: u32,
+        /// Which turn of the role ends.
+        stage: StageUse,
+    },
     /// Arrives at the mbarrier that lies at the same place of a block of the cluster, its own or another. The arrival is relaxed: it says that products which were
     /// waited for have read their operands, and orders no access of the thread's own. With `.release` ptxas puts a fence before it, which takes longer than a stage.
     ArriveAt {
@@ -352,6 +374,7 @@ impl Hopper {
             Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }
             | Hopper::Arrive { at, .. }
+            | Hopper::Pass { at, .. }
             | Hopper::Expect { at, .. }
             | Hopper::Fetch { at, .. } => vec![at.base()],
             Hopper::ArriveAt { at, block, .. } => vec![at.base(), *block],

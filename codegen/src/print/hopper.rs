@@ -23,7 +23,7 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             address(*at)
         )),
         Hopper::BarrierInitFence => one("fence.mbarrier_init.release.cluster".to_owned()),
-        Hopper::Arrive { at, .. } => one(format!(
+        Hopper::Arrive { at, .. } | Hopper::Pass { at, .. } => one(format!(
             "mbarrier.arrive.shared::cta.b64 _, {}",
             address(*at)
         )),

@@ -12,11 +12,14 @@
 //! base       = origin            or less, for a tile that is moved back to the end, where the guard leaves out what is below the origin
 //! ```
 //!
+//! Where several roles store, each in loops of its own that count the same tiles, a turn's tile is what all of them store in that turn ([`roles`]).
+//!
 //! Stores to the same element by the same thread stand on different sides of branches: for every element that is inside, the conditions of
 //! exactly one of them must hold. A base that is chosen by a predicate is looked at case by case.
 
 mod boxes;
 mod conditions;
+mod roles;
 
 use std::rc::Rc;
 
@@ -50,6 +53,8 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
             .iter()
             .filter(|a| a.buffer == number && a.store)
             .collect();
+        let stores = roles::in_common_turns(trace, &stores);
+        let stores: Vec<&GlobalAccess> = stores.iter().map(|s| &**s).collect();
         let mut output = Output::new(entry, trace, number);
         Boxes::of(&sent, number, &stores)
             .and_then(|boxes| output.written_once(&stores, &boxes))
@@ -454,9 +459,19 @@ impl<'a> Output<'a> {
     }
 }
 
-/// The stores of each element that threads have, and where that is: those with the same place for every thread.
+/// The stores of each element that threads have, and where that is: those with the same place for every thread, of the same threads where others have stores
+/// of their own, as roles do.
 fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
-    let mut numbers: QuickMap<Vec<Num>, usize> = QuickMap::default();
+    let mut masks: Vec<Mask> = Vec::new();
+    for s in stores {
+        if !masks.contains(&s.facts.active) {
+            masks.push(s.facts.active);
+        }
+    }
+    let lists: Vec<_> = masks.iter().map(|m| m.list()).collect();
+    let threads = lists.first().map_or(0, |list| list.len());
+    let parted = (0..threads).all(|t| lists.iter().filter(|list| list[t]).count() <= 1);
+    let mut numbers: QuickMap<(Vec<Num>, Option<Mask>), usize> = QuickMap::default();
     let mut all: Vec<Placed> = Vec::new();
     for (i, (s, local)) in stores.iter().zip(locals).enumerate() {
         for v in 0..s.width {
@@ -464,7 +479,8 @@ fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
             if let Some(last) = place.last_mut() {
                 *last = last.plus(v);
             }
-            let n = *numbers.entry(place.clone()).or_insert(all.len());
+            let whose = parted.then_some(s.facts.active);
+            let n = *numbers.entry((place.clone(), whose)).or_insert(all.len());
             if n == all.len() {
                 all.push((Vec::new(), place));
             }

@@ -32,8 +32,10 @@ pub(super) enum What {
     Published,
     /// Threads wait for all of the cluster.
     ClusterMet,
-    /// A wait for one side of a use of a stage.
+    /// A wait for one side of a use of a stage, or for a role's turn.
     Wait(Used, Side),
+    /// An arrival with which the role of this number passes its turn on.
+    Pass(Used, u32),
     /// An arrival that gives a stage back: to the own block, or to that of a rank, by each thread.
     Arrive(Used, Option<Num>),
     /// An arrival that announces bytes.
@@ -133,6 +135,12 @@ impl Machine<'_> {
                 let used = self.barrier(*at, *stage, (Side::Empty, 0))?;
                 What::Arrive(used, None)
             }
+            Hopper::Pass { at, role, stage } => {
+                let takers = self.entry.rings[stage.ring].takers;
+                let next = Side::Turn((role + 1) % takers.max(1));
+                let used = self.barrier(*at, *stage, (next, 0))?;
+                What::Pass(used, *role)
+            }
             Hopper::ArriveAt {
                 at,
                 block,
@@ -170,7 +178,7 @@ impl Machine<'_> {
             } => {
                 // A stage is empty when consumers have arrived `lag` uses after they read it.
                 let ahead = match side {
-                    Side::Full => 0,
+                    Side::Full | Side::Turn(_) => 0,
                     Side::Empty => self.entry.rings[stage.ring].lag,
                 };
                 let used = self.barrier(*at, *stage, (*side, ahead))?;
@@ -401,7 +409,10 @@ impl Machine<'_> {
         used: Used,
         (side, ahead): (Side, i64),
     ) -> Result<(), ProofError> {
-        let stages = self.entry.rings[used.ring].stages;
+        let stages = match side {
+            Side::Turn(_) => 1,
+            _ => self.entry.rings[used.ring].stages,
+        };
         let index = used.index.plus(ahead);
         let rounds = if stages.count_ones() == 1 {
             self.symbols.shr(&index, stages.trailing_zeros())
@@ -410,8 +421,8 @@ impl Machine<'_> {
         };
         let odd = self.symbols.low(&rounds, 1);
         let wanted = match side {
-            Side::Full => odd,
-            Side::Empty => Lin::constant(1).sub(&odd),
+            Side::Empty | Side::Turn(0) => Lin::constant(1).sub(&odd),
+            Side::Full | Side::Turn(_) => odd,
         };
         let found = self.integer(register);
         let facts = self.facts.clone();
@@ -463,19 +474,20 @@ impl Machine<'_> {
         else {
             return Err(self.refused(used.ring, "a choice between mbarriers"));
         };
-        let (ring, first) = {
-            let ring = &self.entry.rings[used.ring];
-            (
-                ring.barriers,
-                if side == Side::Full { 0 } else { ring.stages },
-            )
-        };
         let which = coordinates.first().map(|&e| self.evaluate(e));
         let arrival = Used {
             index: used.index.plus(ahead),
             ..used
         };
-        let wanted = self.slot(arrival).plus(first);
+        let (ring, stages) = {
+            let ring = &self.entry.rings[used.ring];
+            (ring.barriers, ring.stages)
+        };
+        let wanted = match side {
+            Side::Full => self.slot(arrival),
+            Side::Empty => self.slot(arrival).plus(stages),
+            Side::Turn(role) => Lin::constant(2 * stages + i64::from(role)),
+        };
         if buffer != ring || which != Some(wanted) {
             return Err(self.refused(used.ring, "an mbarrier is not that of its stage"));
         }

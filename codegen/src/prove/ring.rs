@@ -36,12 +36,15 @@
 //! A thread may also read a stage into registers, for products that take a factor from there. Such reads are complete for the whole warp behind a barrier
 //! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L while it is still reading use i.
 //!
+//! Consumers may take turns in reading runs of uses ([`turns`]): then each has a place of the role that fills, and gives back what it has read.
+//!
 //! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
 
 mod blocks;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::BTreeSet;
 
@@ -51,11 +54,25 @@ use super::execute::{Event, Trace, Turns};
 use super::hopper::{Piped, Region, UNIT, Used, What};
 use super::numbers::Mask;
 use super::value::{Lin, Sym};
-use crate::ir::{Arrangement, Entry, Extent, Ring, Side};
+use crate::ir::{Arrangement, Entry, Extent, Kernel, Ring, Side};
 use blocks::Arrivals;
+use turns::Taken;
 
 /// Groups of products that may be in flight: more than kernels have a use for.
 const GROUPS: usize = 16;
+
+/// A place of a role at which it uses a stage.
+#[derive(Clone)]
+struct Place {
+    /// The loops around it, outermost first: the symbol of their turns, and how many there are.
+    loops: Vec<(Sym, Lin)>,
+    /// The index of a use, by the turns of these loops.
+    index: Lin,
+    /// What is read of a stage.
+    reads: Vec<Region>,
+    /// What comes to a stage of the block of each rank.
+    comes: Vec<Vec<Region>>,
+}
 
 /// What a role was found to do with a ring.
 #[derive(Clone, Default)]
@@ -64,14 +81,12 @@ struct Protocol {
     uses: Option<Lin>,
     /// Fills, or reads.
     fills: bool,
-    /// The loops around its uses, outermost first: the symbol of their turns, and how many there are.
-    loops: Vec<(Sym, Lin)>,
-    /// The index of a use, by the turns of these loops.
-    index: Option<Lin>,
-    /// What it reads of a stage.
-    reads: Vec<Region>,
-    /// What comes to a stage of the block of each rank.
-    comes: Vec<Vec<Region>>,
+    /// Where it does: at one place, but for a role that fills stages for others that take turns, which has one for each of them.
+    places: Vec<Place>,
+    /// The place of the use that is held.
+    here: usize,
+    /// Its turns in reading, where roles take turns.
+    taken: Option<Taken>,
     /// Blocks of a cluster copy to each other.
     shares: bool,
     /// Stages that are waited for behind the last fill, until they are given back.
@@ -103,6 +118,10 @@ struct Walk<'a> {
     fetching: Option<i64>,
     /// In the use that is held a stage was given back.
     gave: bool,
+    /// Roles take turns in reading, and this one has the turn; its first use there is still to come.
+    taking: [bool; 2],
+    /// How many roles take turns.
+    takers: u32,
     loops: Vec<(Sym, Lin)>,
     found: Protocol,
 }
@@ -151,6 +170,8 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 reading: vec![None],
                 fetching: None,
                 gave: false,
+                taking: [false; 2],
+                takers: ring.takers,
                 loops: Vec::new(),
                 found: Protocol::default(),
             };
@@ -160,7 +181,9 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 return Err(refused("a stage is never given back"));
             }
             walk.found.uses = Some(walk.next);
-            if walk.found.index.is_some() {
+            let taken = turns::taken(number, (*threads, events), &alike);
+            walk.found.taken = taken.map_err(|reason| refused(&reason))?;
+            if !walk.found.places.is_empty() || walk.found.taken.is_some() {
                 all.push(walk.found);
             }
         }
@@ -233,7 +256,8 @@ fn apart(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
 
 /// Every mbarrier is made once, for its arrivals, and published before roles part.
 fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), String> {
-    let mut counts: Vec<Option<u32>> = vec![None; 2 * ring.stages as usize];
+    let all = Kernel::barriers_of_ring(ring.stages, ring.takers) as usize;
+    let mut counts: Vec<Option<u32>> = vec![None; all];
     let mut maker = None;
     let (mut published, mut met) = (false, false);
     for event in &trace.events {
@@ -261,10 +285,10 @@ fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), St
         }
     }
     for (which, count) in counts.iter().enumerate() {
-        let wanted = if which < ring.stages as usize {
-            1
-        } else {
-            ring.consumers
+        let wanted = match which / ring.stages as usize {
+            0 => 1,
+            1 => ring.consumers,
+            _ => ring.consumers / blocks as u32,
         };
         match count {
             Some(count) if *count == wanted => {}
@@ -306,29 +330,35 @@ fn agreed(entry: &Entry, ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(
                 .to_owned(),
         );
     }
+    // Where roles take turns, each gives back what it has read; else all of them give back each stage.
+    let together: Vec<Vec<&Arrivals>> = if ring.takers > 1 {
+        given().map(|a| vec![a]).collect()
+    } else {
+        vec![given().collect()]
+    };
     for rank in 0..blocks as usize {
-        let arrivals: u32 = given().map(|a| a.at(rank, blocks)).sum();
-        if arrivals != ring.consumers {
-            return Err(format!(
-                "{arrivals} threads give a stage back, and its mbarrier counts {}",
-                ring.consumers
-            ));
+        for some in &together {
+            let arrivals: u32 = some.iter().map(|a| a.at(rank, blocks)).sum();
+            if arrivals != ring.consumers {
+                return Err(format!(
+                    "{arrivals} threads give a stage back, and its mbarrier counts {}",
+                    ring.consumers
+                ));
+            }
         }
     }
+    let pairs = turns::pairs(ring, producer, &consumers, blocks)?;
     let units = |all: &[Region]| -> BTreeSet<i64> {
         let all = all.iter().flat_map(|r| r.units.iter().copied());
         all.collect()
     };
-    // In the block of each rank.
     let none = Vec::new();
-    let filled: Vec<BTreeSet<i64>> = (0..blocks as usize)
-        .map(|rank| units(producer.comes.get(rank).unwrap_or(&none)))
-        .collect();
     let beyond = beyond_reads(entry, ring);
-    for consumer in consumers {
-        if consumer.uses != producer.uses {
-            return Err("roles use stages another number of times".to_owned());
-        }
+    for (consumer, producer) in pairs {
+        // In the block of each rank.
+        let filled: Vec<BTreeSet<i64>> = (0..blocks as usize)
+            .map(|rank| units(producer.comes.get(rank).unwrap_or(&none)))
+            .collect();
         let read = units(&consumer.reads);
         let mut missing = filled.iter().flat_map(|filled| read.difference(filled));
         if let Some(unit) = missing.next() {
@@ -358,7 +388,7 @@ fn agreed(entry: &Entry, ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(
             }
             Some(x)
         };
-        if !same_loops || producer.index.as_ref().and_then(of_consumer) != consumer.index {
+        if !same_loops || of_consumer(&producer.index) != Some(consumer.index) {
             return Err("roles count its uses in other loops".to_owned());
         }
         for region in &consumer.reads {
@@ -433,52 +463,36 @@ impl Walk<'_> {
             }
             return Ok(());
         };
-        let Some(first) = first_use(&turn.events, self.ring) else {
+        let own = of_uses(self.ring);
+        let Some(first) = first_use(&turn.events, &own)? else {
             if mentions(&turn.events, self.ring) {
                 return Err("a loop has a use of it that begins outside".to_owned());
             }
             return Ok(());
         };
-        let Some(count) = l.count else {
-            return Err(
-                "it is used in a loop that does not count its turns from 0 by 1 to its limit"
-                    .to_owned(),
-            );
-        };
-        if !self.alike.value(&count) {
-            return Err(
-                "blocks of a cluster go round the loop that uses it another number of times"
-                    .to_owned(),
-            );
-        }
+        let count = counted(l, self.alike)?;
         if self.is_owing() {
             return Err("a stage is held into a loop".to_owned());
         }
-        // Inner loops begin as the first of their turns.
-        let mut first = first;
-        let mut inner = Vec::new();
-        loops_to_first(&turn.events, self.ring, &mut inner);
-        for sym in inner {
-            first = first
-                .substitute(sym, &Lin::constant(0))
-                .ok_or("its index is not linear")?;
-        }
+        // Each turn of the loop has a run of its own, whose place among those of other roles is that of the fills.
+        let apart = turns::takes(&turn.events, self.ring);
         let at = |turn: &Lin| {
             first
                 .substitute(l.turn, turn)
                 .ok_or("its index is not linear".to_owned())
         };
-        if at(&Lin::constant(0))? != self.next {
+        if !apart && !self.taking[1] && at(&Lin::constant(0))? != self.next {
             return Err("the first use in a loop is not the one after those before it".to_owned());
         }
         self.next = first;
+        self.taking[1] = false;
         self.loops.push((l.turn, count));
         let (mut at_top, mut fetching) = (self.reading.clone(), self.fetching);
         self.events(&turn.events)?;
         if self.is_owing() {
             return Err("a stage is held from turn to turn".to_owned());
         }
-        if at(&Lin::symbol(l.turn).plus(1))? != self.next {
+        if !apart && at(&Lin::symbol(l.turn).plus(1))? != self.next {
             return Err(
                 "a turn does not begin with the use after that of the turn before".to_owned(),
             );
@@ -540,12 +554,20 @@ impl Walk<'_> {
             {
                 self.drain(used)?;
             }
+            What::Wait(used, Side::Turn(_)) if own(used) => self.take_turn()?,
+            What::Pass(used, _) if own(used) => self.pass_turn()?,
             What::Wait(used, side) if own(used) => {
+                if std::mem::take(&mut self.taking[1]) {
+                    self.next = used.index;
+                }
                 if used.index != self.next {
                     return Err("a use does not follow the one before".to_owned());
                 }
                 let fills = *side == Side::Empty;
-                if self.found.index.is_some() && self.found.fills != fills {
+                if self.takers > 1 && !fills && !self.taking[0] {
+                    return Err("a role reads stages when it has not the turn".to_owned());
+                }
+                if !self.found.places.is_empty() && self.found.fills != fills {
                     return Err("a role fills its stages and reads them".to_owned());
                 }
                 self.filled_whole()?;
@@ -574,12 +596,7 @@ impl Walk<'_> {
                 }
                 self.next = self.next.plus(1);
                 self.found.fills = fills;
-                let again = self.found.index.is_some_and(|index| index != used.index);
-                if again || !self.found.loops.is_empty() && self.found.loops != self.loops {
-                    return Err("it is used at several places of a role".to_owned());
-                }
-                self.found.index = Some(used.index);
-                self.found.loops.clone_from(&self.loops);
+                self.place(used.index)?;
             }
             What::Expect(used, bytes) if own(used) => {
                 if !held(used, self.held) || !self.found.fills || self.expected.is_some() {
@@ -605,7 +622,8 @@ impl Walk<'_> {
                 if let Some(open) = open {
                     open.get_or_insert(0);
                 }
-                self.found.reads.push(region.clone());
+                let here = self.found.here;
+                self.found.places[here].reads.push(region.clone());
             }
             What::Arrive(used, to) if own(used) => {
                 if !held(used, self.held) || self.found.fills || self.gave {
@@ -653,6 +671,22 @@ impl Walk<'_> {
     }
 }
 
+/// How often a loop with uses of a ring is gone round: as often in all blocks of a cluster.
+fn counted(l: &Turns, alike: &Alike<'_>) -> Result<Lin, String> {
+    let Some(count) = l.count else {
+        return Err(
+            "it is used in a loop that does not count its turns from 0 by 1 to its limit"
+                .to_owned(),
+        );
+    };
+    if !alike.value(&count) {
+        return Err(
+            "blocks of a cluster go round the loop that uses it another number of times".to_owned(),
+        );
+    }
+    Ok(count)
+}
+
 /// What may be in flight where two paths meet, the open group last.
 fn oldest(a: &[Option<i64>], b: &[Option<i64>]) -> Vec<Option<i64>> {
     let from_the_end = |all: &[Option<i64>], i: usize| {
@@ -669,7 +703,7 @@ fn oldest(a: &[Option<i64>], b: &[Option<i64>]) -> Vec<Option<i64>> {
 pub(super) fn mentions(events: &[Event], ring: usize) -> bool {
     events.iter().any(|event| match event {
         Event::Piped(p) => matches!(&p.what,
-            What::Wait(used, _) | What::Arrive(used, _) | What::Expect(used, _)
+            What::Wait(used, _) | What::Pass(used, _) | What::Arrive(used, _) | What::Expect(used, _)
             | What::Fill(used, _) | What::Read(used, _) | What::Fetch(used, _) if used.ring == ring),
         Event::If(_, a, b) => mentions(a, ring) || mentions(b, ring),
         Event::Loop(l) => l.period.iter().any(|t| mentions(&t.events, ring)),
@@ -677,37 +711,37 @@ pub(super) fn mentions(events: &[Event], ring: usize) -> bool {
     })
 }
 
-/// The index of the first wait.
-fn first_use(events: &[Event], ring: usize) -> Option<Lin> {
-    events.iter().find_map(|event| match event {
-        Event::Piped(p) => match &p.what {
-            What::Wait(used, _) if used.ring == ring => Some(used.index),
-            _ => None,
-        },
-        Event::Loop(l) => l.period.iter().find_map(|t| first_use(&t.events, ring)),
+/// The index of what is counted: of a wait of one kind.
+type IndexOf<'a> = dyn Fn(&What) -> Option<Lin> + 'a;
+
+/// The indices of uses of a ring's stages.
+fn of_uses(ring: usize) -> impl Fn(&What) -> Option<Lin> {
+    move |what| match what {
+        What::Wait(_, Side::Turn(_)) => None,
+        What::Wait(used, _) if used.ring == ring => Some(used.index),
         _ => None,
-    })
+    }
 }
 
-/// The symbols of the loops around the first wait, within events.
-fn loops_to_first(events: &[Event], ring: usize, all: &mut Vec<Sym>) {
+/// The first index that events count, in the first turn of the loops among them.
+fn first_use(events: &[Event], of: &IndexOf<'_>) -> Result<Option<Lin>, String> {
     for event in events {
         match event {
-            Event::Piped(p) if matches!(&p.what, What::Wait(used, _) if used.ring == ring) => {
-                return;
-            }
-            Event::Loop(l)
-                if l.period
-                    .iter()
-                    .any(|t| first_use(&t.events, ring).is_some()) =>
-            {
-                all.push(l.turn);
-                for turn in &l.period {
-                    loops_to_first(&turn.events, ring, all);
+            Event::Piped(p) => {
+                if let Some(index) = of(&p.what) {
+                    return Ok(Some(index));
                 }
-                return;
+            }
+            Event::Loop(l) => {
+                for turn in &l.period {
+                    if let Some(index) = first_use(&turn.events, of)? {
+                        let first = index.substitute(l.turn, &Lin::constant(0));
+                        return first.map(Some).ok_or("its index is not linear".to_owned());
+                    }
+                }
             }
             _ => {}
         }
     }
+    Ok(None)
 }

@@ -14,7 +14,7 @@
 //!
 //! `r` blocks of a multiprocessor ask for r times as much. Two more demands are bytes from memory, each element once, and the latency of memory divided by
 //! the steps that are copied ahead. Demands overlap, but not wholly: together they take their p-norm, with p = 3.7 for products of warpgroups, which one
-//! thread issues, and 3.86 · (w/2)^0.765 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
+//! thread issues, 5.7 for those of two that take turns, and 3.86 · (w/2)^0.765 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
 //!
 //! ```text
 //! period(r) = (math^p + slots^p + shared^p + l2^p + (0.98 memory)^p + latency^p)^(1/p) + 8 (warps) or 11 clocks (warpgroups)
@@ -30,7 +30,9 @@
 //! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its share of a launch
 //! ```
 //!
-//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.78 · store`.
+//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.78 · store`. Where two
+//! warpgroups take turns, each has half of a tile, in as many steps, and only the last half is stored behind all products:
+//! `clocks = begin + Σ halves: (steps · period + 250) + store / 2`.
 //!
 //! # What short products showed
 //!
@@ -188,7 +190,7 @@ struct Operand {
     side: u32,
     /// The warps' side.
     warp_side: u32,
-    /// Elements of `side` that are inside the matrix, on average.
+    /// Elements of `side` that are inside the matrix, on average, those of a stage.
     inside: f64,
     /// Bytes of one copy.
     width: u32,
@@ -264,9 +266,9 @@ impl Model<'_> {
         let inside = |extent: u64, tiles: u64| extent as f64 / tiles.max(1) as f64;
         [
             Operand {
-                side: a.tile.0,
+                side: a.rows_of_stage(),
                 warp_side: wm,
-                inside: inside(p.m, rows),
+                inside: inside(p.m, rows) / f64::from(a.form.takers()),
                 width: width(widths[0]),
                 k_major: transposed[0] || p.operands.a == Trans::N,
                 is_a: true,
@@ -285,9 +287,11 @@ impl Model<'_> {
     /// What one step of one block asks for.
     fn demands(&self) -> Demands {
         let a = &self.anatomy;
-        let (m, n, depth) = a.tile;
+        let (_, n, depth) = a.tile;
+        let m = a.rows_of_stage();
         let bytes = f64::from(a.data_type.bytes());
-        let warps = f64::from(a.warp_count());
+        // Those that multiply at the same time.
+        let warps = f64::from(a.warp_count() / a.form.takers());
         let products = f64::from(m) * f64::from(n) * f64::from(depth);
         let mut rate = match a.units {
             Units::Fma => self.machine.fma_rate(a.data_type),

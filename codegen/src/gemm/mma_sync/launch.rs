@@ -97,7 +97,7 @@ impl MmaPlan {
             persistent: false,
             form: match self.form {
                 Form::Swapped => Form::Swapped,
-                Form::Plain | Form::Promoted => Form::Plain,
+                Form::Plain | Form::Promoted | Form::PingPong => Form::Plain,
             },
             cluster: (1, 1),
             ..*self
@@ -225,6 +225,12 @@ impl Product<'_> {
             return Err(self.unsupported(
                 "a dual product with sums promoted to f32, which would take twice the registers"
                     .to_owned(),
+                &format!("take {}", self.plain().name()),
+            ));
+        }
+        if self.takers() > 1 && self.variant.products == 2 {
+            return Err(self.unsupported(
+                "a dual product by warpgroups that take turns".to_owned(),
                 &format!("take {}", self.plain().name()),
             ));
         }

@@ -9,6 +9,7 @@ use super::staging::{Staging, place_of_c};
 use super::{Depth, MmaPlan, Variant, swapped};
 use crate::gemm::anatomy::strip_columns;
 use crate::gemm::{Bias, Operands, PlanError, Trans};
+use crate::ir::Kernel;
 
 /// Rows of C that are stored together where sums are those of Cᵀ: 8 vectors a lane.
 const STRIP_ROWS: i64 = 32;
@@ -48,7 +49,7 @@ impl MmaPlan {
         });
         let [a_major, b_major] = self.k_major(operands);
         let (rows, columns) = (
-            self.staged_side(self.tile.0, a_major),
+            self.staged_side(self.rows_of_stage(), a_major),
             self.staged_side(self.tile.1, b_major),
         );
         let sides = [(true, a_major, rows), (false, b_major, columns)];
@@ -107,7 +108,11 @@ impl MmaPlan {
 
     /// Rows and columns of an operand's stage that products read.
     pub(super) fn read_of_stage(&self, o: &OperandMaps, is_a: bool) -> [i64; 2] {
-        let side = if is_a { self.tile.0 } else { self.tile.1 };
+        let side = if is_a {
+            self.rows_of_stage()
+        } else {
+            self.tile.1
+        };
         if o.k_major {
             [side, self.depth]
         } else {
@@ -172,6 +177,33 @@ impl MmaPlan {
             && matches!(v.depth, Depth::Groups | Depth::Turns(..))
     }
 
+    /// Row of the grid of warps → the first row of its part of the tile. A warp of a warpgroup has 16 rows of each of its products.
+    pub(super) fn rows_of_warps(&self) -> Result<Layout, LayoutError> {
+        let (warps, own) = (self.warps.0, self.tile.0 / self.warps.0);
+        if self.rows_of_products() > 1 {
+            return Layout::flat(&[4, warps / 4], &[16, 4 * own]);
+        }
+        Layout::mode(warps, own)
+    }
+
+    /// How many products a warpgroup makes one below the other.
+    pub(super) fn rows_of_products(&self) -> i64 {
+        if self.warpgroups && !self.form.is_swapped() {
+            self.tile.0 / self.warps.0 / 16
+        } else {
+            1
+        }
+    }
+
+    /// Rows from one strip of a warp to the next below it.
+    pub(super) fn rows_between_strips(&self, staging: &Staging) -> i64 {
+        if self.rows_of_products() > 1 {
+            4 * staging.rows
+        } else {
+            staging.rows
+        }
+    }
+
     /// Column of the grid of warps → the first column of its part of the tile.
     pub(super) fn columns_of_warps(&self) -> Result<Layout, LayoutError> {
         if self.form.is_swapped() {
@@ -202,7 +234,8 @@ impl MmaPlan {
     /// Dynamic shared memory: the stages, with the staging of C in their place.
     pub(super) fn shared_bytes_of(&self, maps: &Maps) -> i64 {
         if self.warpgroups {
-            return self.barriers_at(maps) + 16 * self.stages;
+            let barriers = Kernel::barriers_of_ring(self.stages, self.form.takers());
+            return self.barriers_at(maps) + 8 * barriers;
         }
         let stages = self.stages * self.stage_bytes(maps);
         let staging = maps.staging.bytes() * self.warps.0 * self.warps.1;
@@ -231,11 +264,17 @@ impl MmaPlan {
         } else {
             Layout::mode(wn / atom.n, m * atom.n)?
         };
+        let warps = if self.rows_of_products() > 1 {
+            self.rows_of_warps()?
+        } else {
+            Layout::flat(&[self.warps.0, self.warps.1], &[wm, m * wn])?
+        };
+        let apart = self.rows_between_strips(&maps.staging) / maps.staging.rows * atom.m;
         Ok(Layout::tuple(&[
             c.get(0)?,
-            Layout::flat(&[self.warps.0, self.warps.1], &[wm, m * wn])?,
+            warps,
             c.get(1)?,
-            Layout::mode(wm / atom.m, atom.m)?,
+            Layout::mode(wm / atom.m, apart)?,
             across,
         ])?)
     }

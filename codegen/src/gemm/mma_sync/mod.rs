@@ -117,6 +117,16 @@ impl MmaPlan {
         self.arch >= 80
     }
 
+    /// How many warpgroups take turns; 1 where all of them multiply every stage.
+    fn takers(&self) -> i64 {
+        self.form.takers().into()
+    }
+
+    /// Rows of C that are multiplied at once.
+    fn rows_of_stage(&self) -> i64 {
+        self.tile.0 / self.takers()
+    }
+
     fn thread_count(&self) -> i64 {
         32 * self.warps.0 * self.warps.1
     }
@@ -158,9 +168,10 @@ impl Plan for MmaPlan {
             } else {
                 ""
             };
-            let own = match (self.persistent, self.form.is_promoted()) {
-                (true, _) => "-persistent",
-                (_, true) => "-promoted",
+            let own = match (self.form, self.persistent) {
+                (Form::PingPong, _) => "-pingpong",
+                (_, true) => "-persistent",
+                (Form::Promoted, _) => "-promoted",
                 _ => "",
             };
             let boxes = if self.tma_store { "-tma-store" } else { "" };

@@ -79,6 +79,15 @@ const fn swapped_persistent(tile: (i64, i64), depth: i64, stages: i64) -> MmaPla
     }
 }
 
+/// The same, of two warpgroups that take turns, each with half of the rows.
+const fn ping_pong(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+    MmaPlan {
+        form: Form::PingPong,
+        warps: (tile.0 / 32, 1),
+        ..persistent(data_type, tile, depth, stages)
+    }
+}
+
 /// The same, of blocks that share operands: so many one below the other and side by side.
 const fn clustered(plan: MmaPlan, cluster: (i64, i64)) -> MmaPlan {
     MmaPlan { cluster, ..plan }
@@ -183,6 +192,13 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     persistent(DataType::Bf16, (192, 160), 64, 4),
     persistent(DataType::Bf16, (192, 192), 64, 4),
     clustered(persistent(DataType::Bf16, (192, 192), 64, 4), (2, 1)),
+    // Those that store half of a tile while they multiply the other.
+    ping_pong(DataType::F16, (256, 128), 64, 6),
+    ping_pong(DataType::Bf16, (256, 128), 64, 6),
+    ping_pong(DataType::Tf32, (256, 128), 32, 6),
+    ping_pong(DataType::S8, (256, 128), 128, 6),
+    ping_pong(DataType::E4m3, (256, 128), 128, 6),
+    ping_pong(DataType::E5m2, (256, 128), 128, 6),
 ];
 
 impl MmaPlan {

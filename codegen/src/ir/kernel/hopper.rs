@@ -21,6 +21,7 @@ pub(crate) struct RingHandle {
     number: usize,
     pub(super) stages: i64,
     pub(super) lag: i64,
+    takers: u32,
     barriers: View,
 }
 
@@ -62,17 +63,19 @@ impl Kernel {
     }
 
     /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads, of all blocks of a cluster,
-    /// give a stage back, `lag` uses after they read it. With each view go the rows and columns of a stage that are read.
+    /// give a stage back, `lag` uses after they read it; `takers` roles take turns, or one reads all. With each view go the rows and columns of a stage that
+    /// are read.
     pub(crate) fn shared_ring(
         &mut self,
         name: &str,
-        (stages, lag): (i64, i64),
+        (stages, lag, takers): (i64, i64, u32),
         offset: i64,
         consumers: u32,
         views: &[(&View, [i64; 2])],
     ) -> Result<RingHandle, LayoutError> {
-        let layout = layout_core::Layout::mode(2 * stages, 8)?.into();
-        let extents = vec![Extent::Fixed(2 * stages)];
+        let count = Self::barriers_of_ring(stages, takers);
+        let layout = layout_core::Layout::mode(count, 8)?.into();
+        let extents = vec![Extent::Fixed(count)];
         let barriers = self.shared_at(name, 8, layout, offset, extents, Vec::new());
         let number = self.rings.len();
         self.rings.push(Ring {
@@ -81,6 +84,7 @@ impl Kernel {
             barriers: barriers.number(),
             consumers,
             lag,
+            takers,
             buffers: views.iter().map(|(view, _)| view.number()).collect(),
             read: views.iter().map(|(_, read)| *read).collect(),
         });
@@ -88,17 +92,29 @@ impl Kernel {
             number,
             stages,
             lag,
+            takers,
             barriers,
         })
+    }
+
+    /// How many mbarriers a ring has.
+    pub(crate) fn barriers_of_ring(stages: i64, takers: u32) -> i64 {
+        let turns = if takers > 1 { takers.into() } else { 0 };
+        2 * stages + turns
     }
 
     /// The mbarriers of a ring are made by the one thread where `only` holds; a barrier of the block publishes them.
     pub(crate) fn make_ring(&mut self, ring: &RingHandle, only: Reg) -> Result<(), LayoutError> {
         let consumers = self.rings[ring.number].consumers;
-        for i in 0..2 * ring.stages {
+        let blocks: u32 = self.cluster.iter().product();
+        for i in 0..Self::barriers_of_ring(ring.stages, ring.takers) {
             let which = self.pool.constant(i);
             let at = ring.barriers.element(self, &[which])?;
-            let count = if i < ring.stages { 1 } else { consumers };
+            let count = match i / ring.stages {
+                0 => 1,
+                1 => consumers,
+                _ => consumers / blocks,
+            };
             self.note_width(at, 8);
             self.push_hopper(Some(only.into()), Hopper::BarrierInit { at, count });
         }
@@ -127,8 +143,8 @@ impl Kernel {
     ) -> Result<Address, LayoutError> {
         let slot = self.slot(ring, index);
         let first = match side {
-            Side::Full => 0,
             Side::Empty => ring.stages,
+            _ => 0,
         };
         let first = self.pool.constant(first);
         let which = self.pool.add(slot, first);
@@ -153,22 +169,33 @@ impl Kernel {
     ) -> Result<(), LayoutError> {
         // A stage is empty when consumers have arrived `lag` uses after they read it.
         let arrival = match side {
-            Side::Full => index,
             Side::Empty => {
                 let lag = self.pool.constant(ring.lag);
                 self.pool.add(index, lag)
             }
+            _ => index,
         };
         let at = self.barrier_of(ring, side, arrival)?;
         let round = self.pool.div(arrival, ring.stages);
+        self.wait_phase(ring, (at, round), (side, index));
+        Ok(())
+    }
+
+    /// Waits until an mbarrier has completed the phase of a round: of `empty`, and of the turns of role 0, the phase before.
+    fn wait_phase(
+        &mut self,
+        ring: &RingHandle,
+        (at, round): (Address, Expr),
+        (side, index): (Side, Expr),
+    ) {
         let parity = self.pool.rem(round, 2);
         let parity = match side {
-            Side::Full => parity,
             // Of a fresh mbarrier the phase before the first counts as complete.
-            Side::Empty => {
+            Side::Empty | Side::Turn(0) => {
                 let one = self.pool.constant(1);
                 self.pool.sub(one, parity)
             }
+            _ => parity,
         };
         let parity = self.value(parity);
         let done = self.reg(Class::Pred);
@@ -183,6 +210,38 @@ impl Kernel {
                 stage,
             },
         );
+    }
+
+    /// The mbarrier of a role that takes turns.
+    fn barrier_of_turns(&mut self, ring: &RingHandle, role: u32) -> Result<Address, LayoutError> {
+        let which = self.pool.constant(2 * ring.stages + i64::from(role));
+        let at = ring.barriers.element(self, &[which])?;
+        self.note_width(at, 8);
+        Ok(at)
+    }
+
+    /// A role waits for its turn, the `turn`-th from 0.
+    pub(crate) fn wait_turn(
+        &mut self,
+        ring: &RingHandle,
+        role: u32,
+        turn: Expr,
+    ) -> Result<(), LayoutError> {
+        let at = self.barrier_of_turns(ring, role)?;
+        self.wait_phase(ring, (at, turn), (Side::Turn(role), turn));
+        Ok(())
+    }
+
+    /// A role passes the turn on, by the threads where `only` holds.
+    pub(crate) fn pass_turn(
+        &mut self,
+        ring: &RingHandle,
+        (role, turn): (u32, Expr),
+        only: Reg,
+    ) -> Result<(), LayoutError> {
+        let at = self.barrier_of_turns(ring, (role + 1) % ring.takers)?;
+        let stage = Self::stage_use(ring, turn);
+        self.push_hopper(Some(only.into()), Hopper::Pass { at, role, stage });
         Ok(())
     }
 

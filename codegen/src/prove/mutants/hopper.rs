@@ -54,6 +54,7 @@ fn for_all(list: &mut [Node], i: usize) {
 pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     let wait: Is = |h| matches!(h, Hopper::Wait { .. });
     let arrive: Is = |h| matches!(h, Hopper::Arrive { .. });
+    let pass: Is = |h| matches!(h, Hopper::Pass { .. });
     let expect: Is = |h| matches!(h, Hopper::Expect { .. });
     let copy: Is = |h| matches!(h, Hopper::TensorCopy { .. });
     let init: Is = |h| matches!(h, Hopper::BarrierInit { .. });
@@ -68,6 +69,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             h,
             Hopper::Wait { .. }
                 | Hopper::Arrive { .. }
+                | Hopper::Pass { .. }
                 | Hopper::Expect { .. }
                 | Hopper::WgmmaWait { .. }
                 | Hopper::WgmmaCommit
@@ -76,6 +78,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     let mut all = vec![
         kind(entry, "a role's wait skipped", node(wait), drop_node),
         kind(entry, "a stage never given back", node(arrive), drop_node),
+        kind(entry, "a turn never passed on", node(pass), drop_node),
         kind(entry, "bytes not expected", node(expect), drop_node),
         kind(entry, "a box not copied", node(copy), drop_node),
         kind(entry, "an mbarrier not made", node(init), drop_node),
@@ -132,6 +135,9 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             node(arrive),
             |list, i| for_all(list, i),
         ),
+        kind(entry, "all lanes pass a turn on", node(pass), |list, i| {
+            for_all(list, i);
+        }),
         kind(
             entry,
             "all threads make an mbarrier",
@@ -139,7 +145,17 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             |list, i| for_all(list, i),
         ),
     ];
-    let edits: [(&'static str, Is, Edit); 16] = [
+    let edits: [(&'static str, Is, Edit); 18] = [
+        ("the mbarrier of another role", pass, |h| {
+            if let Hopper::Pass { at, .. } = h {
+                *at = at.moved(-8);
+            }
+        }),
+        ("the role whose turn ends", pass, |h| {
+            if let Hopper::Pass { role, .. } = h {
+                *role += 1;
+            }
+        }),
         ("where a stage is read", fetch, |h| {
             if let Hopper::Fetch { at, .. } = h {
                 *at = at.moved(8);

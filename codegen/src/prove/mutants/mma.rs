@@ -457,6 +457,13 @@ fn mutants_of_warpgroups() {
                 &[[136, 520, 72, 0], [128, 256, 72, 8]],
             )
         },
+        // Two warpgroups that take turns; the second has no row of C at the second size, which reads it.
+        Case::plain(
+            "wgmma-f16-256x128x64-pingpong",
+            nt,
+            &[[264, 136, 200, 0], [72, 136, 456, 8]],
+        )
+        .in_turns(1, 2),
         // The transpose that comes first.
         Case {
             kernel: "_transpose_b",

@@ -33,7 +33,8 @@ impl Arrivals {
 impl Walk<'_> {
     /// Outside of the loops that stages are filled in.
     pub(super) fn is_behind_fills(&self) -> bool {
-        self.loops.is_empty() && !self.found.loops.is_empty()
+        let mut places = self.found.places.iter();
+        self.loops.is_empty() && places.any(|place| !place.loops.is_empty())
     }
 
     /// A use behind the last one that is filled: its stage is waited for, and with it the arrivals in an earlier use.
@@ -65,11 +66,11 @@ impl Walk<'_> {
             ));
         }
         self.found.shares |= fill.is_shared();
-        self.found.comes.resize(self.filled.len(), Vec::new());
-        for rank in 0..self.filled.len() {
+        let comes = &mut self.found.places[self.found.here].comes;
+        comes.resize(self.filled.len(), Vec::new());
+        for (rank, all) in comes.iter_mut().enumerate() {
             for region in fill.arriving_at(rank) {
                 self.filled[rank] += region.units.len() as u32 * UNIT as u32;
-                let all = &mut self.found.comes[rank];
                 if all.iter().any(|r| !r.units.is_disjoint(&region.units)) {
                     return Err(format!("{name}: two copies to the same bytes"));
                 }

@@ -2,7 +2,7 @@
 
 use crate::Arch;
 use crate::gemm::Operands;
-use crate::ir::{Entry, Factor, Hopper, Inst, Node, Reg};
+use crate::ir::{Entry, Factor, Hopper, Inst, Node, Reg, Side};
 use crate::prove::prove;
 use crate::registry::plan_named;
 
@@ -271,4 +271,111 @@ fn fragments_are_left_alone_while_products_read_them() {
         list.insert(fence, read);
     });
     assert_eq!(code, "fence", "{text}");
+}
+
+const TURNS: &str = "wgmma-f16-256x128x64-pingpong";
+
+/// What the prover says of the kernel whose consumers take turns, with a change to the list of nodes in which they do.
+fn refused_turn(change: impl Fn(&mut Vec<Node>, usize)) -> String {
+    let each = |e: &mut Entry| {
+        let mut which = 0;
+        lists(&mut e.nodes, &mut |list| {
+            if position(list, |h| matches!(h, Hopper::Pass { .. })).is_some() {
+                change(list, which);
+                which += 1;
+            }
+        });
+        assert_eq!(which, 2, "two roles take turns");
+    };
+    let (code, text) = with(TURNS, each).expect_err("refused");
+    assert_eq!(code, "ring", "{text}");
+    text
+}
+
+fn is_turn(h: &Hopper) -> bool {
+    matches!(
+        h,
+        Hopper::Wait {
+            side: Side::Turn(_),
+            ..
+        }
+    )
+}
+
+#[test]
+fn roles_take_turns_in_the_order_of_the_fills() {
+    let entry = product(TURNS);
+    assert_eq!((entry.rings[0].takers, entry.rings[0].consumers), (2, 4));
+    assert_eq!(with(TURNS, |_| {}), Ok(()));
+    // Without the wait, without the end of a turn, and with a turn that ends before its products are complete.
+    let text = refused_turn(|list, _| {
+        let wait = position(list, is_turn).expect("a wait");
+        list.remove(wait);
+    });
+    assert!(text.contains("when it has not the turn"), "{text}");
+    let text = refused_turn(|list, _| {
+        let pass = position(list, |h| matches!(h, Hopper::Pass { .. }));
+        list.remove(pass.expect("an end"));
+    });
+    assert!(text.contains("never passed on"), "{text}");
+    let text = refused_turn(|list, _| {
+        let wait = position(list, |h| matches!(h, Hopper::WgmmaWait { .. })).expect("a wait");
+        let pass = position(list, |h| matches!(h, Hopper::Pass { .. })).expect("an end");
+        assert!(wait < pass);
+        list.swap(wait, pass);
+    });
+    assert!(text.contains("before products that read stages"), "{text}");
+    // Behind the turn.
+    let text = refused_turn(|list, _| {
+        let pass = position(list, |h| matches!(h, Hopper::Pass { .. })).expect("an end");
+        let wait = position(list, is_turn).expect("a wait");
+        let pass = list.remove(pass);
+        list.insert(wait + 1, pass);
+    });
+    assert!(text.contains("when it has not the turn"), "{text}");
+}
+
+#[test]
+fn every_role_has_turns_of_its_own() {
+    // Both roles take those of the first: one waits for a phase that is another's.
+    let text = refused_turn(|list, which| {
+        let wait = position(list, is_turn).expect("a wait");
+        if let Some(Hopper::Wait { side, .. }) = hopper(&mut list[wait])
+            && which == 1
+        {
+            *side = Side::Turn(0);
+        }
+    });
+    assert!(
+        text.contains("an mbarrier is not that of its stage"),
+        "{text}"
+    );
+    // The ring says that all consumers read each stage, or that there are more of them.
+    for takers in [1, 3] {
+        let (code, text) = with(TURNS, |e| e.rings[0].takers = takers).expect_err("refused");
+        assert_eq!(code, "ring", "{text}");
+    }
+    // Half as many threads pass a turn on as its mbarrier counts.
+    let (code, text) = with(TURNS, |e| e.rings[0].consumers *= 2).expect_err("refused");
+    assert_eq!(code, "ring", "{text}");
+}
+
+#[test]
+fn runs_are_filled_in_the_order_of_turns() {
+    let exchanged = |e: &mut Entry| {
+        lists(&mut e.nodes, &mut |list| {
+            let fills = |n: &Node| {
+                let Node::Loop(l) = n else { return false };
+                let copies = |n: &Node| matches!(n, Node::Inst(s) if matches!(&s.inst, Inst::Hopper(h) if matches!(**h, Hopper::TensorCopy { .. })));
+                l.body.iter().any(copies)
+            };
+            let all: Vec<usize> = (0..list.len()).filter(|&i| fills(&list[i])).collect();
+            if let [first, second] = all[..] {
+                list.swap(first, second);
+            }
+        });
+    };
+    let (code, text) = with(TURNS, exchanged).expect_err("refused");
+    assert_eq!(code, "ring", "{text}");
+    assert!(text.contains("first use in a loop"), "{text}");
 }

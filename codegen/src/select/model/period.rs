@@ -3,9 +3,10 @@
 use super::{Bound, Demands, Model, SCHEDULERS, SECTOR, WAVEFRONT};
 use crate::gemm::{DataType, Units};
 
-/// How well the demands of a step overlap: p of their p-norm, which is their sum for 1 and the largest alone for ∞. That of warpgroups, and of warps with
-/// two for each scheduler.
+/// How well the demands of a step overlap: p of their p-norm, which is their sum for 1 and the largest alone for ∞. That of warpgroups; of
+/// two that take turns, which wait for the cache less than their bytes say (half of a tile takes half of its time); and of warps, two for each scheduler.
 const OVERLAP_OF_WARPGROUPS: f64 = 3.7;
+const OVERLAP_OF_TURNS: f64 = 5.7;
 const OVERLAP: f64 = 3.86;
 
 /// Twice the warps overlap 2^0.765 times as well.
@@ -120,7 +121,12 @@ impl Model<'_> {
                 (math, Bound::Issue)
             };
             let units = [product, (slots, Bound::Issue), (zeros, Bound::L2)];
-            (units, OVERLAP_OF_WARPGROUPS, STEP_OF_WARPGROUPS)
+            let overlap = if a.form.takers() > 1 {
+                OVERLAP_OF_TURNS
+            } else {
+                OVERLAP_OF_WARPGROUPS
+            };
+            (units, overlap, STEP_OF_WARPGROUPS)
         } else {
             let width = of_a.width.min(of_b.width);
             let narrow = if width < 16 { NARROW } else { 1.0 };
@@ -196,7 +202,8 @@ impl Model<'_> {
             self.sum_bytes()
         };
         let staged = f64::from(m * n) * staged_bytes;
-        let c = a.inside * b.inside * self.written_bytes();
+        let parts = f64::from(self.anatomy.form.takers());
+        let c = parts * a.inside * b.inside * self.written_bytes();
         let staged = 2.0 * staged / WAVEFRONT;
         let written = c / (self.machine.l2_share() / 2.0);
         let of_a_warp = match self.anatomy.units {

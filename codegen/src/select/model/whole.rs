@@ -28,6 +28,9 @@ const FIRST_STAGE: f64 = 0.853;
 /// What a store takes of a block that takes tile after tile: its producer goes on meanwhile.
 const STORE_IN_TURNS: f64 = 0.777;
 
+/// Clocks from the last product of a warpgroup that passes its turn on to the first of the next.
+const HANDOVER: f64 = 250.0;
+
 /// How much longer a step takes from the fourth full wave on: blocks of warpgroups with one tile each drift apart, and ask the cache for rows that are far
 /// apart. Persistent blocks stay together (8192³: 1.532 instead of 1.661 ms; 16384³: 12.41 instead of 13.39).
 const DRIFT: f64 = 0.06;
@@ -87,14 +90,19 @@ impl Model<'_> {
             return estimate;
         }
         let (whole, last) = (waves.whole as f64, waves.last.0);
-        let main = steps as f64 * (self.drifting(whole) * period + last_period * self.edge());
+        let parts = f64::from(self.anatomy.form.takers());
+        let of_a_step = self.drifting(whole) * period + last_period * self.edge();
+        let main = parts * steps as f64 * of_a_step;
         let of_a_wave = if waves.whole > 0 {
             resident.into()
         } else {
             last
         };
-        let begin_and_end = self.begin() + self.store(of_a_wave);
-        let begin_and_end = if self.anatomy.turns {
+        let begin_and_end = self.begin() + self.store(of_a_wave) / parts;
+        let begin_and_end = if parts > 1.0 {
+            // What one warpgroup stores, it stores while another multiplies.
+            begin_and_end + (parts * (whole + 1.0) - 1.0) * HANDOVER
+        } else if self.anatomy.turns {
             // The stages of the next tile are filled while this one is stored.
             begin_and_end + whole * STORE_IN_TURNS * self.store(1)
         } else if self.anatomy.units == Units::Fma {

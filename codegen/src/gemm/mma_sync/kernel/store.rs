@@ -119,7 +119,7 @@ impl Gemm<'_> {
             self.k.open_region();
             let strip = Strip {
                 number: self.k.pool.constant(number as i64),
-                down: i as i64 * st.rows,
+                down: i as i64 * self.plan.rows_between_strips(st),
                 chunk: chunk as i64,
             };
             self.k.comment(format!("strip {number}: {} rows", st.rows));
@@ -182,7 +182,6 @@ impl Gemm<'_> {
             }
         };
         let (own_row, own_col) = (own(row0, 0, tm), own(col0, 1, tn));
-        let wm = tm / self.plan.warps.0;
         let pool = &mut self.k.pool;
         let warp = pool.shr(self.tid, 5);
         let zero = pool.constant(0);
@@ -190,6 +189,7 @@ impl Gemm<'_> {
             Some(all) => Some(all.moved(self.k, &[zero, zero, warp, zero])?),
             None => None,
         };
+        let rows = self.plan.rows_of_warps()?;
         let columns = self.plan.columns_of_warps()?;
         let pool = &mut self.k.pool;
         let read = st.split(&st.read)?;
@@ -197,7 +197,7 @@ impl Gemm<'_> {
             index(pool, &read.0, &[self.lane, zero])?,
             index(pool, &read.1, &[self.lane, zero])?,
         );
-        let down = pool.scale(self.warp.0, wm);
+        let down = index(pool, &rows, &[self.warp.0])?;
         let across = index(pool, &columns, &[self.warp.1])?;
         let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
         let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));

@@ -18,8 +18,10 @@ use crate::ir::{Cmp, Logic, LoopHandle, Reg};
 /// The open loops over tiles; none in a block that has one tile.
 pub(super) struct Tiles {
     loops: Option<[LoopHandle; 2]>,
-    /// Uses of stages by the tiles before this one.
-    pub(super) before: Expr,
+    /// Tiles of the block before this one.
+    pub(super) number: Expr,
+    /// Uses of stages by the parts of tiles before each part of this one.
+    pub(super) before: Vec<Expr>,
     /// Origins of the first tile, of C and of each side.
     first: Vec<Expr>,
     /// The tile is in C; none where every tile is.
@@ -29,7 +31,7 @@ pub(super) struct Tiles {
 impl Gemm<'_> {
     /// Begins with the first tile.
     pub(super) fn open_tiles(&mut self) -> Tiles {
-        let before = self.k.pool.constant(0);
+        let number = self.k.pool.constant(0);
         let Depth::Turns(rows, columns) = self.plan.variant.depth else {
             // A block that fills up a cluster multiplies with the others.
             let mut inside = None;
@@ -39,7 +41,8 @@ impl Gemm<'_> {
             }
             return Tiles {
                 loops: None,
-                before,
+                number,
+                before: vec![number],
                 first: Vec::new(),
                 inside,
             };
@@ -64,11 +67,19 @@ impl Gemm<'_> {
         let of_a_tile = self.tiles_along(self.depth, depth);
         let pool = &mut self.k.pool;
         let rows_before = pool.mul(down.counter, in_a_row);
-        let tiles_before = pool.add(rows_before, across.counter);
-        let before = pool.mul(tiles_before, of_a_tile);
+        let number = pool.add(rows_before, across.counter);
+        let takers = self.plan.takers();
+        let before = (0..takers).map(|taker| {
+            let taker = pool.constant(taker);
+            let parts = pool.scale(number, takers);
+            let parts = pool.add(parts, taker);
+            let before = pool.mul(parts, of_a_tile);
+            pool.pin(before)
+        });
         Tiles {
             loops: Some([down, across]),
-            before: pool.pin(before),
+            before: before.collect(),
+            number,
             first,
             inside,
         }
@@ -83,13 +94,14 @@ impl Gemm<'_> {
 
     /// Uses of stages by all tiles of the block.
     pub(super) fn uses_of_stages(&mut self) -> Expr {
-        let of_a_tile = self.tiles_along(self.depth, self.plan.depth);
+        let of_a_part = self.tiles_along(self.depth, self.plan.depth);
         if !self.plan.persistent {
-            return of_a_tile;
+            return of_a_part;
         }
         let [down, across] = self.turns();
         let tiles = self.k.pool.mul(down, across);
-        self.k.pool.mul(tiles, of_a_tile)
+        let parts = self.k.pool.scale(tiles, self.plan.takers());
+        self.k.pool.mul(parts, of_a_part)
     }
 
     /// How often a block moves down and across: 1 where it has one tile.

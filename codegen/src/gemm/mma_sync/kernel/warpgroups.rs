@@ -37,6 +37,9 @@ use crate::ir::{Binary, Cmp, Factor, Matrix, Reg, RingHandle, Side, Strides, Typ
 /// Rows of C that a warpgroup multiplies.
 const ROWS: i64 = 64;
 
+/// The roles of consumers that take turns.
+const TAKERS: [&str; 2] = ["first", "second"];
+
 /// Registers of a producer's thread.
 const PRODUCER_REGISTERS: u32 = 40;
 
@@ -44,21 +47,23 @@ impl Gemm<'_> {
     /// Everything behind the choice of the tile.
     pub(super) fn by_warpgroups(&mut self) -> Result<(), PlanError> {
         let (plan, threads) = (self.plan, self.plan.thread_count());
+        let takers = plan.form.takers();
         let alone = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
         // With a factor in registers a stage is given back as soon as the products of the next one are under way.
-        let lag = alone && plan.data_type != DataType::Tf32 && !plan.form.is_promoted();
+        let lag =
+            alone && (plan.data_type != DataType::Tf32 || takers > 1) && !plan.form.is_promoted();
         let lag = i64::from(lag || plan.form.is_swapped());
         let sides = self.sides.iter();
         let views: Vec<_> = sides
             .map(|side| (&side.stages, plan.read_of_stage(side.maps, side.is_a)))
             .collect();
-        // Those of all blocks of the cluster.
+        // Those of all blocks of the cluster that read a stage.
         let (rows, columns) = plan.cluster;
-        let warps = (threads / 32 * rows * columns) as u32;
+        let warps = (threads / 32 * rows * columns) as u32 / takers;
         let at = plan.barriers_at(self.maps);
         let ring = self
             .k
-            .shared_ring("stages", (plan.stages, lag), at, warps, &views)?;
+            .shared_ring("stages", (plan.stages, lag, takers), at, warps, &views)?;
         let zero = self.k.pool.constant(0);
         let first = self.k.compare(Cmp::Eq, self.tid, zero);
         for (map, _) in self.sides.iter().filter_map(|side| side.map.as_ref()) {
@@ -73,29 +78,21 @@ impl Gemm<'_> {
             self.k.launch_dependents();
         }
 
-        self.k.begin_role("consumers", threads as u32);
-        if alone {
-            // What the producer leaves, by eights.
-            let registers = (REGISTERS - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
-            self.k.set_registers(registers.min(240) as u32, true);
+        for taker in 0..takers {
+            let name = if takers == 1 {
+                "consumers"
+            } else {
+                TAKERS[taker as usize]
+            };
+            self.k
+                .begin_role(name, threads as u32 / takers * (taker + 1));
+            if alone {
+                // What the producer leaves, by eights.
+                let registers = (REGISTERS - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
+                self.k.set_registers(registers.min(240) as u32, true);
+            }
+            self.consume(&ring, taker, lag as u32)?;
         }
-        let tiles = self.open_tiles();
-        let acc = self.accumulators();
-        let stage = plan.form.is_promoted().then(|| self.accumulators());
-        if plan.form.is_swapped() {
-            self.multiply_from_registers(&ring, tiles.before, &acc)?;
-        } else {
-            let order = (tiles.before, lag as u32);
-            self.multiply_stages(&ring, order, &acc, stage.as_deref())?;
-        }
-        self.if_inside(&tiles, |g| {
-            g.k.open_fresh_region();
-            g.epilogue(&acc)?;
-            g.k.close_region();
-            Ok(())
-        })?;
-        self.close_tiles(tiles);
-        self.boxes_are_read();
 
         self.k.begin_role("producer", threads as u32 + 128);
         if alone {
@@ -106,7 +103,9 @@ impl Gemm<'_> {
         self.k.begin_if(only, false);
         self.k.open_region();
         let tiles = self.open_tiles();
-        self.fill_stages(&ring, tiles.before)?;
+        for (part, &before) in (0..).zip(&tiles.before) {
+            self.fill_stages(&ring, part, before)?;
+        }
         self.close_tiles(tiles);
         self.drain_stages(&ring)?;
         self.k.close_region();
@@ -115,8 +114,40 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// The producer: tile after tile into the stages.
-    fn fill_stages(&mut self, ring: &RingHandle, before: Expr) -> Result<(), PlanError> {
+    /// A role of consumers: all of them, or those that take turns under a number.
+    fn consume(&mut self, ring: &RingHandle, taker: u32, lag: u32) -> Result<(), PlanError> {
+        let form = self.plan.form;
+        let zero = self.k.pool.constant(0);
+        let lane0 = self.k.compare(Cmp::Eq, self.lane, zero);
+        let tiles = self.open_tiles();
+        let acc = self.accumulators();
+        let stage = form.is_promoted().then(|| self.accumulators());
+        let before = tiles.before[taker as usize];
+        if form.is_swapped() {
+            self.multiply_from_registers(ring, before, &acc)?;
+        } else {
+            if form.takers() > 1 {
+                self.k.wait_turn(ring, taker, tiles.number)?;
+            }
+            self.multiply_stages(ring, (before, lag), &acc, stage.as_deref())?;
+            if form.takers() > 1 {
+                self.k.pass_turn(ring, (taker, tiles.number), lane0)?;
+            }
+        }
+        self.if_inside(&tiles, |g| {
+            g.k.open_fresh_region();
+            g.epilogue(&acc)?;
+            g.k.close_region();
+            Ok(())
+        })?;
+        self.close_tiles(tiles);
+        self.boxes_are_read();
+        Ok(())
+    }
+
+    /// The producer: part `part` of a tile's rows, and its columns, into the stages.
+    fn fill_stages(&mut self, ring: &RingHandle, part: i64, before: Expr) -> Result<(), PlanError> {
+        let above = self.k.pool.constant(part * self.plan.rows_of_stage());
         let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
         let turn = self.k.open_loop("fill", 0, depth, most);
         let k0 = turn.counter;
@@ -136,6 +167,11 @@ impl Gemm<'_> {
             let rank = self.k.cluster_rank(MmaPlan::axis_of_sharing(side.is_a))?;
             for number in 0..portion.boxes {
                 let [down, across] = portion.place(self.k, number, rank)?;
+                let origin = if side.is_a {
+                    self.k.pool.add(origin, above)
+                } else {
+                    origin
+                };
                 let (row, col) = o.place(origin, from_k);
                 let row = self.k.pool.add(row, down);
                 let col = self.k.pool.add(col, across);
@@ -163,8 +199,7 @@ impl Gemm<'_> {
         let instruction = Arc::new(wgmma(self.plan.tile.1, operand, sum)?);
         let zero = self.k.pool.constant(0);
         let lane0 = self.k.compare(Cmp::Eq, self.lane, zero);
-        let group = self.k.pool.shr(self.tid, 7);
-        let row = self.k.pool.scale(group, ROWS);
+        let rows = self.rows_of_products();
         let add = self.k.compare(Cmp::Eq, zero, zero);
         let begin = stage.map(|_| self.k.compare(Cmp::Ne, zero, zero));
         let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
@@ -177,15 +212,18 @@ impl Gemm<'_> {
         let flat = |sums: &[Vec<Vec<Reg>>]| sums.concat().concat();
         let (sums, of_stage) = (flat(acc), stage.map(flat));
         let into = of_stage.as_ref().unwrap_or(&sums);
+        // One below the other, and those of a dual product side by side.
         let products = self.plan.variant.products as usize;
+        let each = into.len() / rows.len() / products;
         self.k.wgmma_fence();
         for step in 0..self.plan.depth / instruction.k {
             let k = self.k.pool.constant(step * instruction.k);
             let first = begin.filter(|_| step == 0);
             let add = (first.is_some(), first.unwrap_or(add));
-            for (i, d) in into.chunks(into.len() / products).enumerate() {
+            for (i, d) in into.chunks(each).enumerate() {
+                let row = rows[i / products];
                 let a = self.matrix(0, ring, (row, k), (index, slot, k0))?;
-                let b = self.matrix(1 + i, ring, (zero, k), (index, slot, k0))?;
+                let b = self.matrix(1 + i % products, ring, (zero, k), (index, slot, k0))?;
                 self.k.wgmma(&instruction, d, (Factor::Shared(a), b), add);
             }
         }
@@ -198,6 +236,24 @@ impl Gemm<'_> {
         self.k.close_loop(&turn, self.depth);
         self.k.wgmma_wait(0);
         Ok(())
+    }
+
+    /// The first row of a stage of each of a warpgroup's products.
+    fn rows_of_products(&mut self) -> Vec<Expr> {
+        let count = self.plan.rows_of_products();
+        let pool = &mut self.k.pool;
+        let first = if self.plan.takers() > 1 {
+            pool.constant(0)
+        } else {
+            let group = pool.shr(self.tid, 7);
+            pool.scale(group, count * ROWS)
+        };
+        (0..count)
+            .map(|i| {
+                let below = pool.constant(i * ROWS);
+                pool.add(first, below)
+            })
+            .collect()
     }
 
     /// A warp gives a stage back: to its own block by the lane where `lane0` holds, to each block of a cluster by the lane of its rank.

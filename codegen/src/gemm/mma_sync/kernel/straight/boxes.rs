@@ -56,7 +56,8 @@ impl<'a> Gemm<'a> {
     ) -> Result<(), PlanError> {
         let places = boxes.maps.places;
         let lane0 = self.lane0();
-        for strip in strips(acc, self.maps.staging.rows, self.plan.chunks()) {
+        let apart = self.plan.rows_between_strips(&self.maps.staging);
+        for strip in strips(acc, apart, self.plan.chunks()) {
             let number = self.k.pool.constant(strip.number);
             let place = self.k.pool.constant(strip.number % places);
             self.k.open_region();
@@ -143,10 +144,10 @@ impl<'a> Gemm<'a> {
 
     /// The first row and column of a strip in C.
     fn corner(&mut self, strip: &Strip<'_>) -> Result<[Expr; 2], PlanError> {
+        let rows = self.plan.rows_of_warps()?;
         let columns = self.plan.columns_of_warps()?;
-        let wm = self.plan.tile.0 / self.plan.warps.0;
         let pool = &mut self.k.pool;
-        let down = pool.scale(self.warp.0, wm);
+        let down = index(pool, &rows, &[self.warp.0])?;
         let across = index(pool, &columns, &[self.warp.1])?;
         let [down, across] = [
             (self.spans[0].origin, down, strip.down),

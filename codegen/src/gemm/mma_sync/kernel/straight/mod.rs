@@ -57,15 +57,15 @@ struct Strip<'s> {
     atoms: &'s [Vec<Reg>],
 }
 
-/// The parts of a warp's accumulators: `rows` rows, and one of `chunks` pieces of the columns each.
-fn strips(acc: &[Vec<Vec<Reg>>], rows: i64, chunks: i64) -> Vec<Strip<'_>> {
+/// The parts of a warp's accumulators, with `apart` rows from one to the next below it, and one of `chunks` pieces of the columns each.
+fn strips(acc: &[Vec<Vec<Reg>>], apart: i64, chunks: i64) -> Vec<Strip<'_>> {
     let mut strips = Vec::new();
     for (i, of_rows) in (0..).zip(acc) {
         let each = of_rows.len() / chunks as usize;
         for (chunk, atoms) in (0..).zip(of_rows.chunks(each)) {
             strips.push(Strip {
                 number: i * chunks + chunk,
-                down: i * rows,
+                down: i * apart,
                 chunk,
                 atoms,
             });
@@ -123,7 +123,8 @@ impl<'a> Gemm<'a> {
         lane: &Lane,
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
-        let strips = strips(acc, self.maps.staging.rows, self.plan.chunks());
+        let apart = self.plan.rows_between_strips(&self.maps.staging);
+        let strips = strips(acc, apart, self.plan.chunks());
         if straight.keeps {
             return self.store_sums(straight, lane, &strips, true);
         }

@@ -1,0 +1,60 @@
+//! Stores of several roles, each in loops of its own.
+//!
+//! Loops that count the same tiles go round as often, whichever role goes round them. What is stored in all turns of all roles is what one loop would store if
+//! each of its turns had the stores of every role, so that the loops of each role get the symbols of the first one's:
+//!
+//! ```text
+//! first     for t in 0..T { rows 256·t + 0 … 127 }
+//! second    for u in 0..T { rows 256·u + 128 … 255 }        u → t: a turn has all of the 256 rows
+//! ```
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use crate::prove::execute::Trace;
+use crate::prove::formula::Formula;
+use crate::prove::memory::GlobalAccess;
+use crate::prove::value::{Lin, Sym};
+
+/// The stores, with the turns of the first of them where their loops count the same tiles. Others are left as they are.
+pub(super) fn in_common_turns<'s>(
+    trace: &mut Trace,
+    stores: &[&'s GlobalAccess],
+) -> Vec<Cow<'s, GlobalAccess>> {
+    let wanted = stores.first().map_or(&[][..], |s| &s.turns[..]);
+    let renamed = stores.iter().map(|s| {
+        let mut new = || renamed(trace, s, wanted).map(Cow::Owned);
+        let other = if s.turns == wanted { None } else { new() };
+        other.unwrap_or(Cow::Borrowed(*s))
+    });
+    renamed.collect()
+}
+
+/// A store whose turns are called by other symbols; none if these count something else.
+fn renamed(trace: &mut Trace, store: &GlobalAccess, to: &[Sym]) -> Option<GlobalAccess> {
+    let same = |(a, b): (&Sym, &Sym)| {
+        let of = |turn: Sym| trace.walks.iter().filter(move |w| w.turn == turn);
+        let tiles = |turn: Sym| of(turn).map(|w| (w.covers, w.tile)).collect::<Vec<_>>();
+        !tiles(*a).is_empty() && tiles(*a) == tiles(*b)
+    };
+    if store.turns.len() != to.len() || !store.turns.iter().zip(to).all(same) {
+        return None;
+    }
+    let mut new = store.clone();
+    let threads = trace.threads;
+    let symbols = &mut trace.symbols;
+    for (from, to) in store.turns.iter().zip(to) {
+        let to = Lin::symbol(*to);
+        for x in new.coordinates.iter_mut().chain([&mut new.address]) {
+            *x = symbols.replace(x, *from, &to, threads)?;
+        }
+        let statements = [&mut new.facts.all, &mut new.path, &mut new.stays];
+        let all = statements.into_iter().flatten().chain([&mut new.guard]);
+        for f in all {
+            let said: &Rc<Formula> = f;
+            *f = symbols.replace_in(said, *from, &to, threads)?;
+        }
+    }
+    new.turns = to.to_vec();
+    Some(new)
+}

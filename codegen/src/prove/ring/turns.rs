@@ -1,0 +1,286 @@
+//! Roles that take turns in reading the stages of a ring.
+//!
+//! Of R roles each reads runs of uses; the role that fills has a place for each of them, so that its program says in which order the runs are:
+//!
+//! ```text
+//! fills     for t in 0..T { run (t, 0), run (t, 1), …, run (t, R − 1) }
+//! role r    for t in 0..T { wait turn(r, t), run (t, r), wait for all products, pass }
+//! ```
+//!
+//! The turns of a role are counted from 0, in order, as uses of stages are. The mbarrier of role r gets its arrivals in phase t from role r − 1 behind its run (t, r − 1),
+//! and that of role 0 from the last role behind run (t − 1, R − 1). So runs follow each other in the order of the fills, and the roles together are one that reads
+//! every stage: a run begins when the one before is complete, all of its uses were full and its products have read them. No phase is missed, as that of the next
+//! turn takes an arrival behind this one's run. And nobody waits forever: a turn is passed on when its run is read, which takes fills of that run and earlier ones alone.
+
+use std::collections::BTreeSet;
+
+use super::{IndexOf, Place, Protocol, Walk, counted, first_use};
+use crate::ir::{Ring, Side};
+use crate::prove::cluster::Alike;
+use crate::prove::execute::{Event, Turns};
+use crate::prove::hopper::{Piped, What};
+use crate::prove::numbers::Mask;
+use crate::prove::value::{Lin, Sym};
+
+/// The turns that a role takes.
+#[derive(Clone)]
+pub(super) struct Taken {
+    /// The number of the role.
+    role: u32,
+    /// The loops around a turn, outermost first: the symbol of their turns, and how many there are.
+    loops: Vec<(Sym, Lin)>,
+    /// Threads that pass a turn on.
+    passed: Option<u32>,
+}
+
+/// A role's walk over its turns.
+struct Count<'a> {
+    ring: usize,
+    threads: Mask,
+    alike: &'a Alike<'a>,
+    /// The number of the next turn.
+    next: Lin,
+    /// The turn that is held.
+    held: Option<Lin>,
+    loops: Vec<(Sym, Lin)>,
+    found: Option<Taken>,
+}
+
+/// The turns that a role takes in reading a ring, counted from 0 in order; none of a role that takes none.
+pub(super) fn taken(
+    ring: usize,
+    (threads, events): (Mask, &[Event]),
+    alike: &Alike<'_>,
+) -> Result<Option<Taken>, String> {
+    let mut count = Count {
+        ring,
+        threads,
+        alike,
+        next: Lin::constant(0),
+        held: None,
+        loops: Vec::new(),
+        found: None,
+    };
+    count.events(events)?;
+    match count.held {
+        Some(_) => Err("a turn is never passed on".to_owned()),
+        None => Ok(count.found),
+    }
+}
+
+/// Whether a turn begins among events.
+pub(super) fn takes(events: &[Event], ring: usize) -> bool {
+    events.iter().any(|event| match event {
+        Event::Piped(p) => of_turns(ring)(&p.what).is_some(),
+        Event::Loop(l) => l.period.iter().any(|t| takes(&t.events, ring)),
+        _ => false,
+    })
+}
+
+/// The numbers of turns.
+fn of_turns(ring: usize) -> impl Fn(&What) -> Option<Lin> {
+    move |what| match what {
+        What::Wait(used, Side::Turn(_)) if used.ring == ring => Some(used.index),
+        _ => None,
+    }
+}
+
+impl Count<'_> {
+    fn events(&mut self, events: &[Event]) -> Result<(), String> {
+        for event in events {
+            match event {
+                Event::Piped(piped) => self.piped(piped)?,
+                Event::Loop(l) => self.turns(l)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop: by induction over its turns.
+    fn turns(&mut self, l: &Turns) -> Result<(), String> {
+        let own = of_turns(self.ring);
+        let of: &IndexOf<'_> = &own;
+        let [turn] = &l.period[..] else {
+            if l.period.iter().any(|t| takes(&t.events, self.ring)) {
+                return Err(
+                    "a role takes turns in a loop whose turns take each other's place".to_owned(),
+                );
+            }
+            return Ok(());
+        };
+        let Some(first) = first_use(&turn.events, of)? else {
+            return Ok(());
+        };
+        let count = counted(l, self.alike)?;
+        let at = |turn: &Lin| {
+            let index = first.substitute(l.turn, turn);
+            index.ok_or("the number of a turn is not linear".to_owned())
+        };
+        if self.held.is_some() || at(&Lin::constant(0))? != self.next {
+            return Err("the first turn in a loop is not the one after those before it".to_owned());
+        }
+        self.next = first;
+        self.loops.push((l.turn, count));
+        self.events(&turn.events)?;
+        self.loops.pop();
+        if self.held.is_some() {
+            return Err("a turn is never passed on".to_owned());
+        }
+        if at(&Lin::symbol(l.turn).plus(1))? != self.next {
+            return Err("turns are not counted one after the other".to_owned());
+        }
+        self.next = at(&count)?;
+        Ok(())
+    }
+
+    fn piped(&mut self, p: &Piped) -> Result<(), String> {
+        match &p.what {
+            What::Wait(used, Side::Turn(role)) if used.ring == self.ring => {
+                if self.held.is_some() || used.index != self.next {
+                    return Err("turns are not counted one after the other".to_owned());
+                }
+                if p.threads != self.threads {
+                    return Err("some threads of a role do not wait for its turn".to_owned());
+                }
+                if self.found.is_some() {
+                    return Err("a role takes turns at several places".to_owned());
+                }
+                self.found = Some(Taken {
+                    role: *role,
+                    loops: self.loops.clone(),
+                    passed: None,
+                });
+                self.held = Some(used.index);
+                self.next = self.next.plus(1);
+            }
+            What::Pass(used, role) if used.ring == self.ring => {
+                let Some(found) = &mut self.found else {
+                    return Err("a turn is passed on that was not taken".to_owned());
+                };
+                if self.held.take() != Some(used.index) || found.role != *role {
+                    return Err("a turn is passed on that was not taken".to_owned());
+                }
+                let list = p.threads.list();
+                let of_role = self.threads.list();
+                let mut warps = of_role.chunks(32).zip(list.chunks(32));
+                if !warps.all(|(role, pass)| !role.contains(&true) || pass.contains(&true)) {
+                    return Err("a warp reads stages in a turn that others pass on".to_owned());
+                }
+                found.passed = Some(list.iter().filter(|t| **t).count() as u32);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Walk<'_> {
+    /// The role has the turn.
+    pub(super) fn take_turn(&mut self) -> Result<(), String> {
+        if self.takers < 2 {
+            return Err("a role waits for a turn where none are taken".to_owned());
+        }
+        self.taking = [true; 2];
+        Ok(())
+    }
+
+    /// The role passes the turn on: it has given back what it read, and its reads are complete.
+    pub(super) fn pass_turn(&mut self) -> Result<(), String> {
+        if self.is_owing() {
+            return Err("a stage is held when the turn is passed on".to_owned());
+        }
+        if self.reading.iter().flatten().next().is_some() || self.fetching.is_some() {
+            return Err(
+                "the turn is passed on before products that read stages are complete".to_owned(),
+            );
+        }
+        (self.taking, self.held) = ([false; 2], None);
+        Ok(())
+    }
+
+    /// The place of a use, known or new.
+    pub(super) fn place(&mut self, index: Lin) -> Result<(), String> {
+        let places = &mut self.found.places;
+        let known = |place: &Place| place.index == index && place.loops == self.loops;
+        // Who fills for roles that take turns does so at a place for each of them.
+        let most = if self.found.fills { self.takers } else { 1 };
+        self.found.here = match places.iter().position(known) {
+            Some(known) => known,
+            None if places.len() < most as usize => {
+                places.push(Place {
+                    loops: self.loops.clone(),
+                    index,
+                    reads: Vec::new(),
+                    comes: Vec::new(),
+                });
+                places.len() - 1
+            }
+            None => return Err("it is used at several places of a role".to_owned()),
+        };
+        Ok(())
+    }
+}
+
+/// Each place at which stages are read, with that at which they are filled: the same for all consumers, or one for each that takes turns.
+pub(super) fn pairs<'p>(
+    ring: &Ring,
+    producer: &'p Protocol,
+    consumers: &[&'p Protocol],
+    blocks: i64,
+) -> Result<Vec<(&'p Place, &'p Place)>, String> {
+    let mut all = Vec::new();
+    if ring.takers < 2 {
+        for consumer in consumers {
+            if consumer.uses != producer.uses {
+                return Err("roles use stages another number of times".to_owned());
+            }
+            all.extend(consumer.places.iter().zip(&producer.places));
+        }
+        return Ok(all);
+    }
+    let count = ring.takers as usize;
+    if consumers.len() != count || producer.places.len() != count || producer.taken.is_some() {
+        return Err(format!(
+            "{} roles take turns, {} read stages, and they are filled at {} places",
+            ring.takers,
+            consumers.len(),
+            producer.places.len()
+        ));
+    }
+    let mut outer: Option<Vec<(Sym, Lin)>> = None;
+    let mut within = BTreeSet::new();
+    for (number, filled) in (0..ring.takers).zip(&producer.places) {
+        let takes = |p: &&&Protocol| p.taken.as_ref().is_some_and(|t| t.role == number);
+        let found = consumers.iter().find(takes);
+        let (read, taken) = found
+            .and_then(|p| Some((p.places.first()?, p.taken.as_ref()?)))
+            .ok_or_else(|| format!("no role takes the turns of number {number}"))?;
+        let wanted = ring.consumers / blocks as u32;
+        if taken.passed != Some(wanted) {
+            return Err(format!(
+                "{} threads pass a turn on, and its mbarrier counts {wanted}",
+                taken.passed.unwrap_or(0)
+            ));
+        }
+        // A turn has one run: the loops around it are those around its uses, but for the inner ones.
+        let depth = taken.loops.len();
+        if !read.loops.starts_with(&taken.loops) || filled.loops.len() < depth {
+            return Err("a role takes its turn in other loops than it reads".to_owned());
+        }
+        // The same turns for all, in which the runs are filled one after the other.
+        let around = &filled.loops[..depth];
+        if *outer.get_or_insert_with(|| around.to_vec()) != around {
+            return Err(
+                "runs of roles are filled in other loops than turns are taken in".to_owned(),
+            );
+        }
+        if let Some((inner, _)) = filled.loops.get(depth)
+            && !within.insert(*inner)
+        {
+            return Err("runs of several roles are filled in turns of one loop".to_owned());
+        }
+        all.push((read, filled));
+    }
+    Ok(all)
+}
