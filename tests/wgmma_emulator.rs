@@ -121,21 +121,108 @@ fn blocks_take_tile_after_tile() {
                 beta: 1.0,
                 ..Gemm::packed(m, n, k, operands)
             };
-            // In whole clusters.
-            let (down, across) = plan.anatomy().cluster;
-            let depth = Depth::Turns(rows * down, columns * across);
-            let plan = MmaPlan {
-                variant: Variant {
-                    depth,
-                    ..plan.variant
-                },
-                ..*plan
-            };
-            let what = format!("{} {problem:?} {rows}x{columns}", plan.name());
-            let kernel = plan.emit(operands, Arch(90)).expect("it proves");
-            let kernel = GemmKernel::emitted(&plan, &kernel, &problem).expect("it serves");
-            right(&what, &kernel, &problem, plan.data_type);
+            holds_in_turns(plan, &problem, (rows, columns));
         }
+    }
+}
+
+/// Runs a problem with so many clusters of blocks one below the other and side by side.
+fn holds_in_turns(plan: &MmaPlan, problem: &Gemm, (rows, columns): (u32, u32)) {
+    let (down, across) = plan.anatomy().cluster;
+    let depth = Depth::Turns(rows * down, columns * across);
+    let plan = MmaPlan {
+        variant: Variant {
+            depth,
+            ..plan.variant
+        },
+        ..*plan
+    };
+    let what = format!("{} {problem:?} {rows}x{columns}", plan.name());
+    let kernel = plan.emit(problem.operands, Arch(90)).expect("it proves");
+    let kernel = GemmKernel::emitted(&plan, &kernel, problem).expect("it serves");
+    right(&what, &kernel, problem, plan.data_type);
+}
+
+/// Two warpgroups that take turns: rows for the first of them alone, other numbers of stages, other tiles, clusters, no products, a bias.
+#[test]
+fn warpgroups_take_turns() {
+    let [nn, nt, tn, _] = Operands::ALL;
+    let named = |name: &str| {
+        let found = WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);
+        *found.expect("listed")
+    };
+    let f16 = named("wgmma-f16-256x128x64-pingpong");
+    let s8 = named("wgmma-s8-256x128x128-pingpong");
+    let stages = MmaPlan { stages: 5, ..f16 };
+    let cases = [
+        (stages, Gemm::packed(100, 136, 712, nn)),
+        (s8, Gemm::packed(520, 272, 1040, nt)),
+        (
+            MmaPlan {
+                tile: (256, 160),
+                ..stages
+            },
+            Gemm::packed(264, 328, 136, tn),
+        ),
+        (
+            MmaPlan {
+                cluster: (2, 1),
+                ..f16
+            },
+            Gemm::packed(776, 264, 200, nt),
+        ),
+        (
+            MmaPlan {
+                cluster: (1, 2),
+                ..s8
+            },
+            Gemm::packed(300, 520, 400, nt),
+        ),
+        (f16, Gemm::packed(272, 256, 0, tn)),
+    ];
+    for (plan, problem) in &cases {
+        holds_in_turns(plan, problem, (1, 1));
+    }
+    let nothing = Gemm {
+        alpha: 0.0,
+        beta: 0.5,
+        ..Gemm::packed(264, 136, 72, nt)
+    };
+    holds_in_turns(&f16, &nothing, (1, 1));
+    let problem = Gemm {
+        alpha: 0.5,
+        beta: 2.0,
+        epilogue: Epilogue {
+            bias: Bias::Row,
+            activation: Activation::Relu,
+        },
+        ..Gemm::packed(392, 264, 200, nt)
+    };
+    holds(&f16, &problem, Schedule::default());
+    // What is no such plan.
+    let others = [
+        MmaPlan {
+            tma_store: true,
+            ..f16
+        },
+        MmaPlan {
+            variant: Variant {
+                depth: Depth::Groups,
+                ..f16.variant
+            },
+            ..f16
+        },
+        MmaPlan {
+            tile: (512, 128),
+            warps: (16, 1),
+            stages: 2,
+            ..f16
+        },
+    ];
+    for plan in others {
+        let refused = plan.emit(nt, Arch(90)).expect_err("refused");
+        assert_eq!(refused.code(), "unsupported", "{refused}");
+        assert!(refused.to_string().contains("take turns"), "{refused}");
     }
 }
 

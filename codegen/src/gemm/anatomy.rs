@@ -17,6 +17,7 @@
 //! ```
 
 use super::{DataType, Operands, Trans};
+use crate::ir::Kernel;
 
 /// Registers of a thread beside accumulators and fragments.
 const OTHER_REGISTERS: u32 = 40;
@@ -77,6 +78,11 @@ impl Form {
     }
 
     /// Into how many parts the rows of a tile are cut, of which each is multiplied in a turn of its own.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::Form;
+    /// assert_eq!([Form::Plain, Form::PingPong].map(Form::takers), [1, 2]);
+    /// ```
     pub const fn takers(self) -> u32 {
         match self {
             Form::PingPong => 2,
@@ -179,16 +185,13 @@ impl Anatomy {
             _ => 0,
         };
         let beside = self.stages * panels * self.tile.2 * bytes;
-        // Behind the stages of warpgroups are a strip of sums of each warp, but where lanes store what they hold, and two mbarriers a stage.
+        // Behind the stages of warpgroups are a strip of sums of each warp, but where lanes store what they hold, and its mbarriers.
         let strip = 16 * 4 * strip_columns(self.tile.1, self.warp_count());
         let behind = match self.units {
             Units::Warpgroup if self.form.is_swapped() => 16 * self.stages,
             Units::Warpgroup => {
-                let turns = match self.form.takers() {
-                    1 => 0,
-                    takers => 8 * takers,
-                };
-                self.warp_count() * strip + 16 * self.stages + turns
+                let mbarriers = Kernel::barriers_of_ring(self.stages.into(), self.form.takers());
+                self.warp_count() * strip + 8 * mbarriers as u32
             }
             _ => 0,
         };

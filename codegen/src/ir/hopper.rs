@@ -73,6 +73,8 @@ pub struct Ring {
 /// use layout_codegen::ir::Side;
 ///
 /// assert_ne!(Side::Full, Side::Empty);
+/// // The second of the roles that take turns.
+/// assert_ne!(Side::Turn(1), Side::Turn(0));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {

@@ -21,6 +21,7 @@ mod boxes;
 mod conditions;
 mod roles;
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use boxes::Boxes;
@@ -459,8 +460,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// The stores of each element that threads have, and where that is: those with the same place for every thread, of the same threads where others have stores
-/// of their own, as roles do.
+/// The stores of each element that threads have, and where that is: those with the same place for every thread. Threads are apart of which some have stores
+/// that others do not have: roles, or the two sides of a branch on the thread's index.
 fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
     let mut masks: Vec<Mask> = Vec::new();
     for s in stores {
@@ -469,22 +470,28 @@ fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
         }
     }
     let lists: Vec<_> = masks.iter().map(|m| m.list()).collect();
+    // Of each thread the masks that it is in.
     let threads = lists.first().map_or(0, |list| list.len());
-    let parted = (0..threads).all(|t| lists.iter().filter(|list| list[t]).count() <= 1);
-    let mut numbers: QuickMap<(Vec<Num>, Option<Mask>), usize> = QuickMap::default();
+    let alike: BTreeSet<Vec<bool>> = (0..threads)
+        .map(|t| lists.iter().map(|list| list[t]).collect())
+        .collect();
+    let mut numbers: QuickMap<(Vec<Num>, usize), usize> = QuickMap::default();
     let mut all: Vec<Placed> = Vec::new();
     for (i, (s, local)) in stores.iter().zip(locals).enumerate() {
+        let mask = masks.iter().position(|m| *m == s.facts.active);
+        let own = |(_, within): &(usize, &Vec<bool>)| mask.is_some_and(|mask| within[mask]);
         for v in 0..s.width {
             let mut place = local.clone();
             if let Some(last) = place.last_mut() {
                 *last = last.plus(v);
             }
-            let whose = parted.then_some(s.facts.active);
-            let n = *numbers.entry((place.clone(), whose)).or_insert(all.len());
-            if n == all.len() {
-                all.push((Vec::new(), place));
+            for (class, _) in alike.iter().enumerate().filter(own) {
+                let n = *numbers.entry((place.clone(), class)).or_insert(all.len());
+                if n == all.len() {
+                    all.push((Vec::new(), place.clone()));
+                }
+                all[n].0.push((i, v));
             }
-            all[n].0.push((i, v));
         }
     }
     all

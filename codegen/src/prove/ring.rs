@@ -36,7 +36,7 @@
 //! A thread may also read a stage into registers, for products that take a factor from there. Such reads are complete for the whole warp behind a barrier
 //! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L while it is still reading use i.
 //!
-//! Consumers may take turns in reading runs of uses ([`turns`]): then each has a place of the role that fills, and gives back what it has read.
+//! Consumers may take turns in reading runs of uses ([`turns`]): then the producer has a place in its program for each of them, and each gives back what it has read.
 //!
 //! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
@@ -318,6 +318,12 @@ fn agreed(entry: &Entry, ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(
         return Err("not exactly one role fills its stages".to_owned());
     };
     let given = || consumers.iter().filter_map(|p| p.arrivals.as_ref());
+    let fetches = consumers.iter().any(|p| p.fetches);
+    if ring.takers > 1 && fetches && given().any(|a| matches!(a, Arrivals::At(_))) {
+        return Err(
+            "a stage that one role has read into registers is given back to other blocks by the next, whose arrivals are relaxed and order no reads".to_owned(),
+        );
+    }
     if producer.shares && given().any(|a| matches!(a, Arrivals::Own(_))) {
         return Err(
             "a block copies to stages of another, which give none of them back to it".to_owned(),
@@ -486,11 +492,15 @@ impl Walk<'_> {
         }
         self.next = first;
         self.taking[1] = false;
+        let has_turn = self.taking[0];
         self.loops.push((l.turn, count));
         let (mut at_top, mut fetching) = (self.reading.clone(), self.fetching);
         self.events(&turn.events)?;
         if self.is_owing() {
             return Err("a stage is held from turn to turn".to_owned());
+        }
+        if self.taking[0] != has_turn {
+            return Err("a role has its turn for a part of a loop's turns".to_owned());
         }
         if !apart && at(&Lin::symbol(l.turn).plus(1))? != self.next {
             return Err(

@@ -32,7 +32,7 @@
 //!
 //! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.78 · store`. Where two
 //! warpgroups take turns, each has half of a tile, in as many steps, and only the last half is stored behind all products:
-//! `clocks = begin + Σ halves: (steps · period + 250) + store / 2`.
+//! `clocks = begin + Σ halves: (steps · period + 250) - 250 + store / 2`, and for each tile what half a store takes longer than half of the products.
 //!
 //! # What short products showed
 //!

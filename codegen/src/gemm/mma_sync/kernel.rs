@@ -41,6 +41,7 @@ pub(super) fn entries(
 ) -> Result<Vec<Entry>, PlanError> {
     let plan = product.plan;
     plan.clusters()?;
+    plan.takes_turns()?;
     let maps = plan.maps(operands)?;
     let entry = product.entry_name(operands);
     let mut k = Kernel::new(&entry, plan.threads());

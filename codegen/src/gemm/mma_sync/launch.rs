@@ -92,7 +92,7 @@ impl MmaPlan {
     }
 
     /// The plan of the same tile whose blocks have one tile each, by themselves; the first such plan of the type where that one is not listed.
-    fn plain(&self) -> Self {
+    pub(super) fn plain(&self) -> Self {
         let same = Self {
             persistent: false,
             form: match self.form {
@@ -194,6 +194,7 @@ impl Product<'_> {
     /// The variant for a problem.
     pub(super) fn adapted(&self, problem: &Gemm, schedule: Schedule) -> Result<MmaPlan, PlanError> {
         self.clusters()?;
+        self.takes_turns()?;
         self.possible(problem)?;
         let widths = problem.widths(self.data_type).map(i64::from);
         let many = problem.batch.count != 1;
@@ -225,12 +226,6 @@ impl Product<'_> {
             return Err(self.unsupported(
                 "a dual product with sums promoted to f32, which would take twice the registers"
                     .to_owned(),
-                &format!("take {}", self.plain().name()),
-            ));
-        }
-        if self.takers() > 1 && self.variant.products == 2 {
-            return Err(self.unsupported(
-                "a dual product by warpgroups that take turns".to_owned(),
                 &format!("take {}", self.plain().name()),
             ));
         }

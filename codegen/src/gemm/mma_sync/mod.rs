@@ -122,6 +122,25 @@ impl MmaPlan {
         self.form.takers().into()
     }
 
+    /// Warpgroups that take turns are two, of blocks that take tile after tile and store C by threads.
+    fn takes_turns(&self) -> Result<(), PlanError> {
+        let blocks = self.warpgroups && matches!(self.variant.depth, Depth::Turns(..));
+        let halves = self.warps == (8, 1) && [128, 256].contains(&self.tile.0);
+        let own_stores = !self.tma_store && self.variant.products == 1;
+        if self.takers() == 1 || blocks && halves && own_stores {
+            return Ok(());
+        }
+        Err(PlanError::Unsupported {
+            plan: self.name(),
+            what: "warpgroups that take turns in a dual product or a plan of another kind"
+                .to_owned(),
+            instead: format!(
+                "take {}, or one product, 8x1 warps, 128 or 256 rows, blocks that take tile after tile and stores by threads",
+                self.plain().name()
+            ),
+        })
+    }
+
     /// Rows of C that are multiplied at once.
     fn rows_of_stage(&self) -> i64 {
         self.tile.0 / self.takers()

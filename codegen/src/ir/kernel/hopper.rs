@@ -141,13 +141,15 @@ impl Kernel {
         side: Side,
         index: Expr,
     ) -> Result<Address, LayoutError> {
-        let slot = self.slot(ring, index);
-        let first = match side {
-            Side::Empty => ring.stages,
-            _ => 0,
+        let which = match side {
+            Side::Full | Side::Empty => {
+                let slot = self.slot(ring, index);
+                let first = if side == Side::Full { 0 } else { ring.stages };
+                let first = self.pool.constant(first);
+                self.pool.add(slot, first)
+            }
+            Side::Turn(role) => self.pool.constant(2 * ring.stages + i64::from(role)),
         };
-        let first = self.pool.constant(first);
-        let which = self.pool.add(slot, first);
         let at = ring.barriers.element(self, &[which])?;
         self.note_width(at, 8);
         Ok(at)
@@ -160,7 +162,7 @@ impl Kernel {
         }
     }
 
-    /// Waits for one side of a use of a stage.
+    /// Waits for one side of a use of a stage, or for a role's turn of that number.
     pub(crate) fn wait_stage(
         &mut self,
         ring: &RingHandle,
@@ -169,33 +171,25 @@ impl Kernel {
     ) -> Result<(), LayoutError> {
         // A stage is empty when consumers have arrived `lag` uses after they read it.
         let arrival = match side {
+            Side::Full | Side::Turn(_) => index,
             Side::Empty => {
                 let lag = self.pool.constant(ring.lag);
                 self.pool.add(index, lag)
             }
-            _ => index,
         };
         let at = self.barrier_of(ring, side, arrival)?;
-        let round = self.pool.div(arrival, ring.stages);
-        self.wait_phase(ring, (at, round), (side, index));
-        Ok(())
-    }
-
-    /// Waits until an mbarrier has completed the phase of a round: of `empty`, and of the turns of role 0, the phase before.
-    fn wait_phase(
-        &mut self,
-        ring: &RingHandle,
-        (at, round): (Address, Expr),
-        (side, index): (Side, Expr),
-    ) {
+        let round = match side {
+            Side::Full | Side::Empty => self.pool.div(arrival, ring.stages),
+            Side::Turn(_) => arrival,
+        };
         let parity = self.pool.rem(round, 2);
         let parity = match side {
+            Side::Full | Side::Turn(1..) => parity,
             // Of a fresh mbarrier the phase before the first counts as complete.
             Side::Empty | Side::Turn(0) => {
                 let one = self.pool.constant(1);
                 self.pool.sub(one, parity)
             }
-            _ => parity,
         };
         let parity = self.value(parity);
         let done = self.reg(Class::Pred);
@@ -210,36 +204,18 @@ impl Kernel {
                 stage,
             },
         );
-    }
-
-    /// The mbarrier of a role that takes turns.
-    fn barrier_of_turns(&mut self, ring: &RingHandle, role: u32) -> Result<Address, LayoutError> {
-        let which = self.pool.constant(2 * ring.stages + i64::from(role));
-        let at = ring.barriers.element(self, &[which])?;
-        self.note_width(at, 8);
-        Ok(at)
-    }
-
-    /// A role waits for its turn, the `turn`-th from 0.
-    pub(crate) fn wait_turn(
-        &mut self,
-        ring: &RingHandle,
-        role: u32,
-        turn: Expr,
-    ) -> Result<(), LayoutError> {
-        let at = self.barrier_of_turns(ring, role)?;
-        self.wait_phase(ring, (at, turn), (Side::Turn(role), turn));
         Ok(())
     }
 
-    /// A role passes the turn on, by the threads where `only` holds.
+    /// A role passes its turn of a number on, by the threads where `only` holds.
     pub(crate) fn pass_turn(
         &mut self,
         ring: &RingHandle,
         (role, turn): (u32, Expr),
         only: Reg,
     ) -> Result<(), LayoutError> {
-        let at = self.barrier_of_turns(ring, (role + 1) % ring.takers)?;
+        let next = (role + 1) % ring.takers;
+        let at = self.barrier_of(ring, Side::Turn(next), turn)?;
         let stage = Self::stage_use(ring, turn);
         self.push_hopper(Some(only.into()), Hopper::Pass { at, role, stage });
         Ok(())

@@ -317,7 +317,7 @@ fn roles_take_turns_in_the_order_of_the_fills() {
         let pass = position(list, |h| matches!(h, Hopper::Pass { .. }));
         list.remove(pass.expect("an end"));
     });
-    assert!(text.contains("never passed on"), "{text}");
+    assert!(text.contains("for a part of a loop's turns"), "{text}");
     let text = refused_turn(|list, _| {
         let wait = position(list, |h| matches!(h, Hopper::WgmmaWait { .. })).expect("a wait");
         let pass = position(list, |h| matches!(h, Hopper::Pass { .. })).expect("an end");
@@ -378,4 +378,57 @@ fn runs_are_filled_in_the_order_of_turns() {
     let (code, text) = with(TURNS, exchanged).expect_err("refused");
     assert_eq!(code, "ring", "{text}");
     assert!(text.contains("first use in a loop"), "{text}");
+}
+
+#[test]
+fn a_turn_is_passed_on_once() {
+    let pass_of = |e: &mut Entry| {
+        let mut found = None;
+        lists(&mut e.nodes, &mut |list| {
+            if let Some(i) = position(list, |h| matches!(h, Hopper::Pass { .. })) {
+                found.get_or_insert(list[i].clone());
+            }
+        });
+        found.expect("an end of a turn")
+    };
+    // Behind each stage of a run, whose products are complete.
+    let (code, text) = with(TURNS, |e| {
+        let pass = pass_of(e);
+        lists(&mut e.nodes, &mut |list| {
+            if position(list, |h| matches!(h, Hopper::Wgmma { .. })).is_some() {
+                let wait = position(list, |h| matches!(h, Hopper::WgmmaWait { .. }));
+                if let Some(Hopper::WgmmaWait { pending }) =
+                    hopper(&mut list[wait.expect("a wait")])
+                {
+                    *pending = 0;
+                }
+                let arrive = position(list, |h| matches!(h, Hopper::Arrive { .. }));
+                let guard = match &list[arrive.expect("an arrival")] {
+                    Node::Inst(s) => s.guard,
+                    _ => None,
+                };
+                if let (Node::Inst(mut s), guard) = (pass.clone(), guard) {
+                    s.guard = guard;
+                    list.push(Node::Inst(s));
+                }
+            }
+        });
+    })
+    .expect_err("refused");
+    assert_eq!(code, "ring", "{text}");
+    assert!(text.contains("for a part of a loop's turns"), "{text}");
+    // By the role that fills.
+    let (code, text) = with(TURNS, |e| {
+        let pass = pass_of(e);
+        lists(&mut e.nodes, &mut |list| {
+            if position(list, |h| matches!(h, Hopper::TensorCopy { .. })).is_some() {
+                list.push(pass.clone());
+            }
+        });
+    })
+    .expect_err("refused");
+    assert!(
+        ["ring", "register"].contains(&code.as_str()),
+        "{code}: {text}"
+    );
 }

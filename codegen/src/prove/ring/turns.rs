@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use super::{IndexOf, Place, Protocol, Walk, counted, first_use};
 use crate::ir::{Ring, Side};
 use crate::prove::cluster::Alike;
-use crate::prove::execute::{Event, Turns};
+use crate::prove::execute::{Event, Turn, Turns};
 use crate::prove::hopper::{Piped, What};
 use crate::prove::numbers::Mask;
 use crate::prove::value::{Lin, Sym};
@@ -77,6 +77,15 @@ pub(super) fn takes(events: &[Event], ring: usize) -> bool {
     })
 }
 
+/// Whether a turn ends among events.
+fn passes(events: &[Event], ring: usize) -> bool {
+    events.iter().any(|event| match event {
+        Event::Piped(p) => matches!(&p.what, What::Pass(used, _) if used.ring == ring),
+        Event::Loop(l) => l.period.iter().any(|t| passes(&t.events, ring)),
+        _ => false,
+    })
+}
+
 /// The numbers of turns.
 fn of_turns(ring: usize) -> impl Fn(&What) -> Option<Lin> {
     move |what| match what {
@@ -102,7 +111,8 @@ impl Count<'_> {
         let own = of_turns(self.ring);
         let of: &IndexOf<'_> = &own;
         let [turn] = &l.period[..] else {
-            if l.period.iter().any(|t| takes(&t.events, self.ring)) {
+            let own = |t: &Turn| takes(&t.events, self.ring) || passes(&t.events, self.ring);
+            if l.period.iter().any(own) {
                 return Err(
                     "a role takes turns in a loop whose turns take each other's place".to_owned(),
                 );
@@ -110,6 +120,9 @@ impl Count<'_> {
             return Ok(());
         };
         let Some(first) = first_use(&turn.events, of)? else {
+            if passes(&turn.events, self.ring) {
+                return Err("a turn is passed on in a loop in which none is taken".to_owned());
+            }
             return Ok(());
         };
         let count = counted(l, self.alike)?;
@@ -187,6 +200,9 @@ impl Walk<'_> {
 
     /// The role passes the turn on: it has given back what it read, and its reads are complete.
     pub(super) fn pass_turn(&mut self) -> Result<(), String> {
+        if !self.taking[0] {
+            return Err("a turn is passed on that was not taken".to_owned());
+        }
         if self.is_owing() {
             return Err("a stage is held when the turn is passed on".to_owned());
         }

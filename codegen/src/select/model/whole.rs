@@ -100,8 +100,10 @@ impl Model<'_> {
         };
         let begin_and_end = self.begin() + self.store(of_a_wave) / parts;
         let begin_and_end = if parts > 1.0 {
-            // What one warpgroup stores, it stores while another multiplies.
-            begin_and_end + (parts * (whole + 1.0) - 1.0) * HANDOVER
+            // What one warpgroup stores, it stores while another multiplies, as far as that takes as long.
+            let meanwhile = (parts - 1.0) * (steps as f64 * period + HANDOVER);
+            let left = (self.store(1) / parts - meanwhile).max(0.0);
+            begin_and_end + (parts * (whole + 1.0) - 1.0) * HANDOVER + whole * left
         } else if self.anatomy.turns {
             // The stages of the next tile are filled while this one is stored.
             begin_and_end + whole * STORE_IN_TURNS * self.store(1)

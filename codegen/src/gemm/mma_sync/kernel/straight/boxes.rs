@@ -98,7 +98,7 @@ impl<'a> Gemm<'a> {
         }
     }
 
-    fn lane0(&mut self) -> Reg {
+    pub(in crate::gemm::mma_sync::kernel) fn lane0(&mut self) -> Reg {
         let zero = self.k.pool.constant(0);
         self.k.compare(Cmp::Eq, self.lane, zero)
     }
