@@ -45,6 +45,33 @@ fn an_output_that_some_path_leaves_out_is_refused() {
     }
 }
 
+/// One side of a branch leaves threads out, which the other side does not make up for.
+#[test]
+fn each_thread_stores_on_every_path() {
+    for all in [false, true] {
+        let (mut k, [x, y, _]) = shares().expect("views");
+        let (m, thread) = (k.size("m", 1 << 20), k.thread());
+        let (zero, half) = (k.pool.constant(0), k.pool.constant(64));
+        let some = k.compare(Cmp::Gt, m, zero);
+        let first = k.compare(Cmp::Lt, thread, half);
+        k.begin_if(some, true);
+        k.begin_if(first, false);
+        k.copy(&x, &y).expect("a copy");
+        if all {
+            k.otherwise();
+            k.copy(&x, &y).expect("a copy");
+        }
+        k.end_if();
+        k.otherwise();
+        k.copy(&x, &y).expect("a copy");
+        k.end_if();
+        match prove(&k.finish()) {
+            Ok(proof) => assert!(all, "{proof:?}"),
+            Err(e) => assert!(!all && e.code() == "coverage", "{e}"),
+        }
+    }
+}
+
 #[test]
 fn what_some_threads_may_not_write_is_not_read() {
     for every in [false, true] {

@@ -120,15 +120,30 @@ macro_rules! plan {
     };
 }
 
-fn persistent() -> Subject {
+/// A plan whose blocks take tile after tile.
+fn in_turns(plan: &'static str, problems: [[u64; 3]; 2]) -> Subject {
     Family {
-        plan: "wgmma-f16-128x256x64-persistent",
+        plan,
         operands: "nt",
         schedule: PLAIN,
         width: 16,
-        problems: [[136, 264, 72], [264, 128, 200]],
+        problems,
     }
     .of_one_block()
+}
+
+fn persistent() -> Subject {
+    in_turns(
+        "wgmma-f16-128x256x64-persistent",
+        [[136, 264, 72], [264, 128, 200]],
+    )
+}
+
+fn ping_pong() -> Subject {
+    in_turns(
+        "wgmma-f16-256x128x64-pingpong",
+        [[264, 136, 72], [136, 264, 456]],
+    )
 }
 
 /// All kernels.
@@ -331,6 +346,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         [[72, 128, 136], [64, 136, 784]]
     ),
     persistent,
+    ping_pong,
     examples::transposed,
     examples::normalised,
     examples::normalised_by_root,

@@ -64,12 +64,8 @@ fn others(plan: &dyn Plan, [[m, n, _], [_, _, long]]: [[u64; 3]; 2]) -> Vec<Case
     let (tm, tn, tk) = plan.tile();
     let [tm, tn, tk] = [tm, tn, tk].map(u64::from);
     let mut all = Vec::new();
-    // Tiles of a persistent plan are large, and its copies are those of the others.
-    let step = if plan.name().ends_with("-persistent") {
-        5
-    } else {
-        1
-    };
+    // Tiles of blocks that take tile after tile are large, and their copies are those of the others.
+    let step = if plan.anatomy().turns { 5 } else { 1 };
     // Copies that threads issue each have edges of their own; a bulk copy is one.
     let every = if plan.name().starts_with("wgmma") {
         4

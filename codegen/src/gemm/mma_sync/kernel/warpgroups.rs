@@ -14,6 +14,13 @@
 //! the other by f32 additions: `wgmma` of 8-bit floats keeps about 14 bits of a sum, which is then one of 128 products and not of all. While
 //! a warpgroup adds, the other one multiplies.
 //!
+//! In a ping-pong plan the consumers are two roles of a warpgroup each, with half of the rows of a tile. They take turns, and one stores while the other multiplies:
+//!
+//! ```text
+//! producer          stages of the first half, of the second half
+//! first, second     wait turn, products of the own half, all complete: pass; C        128 rows each, two products below each other
+//! ```
+//!
 //! The blocks of a cluster copy an operand that they have in common in parts, each to all of them ([`cluster`](super::super::cluster)). A stage is filled by several
 //! blocks then: each expects all of its bytes, and waits until the consumers of all have given it back, who arrive at the mbarriers of each block. A block ends when all
 //! of them have.
