@@ -56,7 +56,7 @@ use super::numbers::Mask;
 use super::value::{Lin, Sym};
 use crate::ir::{Arrangement, Entry, Extent, Kernel, Ring, Side};
 use blocks::Arrivals;
-use turns::Taken;
+use turns::{Holding, Taken};
 
 /// Groups of products that may be in flight: more than kernels have a use for.
 const GROUPS: usize = 16;
@@ -118,8 +118,8 @@ struct Walk<'a> {
     fetching: Option<i64>,
     /// In the use that is held a stage was given back.
     gave: bool,
-    /// Roles take turns in reading, and this one has the turn; its first use there is still to come.
-    taking: [bool; 2],
+    /// Whether it has the turn, where roles take turns in reading.
+    holding: Holding,
     /// How many roles take turns.
     takers: u32,
     loops: Vec<(Sym, Lin)>,
@@ -170,7 +170,7 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 reading: vec![None],
                 fetching: None,
                 gave: false,
-                taking: [false; 2],
+                holding: Holding::Nothing,
                 takers: ring.takers,
                 loops: Vec::new(),
                 found: Protocol::default(),
@@ -487,19 +487,19 @@ impl Walk<'_> {
                 .substitute(l.turn, turn)
                 .ok_or("its index is not linear".to_owned())
         };
-        if !apart && !self.taking[1] && at(&Lin::constant(0))? != self.next {
+        if !apart && self.holding != Holding::Begun && at(&Lin::constant(0))? != self.next {
             return Err("the first use in a loop is not the one after those before it".to_owned());
         }
         self.next = first;
-        self.taking[1] = false;
-        let has_turn = self.taking[0];
+        self.holding = self.holding.used();
+        let holding = self.holding;
         self.loops.push((l.turn, count));
         let (mut at_top, mut fetching) = (self.reading.clone(), self.fetching);
         self.events(&turn.events)?;
         if self.is_owing() {
             return Err("a stage is held from turn to turn".to_owned());
         }
-        if self.taking[0] != has_turn {
+        if self.holding != holding {
             return Err("a role has its turn for a part of a loop's turns".to_owned());
         }
         if !apart && at(&Lin::symbol(l.turn).plus(1))? != self.next {
@@ -567,15 +567,16 @@ impl Walk<'_> {
             What::Wait(used, Side::Turn(_)) if own(used) => self.take_turn()?,
             What::Pass(used, _) if own(used) => self.pass_turn()?,
             What::Wait(used, side) if own(used) => {
-                if std::mem::take(&mut self.taking[1]) {
+                if self.holding == Holding::Begun {
                     self.next = used.index;
                 }
+                self.holding = self.holding.used();
                 if used.index != self.next {
                     return Err("a use does not follow the one before".to_owned());
                 }
                 let fills = *side == Side::Empty;
-                if self.takers > 1 && !fills && !self.taking[0] {
-                    return Err("a role reads stages when it has not the turn".to_owned());
+                if self.takers > 1 && !fills && self.holding == Holding::Nothing {
+                    return Err("a role reads stages without having the turn".to_owned());
                 }
                 if !self.found.places.is_empty() && self.found.fills != fills {
                     return Err("a role fills its stages and reads them".to_owned());

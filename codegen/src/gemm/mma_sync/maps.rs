@@ -180,14 +180,14 @@ impl MmaPlan {
     /// Row of the grid of warps → the first row of its part of the tile. A warp of a warpgroup has 16 rows of each of its products.
     pub(super) fn rows_of_warps(&self) -> Result<Layout, LayoutError> {
         let (warps, own) = (self.warps.0, self.tile.0 / self.warps.0);
-        if self.rows_of_products() > 1 {
+        if self.products_down() > 1 {
             return Layout::flat(&[4, warps / 4], &[16, 4 * own]);
         }
         Layout::mode(warps, own)
     }
 
     /// How many products a warpgroup makes one below the other.
-    pub(super) fn rows_of_products(&self) -> i64 {
+    pub(super) fn products_down(&self) -> i64 {
         if self.warpgroups && !self.form.is_swapped() {
             self.tile.0 / self.warps.0 / 16
         } else {
@@ -197,7 +197,7 @@ impl MmaPlan {
 
     /// Rows from one strip of a warp to the next below it.
     pub(super) fn rows_between_strips(&self, staging: &Staging) -> i64 {
-        if self.rows_of_products() > 1 {
+        if self.products_down() > 1 {
             4 * staging.rows
         } else {
             staging.rows
@@ -264,11 +264,8 @@ impl MmaPlan {
         } else {
             Layout::mode(wn / atom.n, m * atom.n)?
         };
-        let warps = if self.rows_of_products() > 1 {
-            self.rows_of_warps()?
-        } else {
-            Layout::flat(&[self.warps.0, self.warps.1], &[wm, m * wn])?
-        };
+        let columns = Layout::mode(self.warps.1, m * wn)?;
+        let warps = Layout::tuple(&[self.rows_of_warps()?, columns])?;
         let apart = self.rows_between_strips(&maps.staging) / maps.staging.rows * atom.m;
         Ok(Layout::tuple(&[
             c.get(0)?,

@@ -312,7 +312,7 @@ fn roles_take_turns_in_the_order_of_the_fills() {
         let wait = position(list, is_turn).expect("a wait");
         list.remove(wait);
     });
-    assert!(text.contains("when it has not the turn"), "{text}");
+    assert!(text.contains("without having the turn"), "{text}");
     let text = refused_turn(|list, _| {
         let pass = position(list, |h| matches!(h, Hopper::Pass { .. }));
         list.remove(pass.expect("an end"));
@@ -332,7 +332,7 @@ fn roles_take_turns_in_the_order_of_the_fills() {
         let pass = list.remove(pass);
         list.insert(wait + 1, pass);
     });
-    assert!(text.contains("when it has not the turn"), "{text}");
+    assert!(text.contains("without having the turn"), "{text}");
 }
 
 #[test]

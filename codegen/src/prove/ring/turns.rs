@@ -33,6 +33,27 @@ pub(super) struct Taken {
     passed: Option<u32>,
 }
 
+/// Whether a role has the turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holding {
+    /// It has not.
+    Nothing,
+    /// It has, and its first use in it is still to come.
+    Begun,
+    /// It has, and has used a stage in it.
+    Used,
+}
+
+impl Holding {
+    /// The same behind a use of a stage.
+    pub(super) fn used(self) -> Self {
+        match self {
+            Holding::Nothing => Holding::Nothing,
+            Holding::Begun | Holding::Used => Holding::Used,
+        }
+    }
+}
+
 /// A role's walk over its turns.
 struct Count<'a> {
     ring: usize,
@@ -194,13 +215,13 @@ impl Walk<'_> {
         if self.takers < 2 {
             return Err("a role waits for a turn where none are taken".to_owned());
         }
-        self.taking = [true; 2];
+        self.holding = Holding::Begun;
         Ok(())
     }
 
     /// The role passes the turn on: it has given back what it read, and its reads are complete.
     pub(super) fn pass_turn(&mut self) -> Result<(), String> {
-        if !self.taking[0] {
+        if self.holding == Holding::Nothing {
             return Err("a turn is passed on that was not taken".to_owned());
         }
         if self.is_owing() {
@@ -211,7 +232,7 @@ impl Walk<'_> {
                 "the turn is passed on before products that read stages are complete".to_owned(),
             );
         }
-        (self.taking, self.held) = ([false; 2], None);
+        (self.holding, self.held) = (Holding::Nothing, None);
         Ok(())
     }
 

@@ -246,7 +246,7 @@ impl Gemm<'_> {
 
     /// The first row of a stage of each of a warpgroup's products.
     fn first_rows(&mut self) -> Vec<Expr> {
-        let count = self.plan.rows_of_products();
+        let count = self.plan.products_down();
         let pool = &mut self.k.pool;
         let first = if self.plan.takers() > 1 {
             pool.constant(0)
