@@ -22,7 +22,7 @@ use crate::shared::Who;
 use crate::windows::SHARED_WINDOW;
 
 /// `atom` and `red`: lane after lane.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn atom(
     cx: &Context<'_>,
     env: &mut Env,
@@ -79,7 +79,7 @@ fn windows(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, a: &Atom, a
 }
 
 /// `atom` and `red` on global memory.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn global(
     cx: &Context<'_>,
     env: &mut Env,
@@ -119,7 +119,7 @@ fn global(
 }
 
 /// The lanes of `lanes`, lowest first, in runs of those that access the same place one after the other: the first of each, and all.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn runs<T: Copy + PartialEq>(at: &[T; 32], lanes: u32) -> impl Iterator<Item = (usize, u32)> {
     let first = at[lanes.trailing_zeros() as usize & 31];
     // All at one place, as counters are, is one comparison of the row.
@@ -182,7 +182,7 @@ pub(crate) fn atom128(
 }
 
 /// `atom` and `red` on the block's own shared memory, where shared address 0 is `base`.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn shared(
     cx: &Context<'_>,
     env: &mut Env,
@@ -209,7 +209,7 @@ fn shared(
 }
 
 /// The race detector on atomics of `lanes`.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn observe(
     cx: &Context<'_>,
     env: &mut Env,

@@ -115,7 +115,7 @@ fn saved_bytes(f: &Function) -> u32 {
 
 /// Split `split`, which is the lanes `lanes`, enters function `number`.
 #[allow(clippy::too_many_arguments)] // a call is that much
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn enter(
     cx: &Context<'_>,
     env: &mut Env,
@@ -173,7 +173,7 @@ pub(super) fn enter(
 }
 
 /// What is so many bytes above `row`.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn above(row: &Row32, bytes: u32) -> Row32 {
     let mut out = *row;
     for x in &mut out {
@@ -244,7 +244,7 @@ struct Frames {
 }
 
 impl Frames {
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     fn of(callers: &Row32, bases: &Row32, lanes: u32) -> Self {
         let first = lanes.trailing_zeros() as usize & 31;
         let (caller, base) = (callers[first], bases[first]);
@@ -257,7 +257,7 @@ impl Frames {
 }
 
 /// Copies slot `from` to slot `to`, each with the starts of its frames; `values` are those of a register.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn copy(w: &mut Warp, f: &Frames, to: (Slot, &Row32), from: (Slot, &Row32), values: &Row64) {
     let lanes = f.lanes;
     match (to.0, from.0) {
@@ -287,7 +287,7 @@ fn copy(w: &mut Warp, f: &Frames, to: (Slot, &Row32), from: (Slot, &Row32), valu
 }
 
 /// `ret` in a function.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     let Some((node, at)) = w.innermost_call() else {
         w.exit(active);
@@ -340,7 +340,7 @@ fn kept<'a>(f: &'a Function, call: &'a Call) -> impl Iterator<Item = Reg> + 'a {
 }
 
 /// Starts the activation of `f` that `node` is, and puts the registers of `f` aside.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
     if w.active.len() <= node {
         w.active.resize_with(node + 1, Activation::default);
@@ -371,7 +371,7 @@ fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
 }
 
 /// Takes them back in `lanes`, some of those that called.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
     let from = &w.active[node];
     let mut predicates = from.predicates.iter();

@@ -18,7 +18,7 @@ const FAR: u64 = 1 << 32;
 
 /// Checks global addresses: reports lanes outside their allocation or misaligned, and returns the lanes that may go on, with the base
 /// of the first lane's allocation and whether all are in it.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn check_global(
     cx: &Context<'_>,
     env: &mut Env,
@@ -60,7 +60,7 @@ pub(crate) fn check_global(
 }
 
 /// The lanes of `active` by the allocation in which their `bytes` lie; without one, lanes that lie in none.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn by_allocation<'a>(
     memory: &'a GlobalMemory,
     at: &Row64,
@@ -149,7 +149,7 @@ pub(super) fn sort_out_global(
     active & !outside & !crooked
 }
 
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[allow(clippy::too_many_arguments)] // an access is that much
 pub(super) fn global(
     cx: &Context<'_>,
@@ -199,7 +199,7 @@ pub(super) fn global(
 }
 
 /// All elements of one lane.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn element(w: &mut Warp, a: &Access, alloc: &Allocation, at: u64, lane: usize, store: bool) {
     let bytes = u32::from(a.bytes);
     for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
@@ -213,7 +213,7 @@ fn element(w: &mut Warp, a: &Access, alloc: &Allocation, at: u64, lane: usize, s
 }
 
 /// Accesses of one, two or four words, each in a register of 32 bits, all in `alloc`; false if it is another access.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn words(
     w: &mut Warp,
     a: &Access,
@@ -248,7 +248,7 @@ fn words(
     true
 }
 
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn load<const N: usize>(w: &mut Warp, a: &Access, alloc: &Allocation, at: &Row64, active: u32) {
     let mut out = [[0; 32]; N];
     let mut load = |l: usize| {
@@ -271,7 +271,7 @@ fn load<const N: usize>(w: &mut Warp, a: &Access, alloc: &Allocation, at: &Row64
 }
 
 /// Whether lanes access different bytes because each starts behind the end of the one before it.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn are_apart(at: &Row64, bytes: u64, active: u32) -> bool {
     if active == u32::MAX {
         let mut close = false;

@@ -16,7 +16,7 @@ use crate::shared::Who;
 use crate::types::File;
 
 /// A load or store of the block's shared memory, in the window that starts at `window`.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[allow(clippy::too_many_arguments)] // an access is that much
 pub(super) fn shared(
     cx: &Context<'_>,
@@ -62,7 +62,7 @@ pub(super) fn shared(
 }
 
 /// The race detector.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[allow(clippy::too_many_arguments)] // an access is that much
 fn observe(
     cx: &Context<'_>,
@@ -142,7 +142,7 @@ fn lane_by_lane(
 }
 
 /// The data of accesses of one, two or four words, each in a register of 32 bits; false if it is another access.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn words(
     env: &mut Env,
     w: &mut Warp,
@@ -191,7 +191,7 @@ fn words(
     true
 }
 
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn load<const N: usize>(env: &Env, w: &mut Warp, a: &Access, at: &[u32; 32], active: u32) {
     let mut out = [[0; 32]; N];
     for l in 0..32 {
@@ -209,7 +209,7 @@ fn load<const N: usize>(env: &Env, w: &mut Warp, a: &Access, at: &[u32; 32], act
     }
 }
 
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn store<const N: usize>(env: &mut Env, w: &Warp, a: &Access, at: &[u32; 32], active: u32) {
     let mut rows = [&[0; 32]; N];
     for (e, row) in rows.iter_mut().enumerate() {
@@ -226,7 +226,7 @@ fn store<const N: usize>(env: &mut Env, w: &Warp, a: &Access, at: &[u32; 32], ac
 }
 
 /// Every lane must find what it stored, or another lane stored something else there.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[allow(clippy::too_many_arguments)] // an access is that much
 fn check_store(
     cx: &Context<'_>,

@@ -14,7 +14,7 @@ use crate::types::File;
 
 /// A load or store of the active lanes at addresses of which `origin` is that of their local memory.
 #[allow(clippy::too_many_arguments)] // an access is that much
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn local(
     cx: &Context<'_>,
     env: &mut Env,
@@ -47,7 +47,7 @@ pub(super) fn local(
 }
 
 /// Whether address `a` is the same in all active lanes.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn is_one_place(w: &Warp, a: Address, active: u32) -> bool {
     let first = active.trailing_zeros() as usize & 31;
     let same = match a.base {
@@ -68,14 +68,14 @@ fn is_one_place(w: &Warp, a: Address, active: u32) -> bool {
 }
 
 /// Where in local memory address `a` is in `lane`.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn place(w: &Warp, a: Address, origin: u64, lane: usize) -> u64 {
     let base = a.base.map_or(0, |reg| get_lane(w, reg, lane));
     base.wrapping_add(a.offset as u64).wrapping_sub(origin)
 }
 
 /// An access of all lanes at one place. `None`, and nothing done, if it is misaligned or outside some lane's frames.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn row(w: &mut Warp, a: &Access, origin: u64, active: u32, store: bool) -> Option<()> {
     let offset = place(w, a.address, origin, active.trailing_zeros() as usize & 31);
     let regs = &a.regs[..usize::from(a.count)];
@@ -121,7 +121,7 @@ fn row(w: &mut Warp, a: &Access, origin: u64, active: u32, store: bool) -> Optio
 
 /// An access of elements of `BYTES` bytes, lane by lane. `None` if some lane's is misaligned or outside its frames; then all lanes are still to be served, and no
 /// address has changed.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn lanes<const BYTES: u32>(
     w: &mut Warp,
     a: &Access,

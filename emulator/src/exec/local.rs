@@ -54,7 +54,7 @@ impl Local {
     }
 
     /// The `BYTES` (1, 2, 4 or 8) at `offset` of `lane`, aligned to as many or to 4.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(super) fn element<const BYTES: u32>(&self, lane: usize, offset: u64) -> u64 {
         let word = |k: usize| {
             let row = self.rows.get((offset / 4) as usize + k);
@@ -68,7 +68,7 @@ impl Local {
     }
 
     /// Sets it.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(super) fn set_element<const BYTES: u32>(&mut self, lane: usize, offset: u64, value: u64) {
         let mut set = |k: usize, mask: u32, value: u32| {
             if let Some(row) = self.rows.get_mut((offset / 4) as usize + k) {
@@ -118,7 +118,7 @@ impl Local {
     }
 
     /// The `bytes` (1, 2, 4 or 8) at `offset`, aligned to as many or to 4, of all lanes.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(super) fn load_row(&self, offset: u64, bytes: u32) -> Row64 {
         let mut out = [0; 32];
         let (shift, mask) = (8 * (offset % 4) as u32, u32::MAX >> (32 - 8 * bytes.min(4)));
@@ -138,7 +138,7 @@ impl Local {
     }
 
     /// Sets the same of the lanes `active`.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(super) fn store_row(&mut self, offset: u64, bytes: u32, value: &Row64, active: u32) {
         let (shift, mask) = (8 * (offset % 4) as u32, u32::MAX >> (32 - 8 * bytes.min(4)));
         if let Some(row) = self.rows.get_mut((offset / 4) as usize) {
@@ -160,7 +160,7 @@ impl Local {
     }
 
     /// Copies `bytes` bytes of `lanes`, whose frames start in one place each, by whole rows; false, and nothing done, if they are no words.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(super) fn copy_rows(
         &mut self,
         lanes: u32,

@@ -17,7 +17,7 @@ use crate::types::File;
 use crate::windows::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 
 /// Lanes of `mask`, lowest first.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
     let mut rest = mask;
     std::iter::from_fn(move || {
@@ -31,7 +31,7 @@ pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Byte addresses of all lanes.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn addresses(w: &Warp, a: Address) -> Row64 {
     match a.base {
         None => [a.offset as u64; 32],
@@ -57,7 +57,7 @@ pub(crate) fn addresses(w: &Warp, a: Address) -> Row64 {
 }
 
 /// A value of `bytes`, sign-extended if asked.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn extended(value: u64, bytes: u32, signed: bool) -> u64 {
     if signed && bytes < 8 {
         let shift = 64 - 8 * bytes;
@@ -68,7 +68,7 @@ pub(super) fn extended(value: u64, bytes: u32, signed: bool) -> u64 {
 }
 
 /// Sets a register in one lane, sign-extending from `bytes` if asked.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn set_lane(w: &mut Warp, reg: Reg, lane: usize, value: u64, bytes: u32, signed: bool) {
     let value = extended(value, bytes, signed);
     match reg.file {
@@ -78,7 +78,7 @@ pub(super) fn set_lane(w: &mut Warp, reg: Reg, lane: usize, value: u64, bytes: u
     }
 }
 
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn get_lane(w: &Warp, reg: Reg, lane: usize) -> u64 {
     match reg.file {
         File::R64 => w.r64[reg.row as usize][lane],
@@ -87,7 +87,7 @@ pub(super) fn get_lane(w: &Warp, reg: Reg, lane: usize) -> u64 {
 }
 
 /// A load or a store.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn access(
     cx: &Context<'_>,
     env: &mut Env,
@@ -140,14 +140,14 @@ fn constant(cx: &Context<'_>, w: &mut Warp, a: &Access, active: u32) -> bool {
 }
 
 /// The lanes whose address is in the window from `base` on, a multiple of its size.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn inside(at: &Row64, base: u64) -> u32 {
     const BITS: u32 = WINDOW.trailing_zeros();
     mask_of(|l| (at[l] >> BITS) as u32 == (base >> BITS) as u32)
 }
 
 /// Local, parameter and generic addresses.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn windows(
     cx: &Context<'_>,
     env: &mut Env,

@@ -18,7 +18,7 @@ use crate::types::File;
 use crate::windows::{WINDOW, shared_start};
 
 /// Offsets in the block's shared memory, whose byte 0 has address `start`, of all lanes; beyond the window it is `u32::MAX`, in inactive lanes 0.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, start: u64) -> [u32; 32] {
     let (window, first) = (start & !(WINDOW - 1), start as u32);
     let mut out = [0u32; 32];
@@ -52,7 +52,7 @@ pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, start: u64) -> [
 }
 
 /// Checks offsets into shared memory: reports lanes out of bounds or misaligned, and returns the lanes that may go on.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn check_shared(
     cx: &Context<'_>,
     env: &mut Env,
@@ -127,7 +127,7 @@ pub(super) fn sort_out_shared(
 }
 
 /// Counts the wavefronts of a shared access.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn count_wavefronts(
     env: &mut Env,
     pc: usize,

@@ -29,7 +29,7 @@ fn elements(f: &Fragment) -> usize {
 }
 
 /// The bits `mask` from `shift` on of a row.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn widened(row: &Row32, shift: u32, mask: u32) -> Row64 {
     let mut out = [0; 32];
     for l in 0..32 {
@@ -39,7 +39,7 @@ fn widened(row: &Row32, shift: u32, mask: u32) -> Row64 {
 }
 
 /// Sets the bits `mask` from `shift` on of a row.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn put_narrow(row: &mut Row32, value: &Row64, shift: u32, mask: u32) {
     for l in 0..32 {
         row[l] = (row[l] & !(mask << shift)) | (value[l] as u32 & mask) << shift;
@@ -47,7 +47,7 @@ fn put_narrow(row: &mut Row32, value: &Row64, shift: u32, mask: u32) {
 }
 
 /// Where element `i` lies in its register of 32 bits: the lowest bit, and a mask as wide as the element.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn place(f: &Fragment, i: usize) -> (u32, u32) {
     let p = per_register(f.ty);
     let bits = 32 / p as u32;
@@ -55,7 +55,7 @@ fn place(f: &Fragment, i: usize) -> (u32, u32) {
 }
 
 /// The bits of element `i` of all lanes.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn row(w: &Warp, f: &Fragment, i: usize) -> Row64 {
     let row = f.regs[i / per_register(f.ty)] as usize;
     if f.ty == MmaType::F64 {
@@ -66,7 +66,7 @@ fn row(w: &Warp, f: &Fragment, i: usize) -> Row64 {
 }
 
 /// Sets element `i` of the lanes `active`.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn set_row(w: &mut Warp, f: &Fragment, i: usize, value: &Row64, active: u32) {
     let p = per_register(f.ty);
     let needed = elements(f).div_ceil(p);
@@ -88,7 +88,7 @@ const PIECE: usize = 16;
 
 /// `wmma.load` and `wmma.store`. Lane l accesses the run of elements from element `l·run` of the matrix on, in the order of memory, in pieces as large as the alignment
 /// permits: mostly of 16 bytes, at worst of an element. A matrix by columns has to change lanes on the way from or to the fragment, which goes by rows.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn memory(
     cx: &Context<'_>,
     env: &mut Env,
@@ -191,7 +191,7 @@ pub(super) fn memory(
 }
 
 /// Where the run of each lane starts. All numbers of rows and columns are powers of two, of which none is more than 32: a run lies in one row, or in one column.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn starts(w: &Warp, m: &WmmaMemory) -> Row64 {
     let (f, bytes) = (&m.fragment, u64::from(m.element.bytes));
     let length = if m.column_major { f.rows } else { f.columns };
@@ -212,7 +212,7 @@ fn starts(w: &Warp, m: &WmmaMemory) -> Row64 {
 }
 
 /// The transposed matrix of one of `rows` and `columns`, of which lane l has the run of elements from `l·run` on, by rows before and by columns after.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn exchange(values: &[Row64], (rows, columns): (u8, u8)) -> Vec<Row64> {
     let run = values.len();
     let mut out = vec![[0; 32]; run];
@@ -229,7 +229,7 @@ fn exchange(values: &[Row64], (rows, columns): (u8, u8)) -> Vec<Row64> {
 }
 
 /// The matrix of a fragment, row by row.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn matrix(w: &Warp, f: &Fragment) -> Vec<f64> {
     let run = elements(f);
     let mut out = vec![0.0; 32 * run];
@@ -246,7 +246,7 @@ fn matrix(w: &Warp, f: &Fragment) -> Vec<f64> {
 }
 
 /// `wmma.mma`.
-#[inline(always)]
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(super) fn multiply(w: &mut Warp, m: &WmmaMultiply, active: u32, adder: Adder) {
     let (a, b, mut d) = (matrix(w, &m.a), matrix(w, &m.b), matrix(w, &m.c));
     let (rows, depth, columns) = (
