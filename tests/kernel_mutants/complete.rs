@@ -1,7 +1,7 @@
 //! That no kernel is left out: every family and type of the registry, every kernel that stands beside a product, and every example has a subject.
 //!
 //! A family is what a plan's name says beside the sizes: of `mma-f16-64x64x32` that is `mma-f16`. Persistent plans are one family, whatever their type, and so are those of
-//! warpgroups that take turns, and those with clusters. The kernels beside a product (packing, transposing, the sums of split products) are found by the names of entries.
+//! warpgroups that take turns, those with clusters, and those of exchanged products but in tf32, where B goes through registers. The kernels beside a product (packing, transposing, the sums of split products) are found by the names of entries.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,8 +13,8 @@ fn family(plan: &str) -> String {
     if plan.contains("-cluster") {
         return "cluster".to_owned();
     }
-    for family in ["persistent", "pingpong"] {
-        if plan.ends_with(family) {
+    for family in ["persistent", "pingpong", "swapped"] {
+        if plan.ends_with(family) && plan.split('-').nth(1) != Some("tf32") {
             return family.to_owned();
         }
     }

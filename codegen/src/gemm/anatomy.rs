@@ -59,7 +59,8 @@ pub enum Form {
     /// The same, and the sums of a stage are added to sums in f32, for the numbers' sake: those of `wgmma` keep about 14 bits in 8-bit floats. It is slower,
     /// so that such a plan is taken by its name alone.
     Promoted,
-    /// Cᵀ = Bᵀ·Aᵀ, with B through registers: 32-bit operands whose columns are contiguous need no transpose. Otherwise B is transposed first.
+    /// Cᵀ = Bᵀ·Aᵀ: the instruction has at least 64 rows, which are columns of C then, and as few as 8 columns. 32-bit elements of B go through registers, so
+    /// that B with contiguous columns needs no transpose; otherwise B is transposed first.
     Swapped,
     /// A·B, and the rows of a tile are those of two warpgroups that take turns: one stores its half of the tile while the other multiplies. A stage has the
     /// rows of one of them.
@@ -238,6 +239,18 @@ impl Anatomy {
         self.units == Units::Warpgroup && self.data_type.bytes() != 2
     }
 
+    /// B goes to the tensor cores through registers.
+    ///
+    /// ```
+    /// use layout_codegen::registry::plan_named;
+    /// assert!(plan_named("wgmma-tf32-64x128x64-swapped")?.anatomy().is_through_registers());
+    /// assert!(!plan_named("wgmma-bf16-16x64x128-swapped")?.anatomy().is_through_registers());
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn is_through_registers(&self) -> bool {
+        self.form.is_swapped() && self.data_type.bytes() == 4
+    }
+
     /// Which of A and B, lying as `operands` says, is transposed before the product: where k must be contiguous and is not, or, of B that goes through
     /// registers, is and must not.
     ///
@@ -251,7 +264,7 @@ impl Anatomy {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn transposed(&self, operands: Operands) -> [bool; 2] {
-        let b = (operands.b == Trans::N) != self.form.is_swapped();
+        let b = (operands.b == Trans::N) != self.is_through_registers();
         [operands.a == Trans::T, b].map(|side| side && self.is_k_major())
     }
 

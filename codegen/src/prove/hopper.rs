@@ -688,11 +688,13 @@ impl Machine<'_> {
             return Err(refuse(facts.active.first().unwrap_or(0)));
         };
         let (stride, mode) = (i64::from(m.high & 0x3fff) * UNIT, m.high >> 30);
-        if mode != 1 || m.high & 0x3fff_c000 != 0 {
+        if mode == 0 || m.high & 0x3fff_c000 != 0 {
             return Err(ProofError::Undecided {
-                what: format!("wgmma of {name} with another swizzle than that of 128 bytes"),
+                what: format!("wgmma of {name} without a swizzle"),
             });
         }
+        // Bytes of a row of the swizzle.
+        let row = 256 >> mode;
         let bytes = self.entry.buffers[buffer].bytes;
         let mut all = BTreeSet::new();
         let list = threads.list();
@@ -708,25 +710,25 @@ impl Machine<'_> {
             if known.contains(&start) {
                 continue;
             }
-            let how = [1, side, depth, leading, stride, m.k_major.into()];
+            let how = [1, side, depth, leading, stride, row, m.k_major.into()];
             let units = self.units(buffer, &start, &how, |first| {
                 let mut elements = Vec::new();
                 // The swizzle permutes what the descriptor says without it.
-                let plain = swizzled(first, 128);
+                let plain = swizzled(first, row);
                 for s in 0..side {
                     for k in 0..depth {
                         let at = if m.k_major {
-                            plain + s / ROWS * stride + s % ROWS * 128 + k * bytes
+                            plain + s / ROWS * stride + s % ROWS * row + k * bytes
                         } else {
-                            let wide = 128 / bytes;
+                            let wide = row / bytes;
                             plain
                                 + s / wide * leading
                                 + s % wide * bytes
                                 + k / ROWS * stride
-                                + k % ROWS * 128
+                                + k % ROWS * row
                         };
                         let place = if m.k_major { [s, k] } else { [k, s] };
-                        elements.push((place, swizzled(at, 128)));
+                        elements.push((place, swizzled(at, row)));
                     }
                 }
                 Some(elements)

@@ -278,7 +278,7 @@ impl Model<'_> {
                 warp_side: wn,
                 inside: inside(p.n, cols),
                 width: width(widths[1]),
-                k_major: !a.form.is_swapped() && (transposed[1] || p.operands.b == Trans::T),
+                k_major: !a.is_through_registers() && (transposed[1] || p.operands.b == Trans::T),
                 is_a: false,
             },
         ]

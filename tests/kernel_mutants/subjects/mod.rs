@@ -325,6 +325,20 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         [[264, 128, 36], [40, 136, 196]]
     ),
     plan!(
+        "wgmma-f16-16x64x128-swapped-4stages",
+        "tn",
+        PLAIN,
+        16,
+        [[16, 136, 72], [24, 64, 648]]
+    ),
+    plan!(
+        "wgmma-s8-32x64x256-swapped-4stages",
+        "nt",
+        PLAIN,
+        16,
+        [[56, 80, 272], [16, 64, 1296]]
+    ),
+    plan!(
         "wgmma-f16-128x128x64-cluster2x1",
         "nt",
         PLAIN,

@@ -134,8 +134,8 @@ pub(super) fn load_all(
     all
 }
 
-/// `count` neighbouring elements as they lie in memory, in registers that hold two 16-bit floats or one wider element; 0 where `guard` does not hold.
-/// [`widen_words`] makes numbers of them.
+/// `count` neighbouring elements as they lie in memory, in registers that hold two 16-bit floats or one wider element, or a single one of 16 bits; 0 where
+/// `guard` does not hold. [`widen_words`] makes numbers of them.
 pub(super) fn load_words(
     k: &mut Kernel,
     element: Element,
@@ -143,11 +143,13 @@ pub(super) fn load_words(
     count: usize,
     at: Address,
 ) -> Vec<Reg> {
-    let (words, ty, zero) = if is_half(element) {
-        (k.regs(Class::B32, count / 2), Type::B32, 0.into())
-    } else {
-        let (class, ty, zero) = scalar_type(element);
-        (k.regs(class, count), ty, zero)
+    let (words, ty, zero) = match (is_half(element), count) {
+        (true, 1) => (k.regs(Class::B16, 1), Type::B16, 0.into()),
+        (true, _) => (k.regs(Class::B32, count / 2), Type::B32, 0.into()),
+        (false, _) => {
+            let (class, ty, zero) = scalar_type(element);
+            (k.regs(class, count), ty, zero)
+        }
     };
     if guard.is_some() {
         for &word in &words {
@@ -165,6 +167,7 @@ pub(super) fn widen_words(
     words: &[Reg],
 ) -> Vec<Reg> {
     let number = |&word: &Reg| match element {
+        Element::F16 | Element::Bf16 if word.class == Class::B16 => vec![widen(k, element, word)],
         Element::F16 | Element::Bf16 => widen_pair(k, element, word).to_vec(),
         Element::S32 => vec![from_integer(k, scalar, word)],
         _ => vec![word],

@@ -141,6 +141,8 @@ impl MmaPlan {
 
 #[cfg(test)]
 mod tests {
+    use layout_core::TensorBox;
+
     use super::Portion;
     use crate::gemm::mma_sync::WARPGROUP_PLANS;
     use crate::gemm::{Operands, Plan};
@@ -163,7 +165,8 @@ mod tests {
                         continue;
                     };
                     divided += 1;
-                    let wide = 128 / tile.bytes;
+                    let whole = TensorBox::of(&tile.derived, tile.bytes).expect("boxes");
+                    let wide = whole.columns;
                     let mut seen = vec![0; (tile.rows * tile.cols / wide) as usize];
                     let mut k = Kernel::new("k", 32);
                     for rank in 0..blocks {

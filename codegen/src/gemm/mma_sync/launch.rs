@@ -230,9 +230,13 @@ impl Product<'_> {
             ));
         }
         if self.form.is_swapped() && self.variant.products == 2 {
+            let other = MmaPlan {
+                form: Form::Plain,
+                ..self.plan
+            };
             return Err(self.unsupported(
-                "a dual product with B through registers".to_owned(),
-                "take wgmma-tf32-128x256x32",
+                "a dual product with the roles of A and B exchanged".to_owned(),
+                &format!("take {}", other.plain().name()),
             ));
         }
         let split = self.split(problem.k, schedule.split);
@@ -275,7 +279,7 @@ impl Product<'_> {
             ));
         }
         if alone && self.transposed(problem.operands).contains(&true) {
-            let lie = if self.form.is_swapped() {
+            let lie = if self.is_through_registers() {
                 "k contiguous in A and n in B (nn)"
             } else {
                 "k contiguous in A and B (nt)"

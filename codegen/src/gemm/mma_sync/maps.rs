@@ -4,11 +4,11 @@ use layout_core::atoms::MmaAtom;
 use layout_core::{Layout, LayoutError};
 
 use super::boxes::Boxes;
-use super::operand::{Copies, OperandMaps};
+use super::operand::{Copies, OperandMaps, PANELS};
 use super::staging::{Staging, place_of_c};
-use super::{Depth, MmaPlan, Variant, swapped};
+use super::{Depth, MmaPlan, Variant};
 use crate::gemm::anatomy::strip_columns;
-use crate::gemm::{Bias, Operands, PlanError, Trans};
+use crate::gemm::{Bias, Operands, Plan, PlanError, Trans};
 use crate::ir::Kernel;
 
 /// Rows of C that are stored together where sums are those of Cᵀ: 8 vectors a lane.
@@ -56,7 +56,7 @@ impl MmaPlan {
         let of_warpgroups = |(is_a, k_major, side)| {
             OperandMaps::of_warpgroups(&atom, is_a, k_major, (side, self.depth), threads)
         };
-        let [a, b] = if self.form.is_swapped() {
+        let [a, b] = if self.is_through_registers() {
             let b = OperandMaps::through_registers(&atom, (self.tile.1, self.depth), threads);
             [of_warpgroups(sides[0])?, b?]
         } else if self.warpgroups {
@@ -76,8 +76,9 @@ impl MmaPlan {
         let arranged = (a.is_arranged(), b.is_arranged());
         let cols = (self.strip_cols(), self.variant.products);
         let staging = if self.form.is_swapped() {
-            let place = |stride| swapped::place_of_c(&atom, stride);
-            let strip = (STRIP_ROWS / atom.n, self.strip_cols());
+            let place = |stride| self.deal().place_of_c(&atom, stride);
+            let rows = STRIP_ROWS.min(self.tile.0);
+            let strip = (rows / atom.n, self.strip_cols());
             Staging::held(&atom, place, strip, vector, bytes)?
         } else {
             Staging::new(&atom, arranged, cols, vector, bytes)?
@@ -97,12 +98,14 @@ impl MmaPlan {
         })
     }
 
-    /// Rows or columns of C whose elements a stage has: those of the tile, and where they are contiguous whole panels of 128 bytes, as boxes bring them.
+    /// Rows or columns of C whose elements a stage has: those of the tile, and where they are contiguous whole panels of 128 bytes, as boxes bring them, or one
+    /// of 64 or 32.
     fn staged_side(&self, side: i64, k_major: bool) -> i64 {
-        if !self.warpgroups || k_major {
+        let bytes = i64::from(self.data_type.bytes());
+        if !self.warpgroups || k_major || PANELS.contains(&(side * bytes)) {
             return side;
         }
-        let panel = 128 / i64::from(self.data_type.bytes());
+        let panel = PANELS[0] / bytes;
         (side + panel - 1) / panel * panel
     }
 
@@ -125,16 +128,14 @@ impl MmaPlan {
         let [a, b] = self.transposed(operands);
         [
             operands.a == Trans::N || a,
-            !self.form.is_swapped() && (operands.b == Trans::T || b),
+            !self.is_through_registers() && (operands.b == Trans::T || b),
         ]
     }
 
     /// Which of A and B are transposed before the product: `wgmma` takes the side contiguous of 16-bit elements alone, or through registers, where it is
     /// to be so.
     pub(super) fn transposed(&self, operands: Operands) -> [bool; 2] {
-        let k_alone = self.warpgroups && self.data_type.bytes() != 2;
-        let b = (operands.b == Trans::N) != self.form.is_swapped();
-        [operands.a == Trans::T, b].map(|side| side && k_alone)
+        self.anatomy().transposed(operands)
     }
 
     /// Columns of C that a warp stages at once: all of its own, or some where staging is beside the stages.
@@ -142,7 +143,7 @@ impl MmaPlan {
         let own = self.tile.1 / self.warps.1;
         if self.form.is_swapped() {
             // Those between the first and the last.
-            swapped::WIDTH
+            self.deal().width
         } else if self.warpgroups {
             let warps = self.warps.0 * self.warps.1;
             let width = i64::from(strip_columns(own as u32, warps as u32));
@@ -207,7 +208,7 @@ impl MmaPlan {
     /// Column of the grid of warps → the first column of its part of the tile.
     pub(super) fn columns_of_warps(&self) -> Result<Layout, LayoutError> {
         if self.form.is_swapped() {
-            return swapped::first_columns(self.tile.1, 1);
+            return self.deal().first_columns(self.tile.1, 1);
         }
         Layout::mode(self.warps.1, self.tile.1 / self.warps.1)
     }
@@ -248,10 +249,10 @@ impl MmaPlan {
         let (wm, wn) = (m / self.warps.0, n / self.warps.1);
         let atom = &maps.atom;
         if self.form.is_swapped() {
-            let c = swapped::place_of_c(atom, m)?.compose(&atom.c)?;
+            let c = self.deal().place_of_c(atom, m)?.compose(&atom.c)?;
             return Ok(Layout::tuple(&[
                 c.get(0)?,
-                swapped::first_columns(n, m)?,
+                self.deal().first_columns(n, m)?,
                 c.get(1)?,
                 Layout::mode(m / atom.n, atom.n)?,
             ])?);

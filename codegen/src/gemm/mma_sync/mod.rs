@@ -117,6 +117,11 @@ impl MmaPlan {
         self.arch >= 80
     }
 
+    /// B goes to the tensor cores through registers.
+    fn is_through_registers(&self) -> bool {
+        self.anatomy().is_through_registers()
+    }
+
     /// How many warpgroups take turns; 1 where all of them multiply every stage.
     fn takers(&self) -> i64 {
         self.form.takers().into()

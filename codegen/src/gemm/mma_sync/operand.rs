@@ -149,6 +149,9 @@ pub struct OperandMaps {
     pub side: i64,
 }
 
+/// Bytes of the panels that boxes of TMA and descriptors of `wgmma` have, as their swizzles do.
+pub(super) const PANELS: [i64; 3] = [128, 64, 32];
+
 /// One 16-bit unit, of which `ldmatrix` moves pairs whatever the element is.
 const UNIT: i64 = 2;
 
@@ -247,7 +250,7 @@ impl OperandMaps {
     }
 
     /// The maps of an operand of `wgmma`, copied by TMA: rows of 128 bytes, and where those are shorter than a row of the tile, panels of them side by side,
-    /// all under the swizzle of 128 bytes.
+    /// all under the swizzle of 128 bytes; of a tile with rows of 64 or 32 bytes under the swizzle of so many.
     ///
     /// # Errors
     ///
@@ -267,8 +270,10 @@ impl OperandMaps {
         let down = (threads / along).max(1).ilog2().min(rows.trailing_zeros());
         let threads = along.min(threads) << down;
         let mut maps = Self::new(atom, is_a, k_major, tile, (threads, copies))?;
-        let wide = 128 / maps.bytes;
         let (rows, cols) = (maps.rows, maps.cols);
+        let panel = PANELS.into_iter().find(|&panel| panel == cols * maps.bytes);
+        let panel = panel.unwrap_or(PANELS[0]);
+        let wide = panel / maps.bytes;
         if cols % wide != 0 || rows % 8 != 0 {
             return Err(Refusal {
                 obligation: "a tile of the swizzle of 128 bytes".to_owned(),
@@ -279,7 +284,8 @@ impl OperandMaps {
         let across = Layout::flat(&[wide, cols / wide], &[1, rows * wide])?;
         let plain = Layout::tuple(&[Layout::mode(rows, wide)?, across])?;
         let elements = (maps.bytes as u64).trailing_zeros();
-        let swizzle = Swizzle::new(3, 4 - elements, 3)?;
+        // As many bits as eight rows have chunks of 16 bytes in one of 128.
+        let swizzle = Swizzle::new((panel / 16).trailing_zeros(), 4 - elements, 3)?;
         maps.derived = Swizzled::new(swizzle, 0, plain)?;
         maps.shared = in_bytes(&maps.derived, maps.bytes)?;
         "what both a box of TMA and a descriptor of wgmma express"

@@ -61,16 +61,16 @@ const fn promoted(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64
     }
 }
 
-/// The same of tf32, with the roles of A and B exchanged: warps side by side.
-const fn swapped(tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+/// The same with the roles of A and B exchanged: warps side by side.
+const fn swapped(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
     MmaPlan {
         form: Form::Swapped,
         warps: (1, tile.1 / 16),
-        ..of_warpgroups(DataType::Tf32, tile, depth, stages)
+        ..of_warpgroups(data_type, tile, depth, stages)
     }
 }
 
-/// The same, of blocks that take tile after tile.
+/// The same of tf32, of blocks that take tile after tile.
 const fn swapped_persistent(tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
     MmaPlan {
         form: Form::Swapped,
@@ -148,9 +148,9 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     persistent(DataType::E5m2, (128, 256), 128, 4),
     promoted(DataType::E4m3, (128, 128), 128, 4),
     promoted(DataType::E5m2, (128, 128), 128, 4),
-    swapped((256, 128), 32, 4),
-    swapped((192, 128), 32, 4),
-    swapped((64, 128), 64, 4),
+    swapped(DataType::Tf32, (256, 128), 32, 4),
+    swapped(DataType::Tf32, (192, 128), 32, 4),
+    swapped(DataType::Tf32, (64, 128), 64, 4),
     swapped_persistent((256, 128), 32, 4),
     clustered(of_warpgroups(DataType::F16, (128, 256), 64, 4), (2, 1)),
     clustered(of_warpgroups(DataType::F16, (128, 128), 64, 4), (2, 1)),
@@ -199,6 +199,17 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     ping_pong(DataType::S8, (256, 128), 128, 6),
     ping_pong(DataType::E4m3, (256, 128), 128, 6),
     ping_pong(DataType::E5m2, (256, 128), 128, 6),
+    // Few rows, which wait for B alone.
+    swapped(DataType::F16, (16, 64), 128, 10),
+    swapped(DataType::F16, (32, 64), 128, 8),
+    swapped(DataType::Bf16, (16, 64), 128, 10),
+    swapped(DataType::Bf16, (32, 64), 128, 8),
+    swapped(DataType::S8, (16, 64), 256, 10),
+    swapped(DataType::S8, (32, 64), 256, 8),
+    swapped(DataType::E4m3, (16, 64), 256, 10),
+    swapped(DataType::E4m3, (32, 64), 256, 8),
+    swapped(DataType::E5m2, (16, 64), 256, 10),
+    swapped(DataType::E5m2, (32, 64), 256, 8),
 ];
 
 impl MmaPlan {

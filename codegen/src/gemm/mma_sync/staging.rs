@@ -166,8 +166,8 @@ impl Staging {
         })
     }
 
-    /// No staging, where lanes hold neighbours of a row: `place` says where (row, column) of the atom is in C, whose two halves of rows are neighbours
-    /// there, and `atoms` of them make a strip of so many times its columns as rows.
+    /// No staging, where lanes store what they hold: `place` says where (row, column) of the atom is in C, and `atoms` of them make a strip of so many times
+    /// its columns as rows. Where the two halves of the rows are neighbours in C, a lane stores both at once.
     pub(crate) fn held(
         atom: &MmaAtom,
         place: impl Fn(i64) -> Result<Layout, LayoutError>,
@@ -176,12 +176,13 @@ impl Staging {
         bytes: i64,
     ) -> Result<Self, PlanError> {
         let rows = atoms * atom.n;
-        let vector = vector.min(2);
         let place = place(rows)?;
+        let between_halves = place.index(8);
+        let vector = vector.min(if between_halves == rows { 2 } else { 1 });
         let first = place.compose(&atom.c.get(0)?)?;
         // The accumulators of a lane: two neighbours down the rows, and two along them.
         let down = Layout::flat(&[2, atoms], &[1, atom.n])?;
-        let along = Layout::mode(2 / vector, rows)?;
+        let along = Layout::mode(2 / vector, between_halves)?;
         let read = Layout::tuple(&[
             first,
             Layout::tuple(&[Layout::tuple(&[along, down])?, Layout::mode(1, 0)?])?,
@@ -193,7 +194,7 @@ impl Staging {
             bytes,
             derived: plain,
             shared: plain,
-            certificate: "none: lanes store the neighbours that they hold".to_owned(),
+            certificate: "none: lanes store what they hold".to_owned(),
             vector,
             write: read,
             run: 2,
@@ -212,8 +213,8 @@ impl Staging {
         (self.shared.cosize() + unit - 1) / unit * unit
     }
 
-    /// The accumulators of a lane's vector, of those of the strip that it holds: of an atom two neighbours along Cᵀ's rows, which are two rows of C, and
-    /// two down its columns, which are neighbours in a row.
+    /// The accumulators of a lane's vector, of those of the strip that it holds: of an atom two neighbours along Cᵀ's rows, which are two rows of C, in both
+    /// halves of its rows, which are two columns of C.
     pub(crate) fn of_lane(&self, pass: i64, atoms: &[Vec<Reg>]) -> Vec<Reg> {
         let (along, down) = (2 / self.vector, pass * self.vector / 2);
         let atom = &atoms[(down / 2) as usize];

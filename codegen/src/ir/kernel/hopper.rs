@@ -44,13 +44,15 @@ impl MapHandle {
     }
 }
 
-/// The fields of a matrix descriptor beside the address, in bytes.
+/// The fields of a matrix descriptor beside the address; offsets in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strides {
     /// From one atom to the next along the side that is not k, where that side is contiguous.
     pub(crate) leading: i64,
     /// From one group of 8 rows to the next.
     pub(crate) stride: i64,
+    /// The mode of the swizzle: see [`MatrixDescriptor::mode`](layout_core::MatrixDescriptor::mode).
+    pub(crate) mode: u32,
 }
 
 impl Kernel {
@@ -321,7 +323,6 @@ impl Kernel {
         strides: Strides,
         (ring, index): (&RingHandle, Expr),
     ) -> Result<Matrix, LayoutError> {
-        const SWIZZLE_128: u32 = 1 << 30;
         // The address says what the descriptor means; no instruction has it as an operand.
         let before = self.addresses.clone();
         let at = of.element(self, by)?;
@@ -334,7 +335,7 @@ impl Kernel {
         Ok(Matrix {
             at,
             low: self.value(low),
-            high: SWIZZLE_128 | (strides.stride >> 4) as u32,
+            high: strides.mode << 30 | (strides.stride >> 4) as u32,
             descriptor: self.reg(Class::B64),
             k_major,
             stage: Self::stage_use(ring, index),

@@ -294,7 +294,11 @@ fn tensor_map(map: &MapArgument, at: [u64; 3], workspace: u64) -> Arg {
     let mut own = TensorMap::new(element, address);
     (own.sizes, own.strides) = (map.sizes(), map.strides_bytes());
     own.box_sizes = map.box_sizes();
-    own.swizzle = TensorSwizzle::Bytes128;
+    own.swizzle = match map.swizzle_bytes {
+        32 => TensorSwizzle::Bytes32,
+        64 => TensorSwizzle::Bytes64,
+        _ => TensorSwizzle::Bytes128,
+    };
     Arg::Bytes(own.encode().expect("a map").to_vec())
 }
 
@@ -400,7 +404,7 @@ fn mutants_of_mma() {
 /// Roles, TMA and products of warpgroups: both ways that an operand can lie, more tiles than stages, parts of the sums.
 #[test]
 fn mutants_of_warpgroups() {
-    let [nn, nt, _, tt] = Operands::ALL;
+    let [nn, nt, tn, tt] = Operands::ALL;
     let split = Schedule {
         split: 2,
         pack: false,
@@ -441,6 +445,12 @@ fn mutants_of_warpgroups() {
             "wgmma-tf32-256x128x32-swapped",
             nn,
             &[[72, 136, 168, 8], [72, 136, 40, 0]],
+        ),
+        // Cᵀ by descriptors, of which that of A has a swizzle of 32 bytes; C is not read, for the reason above.
+        Case::plain(
+            "wgmma-f16-16x64x128-swapped-4stages",
+            tn,
+            &[[24, 136, 656, 8]],
         ),
         // Blocks that share B: two tiles below each other of which one is outside of C, more tiles than stages.
         Case::plain(

@@ -221,12 +221,12 @@ impl Model<'_> {
         } else {
             self.problem.widths(self.anatomy.data_type)[2]
         };
-        // Lanes store sums of Cᵀ as they hold them, two at a time.
-        let two = 2 * self.written_bytes() as u32;
-        let width = if self.anatomy.form.is_swapped() {
-            width.min(two)
-        } else {
-            width
+        // Lanes store sums of Cᵀ as they hold them: neighbours of a row where B went through registers.
+        let sum = self.written_bytes() as u32;
+        let width = match self.anatomy {
+            a if a.is_through_registers() => width.min(2 * sum),
+            a if a.form.is_swapped() => width.min(sum),
+            _ => width,
         };
         let stores = f64::from(m * n) * self.written_bytes() / f64::from(32 * width);
         r as f64 * (STORE * (staged + ragged * written) + of_a_warp * stores)

@@ -59,7 +59,7 @@ impl Gemm<'_> {
         // With a factor in registers a stage is given back as soon as the products of the next one are under way.
         let lag =
             alone && (plan.data_type != DataType::Tf32 || takers > 1) && !plan.form.is_promoted();
-        let lag = i64::from(lag || plan.form.is_swapped());
+        let lag = i64::from(lag || plan.is_through_registers());
         let sides = self.sides.iter();
         let views: Vec<_> = sides
             .map(|side| (&side.stages, plan.read_of_stage(side.maps, side.is_a)))
@@ -129,8 +129,10 @@ impl Gemm<'_> {
         let stage = form.is_promoted().then(|| self.accumulators());
         let order = (tiles.before[taker as usize], lag);
         match form {
-            Form::Swapped => self.multiply_from_registers(ring, order.0, &acc)?,
-            Form::Plain | Form::Promoted => {
+            Form::Swapped if self.plan.is_through_registers() => {
+                self.multiply_from_registers(ring, order.0, &acc)?;
+            }
+            Form::Plain | Form::Promoted | Form::Swapped => {
                 self.multiply_stages(ring, order, &acc, stage.as_deref())?;
             }
             Form::PingPong => {
@@ -202,7 +204,13 @@ impl Gemm<'_> {
     ) -> Result<(), PlanError> {
         let atom = self.maps.atom;
         let (operand, sum) = (atom.a_type, atom.c_type);
-        let instruction = Arc::new(wgmma(self.plan.tile.1, operand, sum)?);
+        // In an exchanged product the rows of the instruction are columns of B.
+        let (first, second, across) = if self.plan.form.is_swapped() {
+            (1, 0, self.plan.tile.0)
+        } else {
+            (0, 1, self.plan.tile.1)
+        };
+        let instruction = Arc::new(wgmma(across, operand, sum)?);
         let zero = self.k.pool.constant(0);
         let lane0 = self.k.compare(Cmp::Eq, self.lane, zero);
         let rows = self.first_rows();
@@ -224,12 +232,13 @@ impl Gemm<'_> {
         self.k.wgmma_fence();
         for step in 0..self.plan.depth / instruction.k {
             let k = self.k.pool.constant(step * instruction.k);
-            let first = begin.filter(|_| step == 0);
-            let add = (first.is_some(), first.unwrap_or(add));
+            let begins = begin.filter(|_| step == 0);
+            let add = (begins.is_some(), begins.unwrap_or(add));
             for (i, d) in into.chunks(each).enumerate() {
                 let row = rows[i / products];
-                let a = self.matrix(0, ring, (row, k), (index, slot, k0))?;
-                let b = self.matrix(1 + i % products, ring, (zero, k), (index, slot, k0))?;
+                let a = self.matrix(first, ring, (row, k), (index, slot, k0))?;
+                let second = second + i % products;
+                let b = self.matrix(second, ring, (zero, k), (index, slot, k0))?;
                 self.k.wgmma(&instruction, d, (Factor::Shared(a), b), add);
             }
         }
@@ -244,11 +253,12 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// The first row of a stage of each of a warpgroup's products.
+    /// The first row of a stage of each of a warpgroup's products: of A, or in an exchanged product the first column of B.
     fn first_rows(&mut self) -> Vec<Expr> {
         let count = self.plan.products_down();
         let pool = &mut self.k.pool;
-        let first = if self.plan.takers() > 1 {
+        let first = if self.plan.thread_count() / self.plan.takers() == 128 {
+            // A warpgroup by itself.
             pool.constant(0)
         } else {
             let group = pool.shr(self.tid, 7);
@@ -309,6 +319,7 @@ impl Gemm<'_> {
         let strides = Strides {
             leading: d.leading_bytes,
             stride: d.stride_bytes,
+            mode: d.mode(),
         };
         let use_of = (ring, index);
         Ok(self.k.matrix((&stages, &by), o.k_major, strides, use_of)?)
