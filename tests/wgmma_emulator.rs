@@ -340,11 +340,20 @@ fn everything_that_a_problem_asks_for() {
 
 /// The exchanged product, of which lanes store what they hold: whatever C is, and however it is aligned.
 #[test]
-fn products_with_b_through_registers() {
-    let plan = plan_named("wgmma-tf32-256x128x32-swapped").expect("listed");
-    let nn = Operands::ALL[0];
+fn exchanged_products_of_any_c() {
+    let [nn, nt, tn, _] = Operands::ALL;
+    // B through registers; by descriptors with every swizzle of A.
+    exchanged("wgmma-tf32-256x128x32-swapped", nn);
+    exchanged("wgmma-bf16-16x64x128-swapped", nn);
+    exchanged("wgmma-f16-32x64x128-swapped-3stages", tn);
+    exchanged("wgmma-f16-16x64x128-swapped", tn);
+    exchanged("wgmma-bf16-32x64x128-swapped", nt);
+}
+
+fn exchanged(plan: &str, operands: Operands) {
+    let plan = plan_named(plan).expect("listed");
     let whole = Schedule::default();
-    let packed = |m, n, k| Gemm::packed(m, n, k, nn);
+    let packed = |m, n, k| Gemm::packed(m, n, k, operands);
     let epilogue = |bias, activation| Epilogue { bias, activation };
     let (alpha, beta) = (-1.5, 0.5);
     let problems = [
@@ -416,7 +425,7 @@ fn products_with_b_through_registers() {
         plan.as_ref(),
         &Gemm {
             batch,
-            ..packed(44, 132, 72)
+            ..packed(40, 136, 72)
         },
         whole,
     );

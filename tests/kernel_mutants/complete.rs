@@ -13,8 +13,9 @@ fn family(plan: &str) -> String {
     if plan.contains("-cluster") {
         return "cluster".to_owned();
     }
+    let through_registers = plan.ends_with("swapped") && plan.contains("-tf32-");
     for family in ["persistent", "pingpong", "swapped"] {
-        if plan.ends_with(family) && plan.split('-').nth(1) != Some("tf32") {
+        if plan.ends_with(family) && !through_registers {
             return family.to_owned();
         }
     }

@@ -100,6 +100,8 @@ impl Fill {
 /// Bytes of a unit.
 pub(super) const UNIT: i64 = 16;
 
+/// Bytes after which every swizzle repeats.
+const PERIOD: i64 = 1024;
 /// Rows after which a swizzle repeats.
 pub(super) const ROWS: i64 = 8;
 
@@ -619,7 +621,10 @@ impl Machine<'_> {
             return Some(Rc::clone(known));
         }
         let info = &self.entry.buffers[buffer];
-        let Arrangement::Shared { offset, .. } = info.arrangement else {
+        let Arrangement::Shared {
+            offset, ref outer, ..
+        } = info.arrangement
+        else {
             return None;
         };
         let extent = |mode: usize| match info.extents[mode] {
@@ -630,7 +635,13 @@ impl Machine<'_> {
         let offsets = self.offsets.get_mut(&buffer)?;
         let [row0, col0] = *start else { return None };
         // Swizzles are of addresses: those of stages are multiples of their periods.
-        let aligned = self.entry.shared.is_some_and(|s| s.align >= 1024) && offset % 1024 == 0;
+        let whole = |bytes: &i64| bytes % PERIOD == 0;
+        let aligned = self
+            .entry
+            .shared
+            .is_some_and(|s| i64::from(s.align) >= PERIOD)
+            && whole(&offset)
+            && outer.iter().all(whole);
         if !aligned {
             return None;
         }
@@ -690,7 +701,7 @@ impl Machine<'_> {
         let (stride, mode) = (i64::from(m.high & 0x3fff) * UNIT, m.high >> 30);
         if mode == 0 || m.high & 0x3fff_c000 != 0 {
             return Err(ProofError::Undecided {
-                what: format!("wgmma of {name} without a swizzle"),
+                what: format!("wgmma of {name} without a swizzle, or with a base offset"),
             });
         }
         // Bytes of a row of the swizzle.
@@ -713,8 +724,11 @@ impl Machine<'_> {
             let how = [1, side, depth, leading, stride, row, m.k_major.into()];
             let units = self.units(buffer, &start, &how, |first| {
                 let mut elements = Vec::new();
-                // The swizzle permutes what the descriptor says without it.
+                // The descriptor says where the matrix begins before the swizzle, which must leave that place alone: the address is of what lies there.
                 let plain = swizzled(first, row);
+                if plain != first {
+                    return None;
+                }
                 for s in 0..side {
                     for k in 0..depth {
                         let at = if m.k_major {

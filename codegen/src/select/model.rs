@@ -377,9 +377,9 @@ impl Model<'_> {
     /// Bytes of an operand that one step of one block copies from inside the matrix, on average.
     fn copied_bytes(&self, o: &Operand) -> f64 {
         let bytes = self.anatomy.data_type.bytes();
-        // Boxes bring whole panels of a side that is contiguous.
-        let panels = if self.is_in_panels(o) {
-            let along = u64::from(o.side * bytes);
+        // Boxes bring whole panels of a side that is contiguous, of 32 or 64 bytes where it has no more.
+        let along = u64::from(o.side * bytes);
+        let panels = if self.is_in_panels(o) && !matches!(along, 32 | 64) {
             along.next_multiple_of(LINE) as f64 / along as f64
         } else {
             1.0

@@ -1,7 +1,7 @@
 //! Clusters: blocks whose tiles lie side by side in C have an operand's tile in common, of which each copies a part to all of them.
 //!
 //! Two blocks one below the other multiply the same columns of B, two side by side the same rows of A. Which block copies what is a layout over the cluster:
-//! the lines of a stage, 128 bytes each in the order in which they lie, are divided by the number of blocks.
+//! the lines of a stage, rows of a panel in the order in which they lie, are divided by the number of blocks.
 //!
 //! ```text
 //! B of 128x256x64, k contiguous        lines 256:1                       (line, rank) = (128,2):(1,128)                one box of 128 rows each

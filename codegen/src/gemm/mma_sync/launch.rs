@@ -112,6 +112,18 @@ impl MmaPlan {
         found.map_or(same, |plan| *plan)
     }
 
+    /// What an exchanged product is not made for.
+    pub(super) fn no_dual_swapped(&self) -> PlanError {
+        let other = Self {
+            form: Form::Plain,
+            ..*self
+        };
+        self.unsupported(
+            "a dual product with the roles of A and B exchanged".to_owned(),
+            &format!("take {}", other.plain().name()),
+        )
+    }
+
     fn unsupported(&self, what: String, instead: &str) -> PlanError {
         PlanError::Unsupported {
             plan: self.name(),
@@ -230,14 +242,7 @@ impl Product<'_> {
             ));
         }
         if self.form.is_swapped() && self.variant.products == 2 {
-            let other = MmaPlan {
-                form: Form::Plain,
-                ..self.plan
-            };
-            return Err(self.unsupported(
-                "a dual product with the roles of A and B exchanged".to_owned(),
-                &format!("take {}", other.plain().name()),
-            ));
+            return Err(self.no_dual_swapped());
         }
         let split = self.split(problem.k, schedule.split);
         let depth = match (many, split.parts) {

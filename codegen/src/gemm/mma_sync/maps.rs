@@ -11,7 +11,7 @@ use crate::gemm::anatomy::strip_columns;
 use crate::gemm::{Bias, Operands, Plan, PlanError, Trans};
 use crate::ir::Kernel;
 
-/// Rows of C that are stored together where sums are those of Cᵀ: 8 vectors a lane.
+/// Rows of C that are stored together where sums are those of Cᵀ, at most: 8 vectors of two elements a lane, or 16 single ones.
 const STRIP_ROWS: i64 = 32;
 
 /// All maps of one kernel.
@@ -77,8 +77,10 @@ impl MmaPlan {
         let cols = (self.strip_cols(), self.variant.products);
         let staging = if self.form.is_swapped() {
             let place = |stride| self.deal().place_of_c(&atom, stride);
-            let rows = STRIP_ROWS.min(self.tile.0);
-            let strip = (rows / atom.n, self.strip_cols());
+            // As many as divide the tile.
+            let atoms = (1..=STRIP_ROWS / atom.n).rev();
+            let mut atoms = atoms.filter(|n| self.tile.0 % (n * atom.n) == 0);
+            let strip = (atoms.next().unwrap_or(1), self.strip_cols());
             Staging::held(&atom, place, strip, vector, bytes)?
         } else {
             Staging::new(&atom, arranged, cols, vector, bytes)?

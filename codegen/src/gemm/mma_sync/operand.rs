@@ -249,8 +249,8 @@ impl OperandMaps {
         Ok(maps)
     }
 
-    /// The maps of an operand of `wgmma`, copied by TMA: rows of 128 bytes, and where those are shorter than a row of the tile, panels of them side by side,
-    /// all under the swizzle of 128 bytes; of a tile with rows of 64 or 32 bytes under the swizzle of so many.
+    /// The maps of an operand of `wgmma`, copied by TMA: panels of 128 bytes side by side under the swizzle of 128 bytes. Rows of 64 or 32 bytes are one panel,
+    /// under the swizzle of as many bytes.
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl OperandMaps {
         let across = Layout::flat(&[wide, cols / wide], &[1, rows * wide])?;
         let plain = Layout::tuple(&[Layout::mode(rows, wide)?, across])?;
         let elements = (maps.bytes as u64).trailing_zeros();
-        // As many bits as eight rows have chunks of 16 bytes in one of 128.
+        // A bit for each doubling of the chunks of 16 bytes in a row.
         let swizzle = Swizzle::new((panel / 16).trailing_zeros(), 4 - elements, 3)?;
         maps.derived = Swizzled::new(swizzle, 0, plain)?;
         maps.shared = in_bytes(&maps.derived, maps.bytes)?;
@@ -480,9 +480,12 @@ impl OperandMaps {
 
     /// Bytes of one stage.
     pub fn stage_bytes(&self) -> i64 {
-        // Stages start where no swizzle bit reaches, so that a stage is an immediate.
+        // Stages start where no swizzle bit reaches, so that a stage is an immediate: of neither operand, where these are of TMA and may have two swizzles.
         let period = 1i64 << self.shared.swizzle().width();
-        let unit = period.max(128);
+        let unit = match self.read {
+            Read::Descriptor | Read::Neighbours => 8 * PANELS[0],
+            _ => period.max(128),
+        };
         (self.shared.cosize() + unit - 1) / unit * unit
     }
 }

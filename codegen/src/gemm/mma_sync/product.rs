@@ -153,6 +153,9 @@ impl MmaPlan {
         mut self,
         finish: impl Finish + 'static,
     ) -> Result<FusedPlan, PlanError> {
+        if self.form.is_swapped() {
+            return Err(self.no_dual_swapped());
+        }
         let least = 32 * self.warps.1;
         if self.tile.1 < least {
             return Err(PlanError::Epilogue {

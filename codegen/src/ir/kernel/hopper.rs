@@ -315,7 +315,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// An operand of `wgmma` whose first element is that of a view at coordinates: with a swizzle of 128 bytes.
+    /// An operand of `wgmma` whose first element is that of a view at coordinates: with a swizzle.
     pub(crate) fn matrix(
         &mut self,
         (of, by): (&View, &[Expr]),

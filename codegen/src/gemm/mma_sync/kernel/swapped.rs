@@ -1,4 +1,4 @@
-//! The consumers of an exchanged product: Bᵀ through registers, A by descriptors ([`swapped`](super::super::swapped)).
+//! The consumers of an exchanged product in tf32: Bᵀ through registers, A by descriptors ([`swapped`](super::super::swapped)).
 //!
 //! ```text
 //! wait full(i), read step 0

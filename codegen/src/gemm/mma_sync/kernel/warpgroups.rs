@@ -1,8 +1,8 @@
 //! The kernel of warpgroups: one thread has TMA fill the stages, warpgroups multiply them, and write their part of C.
 //!
 //! ```text
-//! producer    wait empty(i), expect A and B, copy A, copy B                 boxes of 128 bytes by rows of the tile
-//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each
+//! producer    wait empty(i), expect A and B, copy A, copy B                 boxes of a panel by rows of the tile
+//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each, or columns in an exchanged product
 //! ```
 //!
 //! A block that has a multiprocessor to itself waits for the products of a stage when it has issued those of the next one, so that the tensor cores always
@@ -41,7 +41,7 @@ use crate::gemm::{DataType, Form, PlanError};
 use crate::index::Expr;
 use crate::ir::{Binary, Cmp, Factor, Matrix, Reg, RingHandle, Side, Strides, Type};
 
-/// Rows of C that a warpgroup multiplies.
+/// Rows of C that a warpgroup multiplies at once, or columns in an exchanged product.
 const ROWS: i64 = 64;
 
 /// The roles of consumers that take turns.
