@@ -677,12 +677,18 @@ fn plans_lists_layouts_and_proofs() {
                 && plan["arch"].as_str().is_some_and(|a| a.starts_with("sm_"))
         );
         assert_eq!(numbers(&plan["tile"]).len(), 3);
+        // Operands by descriptors and sums that lanes store as they hold them: no thread of the product touches shared memory.
+        let name = plan["plan"].as_str().unwrap_or("");
+        let untouched = name.ends_with("-swapped") && !name.contains("-tf32-");
         let variants = plan["variants"].as_array().expect("an array");
         assert_eq!(variants.len(), 4);
         for variant in variants {
             for part in ["layouts", "proofs", "smem"] {
+                let may_be_empty = part == "smem" && untouched;
                 assert!(
-                    variant[part].as_array().is_some_and(|a| !a.is_empty()),
+                    variant[part]
+                        .as_array()
+                        .is_some_and(|a| may_be_empty || !a.is_empty()),
                     "{part}: {variant}"
                 );
             }
