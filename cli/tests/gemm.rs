@@ -677,7 +677,7 @@ fn plans_lists_layouts_and_proofs() {
                 && plan["arch"].as_str().is_some_and(|a| a.starts_with("sm_"))
         );
         assert_eq!(numbers(&plan["tile"]).len(), 3);
-        // Operands by descriptors and sums that lanes store as they hold them: no thread of the product touches shared memory.
+        // Operands are read by descriptors and lanes store their own sums: no thread of the product accesses shared memory.
         let name = plan["plan"].as_str().unwrap_or("");
         let untouched = name.ends_with("-swapped") && !name.contains("-tf32-");
         let variants = plan["variants"].as_array().expect("an array");

@@ -724,7 +724,7 @@ impl Machine<'_> {
             let how = [1, side, depth, leading, stride, row, m.k_major.into()];
             let units = self.units(buffer, &start, &how, |first| {
                 let mut elements = Vec::new();
-                // The descriptor says where the matrix begins before the swizzle, which must leave that place alone: the address is of what lies there.
+                // A descriptor has the address before the swizzle. It is the address of the first element only where the swizzle does not move that.
                 let plain = swizzled(first, row);
                 if plain != first {
                     return None;

@@ -41,7 +41,7 @@ use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Units};
 use crate::registry::{plan_named, plans};
 use model::{LINE, SECTOR};
 
-/// Plans that are proven and emulated, but that were not timed on a GPU yet: they are taken by their names alone.
+/// Plans that are proven and emulated but not timed on a GPU yet: `auto` does not take them.
 fn is_untimed(plan: &dyn Plan) -> bool {
     let anatomy = plan.anatomy();
     anatomy.form.is_swapped() && !anatomy.is_through_registers()

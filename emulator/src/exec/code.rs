@@ -15,7 +15,7 @@ use crate::ir::{
 };
 
 /// Whether operations that are loops over rows for the sake of speed go lane by lane, by their definition: a browser has to load each of those loops.
-/// For the same reason functions of accesses are not compiled into each of their callers there (`cfg_attr` above them).
+/// For the same reason, functions of accesses are not inlined there (`cfg_attr` above them).
 pub(super) const COMPACT: bool = cfg!(target_family = "wasm");
 
 /// One version of the functions.

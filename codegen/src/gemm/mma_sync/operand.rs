@@ -480,7 +480,8 @@ impl OperandMaps {
 
     /// Bytes of one stage.
     pub fn stage_bytes(&self) -> i64 {
-        // Stages start where no swizzle bit reaches, so that a stage is an immediate: of neither operand, where these are of TMA and may have two swizzles.
+        // Stages start at multiples of the swizzle's period, so that a stage is an immediate. Operands that TMA copies may have different swizzles, and start
+        // at multiples of the longest.
         let period = 1i64 << self.shared.swizzle().width();
         let unit = match self.read {
             Read::Descriptor | Read::Neighbours => 8 * PANELS[0],

@@ -199,7 +199,7 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     ping_pong(DataType::S8, (256, 128), 128, 6),
     ping_pong(DataType::E4m3, (256, 128), 128, 6),
     ping_pong(DataType::E5m2, (256, 128), 128, 6),
-    // Few rows, which wait for B alone.
+    // For few rows: the time is that of reading B.
     swapped(DataType::F16, (16, 64), 128, 10),
     swapped(DataType::F16, (32, 64), 128, 8),
     swapped(DataType::Bf16, (16, 64), 128, 10),

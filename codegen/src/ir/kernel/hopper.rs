@@ -315,7 +315,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// An operand of `wgmma` whose first element is that of a view at coordinates: with a swizzle.
+    /// An operand of `wgmma` whose first element is that of a view at coordinates. It has one of the three swizzles.
     pub(crate) fn matrix(
         &mut self,
         (of, by): (&View, &[Expr]),
