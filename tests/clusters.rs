@@ -112,7 +112,7 @@ fn everything_that_a_problem_asks_for() {
 #[test]
 fn a_shared_operand_is_copied_once() {
     let mut tried = 0;
-    for plan in clustered().filter(|plan| !plan.persistent) {
+    for plan in clustered().filter(|plan| !plan.turns.are_several()) {
         let alone = MmaPlan {
             cluster: (1, 1),
             ..*plan

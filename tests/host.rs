@@ -10,7 +10,7 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
     Activation, Alignment, Anatomy, Argument, ArgumentValue, Batch, Bias, DataType, Emitted,
     Epilogue, Form, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Proof,
-    Schedule, Trans, Units,
+    Schedule, Trans, Turns, Units,
 };
 use tilewright::codegen::ir::{Element, Entry, ParamKind};
 use tilewright::codegen::registry::plan_named;
@@ -436,7 +436,7 @@ impl Plan for ByHand {
             instruction: (32, 1, 1),
             asynchronous: false,
             group: None,
-            turns: false,
+            turns: Turns::One,
             form: Form::Plain,
             cluster: (1, 1),
             tma_store: false,

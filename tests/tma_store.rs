@@ -96,7 +96,7 @@ fn odd_sizes_of_all_transposes() {
     for plan in listed() {
         for operands in Operands::ALL {
             let (&[m, n, k], &(rows, columns)) = cases.next().expect("endless");
-            let plan = if plan.persistent {
+            let plan = if plan.turns.are_several() {
                 with_turns(plan, rows, columns)
             } else {
                 *plan
@@ -119,7 +119,7 @@ fn several_tiles_and_functions_of_sums() {
         activation,
         ..Epilogue::default()
     };
-    for plan in listed().filter(|plan| plan.persistent) {
+    for plan in listed().filter(|plan| plan.turns.are_several()) {
         for (beta, by_boxes) in [(0.0, true), (-1.0, false)] {
             let problem = Gemm {
                 alpha: -0.5,
@@ -133,7 +133,7 @@ fn several_tiles_and_functions_of_sums() {
             );
         }
     }
-    for plan in listed().filter(|plan| !plan.persistent) {
+    for plan in listed().filter(|plan| !plan.turns.are_several()) {
         let cases = [
             (Activation::Relu, 2.0, 0.0, true),
             (Activation::Gelu, -1.5, 0.0, true),
@@ -159,7 +159,9 @@ fn several_tiles_and_functions_of_sums() {
 /// What no box is for is stored as other plans store it: rows that begin anywhere, C of 32 bits, a bias, a batch, parts of the sums.
 #[test]
 fn other_products_are_stored_by_vectors() {
-    let plan = listed().find(|plan| !plan.persistent).expect("listed");
+    let plan = listed()
+        .find(|plan| !plan.turns.are_several())
+        .expect("listed");
     let [nn, .., tt] = Operands::ALL;
     let whole = Schedule::default();
     let column = Epilogue {
@@ -218,7 +220,7 @@ fn what_no_map_can_say_is_refused() {
 /// One tile stored by boxes takes fewer instructions than by vectors, and half of the wavefronts: nothing is read back.
 #[test]
 fn a_tile_by_boxes_costs_less() {
-    for plan in listed().filter(|plan| !plan.persistent) {
+    for plan in listed().filter(|plan| !plan.turns.are_several()) {
         let (m, n, k) = plan.tile();
         let problem = Gemm::packed(m.into(), n.into(), k.into(), Operands::ALL[1]);
         let counted = |name: &str| {

@@ -5,7 +5,7 @@ use tilewright::codegen::gemm::mma_sync::{
     Depth, MmaPlan, Variant, WARPGROUP_PLANS, WAYS_TO_STORE,
 };
 use tilewright::codegen::gemm::{
-    Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
+    Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, Turns,
 };
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::registry::plan_named;
@@ -63,7 +63,10 @@ fn ragged_sizes_of_all_transposes() {
         [64, 64, 0],
     ];
     let mut sizes = sizes.iter().cycle();
-    for plan in WARPGROUP_PLANS.iter().filter(|plan| !plan.persistent) {
+    for plan in WARPGROUP_PLANS
+        .iter()
+        .filter(|plan| !plan.turns.are_several())
+    {
         for operands in Operands::ALL {
             let &[m, n, k] = sizes.next().expect("endless");
             holds(plan, &Gemm::packed(m, n, k, operands), Schedule::default());
@@ -106,7 +109,10 @@ fn blocks_take_tile_after_tile() {
         [144, 1040, 0],
     ];
     let mut cases = blocks.into_iter().zip(sizes).cycle();
-    for plan in WARPGROUP_PLANS.iter().filter(|plan| plan.persistent) {
+    for plan in WARPGROUP_PLANS
+        .iter()
+        .filter(|plan| plan.turns.are_several())
+    {
         let [nn, nt, tn, tt] = Operands::ALL;
         // One as the plan takes it, one that is transposed first.
         let both = if plan.form.is_swapped() {
@@ -129,7 +135,13 @@ fn blocks_take_tile_after_tile() {
 /// Runs a problem with so many clusters of blocks one below the other and side by side.
 fn holds_in_turns(plan: &MmaPlan, problem: &Gemm, (rows, columns): (u32, u32)) {
     let (down, across) = plan.anatomy().cluster;
-    let depth = Depth::Turns(rows * down, columns * across);
+    let tiles = [(problem.m, plan.tile.0), (problem.n, plan.tile.1)];
+    let tiles = tiles.map(|(extent, tile)| extent.div_ceil(tile as u64) as u32);
+    let depth = if plan.turns == Turns::Dealt {
+        Depth::Dealt(rows * columns, tiles)
+    } else {
+        Depth::Turns(rows * down, columns * across)
+    };
     let plan = MmaPlan {
         variant: Variant {
             depth,
@@ -141,6 +153,56 @@ fn holds_in_turns(plan: &MmaPlan, problem: &Gemm, (rows, columns): (u32, u32)) {
     let kernel = plan.emit(problem.operands, Arch(90)).expect("it proves");
     let kernel = GemmKernel::emitted(&plan, &kernel, problem).expect("it serves");
     right(&what, &kernel, problem, plan.data_type);
+}
+
+/// Tiles that are dealt out one by one: to fewer and more blocks than tiles, in groups of rows that the tiles do not fill, and of other forms.
+#[test]
+fn tiles_are_dealt_out() {
+    let [nn, nt, tn, _] = Operands::ALL;
+    let named = |name: &str| {
+        let found = WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);
+        *found.expect("listed")
+    };
+    let bf16 = named("wgmma-bf16-256x144x64-pingpong-dealt");
+    let plain = MmaPlan {
+        turns: Turns::Dealt,
+        ..named("wgmma-f16-128x96x64-persistent")
+    };
+    let sizes = [
+        (bf16, [520, 440, 72], nn, 5),
+        (bf16, [264, 1160, 136], nt, 2),
+        (bf16, [776, 136, 200], tn, 4),
+        (plain, [1300, 200, 72], nt, 7),
+        (plain, [136, 1000, 136], tn, 3),
+    ];
+    for (plan, [m, n, k], operands, blocks) in sizes {
+        let problem = Gemm {
+            alpha: 2.0,
+            beta: 1.0,
+            ..Gemm::packed(m, n, k, operands)
+        };
+        holds_in_turns(&plan, &problem, (blocks, 1));
+    }
+    // As it is launched.
+    holds(&bf16, &Gemm::packed(300, 300, 200, nn), Schedule::default());
+    // A kernel is for as many tiles as it was made for.
+    let few = MmaPlan {
+        variant: Variant {
+            depth: Depth::Dealt(2, [1, 2]),
+            ..bf16.variant
+        },
+        ..bf16
+    };
+    let error = few
+        .launch(&Gemm::packed(257, 144, 64, nn))
+        .expect_err("a refusal");
+    assert!(error.to_string().contains("257"), "{error}");
+    let clustered = MmaPlan {
+        cluster: (2, 1),
+        ..few
+    };
+    let error = clustered.emit(nn, Arch(90)).expect_err("a refusal");
+    assert!(error.to_string().contains("clusters"), "{error}");
 }
 
 /// Two warpgroups that take turns: rows for the first of them alone, other numbers of stages, other tiles, clusters, no products, a bias.

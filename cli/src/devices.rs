@@ -215,7 +215,7 @@ fn wide(data_type: DataType, local: &Gemm) -> Option<String> {
         plan.data_type() == data_type
             && (m, n) == WIDE
             && tiles(plan.tile(), local) >= FILLED
-            && plan.anatomy().turns
+            && plan.anatomy().turns.are_several()
     });
     // The plain one: variants have more behind the name.
     plans.map(|plan| plan.name()).min_by_key(String::len)
@@ -242,7 +242,7 @@ impl Chooser<'_> {
         };
         let choose = |local: &Gemm| -> Result<Box<dyn Plan>, Refused> {
             let plan = named(self.plan, local)?;
-            if self.plan != "auto" || !overlap || !plan.anatomy().turns {
+            if self.plan != "auto" || !overlap || !plan.anatomy().turns.are_several() {
                 return Ok(plan);
             }
             // What the model chose serves; another plan may not.

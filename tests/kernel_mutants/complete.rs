@@ -14,7 +14,7 @@ fn family(plan: &str) -> String {
         return "cluster".to_owned();
     }
     let through_registers = plan.ends_with("swapped") && plan.contains("-tf32-");
-    for family in ["persistent", "pingpong", "swapped"] {
+    for family in ["persistent", "pingpong", "swapped", "dealt"] {
         if plan.ends_with(family) && !through_registers {
             return family.to_owned();
         }

@@ -17,6 +17,7 @@
 //! ```
 
 use super::{DataType, Operands, Trans};
+use crate::Arch;
 use crate::ir::Kernel;
 
 /// Registers of a thread beside accumulators and fragments.
@@ -92,6 +93,40 @@ impl Form {
     }
 }
 
+/// Which tiles of C a block has. Where it has several, it takes one after the other, and a launch has as many blocks as multiprocessors hold.
+///
+/// ```
+/// use layout_codegen::gemm::Turns;
+/// use layout_codegen::registry::plan_named;
+///
+/// let of = |name| plan_named(name).map(|plan| plan.anatomy().turns);
+/// assert_eq!(of("wgmma-bf16-128x256x64")?, Turns::One);
+/// assert_eq!(of("wgmma-bf16-128x256x64-persistent")?, Turns::Rectangle);
+/// assert_eq!(of("wgmma-bf16-256x144x64-pingpong-dealt")?, Turns::Dealt);
+/// # Ok::<(), layout_codegen::gemm::PlanError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Turns {
+    /// One tile.
+    One,
+    /// Tiles in steps of a rectangle of blocks.
+    Rectangle,
+    /// Tiles that are dealt out one by one in the order of all tiles.
+    Dealt,
+}
+
+impl Turns {
+    /// A block has tile after tile.
+    ///
+    /// ```
+    /// use layout_codegen::gemm::Turns;
+    /// assert_eq!([Turns::One, Turns::Rectangle, Turns::Dealt].map(Turns::are_several), [false, true, true]);
+    /// ```
+    pub const fn are_several(self) -> bool {
+        !matches!(self, Turns::One)
+    }
+}
+
 /// What a block is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Anatomy {
@@ -112,8 +147,8 @@ pub struct Anatomy {
     pub asynchronous: bool,
     /// Rows of tiles that run one after another in each column of tiles, so that they share tiles of B; none if tiles run along the rows.
     pub group: Option<u32>,
-    /// Blocks take tile after tile, and a launch has as many as multiprocessors hold.
-    pub turns: bool,
+    /// Which tiles of C a block has.
+    pub turns: Turns,
     /// How products of warpgroups are made.
     pub form: Form,
     /// Blocks of a cluster along the rows and the columns of C: those one below the other copy their tile of B once, those side by side that of A. (1, 1)
@@ -176,7 +211,21 @@ impl Anatomy {
         self.tile.0 / self.form.takers()
     }
 
-    /// Bytes of shared memory: all stages, with whole panels of contiguous columns of B. What C is staged through shares the place of those of warps.
+    /// Warpgroups that take turns pass a turn on while its last products are in flight, so that tensor cores have no gap. Where blocks lie in rectangles they do not: blocks
+    /// without any slack drift apart there, and read the same rows from memory instead of the cache.
+    ///
+    /// ```
+    /// use layout_codegen::registry::plan_named;
+    /// assert!(plan_named("wgmma-bf16-256x144x64-pingpong-dealt")?.anatomy().overlaps());
+    /// assert!(!plan_named("wgmma-bf16-256x128x64-pingpong")?.anatomy().overlaps());
+    /// # Ok::<(), layout_codegen::gemm::PlanError>(())
+    /// ```
+    pub fn overlaps(&self) -> bool {
+        self.turns == Turns::Dealt && self.form.takers() > 1
+    }
+
+    /// Bytes of shared memory: all stages, or as many of those with whole panels of contiguous columns of B as there is room for. What C is staged through shares the
+    /// place of those of warps.
     pub fn shared_bytes(&self) -> u32 {
         let bytes = self.data_type.bytes();
         let panels = match self.units {
@@ -185,18 +234,28 @@ impl Anatomy {
             }
             _ => 0,
         };
-        let beside = self.stages * panels * self.tile.2 * bytes;
         // Behind the stages of warpgroups are a strip of sums of each warp, but where lanes store what they hold, and its mbarriers.
         let strip = 16 * 4 * strip_columns(self.tile.1, self.warp_count());
         let behind = match self.units {
             Units::Warpgroup if self.form.is_swapped() => 16 * self.stages,
             Units::Warpgroup => {
-                let mbarriers = Kernel::barriers_of_ring(self.stages.into(), self.form.takers());
+                let mbarriers = Kernel::barriers_of_ring(
+                    self.stages.into(),
+                    (self.form.takers(), self.overlaps()),
+                );
                 self.warp_count() * strip + 8 * mbarriers as u32
             }
             _ => 0,
         };
-        self.stages * self.stage_bytes() + beside + behind
+        let stage = self.stage_bytes();
+        let with_panels = stage + panels * self.tile.2 * bytes;
+        let fitting = match panels {
+            0 => self.stages,
+            _ => self
+                .stages
+                .min(Arch(90).shared_limit().saturating_sub(behind) / with_panels),
+        };
+        (self.stages * stage).max(fitting * with_panels) + behind
     }
 
     /// Registers of a thread, estimated; `narrow` if copies are narrower than 16 bytes, `widened` if 8-bit floats are not multiplied as such.

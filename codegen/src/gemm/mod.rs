@@ -34,7 +34,7 @@ mod workspace;
 
 use crate::ir::{Element, ParamKind};
 
-pub use anatomy::{Anatomy, Form, Units};
+pub use anatomy::{Anatomy, Form, Turns, Units};
 pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
 pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};

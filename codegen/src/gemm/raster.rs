@@ -5,6 +5,13 @@
 //!                                                           so that they share tiles of B in the cache
 //! Layers    x: row, y: column, z: layer                     a product of a batch, or a part of split sums
 //! Turns     x: row, y: column, of the first tile            blocks take tile after tile, in steps of all blocks
+//! Dealt     x: number of the first tile                     the same one by one, in the order of all tiles
+//! ```
+//!
+//! The order of tiles that are dealt out is a layout: so many rows of tiles at a time, column by column.
+//!
+//! ```text
+//! 64 × 57 tiles, 8 rows at a time    number of a tile = (row of 8, column, group) of (8, 57, 8)    row (8,57,8):(1,0,8), column (8,57,8):(0,1,0)
 //! ```
 
 use layout_core::Layout;
@@ -22,6 +29,12 @@ pub(crate) const GRID_YZ: u64 = 65_535;
 
 /// Blocks of a launch whose blocks take tile after tile, at most: the multiprocessors of an H100 SXM and an H200.
 pub(crate) const TURNS_BLOCKS: u32 = 132;
+
+/// Tiles that are dealt out one by one, at most: the prover counts them.
+pub(crate) const MOST_DEALT: u64 = 1 << 20;
+
+/// Rows of tiles that are dealt out together, at most.
+const DEALT_ROWS: u32 = 8;
 
 /// The largest m, n and k there, so that all uses of stages are counted in 64 bits.
 pub(crate) const TURNS_LIMIT: i64 = 1 << 24;
@@ -50,6 +63,46 @@ pub(crate) fn best_turns(
     (best, turns(best))
 }
 
+/// Rows of tiles that are dealt out together: for as few turns as can be, and then for as little to read. Of the blocks r have tiles below each other, and the others beside
+/// them. In a turn each half of a tile's 256 rows of A is read once, and its 144 columns of B with either half: 256·r + 2·144·blocks / r of A and B.
+fn rows_together([down, across]: [u32; 2], blocks: u32) -> u32 {
+    let turns = |rows: &u32| {
+        let tiles = u64::from(down.next_multiple_of(*rows)) * u64::from(across);
+        (
+            tiles.div_ceil(blocks.into()),
+            256 * rows + 2 * 144 * blocks / rows,
+        )
+    };
+    (1..=DEALT_ROWS).min_by_key(turns).unwrap_or(1)
+}
+
+/// How often a block gets a tile where `blocks` of them have them dealt out.
+pub(crate) fn turns_of_deal(tiles: [u32; 2], blocks: u32) -> u64 {
+    let [down, across] = tiles;
+    let rows = down.next_multiple_of(rows_together(tiles, blocks));
+    (u64::from(rows) * u64::from(across)).div_ceil(blocks.into())
+}
+
+/// Rows and columns of the tiles that all blocks have in a turn, about, and how many tiles each block has.
+pub(crate) fn best_deal((down, across): (u64, u64)) -> ([u32; 2], u64) {
+    let most = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let tiles = [most(down), most(across)];
+    let rows = rows_together(tiles, TURNS_BLOCKS);
+    let turns = turns_of_deal(tiles, TURNS_BLOCKS);
+    ([rows, TURNS_BLOCKS / rows], turns)
+}
+
+/// Number of a tile → its row, and its column.
+pub(crate) fn order_of_deal(tiles: [u32; 2], blocks: u32) -> Result<[Layout; 2], PlanError> {
+    let rows = i64::from(rows_together(tiles, blocks));
+    let [down, across] = tiles.map(i64::from);
+    let extents = [rows, across.max(1), (down + rows - 1).max(1) / rows];
+    Ok([
+        Layout::flat(&extents, &[1, 0, rows])?,
+        Layout::flat(&extents, &[0, 1, 0])?,
+    ])
+}
+
 /// The order of tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Raster {
@@ -59,6 +112,8 @@ pub(crate) enum Raster {
     Layers,
     /// Blocks take tile after tile; so many of them have tiles one below the other and side by side.
     Turns([u32; 2]),
+    /// So many blocks take tile after tile, one by one, of so many below each other and side by side.
+    Dealt(u32, [u32; 2]),
 }
 
 /// The tile of a block.
@@ -90,6 +145,17 @@ impl Raster {
             return Ok(Tile {
                 row: first[0],
                 col: first[1],
+                layer: None,
+            });
+        }
+        if let Raster::Dealt(blocks, _) = self {
+            // Where it is depends on the turn.
+            k.block_index(Axis::X, blocks.into());
+            k.blocks_along(Axis::X, blocks.into());
+            let zero = k.pool.constant(0);
+            return Ok(Tile {
+                row: zero,
+                col: zero,
                 layer: None,
             });
         }
@@ -126,6 +192,11 @@ impl Raster {
         let at_most = |name, value, limit| Limit::Grid.at_most(name, value, limit);
         if let Raster::Turns([rows, columns]) = self {
             return Ok([rows.into(), columns.into(), 1]);
+        }
+        if let Raster::Dealt(blocks, [down, across]) = self {
+            at_most("m", m, u64::from(down) * rows)?;
+            at_most("n", n, u64::from(across) * columns)?;
+            return Ok([blocks.into(), 1, 1]);
         }
         at_most("n", n, GRID_YZ * columns)?;
         let down = m.div_ceil(rows);

@@ -78,6 +78,34 @@ pub struct Tiling {
     pub tile: i64,
 }
 
+/// How a loop deals out the tiles of a matrix to its turns and to blocks: where the tile of a turn begins. The turns and blocks of a launch have each tile of
+/// the matrix exactly once, which the prover counts.
+///
+/// ```
+/// use layout_codegen::gemm::{Operands, Plan};
+/// use layout_codegen::ir::Deal;
+/// use layout_codegen::{Arch, registry::plan_named};
+///
+/// let plan = plan_named("wgmma-bf16-256x144x64-pingpong-dealt")?;
+/// let entry = &plan.entries(Operands::ALL[0], Arch(90))?[0];
+/// // One for each loop over tiles: of two roles of consumers and of the producer.
+/// assert_eq!(entry.deals.len(), 3);
+/// let Deal { tiles, .. } = entry.deals[0];
+/// assert_eq!(tiles, [256, 144]);
+/// # Ok::<(), layout_codegen::gemm::PlanError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deal {
+    /// The counter of the loop.
+    pub counter: Reg,
+    /// The first row and column of the tile, made of the counter and of block indices: multiples of the tile's.
+    pub origin: [Expr; 2],
+    /// Rows and columns of the matrix.
+    pub extents: [Expr; 2],
+    /// Rows and columns of a tile.
+    pub tiles: [i64; 2],
+}
+
 /// A finished kernel.
 ///
 /// ```
@@ -114,6 +142,8 @@ pub struct Entry {
     pub tile_axes: Vec<TileAxis>,
     /// Values that count tiles, those of the axes too.
     pub tilings: Vec<Tiling>,
+    /// Values that deal out tiles to turns and blocks.
+    pub deals: Vec<Deal>,
     /// Axes along which every launch has exactly so many blocks.
     pub whole_axes: Vec<(Axis, u64)>,
     /// The buffers that it touches.

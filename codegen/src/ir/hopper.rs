@@ -53,7 +53,8 @@ pub struct Ring {
     pub name: String,
     /// How many stages.
     pub stages: i64,
-    /// The buffer of its mbarriers: 8 bytes each, `full` of every stage, `empty` of every stage, and `turn` of every role where roles take turns.
+    /// The buffer of its mbarriers: 8 bytes each, `full` of every stage, `empty` of every stage, where roles take turns `turn` of every role, and where
+    /// turns overlap `products` of every role.
     pub barriers: usize,
     /// How many threads arrive at `empty` each time round, of all blocks of a cluster. Those of one block pass on a turn.
     pub consumers: u32,
@@ -61,13 +62,15 @@ pub struct Ring {
     pub lag: i64,
     /// How many roles take turns in reading runs of stages; 1 where each role that reads reads every stage.
     pub takers: u32,
+    /// A role passes its turn on while its last products are in flight, and says later that they are complete.
+    pub overlaps: bool,
     /// The buffers whose stages it guards; their last two modes are the stage, and what it holds.
     pub buffers: Vec<usize>,
     /// Of each buffer, the rows and columns of a stage that are read: boxes may bring more, whole panels of which a product takes a part.
     pub read: Vec<[i64; 2]>,
 }
 
-/// One of a stage's two mbarriers, or that of a role that takes turns.
+/// One of a stage's two mbarriers, or of the one or two of a role that takes turns.
 ///
 /// ```
 /// use layout_codegen::ir::Side;
@@ -84,6 +87,35 @@ pub enum Side {
     Empty,
     /// Completed when the role before that of this number has passed the turn on.
     Turn(u32),
+    /// Completed when the products of that turn are complete, so that stages may be given back behind them.
+    Products(u32),
+}
+
+/// What a role that takes turns hands over to the next.
+///
+/// ```
+/// use layout_codegen::ir::{Handover, Side};
+///
+/// // What the second role waits for.
+/// assert_eq!(Handover::Turn.side(1), Side::Turn(1));
+/// assert_eq!(Handover::Products.side(1), Side::Products(1));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Handover {
+    /// The turn: the next role may read stages, those behind this role's. Where turns overlap, products of this role may be in flight.
+    Turn,
+    /// Products of the turn are complete, where turns overlap.
+    Products,
+}
+
+impl Handover {
+    /// What the role of a number waits for.
+    pub fn side(self, role: u32) -> Side {
+        match self {
+            Handover::Turn => Side::Turn(role),
+            Handover::Products => Side::Products(role),
+        }
+    }
 }
 
 /// Which use of a stage an instruction of a ring means: the `index`-th from the start of the kernel.
@@ -245,8 +277,10 @@ pub enum Hopper {
         /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
-    /// Passes the turn on to the next role.
+    /// Hands the turn, or its products, over to the next role.
     Pass {
+        /// What is handed over.
+        what: Handover,
         /// The mbarrier of the next role.
         at: Address,
         /// The role whose turn ends.

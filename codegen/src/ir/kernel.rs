@@ -12,7 +12,7 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Address;
-use super::entry::{Entry, Shared, TileAxis, Tiling};
+use super::entry::{Deal, Entry, Shared, TileAxis, Tiling};
 use super::hopper::{DESCRIPTOR_BITS, Ring, TensorMap, last_shared_address};
 use super::inst::{Axis, Inst, Special, class_of};
 use super::meaning::Meaning;
@@ -89,6 +89,7 @@ pub struct Kernel {
     addresses: BTreeSet<Reg>,
     tile_axes: Vec<TileAxis>,
     tilings: Vec<Tiling>,
+    deals: Vec<Deal>,
     whole_axes: Vec<(Axis, u64)>,
     buffers: Vec<Buffer>,
     places: Vec<Place>,
@@ -177,6 +178,7 @@ impl Kernel {
             addresses: BTreeSet::new(),
             tile_axes: Vec::new(),
             tilings: Vec::new(),
+            deals: Vec::new(),
             whole_axes: Vec::new(),
             buffers: Vec::new(),
             places: Vec::new(),
@@ -645,6 +647,22 @@ impl Kernel {
         });
     }
 
+    /// Says that the turns of the open loop and the blocks of a launch have each tile of a matrix once, by where a turn's tile begins.
+    pub(crate) fn deal(
+        &mut self,
+        turn: &LoopHandle,
+        origin: [Expr; 2],
+        extents: [Expr; 2],
+        tiles: [i64; 2],
+    ) {
+        self.deals.push(Deal {
+            counter: turn.register(),
+            origin,
+            extents,
+            tiles,
+        });
+    }
+
     /// Says that every launch has exactly so many blocks along an axis.
     pub(crate) fn blocks_along(&mut self, axis: Axis, count: u64) {
         self.whole_axes.push((axis, count));
@@ -702,6 +720,7 @@ impl Kernel {
             addresses: self.addresses,
             tile_axes: self.tile_axes,
             tilings: self.tilings,
+            deals: self.deals,
             whole_axes: self.whole_axes,
             buffers: self.buffers,
             places: self.places,

@@ -12,6 +12,8 @@
 //! base       = origin            or less, for a tile that is moved back to the end, where the guard leaves out what is below the origin
 //! ```
 //!
+//! A loop may also deal out tiles of two modes by one number, in an order of its own: then the pairs of tiles that turns and blocks have are counted ([`deals`]).
+//!
 //! Where several roles store, each in loops of its own that count the same tiles, a turn's tile is what all of them store in that turn ([`roles`]).
 //!
 //! Stores to the same element by the same thread stand on different sides of branches: for every element that is inside, the conditions of
@@ -19,6 +21,7 @@
 
 mod boxes;
 mod conditions;
+mod deals;
 mod roles;
 
 use std::collections::BTreeSet;
@@ -104,8 +107,10 @@ struct Output<'a> {
     /// Elements of the output along each mode; none where there are as many as blocks.
     extents: Vec<Option<Lin>>,
     blocks: Vec<Option<Sym>>,
-    /// Axes along which a launch may have several blocks.
+    /// Axes along which a launch may have several blocks, and turns.
     axes: Vec<Sym>,
+    /// The turns of the loops in which it is stored.
+    turns: Vec<Sym>,
 }
 
 impl<'a> Output<'a> {
@@ -125,6 +130,7 @@ impl<'a> Output<'a> {
             extents,
             blocks,
             axes,
+            turns: Vec::new(),
         }
     }
 
@@ -149,6 +155,7 @@ impl<'a> Output<'a> {
         }
         // Turns differ in what they have, as blocks do.
         self.axes.extend(turns);
+        self.turns = turns.to_vec();
         let rank = first.len();
         let mut cuts = Vec::new();
         let mut cases = Vec::new();
@@ -229,18 +236,25 @@ impl<'a> Output<'a> {
             let shared = shared.filter(|(_, count)| w.tile % count == 0);
             let shared = shared.map(|&(block, count)| {
                 let index = Lin::symbol(w.turn).scale(count).add(&Lin::symbol(block));
-                (index, w.covers, w.tile / count, true)
+                let tile = w.tile / count;
+                (index.scale(tile), w.covers, tile, true)
             });
-            let own = (Lin::symbol(w.turn), w.covers, w.tile, false);
+            let own = (Lin::symbol(w.turn).scale(w.tile), w.covers, w.tile, false);
             shared.chain([own]).collect::<Vec<_>>()
         });
         let of_grid = self.trace.tilings.iter();
-        let of_grid = of_grid.map(|&(index, covers, tile)| (index, covers, tile, false));
-        let tilings: Vec<_> = of_grid.chain(walks).collect();
-        for (index, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
-            let origin = index.scale(*tile);
+        let of_grid =
+            of_grid.map(|&(index, covers, tile)| (index.scale(tile), covers, tile, false));
+        let dealt = self
+            .trace
+            .deals
+            .iter()
+            .filter(|d| d.turns == self.turns && mode < 2);
+        let dealt = dealt.map(|d| (d.origin[mode], d.covers[mode], d.tiles[mode], false));
+        let tilings: Vec<_> = of_grid.chain(walks).chain(dealt).collect();
+        for (origin, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
             // What a turn has may end before the block's share of it, which must not be stored then.
-            let inside = covers.sub(&origin).plus(-1);
+            let inside = covers.sub(origin).plus(-1);
             let symbols = &mut self.trace.symbols;
             if *shared
                 && !stores
@@ -249,8 +263,8 @@ impl<'a> Output<'a> {
             {
                 continue;
             }
-            if let Some(cases) = self.bases(first, &origin, covers, *tile) {
-                return Ok((Cut::Tile(origin, *tile, *covers), cases));
+            if let Some(cases) = self.bases(first, origin, covers, *tile) {
+                return Ok((Cut::Tile(*origin, *tile, *covers), cases));
             }
         }
         Err(format!("mode {mode} is not cut into tiles by the grid"))
@@ -335,7 +349,10 @@ impl<'a> Output<'a> {
     }
 
     /// Blocks that differ along an axis differ in what they have.
-    fn every_block_apart(&self, cuts: &[Cut]) -> Result<(), String> {
+    fn every_block_apart(&mut self, cuts: &[Cut]) -> Result<(), String> {
+        if self.dealt_once(cuts)? {
+            return Ok(());
+        }
         let apart = |axis: Sym| {
             cuts.iter().any(|cut| match cut {
                 Cut::Whole(_) => false,

@@ -136,6 +136,8 @@ pub(super) struct Trace {
     pub(super) tilings: Vec<(Lin, Lin, i64)>,
     /// Loops that take each tile of something once.
     pub(super) walks: Vec<Walk>,
+    /// What deals out tiles, as it is in the loops in which something is stored.
+    pub(super) deals: Vec<Dealt>,
     /// Axes along which a launch has exactly so many blocks.
     pub(super) whole_axes: Vec<(Sym, i64)>,
 }
@@ -147,6 +149,19 @@ pub(super) struct Walk {
     pub(super) turn: Sym,
     pub(super) covers: Lin,
     pub(super) tile: i64,
+}
+
+/// What deals out tiles to the turns of loops and to blocks.
+#[derive(Clone, Debug)]
+pub(super) struct Dealt {
+    /// The turns before, of each open loop.
+    pub(super) turns: Vec<Sym>,
+    /// The first row and column of the tile.
+    pub(super) origin: [Lin; 2],
+    /// Rows and columns that the tiles cover.
+    pub(super) covers: [Lin; 2],
+    /// Rows and columns of a tile.
+    pub(super) tiles: [i64; 2],
 }
 
 /// Registers that may be of an earlier turn, each with the statement under which it is.
@@ -200,7 +215,10 @@ pub(super) struct Machine<'a> {
     pub(super) stays: Vec<Rc<Formula>>,
     /// What has happened on the way, so that paths can be told apart.
     pub(super) turns: Vec<Sym>,
+    /// Their counters.
+    pub(super) counters: Vec<Reg>,
     pub(super) walks: Vec<Walk>,
+    pub(super) deals: Vec<Dealt>,
     /// What the author states, and those of the statements that hold in all of the kernel.
     pub(super) assumptions: Vec<Assumed>,
     pub(super) assumed: Vec<Rc<Formula>>,
@@ -253,7 +271,9 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         path: Vec::new(),
         stays: Vec::new(),
         turns: Vec::new(),
+        counters: Vec::new(),
         walks: Vec::new(),
+        deals: Vec::new(),
         assumptions: Vec::new(),
         assumed: Vec::new(),
         at_leave: None,
@@ -300,6 +320,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         symbols: machine.symbols,
         tilings,
         walks: machine.walks,
+        deals: machine.deals,
         whole_axes,
     })
 }

@@ -13,7 +13,8 @@ use super::numbers::{Mask, Num};
 use super::offsets::Offsets;
 use super::value::Lin;
 use crate::ir::{
-    Address, Arrangement, DESCRIPTOR_BITS, Extent, Hopper, Matrix, Place, Side, StageUse, Statement,
+    Address, Arrangement, DESCRIPTOR_BITS, Extent, Handover, Hopper, Matrix, Place, Side, StageUse,
+    Statement,
 };
 
 /// Something done to a ring, by some threads.
@@ -35,7 +36,7 @@ pub(super) enum What {
     /// A wait for one side of a use of a stage, or for a role's turn.
     Wait(Used, Side),
     /// An arrival with which the role of this number passes its turn on.
-    Pass(Used, u32),
+    Pass(Used, u32, Handover),
     /// An arrival that gives a stage back: to the own block, or to that of a rank, by each thread.
     Arrive(Used, Option<Num>),
     /// An arrival that announces bytes.
@@ -137,11 +138,16 @@ impl Machine<'_> {
                 let used = self.barrier(*at, *stage, (Side::Empty, 0))?;
                 What::Arrive(used, None)
             }
-            Hopper::Pass { at, role, stage } => {
+            Hopper::Pass {
+                what,
+                at,
+                role,
+                stage,
+            } => {
                 let takers = self.entry.rings[stage.ring].takers;
-                let next = Side::Turn((role + 1) % takers.max(1));
+                let next = what.side((role + 1) % takers.max(1));
                 let used = self.barrier(*at, *stage, (next, 0))?;
-                What::Pass(used, *role)
+                What::Pass(used, *role, *what)
             }
             Hopper::ArriveAt {
                 at,
@@ -180,7 +186,7 @@ impl Machine<'_> {
             } => {
                 // A stage is empty when consumers have arrived `lag` uses after they read it.
                 let ahead = match side {
-                    Side::Full | Side::Turn(_) => 0,
+                    Side::Full | Side::Turn(_) | Side::Products(_) => 0,
                     Side::Empty => self.entry.rings[stage.ring].lag,
                 };
                 let used = self.barrier(*at, *stage, (*side, ahead))?;
@@ -412,7 +418,7 @@ impl Machine<'_> {
         (side, ahead): (Side, i64),
     ) -> Result<(), ProofError> {
         let stages = match side {
-            Side::Turn(_) => 1,
+            Side::Turn(_) | Side::Products(_) => 1,
             _ => self.entry.rings[used.ring].stages,
         };
         let index = used.index.plus(ahead);
@@ -423,8 +429,8 @@ impl Machine<'_> {
         };
         let odd = self.symbols.low(&rounds, 1);
         let wanted = match side {
-            Side::Empty | Side::Turn(0) => Lin::constant(1).sub(&odd),
-            Side::Full | Side::Turn(_) => odd,
+            Side::Empty | Side::Turn(0) | Side::Products(0) => Lin::constant(1).sub(&odd),
+            Side::Full | Side::Turn(_) | Side::Products(_) => odd,
         };
         let found = self.integer(register);
         let facts = self.facts.clone();
@@ -481,14 +487,15 @@ impl Machine<'_> {
             index: used.index.plus(ahead),
             ..used
         };
-        let (ring, stages) = {
+        let (ring, stages, takers) = {
             let ring = &self.entry.rings[used.ring];
-            (ring.barriers, ring.stages)
+            (ring.barriers, ring.stages, i64::from(ring.takers))
         };
         let wanted = match side {
             Side::Full => self.slot(arrival),
             Side::Empty => self.slot(arrival).plus(stages),
             Side::Turn(role) => Lin::constant(2 * stages + i64::from(role)),
+            Side::Products(role) => Lin::constant(2 * stages + takers + i64::from(role)),
         };
         if buffer != ring || which != Some(wanted) {
             return Err(self.refused(used.ring, "an mbarrier is not that of its stage"));

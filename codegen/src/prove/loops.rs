@@ -77,6 +77,7 @@ impl Machine<'_> {
         let outer = std::mem::take(&mut self.events);
         let facts = self.facts.clone();
         self.turns.push(turn);
+        self.counters.push(l.counter);
         let outer_leave = self.at_leave.take();
         let mut turns = Vec::new();
         let (entered, stale) = (self.registers.mark(), self.stale.mark());
@@ -125,6 +126,7 @@ impl Machine<'_> {
             });
         }
         self.turns.pop();
+        self.counters.pop();
         self.events = outer;
         // Behind the loop: after so many turns.
         self.forget();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use layout_core::banks::{Access as Op, Matrices};
 
 use super::ProofError;
-use super::execute::{Event, Machine, Val};
+use super::execute::{Dealt, Event, Machine, Val};
 use super::formula::Formula;
 use super::numbers::{Mask, Num};
 use super::solve::Facts;
@@ -454,6 +454,9 @@ impl Machine<'_> {
                 }
             }
         }
+        if t.kind != Kind::Read {
+            self.note_deals();
+        }
         self.global.push(GlobalAccess {
             name,
             buffer,
@@ -470,5 +473,25 @@ impl Machine<'_> {
         });
         self.addresses += 1;
         Ok(())
+    }
+
+    /// Notes how the innermost open loop deals out tiles, if it does.
+    fn note_deals(&mut self) {
+        let Some(&counter) = self.counters.last() else {
+            return;
+        };
+        if self.deals.iter().any(|d| d.turns == self.turns) {
+            return;
+        }
+        let entry = self.entry;
+        for deal in entry.deals.iter().filter(|d| d.counter == counter) {
+            let dealt = Dealt {
+                turns: self.turns.clone(),
+                origin: deal.origin.map(|e| self.evaluate(e)),
+                covers: deal.extents.map(|e| self.evaluate(e)),
+                tiles: deal.tiles,
+            };
+            self.deals.push(dealt);
+        }
     }
 }

@@ -26,6 +26,7 @@ mod dependents;
 mod error;
 mod execute;
 mod fetched;
+mod floors;
 mod formula;
 mod hopper;
 mod index;
@@ -45,6 +46,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 mod value;
+mod values;
 
 pub use access::AccessProof;
 pub use assumed::Assumed;

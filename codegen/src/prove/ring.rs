@@ -54,9 +54,9 @@ use super::execute::{Event, Trace, Turns};
 use super::hopper::{Piped, Region, UNIT, Used, What};
 use super::numbers::Mask;
 use super::value::{Lin, Sym};
-use crate::ir::{Arrangement, Entry, Extent, Kernel, Ring, Side};
+use crate::ir::{Arrangement, Entry, Extent, Handover, Kernel, Ring, Side};
 use blocks::Arrivals;
-use turns::{Holding, Taken};
+use turns::{Flight, Holding, Taken};
 
 /// Groups of products that may be in flight: more than kernels have a use for.
 const GROUPS: usize = 16;
@@ -120,8 +120,12 @@ struct Walk<'a> {
     gave: bool,
     /// Whether it has the turn, where roles take turns in reading.
     holding: Holding,
+    /// Whose products may be in flight where turns overlap.
+    flight: Flight,
     /// How many roles take turns.
     takers: u32,
+    /// Their turns overlap.
+    overlaps: bool,
     loops: Vec<(Sym, Lin)>,
     found: Protocol,
 }
@@ -171,7 +175,9 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 fetching: None,
                 gave: false,
                 holding: Holding::Nothing,
+                flight: Flight::Nobody,
                 takers: ring.takers,
+                overlaps: ring.overlaps,
                 loops: Vec::new(),
                 found: Protocol::default(),
             };
@@ -181,7 +187,7 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 return Err(refused("a stage is never given back"));
             }
             walk.found.uses = Some(walk.next);
-            let taken = turns::taken(number, (*threads, events), &alike);
+            let taken = turns::taken((number, ring.overlaps), (*threads, events), &alike);
             walk.found.taken = taken.map_err(|reason| refused(&reason))?;
             if !walk.found.places.is_empty() || walk.found.taken.is_some() {
                 all.push(walk.found);
@@ -256,7 +262,7 @@ fn apart(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
 
 /// Every mbarrier is made once, for its arrivals, and published before roles part.
 fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), String> {
-    let all = Kernel::barriers_of_ring(ring.stages, ring.takers) as usize;
+    let all = Kernel::barriers_of_ring(ring.stages, (ring.takers, ring.overlaps)) as usize;
     let mut counts: Vec<Option<u32>> = vec![None; all];
     let mut maker = None;
     let (mut published, mut met) = (false, false);
@@ -492,7 +498,7 @@ impl Walk<'_> {
         }
         self.next = first;
         self.holding = self.holding.used();
-        let holding = self.holding;
+        let (holding, flight) = (self.holding, self.flight);
         self.loops.push((l.turn, count));
         let (mut at_top, mut fetching) = (self.reading.clone(), self.fetching);
         self.events(&turn.events)?;
@@ -529,6 +535,8 @@ impl Walk<'_> {
             (self.expected, self.filled) = (expected, filled);
         }
         (self.reading, self.fetching) = (at_top, fetching);
+        // A loop may have no turn at all.
+        self.flight = flight;
         self.loops.pop();
         self.next = at(&count)?;
         Ok(())
@@ -565,7 +573,9 @@ impl Walk<'_> {
                 self.drain(used)?;
             }
             What::Wait(used, Side::Turn(_)) if own(used) => self.take_turn()?,
-            What::Pass(used, _) if own(used) => self.pass_turn()?,
+            What::Wait(used, Side::Products(_)) if own(used) => self.settle()?,
+            What::Pass(used, _, Handover::Turn) if own(used) => self.pass_turn()?,
+            What::Pass(used, _, Handover::Products) if own(used) => self.pass_products()?,
             What::Wait(used, side) if own(used) => {
                 if self.holding == Holding::Begun {
                     self.next = used.index;
@@ -646,6 +656,11 @@ impl Walk<'_> {
                             .to_owned(),
                     );
                 }
+                if self.flight == Flight::Before {
+                    return Err(
+                        "a stage is given back in a turn before the products of the turn before are known to be complete".to_owned(),
+                    );
+                }
                 if to.is_some() && self.found.fetches {
                     return Err(
                         "a stage that is read into registers is given back to other blocks, whose arrivals are relaxed and order no reads".to_owned(),
@@ -714,7 +729,7 @@ fn oldest(a: &[Option<i64>], b: &[Option<i64>]) -> Vec<Option<i64>> {
 pub(super) fn mentions(events: &[Event], ring: usize) -> bool {
     events.iter().any(|event| match event {
         Event::Piped(p) => matches!(&p.what,
-            What::Wait(used, _) | What::Pass(used, _) | What::Arrive(used, _) | What::Expect(used, _)
+            What::Wait(used, _) | What::Pass(used, ..) | What::Arrive(used, _) | What::Expect(used, _)
             | What::Fill(used, _) | What::Read(used, _) | What::Fetch(used, _) if used.ring == ring),
         Event::If(_, a, b) => mentions(a, ring) || mentions(b, ring),
         Event::Loop(l) => l.period.iter().any(|t| mentions(&t.events, ring)),
@@ -728,7 +743,7 @@ type IndexOf<'a> = dyn Fn(&What) -> Option<Lin> + 'a;
 /// The indices of uses of a ring's stages.
 fn of_uses(ring: usize) -> impl Fn(&What) -> Option<Lin> {
     move |what| match what {
-        What::Wait(_, Side::Turn(_)) => None,
+        What::Wait(_, Side::Turn(_) | Side::Products(_)) => None,
         What::Wait(used, _) if used.ring == ring => Some(used.index),
         _ => None,
     }

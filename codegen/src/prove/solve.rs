@@ -160,7 +160,9 @@ impl Symbols {
 
     /// `x = 0` for every active thread where the facts hold.
     pub(super) fn is_zero(&mut self, x: &Lin, facts: &Facts) -> bool {
-        x.is_zero() || { self.at_least_zero(x, facts) && self.at_least_zero(&x.scale(-1), facts) }
+        x.is_zero()
+            || self.in_quotients(x).is_zero()
+            || self.at_least_zero(x, facts) && self.at_least_zero(&x.scale(-1), facts)
     }
 
     /// A statement that one of the facts excludes, by itself and for every active thread.
@@ -239,7 +241,7 @@ impl Symbols {
                 _ => None,
             })
             .collect();
-        if self.close(goal, &mut open) {
+        if self.close(goal, &mut open) || self.covers_remainders(goal, open) {
             return true;
         }
         for x in &linear {

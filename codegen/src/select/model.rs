@@ -75,8 +75,8 @@ mod period;
 mod whole;
 
 use super::machine::Machine;
-use crate::gemm::raster::best_turns;
-use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Units};
+use crate::gemm::raster::{best_deal, best_turns};
+use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Turns, Units};
 
 /// Bytes of a line of the cache, and of a sector.
 pub(super) const LINE: u64 = 128;
@@ -220,8 +220,12 @@ impl Model<'_> {
     /// Rows and columns of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
     fn turns(&self) -> Option<([u32; 2], u64)> {
         let (m, n, _) = self.anatomy.tile;
+        if self.anatomy.turns == Turns::Dealt {
+            return Some(best_deal(self.tiles()));
+        }
         self.anatomy
             .turns
+            .are_several()
             .then(|| best_turns(self.tiles(), (m.into(), n.into()), self.anatomy.cluster))
     }
 
@@ -229,7 +233,7 @@ impl Model<'_> {
     fn split(&self) -> (u64, u64) {
         let all = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
         // Blocks that take tile after tile do not split sums.
-        let parts = if self.anatomy.turns {
+        let parts = if self.anatomy.turns.are_several() {
             1
         } else {
             self.schedule.split.max(1)

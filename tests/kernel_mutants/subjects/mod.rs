@@ -146,6 +146,13 @@ fn ping_pong() -> Subject {
     )
 }
 
+fn dealt() -> Subject {
+    in_turns(
+        "wgmma-f16-256x144x64-pingpong-dealt",
+        [[264, 152, 72], [136, 280, 456]],
+    )
+}
+
 /// All kernels.
 pub(crate) const ALL: &[fn() -> Subject] = &[
     plan!(
@@ -361,6 +368,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     ),
     persistent,
     ping_pong,
+    dealt,
     examples::transposed,
     examples::normalised,
     examples::normalised_by_root,

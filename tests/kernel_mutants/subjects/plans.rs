@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
-use tilewright::codegen::gemm::{Alignment, DataType, Emitted, Gemm, Plan, Schedule};
+use tilewright::codegen::gemm::{Alignment, DataType, Emitted, Gemm, Plan, Schedule, Turns};
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::registry::plan_named;
 use tilewright::host::{GemmKernel, Inputs, Matrix};
@@ -65,7 +65,11 @@ fn others(plan: &dyn Plan, [[m, n, _], [_, _, long]]: [[u64; 3]; 2]) -> Vec<Case
     let [tm, tn, tk] = [tm, tn, tk].map(u64::from);
     let mut all = Vec::new();
     // Tiles of blocks that take tile after tile are large, and their copies are those of the others.
-    let step = if plan.anatomy().turns { 5 } else { 1 };
+    let step = if plan.anatomy().turns.are_several() {
+        5
+    } else {
+        1
+    };
     // Copies that threads issue each have edges of their own; a bulk copy is one.
     let every = if plan.name().starts_with("wgmma") {
         4
@@ -263,9 +267,14 @@ impl Family {
     pub(super) fn of_one_block(self) -> Subject {
         let listed = WARPGROUP_PLANS.iter().find(|p| p.name() == self.plan);
         let listed = listed.expect("there is such a plan");
+        let depth = if listed.turns == Turns::Dealt {
+            Depth::Dealt(1, [2, 2])
+        } else {
+            Depth::Turns(1, 1)
+        };
         let plan = MmaPlan {
             variant: Variant {
-                depth: Depth::Turns(1, 1),
+                depth,
                 ..listed.variant
             },
             ..*listed

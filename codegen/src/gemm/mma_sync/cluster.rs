@@ -126,6 +126,13 @@ impl MmaPlan {
                 instead: format!("take whole clusters of {rows}x{columns}"),
             });
         }
+        if self.is_clustered() && matches!(self.variant.depth, Depth::Dealt(..)) {
+            return Err(PlanError::Unsupported {
+                plan: self.name(),
+                what: "tiles that are dealt out one by one to clusters".to_owned(),
+                instead: "take blocks without clusters, or rectangles of them".to_owned(),
+            });
+        }
         if line && (self.warpgroups || blocks == 1) {
             return Ok(());
         }

@@ -56,7 +56,7 @@ pub(super) fn entries(
     let mut g = Gemm::new(&mut k, product, &maps)?;
     g.one_by_one = plan.multiplies_one_by_one(arch);
     g.follows = plan.warpgroups && !product.packing(operands).is_none();
-    if !plan.persistent {
+    if !plan.turns.are_several() {
         // The last group of rows may reach beyond C: a cluster there has nothing to do.
         g.k.exit(g.outside, true);
     }
@@ -93,7 +93,7 @@ fn describe(
     ));
     k.describe(format!(
         "stages {}, {} k each; warps {}x{}; {}",
-        plan.stages,
+        plan.stages_of(maps),
         plan.depth,
         plan.warps.0,
         plan.warps.1,
@@ -106,7 +106,7 @@ fn describe(
     let staged = maps.staging.bytes() * plan.warps.0 * plan.warps.1;
     k.describe(format!(
         "shared memory: {} bytes of stages, {staged} of staging in their place",
-        plan.stages * plan.stage_bytes(maps)
+        plan.stages_of(maps) * plan.stage_bytes(maps)
     ));
     Ok(())
 }
@@ -198,8 +198,9 @@ impl<'a> Gemm<'a> {
             epilogue::pointers(finish)
         };
         let inputs: Vec<_> = inputs.iter().map(|p| k.param_pointer(&p.0)).collect();
-        let [m, n, whole_depth, lda, ldb] =
-            ["m", "n", "k", "lda", "ldb"].map(|p| k.param_u32(p, hi));
+        let most = plan.most();
+        let [m, n] = [("m", most[0]), ("n", most[1])].map(|(p, most)| k.param_u32(p, most));
+        let [whole_depth, lda, ldb] = ["k", "lda", "ldb"].map(|p| k.param_u32(p, hi));
         let ldc = k.param_u32(if partial { "pitch" } else { "ldc" }, hi);
         let chunk = partial.then(|| k.param_u32("chunk", hi));
         let scalar = product.scalar();
@@ -276,6 +277,7 @@ impl<'a> Gemm<'a> {
         let moved_once = partial
             && (plan.is_fma()
                 || (maps.a.k_major && maps.b.k_major && plan.sums_of_a_thread() >= 128));
+        let stages = plan.stages_of(maps);
         let (a_bytes, b_bytes) = (maps.a.stage_bytes(), maps.b.stage_bytes());
         let mut side = |i: usize, maps: &'a OperandMaps, whole: View, origin, extent| {
             let (name, offset, tag, read_tag) = [
@@ -284,7 +286,7 @@ impl<'a> Gemm<'a> {
                 ("sharedB2", a_bytes + b_bytes, "copyB2", "readB2"),
             ][i];
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
-            let shape = [maps.rows, maps.cols, plan.stages, hi].map(Extent::Fixed);
+            let shape = [maps.rows, maps.cols, stages, hi].map(Extent::Fixed);
             let map = if plan.warpgroups {
                 let name = ["A", "B", "B2"][i];
                 let of = TensorBox::of(&maps.derived, maps.bytes)?;

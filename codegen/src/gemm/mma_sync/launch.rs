@@ -12,11 +12,11 @@ use super::product::widest_store;
 use super::{Depth, MmaPlan, PLANS, Product, Variant, WARPGROUP_PLANS, kernel, raster};
 use crate::gemm::epilogue::given;
 use crate::gemm::pack::LINE;
-use crate::gemm::raster::{GRID_YZ, best_turns};
+use crate::gemm::raster::{GRID_YZ, MOST_DEALT, TURNS_BLOCKS, best_turns};
 use crate::gemm::workspace::Workspace;
 use crate::gemm::{
     Activation, ArgumentValue, DataType, Epilogue, Form, Gemm, GivenInput, LIMIT, Launch, Limit,
-    MapArgument, MapSource, Mode, Plan, PlanError, ProblemError, Schedule, Trans,
+    MapArgument, MapSource, Mode, Plan, PlanError, ProblemError, Schedule, Trans, Turns,
 };
 use crate::ir::Element;
 
@@ -94,7 +94,7 @@ impl MmaPlan {
     /// The plan of the same tile whose blocks have one tile each, by themselves; the first such plan of the type where that one is not listed.
     pub(super) fn plain(&self) -> Self {
         let same = Self {
-            persistent: false,
+            turns: Turns::One,
             form: match self.form {
                 Form::Swapped => Form::Swapped,
                 Form::Plain | Form::Promoted | Form::PingPong => Form::Plain,
@@ -104,7 +104,7 @@ impl MmaPlan {
         };
         let name = same.name();
         let is_plain = |plan: &&Self| {
-            plan.data_type == self.data_type && !plan.persistent && plan.cluster == (1, 1)
+            plan.data_type == self.data_type && plan.turns == Turns::One && plan.cluster == (1, 1)
         };
         let mut listed = WARPGROUP_PLANS.iter().chain(PLANS).filter(is_plain);
         let first = listed.clone().next();
@@ -228,7 +228,7 @@ impl Product<'_> {
                 "leave the packing out: a 64x64 tile copies narrow rows as they lie",
             ));
         }
-        if self.persistent && (many || schedule.split != 1) {
+        if self.turns.are_several() && (many || schedule.split != 1) {
             return Err(self.unsupported(
                 "a batch or split sums by blocks that take tile after tile".to_owned(),
                 &format!("take {}", self.plain().name()),
@@ -254,13 +254,24 @@ impl Product<'_> {
             }
             (true, _) => Depth::Batch,
             (false, 2..) => Depth::Split(schedule.split),
-            (false, _) if self.persistent => {
+            (false, _) if self.turns.are_several() => {
                 let tiles = [(problem.m, self.tile.0), (problem.n, self.tile.1)];
                 let [down, across] = tiles.map(|(extent, tile)| extent.div_ceil(tile as u64));
                 let cluster = self.anatomy().cluster;
                 let tile = (self.tile.0 as u64, self.tile.1 as u64);
-                let ([rows, columns], _) = best_turns((down, across), tile, cluster);
-                Depth::Turns(rows, columns)
+                if self.turns == Turns::Dealt {
+                    if down.saturating_mul(across) > MOST_DEALT {
+                        return Err(self.unsupported(
+                            format!("{down}x{across} tiles that are dealt out one by one"),
+                            &format!("at most {MOST_DEALT} are; take {}", self.plain().name()),
+                        ));
+                    }
+                    let most = |n: u64| n.min(self.limit()) as u32;
+                    Depth::Dealt(TURNS_BLOCKS, [down, across].map(most))
+                } else {
+                    let ([rows, columns], _) = best_turns((down, across), tile, cluster);
+                    Depth::Turns(rows, columns)
+                }
             }
             (false, _) => Depth::Groups,
         };
@@ -390,7 +401,9 @@ impl Product<'_> {
     fn grid(&self, problem: &Gemm, parts: u64) -> Result<[u64; 3], ProblemError> {
         let layers = match self.variant.depth {
             Depth::Batch => ("batch", problem.batch.count),
-            Depth::Groups | Depth::Split(_) | Depth::Turns(..) => ("split", parts),
+            Depth::Groups | Depth::Split(_) | Depth::Turns(..) | Depth::Dealt(..) => {
+                ("split", parts)
+            }
         };
         let tile = (self.tile.0 as u64, self.tile.1 as u64);
         let mut grid = raster(self.variant.depth).grid((problem.m, problem.n), tile, layers)?;
@@ -594,7 +607,7 @@ impl Product<'_> {
 #[cfg(test)]
 mod tests {
     use super::{PLANS, WARPGROUP_PLANS};
-    use crate::gemm::Plan;
+    use crate::gemm::{Plan, Turns};
 
     /// What is named instead of a plan whose blocks take tile after tile is there.
     #[test]
@@ -604,9 +617,12 @@ mod tests {
             .chain(PLANS)
             .map(Plan::name)
             .collect();
-        for plan in WARPGROUP_PLANS.iter().filter(|plan| plan.persistent) {
+        for plan in WARPGROUP_PLANS
+            .iter()
+            .filter(|plan| plan.turns.are_several())
+        {
             let plain = plan.plain();
-            assert!(!plain.persistent && plain.data_type == plan.data_type);
+            assert!(plain.turns == Turns::One && plain.data_type == plan.data_type);
             assert!(names.contains(&plain.name()), "{}", plan.name());
         }
         let of = |name: &str| WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);

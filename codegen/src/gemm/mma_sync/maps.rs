@@ -7,6 +7,7 @@ use super::boxes::Boxes;
 use super::operand::{Copies, OperandMaps, PANELS};
 use super::staging::{Staging, place_of_c};
 use super::{Depth, MmaPlan, Variant};
+use crate::Arch;
 use crate::gemm::anatomy::strip_columns;
 use crate::gemm::{Bias, Operands, Plan, PlanError, Trans};
 use crate::ir::Kernel;
@@ -223,10 +224,28 @@ impl MmaPlan {
     /// Where the staging of C is: in the place of the stages, or behind them where a warp does not know that the others are done with them.
     pub(super) fn staging_at(&self, maps: &Maps) -> i64 {
         if self.warpgroups {
-            self.stages * self.stage_bytes(maps)
+            self.stages_of(maps) * self.stage_bytes(maps)
         } else {
             0
         }
+    }
+
+    /// How many stages there are: those of the plan, or where columns of B are brought as whole panels, as many as there is room for.
+    pub(super) fn stages_of(&self, maps: &Maps) -> i64 {
+        let stage = self.stage_bytes(maps);
+        let panels = maps.b.stage_bytes() * self.variant.products - self.bytes_of_b();
+        if !self.warpgroups || self.form.is_swapped() || panels == 0 {
+            return self.stages;
+        }
+        let strips = maps.staging.bytes() * self.warps.0 * self.warps.1;
+        let barriers = 8 * Kernel::barriers_of_ring(self.stages, self.turns_of_ring());
+        let room = i64::from(Arch(self.arch).shared_limit()) - strips - barriers;
+        self.stages.min((room / stage).max(2))
+    }
+
+    /// Bytes of B's part of the tile, of all products.
+    fn bytes_of_b(&self) -> i64 {
+        self.variant.products * self.tile.1 * self.depth * i64::from(self.data_type.bytes())
     }
 
     /// Bytes of a stage: a tile of A, and one of B for each product.
@@ -237,7 +256,7 @@ impl MmaPlan {
     /// Dynamic shared memory: the stages, with the staging of C in their place.
     pub(super) fn shared_bytes_of(&self, maps: &Maps) -> i64 {
         if self.warpgroups {
-            let barriers = Kernel::barriers_of_ring(self.stages, self.form.takers());
+            let barriers = Kernel::barriers_of_ring(self.stages_of(maps), self.turns_of_ring());
             return self.barriers_at(maps) + 8 * barriers;
         }
         let stages = self.stages * self.stage_bytes(maps);

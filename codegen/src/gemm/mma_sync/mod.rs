@@ -52,7 +52,7 @@ use crate::gemm::obligation::one_to_one;
 use crate::gemm::raster::{GROUP, Raster, TURNS_LIMIT};
 use crate::gemm::{
     Anatomy, DataType, Form, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Schedule, Units,
+    PlanError, Schedule, Turns, Units,
 };
 use crate::ir::Entry;
 use operand::Read;
@@ -80,8 +80,8 @@ pub struct MmaPlan {
     pub variant: Variant,
     /// Products are of warpgroups (`wgmma`), and operands copied by TMA: for `sm_90` alone.
     pub warpgroups: bool,
-    /// Blocks take tile after tile: as many as multiprocessors, where there are 128 and more.
-    pub persistent: bool,
+    /// Which tiles of C a block has: of several, as many blocks as multiprocessors take them, where there are 128 and more.
+    pub turns: Turns,
     /// How warpgroups multiply.
     pub form: Form,
     /// Blocks of a cluster along the rows and the columns of C, which share operands by multicast: (1, 1) without clusters.
@@ -127,9 +127,15 @@ impl MmaPlan {
         self.form.takers().into()
     }
 
+    /// How many warpgroups take turns, and whether their turns overlap.
+    fn turns_of_ring(&self) -> (u32, bool) {
+        (self.form.takers(), self.anatomy().overlaps())
+    }
+
     /// Warpgroups that take turns are two, of blocks that take tile after tile and store C by threads.
     fn takes_turns(&self) -> Result<(), PlanError> {
-        let blocks = self.warpgroups && matches!(self.variant.depth, Depth::Turns(..));
+        let turns = matches!(self.variant.depth, Depth::Turns(..) | Depth::Dealt(..));
+        let blocks = self.warpgroups && turns;
         let halves = self.warps == (8, 1) && [128, 256].contains(&self.tile.0);
         let own_stores = !self.tma_store && self.variant.products == 1;
         if self.takers() == 1 || blocks && halves && own_stores {
@@ -166,10 +172,22 @@ impl MmaPlan {
 
     /// The largest m, n and k.
     pub(super) fn limit(&self) -> u64 {
-        if self.persistent {
+        if self.turns.are_several() {
             TURNS_LIMIT as u64
         } else {
             LIMIT
+        }
+    }
+
+    /// The largest m and n: those of the tiles that are dealt out, where these are counted.
+    fn most(&self) -> [i64; 2] {
+        let tile = [self.tile.0, self.tile.1];
+        let limit = self.limit() as i64;
+        match self.variant.depth {
+            Depth::Dealt(_, tiles) => {
+                [0, 1].map(|i: usize| (i64::from(tiles[i]) * tile[i]).min(limit))
+            }
+            _ => [limit; 2],
         }
     }
 
@@ -192,11 +210,15 @@ impl Plan for MmaPlan {
             } else {
                 ""
             };
-            let own = match (self.form, self.persistent) {
+            let own = match (self.form, self.turns.are_several()) {
                 (Form::PingPong, _) => "-pingpong",
                 (_, true) => "-persistent",
                 (Form::Promoted, _) => "-promoted",
                 _ => "",
+            };
+            let dealt = match self.turns {
+                Turns::Dealt => "-dealt",
+                Turns::One | Turns::Rectangle => "",
             };
             let boxes = if self.tma_store { "-tma-store" } else { "" };
             let cluster = match self.cluster {
@@ -205,7 +227,7 @@ impl Plan for MmaPlan {
             };
             let depth = self.depth;
             return format!(
-                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}{cluster}{stages}",
+                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}{dealt}{cluster}{stages}",
                 self.data_type
             );
         }
@@ -268,7 +290,7 @@ impl Plan for MmaPlan {
             instruction: (m, n, k),
             asynchronous: self.has_cp_async(),
             group: Some(GROUP as u32),
-            turns: self.persistent,
+            turns: self.turns,
             form: self.form,
             cluster: (self.cluster.0 as u32, self.cluster.1 as u32),
             tma_store: self.tma_store,
@@ -408,5 +430,6 @@ fn raster(depth: Depth) -> Raster {
         Depth::Groups => Raster::Grouped,
         Depth::Batch | Depth::Split(_) => Raster::Layers,
         Depth::Turns(rows, columns) => Raster::Turns([rows, columns]),
+        Depth::Dealt(blocks, tiles) => Raster::Dealt(blocks, tiles),
     }
 }

@@ -4,7 +4,8 @@
 //! fewer registers and runs on architectures with less shared memory.
 
 use super::{Depth, MmaPlan, Variant};
-use crate::gemm::{DataType, Form, Plan, PlanError};
+use crate::gemm::raster::TURNS_BLOCKS;
+use crate::gemm::{DataType, Form, Plan, PlanError, Turns};
 
 /// Stages of a plan, at least and at most: one is filled while another is multiplied, and no tile leaves room for more.
 const STAGES: std::ops::RangeInclusive<i64> = 2..=32;
@@ -26,7 +27,7 @@ const fn plan(
         arch,
         variant: Variant::aligned(data_type),
         warpgroups: false,
-        persistent: false,
+        turns: Turns::One,
         form: Form::Plain,
         cluster: (1, 1),
         tma_store: false,
@@ -44,7 +45,7 @@ const fn of_warpgroups(data_type: DataType, tile: (i64, i64), depth: i64, stages
 const fn persistent(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
     let plan = of_warpgroups(data_type, tile, depth, stages);
     MmaPlan {
-        persistent: true,
+        turns: Turns::Rectangle,
         variant: Variant {
             depth: Depth::Turns(16, 8),
             ..plan.variant
@@ -85,6 +86,18 @@ const fn ping_pong(data_type: DataType, tile: (i64, i64), depth: i64, stages: i6
         form: Form::PingPong,
         warps: (tile.0 / 32, 1),
         ..persistent(data_type, tile, depth, stages)
+    }
+}
+
+/// The same, whose tiles are dealt out one by one.
+const fn dealt(plan: MmaPlan) -> MmaPlan {
+    MmaPlan {
+        turns: Turns::Dealt,
+        variant: Variant {
+            depth: Depth::Dealt(TURNS_BLOCKS, [32, 57]),
+            ..plan.variant
+        },
+        ..plan
     }
 }
 
@@ -199,6 +212,9 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     ping_pong(DataType::S8, (256, 128), 128, 6),
     ping_pong(DataType::E4m3, (256, 128), 128, 6),
     ping_pong(DataType::E5m2, (256, 128), 128, 6),
+    // On all multiprocessors, where rectangles of blocks leave some out.
+    dealt(ping_pong(DataType::F16, (256, 144), 64, 6)),
+    dealt(ping_pong(DataType::Bf16, (256, 144), 64, 6)),
     // For few rows: the time is that of reading B.
     swapped(DataType::F16, (16, 64), 128, 10),
     swapped(DataType::F16, (32, 64), 128, 8),

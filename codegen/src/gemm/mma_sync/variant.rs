@@ -30,6 +30,8 @@ pub enum Depth {
     Split(u32),
     /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other and side by side.
     Turns(u32, u32),
+    /// Nothing: so many blocks take tile after tile, one by one in the order of all tiles, of which there are so many below each other and side by side.
+    Dealt(u32, [u32; 2]),
 }
 
 /// What a kernel is made for.
@@ -106,6 +108,9 @@ impl Variant {
             Depth::Batch => parts.push("batch".to_owned()),
             Depth::Split(_) => parts.push("split".to_owned()),
             Depth::Turns(rows, columns) => parts.push(format!("by{rows}x{columns}")),
+            Depth::Dealt(blocks, [down, across]) => {
+                parts.push(format!("{down}x{across}by{blocks}"));
+            }
         }
         // A leading empty entry: each part follows an underscore.
         parts.insert(0, String::new());
@@ -141,6 +146,10 @@ impl fmt::Display for Variant {
             Depth::Turns(rows, columns) => {
                 write!(f, ", {rows}x{columns} blocks take tile after tile")
             }
+            Depth::Dealt(blocks, [down, across]) => write!(
+                f,
+                ", {blocks} blocks take {down}x{across} tiles one after the other"
+            ),
         }
     }
 }

@@ -48,7 +48,7 @@ use crate::gemm::one_kernel::OneKernel;
 use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
     Anatomy, DataType, Form, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Schedule, Units,
+    PlanError, Schedule, Turns, Units,
 };
 use crate::ir::Entry;
 use maps::{DEPTH, Maps, STAGES, Staging, TILE};
@@ -170,7 +170,7 @@ impl Plan for OuterPlan {
             instruction: (32, 1, 1),
             asynchronous: false,
             group: Some(GROUP as u32),
-            turns: false,
+            turns: Turns::One,
             form: Form::Plain,
             cluster: (1, 1),
             tma_store: false,

@@ -20,7 +20,7 @@ use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
 use crate::gemm::one_kernel::OneKernel;
 use crate::gemm::{
     Anatomy, DataType, Form, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Schedule, Trans, Units,
+    PlanError, Schedule, Trans, Turns, Units,
 };
 use crate::ir::Entry;
 use maps::{Maps, Side};
@@ -142,7 +142,7 @@ impl Plan for SgemmPlan {
             instruction: (32, 1, 1),
             asynchronous: false,
             group: None,
-            turns: false,
+            turns: Turns::One,
             form: Form::Plain,
             cluster: (1, 1),
             tma_store: false,

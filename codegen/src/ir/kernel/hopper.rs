@@ -7,7 +7,7 @@ use layout_core::atoms::MmaAtom;
 
 use super::Kernel;
 use crate::index::Expr;
-use crate::ir::hopper::{Factor, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
+use crate::ir::hopper::{Factor, Handover, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
 use crate::ir::inst::{Inst, Statement};
 use crate::ir::node::Node;
 use crate::ir::param::ParamKind;
@@ -22,6 +22,7 @@ pub(crate) struct RingHandle {
     pub(super) stages: i64,
     pub(super) lag: i64,
     takers: u32,
+    overlaps: bool,
     barriers: View,
 }
 
@@ -65,17 +66,17 @@ impl Kernel {
     }
 
     /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads, of all blocks of a cluster,
-    /// give a stage back, `lag` uses after they read it; `takers` roles take turns, or one reads all. With each view go the rows and columns of a stage that
-    /// are read.
+    /// give a stage back, `lag` uses after they read it; `takers` roles take turns, or one reads all, and their turns may overlap. With each view go the rows
+    /// and columns of a stage that are read.
     pub(crate) fn shared_ring(
         &mut self,
         name: &str,
-        (stages, lag, takers): (i64, i64, u32),
+        (stages, lag, (takers, overlaps)): (i64, i64, (u32, bool)),
         offset: i64,
         consumers: u32,
         views: &[(&View, [i64; 2])],
     ) -> Result<RingHandle, LayoutError> {
-        let count = Self::barriers_of_ring(stages, takers);
+        let count = Self::barriers_of_ring(stages, (takers, overlaps));
         let layout = layout_core::Layout::mode(count, 8)?.into();
         let extents = vec![Extent::Fixed(count)];
         let barriers = self.shared_at(name, 8, layout, offset, extents, Vec::new());
@@ -87,6 +88,7 @@ impl Kernel {
             consumers,
             lag,
             takers,
+            overlaps,
             buffers: views.iter().map(|(view, _)| view.number()).collect(),
             read: views.iter().map(|(_, read)| *read).collect(),
         });
@@ -95,21 +97,22 @@ impl Kernel {
             stages,
             lag,
             takers,
+            overlaps,
             barriers,
         })
     }
 
-    /// How many mbarriers a ring has.
-    pub(crate) fn barriers_of_ring(stages: i64, takers: u32) -> i64 {
+    /// How many mbarriers a ring has, whose roles take turns that may overlap.
+    pub(crate) fn barriers_of_ring(stages: i64, (takers, overlaps): (u32, bool)) -> i64 {
         let turns = if takers > 1 { takers.into() } else { 0 };
-        2 * stages + turns
+        2 * stages + (1 + i64::from(overlaps)) * turns
     }
 
     /// The mbarriers of a ring are made by the one thread where `only` holds; a barrier of the block publishes them.
     pub(crate) fn make_ring(&mut self, ring: &RingHandle, only: Reg) -> Result<(), LayoutError> {
         let consumers = self.rings[ring.number].consumers;
         let blocks: u32 = self.cluster.iter().product();
-        for i in 0..Self::barriers_of_ring(ring.stages, ring.takers) {
+        for i in 0..Self::barriers_of_ring(ring.stages, (ring.takers, ring.overlaps)) {
             let which = self.pool.constant(i);
             let at = ring.barriers.element(self, &[which])?;
             let count = match i / ring.stages {
@@ -151,6 +154,10 @@ impl Kernel {
                 self.pool.add(slot, first)
             }
             Side::Turn(role) => self.pool.constant(2 * ring.stages + i64::from(role)),
+            Side::Products(role) => {
+                let before = 2 * ring.stages + i64::from(ring.takers);
+                self.pool.constant(before + i64::from(role))
+            }
         };
         let at = ring.barriers.element(self, &[which])?;
         self.note_width(at, 8);
@@ -164,7 +171,7 @@ impl Kernel {
         }
     }
 
-    /// Waits for one side of a use of a stage, or for a role's turn of that number.
+    /// Waits for one side of a use of a stage, or for a role's turn of that number or the products before it.
     pub(crate) fn wait_stage(
         &mut self,
         ring: &RingHandle,
@@ -173,7 +180,7 @@ impl Kernel {
     ) -> Result<(), LayoutError> {
         // A stage is empty when consumers have arrived `lag` uses after they read it.
         let arrival = match side {
-            Side::Full | Side::Turn(_) => index,
+            Side::Full | Side::Turn(_) | Side::Products(_) => index,
             Side::Empty => {
                 let lag = self.pool.constant(ring.lag);
                 self.pool.add(index, lag)
@@ -182,13 +189,13 @@ impl Kernel {
         let at = self.barrier_of(ring, side, arrival)?;
         let round = match side {
             Side::Full | Side::Empty => self.pool.div(arrival, ring.stages),
-            Side::Turn(_) => arrival,
+            Side::Turn(_) | Side::Products(_) => arrival,
         };
         let parity = self.pool.rem(round, 2);
         let parity = match side {
-            Side::Full | Side::Turn(1..) => parity,
+            Side::Full | Side::Turn(1..) | Side::Products(1..) => parity,
             // Of a fresh mbarrier the phase before the first counts as complete.
-            Side::Empty | Side::Turn(0) => {
+            Side::Empty | Side::Turn(0) | Side::Products(0) => {
                 let one = self.pool.constant(1);
                 self.pool.sub(one, parity)
             }
@@ -209,17 +216,24 @@ impl Kernel {
         Ok(())
     }
 
-    /// A role passes its turn of a number on, by the threads where `only` holds.
-    pub(crate) fn pass_turn(
+    /// A role hands its turn of a number over, or the products of it, by the threads where `only` holds.
+    pub(crate) fn hand_over(
         &mut self,
+        what: Handover,
         ring: &RingHandle,
         (role, turn): (u32, Expr),
         only: Reg,
     ) -> Result<(), LayoutError> {
         let next = (role + 1) % ring.takers;
-        let at = self.barrier_of(ring, Side::Turn(next), turn)?;
+        let at = self.barrier_of(ring, what.side(next), turn)?;
         let stage = Self::stage_use(ring, turn);
-        self.push_hopper(Some(only.into()), Hopper::Pass { at, role, stage });
+        let pass = Hopper::Pass {
+            what,
+            at,
+            role,
+            stage,
+        };
+        self.push_hopper(Some(only.into()), pass);
         Ok(())
     }
 

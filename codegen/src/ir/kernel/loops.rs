@@ -37,6 +37,13 @@ pub struct LoopHandle {
     level: Level,
 }
 
+impl LoopHandle {
+    /// The register of the counter.
+    pub(super) fn register(&self) -> Reg {
+        self.register
+    }
+}
+
 impl Kernel {
     /// Opens a loop that goes on where another ended: its counter starts with the other's last value.
     ///

@@ -11,7 +11,7 @@ use crate::Arch;
 use crate::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
 use crate::gemm::{
     Activation, ArgumentValue, Batch, Bias, DataType, Epilogue, Gemm, Launch, MapArgument,
-    MapSource, Operands, Plan, Schedule, Trans,
+    MapSource, Operands, Plan, Schedule, Trans, Turns,
 };
 use crate::ir::{Element, ParamKind};
 use crate::registry::plan_named;
@@ -63,7 +63,7 @@ pub(super) struct Case {
     sizes: &'static [[u64; 4]],
     /// The kernel that is mutated, by the end of its name; the product's if empty.
     kernel: &'static str,
-    /// Rows and columns of blocks that take tile after tile.
+    /// Rows and columns of blocks that take tile after tile; or blocks that have tiles dealt out, two below each other and so many side by side.
     blocks: Option<(u32, u32)>,
 }
 
@@ -120,7 +120,11 @@ impl Case {
             Some((rows, columns)) => {
                 let mut of_turns = WARPGROUP_PLANS.iter();
                 let own = of_turns.find(|p| p.name() == self.plan).expect("a plan");
-                let depth = Depth::Turns(rows, columns);
+                let depth = if own.turns == Turns::Dealt {
+                    Depth::Dealt(rows, [2, columns])
+                } else {
+                    Depth::Turns(rows, columns)
+                };
                 Box::new(MmaPlan {
                     variant: Variant {
                         depth,
@@ -465,6 +469,15 @@ fn mutants_of_warpgroups() {
                 "wgmma-f16-128x256x64-persistent-cluster1x2",
                 nt,
                 &[[136, 520, 72, 0], [128, 256, 72, 8]],
+            )
+        },
+        // The same, with tiles dealt out one by one.
+        Case {
+            blocks: Some((2, 3)),
+            ..Case::plain(
+                "wgmma-f16-256x144x64-pingpong-dealt",
+                nt,
+                &[[264, 296, 72, 0], [72, 432, 200, 8]],
             )
         },
         // Two warpgroups that take turns; the second has no row of C at the second size, which reads it.

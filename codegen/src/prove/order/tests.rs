@@ -48,6 +48,7 @@ fn trace(events: Vec<Event>) -> Trace {
         assumptions: Vec::new(),
         tilings: Vec::new(),
         walks: Vec::new(),
+        deals: Vec::new(),
         whole_axes: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Arch;
 use crate::gemm::Operands;
-use crate::ir::{Entry, Factor, Hopper, Inst, Node, Reg, Side};
+use crate::ir::{Entry, Factor, Handover, Hopper, Inst, Node, Reg, Side};
 use crate::prove::prove;
 use crate::registry::plan_named;
 
@@ -37,7 +37,7 @@ fn hopper(node: &mut Node) -> Option<&mut Hopper> {
 }
 
 /// Where a list has an instruction of Hopper.
-fn position(list: &mut [Node], is: fn(&Hopper) -> bool) -> Option<usize> {
+fn position(list: &mut [Node], is: impl Fn(&Hopper) -> bool) -> Option<usize> {
     list.iter_mut()
         .position(|n| hopper(n).is_some_and(|h| is(h)))
 }
@@ -277,6 +277,10 @@ const TURNS: &str = "wgmma-f16-256x128x64-pingpong";
 
 /// What the prover says of the kernel whose consumers take turns, with a change to the list of nodes in which they do.
 fn refused_turn(change: impl Fn(&mut Vec<Node>, usize)) -> String {
+    refused_turn_of(TURNS, change)
+}
+
+fn refused_turn_of(plan: &str, change: impl Fn(&mut Vec<Node>, usize)) -> String {
     let each = |e: &mut Entry| {
         let mut which = 0;
         lists(&mut e.nodes, &mut |list| {
@@ -287,7 +291,7 @@ fn refused_turn(change: impl Fn(&mut Vec<Node>, usize)) -> String {
         });
         assert_eq!(which, 2, "two roles take turns");
     };
-    let (code, text) = with(TURNS, each).expect_err("refused");
+    let (code, text) = with(plan, each).expect_err("refused");
     assert_eq!(code, "ring", "{text}");
     text
 }
@@ -431,4 +435,98 @@ fn a_turn_is_passed_on_once() {
         ["ring", "register"].contains(&code.as_str()),
         "{code}: {text}"
     );
+}
+
+const OVERLAPPING: &str = "wgmma-f16-256x144x64-pingpong-dealt";
+
+fn hands_over(what: Handover) -> impl Fn(&Hopper) -> bool {
+    move |h| matches!(h, Hopper::Pass { what: passed, .. } if *passed == what)
+}
+
+#[test]
+fn turns_overlap_while_products_are_in_flight() {
+    let entry = product(OVERLAPPING);
+    assert!(entry.rings[0].overlaps && !product(TURNS).rings[0].overlaps);
+    assert_eq!(with(OVERLAPPING, |_| {}), Ok(()));
+    // The ring says that they do not overlap, and a turn is passed on while products are in flight; or that they do, where nobody says when products are complete.
+    let (code, text) = with(OVERLAPPING, |e| e.rings[0].overlaps = false).expect_err("refused");
+    assert_eq!(code, "ring", "{text}");
+    let (code, text) = with(TURNS, |e| e.rings[0].overlaps = true).expect_err("refused");
+    assert_eq!(code, "ring", "{text}");
+    // Products are handed over before they are complete, never, or before the turn.
+    let text = refused_turn_of(OVERLAPPING, |list, _| {
+        let wait = position(list, |h| matches!(h, Hopper::WgmmaWait { .. })).expect("a wait");
+        let pass = position(list, hands_over(Handover::Products)).expect("an end");
+        assert!(wait < pass);
+        list.swap(wait, pass);
+    });
+    assert!(text.contains("before those that read stages"), "{text}");
+    let text = refused_turn_of(OVERLAPPING, |list, _| {
+        let pass = position(list, hands_over(Handover::Products)).expect("an end");
+        list.remove(pass);
+    });
+    assert!(text.contains("never handed over"), "{text}");
+    let text = refused_turn_of(OVERLAPPING, |list, _| {
+        let turn = position(list, hands_over(Handover::Turn)).expect("an end");
+        let products = position(list, hands_over(Handover::Products)).expect("an end");
+        list.swap(turn, products);
+    });
+    assert!(text.contains("before the turn"), "{text}");
+}
+
+#[test]
+fn stages_are_given_back_behind_the_products_of_the_turn_before() {
+    let waits = |h: &Hopper| {
+        matches!(
+            h,
+            Hopper::Wait {
+                side: Side::Products(_),
+                ..
+            }
+        )
+    };
+    let without = |how: &dyn Fn(&mut Vec<Node>, usize)| {
+        let each = |e: &mut Entry| {
+            let mut changed = 0;
+            lists(&mut e.nodes, &mut |list| {
+                if let Some(wait) = position(list, waits) {
+                    how(list, wait);
+                    changed += 1;
+                }
+            });
+            assert_eq!(changed, 2, "two roles wait");
+        };
+        let (code, text) = with(OVERLAPPING, each).expect_err("refused");
+        assert_eq!(code, "ring", "{text}");
+        assert!(
+            text.contains("before the products of the turn before"),
+            "{text}"
+        );
+    };
+    without(&|list, wait| {
+        list.remove(wait);
+    });
+    without(&|list, wait| {
+        let arrive = position(list, |h| matches!(h, Hopper::Arrive { .. })).expect("an arrival");
+        assert!(wait < arrive);
+        list.swap(wait, arrive);
+    });
+    // For those of another turn: two later, whose phase has the same parity.
+    let another = |e: &mut Entry| {
+        let pool = &mut e.pool;
+        let two = pool.constant(2);
+        let mut changed = 0;
+        lists(&mut e.nodes, &mut |list| {
+            if let Some(wait) = position(list, waits)
+                && let Some(Hopper::Wait { stage, .. }) = hopper(&mut list[wait])
+            {
+                stage.index = pool.add(stage.index, two);
+                changed += 1;
+            }
+        });
+        assert_eq!(changed, 2, "two roles wait");
+    };
+    let (code, text) = with(OVERLAPPING, another).expect_err("refused");
+    assert_eq!(code, "ring", "{text}");
+    assert!(text.contains("a turn that it has not"), "{text}");
 }

@@ -4,18 +4,28 @@
 //!
 //! ```text
 //! fills     for t in 0..T { run (t, 0), run (t, 1), …, run (t, R − 1) }
-//! role r    for t in 0..T { wait turn(r, t), run (t, r), wait for all products, pass }
+//! role r    for t in 0..T { wait turn(r, t), run (t, r), wait for all products, pass the turn }
 //! ```
 //!
 //! The turns of a role are counted from 0, in order, as uses of stages are. The mbarrier of role r gets its arrivals in phase t from role r − 1 behind its run (t, r − 1),
 //! and that of role 0 from the last role behind run (t − 1, R − 1). So runs follow each other in the order of the fills, and the roles together are one that reads
 //! every stage: a run begins when the one before is complete, all of its uses were full and its products have read them. No phase is missed, as that of the next
 //! turn takes an arrival behind this one's run. And nobody waits forever: a turn is passed on when its run is read, which takes fills of that run and earlier ones alone.
+//!
+//! Turns may overlap. Then a role passes its turn on while products are in flight, so that tensor cores go on without a gap, and hands them over when they are complete:
+//!
+//! ```text
+//! role r    for t in 0..T { wait turn(r, t), run (t, r), pass the turn, wait for all products, hand them over }
+//!           in a run, before stages are given back: wait products(r, t)
+//! ```
+//!
+//! An arrival says that products of all uses before have read their stages, so that a role waits for those of the turn before ahead of its first. They are complete some
+//! time behind that turn, whatever others do, and their mbarrier has the phases of the turn's.
 
 use std::collections::BTreeSet;
 
 use super::{IndexOf, Place, Protocol, Walk, counted, first_use};
-use crate::ir::{Ring, Side};
+use crate::ir::{Handover, Ring, Side};
 use crate::prove::cluster::Alike;
 use crate::prove::execute::{Event, Turn, Turns};
 use crate::prove::hopper::{Piped, What};
@@ -54,39 +64,53 @@ impl Holding {
     }
 }
 
+/// Whose products may be in flight where a turn begins before those of the one before are complete.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flight {
+    /// Nobody's, or those of the role in its turn.
+    Nobody,
+    /// Those of the turn before: stages are not given back yet.
+    Before,
+    /// The role's own, behind its turn.
+    Own,
+}
+
 /// A role's walk over its turns.
 struct Count<'a> {
     ring: usize,
+    overlaps: bool,
     threads: Mask,
     alike: &'a Alike<'a>,
     /// The number of the next turn.
     next: Lin,
     /// The turn that is held.
     held: Option<Lin>,
+    /// The turn that was passed on, while its products may be in flight.
+    unsettled: Option<Lin>,
     loops: Vec<(Sym, Lin)>,
     found: Option<Taken>,
 }
 
 /// The turns that a role takes in reading a ring, counted from 0 in order; none of a role that takes none.
 pub(super) fn taken(
-    ring: usize,
+    (ring, overlaps): (usize, bool),
     (threads, events): (Mask, &[Event]),
     alike: &Alike<'_>,
 ) -> Result<Option<Taken>, String> {
     let mut count = Count {
         ring,
+        overlaps,
         threads,
         alike,
         next: Lin::constant(0),
         held: None,
+        unsettled: None,
         loops: Vec::new(),
         found: None,
     };
     count.events(events)?;
-    match count.held {
-        Some(_) => Err("a turn is never passed on".to_owned()),
-        None => Ok(count.found),
-    }
+    count.ended()?;
+    Ok(count.found)
 }
 
 /// Whether a turn begins among events.
@@ -101,7 +125,7 @@ pub(super) fn takes(events: &[Event], ring: usize) -> bool {
 /// Whether a turn ends among events.
 fn passes(events: &[Event], ring: usize) -> bool {
     events.iter().any(|event| match event {
-        Event::Piped(p) => matches!(&p.what, What::Pass(used, _) if used.ring == ring),
+        Event::Piped(p) => matches!(&p.what, What::Pass(used, ..) if used.ring == ring),
         Event::Loop(l) => l.period.iter().any(|t| passes(&t.events, ring)),
         _ => false,
     })
@@ -138,29 +162,29 @@ impl Count<'_> {
                     "a role takes turns in a loop whose turns take each other's place".to_owned(),
                 );
             }
-            return Ok(());
+            return l.period.iter().try_for_each(|t| self.events(&t.events));
         };
         let Some(first) = first_use(&turn.events, of)? else {
             if passes(&turn.events, self.ring) {
                 return Err("a turn is passed on in a loop in which none is taken".to_owned());
             }
-            return Ok(());
+            // The products before the turn may be waited for here.
+            return self.events(&turn.events);
         };
         let count = counted(l, self.alike)?;
         let at = |turn: &Lin| {
             let index = first.substitute(l.turn, turn);
             index.ok_or("the number of a turn is not linear".to_owned())
         };
-        if self.held.is_some() || at(&Lin::constant(0))? != self.next {
+        self.ended()?;
+        if at(&Lin::constant(0))? != self.next {
             return Err("the first turn in a loop is not the one after those before it".to_owned());
         }
         self.next = first;
         self.loops.push((l.turn, count));
         self.events(&turn.events)?;
         self.loops.pop();
-        if self.held.is_some() {
-            return Err("a turn is never passed on".to_owned());
-        }
+        self.ended()?;
         if at(&Lin::symbol(l.turn).plus(1))? != self.next {
             return Err("turns are not counted one after the other".to_owned());
         }
@@ -171,7 +195,8 @@ impl Count<'_> {
     fn piped(&mut self, p: &Piped) -> Result<(), String> {
         match &p.what {
             What::Wait(used, Side::Turn(role)) if used.ring == self.ring => {
-                if self.held.is_some() || used.index != self.next {
+                self.ended()?;
+                if used.index != self.next {
                     return Err("turns are not counted one after the other".to_owned());
                 }
                 if p.threads != self.threads {
@@ -188,24 +213,60 @@ impl Count<'_> {
                 self.held = Some(used.index);
                 self.next = self.next.plus(1);
             }
-            What::Pass(used, role) if used.ring == self.ring => {
-                let Some(found) = &mut self.found else {
+            What::Wait(used, Side::Products(role)) if used.ring == self.ring => {
+                let own = self.found.as_ref().is_some_and(|found| found.role == *role);
+                if self.held != Some(used.index) || !own {
+                    return Err(
+                        "a role waits for the products before a turn that it has not".to_owned(),
+                    );
+                }
+                if p.threads != self.threads {
+                    return Err(
+                        "some threads of a role do not wait for the products before its turn"
+                            .to_owned(),
+                    );
+                }
+            }
+            What::Pass(used, role, what) if used.ring == self.ring => {
+                let passed = match what {
+                    Handover::Turn => {
+                        self.unsettled = self.held.filter(|_| self.overlaps);
+                        self.held.take()
+                    }
+                    Handover::Products => self.unsettled.take(),
+                };
+                let found = self.found.as_mut().filter(|found| found.role == *role);
+                let Some(found) = found.filter(|_| passed == Some(used.index)) else {
                     return Err("a turn is passed on that was not taken".to_owned());
                 };
-                if self.held.take() != Some(used.index) || found.role != *role {
-                    return Err("a turn is passed on that was not taken".to_owned());
-                }
                 let list = p.threads.list();
                 let of_role = self.threads.list();
                 let mut warps = of_role.chunks(32).zip(list.chunks(32));
                 if !warps.all(|(role, pass)| !role.contains(&true) || pass.contains(&true)) {
                     return Err("a warp reads stages in a turn that others pass on".to_owned());
                 }
-                found.passed = Some(list.iter().filter(|t| **t).count() as u32);
+                let count = list.iter().filter(|t| **t).count() as u32;
+                if *found.passed.get_or_insert(count) != count {
+                    return Err(
+                        "a turn is passed on by another number of threads than its products"
+                            .to_owned(),
+                    );
+                }
             }
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl Count<'_> {
+    /// No turn is held, or passed on with products in flight.
+    fn ended(&self) -> Result<(), String> {
+        match (self.held, self.unsettled) {
+            (Some(_), _) => Err("a turn is never passed on".to_owned()),
+            (None, Some(_)) => Err("products of a turn are never handed over".to_owned()),
+            (None, None) => Ok(()),
+        }
     }
 }
 
@@ -216,10 +277,22 @@ impl Walk<'_> {
             return Err("a role waits for a turn where none are taken".to_owned());
         }
         self.holding = Holding::Begun;
+        if self.overlaps {
+            self.flight = Flight::Before;
+        }
         Ok(())
     }
 
-    /// The role passes the turn on: it has given back what it read, and its reads are complete.
+    /// The role knows that the products of the turn before are complete.
+    pub(super) fn settle(&mut self) -> Result<(), String> {
+        if self.holding == Holding::Nothing || !self.overlaps {
+            return Err("a role waits for the products before a turn that it has not".to_owned());
+        }
+        self.flight = Flight::Nobody;
+        Ok(())
+    }
+
+    /// The role passes the turn on: it has given back what it read, and its reads are complete, unless turns overlap.
     pub(super) fn pass_turn(&mut self) -> Result<(), String> {
         if self.holding == Holding::Nothing {
             return Err("a turn is passed on that was not taken".to_owned());
@@ -227,12 +300,31 @@ impl Walk<'_> {
         if self.is_owing() {
             return Err("a stage is held when the turn is passed on".to_owned());
         }
-        if self.reading.iter().flatten().next().is_some() || self.fetching.is_some() {
-            return Err(
-                "the turn is passed on before products that read stages are complete".to_owned(),
-            );
+        if !self.overlaps {
+            self.complete("the turn is passed on before products that read stages are complete")?;
         }
         (self.holding, self.held) = (Holding::Nothing, None);
+        if self.overlaps {
+            self.flight = Flight::Own;
+        }
+        Ok(())
+    }
+
+    /// The role says that the products of its turn are complete.
+    pub(super) fn pass_products(&mut self) -> Result<(), String> {
+        if self.flight != Flight::Own {
+            return Err("products are handed over before the turn".to_owned());
+        }
+        self.complete("products are handed over before those that read stages are complete")?;
+        self.flight = Flight::Nobody;
+        Ok(())
+    }
+
+    /// All reads of stages are complete.
+    fn complete(&self, otherwise: &str) -> Result<(), String> {
+        if self.reading.iter().flatten().next().is_some() || self.fetching.is_some() {
+            return Err(otherwise.to_owned());
+        }
         Ok(())
     }
 

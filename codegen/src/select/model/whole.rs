@@ -1,7 +1,7 @@
 //! The whole: waves of blocks, what begins and ends them, and the launches.
 
 use super::{Bound, Estimate, Model};
-use crate::gemm::Units;
+use crate::gemm::{Turns, Units};
 
 /// The blocks of a kernel on the multiprocessors, wave after wave.
 struct Waves {
@@ -101,10 +101,15 @@ impl Model<'_> {
         let begin_and_end = self.begin() + self.store(of_a_wave) / parts;
         let begin_and_end = if parts > 1.0 {
             // What one warpgroup stores, it stores while another multiplies, as far as that takes as long.
-            let meanwhile = (parts - 1.0) * (steps as f64 * period + HANDOVER);
+            let handover = if self.anatomy.overlaps() {
+                0.0
+            } else {
+                HANDOVER
+            };
+            let meanwhile = (parts - 1.0) * (steps as f64 * period + handover);
             let left = (self.store(1) / parts - meanwhile).max(0.0);
-            begin_and_end + (parts * (whole + 1.0) - 1.0) * HANDOVER + whole * left
-        } else if self.anatomy.turns {
+            begin_and_end + (parts * (whole + 1.0) - 1.0) * handover + whole * left
+        } else if self.anatomy.turns.are_several() {
             // The stages of the next tile are filled while this one is stored.
             begin_and_end + whole * STORE_IN_TURNS * self.store(1)
         } else if self.anatomy.units == Units::Fma {
@@ -118,7 +123,7 @@ impl Model<'_> {
         let computing = (main + begin_and_end) / machine.clock;
         let (moved, again) = self.memory_bytes(whole + 1.0, slots.min(blocks));
         let memory = moved / machine.memory_bandwidth + machine.latency;
-        let computing = if self.anatomy.turns {
+        let computing = if self.anatomy.turns.are_several() {
             let share = again / machine.memory_bandwidth / computing;
             computing * (1.0 + READ_AGAIN * (share - COVERED_READS).max(0.0))
         } else {
@@ -140,7 +145,11 @@ impl Model<'_> {
         let sms = u64::from(self.machine.multiprocessors);
         if let Some(([rows, columns], _)) = self.turns() {
             let (down, across) = self.tiles();
-            let busy = down.min(rows.into()) * across.min(columns.into());
+            let busy = if self.anatomy.turns == Turns::Dealt {
+                down.saturating_mul(across).min(sms)
+            } else {
+                down.min(rows.into()) * across.min(columns.into())
+            };
             return Waves {
                 whole: full - full.min(1),
                 full: (resident, busy),
@@ -182,7 +191,7 @@ impl Model<'_> {
 
     /// The number of full waves, with the later ones lengthened by the drift of blocks.
     fn drifting(&self, waves: f64) -> f64 {
-        let drift = if self.anatomy.units == Units::Warpgroup && !self.anatomy.turns {
+        let drift = if self.anatomy.units == Units::Warpgroup && !self.anatomy.turns.are_several() {
             DRIFT
         } else {
             0.0

@@ -94,7 +94,7 @@ impl Origin {
     ) -> Result<([View; 3], Option<View>), PlanError> {
         // From one matrix of a batch to the next, or from one part of the sums to the next.
         let layers: [Option<Expr>; 3] = match self.layers {
-            Depth::Groups | Depth::Turns(..) => [None; 3],
+            Depth::Groups | Depth::Turns(..) | Depth::Dealt(..) => [None; 3],
             Depth::Split(_) => [None, None, Some(k.pool.mul(all.m, all.ld[2]))],
             Depth::Batch => {
                 ["strideA", "strideB", "strideC"].map(|p| Some(k.param_u32(p, i64::from(u32::MAX))))

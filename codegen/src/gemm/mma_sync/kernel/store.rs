@@ -125,7 +125,7 @@ impl Gemm<'_> {
             self.k.comment(format!("strip {number}: {} rows", st.rows));
             if let Some(to) = &lane.strip {
                 // What a strip before was staged in is read.
-                if number > 0 || self.plan.persistent {
+                if number > 0 || self.plan.turns.are_several() {
                     self.k.warp_barrier();
                 }
                 self.stage_any(to, strip, &strip_acc)?;

@@ -3,6 +3,8 @@
 //! ```text
 //! for r in 0..⌈m / (rows·tm)⌉            the block (x, y) of rows × columns has the tile (r·rows + x)·tm, (c·columns + y)·tn
 //!   for c in 0..⌈n / (columns·tn)⌉
+//!
+//! for t in 0..⌈tiles / blocks⌉           or, dealt out one by one: the block has the tile of number t·blocks + x in the order of all tiles
 //! ```
 //!
 //! Roles walk by themselves: while consumers store a tile, the producer fills the stages of the next. Uses of stages are counted through all tiles. A tile
@@ -11,13 +13,18 @@
 use super::Gemm;
 use crate::gemm::PlanError;
 use crate::gemm::mma_sync::Depth;
-use crate::gemm::raster::TURNS_LIMIT;
+use crate::gemm::raster::{TURNS_LIMIT, order_of_deal, turns_of_deal};
 use crate::index::Expr;
-use crate::ir::{Cmp, Logic, LoopHandle, Reg};
+use crate::index::layout::index;
+use crate::ir::{Axis, Cmp, Logic, LoopHandle, Reg};
+
+/// Where a tile begins along rows or columns: what is before the first, a number of tiles, and how large each is.
+type Step = (Expr, Expr, i64);
 
 /// The open loops over tiles; none in a block that has one tile.
 pub(super) struct Tiles {
-    loops: Option<[LoopHandle; 2]>,
+    /// The outermost first.
+    loops: Vec<LoopHandle>,
     /// Tiles of the block before this one.
     pub(super) number: Expr,
     /// Uses of stages by the parts of tiles before each part of this one.
@@ -30,44 +37,49 @@ pub(super) struct Tiles {
 
 impl Gemm<'_> {
     /// Begins with the first tile.
-    pub(super) fn open_tiles(&mut self) -> Tiles {
-        let number = self.k.pool.constant(0);
-        let Depth::Turns(rows, columns) = self.plan.variant.depth else {
-            // A block that fills up a cluster multiplies with the others.
-            let mut inside = None;
-            if self.plan.is_clustered() {
-                inside = Some(self.has_tile(0, None));
-                inside = Some(self.has_tile(1, inside));
-            }
-            return Tiles {
-                loops: None,
-                number,
-                before: vec![number],
-                first: Vec::new(),
-                inside,
-            };
-        };
+    pub(super) fn open_tiles(&mut self) -> Result<Tiles, PlanError> {
         let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
-        let steps = [i64::from(rows) * tm, i64::from(columns) * tn];
-        let [down, across] = [("rows", 0), ("columns", 1)]
-            .map(|(name, i): (_, usize)| self.k.open_loop(name, 0, 1, TURNS_LIMIT / steps[i] + 1));
-        self.k.open_fresh_region();
         let first: Vec<Expr> = self.spans.iter().map(|span| span.origin).collect();
+        // The loops, the outermost first, and how the origins follow from their counters.
+        let (loops, origins) = match self.plan.variant.depth {
+            Depth::Turns(rows, columns) => {
+                let steps = [i64::from(rows) * tm, i64::from(columns) * tn];
+                let loops = [("rows", 0), ("columns", 1)].map(|(name, i): (_, usize)| {
+                    self.k.open_loop(name, 0, 1, TURNS_LIMIT / steps[i] + 1)
+                });
+                self.k.open_fresh_region();
+                let origins = [0, 1].map(|i: usize| (first[i], loops[i].counter, steps[i]));
+                (loops.into(), origins)
+            }
+            Depth::Dealt(blocks, tiles) => {
+                let (turn, origins) = self.open_deal(blocks, tiles)?;
+                (vec![turn], origins)
+            }
+            Depth::Groups | Depth::Batch | Depth::Split(_) => return Ok(self.only_tile()),
+        };
         let mut inside = None;
-        for (i, turn) in [&down, &across].into_iter().enumerate() {
-            let before = self.k.pool.scale(turn.counter, steps[i]);
-            self.spans[i].origin = self.k.pool.add(first[i], before);
+        for (i, (first, counter, step)) in origins.into_iter().enumerate() {
+            let before = self.k.pool.scale(counter, step);
+            self.spans[i].origin = self.k.pool.add(first, before);
             inside = Some(self.has_tile(i, inside));
         }
         let moved = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         for side in &mut self.sides {
             side.origin = moved[usize::from(!side.is_a)];
         }
-        let in_a_row = self.tiles_along(self.n, steps[1]);
+        let in_a_row = match self.plan.variant.depth {
+            Depth::Turns(_, columns) => Some(self.tiles_along(self.n, i64::from(columns) * tn)),
+            _ => None,
+        };
         let of_a_tile = self.tiles_along(self.depth, depth);
         let pool = &mut self.k.pool;
-        let rows_before = pool.mul(down.counter, in_a_row);
-        let number = pool.add(rows_before, across.counter);
+        let number = match (in_a_row, &loops[..]) {
+            (Some(in_a_row), [down, across]) => {
+                let rows_before = pool.mul(down.counter, in_a_row);
+                pool.add(rows_before, across.counter)
+            }
+            _ => loops[0].counter,
+        };
         let takers = self.plan.takers();
         let before = (0..takers).map(|taker| {
             let taker = pool.constant(taker);
@@ -76,13 +88,59 @@ impl Gemm<'_> {
             let before = pool.mul(parts, of_a_tile);
             pool.pin(before)
         });
-        Tiles {
-            loops: Some([down, across]),
+        Ok(Tiles {
             before: before.collect(),
+            loops,
             number,
             first,
             inside,
+        })
+    }
+
+    /// The tile of a block that has one.
+    fn only_tile(&mut self) -> Tiles {
+        let number = self.k.pool.constant(0);
+        // A block that fills up a cluster multiplies with the others.
+        let mut inside = None;
+        if self.plan.is_clustered() {
+            inside = Some(self.has_tile(0, None));
+            inside = Some(self.has_tile(1, inside));
         }
+        Tiles {
+            loops: Vec::new(),
+            number,
+            before: vec![number],
+            first: Vec::new(),
+            inside,
+        }
+    }
+
+    /// The loop of blocks that have tiles dealt out, and the row and the column of a turn's tile, each with what is before the first and how large a tile is.
+    fn open_deal(
+        &mut self,
+        blocks: u32,
+        tiles: [u32; 2],
+    ) -> Result<(LoopHandle, [Step; 2]), PlanError> {
+        let order = order_of_deal(tiles, blocks)?;
+        let turns = turns_of_deal(tiles, blocks) as i64;
+        let block = self.k.block_index(Axis::X, blocks.into());
+        let turn = self.k.open_loop("tiles", 0, 1, turns);
+        self.k.open_fresh_region();
+        let pool = &mut self.k.pool;
+        let before = pool.scale(turn.counter, blocks.into());
+        let number = pool.add(before, block);
+        // As they are, in all that is made of them: digits of a number have many forms.
+        let [row, column] = [
+            index(pool, &order[0], &[number])?,
+            index(pool, &order[1], &[number])?,
+        ];
+        let [row, column] = [pool.pin(row), pool.pin(column)];
+        let tile = [self.plan.tile.0, self.plan.tile.1];
+        let zero = pool.constant(0);
+        let origin = [pool.scale(row, tile[0]), pool.scale(column, tile[1])];
+        let origins = [(zero, row, tile[0]), (zero, column, tile[1])];
+        self.k.deal(&turn, origin, [self.m, self.n], tile);
+        Ok((turn, origins))
     }
 
     /// Tiles of so many elements along an extent.
@@ -95,7 +153,7 @@ impl Gemm<'_> {
     /// Uses of stages by all tiles of the block.
     pub(super) fn uses_of_stages(&mut self) -> Expr {
         let of_a_part = self.tiles_along(self.depth, self.plan.depth);
-        if !self.plan.persistent {
+        if !self.plan.turns.are_several() {
             return of_a_part;
         }
         let [down, across] = self.turns();
@@ -104,17 +162,21 @@ impl Gemm<'_> {
         self.k.pool.mul(parts, of_a_part)
     }
 
-    /// How often a block moves down and across: 1 where it has one tile.
+    /// How often a block moves down and across, or gets a tile: 1 where it has one tile.
     fn turns(&mut self) -> [Expr; 2] {
         let one = self.k.pool.constant(1);
-        let Depth::Turns(rows, columns) = self.plan.variant.depth else {
-            return [one; 2];
-        };
         let (tm, tn) = (self.plan.tile.0, self.plan.tile.1);
-        [
-            self.tiles_along(self.m, i64::from(rows) * tm),
-            self.tiles_along(self.n, i64::from(columns) * tn),
-        ]
+        match self.plan.variant.depth {
+            Depth::Turns(rows, columns) => [
+                self.tiles_along(self.m, i64::from(rows) * tm),
+                self.tiles_along(self.n, i64::from(columns) * tn),
+            ],
+            Depth::Dealt(blocks, tiles) => {
+                let turns = turns_of_deal(tiles, blocks) as i64;
+                [self.k.pool.constant(turns), one]
+            }
+            Depth::Groups | Depth::Batch | Depth::Split(_) => [one; 2],
+        }
     }
 
     /// The tile is in C, by its rows (0) or its columns (1), and where another statement holds.
@@ -144,13 +206,14 @@ impl Gemm<'_> {
 
     /// Goes on with the next tile.
     pub(super) fn close_tiles(&mut self, tiles: Tiles) {
-        let Some([down, across]) = tiles.loops else {
+        if tiles.loops.is_empty() {
             return;
-        };
+        }
         self.k.close_region();
-        let [turns_down, turns_across] = self.turns();
-        self.k.close_loop(&across, turns_across);
-        self.k.close_loop(&down, turns_down);
+        let turns = self.turns();
+        for (turn, count) in tiles.loops.iter().zip(turns).rev() {
+            self.k.close_loop(turn, count);
+        }
         for (span, first) in self.spans.iter_mut().zip(tiles.first) {
             span.origin = first;
         }

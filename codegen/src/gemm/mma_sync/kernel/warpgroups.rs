@@ -39,13 +39,19 @@ use crate::Arch;
 use crate::gemm::mma_sync::MmaPlan;
 use crate::gemm::{DataType, Form, PlanError};
 use crate::index::Expr;
-use crate::ir::{Binary, Cmp, Factor, Matrix, Reg, RingHandle, Side, Strides, Type};
+use crate::ir::{Binary, Cmp, Factor, Handover, Matrix, Reg, RingHandle, Side, Strides, Type};
 
 /// Rows of C that a warpgroup multiplies at once, or columns in an exchanged product.
 const ROWS: i64 = 64;
 
 /// The roles of consumers that take turns.
 const TAKERS: [&str; 2] = ["first", "second"];
+
+/// A turn of a role: whose, and its number.
+type Turn = (u32, Expr);
+
+/// Registers of sums: of the rows and columns of products, those of each.
+type Sums<'s> = &'s [Vec<Vec<Reg>>];
 
 /// Registers of a producer's thread.
 const PRODUCER_REGISTERS: u32 = 40;
@@ -68,9 +74,13 @@ impl Gemm<'_> {
         let (rows, columns) = plan.cluster;
         let warps = (threads / 32 * rows * columns) as u32 / takers;
         let at = plan.barriers_at(self.maps);
-        let ring = self
-            .k
-            .shared_ring("stages", (plan.stages, lag, takers), at, warps, &views)?;
+        let ring = self.k.shared_ring(
+            "stages",
+            (plan.stages_of(self.maps), lag, plan.turns_of_ring()),
+            at,
+            warps,
+            &views,
+        )?;
         let zero = self.k.pool.constant(0);
         let first = self.k.compare(Cmp::Eq, self.tid, zero);
         for (map, _) in self.sides.iter().filter_map(|side| side.map.as_ref()) {
@@ -109,7 +119,7 @@ impl Gemm<'_> {
         let only = self.k.compare(Cmp::Eq, self.tid, only);
         self.k.begin_if(only, false);
         self.k.open_region();
-        let tiles = self.open_tiles();
+        let tiles = self.open_tiles()?;
         for (part, &before) in (0..).zip(&tiles.before) {
             self.fill_stages(&ring, part, before)?;
         }
@@ -124,7 +134,7 @@ impl Gemm<'_> {
     /// A role of consumers: all of them, or those that take turns under a number.
     fn consume(&mut self, ring: &RingHandle, taker: u32, lag: u32) -> Result<(), PlanError> {
         let form = self.plan.form;
-        let tiles = self.open_tiles();
+        let tiles = self.open_tiles()?;
         let acc = self.accumulators();
         let stage = form.is_promoted().then(|| self.accumulators());
         let order = (tiles.before[taker as usize], lag);
@@ -133,13 +143,24 @@ impl Gemm<'_> {
                 self.multiply_from_registers(ring, order.0, &acc)?;
             }
             Form::Plain | Form::Promoted | Form::Swapped => {
-                self.multiply_stages(ring, order, &acc, stage.as_deref())?;
+                self.multiply_stages(ring, order, &acc, (stage.as_deref(), None))?;
+                self.k.wgmma_wait(0);
             }
             Form::PingPong => {
                 let lane0 = self.lane0();
+                let turn = (taker, tiles.number);
                 self.k.wait_stage(ring, Side::Turn(taker), tiles.number)?;
-                self.multiply_stages(ring, order, &acc, None)?;
-                self.k.pass_turn(ring, (taker, tiles.number), lane0)?;
+                let (_, overlaps) = self.plan.turns_of_ring();
+                self.multiply_stages(ring, order, &acc, (None, overlaps.then_some(turn)))?;
+                if overlaps {
+                    // The other warpgroup's products begin behind those that are in flight, without a gap.
+                    self.k.hand_over(Handover::Turn, ring, turn, lane0)?;
+                    self.k.wgmma_wait(0);
+                    self.k.hand_over(Handover::Products, ring, turn, lane0)?;
+                } else {
+                    self.k.wgmma_wait(0);
+                    self.k.hand_over(Handover::Turn, ring, turn, lane0)?;
+                }
             }
         }
         self.if_inside(&tiles, |g| {
@@ -194,13 +215,14 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// A consumer: sums of all tiles in `acc`; those of a stage first in `stage`, if there is such a set.
+    /// A consumer: sums of all tiles in `acc`; those of a stage first in `stage`, if there is such a set. In a turn that overlaps the one before,
+    /// stages are given back behind its products.
     fn multiply_stages(
         &mut self,
         ring: &RingHandle,
         (before, lag): (Expr, u32),
         acc: &[Vec<Vec<Reg>>],
-        stage: Option<&[Vec<Vec<Reg>>]>,
+        (stage, turn): (Option<Sums<'_>>, Option<Turn>),
     ) -> Result<(), PlanError> {
         let atom = self.maps.atom;
         let (operand, sum) = (atom.a_type, atom.c_type);
@@ -217,8 +239,8 @@ impl Gemm<'_> {
         let add = self.k.compare(Cmp::Eq, zero, zero);
         let begin = stage.map(|_| self.k.compare(Cmp::Ne, zero, zero));
         let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
-        let turn = self.k.open_loop("multiply", 0, depth, most);
-        let k0 = turn.counter;
+        let uses = self.k.open_loop("multiply", 0, depth, most);
+        let k0 = uses.counter;
         let index = self.k.pool.div(k0, depth);
         let index = self.k.pool.add(before, index);
         self.k.wait_stage(ring, Side::Full, index)?;
@@ -244,12 +266,14 @@ impl Gemm<'_> {
         }
         self.k.wgmma_commit();
         self.k.wgmma_wait(lag);
+        if let Some((taker, turn)) = turn {
+            self.k.wait_stage(ring, Side::Products(taker), turn)?;
+        }
         self.release(ring, index, lane0)?;
         for (sum, part) in sums.iter().zip(of_stage.iter().flatten()) {
             self.k.binary(Binary::Add, Type::F32, *sum, *sum, *part);
         }
-        self.k.close_loop(&turn, self.depth);
-        self.k.wgmma_wait(0);
+        self.k.close_loop(&uses, self.depth);
         Ok(())
     }
 

@@ -63,7 +63,7 @@ impl<'a> Gemm<'a> {
             self.k.open_region();
             self.k.comment(format!("strip {}, a box", strip.number));
             let words = self.rounded_words(&strip);
-            if self.plan.persistent || strip.number >= places {
+            if self.plan.turns.are_several() || strip.number >= places {
                 // What the place was filled with before is read.
                 self.k.wait_for_boxes(places as u32 - 1, lane0);
                 self.k.warp_barrier();
