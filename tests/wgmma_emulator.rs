@@ -185,6 +185,20 @@ fn tiles_are_dealt_out() {
     }
     // As it is launched.
     holds(&bf16, &Gemm::packed(300, 300, 200, nn), Schedule::default());
+    // An empty C has a kernel, too; as many tiles as can be are counted, and no more.
+    let kernel = |m, n| {
+        let problem = Gemm::packed(m, n, 64, nt);
+        GemmKernel::new(&bf16, &problem, Schedule::default(), Arch(90))
+    };
+    for (m, n) in [(0, 100), (100, 0)] {
+        assert!(kernel(m, n).is_ok(), "{m}x{n}");
+    }
+    let (down, across) = (512, 1024);
+    assert!(kernel(256 * down, 144 * across).is_ok());
+    let error = kernel(256 * (down + 1), 144 * across)
+        .err()
+        .expect("a refusal");
+    assert!(error.to_string().contains("513x1024"), "{error}");
     // A kernel is for as many tiles as it was made for.
     let few = MmaPlan {
         variant: Variant {

@@ -30,8 +30,8 @@ pub(crate) const GRID_YZ: u64 = 65_535;
 /// Blocks of a launch whose blocks take tile after tile, at most: the multiprocessors of an H100 SXM and an H200.
 pub(crate) const TURNS_BLOCKS: u32 = 132;
 
-/// Tiles that are dealt out one by one, at most: the prover counts them.
-pub(crate) const MOST_DEALT: u64 = 1 << 20;
+/// Tiles that are dealt out one by one, at most: the prover counts them, and uses of stages by those of a block are less than 2³¹.
+pub(crate) const MOST_DEALT: u64 = 1 << 19;
 
 /// Rows of tiles that are dealt out together, at most.
 const DEALT_ROWS: u32 = 8;

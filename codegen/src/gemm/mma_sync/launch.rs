@@ -266,7 +266,7 @@ impl Product<'_> {
                             &format!("at most {MOST_DEALT} are; take {}", self.plain().name()),
                         ));
                     }
-                    let most = |n: u64| n.min(self.limit()) as u32;
+                    let most = |n: u64| n.clamp(1, self.limit()) as u32;
                     Depth::Dealt(TURNS_BLOCKS, [down, across].map(most))
                 } else {
                     let ([rows, columns], _) = best_turns((down, across), tile, cluster);
