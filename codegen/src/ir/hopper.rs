@@ -110,6 +110,11 @@ pub enum Handover {
 
 impl Handover {
     /// What the role of a number waits for.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Handover, Side};
+    /// assert_eq!(Handover::Products.side(0), Side::Products(0));
+    /// ```
     pub fn side(self, role: u32) -> Side {
         match self {
             Handover::Turn => Side::Turn(role),

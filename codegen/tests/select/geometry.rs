@@ -64,14 +64,12 @@ fn the_geometry_of_a_block_is_that_of_its_launch() {
             .and_then(|p| p.launch(&problem))
             .expect("aligned problems are served")
             .expect("there is something to launch");
-        // Static shared memory (sgemm) is not part of a launch.
+        // Static shared memory (sgemm) is not part of a launch. Where columns of B come as whole panels, there may be fewer stages.
         if launch.shared_bytes > 0 {
-            assert_eq!(
-                anatomy.shared_bytes(),
-                launch.shared_bytes,
-                "{}",
-                plan.name()
-            );
+            let of = |operands| plan.shared_bytes(operands).expect("a size");
+            assert_eq!(launch.shared_bytes, of(problem.operands), "{}", plan.name());
+            let most = Operands::ALL.into_iter().map(of).max();
+            assert_eq!(Some(anatomy.shared_bytes()), most, "{}", plan.name());
         }
     }
 }
