@@ -155,18 +155,19 @@ fn holds_in_turns(plan: &MmaPlan, problem: &Gemm, (rows, columns): (u32, u32)) {
     right(&what, &kernel, problem, plan.data_type);
 }
 
+fn listed(name: &str) -> MmaPlan {
+    let found = WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);
+    *found.expect("a listed plan")
+}
+
 /// Tiles that are dealt out one by one: to fewer and more blocks than tiles, in groups of rows that the tiles do not fill, and of other forms.
 #[test]
 fn tiles_are_dealt_out() {
     let [nn, nt, tn, _] = Operands::ALL;
-    let named = |name: &str| {
-        let found = WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);
-        *found.expect("listed")
-    };
-    let bf16 = named("wgmma-bf16-256x144x64-pingpong-dealt");
+    let bf16 = listed("wgmma-bf16-256x144x64-pingpong-dealt");
     let plain = MmaPlan {
         turns: Turns::Dealt,
-        ..named("wgmma-f16-128x96x64-persistent")
+        ..listed("wgmma-f16-128x96x64-persistent")
     };
     let sizes = [
         (bf16, [520, 440, 72], nn, 5),
@@ -223,12 +224,8 @@ fn tiles_are_dealt_out() {
 #[test]
 fn warpgroups_take_turns() {
     let [nn, nt, tn, _] = Operands::ALL;
-    let named = |name: &str| {
-        let found = WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);
-        *found.expect("listed")
-    };
-    let f16 = named("wgmma-f16-256x128x64-pingpong");
-    let s8 = named("wgmma-s8-256x128x128-pingpong");
+    let f16 = listed("wgmma-f16-256x128x64-pingpong");
+    let s8 = listed("wgmma-s8-256x128x128-pingpong");
     let stages = MmaPlan { stages: 5, ..f16 };
     let cases = [
         (stages, Gemm::packed(100, 136, 712, nn)),

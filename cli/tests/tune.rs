@@ -81,7 +81,7 @@ fn candidates_come_in_the_order_of_their_estimates() {
     assert_eq!(exit, 0, "{value}");
     let all = value["candidates"].as_array().expect("an array");
     assert!(all.len() > 5);
-    // Those that gain nothing where rows begin with sectors and are long are behind the others.
+    // Plans that gain nothing here come last: rows begin with sectors, and k is large.
     let behind = |plan: &str| {
         ["-cluster", "-tma-store", "-pingpong"]
             .iter()

@@ -93,7 +93,7 @@ impl Form {
     }
 }
 
-/// Which tiles of C a block has. Where it has several, it takes one after the other, and a launch has as many blocks as multiprocessors hold.
+/// Which tiles of C a block has. A block with several takes one after the other, and a launch has as many blocks as multiprocessors hold.
 ///
 /// ```
 /// use layout_codegen::gemm::Turns;
@@ -211,8 +211,8 @@ impl Anatomy {
         self.tile.0 / self.form.takers()
     }
 
-    /// Warpgroups that take turns pass a turn on while its last products are in flight, so that tensor cores have no gap. Where blocks lie in rectangles they do not: blocks
-    /// without any slack drift apart there, and read the same rows from memory instead of the cache.
+    /// Whether a warpgroup passes its turn on while its last products are in flight, so that the tensor cores never wait. Plans whose blocks lie in rectangles leave the gap: without
+    /// it the blocks drift apart, and rows that they share come from memory instead of the cache.
     ///
     /// ```
     /// use layout_codegen::registry::plan_named;

@@ -41,11 +41,11 @@ use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Trans, Turns, Units
 use crate::registry::{plan_named, plans};
 use model::{LINE, SECTOR};
 
-/// Products along k up to which tiles that are dealt out were found faster, and warpgroups that take turns in products of 16-bit elements.
+/// The largest k for which tiles that are dealt out were faster, and warpgroups that take turns in products of 16-bit elements.
 const MOST_K_DEALT: u64 = 8192;
 const MOST_K_IN_TURNS: u64 = 1024;
 
-/// Elements of C from which on tiles that are dealt out were found faster.
+/// The smallest C, in elements, for which tiles that are dealt out were faster.
 const LEAST_DEALT: u64 = 5120 * 5120;
 
 /// Into how many parts sums are split.
@@ -408,16 +408,15 @@ impl Wanted<'_> {
     }
 }
 
-/// Whether a plan is no faster than a simpler one, by what an H100 measured, whatever the model says: it is behind all others then, chosen by name alone, or where
-/// findings speak for it.
+/// Whether a plan is no faster than a simpler one, by measurements on an H100, whatever the model says. Such a plan ranks behind all others: it is chosen by name, or by findings.
 ///
 /// * Clusters are 3 to 18 % faster than their tile without where the operand that blocks share has rows that do not begin with sectors, of which the cache
 ///   gives few boxes; they are as fast, or up to 3 % slower, elsewhere.
 /// * Stores by TMA are as fast as others.
-/// * Warpgroups that take turns gain 3 to 7 % in f16 and bf16 with at most 1,024 products along k, where storing takes a large part of the time. With more they are as fast at
-///   4096³, and slower elsewhere, for halves of a tile read more from the cache (2048³ 0.96 instead of 0.99 of cuBLAS, 4095×4097×4093 0.322 instead of 0.259 ms).
-/// * Tiles that are dealt out one by one gain 3 % at 8192³, 2 % at 5120³, and nothing at 6144³; of smaller C they are not chosen. With longer rows blocks drift apart, and the cache keeps less of what they share (16384³: 15.2 instead of 12.9 ms). B with
-///   contiguous columns comes in panels of 192 for 144, more than the cache gives (8192³: 3.0 instead of 1.5 ms).
+/// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
+///   half a tile reads more from the cache for each product (2048³ 0.96 instead of 0.99 of cuBLAS, 4095×4097×4093 0.322 instead of 0.259 ms).
+/// * Tiles that are dealt out one by one gain 3 % at 8192³, 1 to 2 % at 5120³, nothing at 6144³, and lose 9 % at 4096³. With longer rows the blocks drift apart, and the cache
+///   keeps less of what they share (16384³ 15.2 instead of 12.9 ms). Contiguous columns of B come in panels of 192 for 144, more than the cache gives (8192³ 3.0 instead of 1.5 ms).
 fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
     let anatomy = plan.anatomy();
     let bytes = u64::from(anatomy.data_type.bytes());

@@ -60,7 +60,7 @@ fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
     let first = all();
     assert_eq!(first, all());
     assert!(first.len() > 4);
-    // Those that gain nothing where rows begin with sectors and are long are behind the others.
+    // Plans that gain nothing here come last: rows begin with sectors, and k is large.
     let behind = |c: &(String, Schedule, f64)| {
         ["-cluster", "-tma-store", "-pingpong"]
             .iter()

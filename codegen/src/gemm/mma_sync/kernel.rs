@@ -103,7 +103,7 @@ fn describe(
     for l in plan.layouts(operands)? {
         k.describe(format!("{:>10} = {:<40} {}", l.name, l.layout, l.meaning));
     }
-    let staged = maps.staging.bytes() * plan.warps.0 * plan.warps.1;
+    let staged = plan.staging_bytes(maps);
     k.describe(format!(
         "shared memory: {} bytes of stages, {staged} of staging in their place",
         plan.stages_of(maps) * plan.stage_bytes(maps)

@@ -262,8 +262,11 @@ impl Product<'_> {
                 if self.turns == Turns::Dealt {
                     if down.saturating_mul(across) > MOST_DEALT {
                         return Err(self.unsupported(
-                            format!("{down}x{across} tiles that are dealt out one by one"),
-                            &format!("at most {MOST_DEALT} are; take {}", self.plain().name()),
+                            format!("{down}x{across} tiles"),
+                            &format!(
+                                "it deals out at most {MOST_DEALT}; take {}",
+                                self.plain().name()
+                            ),
                         ));
                     }
                     let most = |n: u64| n.clamp(1, self.limit()) as u32;

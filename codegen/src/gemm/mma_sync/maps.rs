@@ -218,7 +218,12 @@ impl MmaPlan {
 
     /// Where the mbarriers of the stages are, in bytes.
     pub(super) fn barriers_at(&self, maps: &Maps) -> i64 {
-        self.staging_at(maps) + maps.staging.bytes() * self.warps.0 * self.warps.1
+        self.staging_at(maps) + self.staging_bytes(maps)
+    }
+
+    /// Bytes of the staging of C, of all warps.
+    pub(super) fn staging_bytes(&self, maps: &Maps) -> i64 {
+        maps.staging.bytes() * self.warps.0 * self.warps.1
     }
 
     /// Where the staging of C is: in the place of the stages, or behind them where a warp does not know that the others are done with them.
@@ -237,9 +242,8 @@ impl MmaPlan {
         if !self.warpgroups || self.form.is_swapped() || panels == 0 {
             return self.stages;
         }
-        let strips = maps.staging.bytes() * self.warps.0 * self.warps.1;
         let barriers = 8 * Kernel::barriers_of_ring(self.stages, self.turns_of_ring());
-        let room = i64::from(Arch(self.arch).shared_limit()) - strips - barriers;
+        let room = i64::from(Arch(self.arch).shared_limit()) - self.staging_bytes(maps) - barriers;
         self.stages.min((room / stage).max(2))
     }
 
@@ -260,8 +264,7 @@ impl MmaPlan {
             return self.barriers_at(maps) + 8 * barriers;
         }
         let stages = self.stages * self.stage_bytes(maps);
-        let staging = maps.staging.bytes() * self.warps.0 * self.warps.1;
-        stages.max(staging)
+        stages.max(self.staging_bytes(maps))
     }
 
     /// (lane, warp rows, warp columns, values) → `row + M·column` of the tile of C.

@@ -80,7 +80,7 @@ pub struct MmaPlan {
     pub variant: Variant,
     /// Products are of warpgroups (`wgmma`), and operands copied by TMA: for `sm_90` alone.
     pub warpgroups: bool,
-    /// Which tiles of C a block has: of several, as many blocks as multiprocessors take them, where there are 128 and more.
+    /// Which tiles of C a block has. Those with several are for GPUs of 128 multiprocessors and more.
     pub turns: Turns,
     /// How warpgroups multiply.
     pub form: Form,
@@ -179,7 +179,7 @@ impl MmaPlan {
         }
     }
 
-    /// The largest m and n: those of the tiles that are dealt out, where these are counted.
+    /// The largest m and n: the limit of the plan, or what the tiles cover that are dealt out.
     fn most(&self) -> [i64; 2] {
         let tile = [self.tile.0, self.tile.1];
         let limit = self.limit() as i64;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! for turn in 0..T                           T a number; the launch has B blocks
-//!   i = B·turn + block                       any other number of the two would do
+//!   i = B·turn + block                       or any other number made of the two
 //!   tile (row(i), column(i))                 an order of tiles: a layout, say
 //! ```
 //!
-//! The prover knows nothing of the order: it computes the tile of each turn of each block, and counts. Every tile that can be in the matrix must be there once. Tiles
-//! that can't be are nobody's business: what is outside of the matrix is not stored.
+//! The prover knows nothing of the order: it computes the tile of each turn of each block, and counts. Every tile that can be in the matrix must be there once. A turn whose
+//! tile is outside stores nothing.
 
 use super::{Cut, Output};
 use crate::prove::execute::Dealt;

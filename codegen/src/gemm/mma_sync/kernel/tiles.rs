@@ -18,9 +18,6 @@ use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Axis, Cmp, Logic, LoopHandle, Reg};
 
-/// Where a tile begins along rows or columns: what is before the first, a number of tiles, and how large each is.
-type Step = (Expr, Expr, i64);
-
 /// The open loops over tiles; none in a block that has one tile.
 pub(super) struct Tiles {
     /// The outermost first.
@@ -48,7 +45,10 @@ impl Gemm<'_> {
                     self.k.open_loop(name, 0, 1, TURNS_LIMIT / steps[i] + 1)
                 });
                 self.k.open_fresh_region();
-                let origins = [0, 1].map(|i: usize| (first[i], loops[i].counter, steps[i]));
+                let origins = [0, 1].map(|i: usize| {
+                    let before = self.k.pool.scale(loops[i].counter, steps[i]);
+                    self.k.pool.add(first[i], before)
+                });
                 (loops.into(), origins)
             }
             Depth::Dealt(blocks, tiles) => {
@@ -58,9 +58,8 @@ impl Gemm<'_> {
             Depth::Groups | Depth::Batch | Depth::Split(_) => return Ok(self.only_tile()),
         };
         let mut inside = None;
-        for (i, (first, counter, step)) in origins.into_iter().enumerate() {
-            let before = self.k.pool.scale(counter, step);
-            self.spans[i].origin = self.k.pool.add(first, before);
+        for (i, origin) in origins.into_iter().enumerate() {
+            self.spans[i].origin = origin;
             inside = Some(self.has_tile(i, inside));
         }
         let moved = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
@@ -115,12 +114,12 @@ impl Gemm<'_> {
         }
     }
 
-    /// The loop of blocks that have tiles dealt out, and the row and the column of a turn's tile, each with what is before the first and how large a tile is.
+    /// The loop of blocks that have tiles dealt out, and the first row and column of a turn's tile.
     fn open_deal(
         &mut self,
         blocks: u32,
         tiles: [u32; 2],
-    ) -> Result<(LoopHandle, [Step; 2]), PlanError> {
+    ) -> Result<(LoopHandle, [Expr; 2]), PlanError> {
         let order = order_of_deal(tiles, blocks)?;
         let turns = turns_of_deal(tiles, blocks) as i64;
         let block = self.k.block_index(Axis::X, blocks.into());
@@ -129,18 +128,17 @@ impl Gemm<'_> {
         let pool = &mut self.k.pool;
         let before = pool.scale(turn.counter, blocks.into());
         let number = pool.add(before, block);
-        // As they are, in all that is made of them: digits of a number have many forms.
-        let [row, column] = [
-            index(pool, &order[0], &[number])?,
-            index(pool, &order[1], &[number])?,
-        ];
-        let [row, column] = [pool.pin(row), pool.pin(column)];
         let tile = [self.plan.tile.0, self.plan.tile.1];
-        let zero = pool.constant(0);
-        let origin = [pool.scale(row, tile[0]), pool.scale(column, tile[1])];
-        let origins = [(zero, row, tile[0]), (zero, column, tile[1])];
+        let [row, column] = &order;
+        let row = index(pool, row, &[number])?;
+        let column = index(pool, column, &[number])?;
+        // Pinned: each use would fold the digits of the number into another form.
+        let origin = [(row, tile[0]), (column, tile[1])].map(|(digits, step)| {
+            let digits = pool.pin(digits);
+            pool.scale(digits, step)
+        });
         self.k.deal(&turn, origin, [self.m, self.n], tile);
-        Ok((turn, origins))
+        Ok((turn, origin))
     }
 
     /// Tiles of so many elements along an extent.
