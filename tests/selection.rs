@@ -9,8 +9,6 @@
 //! trans,m,n,k,lda,ldb,ldc,times
 //! nn,512,512,8192,8192,512,512,a 20.4;a/4 13.1;b* 31.0;b*/2 19.9
 //! ```
-//!
-//! A candidate whose kernel or tensor maps are others since does not count: blocks that take fewer turns, and boxes of rows that do not begin lines.
 
 mod common;
 
@@ -20,7 +18,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule, Units};
+use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
 use tilewright::codegen::registry::plan_named;
 use tilewright::codegen::select::{Machine, choose, estimate};
 
@@ -116,47 +114,11 @@ fn problem(data_type: DataType, plans: &BTreeMap<&str, &str>, line: &str) -> Mea
             time.parse().expect("a time"),
         )
     });
-    let microseconds = microseconds
-        .filter(|((name, schedule), _): &(Way, f64)| is_as_it_was(name, *schedule, &problem))
-        .collect();
     Measured {
         data_type,
         problem,
-        microseconds,
+        microseconds: microseconds.collect(),
     }
-}
-
-/// Whether a way to compute a problem is what it was when the tables were measured.
-fn is_as_it_was(name: &str, schedule: Schedule, problem: &Gemm) -> bool {
-    let plan = plan_named(name).expect("a plan of the table");
-    let anatomy = plan.anatomy();
-    if anatomy.units != Units::Warpgroup {
-        return true;
-    }
-    // Maps asked for promotion of all rows.
-    let bytes = u64::from(anatomy.data_type.bytes());
-    let widths = problem.widths(anatomy.data_type);
-    let copied = anatomy.transposed(problem.operands);
-    let boxes_as_they_lie = [problem.lda, problem.ldb]
-        .into_iter()
-        .zip(widths)
-        .zip(copied)
-        .filter(|((_, width), copied)| *width >= 16 && !copied && !schedule.pack);
-    let in_lines = |((ld, _), _): ((u64, u32), bool)| (ld * bytes).is_multiple_of(128);
-    if !boxes_as_they_lie.into_iter().all(in_lines) {
-        return false;
-    }
-    // There were 128 blocks, powers of two along both sides.
-    let (rows, columns, _) = anatomy.tile;
-    let tiles = [
-        problem.m.div_ceil(rows.into()),
-        problem.n.div_ceil(columns.into()),
-    ];
-    let turns = |rows: u64| tiles[0].div_ceil(rows) * tiles[1].div_ceil(128 / rows);
-    let then = (0..8).map(|bits| turns(1 << bits)).min().unwrap_or(0);
-    let machine = Machine::for_arch(Arch(90));
-    let now = estimate(plan.as_ref(), schedule, problem, &machine).waves;
-    !anatomy.turns.are_several() || now.round() as u64 == then
 }
 
 impl Measured {
@@ -175,7 +137,7 @@ impl Measured {
         let choice = choose(self.data_type, &self.problem, Arch(90), machine, None);
         let choice = choice.expect("there are plans");
         let name = choice.plan.name();
-        if known.contains(&name) && is_as_it_was(&name, choice.schedule, &self.problem) {
+        if known.contains(&name) {
             return (name, choice.schedule);
         }
         let seconds = |way: &Way| {

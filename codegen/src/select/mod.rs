@@ -37,12 +37,13 @@ pub use machine::{Machine, Rates};
 pub use model::{Bound, Demands, Estimate, estimate};
 
 use crate::Arch;
-use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Trans, Turns, Units};
+use crate::gemm::raster::GROUP;
+use crate::gemm::{Anatomy, DataType, Gemm, Plan, PlanError, Schedule, Trans, Turns, Units};
 use crate::registry::{plan_named, plans};
 use model::{LINE, SECTOR};
 
-/// The largest k for which tiles that are dealt out were faster, and warpgroups that take turns in products of 16-bit elements.
-const MOST_K_DEALT: u64 = 8192;
+/// The longest rows along k, in bytes, for which tiles that are dealt out were faster, and the largest k for which warpgroups that take turns were, in products of 16-bit elements.
+const MOST_BYTES_DEALT: u64 = 18_432;
 const MOST_K_IN_TURNS: u64 = 1024;
 
 /// The smallest C, in elements, for which tiles that are dealt out were faster.
@@ -415,14 +416,19 @@ impl Wanted<'_> {
 /// * Stores by TMA are as fast as others.
 /// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
 ///   half a tile reads more from the cache for each product (2048³ 0.96 instead of 0.99 of cuBLAS, 4095×4097×4093 0.322 instead of 0.259 ms).
-/// * Tiles that are dealt out one by one gain 3 % at 8192³, 1 to 2 % at 5120³, nothing at 6144³, and lose 9 % at 4096³. With longer rows the blocks drift apart, and the cache
-///   keeps less of what they share (16384³ 15.2 instead of 12.9 ms). Contiguous columns of B come in panels of 192 for 144, more than the cache gives (8192³ 3.0 instead of 1.5 ms).
+/// * Tiles that are dealt out one by one gain 2 to 3 % in 16-bit types and up to 28 % in 8-bit ones from 5120² on, and lose 7 to 9 % at 4096³. With longer rows the blocks drift
+///   apart, and the cache keeps less of what they share (bf16 16384³ 15.2 instead of 12.9 ms). Contiguous columns of B come in panels of 192 for 144, more than the cache gives
+///   (8192³ 3.0 instead of 1.5 ms).
 fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
     let anatomy = plan.anatomy();
     let bytes = u64::from(anatomy.data_type.bytes());
+    if anatomy.form.takers() > 1 && !fills_c(&anatomy, schedule, problem) {
+        return true;
+    }
     if anatomy.turns == Turns::Dealt {
-        return problem.operands.b == Trans::N
-            || problem.k > MOST_K_DEALT
+        let in_panels = bytes == 2 && problem.operands.b == Trans::N;
+        return in_panels
+            || problem.k.saturating_mul(bytes) > MOST_BYTES_DEALT
             || problem.m.saturating_mul(problem.n) < LEAST_DEALT;
     }
     if anatomy.form.takers() > 1 && bytes == 2 && problem.k > MOST_K_IN_TURNS {
@@ -434,6 +440,23 @@ fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
     let shares = |blocks: u32, ld: u64| blocks > 1 && within_sectors(ld);
     let gains = shares(rows, problem.ldb) || shares(columns, problem.lda);
     anatomy.tma_store || (anatomy.cluster_blocks() > 1 && !gains)
+}
+
+/// Whether warpgroups that take turns were faster in products of this kind: tiles fill C, and A and B lie as they are multiplied, in rows that begin lines. They ask the cache for
+/// more than others, and where some blocks run ahead it does not have what the others ask for: of random products of 8-bit types with more than 24 steps along k, most of which
+/// are of another kind, they took 1.2 to 1.3 times as long as 128×256 tiles of blocks that take tile after tile.
+fn fills_c(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
+    let bytes = u64::from(anatomy.data_type.bytes());
+    let in_lines = |ld: u64| ld.saturating_mul(bytes).is_multiple_of(LINE);
+    let (rows, columns, _) = anatomy.tile;
+    let whole = if anatomy.turns == Turns::Dealt {
+        // Groups of rows of tiles, of any number of columns.
+        let group = GROUP.saturating_mul(anatomy.rows_of_stage().into());
+        problem.m.is_multiple_of(group)
+    } else {
+        problem.m.is_multiple_of(rows.into()) && problem.n.is_multiple_of(columns.into())
+    };
+    whole && !schedule.pack && in_lines(problem.lda) && in_lines(problem.ldb)
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

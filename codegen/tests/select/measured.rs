@@ -498,7 +498,7 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
         (
             DataType::F16,
             [1000; 3],
-            "wgmma-f16-64x128x128-cluster2x1",
+            "wgmma-f16-64x192x64-cluster8x1",
             (1, false),
         ),
         (DataType::F16, [2000; 3], "wgmma-f16-128x256x64", (1, false)),
@@ -559,4 +559,82 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
     let chosen = best(DataType::Tf32, &skinny, Arch(90)).plan;
     let [_, transposed] = chosen.anatomy().transposed(skinny.operands);
     assert!(!transposed, "{}", chosen.name());
+}
+
+/// Tiles are dealt out where rectangles of blocks were slower, by 1 to 28 %: `docs/performance-wgmma-turns.md`.
+#[test]
+fn tiles_are_dealt_out_where_that_was_faster() {
+    let dealt = [
+        (DataType::Bf16, 6144),
+        (DataType::Bf16, 7168),
+        (DataType::Bf16, 8192),
+        (DataType::S8, 5120),
+        (DataType::S8, 6144),
+        (DataType::S8, 7168),
+        (DataType::S8, 8192),
+        (DataType::S8, 16_384),
+        (DataType::E4m3, 5120),
+        (DataType::E4m3, 8192),
+        (DataType::E5m2, 8192),
+    ];
+    let others = [
+        (DataType::Bf16, 4096),
+        (DataType::Bf16, 16_384),
+        (DataType::S8, 4096),
+        (DataType::E4m3, 4096),
+    ];
+    let all = dealt.map(|case| (case, true));
+    for ((data_type, n), expected) in all.into_iter().chain(others.map(|case| (case, false))) {
+        let problem = Gemm::packed(n, n, n, operands("nt"));
+        let chosen = choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan");
+        let name = chosen.plan.name();
+        assert_eq!(
+            name.ends_with("-dealt"),
+            expected,
+            "{data_type} {n}: {name}"
+        );
+    }
+}
+
+/// Warpgroups take turns where tiles fill C: elsewhere that took up to 1.3 times as long (`tests/golden/selection`).
+#[test]
+fn warpgroups_take_turns_where_tiles_fill_c() {
+    for (data_type, [m, n, k], expected) in [
+        (DataType::S8, [4096, 4096, 4096], true),
+        (DataType::S8, [2048, 2048, 2048], true),
+        (DataType::E4m3, [8192, 8192, 8192], true),
+        (DataType::S8, [7808, 4800, 7424], false),
+        (DataType::S8, [5152, 7856, 2352], false),
+        (DataType::S8, [6816, 3840, 3456], false),
+        (DataType::Tf32, [1408, 5376, 1216], false),
+        (DataType::Bf16, [3856, 6088, 472], false),
+    ] {
+        let problem = Gemm::packed(m, n, k, operands("nt"));
+        let chosen = choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan");
+        let anatomy = chosen.plan.anatomy();
+        let name = chosen.plan.name();
+        assert_eq!(anatomy.form.takers() > 1, expected, "{m}x{n}x{k}: {name}");
+    }
+}
+
+/// Of 132 multiprocessors 112 take clusters of eight: what more blocks wait for was measured with 128 and 144 of them.
+#[test]
+fn clusters_of_eight_are_taken_while_they_fit() {
+    for ([m, n, k], expected) in [
+        ([1000, 1000, 1000], true),
+        ([904, 1096, 1000], true),
+        ([1000, 1300, 1000], true),
+        ([1400, 1000, 1000], false),
+        ([600, 1800, 1000], false),
+        ([1000, 1000, 200], false),
+    ] {
+        let problem = Gemm::packed(m, n, k, operands("nt"));
+        let chosen = choose(DataType::Bf16, &problem, Arch(90), &h100(), None).expect("a plan");
+        let name = chosen.plan.name();
+        assert_eq!(
+            name.ends_with("-cluster8x1"),
+            expected,
+            "{m}x{n}x{k}: {name}"
+        );
+    }
 }

@@ -168,11 +168,13 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     clustered(of_warpgroups(DataType::F16, (128, 256), 64, 4), (2, 1)),
     clustered(of_warpgroups(DataType::F16, (128, 128), 64, 4), (2, 1)),
     clustered(of_warpgroups(DataType::F16, (64, 128), 128, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::F16, (64, 192), 64, 6), (8, 1)),
     clustered(persistent(DataType::F16, (128, 256), 64, 4), (2, 1)),
     clustered(persistent(DataType::F16, (128, 256), 64, 4), (1, 2)),
     clustered(of_warpgroups(DataType::Bf16, (128, 256), 64, 4), (2, 1)),
     clustered(of_warpgroups(DataType::Bf16, (128, 128), 64, 4), (2, 1)),
     clustered(of_warpgroups(DataType::Bf16, (64, 128), 128, 4), (2, 1)),
+    clustered(of_warpgroups(DataType::Bf16, (64, 192), 64, 6), (8, 1)),
     clustered(persistent(DataType::Bf16, (128, 256), 64, 4), (2, 1)),
     clustered(persistent(DataType::Bf16, (128, 256), 64, 4), (1, 2)),
     clustered(persistent(DataType::Tf32, (128, 256), 32, 4), (2, 1)),
@@ -215,6 +217,9 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     // On all multiprocessors, where rectangles of blocks leave some out.
     dealt(ping_pong(DataType::F16, (256, 144), 64, 6)),
     dealt(ping_pong(DataType::Bf16, (256, 144), 64, 6)),
+    dealt(ping_pong(DataType::S8, (256, 144), 128, 6)),
+    dealt(ping_pong(DataType::E4m3, (256, 144), 128, 6)),
+    dealt(ping_pong(DataType::E5m2, (256, 144), 128, 6)),
     // For few rows: the time is that of reading B.
     swapped(DataType::F16, (16, 64), 128, 10),
     swapped(DataType::F16, (32, 64), 128, 8),
