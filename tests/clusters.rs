@@ -117,17 +117,18 @@ fn a_shared_operand_is_copied_once() {
             cluster: (1, 1),
             ..*plan
         };
-        let (m, n, depth) = plan.tile();
-        let [m, n, k] = [2 * m, 2 * n, 3 * depth].map(u64::from);
+        let [m, n, depth] = <[u32; 3]>::from(plan.tile()).map(u64::from);
+        let (rows, columns) = plan.anatomy().cluster;
+        let [rows, columns] = [rows, columns].map(u64::from);
+        // Whole clusters, and at least two tiles along each side.
+        let (down, across, steps) = (rows.max(2), columns.max(2), 3);
         for operands in Operands::ALL {
-            let problem = Gemm::packed(m, n, k, operands);
+            let problem = Gemm::packed(down * m, across * n, steps * depth, operands);
             let [of_a, of_b] = copied(plan, &problem);
-            let (bytes, steps) = (u64::from(plan.data_type().bytes()), 4 * 3);
-            let tile = |side: u64| side / 2 * u64::from(depth) * bytes * steps;
-            let (rows, columns) = plan.anatomy().cluster;
-            assert_eq!(copied(&alone, &problem), [tile(m), tile(n)]);
-            let shared = [columns, rows].map(u64::from);
-            assert_eq!([of_a, of_b], [tile(m) / shared[0], tile(n) / shared[1]]);
+            let bytes = u64::from(plan.data_type().bytes());
+            let all = |side: u64| side * depth * bytes * down * across * steps;
+            assert_eq!(copied(&alone, &problem), [all(m), all(n)]);
+            assert_eq!([of_a, of_b], [all(m) / columns, all(n) / rows]);
             tried += 1;
         }
     }
