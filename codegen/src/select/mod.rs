@@ -42,8 +42,10 @@ use crate::gemm::{Anatomy, DataType, Gemm, Plan, PlanError, Schedule, Trans, Tur
 use crate::registry::{plan_named, plans};
 use model::{LINE, SECTOR};
 
-/// The longest rows along k, in bytes, for which tiles that are dealt out were faster, and the largest k for which warpgroups that take turns were, in products of 16-bit elements.
+/// The longest rows along k, in bytes, for which tiles that are dealt out were faster.
 const MOST_BYTES_DEALT: u64 = 18_432;
+
+/// The largest k for which warpgroups that take turns in rectangles of blocks were faster in products of 16-bit elements.
 const MOST_K_IN_TURNS: u64 = 1024;
 
 /// The smallest C, in elements, for which tiles that are dealt out were faster.
@@ -422,16 +424,7 @@ impl Wanted<'_> {
 fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
     let anatomy = plan.anatomy();
     let bytes = u64::from(anatomy.data_type.bytes());
-    if anatomy.form.takers() > 1 && !fills_c(&anatomy, schedule, problem) {
-        return true;
-    }
-    if anatomy.turns == Turns::Dealt {
-        let in_panels = bytes == 2 && problem.operands.b == Trans::N;
-        return in_panels
-            || problem.k.saturating_mul(bytes) > MOST_BYTES_DEALT
-            || problem.m.saturating_mul(problem.n) < LEAST_DEALT;
-    }
-    if anatomy.form.takers() > 1 && bytes == 2 && problem.k > MOST_K_IN_TURNS {
+    if anatomy.form.takers() > 1 && !turns_gain(&anatomy, schedule, problem) {
         return true;
     }
     let within_sectors =
@@ -442,21 +435,26 @@ fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
     anatomy.tma_store || (anatomy.cluster_blocks() > 1 && !gains)
 }
 
-/// Whether warpgroups that take turns were faster in products of this kind: tiles fill C, and A and B lie as they are multiplied, in rows that begin lines. They ask the cache for
-/// more than others, and where some blocks run ahead it does not have what the others ask for: of random products of 8-bit types with more than 24 steps along k, most of which
-/// are of another kind, they took 1.2 to 1.3 times as long as 128×256 tiles of blocks that take tile after tile.
-fn fills_c(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
+/// Whether warpgroups that take turns were faster in products of this kind. They ask the cache for more than others, and it gives that where A and B are multiplied as they lie, rows
+/// begin lines, and tiles fill C. In random products of 8-bit types with more than 24 steps along k they took 1.19 times as long as 128×256 tiles.
+fn turns_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
     let bytes = u64::from(anatomy.data_type.bytes());
     let in_lines = |ld: u64| ld.saturating_mul(bytes).is_multiple_of(LINE);
-    let (rows, columns, _) = anatomy.tile;
-    let whole = if anatomy.turns == Turns::Dealt {
-        // Groups of rows of tiles, of any number of columns.
+    if schedule.pack || !in_lines(problem.lda) || !in_lines(problem.ldb) {
+        return false;
+    }
+    if anatomy.turns == Turns::Dealt {
         let group = GROUP.saturating_mul(anatomy.rows_of_stage().into());
-        problem.m.is_multiple_of(group)
-    } else {
-        problem.m.is_multiple_of(rows.into()) && problem.n.is_multiple_of(columns.into())
-    };
-    whole && !schedule.pack && in_lines(problem.lda) && in_lines(problem.ldb)
+        let in_panels = bytes == 2 && problem.operands.b == Trans::N;
+        return problem.m.is_multiple_of(group)
+            && !in_panels
+            && problem.k.saturating_mul(bytes) <= MOST_BYTES_DEALT
+            && problem.m.saturating_mul(problem.n) >= LEAST_DEALT;
+    }
+    let (rows, columns, _) = anatomy.tile;
+    problem.m.is_multiple_of(rows.into())
+        && problem.n.is_multiple_of(columns.into())
+        && (bytes != 2 || problem.k <= MOST_K_IN_TURNS)
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

@@ -2,7 +2,7 @@
 
 use layout_codegen::Arch;
 use layout_codegen::gemm::{DataType, Gemm, Plan, Schedule};
-use layout_codegen::select::{Bound, choose, estimate};
+use layout_codegen::select::{Bound, Choice, choose, estimate};
 
 use crate::{best, cube, h100, h200, named, operands};
 
@@ -467,6 +467,12 @@ fn the_worked_example_is_true() {
     assert!((tflops - 496.4).abs() < 0.5, "{tflops}");
 }
 
+/// What the model chooses on an H100.
+fn chosen_on_h100(data_type: DataType, [m, n, k]: [u64; 3], trans: &str) -> Choice {
+    let problem = Gemm::packed(m, n, k, operands(trans));
+    choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan")
+}
+
 /// What `docs/performance-wgmma.md` measured to be the fastest there.
 #[test]
 fn plans_of_warpgroups_are_chosen_as_measured() {
@@ -545,13 +551,12 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
             (1, false),
         ),
     ];
-    for (data_type, [m, n, k], plan, (split, pack)) in cases {
-        let problem = Gemm::packed(m, n, k, operands("nn"));
-        let chosen = choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan");
+    for (data_type, size, plan, (split, pack)) in cases {
+        let chosen = chosen_on_h100(data_type, size, "nn");
         assert_eq!(
             (chosen.plan.name().as_str(), chosen.schedule),
             (plan, Schedule { split, pack }),
-            "{data_type} {m}x{n}x{k}"
+            "{data_type} {size:?}"
         );
     }
     // Transposing all of B takes longer than plans of warps, or that take it through registers.
@@ -561,33 +566,27 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
     assert!(!transposed, "{}", chosen.name());
 }
 
-/// Tiles are dealt out where rectangles of blocks were slower, by 1 to 28 %: `docs/performance-wgmma-turns.md`.
+/// Tiles are dealt out where rectangles of blocks were slower: `docs/performance-wgmma-turns.md`.
 #[test]
 fn tiles_are_dealt_out_where_that_was_faster() {
-    let dealt = [
-        (DataType::Bf16, 6144),
-        (DataType::Bf16, 7168),
-        (DataType::Bf16, 8192),
-        (DataType::S8, 5120),
-        (DataType::S8, 6144),
-        (DataType::S8, 7168),
-        (DataType::S8, 8192),
-        (DataType::S8, 16_384),
-        (DataType::E4m3, 5120),
-        (DataType::E4m3, 8192),
-        (DataType::E5m2, 8192),
-    ];
-    let others = [
-        (DataType::Bf16, 4096),
-        (DataType::Bf16, 16_384),
-        (DataType::S8, 4096),
-        (DataType::E4m3, 4096),
-    ];
-    let all = dealt.map(|case| (case, true));
-    for ((data_type, n), expected) in all.into_iter().chain(others.map(|case| (case, false))) {
-        let problem = Gemm::packed(n, n, n, operands("nt"));
-        let chosen = choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan");
-        let name = chosen.plan.name();
+    for (data_type, n, expected) in [
+        (DataType::Bf16, 6144, true),
+        (DataType::Bf16, 7168, true),
+        (DataType::Bf16, 8192, true),
+        (DataType::S8, 5120, true),
+        (DataType::S8, 6144, true),
+        (DataType::S8, 7168, true),
+        (DataType::S8, 8192, true),
+        (DataType::S8, 16_384, true),
+        (DataType::E4m3, 5120, true),
+        (DataType::E4m3, 8192, true),
+        (DataType::E5m2, 8192, true),
+        (DataType::Bf16, 4096, false),
+        (DataType::Bf16, 16_384, false),
+        (DataType::S8, 4096, false),
+        (DataType::E4m3, 4096, false),
+    ] {
+        let name = chosen_on_h100(data_type, [n; 3], "nt").plan.name();
         assert_eq!(
             name.ends_with("-dealt"),
             expected,
@@ -599,7 +598,7 @@ fn tiles_are_dealt_out_where_that_was_faster() {
 /// Warpgroups take turns where tiles fill C: elsewhere that took up to 1.3 times as long (`tests/golden/selection`).
 #[test]
 fn warpgroups_take_turns_where_tiles_fill_c() {
-    for (data_type, [m, n, k], expected) in [
+    for (data_type, size, expected) in [
         (DataType::S8, [4096, 4096, 4096], true),
         (DataType::S8, [2048, 2048, 2048], true),
         (DataType::E4m3, [8192, 8192, 8192], true),
@@ -609,18 +608,16 @@ fn warpgroups_take_turns_where_tiles_fill_c() {
         (DataType::Tf32, [1408, 5376, 1216], false),
         (DataType::Bf16, [3856, 6088, 472], false),
     ] {
-        let problem = Gemm::packed(m, n, k, operands("nt"));
-        let chosen = choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan");
-        let anatomy = chosen.plan.anatomy();
-        let name = chosen.plan.name();
-        assert_eq!(anatomy.form.takers() > 1, expected, "{m}x{n}x{k}: {name}");
+        let plan = chosen_on_h100(data_type, size, "nt").plan;
+        let turns = plan.anatomy().form.takers() > 1;
+        assert_eq!(turns, expected, "{size:?}: {}", plan.name());
     }
 }
 
 /// Of 132 multiprocessors 112 take clusters of eight: what more blocks wait for was measured with 128 and 144 of them.
 #[test]
 fn clusters_of_eight_are_taken_while_they_fit() {
-    for ([m, n, k], expected) in [
+    for (size, expected) in [
         ([1000, 1000, 1000], true),
         ([904, 1096, 1000], true),
         ([1000, 1300, 1000], true),
@@ -628,13 +625,8 @@ fn clusters_of_eight_are_taken_while_they_fit() {
         ([600, 1800, 1000], false),
         ([1000, 1000, 200], false),
     ] {
-        let problem = Gemm::packed(m, n, k, operands("nt"));
-        let chosen = choose(DataType::Bf16, &problem, Arch(90), &h100(), None).expect("a plan");
-        let name = chosen.plan.name();
-        assert_eq!(
-            name.ends_with("-cluster8x1"),
-            expected,
-            "{m}x{n}x{k}: {name}"
-        );
+        let name = chosen_on_h100(DataType::Bf16, size, "nt").plan.name();
+        let eight = name.ends_with("-cluster8x1");
+        assert_eq!(eight, expected, "{size:?}: {name}");
     }
 }

@@ -31,12 +31,12 @@ const STORE_IN_TURNS: f64 = 0.777;
 /// Clocks from the last product of a warpgroup that passes its turn on to the first of the next.
 const HANDOVER: f64 = 250.0;
 
-/// What products take of turns that overlap, of what their demands say: the tensor cores have no gap between two (bf16 6144³: 0.6836 ms where 192×192 tiles, which
-/// ought to be 1 % faster, took 0.6665).
+/// The share of their demands that turns take which overlap: the tensor cores have no gap between two (bf16 6144³: 0.6836 ms where 192×192 tiles, which ought to be 1 % faster,
+/// took 0.6665).
 const OVERLAPPING: f64 = 0.98;
 
-/// What exchanged products in tf32, whose first operand comes through registers, take of what their demands say, in tiles of more than 64 rows: 312 candidates of 200 random
-/// products took 0.95 of it.
+/// The same of exchanged products in tf32, whose first operand comes through registers, in tiles of more than 64 rows. With their launch, 312 candidates of 200 random products took
+/// 0.95 of the estimate without it.
 const EXCHANGED: f64 = 0.92;
 
 /// How much longer a step takes from the fourth full wave on: blocks of warpgroups with one tile each drift apart, and ask the cache for rows that are far
@@ -102,12 +102,7 @@ impl Model<'_> {
         let (whole, last) = (waves.whole as f64, waves.last.0);
         let parts = f64::from(self.anatomy.form.takers());
         let of_a_step = self.drifting(whole) * period + last_period * self.edge();
-        let overlapping = if self.anatomy.overlaps() {
-            OVERLAPPING
-        } else {
-            1.0
-        };
-        let main = parts * steps as f64 * of_a_step * overlapping;
+        let main = parts * steps as f64 * of_a_step;
         let of_a_wave = if waves.whole > 0 {
             resident.into()
         } else {
@@ -135,12 +130,7 @@ impl Model<'_> {
             let others = 1.0 - 1.0 / f64::from(resident);
             begin_and_end + (begin_and_end + BEGIN) * whole * (1.0 - COVERED * others)
         };
-        let exchanged = if self.anatomy.is_through_registers() && self.anatomy.tile.0 > 64 {
-            EXCHANGED
-        } else {
-            1.0
-        };
-        let computing = (main + begin_and_end) * exchanged / machine.clock;
+        let computing = (main + begin_and_end) * self.share_of_demands() / machine.clock;
         let (moved, again) = self.memory_bytes(whole + 1.0, slots.min(blocks));
         let memory = moved / machine.memory_bandwidth + machine.latency;
         let computing = if self.anatomy.turns.are_several() {
@@ -160,14 +150,25 @@ impl Model<'_> {
         estimate
     }
 
+    /// What a block takes of what its demands say.
+    fn share_of_demands(&self) -> f64 {
+        if self.anatomy.overlaps() {
+            OVERLAPPING
+        } else if self.anatomy.is_through_registers() && self.anatomy.tile.0 > 64 {
+            EXCHANGED
+        } else {
+            1.0
+        }
+    }
+
     /// The multiprocessors that blocks can be on: all of them, or in clusters those of whole clusters of a GPC. Of 132 multiprocessors 112 take clusters of eight: 128 blocks
     /// of `64x128x64-cluster8x1` took 20,400 clocks at 1000³ where 96 of `64x192x64` took 14,400, and on average a multiprocessor was busy for 11,000 and 10,000.
     fn multiprocessors(&self) -> u64 {
         let all = u64::from(self.machine.multiprocessors);
         let cluster = u64::from(self.anatomy.cluster_blocks()).max(1);
         let of_a_gpc = GPC / cluster * cluster;
-        let able = (all * of_a_gpc / GPC) / cluster * cluster;
-        able.max(cluster.min(all)).max(1)
+        let able = all * of_a_gpc / GPC / cluster * cluster;
+        able.max(1)
     }
 
     /// So many blocks, with those without a tile that fill up clusters.
