@@ -3,6 +3,7 @@
 //! A main loop is a loop that multiplies and adds: from a label to the last branch back to it, with an `mma` or an `fma` between. Loops
 //! are found by their branches, not by the names of their labels, and so are those of kernels that another emitter writes.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -101,46 +102,50 @@ fn kind(opcode: &str) -> usize {
     known.map_or(KINDS.len() - 1, |&(_, kind)| kind)
 }
 
-/// The opcode of a line; none for labels, comments and directives.
-fn opcode(line: &str) -> Option<&str> {
-    let code = line.split("//").next()?.trim();
+/// The instruction of a line, without its guard; none for labels, comments and directives.
+fn instruction(line: &str) -> Option<&str> {
+    let code = line.split_once("//").map_or(line, |(code, _)| code).trim();
     let code = match code.strip_prefix('@') {
         Some(guarded) => guarded.split_once(' ')?.1.trim(),
         None => code,
     };
-    let first = code.chars().next()?;
-    if !first.is_ascii_lowercase() || !code.ends_with(';') {
-        return None;
-    }
-    code.split([' ', ';']).next()
+    let code = code.strip_suffix(';')?;
+    code.starts_with(|c: char| c.is_ascii_lowercase())
+        .then_some(code)
+}
+
+/// The opcode of an instruction.
+fn opcode(code: &str) -> &str {
+    code.split_once(' ').map_or(code, |(opcode, _)| opcode)
 }
 
 /// The main loops of an entry's text, in order.
 pub(crate) fn main_loops(entry: &str) -> Vec<Counts> {
     let lines: Vec<&str> = entry.lines().map(str::trim).collect();
-    let label = |line: &str| line.strip_suffix(':').map(str::to_owned);
+    let code: Vec<Option<&str>> = lines.iter().map(|line| instruction(line)).collect();
+    // The last branch to each label.
+    let mut last = HashMap::new();
+    for (at, code) in code.iter().enumerate() {
+        if let Some((opcode, label)) = code.and_then(|code| code.rsplit_once(' '))
+            && opcode.starts_with("bra")
+        {
+            last.insert(label, at);
+        }
+    }
     let mut all = Vec::new();
     let mut from = 0;
     while from < lines.len() {
-        let Some(name) = label(lines[from]) else {
-            from += 1;
-            continue;
-        };
-        let back = |line: &&str| {
-            opcode(line).is_some_and(|o| o.starts_with("bra"))
-                && line.trim_end_matches(';').ends_with(&format!(" {name}"))
-        };
-        let Some(length) = lines[from..].iter().rposition(back) else {
-            from += 1;
-            continue;
-        };
-        let mut counts = Counts::default();
-        for opcode in lines[from..=from + length].iter().filter_map(|l| opcode(l)) {
-            counts.0[kind(opcode)] += 1;
-        }
-        if counts.0[0] + counts.0[1] > 0 {
-            all.push(counts);
-            from += length;
+        let label = lines[from].strip_suffix(':');
+        let back = label.and_then(|label| last.get(label));
+        if let Some(&back) = back.filter(|&&back| back >= from) {
+            let mut counts = Counts::default();
+            for code in code[from..=back].iter().flatten() {
+                counts.0[kind(opcode(code))] += 1;
+            }
+            if counts.0[0] + counts.0[1] > 0 {
+                all.push(counts);
+                from = back;
+            }
         }
         from += 1;
     }

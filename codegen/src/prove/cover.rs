@@ -451,7 +451,13 @@ impl<'a> Output<'a> {
             when.extend(self.trace.promises.iter().cloned());
         }
         let facts = self.facts(when);
-        let mut conditions = Conditions::new(self.trace, chosen, origins, facts);
+        let sizes = elements_of(cuts);
+        let farthest = ends.iter().zip(sizes).filter_map(|(ends, tile)| {
+            let (above, below, _) = ends.as_ref()?;
+            Some([*above, below.plus(tile - 1), above.add(below)])
+        });
+        let farthest = farthest.flatten().collect();
+        let mut conditions = Conditions::new(self.trace, chosen, origins, facts, farthest);
         let boxed = boxes.when();
         let mut known: Vec<QuickMap<Num, Rc<Room>>> = vec![QuickMap::default(); ends.len()];
         for (group, place) in groups {

@@ -21,9 +21,8 @@ enum Step {
 
 /// How a loop's body assigns a register.
 struct Assigned<'n> {
-    times: u32,
-    /// The instruction; none for a counter.
-    inst: Option<&'n Inst>,
+    /// The instruction, if it is the only one and every turn has it.
+    only: Option<&'n Inst>,
 }
 
 /// The registers that a loop's body assigns.
@@ -49,19 +48,19 @@ impl Machine<'_> {
         self.registers.insert(l.counter, Val::Int(start));
         self.nodes(&l.entry)?;
         let mut assigned = Assignments::default();
-        assignments(&l.body, &mut assigned);
+        assignments(&l.body, true, &mut assigned);
         // What is carried from turn to turn in a way that is known.
         let mut steps: Vec<(Reg, Lin, Step)> =
             vec![(l.counter, start, Step::Grows(Lin::constant(l.step)))];
         let mut period = 1;
         for (&reg, count) in &assigned {
-            if reg == l.counter || count.times != 1 {
+            let Some(only) = count.only.filter(|_| reg != l.counter) else {
                 continue;
-            }
+            };
             let Some(Val::Int(first)) = self.registers.get(&reg).cloned() else {
                 continue;
             };
-            if let Some(step) = count.inst.and_then(|i| self.step(reg, i, &assigned)) {
+            if let Some(step) = self.step(reg, only, &assigned) {
                 if let Step::Alternates(_) = step {
                     period = 2;
                 }
@@ -263,43 +262,28 @@ impl Machine<'_> {
     }
 }
 
-fn assignments<'n>(nodes: &'n [Node], all: &mut Assignments<'n>) {
+/// What nodes assign; `always` if every turn has all of them.
+fn assignments<'n>(nodes: &'n [Node], always: bool, all: &mut Assignments<'n>) {
     for node in nodes {
         match node {
             Node::Inst(s) => {
+                let always = always && s.guard.is_none();
                 for reg in s.inst.results() {
                     all.entry(reg)
-                        .and_modify(|a| a.times += 1)
-                        .or_insert_with(|| Assigned {
-                            times: 1 + u32::from(s.guard.is_some()),
-                            inst: Some(&s.inst),
+                        .and_modify(|a| a.only = None)
+                        .or_insert(Assigned {
+                            only: always.then_some(&s.inst),
                         });
                 }
             }
             Node::If(b) => {
-                for side in [&b.then, &b.otherwise] {
-                    let mut inner = Assignments::default();
-                    assignments(side, &mut inner);
-                    for (reg, mut a) in inner {
-                        // Not in every turn.
-                        a.times += 1;
-                        all.entry(reg).and_modify(|b| b.times += 2).or_insert(a);
-                    }
-                }
+                assignments(&b.then, false, all);
+                assignments(&b.otherwise, false, all);
             }
             Node::Loop(l) => {
-                let mut inner = Assignments::default();
-                assignments(&l.entry, &mut inner);
-                assignments(&l.body, &mut inner);
-                let counter = Assigned {
-                    times: 2,
-                    inst: None,
-                };
-                inner.insert(l.counter, counter);
-                for (reg, mut a) in inner {
-                    a.times += 1;
-                    all.insert(reg, a);
-                }
+                assignments(&l.entry, false, all);
+                assignments(&l.body, false, all);
+                all.insert(l.counter, Assigned { only: None });
             }
             // Threads do not come back from roles.
             Node::Roles(_)

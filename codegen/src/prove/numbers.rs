@@ -36,7 +36,7 @@ const SAME: u32 = 0;
 pub(super) struct Mask(u32);
 
 /// The terms of a value.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Terms(u32);
 
 /// Some threads, in an order.

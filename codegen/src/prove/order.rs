@@ -24,7 +24,7 @@ use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
 use super::memory::Access;
 use super::value::{Lin, Sym};
-use crate::quick::{Quick, QuickMap, QuickSet};
+use crate::quick::{Quick, QuickMap};
 use decisions::Decisions;
 use histories::{Histories, Step};
 use memory::{Fault, Sent, Threads, Unit};
@@ -41,6 +41,15 @@ struct State {
     decisions: Decisions,
     /// The thread has left the loop, or the kernel.
     gone: Gone,
+}
+
+impl State {
+    /// Every path from the other is one from this state.
+    fn covers(&self, other: &Self) -> bool {
+        self.memory == other.memory
+            && self.gone == other.gone
+            && self.decisions.covers(&other.decisions)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -81,27 +90,26 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
 
 /// What one role accesses outside of rings, another does not.
 fn shared_by_roles(one: &[Event], other: &[Event]) -> Result<(), ProofError> {
-    let (mut a, mut b) = (Vec::new(), Vec::new());
-    accesses(one, &mut a);
-    accesses(other, &mut b);
-    let range = |a: &Access| {
-        let (lo, hi) = a.at.range_of(a.active)?;
-        Some((lo, hi + i64::from(a.bytes)))
+    let ranges = |events: &[Event]| {
+        let mut all = Vec::new();
+        accesses(events, &mut all);
+        let range = |a: Rc<Access>| {
+            let (lo, hi) = a.at.range_of(a.active)?;
+            Some((lo, hi + i64::from(a.bytes), a))
+        };
+        all.into_iter().filter_map(range).collect::<Vec<_>>()
     };
-    for x in &a {
-        for y in &b {
-            if let (Some((lo, end)), Some((from, to))) = (range(x), range(y))
-                && lo < to
-                && from < end
-            {
-                let thread = |a: &Access| a.active.first().unwrap_or(0);
-                return Err(ProofError::Race {
-                    accesses: [x.name.clone(), y.name.clone()],
-                    threads: [thread(x), thread(y)],
-                    byte: lo.max(from),
-                    missing: "roles are ordered by rings only",
-                });
-            }
+    let (a, b) = (ranges(one), ranges(other));
+    for (lo, end, x) in &a {
+        let shared = b.iter().find(|(from, to, _)| lo < to && from < end);
+        if let Some((from, _, y)) = shared {
+            let thread = |a: &Access| a.active.first().unwrap_or(0);
+            return Err(ProofError::Race {
+                accesses: [x.name.clone(), y.name.clone()],
+                threads: [thread(x), thread(y)],
+                byte: *lo.max(from),
+                missing: "roles are ordered by rings only",
+            });
         }
     }
     Ok(())
@@ -231,6 +239,7 @@ impl Walk {
             collect(&turn.again, &mut values);
             collect_events(&turn.events, &mut values);
         }
+        let most = most_of(l);
         // In a loop inside of another, what was known of its last time is not of this one.
         start.decisions.forget(l.turn);
         start.decisions.forget(l.trips);
@@ -239,17 +248,25 @@ impl Walk {
         start.memory = self.with_versions(start.memory, |all, buffer, v| {
             all.entered(buffer, v, l, &renewal)
         });
+        if let Some(states) = self.idle(l, &start, &renewal)? {
+            return Ok(states);
+        }
         let mut next: QuickMap<u32, u32> = QuickMap::default();
         let mut left = Vec::new();
-        let mut all: QuickSet<State> = QuickSet::default();
+        // By the state of shared memory.
+        let mut all: QuickMap<u32, Vec<State>> = QuickMap::default();
+        let mut count = 0;
         let mut open = vec![start];
         let mut first = true;
         while let Some(state) = open.pop() {
-            if !all.insert(state.clone()) {
+            let known = all.entry(state.memory).or_default();
+            if known.iter().any(|k| k.covers(&state)) {
                 continue;
             }
-            if all.len() > STATES {
-                return Err(ProofError::Paths { states: all.len() });
+            known.push(state.clone());
+            count += 1;
+            if count > STATES {
+                return Err(ProofError::Paths { states: count });
             }
             let mut now = vec![state];
             for turn in &l.period {
@@ -257,14 +274,7 @@ impl Walk {
                 for s in now {
                     let none = first.then(|| s.decisions.with(&turn.begins.not()));
                     for decisions in none.into_iter().flatten() {
-                        // No turn at all.
-                        let mut none = State {
-                            decisions,
-                            ..s.clone()
-                        };
-                        none.decisions.forget(l.turn);
-                        none.decisions.zero.push(l.trips);
-                        left.push((none, Way::Before));
+                        left.push((no_turn(l, &s, decisions), Way::Before));
                     }
                     for decisions in s.decisions.with(&turn.begins) {
                         begun.push(State {
@@ -306,7 +316,7 @@ impl Walk {
                 dedup(&mut now);
             }
             for mut s in now {
-                s.decisions.turn(l.turn, &values);
+                s.decisions.turn(l.turn, &values, most);
                 s.memory = *next.entry(s.memory).or_insert_with(|| {
                     self.with_versions(s.memory, |all, buffer, v| {
                         all.renewed(buffer, v, l, &renewal)
@@ -326,6 +336,45 @@ impl Walk {
         }
         dedup(&mut states);
         Ok(states)
+    }
+
+    /// The states in which a loop is left whose turns neither access shared memory nor branch, and leave it as it was: how many there are makes no difference.
+    fn idle(
+        &mut self,
+        l: &Turns,
+        start: &State,
+        renewal: &Renewal,
+    ) -> Result<Option<Vec<State>>, ProofError> {
+        let idle = |e: &Event| e.is_simple() && !matches!(e, Event::Access(_));
+        if !l.period.iter().all(|turn| turn.events.iter().all(idle)) {
+            return Ok(None);
+        }
+        let mut memory = start.memory;
+        for turn in &l.period {
+            memory = self.run(&turn.events, memory, &start.decisions.zero)?;
+        }
+        let mut renewed = |all: &mut Versions, buffer, v| all.renewed(buffer, v, l, renewal);
+        if memory != start.memory || self.with_versions(memory, &mut renewed) != memory {
+            return Ok(None);
+        }
+        let begins = &l.period[0].begins;
+        let none = start.decisions.with(&begins.not());
+        let none = none
+            .into_iter()
+            .map(|d| (no_turn(l, start, d), Way::Before));
+        let some = start.decisions.with(begins).into_iter().map(|decisions| {
+            let state = State {
+                decisions,
+                ..start.clone()
+            };
+            (behind(l, state), Way::End)
+        });
+        let left: Vec<(State, Way)> = none.chain(some).collect();
+        let left = left.into_iter().map(|(state, way)| {
+            let memory = self.with_versions(memory, |all, _, v| all.left(v, l, way));
+            State { memory, ..state }
+        });
+        Ok(Some(left.collect()))
     }
 
     /// Where the kernel ends, no copy to global memory reads shared memory any more.
@@ -482,11 +531,30 @@ fn refusal(
     }
 }
 
+/// Leaves out states that others cover: what may become of them may become of those.
 fn dedup(states: &mut Vec<State>) {
-    if states.len() > 1 {
-        let mut seen: QuickSet<State> = QuickSet::default();
-        states.retain(|s| seen.insert(s.clone()));
+    if states.len() < 2 {
+        return;
     }
+    let mut kept: Vec<State> = Vec::with_capacity(states.len());
+    for state in states.drain(..) {
+        if !kept.iter().any(|k| k.covers(&state)) {
+            kept.retain(|k| !state.covers(k));
+            kept.push(state);
+        }
+    }
+    *states = kept;
+}
+
+/// The state behind a loop that has no turn.
+fn no_turn(l: &Turns, before: &State, decisions: Decisions) -> State {
+    let mut state = State {
+        decisions,
+        ..before.clone()
+    };
+    state.decisions.forget(l.turn);
+    state.decisions.zero.push(l.trips);
+    state
 }
 
 /// A state behind a loop.
@@ -505,6 +573,37 @@ fn collect(f: &Formula, all: &mut Vec<Lin>) {
         }
         _ => {}
     }
+}
+
+/// The largest constant in what a loop, and the loops in it, branch on: a value beyond it that grows with the turns decides nothing more.
+fn most_of(l: &Turns) -> i64 {
+    fn add(events: &[Event], all: &mut Vec<Lin>) {
+        collect_events(events, all);
+        for event in events {
+            match event {
+                Event::If(_, then, otherwise) => {
+                    add(then, all);
+                    add(otherwise, all);
+                }
+                Event::Loop(l) => of_turns(l, all),
+                _ => {}
+            }
+        }
+    }
+    fn of_turns(l: &Turns, all: &mut Vec<Lin>) {
+        for turn in &l.period {
+            collect(&turn.begins, all);
+            collect(&turn.again, all);
+            add(&turn.events, all);
+        }
+    }
+    let mut all = Vec::new();
+    of_turns(l, &mut all);
+    let constants = all.iter().map(|x| x.k.range());
+    constants
+        .map(|(lo, hi)| lo.saturating_abs().max(hi.saturating_abs()))
+        .max()
+        .unwrap_or(0)
 }
 
 fn collect_events(events: &[Event], all: &mut Vec<Lin>) {

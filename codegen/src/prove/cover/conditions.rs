@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::prove::execute::Trace;
 use crate::prove::formula::Formula;
 use crate::prove::memory::GlobalAccess;
-use crate::prove::numbers::Mask;
+use crate::prove::numbers::{Mask, Num, Terms};
 use crate::prove::solve::Facts;
 use crate::prove::symbols::Definition;
 use crate::prove::value::{Lin, Sym};
@@ -51,6 +51,15 @@ impl Room {
     }
 }
 
+/// A statement in one case.
+struct Here {
+    /// What it is elsewhere; kept, so that no other gets its address.
+    _of: Rc<Formula>,
+    is: Rc<Formula>,
+    /// The symbols that it says to be multiples of a power of two.
+    multiples: Vec<(Sym, u32)>,
+}
+
 /// The conditions of stores in one case.
 pub(super) struct Conditions<'a> {
     trace: &'a mut Trace,
@@ -59,10 +68,18 @@ pub(super) struct Conditions<'a> {
     /// The first elements of tiles that are moved back.
     origins: Vec<Lin>,
     facts: Facts,
-    /// Statements, by their addresses, and what they are in this case.
-    known: QuickMap<*const Formula, [Rc<Formula>; 2]>,
+    /// What no element of the tile is farther from an end than, along each mode.
+    farthest: Vec<Lin>,
+    /// Statements, by their addresses.
+    known: QuickMap<*const Formula, Rc<Here>>,
     /// Statements that hold, or do not, by the ranges of their symbols alone, for the threads that are asked about.
     bounded: QuickMap<(Lin, Mask), Option<bool>>,
+    /// Distances where an extent is a multiple of a power of two, by the address of what they are elsewhere.
+    tightened: QuickMap<(*const Room, Sym, u32), [Rc<Room>; 2]>,
+    always: Rc<Formula>,
+    never: Rc<Formula>,
+    /// What values are in this case, by their terms.
+    values: QuickMap<Terms, Lin>,
     /// What low bits are in this case.
     low: QuickMap<Sym, Option<Lin>>,
 }
@@ -73,14 +90,20 @@ impl<'a> Conditions<'a> {
         chosen: Vec<(Sym, Lin)>,
         origins: Vec<Lin>,
         facts: Facts,
+        farthest: Vec<Lin>,
     ) -> Self {
         Self {
             trace,
             chosen,
             origins,
             facts,
+            farthest,
             known: QuickMap::default(),
             bounded: QuickMap::default(),
+            tightened: QuickMap::default(),
+            always: Rc::new(Formula::True),
+            never: Rc::new(Formula::False),
+            values: QuickMap::default(),
             low: QuickMap::default(),
         }
     }
@@ -96,14 +119,14 @@ impl<'a> Conditions<'a> {
         let threads = Mask::all(self.trace.threads);
         let active = stores.first().map_or(threads, |s| s.facts.active);
         if let Some(when) = boxed {
-            let all: Vec<Rc<Formula>> = when.iter().map(|f| self.in_this_case(f)).collect();
+            let all: Vec<Rc<Here>> = when.iter().map(|f| self.in_this_case(f)).collect();
             leaves.extend(self.left(&all, rooms, active));
         }
         for s in stores {
             let all = s.path.iter().chain(&s.stays).chain([&s.guard]);
-            let all: Vec<Rc<Formula>> = all.map(|f| self.in_this_case(f)).collect();
+            let all: Vec<Rc<Here>> = all.map(|f| self.in_this_case(f)).collect();
             for room in rooms.iter().filter(|room| room.moved) {
-                let mut each = all.iter().flat_map(Formula::conjuncts);
+                let mut each = all.iter().flat_map(|here| here.is.conjuncts());
                 if !each.any(
                     |f| matches!(&*f, Formula::Ge(x) if above(&room.distance, x, s.facts.active)),
                 ) {
@@ -114,9 +137,10 @@ impl<'a> Conditions<'a> {
             }
             // Where the statements say that an extent has whole vectors, an element that is inside has its whole vector inside.
             let mut rooms = rooms.to_vec();
-            for multiple in self.multiples(&all) {
-                let tightened = |room: &Rc<Room>| Rc::new(room.where_multiple(multiple));
-                rooms = rooms.iter().map(tightened).collect();
+            for multiple in all.iter().flat_map(|here| &here.multiples) {
+                for room in &mut rooms {
+                    *room = self.where_multiple(room, *multiple);
+                }
             }
             leaves.extend(self.left(&all, &rooms, s.facts.active));
         }
@@ -126,17 +150,34 @@ impl<'a> Conditions<'a> {
     /// What statements ask for beside that the element is inside; none if they do not hold there.
     fn left(
         &mut self,
-        all: &[Rc<Formula>],
+        all: &[Rc<Here>],
         rooms: &[Rc<Room>],
         active: Mask,
     ) -> Option<Vec<Rc<Formula>>> {
-        let left = all.iter().map(|f| self.where_inside(f, rooms, active));
-        let left: Vec<Rc<Formula>> = left.filter(|f| **f != Formula::True).collect();
-        (!left.iter().any(|f| **f == Formula::False)).then_some(left)
+        let mut left = Vec::new();
+        for here in all {
+            let f = self.where_inside(&here.is, rooms, active);
+            match *f {
+                Formula::True => {}
+                Formula::False => return None,
+                _ => left.push(f),
+            }
+        }
+        Some(left)
     }
 
-    /// The symbols that statements say to be multiples of a power of two: their low bits are 0.
-    fn multiples(&self, all: &[Rc<Formula>]) -> Vec<(Sym, u32)> {
+    fn where_multiple(&mut self, room: &Rc<Room>, (extent, bits): (Sym, u32)) -> Rc<Room> {
+        let key = (Rc::as_ptr(room), extent, bits);
+        // Both are kept, so that no other gets the address of the first.
+        let [_, tightened] = self.tightened.entry(key).or_insert_with(|| {
+            let tightened = Rc::new(room.where_multiple((extent, bits)));
+            [Rc::clone(room), tightened]
+        });
+        Rc::clone(tightened)
+    }
+
+    /// The symbols that a statement says to be multiples of a power of two: their low bits are 0.
+    fn multiples(&self, f: &Rc<Formula>) -> Vec<(Sym, u32)> {
         let single = |x: &Lin| {
             let s = x.symbols().next()?;
             (*x == Lin::symbol(s)).then_some(s)
@@ -151,57 +192,78 @@ impl<'a> Conditions<'a> {
                 _ => None,
             }
         };
-        all.iter()
-            .flat_map(Formula::conjuncts)
-            .filter_map(of)
-            .collect()
+        f.conjuncts().into_iter().filter_map(of).collect()
     }
 
     /// A statement in this case.
-    fn in_this_case(&mut self, f: &Rc<Formula>) -> Rc<Formula> {
-        if let Some([_, known]) = self.known.get(&Rc::as_ptr(f)) {
+    fn in_this_case(&mut self, f: &Rc<Formula>) -> Rc<Here> {
+        if let Some(known) = self.known.get(&Rc::as_ptr(f)) {
             return Rc::clone(known);
         }
-        let threads = self.trace.threads;
-        let mut g = Rc::clone(f);
-        for (s, value) in &self.chosen {
-            if let Some(h) = self.trace.symbols.replace_in(&g, *s, value, threads) {
-                g = h;
-            }
-        }
-        for (s, of, bits) in self.low_bits(&g) {
-            let known = self.low.get(&s).copied();
-            let value = known.unwrap_or_else(|| self.above_origin(&of, bits));
-            self.low.insert(s, value);
-            if let Some(value) = value
-                && let Some(h) = self.trace.symbols.replace_in(&g, s, &value, threads)
-            {
-                g = h;
-            }
-        }
-        // The statement is kept, so that no other gets its address.
-        self.known
-            .insert(Rc::as_ptr(f), [Rc::clone(f), Rc::clone(&g)]);
-        g
+        let g = self.replaced(f);
+        let here = Rc::new(Here {
+            multiples: self.multiples(&g),
+            _of: Rc::clone(f),
+            is: g,
+        });
+        self.known.insert(Rc::as_ptr(f), Rc::clone(&here));
+        here
     }
 
-    /// The symbols in a statement that are low bits of a value.
-    fn low_bits(&self, f: &Formula) -> Vec<(Sym, Lin, u32)> {
-        match f {
-            Formula::Ge(x) => x
-                .symbols()
-                .filter_map(|s| match &self.trace.symbols.info(s).definition {
-                    Definition::Low(of, bits) => Some((s, *of, *bits)),
-                    _ => None,
-                })
-                .collect(),
-            Formula::And(a, b) | Formula::Or(a, b) => {
-                let mut all = self.low_bits(a);
-                all.extend(self.low_bits(b));
-                all
+    /// A statement of what its values are in this case.
+    fn replaced(&mut self, f: &Rc<Formula>) -> Rc<Formula> {
+        match &**f {
+            Formula::Ge(x) => {
+                let by = self.value(x);
+                if by == *x {
+                    Rc::clone(f)
+                } else {
+                    Rc::new(Formula::ge(by))
+                }
             }
-            _ => Vec::new(),
+            Formula::And(a, b) => Formula::and(&self.replaced(a), &self.replaced(b)),
+            Formula::Or(a, b) => Formula::or(&self.replaced(a), &self.replaced(b)),
+            _ => Rc::clone(f),
         }
+    }
+
+    /// What a value is in this case.
+    fn value(&mut self, x: &Lin) -> Lin {
+        // Elements differ in the number that is added to the same terms.
+        let number = Lin::number(x.k);
+        if let Some(known) = self.values.get(&x.terms) {
+            return known.add(&number);
+        }
+        let threads = self.trace.threads;
+        let mut value = Lin {
+            terms: x.terms,
+            k: Num::ZERO,
+        };
+        for (s, by) in &self.chosen {
+            let symbols = &mut self.trace.symbols;
+            value = symbols.replace(&value, *s, by, threads).unwrap_or(value);
+        }
+        for (s, of, bits) in self.low_bits(&value) {
+            let known = self.low.get(&s).copied();
+            let low = known.unwrap_or_else(|| self.above_origin(&of, bits));
+            self.low.insert(s, low);
+            if let Some(low) = low {
+                let symbols = &mut self.trace.symbols;
+                value = symbols.replace(&value, s, &low, threads).unwrap_or(value);
+            }
+        }
+        self.values.insert(x.terms, value);
+        value.add(&number)
+    }
+
+    /// The symbols in a value that are low bits of another.
+    fn low_bits(&self, x: &Lin) -> Vec<(Sym, Lin, u32)> {
+        let symbols = x.symbols();
+        let low = symbols.filter_map(|s| match &self.trace.symbols.info(s).definition {
+            Definition::Low(of, bits) => Some((s, *of, *bits)),
+            _ => None,
+        });
+        low.collect()
     }
 
     /// The low bits of a value in a tile: how far it is above the tile's first element, which is a multiple of the tile.
@@ -222,7 +284,7 @@ impl<'a> Conditions<'a> {
         None
     }
 
-    /// Whether a value is at least 0 by the ranges of its symbols.
+    /// Whether a value is at least 0, by the ranges of its symbols and because a tile's elements are inside.
     fn bounded(&mut self, x: &Lin, active: Mask) -> Option<bool> {
         if let Some(known) = self.bounded.get(&(*x, active)) {
             return *known;
@@ -244,14 +306,16 @@ impl<'a> Conditions<'a> {
             }
             (stated && symbols.at_least_zero(&opposite, &self.facts)).then_some(false)
         });
+        let answer = answer.or_else(|| self.beyond_an_end(x, active).then_some(true));
         self.bounded.insert((*x, active), answer);
         answer
     }
 
-    /// A value is more than a number above an end that the element is before: blocks of a cluster stay where the first of them has a tile.
-    fn beyond_an_end(&mut self, x: &Lin, rooms: &[Rc<Room>], active: Mask) -> bool {
-        let mut ends = rooms.iter().flat_map(|room| &room.ends);
-        ends.any(|y| y.terms != x.terms && self.trace.symbols.never_negative(&x.sub(y), active))
+    /// A value is above an end that every element of the tile is before: blocks of a cluster stay where the first of them has a tile.
+    fn beyond_an_end(&mut self, x: &Lin, active: Mask) -> bool {
+        let symbols = &mut self.trace.symbols;
+        let mut farthest = self.farthest.iter();
+        farthest.any(|y| y.terms != x.terms && symbols.never_negative(&x.sub(y), active))
     }
 
     /// A statement where the element is inside: what follows from that is true.
@@ -265,13 +329,12 @@ impl<'a> Conditions<'a> {
                 } else {
                     match self.bounded(x, active) {
                         None if rooms.iter().any(outside) => Some(false),
-                        None if self.beyond_an_end(x, rooms, active) => Some(true),
                         known => known,
                     }
                 };
                 match known {
-                    Some(true) => Rc::new(Formula::True),
-                    Some(false) => Rc::new(Formula::False),
+                    Some(true) => Rc::clone(&self.always),
+                    Some(false) => Rc::clone(&self.never),
                     None => Rc::clone(f),
                 }
             }

@@ -100,14 +100,36 @@ impl Decisions {
             let k = x.k.one().unwrap_or(0);
             return (k, k);
         }
-        let known = self.ranges.iter().find(|(f, _, _)| *f == form);
-        let (lo, hi) = known.map_or((-FAR, FAR), |(_, lo, hi)| (*lo, *hi));
+        let (lo, hi) = self.known(&form);
         if opposite {
             // x = −(f + k)
             (-hi.saturating_add(k), -lo.saturating_add(k))
         } else {
             (lo.saturating_add(k), hi.saturating_add(k))
         }
+    }
+
+    /// Whatever the other allows, this allows.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let within = |(form, lo, hi): &(Lin, i64, i64)| {
+            let (least, most) = other.known(form);
+            *lo <= least && most <= *hi
+        };
+        self.zero == other.zero
+            && self.data.iter().all(|datum| other.data.contains(datum))
+            && self.ranges.iter().all(within)
+            && self.either.iter().all(|f| other.decide(f) == Some(true))
+    }
+
+    /// What is known of a value without its constant.
+    fn known(&self, form: &Lin) -> (i64, i64) {
+        let known = self
+            .ranges
+            .binary_search_by_key(&form.terms, |(f, _, _)| f.terms);
+        known.map_or((-FAR, FAR), |known| {
+            let (_, lo, hi) = self.ranges[known];
+            (lo, hi)
+        })
     }
 
     /// The decisions with `f` added: one for each case of a value that a predicate chooses, none where it contradicts them.
@@ -187,16 +209,25 @@ impl Decisions {
     }
 
     fn narrow(&mut self, form: Lin, lo: i64, hi: i64) {
-        if let Some((_, a, b)) = self.ranges.iter_mut().find(|(f, _, _)| *f == form) {
-            (*a, *b) = ((*a).max(lo), (*b).min(hi));
-        } else {
-            self.ranges.push((form, lo, hi));
-            self.ranges.sort_by_cached_key(|(f, _, _)| terms(f));
+        if (lo, hi) == (-FAR, FAR) {
+            return;
+        }
+        // In the order of the numbers that their terms have, so that the same decisions are equal.
+        match self
+            .ranges
+            .binary_search_by_key(&form.terms, |(f, _, _)| f.terms)
+        {
+            Ok(known) => {
+                let (_, a, b) = &mut self.ranges[known];
+                (*a, *b) = ((*a).max(lo), (*b).min(hi));
+            }
+            Err(at) => self.ranges.insert(at, (form, lo, hi)),
         }
     }
 
-    /// One more turn: what was known of a value in this turn is known of it, moved by its step, in the next.
-    pub(super) fn turn(&mut self, turn: Sym, values: &[Lin]) {
+    /// One more turn: what was known of a value in this turn is known of it, moved by its step, in the next. `most` is the largest constant that
+    /// the loop compares a value to.
+    pub(super) fn turn(&mut self, turn: Sym, values: &[Lin], most: i64) {
         self.either.retain(|f| !mentions(f, turn));
         let first = self.zero.contains(&turn);
         let old = std::mem::take(&mut self.ranges);
@@ -221,14 +252,18 @@ impl Decisions {
                     if bare == *form
                         && let Some(a) = step(&with_turn)
                     {
-                        self.narrow(with_turn, lower(*lo, a), upper(*hi, a));
+                        let (lo, hi) = moved((*lo, *hi), a, most);
+                        self.narrow(with_turn, lo, hi);
                     }
                 }
             }
         }
         for (form, lo, hi) in old {
             match step(&form) {
-                Some(a) => self.narrow(form, lower(lo, a), upper(hi, a)),
+                Some(a) => {
+                    let (lo, hi) = moved((lo, hi), a, most);
+                    self.narrow(form, lo, hi);
+                }
                 None if form.mentions(turn) => {}
                 None => self.narrow(form, lo, hi),
             }
@@ -243,23 +278,22 @@ impl Decisions {
     }
 }
 
-/// The terms of a value of all threads: an order for values.
-fn terms(x: &Lin) -> Vec<(Mono, i64)> {
-    let terms = x.terms.list();
-    terms.iter().map(|(m, c)| (*m, c.at(0))).collect()
-}
-
-/// A lower bound moved; one that is far stays far, and one that is large is not kept exactly, so that states repeat.
-fn lower(bound: i64, by: i64) -> i64 {
-    match bound.saturating_add(by) {
-        ..=SMALL => -FAR,
-        moved => moved.min(LARGE),
+/// The range of a value that changes by `by` in a turn, which is compared to no more than `most` either way. A bound is not kept exactly where
+/// that decides nothing, so that states repeat: beyond `most` a value that moves away stays beyond it, and one that comes nearer takes many turns.
+fn moved((lo, hi): (i64, i64), by: i64, most: i64) -> (i64, i64) {
+    if by < 0 {
+        let (lo, hi) = moved((-hi, -lo), -by, most);
+        return (-hi, -lo);
     }
-}
-
-/// An upper bound moved likewise.
-fn upper(bound: i64, by: i64) -> i64 {
-    -lower(-bound, -by)
+    let lo = match lo.saturating_add(by) {
+        ..=SMALL => -FAR,
+        moved => moved.min(most),
+    };
+    let hi = match hi.saturating_add(by) {
+        moved if moved >= most => FAR,
+        moved => moved.max(SMALL),
+    };
+    (lo, hi)
 }
 
 fn mentions(f: &Formula, sym: Sym) -> bool {
