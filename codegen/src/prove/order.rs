@@ -1,12 +1,12 @@
 //! The order of accesses in shared memory, along every path.
 //!
-//! The state is, for each class of units of shared memory (`histories`), who wrote it last, whether that write has arrived and to whom it is ordered, and who
-//! has read it since. A branch on which all threads agree is followed on both sides, unless the path has decided it already: a path remembers what it
-//! decided about data, and between which numbers a value lies. A loop is followed turn by turn until state and decisions repeat, which they do since
-//! both are finite; it may be left after any turn.
+//! A state records, for each class of units of shared memory (`histories`), the last writer, whether that write has completed and for whom it is ordered, and
+//! the readers since. A uniform branch is followed on both sides unless the path has already decided it: a path remembers the outcomes of branches on data, and
+//! the range of each value it compared. A loop is followed turn by turn until no new state appears, which happens because states and ranges are finite; it
+//! may exit after any turn.
 //!
-//! Paths that have come to the same state of shared memory share what follows: states are kept once, by number, and so is what a run of accesses and
-//! barriers makes of each.
+//! Three rules keep the number of states small. Memory states are interned, and so is the effect of a run of accesses and barriers on each. A state is not
+//! followed if another one with the same memory has decided less ([`State::covers`]). A loop that leaves shared memory unchanged counts as one turn ([`Walk::idle`]).
 
 mod decisions;
 mod histories;
@@ -44,7 +44,7 @@ struct State {
 }
 
 impl State {
-    /// Every path from the other is one from this state.
+    /// Whether every continuation of `other` is also a continuation of this state.
     fn covers(&self, other: &Self) -> bool {
         self.memory == other.memory
             && self.gone == other.gone
@@ -338,7 +338,8 @@ impl Walk {
         Ok(states)
     }
 
-    /// The states in which a loop is left whose turns neither access shared memory nor branch, and leave it as it was: how many there are makes no difference.
+    /// The exit states of a loop whose body neither accesses shared memory nor branches and leaves the memory state unchanged; `None` for any other loop.
+    /// The number of turns then makes no difference, and one turn stands for all.
     fn idle(
         &mut self,
         l: &Turns,
@@ -531,7 +532,7 @@ fn refusal(
     }
 }
 
-/// Leaves out states that others cover: what may become of them may become of those.
+/// Drops states that another one covers: its paths include theirs.
 fn dedup(states: &mut Vec<State>) {
     if states.len() < 2 {
         return;
@@ -575,7 +576,7 @@ fn collect(f: &Formula, all: &mut Vec<Lin>) {
     }
 }
 
-/// The largest constant in what a loop, and the loops in it, branch on: a value beyond it that grows with the turns decides nothing more.
+/// The largest constant that a loop, or a loop nested in it, compares a value with. Once a growing value exceeds it, every comparison is decided.
 fn most_of(l: &Turns) -> i64 {
     fn add(events: &[Event], all: &mut Vec<Lin>) {
         collect_events(events, all);

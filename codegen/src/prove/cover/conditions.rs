@@ -51,12 +51,12 @@ impl Room {
     }
 }
 
-/// A statement in one case.
+/// A statement with the values of one case substituted.
 struct Here {
-    /// What it is elsewhere; kept, so that no other gets its address.
+    /// The original, kept alive because its address is the key.
     _of: Rc<Formula>,
     is: Rc<Formula>,
-    /// The symbols that it says to be multiples of a power of two.
+    /// The symbols that it states to be multiples of a power of two.
     multiples: Vec<(Sym, u32)>,
 }
 
@@ -68,13 +68,13 @@ pub(super) struct Conditions<'a> {
     /// The first elements of tiles that are moved back.
     origins: Vec<Lin>,
     facts: Facts,
-    /// What no element of the tile is farther from an end than, along each mode.
+    /// Upper bounds of the distances from an element of the tile to the ends, along each mode.
     farthest: Vec<Lin>,
     /// Statements, by their addresses.
     known: QuickMap<*const Formula, Rc<Here>>,
     /// Statements that hold, or do not, by the ranges of their symbols alone, for the threads that are asked about.
     bounded: QuickMap<(Lin, Mask), Option<bool>>,
-    /// Distances where an extent is a multiple of a power of two, by the address of what they are elsewhere.
+    /// Rooms tightened for an extent that is a multiple of a power of two, by the address of the original, which is kept alive.
     tightened: QuickMap<(*const Room, Sym, u32), [Rc<Room>; 2]>,
     always: Rc<Formula>,
     never: Rc<Formula>,
@@ -168,7 +168,6 @@ impl<'a> Conditions<'a> {
 
     fn where_multiple(&mut self, room: &Rc<Room>, (extent, bits): (Sym, u32)) -> Rc<Room> {
         let key = (Rc::as_ptr(room), extent, bits);
-        // Both are kept, so that no other gets the address of the first.
         let [_, tightened] = self.tightened.entry(key).or_insert_with(|| {
             let tightened = Rc::new(room.where_multiple((extent, bits)));
             [Rc::clone(room), tightened]
@@ -210,7 +209,7 @@ impl<'a> Conditions<'a> {
         here
     }
 
-    /// A statement of what its values are in this case.
+    /// A statement with its values replaced by those of this case.
     fn replaced(&mut self, f: &Rc<Formula>) -> Rc<Formula> {
         match &**f {
             Formula::Ge(x) => {
@@ -227,9 +226,9 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// What a value is in this case.
+    /// A value in this case.
     fn value(&mut self, x: &Lin) -> Lin {
-        // Elements differ in the number that is added to the same terms.
+        // Elements share terms and differ in the constant.
         let number = Lin::number(x.k);
         if let Some(known) = self.values.get(&x.terms) {
             return known.add(&number);
@@ -284,7 +283,7 @@ impl<'a> Conditions<'a> {
         None
     }
 
-    /// Whether a value is at least 0, by the ranges of its symbols and because a tile's elements are inside.
+    /// Whether a value is at least 0, by the ranges of its symbols and the distances of the tile's elements to the ends.
     fn bounded(&mut self, x: &Lin, active: Mask) -> Option<bool> {
         if let Some(known) = self.bounded.get(&(*x, active)) {
             return *known;
@@ -311,7 +310,7 @@ impl<'a> Conditions<'a> {
         answer
     }
 
-    /// A value is above an end that every element of the tile is before: blocks of a cluster stay where the first of them has a tile.
+    /// Whether a value is at least the distance of any element to some end: a cluster's blocks stay in the loop while its first block has a tile.
     fn beyond_an_end(&mut self, x: &Lin, active: Mask) -> bool {
         let symbols = &mut self.trace.symbols;
         let mut farthest = self.farthest.iter();

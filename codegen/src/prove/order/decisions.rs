@@ -18,9 +18,8 @@ pub(super) struct Decisions {
 
 const FAR: i64 = i64::MAX / 4;
 
-/// Beyond what loops step by: that a value is larger still decides nothing.
-const LARGE: i64 = 1 << 12;
-const SMALL: i64 = -LARGE;
+/// Below this, the lower bound of a value that comes nearer to 0 is dropped; it is larger than the steps of loops.
+const SMALL: i64 = -(1 << 12);
 
 impl Decisions {
     /// A value with the symbols that are 0 left out, apart from its constant.
@@ -109,7 +108,7 @@ impl Decisions {
         }
     }
 
-    /// Whatever the other allows, this allows.
+    /// Whether every assignment that `other` allows is allowed here, too.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let within = |(form, lo, hi): &(Lin, i64, i64)| {
             let (least, most) = other.known(form);
@@ -121,7 +120,7 @@ impl Decisions {
             && self.either.iter().all(|f| other.decide(f) == Some(true))
     }
 
-    /// What is known of a value without its constant.
+    /// The range of a value without its constant.
     fn known(&self, form: &Lin) -> (i64, i64) {
         let known = self
             .ranges
@@ -225,8 +224,7 @@ impl Decisions {
         }
     }
 
-    /// One more turn: what was known of a value in this turn is known of it, moved by its step, in the next. `most` is the largest constant that
-    /// the loop compares a value to.
+    /// Advances to the next turn: the range of each value moves by the value's step. `most` is the largest constant that the loop compares a value with.
     pub(super) fn turn(&mut self, turn: Sym, values: &[Lin], most: i64) {
         self.either.retain(|f| !mentions(f, turn));
         let first = self.zero.contains(&turn);
@@ -278,8 +276,8 @@ impl Decisions {
     }
 }
 
-/// The range of a value that changes by `by` in a turn, which is compared to no more than `most` either way. A bound is not kept exactly where
-/// that decides nothing, so that states repeat: beyond `most` a value that moves away stays beyond it, and one that comes nearer takes many turns.
+/// Moves the range of a value by its step. No comparison involves a constant beyond `±most`, so a bound is widened where its exact value can decide nothing:
+/// beyond `most` for a value that moves away from 0, far off (4,096) for one that comes nearer. Widening makes states repeat, and is sound: it only adds paths.
 fn moved((lo, hi): (i64, i64), by: i64, most: i64) -> (i64, i64) {
     if by < 0 {
         let (lo, hi) = moved((-hi, -lo), -by, most);

@@ -1,5 +1,7 @@
 //! Classes of units against bytes: a random trace is refused by one if and only if it is by the other.
 
+mod paths;
+
 use std::rc::Rc;
 
 use super::histories::Histories;
