@@ -15,7 +15,7 @@
 use layout_core::{Layout, LayoutError, Swizzle, Swizzled};
 
 use super::code::cost;
-use super::expr::{Expr, Pool};
+use super::expr::{Compiled, Expr, Pool};
 
 /// Boundaries between leaves up to which every combination of forms is tried.
 const TRIED_BOUNDARIES: usize = 3;
@@ -76,6 +76,17 @@ pub(super) enum Forms {
 /// `Σ strideᵢ·digitᵢ(coord)` through the leaves of one mode; the last leaf is unbounded, as everywhere in the algebra. Strides are
 /// expressions, so that they may be known at run time only.
 pub(super) fn strided(pool: &mut Pool, leaves: &[(i64, Expr)], coord: Expr, forms: Forms) -> Expr {
+    let key = Compiled::Mode(leaves.to_vec(), coord, forms == Forms::All);
+    if let Some(&known) = pool.compiled.get(&key) {
+        return known;
+    }
+    let compiled = cheapest(pool, leaves, coord, forms);
+    pool.compiled.insert(key, compiled);
+    compiled
+}
+
+/// The cheapest form of a mode's index.
+fn cheapest(pool: &mut Pool, leaves: &[(i64, Expr)], coord: Expr, forms: Forms) -> Expr {
     let leaves = merged(pool, leaves);
     let boundaries = leaves.len() - 1;
     let digits = with_digits(pool, &leaves, coord, 0);
@@ -174,6 +185,17 @@ pub fn swizzle(pool: &mut Pool, sw: Swizzle, y: Expr) -> Expr {
     if sw.b() == 0 {
         return y;
     }
+    let key = Compiled::Swizzle(sw, y);
+    if let Some(&known) = pool.compiled.get(&key) {
+        return known;
+    }
+    let compiled = cheapest_swizzle(pool, sw, y);
+    pool.compiled.insert(key, compiled);
+    compiled
+}
+
+/// The cheaper of the swizzle distributed over fields and the swizzle of the whole value.
+fn cheapest_swizzle(pool: &mut Pool, sw: Swizzle, y: Expr) -> Expr {
     let least = pool.facts(y).lo;
     if least < 0 {
         let unit = 1i128 << sw.width();
