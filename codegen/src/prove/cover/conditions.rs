@@ -56,8 +56,11 @@ struct Here {
     /// The original, kept alive because its address is the key.
     _of: Rc<Formula>,
     is: Rc<Formula>,
+    conjuncts: Vec<Rc<Formula>>,
     /// The symbols that it states to be multiples of a power of two.
     multiples: Vec<(Sym, u32)>,
+    /// Whether it is about a distance to an end, so that elements differ in what follows of it.
+    of_distances: bool,
 }
 
 /// The conditions of stores in one case.
@@ -76,6 +79,8 @@ pub(super) struct Conditions<'a> {
     bounded: QuickMap<(Lin, Mask), Option<bool>>,
     /// Rooms tightened for an extent that is a multiple of a power of two, by the address of the original, which is kept alive.
     tightened: QuickMap<(*const Room, Sym, u32), [Rc<Room>; 2]>,
+    /// What is left of statements that are not about distances, by their addresses in `known`.
+    elsewhere: QuickMap<(*const Formula, Mask), Rc<Formula>>,
     always: Rc<Formula>,
     never: Rc<Formula>,
     /// What values are in this case, by their terms.
@@ -101,6 +106,7 @@ impl<'a> Conditions<'a> {
             known: QuickMap::default(),
             bounded: QuickMap::default(),
             tightened: QuickMap::default(),
+            elsewhere: QuickMap::default(),
             always: Rc::new(Formula::True),
             never: Rc::new(Formula::False),
             values: QuickMap::default(),
@@ -126,9 +132,9 @@ impl<'a> Conditions<'a> {
             let all = s.path.iter().chain(&s.stays).chain([&s.guard]);
             let all: Vec<Rc<Here>> = all.map(|f| self.in_this_case(f)).collect();
             for room in rooms.iter().filter(|room| room.moved) {
-                let mut each = all.iter().flat_map(|here| here.is.conjuncts());
+                let mut each = all.iter().flat_map(|here| &here.conjuncts);
                 if !each.any(
-                    |f| matches!(&*f, Formula::Ge(x) if above(&room.distance, x, s.facts.active)),
+                    |f| matches!(&**f, Formula::Ge(x) if above(&room.distance, x, s.facts.active)),
                 ) {
                     return Err(
                         "a tile that is moved back stores what another block has".to_owned()
@@ -156,7 +162,17 @@ impl<'a> Conditions<'a> {
     ) -> Option<Vec<Rc<Formula>>> {
         let mut left = Vec::new();
         for here in all {
-            let f = self.where_inside(&here.is, rooms, active);
+            let f = if here.of_distances {
+                self.where_inside(&here.is, rooms, active)
+            } else {
+                let key = (Rc::as_ptr(&here.is), active);
+                let known = self.elsewhere.get(&key).cloned();
+                known.unwrap_or_else(|| {
+                    let f = self.where_inside(&here.is, rooms, active);
+                    self.elsewhere.insert(key, Rc::clone(&f));
+                    f
+                })
+            };
             match *f {
                 Formula::True => {}
                 Formula::False => return None,
@@ -176,13 +192,13 @@ impl<'a> Conditions<'a> {
     }
 
     /// The symbols that a statement says to be multiples of a power of two: their low bits are 0.
-    fn multiples(&self, f: &Rc<Formula>) -> Vec<(Sym, u32)> {
+    fn multiples(&self, conjuncts: &[Rc<Formula>]) -> Vec<(Sym, u32)> {
         let single = |x: &Lin| {
             let s = x.symbols().next()?;
             (*x == Lin::symbol(s)).then_some(s)
         };
-        let of = |f: Rc<Formula>| {
-            let Formula::Ge(x) = &*f else {
+        let of = |f: &Rc<Formula>| {
+            let Formula::Ge(x) = &**f else {
                 return None;
             };
             let low = single(&x.scale(-1))?;
@@ -191,7 +207,7 @@ impl<'a> Conditions<'a> {
                 _ => None,
             }
         };
-        f.conjuncts().into_iter().filter_map(of).collect()
+        conjuncts.iter().filter_map(of).collect()
     }
 
     /// A statement in this case.
@@ -200,8 +216,16 @@ impl<'a> Conditions<'a> {
             return Rc::clone(known);
         }
         let g = self.replaced(f);
+        let conjuncts = g.conjuncts();
+        let mut of_distances = false;
+        g.each_value(&mut |x| {
+            let mut ends = self.farthest.iter();
+            of_distances |= ends.any(|end| end.terms == x.terms || end.scale(-1).terms == x.terms);
+        });
         let here = Rc::new(Here {
-            multiples: self.multiples(&g),
+            multiples: self.multiples(&conjuncts),
+            of_distances,
+            conjuncts,
             _of: Rc::clone(f),
             is: g,
         });

@@ -218,5 +218,8 @@ fn what_an_execution_refuses_the_walk_refuses() {
     }
     // The walk also refuses kernels that only larger sizes refuse, or sizes whose relation it does not know.
     let [[right, strict], [_, refused]] = seen;
-    assert!(right > 500 && refused > 500 && 3 * strict < right, "{seen:?}");
+    assert!(
+        right > 500 && refused > 500 && 3 * strict < right,
+        "{seen:?}"
+    );
 }
