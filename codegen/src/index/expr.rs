@@ -11,8 +11,6 @@
 //! bits allow it. Example: with `t` in `0..32`, `(t & 15)·16 + ((t >> 4) & 1)·256` becomes `16·t`, because both fields
 //! lie on the diagonal `d = 4` and together cover every bit that `t` can have.
 
-use layout_core::Swizzle;
-
 use crate::quick::QuickMap;
 
 /// A handle to an expression of one [`Pool`]. Equal handles are equal values.
@@ -111,19 +109,20 @@ pub(crate) fn moved(mask: u64, shift: i32) -> u64 {
 pub struct Pool {
     nodes: Vec<(Node, Facts)>,
     known: QuickMap<Node, Expr>,
-    /// Results of earlier compilations. A kernel asks for most indices many times: 96 % of the modes of `mma-f16-64x64x64` are found here.
-    pub(super) compiled: QuickMap<Compiled, Expr>,
+    /// Answers to earlier questions ([`Pool::once`]).
+    answers: QuickMap<Node, Expr>,
 }
 
-/// What an expression was compiled from. The result depends on nothing else, since the facts of an expression never change.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Compiled {
-    /// `a + b`.
-    Sum(Expr, Expr),
-    /// A mode's leaves (extents and strides), its coordinate, and whether digits may be written out.
-    Mode(Vec<(i64, Expr)>, Expr, bool),
-    /// A swizzle and the value it is applied to.
-    Swizzle(Swizzle, Expr),
+/// What a pool is asked to compile from some terms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asked {
+    /// The sum of two expressions.
+    Sum,
+    /// The index of a mode, whose leaves and coordinate these are: by its digits, or in the cheapest form.
+    Digits,
+    Index,
+    /// The swizzle of an expression.
+    Swizzle,
 }
 
 impl Pool {
@@ -159,6 +158,24 @@ impl Pool {
         self.known.insert(node.clone(), e);
         self.nodes.push((node, facts));
         e
+    }
+
+    /// Compiles what is asked for, unless that was done before. The answer depends on nothing but the terms, since what is known of an expression never changes. A
+    /// kernel asks for most indices many times: 96 % of the modes of `mma-f16-64x64x64` are found here.
+    pub(super) fn once(
+        &mut self,
+        asked: Asked,
+        terms: Vec<(i64, Expr)>,
+        compile: impl FnOnce(&mut Self) -> Expr,
+    ) -> Expr {
+        // A node, so that both maps are of one type: the page in the browser is small.
+        let key = Node::Sum(terms, asked as i64);
+        if let Some(&known) = self.answers.get(&key) {
+            return known;
+        }
+        let answer = compile(self);
+        self.answers.insert(key, answer);
+        answer
     }
 
     /// The constant `c`.

@@ -15,7 +15,7 @@
 use layout_core::{Layout, LayoutError, Swizzle, Swizzled};
 
 use super::code::cost;
-use super::expr::{Compiled, Expr, Pool};
+use super::expr::{Asked, Expr, Pool};
 
 /// Boundaries between leaves up to which every combination of forms is tried.
 const TRIED_BOUNDARIES: usize = 3;
@@ -76,13 +76,12 @@ pub(super) enum Forms {
 /// `Σ strideᵢ·digitᵢ(coord)` through the leaves of one mode; the last leaf is unbounded, as everywhere in the algebra. Strides are
 /// expressions, so that they may be known at run time only.
 pub(super) fn strided(pool: &mut Pool, leaves: &[(i64, Expr)], coord: Expr, forms: Forms) -> Expr {
-    let key = Compiled::Mode(leaves.to_vec(), coord, forms == Forms::All);
-    if let Some(&known) = pool.compiled.get(&key) {
-        return known;
-    }
-    let compiled = cheapest(pool, leaves, coord, forms);
-    pool.compiled.insert(key, compiled);
-    compiled
+    let asked = match forms {
+        Forms::Digits => Asked::Digits,
+        Forms::All => Asked::Index,
+    };
+    let terms = leaves.iter().copied().chain([(1, coord)]).collect();
+    pool.once(asked, terms, |pool| cheapest(pool, leaves, coord, forms))
 }
 
 /// The cheapest form of a mode's index.
@@ -185,13 +184,9 @@ pub fn swizzle(pool: &mut Pool, sw: Swizzle, y: Expr) -> Expr {
     if sw.b() == 0 {
         return y;
     }
-    let key = Compiled::Swizzle(sw, y);
-    if let Some(&known) = pool.compiled.get(&key) {
-        return known;
-    }
-    let compiled = cheapest_swizzle(pool, sw, y);
-    pool.compiled.insert(key, compiled);
-    compiled
+    let terms = [sw.b(), sw.m()].map(|n| (i64::from(n), y));
+    let terms = terms.into_iter().chain([(sw.s().into(), y)]).collect();
+    pool.once(Asked::Swizzle, terms, |pool| cheapest_swizzle(pool, sw, y))
 }
 
 /// The cheaper of the swizzle distributed over fields and the swizzle of the whole value.

@@ -24,7 +24,7 @@ const GROUPS: usize = 16;
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct State {
-    /// Registers of products touched since the last fence; none before the first fence, where all count as touched.
+    /// Registers touched since the last fence; none before the first fence, where all count as touched.
     dirty: Option<BTreeSet<Reg>>,
     /// Accumulators and fragments of products of each group, the youngest, still open one first.
     groups: Vec<BTreeSet<Reg>>,
@@ -40,34 +40,7 @@ pub(super) fn settled(entry: &Entry) -> Result<(), ProofError> {
     if entry.rings.is_empty() {
         return Ok(());
     }
-    let mut taken = BTreeSet::new();
-    products(&entry.nodes, &mut taken);
-    nodes(&entry.nodes, State::default(), &taken).map(|_| ())
-}
-
-/// The registers of products: accumulators, and fragments of A.
-fn products(all: &[Node], taken: &mut BTreeSet<Reg>) {
-    for node in all {
-        match node {
-            Node::Inst(s) => {
-                if let Inst::Hopper(hopper) = &s.inst
-                    && let Hopper::Wgmma { d, a, .. } = &**hopper
-                {
-                    taken.extend(d.iter().chain(a.registers()));
-                }
-            }
-            Node::If(b) => {
-                products(&b.then, taken);
-                products(&b.otherwise, taken);
-            }
-            Node::Loop(l) => {
-                products(&l.entry, taken);
-                products(&l.body, taken);
-            }
-            Node::Roles(roles) => roles.iter().for_each(|r| products(&r.body, taken)),
-            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
-        }
-    }
+    nodes(&entry.nodes, State::default()).map(|_| ())
 }
 
 impl State {
@@ -93,21 +66,24 @@ impl State {
     }
 }
 
-fn nodes(all: &[Node], mut state: State, products: &BTreeSet<Reg>) -> Result<State, ProofError> {
-    // No other register can be in flight or need a fence.
-    let ours = |reg: &Reg| products.contains(reg);
+fn nodes(all: &[Node], mut state: State) -> Result<State, ProofError> {
     for node in all {
         state = match node {
-            Node::Inst(s) => instruction(&s.inst, state, ours)?,
+            Node::Inst(s) => {
+                if let Some(p) = s.guard {
+                    touched(&mut state, p.reg)?;
+                }
+                instruction(&s.inst, state)?
+            }
             Node::If(b) => {
-                let then = nodes(&b.then, state.clone(), products)?;
-                then.joined(&nodes(&b.otherwise, state, products)?)
+                touched(&mut state, b.when.reg)?;
+                let then = nodes(&b.then, state.clone())?;
+                then.joined(&nodes(&b.otherwise, state)?)
             }
             Node::Loop(l) => {
-                let mut at_top = nodes(&l.entry, state, products)?;
+                let mut at_top = nodes(&l.entry, state)?;
                 loop {
-                    let turn = nodes(&l.body, at_top.clone(), products)?;
-                    let next = at_top.clone().joined(&turn);
+                    let next = at_top.clone().joined(&nodes(&l.body, at_top.clone())?);
                     if next == at_top {
                         break at_top;
                     }
@@ -120,7 +96,7 @@ fn nodes(all: &[Node], mut state: State, products: &BTreeSet<Reg>) -> Result<Sta
             }
             Node::Roles(roles) => {
                 for role in roles {
-                    let end = nodes(&role.body, state.clone(), products)?;
+                    let end = nodes(&role.body, state.clone())?;
                     if let Some(&register) = end.groups.iter().flatten().next() {
                         return Err(refused(register));
                     }
@@ -133,19 +109,15 @@ fn nodes(all: &[Node], mut state: State, products: &BTreeSet<Reg>) -> Result<Sta
     Ok(state)
 }
 
-fn instruction(
-    inst: &Inst,
-    mut state: State,
-    ours: impl Fn(&Reg) -> bool,
-) -> Result<State, ProofError> {
+fn instruction(inst: &Inst, mut state: State) -> Result<State, ProofError> {
     let Inst::Hopper(hopper) = inst else {
-        for reg in inst.sources().into_iter().filter(&ours) {
+        for reg in inst.sources() {
             touched(&mut state, reg)?;
             if state.unread.remove(&reg) {
                 state.read.insert(reg);
             }
         }
-        for reg in inst.results().into_iter().filter(&ours) {
+        for reg in inst.results() {
             touched(&mut state, reg)?;
             state.unread.remove(&reg);
             state.read.remove(&reg);
@@ -163,8 +135,7 @@ fn instruction(
             ..
         } => {
             let matrices = a.matrix().into_iter().chain([b]);
-            let read = matrices.map(|matrix| matrix.low).chain([*add]);
-            for reg in read.filter(&ours) {
+            for reg in matrices.map(|matrix| matrix.low).chain([*add]) {
                 touched(&mut state, reg)?;
             }
             // Products in flight add to the same sums in order; all else about their registers waits.
@@ -210,8 +181,7 @@ fn instruction(
         // The open group is not committed, and no wait counts it.
         Hopper::WgmmaWait { pending } => state.groups.truncate(*pending as usize + 1),
         _ => {
-            let all = inst.sources().into_iter().chain(inst.results());
-            for reg in all.filter(&ours) {
+            for reg in inst.sources().into_iter().chain(inst.results()) {
                 touched(&mut state, reg)?;
             }
         }

@@ -234,12 +234,10 @@ impl Walk {
     /// All states in which a loop is left.
     fn turns(&mut self, l: &Turns, mut start: State) -> Result<Vec<State>, ProofError> {
         let mut values = Vec::new();
-        for turn in &l.period {
-            collect(&turn.begins, &mut values);
-            collect(&turn.again, &mut values);
-            collect_events(&turn.events, &mut values);
-        }
-        let most = most_of(l);
+        collect_turns(l, &mut values);
+        // Once a growing value exceeds the largest constant, every comparison is decided.
+        let constants = values.iter().map(|x| x.k.range());
+        let most = constants.fold(0, |most, (lo, hi)| most.max(lo.saturating_neg()).max(hi));
         // In a loop inside of another, what was known of its last time is not of this one.
         start.decisions.forget(l.turn);
         start.decisions.forget(l.trips);
@@ -576,35 +574,13 @@ fn collect(f: &Formula, all: &mut Vec<Lin>) {
     }
 }
 
-/// The largest constant that a loop, or a loop nested in it, compares a value with. Once a growing value exceeds it, every comparison is decided.
-fn most_of(l: &Turns) -> i64 {
-    fn add(events: &[Event], all: &mut Vec<Lin>) {
-        collect_events(events, all);
-        for event in events {
-            match event {
-                Event::If(_, then, otherwise) => {
-                    add(then, all);
-                    add(otherwise, all);
-                }
-                Event::Loop(l) => of_turns(l, all),
-                _ => {}
-            }
-        }
+/// The values that a loop, and the loops nested in it, compare with 0.
+fn collect_turns(l: &Turns, all: &mut Vec<Lin>) {
+    for turn in &l.period {
+        collect(&turn.begins, all);
+        collect(&turn.again, all);
+        collect_events(&turn.events, all);
     }
-    fn of_turns(l: &Turns, all: &mut Vec<Lin>) {
-        for turn in &l.period {
-            collect(&turn.begins, all);
-            collect(&turn.again, all);
-            add(&turn.events, all);
-        }
-    }
-    let mut all = Vec::new();
-    of_turns(l, &mut all);
-    let constants = all.iter().map(|x| x.k.range());
-    constants
-        .map(|(lo, hi)| lo.saturating_abs().max(hi.saturating_abs()))
-        .max()
-        .unwrap_or(0)
 }
 
 fn collect_events(events: &[Event], all: &mut Vec<Lin>) {
@@ -615,6 +591,7 @@ fn collect_events(events: &[Event], all: &mut Vec<Lin>) {
                 collect_events(a, all);
                 collect_events(b, all);
             }
+            Event::Loop(l) => collect_turns(l, all),
             Event::Leave(f) | Event::Exit(f) | Event::Assume(f) => collect(f, all),
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use super::bits::Diagonal;
-use crate::index::expr::{Compiled, Expr, Facts, Node, Pool, cover, moved};
+use crate::index::expr::{Asked, Expr, Facts, Node, Pool, cover, moved};
 
 /// A sum that is not yet in normal form.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,16 +91,12 @@ fn diagonals_merge(pool: &mut Pool, sum: &Terms) -> Option<Terms> {
 impl Pool {
     /// `a + b`.
     pub fn add(&mut self, a: Expr, b: Expr) -> Expr {
-        let key = Compiled::Sum(a, b);
-        if let Some(&known) = self.compiled.get(&key) {
-            return known;
-        }
-        let (mut terms, k) = self.terms(a);
-        let (more, l) = self.terms(b);
-        terms.extend(more);
-        let sum = self.sum(terms, k.wrapping_add(l));
-        self.compiled.insert(key, sum);
-        sum
+        self.once(Asked::Sum, vec![(1, a), (1, b)], |pool| {
+            let (mut terms, k) = pool.terms(a);
+            let (more, l) = pool.terms(b);
+            terms.extend(more);
+            pool.sum(terms, k.wrapping_add(l))
+        })
     }
 
     /// `a − b`.

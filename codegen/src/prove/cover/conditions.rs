@@ -3,6 +3,7 @@
 //! What says only that the element is inside is true there. What is left are the branches between the ways to store it: each of them taken or not,
 //! one store must be left, and nothing that it asks for besides.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::prove::execute::Trace;
@@ -14,8 +15,10 @@ use crate::prove::symbols::Definition;
 use crate::prove::value::{Lin, Sym};
 use crate::quick::QuickMap;
 
+/// A symbol that is a multiple of two to the power of a number.
+type Multiple = (Sym, u32);
+
 /// An element's distances to the ends of what its block has along a mode, for each thread: both at least 0 where the element is inside.
-#[derive(Clone)]
 pub(super) struct Room {
     /// `extent − 1 − coordinate` and `coordinate − origin`, rounded down to what their symbols are multiples of, and the sum of the two.
     ends: [Lin; 3],
@@ -25,29 +28,37 @@ pub(super) struct Room {
     distance: Lin,
     /// The tile begins below its origin: the stores must leave that part out.
     moved: bool,
-}
-
-impl Room {
-    /// The same where an extent is a multiple of `2^bits`, as the rest of the distance to its end is.
-    fn where_multiple(&self, (extent, bits): (Sym, u32)) -> Self {
-        let [above, below, all] = self.ends;
-        let above = above.tightened_with(extent, bits);
-        Self {
-            ends: [above, below, all],
-            ..self.clone()
-        }
-    }
+    /// The same where an extent is a multiple of a power of two, for those that were asked about.
+    tightened: RefCell<Vec<(Multiple, Rc<Room>)>>,
 }
 
 impl Room {
     pub(super) fn new(ends: [Lin; 3], distance: Lin, moved: bool) -> Self {
-        let beyond = ends.each_ref().map(|end| end.scale(-1).plus(-1));
         Self {
             ends,
-            beyond,
+            beyond: ends.each_ref().map(|end| end.scale(-1).plus(-1)),
             distance,
             moved,
+            tightened: RefCell::default(),
         }
+    }
+
+    /// The same where an extent is a multiple of `2^bits`, as the rest of the distance to its end is.
+    fn where_multiple(&self, multiple: Multiple) -> Rc<Self> {
+        let mut known = self.tightened.borrow_mut();
+        let found = known.iter().find(|(of, _)| *of == multiple);
+        if let Some((_, room)) = found {
+            return Rc::clone(room);
+        }
+        let [above, below, all] = self.ends;
+        let above = above.tightened_with(multiple.0, multiple.1);
+        let room = Rc::new(Self {
+            ends: [above, below, all],
+            tightened: RefCell::default(),
+            ..*self
+        });
+        known.push((multiple, Rc::clone(&room)));
+        room
     }
 }
 
@@ -58,9 +69,7 @@ struct Here {
     is: Rc<Formula>,
     conjuncts: Vec<Rc<Formula>>,
     /// The symbols that it states to be multiples of a power of two.
-    multiples: Vec<(Sym, u32)>,
-    /// Whether it is about a distance to an end, so that elements differ in what follows of it.
-    of_distances: bool,
+    multiples: Vec<Multiple>,
 }
 
 /// The conditions of stores in one case.
@@ -77,10 +86,6 @@ pub(super) struct Conditions<'a> {
     known: QuickMap<*const Formula, Rc<Here>>,
     /// Statements that hold, or do not, by the ranges of their symbols alone, for the threads that are asked about.
     bounded: QuickMap<(Lin, Mask), Option<bool>>,
-    /// Rooms tightened for an extent that is a multiple of a power of two, by the address of the original, which is kept alive.
-    tightened: QuickMap<(*const Room, Sym, u32), [Rc<Room>; 2]>,
-    /// What is left of statements that are not about distances, by their addresses in `known`.
-    elsewhere: QuickMap<(*const Formula, Mask), Rc<Formula>>,
     always: Rc<Formula>,
     never: Rc<Formula>,
     /// What values are in this case, by their terms.
@@ -105,8 +110,6 @@ impl<'a> Conditions<'a> {
             farthest,
             known: QuickMap::default(),
             bounded: QuickMap::default(),
-            tightened: QuickMap::default(),
-            elsewhere: QuickMap::default(),
             always: Rc::new(Formula::True),
             never: Rc::new(Formula::False),
             values: QuickMap::default(),
@@ -145,7 +148,7 @@ impl<'a> Conditions<'a> {
             let mut rooms = rooms.to_vec();
             for multiple in all.iter().flat_map(|here| &here.multiples) {
                 for room in &mut rooms {
-                    *room = self.where_multiple(room, *multiple);
+                    *room = room.where_multiple(*multiple);
                 }
             }
             leaves.extend(self.left(&all, &rooms, s.facts.active));
@@ -162,17 +165,7 @@ impl<'a> Conditions<'a> {
     ) -> Option<Vec<Rc<Formula>>> {
         let mut left = Vec::new();
         for here in all {
-            let f = if here.of_distances {
-                self.where_inside(&here.is, rooms, active)
-            } else {
-                let key = (Rc::as_ptr(&here.is), active);
-                let known = self.elsewhere.get(&key).cloned();
-                known.unwrap_or_else(|| {
-                    let f = self.where_inside(&here.is, rooms, active);
-                    self.elsewhere.insert(key, Rc::clone(&f));
-                    f
-                })
-            };
+            let f = self.where_inside(&here.is, rooms, active);
             match *f {
                 Formula::True => {}
                 Formula::False => return None,
@@ -182,17 +175,8 @@ impl<'a> Conditions<'a> {
         Some(left)
     }
 
-    fn where_multiple(&mut self, room: &Rc<Room>, (extent, bits): (Sym, u32)) -> Rc<Room> {
-        let key = (Rc::as_ptr(room), extent, bits);
-        let [_, tightened] = self.tightened.entry(key).or_insert_with(|| {
-            let tightened = Rc::new(room.where_multiple((extent, bits)));
-            [Rc::clone(room), tightened]
-        });
-        Rc::clone(tightened)
-    }
-
     /// The symbols that a statement says to be multiples of a power of two: their low bits are 0.
-    fn multiples(&self, conjuncts: &[Rc<Formula>]) -> Vec<(Sym, u32)> {
+    fn multiples(&self, conjuncts: &[Rc<Formula>]) -> Vec<Multiple> {
         let single = |x: &Lin| {
             let s = x.symbols().next()?;
             (*x == Lin::symbol(s)).then_some(s)
@@ -217,14 +201,8 @@ impl<'a> Conditions<'a> {
         }
         let g = self.replaced(f);
         let conjuncts = g.conjuncts();
-        let mut of_distances = false;
-        g.each_value(&mut |x| {
-            let mut ends = self.farthest.iter();
-            of_distances |= ends.any(|end| end.terms == x.terms || end.scale(-1).terms == x.terms);
-        });
         let here = Rc::new(Here {
             multiples: self.multiples(&conjuncts),
-            of_distances,
             conjuncts,
             _of: Rc::clone(f),
             is: g,
