@@ -18,7 +18,7 @@ pub(super) struct Decisions {
 
 const FAR: i64 = i64::MAX / 4;
 
-/// Below this, the lower bound of a value that comes nearer to 0 is dropped; it is larger than the steps of loops.
+/// A lower bound below this is dropped, so that states repeat.
 const SMALL: i64 = -(1 << 12);
 
 impl Decisions {
@@ -277,7 +277,7 @@ impl Decisions {
 }
 
 /// Moves the range of a value by its step. No comparison involves a constant beyond `±most`, so a bound is widened where its exact value can decide nothing:
-/// beyond `most` for a value that moves away from 0, far off (4,096) for one that comes nearer. Widening makes states repeat, and is sound: it only adds paths.
+/// beyond `most` for a value that moves away from 0, beyond 4,096 for one that approaches 0. Widening makes states repeat, and is sound: it only adds paths.
 fn moved((lo, hi): (i64, i64), by: i64, most: i64) -> (i64, i64) {
     if by < 0 {
         let (lo, hi) = moved((-hi, -lo), -by, most);
