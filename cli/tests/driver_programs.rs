@@ -88,9 +88,9 @@ fn expected(launch: &Value) -> Vec<String> {
             )
         })
         .collect();
-    // The text declares the cluster: no attribute.
+    // The text declares the cluster: the one attribute is that of programmatic stream serialization.
     lines.push(format!(
-        "kernel {} grid {} block {} shared {} sizes 120 144 208 208 144 144 scalars 1 0",
+        "kernel {} grid {} block {} shared {} attribute 6 value 1 0 0 sizes 120 144 208 208 144 144 scalars 1 0",
         launch["kernel"].as_str().expect("a name"),
         words(&launch["grid"]),
         words(&launch["block"]),

@@ -152,5 +152,5 @@ fn the_contract_says_what_the_driver_takes() {
         expected(c, ["n", "m"], [384, 320], [64, 16])
     );
     assert_eq!(launch["cluster_declared"], false);
-    assert_eq!(launch["beside_previous"], false);
+    assert_eq!(launch["beside_previous"], true);
 }

@@ -175,6 +175,10 @@ pub struct TimeOptions {
     pub warm_for: Duration,
     /// Whether the level 2 cache is overwritten before each time. It is not between the calls of a batch.
     pub flush_l2: bool,
+    /// How long a turn of one of several works lasts; zero for turns of one time. In the first half nothing is timed, the other half is five times of as many calls as fill it,
+    /// one behind the other as in a graph; of calls below 20 µs a turn has at most 160. At its limit of power a GPU lowers the clock as far as the work asks for, within
+    /// some 50 ms, so that works that take turns call by call run at a clock that none of them has by itself.
+    pub turn: Duration,
 }
 
 /// Repeats that are enqueued behind one head start; with their events far fewer than a stream holds before an enqueue blocks.
@@ -182,6 +186,24 @@ const CHUNK: usize = 64;
 
 /// What the GPU overwrites, and how often, while the host enqueues a chunk: a millisecond or two on a GPU of 3 TB/s.
 const HEAD_START: (usize, usize) = (256 << 20, 16);
+
+/// Calls that say how long a work takes, before its turns are made as long as they are to be.
+const PROBES: usize = 4;
+
+/// Times in a turn that has a length.
+const TIMES_OF_A_TURN: usize = 5;
+
+/// Milliseconds of a call that is enqueued no faster than it runs, and how many of them half of a turn has at most: what one head start is long enough for.
+const SHORT: f64 = 0.02;
+const MOST_SHORT: f64 = 80.0;
+
+/// What a work does when it is its turn: calls that are not timed, and times of so many calls each.
+#[derive(Clone, Copy)]
+struct Turn {
+    before: usize,
+    times: usize,
+    batch: usize,
+}
 
 impl Default for TimeOptions {
     fn default() -> Self {
@@ -191,6 +213,7 @@ impl Default for TimeOptions {
             batch: 1,
             warm_for: Duration::ZERO,
             flush_l2: false,
+            turn: Duration::ZERO,
         }
     }
 }
@@ -264,7 +287,7 @@ impl Gpu {
 
     /// Times several works against each other. In every round each takes a turn, in the opposite order of the round before, so that clock
     /// drift affects all equally; each time follows an untimed call of the same work. `work` is given the number of the work and that of its call, warm-up included; the times are in the order of
-    /// the works, `repeats` of each.
+    /// the works, `repeats` of each, or the next multiple of five where turns have a length ([`TimeOptions::turn`]).
     ///
     /// ```no_run
     /// use tilewright_gpu::{Gpu, GpuError, TimeOptions};
@@ -287,7 +310,6 @@ impl Gpu {
         works: usize,
         mut work: impl FnMut(usize, usize) -> Result<(), E>,
     ) -> Result<Vec<Timing>, E> {
-        let batch = options.batch.max(1);
         let mut calls = vec![0; works];
         let mut next = |which: usize| {
             calls[which] += 1;
@@ -306,42 +328,87 @@ impl Gpu {
             }
             self.stream().synchronize()?;
         }
+        let mut turn_of = vec![
+            Turn {
+                before: usize::from(works > 1),
+                times: 1,
+                batch: options.batch.max(1),
+            };
+            works
+        ];
+        let mut rounds = options.repeats.max(1);
+        if works > 1 && !options.turn.is_zero() {
+            rounds = rounds.div_ceil(TIMES_OF_A_TURN);
+            for (which, turn) in turn_of.iter_mut().enumerate() {
+                *turn = self.turn_of(options, || next(which))?;
+            }
+        }
         let mut pairs: Vec<Vec<_>> = (0..works).map(|_| Vec::new()).collect();
-        let rounds = (0..options.repeats.max(1)).flat_map(|round| {
+        let turns = (0..rounds).flat_map(|round| {
             (0..works).map(move |i| if round % 2 == 0 { i } else { works - 1 - i })
         });
-        // A turn among several works has a call more.
-        let chunk = if works > 1 { CHUNK / 2 } else { CHUNK };
-        for (turn, which) in rounds.enumerate() {
-            if turn % chunk == 0 {
+        // Calls since the last head start.
+        let mut calls = CHUNK;
+        for which in turns {
+            let turn = turn_of[which];
+            if calls >= CHUNK {
                 for _ in 0..HEAD_START.1 {
                     self.overwrite(&scratch)?;
                 }
+                calls = 0;
             }
-            if works > 1 {
-                // Every time follows a call of the same work: what another one leaves behind, such as how its multiprocessors divide
-                // their memory between cache and shared memory, is not part of it.
+            // What another work leaves behind, such as how its multiprocessors divide their memory between cache and shared memory, is not part of a time.
+            for _ in 0..turn.before {
                 next(which)?;
             }
-            if options.flush_l2 {
-                self.overwrite(&scratch)?;
+            for _ in 0..turn.times {
+                if options.flush_l2 {
+                    self.overwrite(&scratch)?;
+                }
+                let start = self.stream().record()?;
+                for _ in 0..turn.batch {
+                    next(which)?;
+                }
+                pairs[which].push((start, self.stream().record()?));
             }
-            let start = self.stream().record()?;
-            for _ in 0..batch {
-                next(which)?;
-            }
-            pairs[which].push((start, self.stream().record()?));
+            calls += turn.before + turn.times * turn.batch;
         }
         self.stream().synchronize()?;
-        let of_work = |pairs: &Vec<(Event, Event)>| {
+        let of_work = |(pairs, turn): (&Vec<(Event, Event)>, &Turn)| {
             let times = pairs
                 .iter()
-                .map(|(start, end)| Ok(start.milliseconds_to(end)? / batch as f64));
+                .map(|(start, end)| Ok(start.milliseconds_to(end)? / turn.batch as f64));
             Ok(Timing {
                 samples: times.collect::<Result<_, GpuError>>()?,
             })
         };
-        pairs.iter().map(of_work).collect()
+        pairs.iter().zip(&turn_of).map(of_work).collect()
+    }
+
+    /// The turn of a work that lasts as long as the options say.
+    fn turn_of<E: From<GpuError>>(
+        &self,
+        options: TimeOptions,
+        mut next: impl FnMut() -> Result<(), E>,
+    ) -> Result<Turn, E> {
+        let start = self.stream().record()?;
+        for _ in 0..PROBES {
+            next()?;
+        }
+        let one = start.milliseconds_to(&self.stream().record()?)? / PROBES as f64;
+        let half = options.turn.as_secs_f64() * 500.0;
+        let most = if one < SHORT {
+            MOST_SHORT
+        } else {
+            f64::INFINITY
+        };
+        let half = (half / one).min(most).max(1.0) as usize;
+        let batch = half.div_ceil(TIMES_OF_A_TURN).max(options.batch);
+        Ok(Turn {
+            before: half,
+            times: TIMES_OF_A_TURN,
+            batch,
+        })
     }
 
     /// Enqueues that a buffer is overwritten.

@@ -1,7 +1,8 @@
 //! Our kernels against cuBLAS, in one run on one GPU.
 //!
-//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns, call by call, so that both see
-//! the same clock and the same heat. What is compared with is the fastest of what the library has: cuBLAS by its own choice, and every algorithm that the
+//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns. Turns of long products last long enough for the
+//! clock to settle: a large product of tensor cores takes all the power that the GPU may have, and then the one that needs less of it runs at a higher clock. Short
+//! products are timed many at once, one behind the other. What is compared with is the fastest of what the library has: cuBLAS by its own choice, and every algorithm that the
 //! heuristics of cublasLt give for 32 MiB of workspace. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is
 //! checked on rows drawn from the whole matrix.
 
@@ -112,6 +113,7 @@ const HEATS: TimeOptions = TimeOptions {
     batch: 1,
     warm_for: Duration::from_millis(20),
     flush_l2: false,
+    turn: Duration::ZERO,
 };
 
 /// Enqueues the library's product of one set.
@@ -155,12 +157,17 @@ fn library<'s>(
 }
 
 /// The fastest of the library's ways. One that fails is left out.
-fn fastest<'s>(gpu: &Gpu, mut ways: Vec<(String, Call<'s>)>) -> Option<(String, Call<'s>)> {
+fn fastest<'s>(
+    gpu: &Gpu,
+    mut ways: Vec<(String, Call<'s>)>,
+    turn: Duration,
+) -> Option<(String, Call<'s>)> {
     ways.retain_mut(|(_, call)| call(0).is_ok() && gpu.synchronize().is_ok());
     if ways.len() > 1 {
         let (works, mut set) = (ways.len(), 0_usize..);
         let run = |which: usize, _| ways[which].1(set.next().unwrap_or_default());
-        let times = gpu.time_in_turns(HEATS, works, run).ok()?;
+        let heats = TimeOptions { turn, ..HEATS };
+        let times = gpu.time_in_turns(heats, works, run).ok()?;
         let medians = times.iter().map(Timing::median).enumerate();
         let (best, _) = medians.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
         return Some(ways.swap_remove(best));
@@ -216,7 +223,7 @@ pub fn compare(
     // Without cuBLAS nothing is compared.
     let lt = cublas.and_then(|_| CublasLt::new(gpu).ok());
     let ways = cublas.map(|cublas| library(cublas, lt.as_ref(), data_type, problem, &sets));
-    let mut theirs = ways.and_then(|ways| fastest(gpu, ways));
+    let mut theirs = ways.and_then(|ways| fastest(gpu, ways, options.turn));
     let works = 1 + usize::from(theirs.is_some());
     // Every call takes the next set, whoever makes it: what the other side has just used is in the cache.
     let mut set = 0_usize..;

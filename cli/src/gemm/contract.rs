@@ -20,8 +20,7 @@ use tilewright::codegen::ir::ParamKind;
 
 /// The launches of kernels of this text.
 pub(super) fn launches(problem: &Gemm, ptx: &str, launch: &Launch) -> Value {
-    let first = launch.before.first().unwrap_or(launch);
-    let one = |l: &Launch| one(problem, ptx, l, std::ptr::eq(l, first));
+    let one = |l: &Launch| one(problem, ptx, l);
     let others = |all: &[Launch]| -> Vec<Value> { all.iter().map(one).collect() };
     let mut value = one(launch);
     value["workspace_bytes"] = json!(launch.workspace_bytes);
@@ -30,8 +29,8 @@ pub(super) fn launches(problem: &Gemm, ptx: &str, launch: &Launch) -> Value {
     value
 }
 
-/// One launch; the first of all has none to begin beside.
-fn one(problem: &Gemm, ptx: &str, launch: &Launch, first: bool) -> Value {
+/// One launch.
+fn one(problem: &Gemm, ptx: &str, launch: &Launch) -> Value {
     let params: Vec<Value> = launch
         .arguments
         .iter()
@@ -59,7 +58,7 @@ fn one(problem: &Gemm, ptx: &str, launch: &Launch, first: bool) -> Value {
         "block": launch.block,
         "cluster": launch.cluster,
         "cluster_declared": declared.cluster.is_some(),
-        "beside_previous": declared.waits && !first,
+        "beside_previous": declared.waits,
         "shared_bytes": launch.shared_bytes,
         "params": params,
     })

@@ -28,7 +28,7 @@ use tilewright::codegen::select::{Candidate, Findings};
 use tilewright::gpu::{Gpu, TimeOptions, ptxas};
 use tilewright::host::findings_to_json;
 
-use crate::bench::shape;
+use crate::bench::{TURN, shape, turn};
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::select;
 use crate::output;
@@ -81,6 +81,9 @@ pub(crate) struct TuneArgs {
     /// Timed runs of each candidate
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: u32,
+    /// Milliseconds of a candidate's turns (0: they take turns call by call)
+    #[arg(long, value_name = "MS", default_value_t = TURN, value_parser = turn)]
+    turn: u32,
     /// Start no new problem after this many seconds of measuring
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     limit: Option<Duration>,
@@ -148,6 +151,7 @@ fn tune(args: &TuneArgs) -> Outcome {
         options: TimeOptions {
             repeats: args.repeats as usize,
             warm_for: measure::WARM_FOR,
+            turn: Duration::from_millis(args.turn.into()),
             ..TimeOptions::default()
         },
         seed: args.seed,

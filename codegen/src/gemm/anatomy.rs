@@ -102,7 +102,7 @@ impl Form {
 /// let of = |name| plan_named(name).map(|plan| plan.anatomy().turns);
 /// assert_eq!(of("wgmma-bf16-128x256x64")?, Turns::One);
 /// assert_eq!(of("wgmma-bf16-128x256x64-persistent")?, Turns::Rectangle);
-/// assert_eq!(of("wgmma-bf16-256x144x64-pingpong-dealt")?, Turns::Dealt);
+/// assert_eq!(of("wgmma-e4m3-256x144x128-pingpong-dealt")?, Turns::Dealt);
 /// # Ok::<(), layout_codegen::gemm::PlanError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -216,7 +216,7 @@ impl Anatomy {
     ///
     /// ```
     /// use layout_codegen::registry::plan_named;
-    /// assert!(plan_named("wgmma-bf16-256x144x64-pingpong-dealt")?.anatomy().overlaps());
+    /// assert!(plan_named("wgmma-e4m3-256x144x128-pingpong-dealt")?.anatomy().overlaps());
     /// assert!(!plan_named("wgmma-bf16-256x128x64-pingpong")?.anatomy().overlaps());
     /// # Ok::<(), layout_codegen::gemm::PlanError>(())
     /// ```

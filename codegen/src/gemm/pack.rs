@@ -191,11 +191,6 @@ impl Packing {
         k
     }
 
-    /// Whether there are any.
-    pub(crate) fn is_none(&self) -> bool {
-        self.pieces == [None; 2] && self.transposes == [false; 2]
-    }
-
     /// The kernels of the operands that are copied first.
     pub(crate) fn kernels(&self, operands: Operands) -> Result<Vec<Kernel>, PlanError> {
         let mut all = Vec::new();

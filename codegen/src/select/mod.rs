@@ -27,29 +27,21 @@
 //! ```
 
 mod findings;
+mod gains;
 mod machine;
 pub mod model;
 
 use std::fmt;
 
 pub use findings::{Finding, Findings, NEAR, ProblemClass, Timed};
+use gains::gains_nothing;
 pub use machine::{Machine, Rates};
 pub use model::{Bound, Demands, Estimate, estimate};
 
 use crate::Arch;
-use crate::gemm::raster::GROUP;
-use crate::gemm::{Anatomy, DataType, Gemm, Plan, PlanError, Schedule, Trans, Turns, Units};
+use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Units};
 use crate::registry::{plan_named, plans};
-use model::{LINE, SECTOR};
-
-/// The longest rows along k, in bytes, for which tiles that are dealt out were faster.
-const MOST_BYTES_DEALT: u64 = 18_432;
-
-/// The largest k for which warpgroups that take turns in rectangles of blocks were faster in products of 16-bit elements.
-const MOST_K_IN_TURNS: u64 = 1024;
-
-/// The smallest C, in elements, for which tiles that are dealt out were faster.
-const LEAST_DEALT: u64 = 5120 * 5120;
+use model::LINE;
 
 /// Into how many parts sums are split.
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
@@ -409,52 +401,6 @@ impl Wanted<'_> {
             .flat_map(|split| packs.iter().map(move |&pack| Schedule { split, pack }))
             .collect()
     }
-}
-
-/// Whether a plan is no faster than a simpler one, by measurements on an H100, whatever the model says. Such a plan ranks behind all others: it is chosen by name, or by findings.
-///
-/// * Clusters are 3 to 18 % faster than their tile without where the operand that blocks share has rows that do not begin with sectors, of which the cache
-///   gives few boxes; they are as fast, or up to 3 % slower, elsewhere.
-/// * Stores by TMA are as fast as others.
-/// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
-///   half a tile reads more from the cache for each product (2048³ 0.96 instead of 0.99 of cuBLAS, 4095×4097×4093 0.322 instead of 0.259 ms).
-/// * Tiles that are dealt out one by one gain 2 to 3 % in 16-bit types and up to 28 % in 8-bit ones from 5120² on, and lose 7 to 9 % at 4096³. With longer rows the blocks drift
-///   apart, and the cache keeps less of what they share (bf16 16384³ 15.2 instead of 12.9 ms). Contiguous columns of B come in panels of 192 for 144, more than the cache gives
-///   (8192³ 3.0 instead of 1.5 ms).
-fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
-    let anatomy = plan.anatomy();
-    let bytes = u64::from(anatomy.data_type.bytes());
-    if anatomy.form.takers() > 1 && !turns_gain(&anatomy, schedule, problem) {
-        return true;
-    }
-    let within_sectors =
-        |ld: u64| !schedule.pack && !ld.saturating_mul(bytes).is_multiple_of(SECTOR);
-    let (rows, columns) = anatomy.cluster;
-    let shares = |blocks: u32, ld: u64| blocks > 1 && within_sectors(ld);
-    let gains = shares(rows, problem.ldb) || shares(columns, problem.lda);
-    anatomy.tma_store || (anatomy.cluster_blocks() > 1 && !gains)
-}
-
-/// Whether warpgroups that take turns were faster in products of this kind. They ask the cache for more than others, and it gives that where A and B are multiplied as they lie, rows
-/// begin lines, and tiles fill C. In random products of 8-bit types with more than 24 steps along k they took 1.19 times as long as 128×256 tiles.
-fn turns_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
-    let bytes = u64::from(anatomy.data_type.bytes());
-    let in_lines = |ld: u64| ld.saturating_mul(bytes).is_multiple_of(LINE);
-    if schedule.pack || !in_lines(problem.lda) || !in_lines(problem.ldb) {
-        return false;
-    }
-    if anatomy.turns == Turns::Dealt {
-        let group = GROUP.saturating_mul(anatomy.rows_of_stage().into());
-        let in_panels = bytes == 2 && problem.operands.b == Trans::N;
-        return problem.m.is_multiple_of(group)
-            && !in_panels
-            && problem.k.saturating_mul(bytes) <= MOST_BYTES_DEALT
-            && problem.m.saturating_mul(problem.n) >= LEAST_DEALT;
-    }
-    let (rows, columns, _) = anatomy.tile;
-    problem.m.is_multiple_of(rows.into())
-        && problem.n.is_multiple_of(columns.into())
-        && (bytes != 2 || problem.k <= MOST_K_IN_TURNS)
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.

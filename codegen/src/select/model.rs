@@ -74,6 +74,7 @@
 
 mod around;
 mod period;
+mod power;
 mod whole;
 
 use super::machine::Machine;

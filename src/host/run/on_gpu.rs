@@ -98,9 +98,8 @@ impl Loaded {
             .iter()
             .map(|step| Ok((module.kernel(&step.step.entry)?, step.clone())))
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let follows =
-            |(i, step): (usize, &BoundStep)| i > 0 && Declared::of(ptx, &step.step.entry).waits;
-        let beside = bound.steps.iter().enumerate().map(follows).collect();
+        let waits = |step: &BoundStep| Declared::of(ptx, &step.step.entry).waits;
+        let beside = bound.steps.iter().map(waits).collect();
         let workspace = gpu.alloc((bound.workspace_bytes + WORKSPACE_ALIGNMENT) as usize)?;
         // What a kernel reads before another wrote it is NaN.
         workspace.poison()?;
@@ -127,23 +126,23 @@ impl Loaded {
         self.steps.iter().map(of_step).collect()
     }
 
-    /// Launches everything in order; returns before it has run.
+    /// Launches everything in order, beside what the GPU's own stream does, if the first kernel waits for that; returns before it has run.
     pub(crate) fn run(&self, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
         self.enqueue(None, arguments)
     }
 
-    /// The same on a stream.
+    /// The same on a stream, behind what it does: blocks that wait would take the place of kernels on other streams, for which this one may wait as well.
     pub(crate) fn run_on(&self, stream: &Stream, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
         self.enqueue(Some(stream), arguments)
     }
 
     fn enqueue(&self, stream: Option<&Stream>, arguments: &[Vec<Arg>]) -> Result<(), GpuError> {
         let steps = self.steps.iter().zip(&self.beside).zip(arguments);
-        for (((kernel, BoundStep { step, .. }), beside), arguments) in steps {
+        for (i, (((kernel, BoundStep { step, .. }), beside), arguments)) in steps.enumerate() {
             let mut config = LaunchConfig::new(step.grid, step.block)
                 .cluster(step.cluster)
                 .shared_bytes(step.shared_bytes);
-            config.beside_previous = *beside;
+            config.beside_previous = *beside && (i > 0 || stream.is_none());
             match stream {
                 Some(stream) => kernel.launch_on(stream, &config, arguments)?,
                 None => kernel.launch(&config, arguments)?,

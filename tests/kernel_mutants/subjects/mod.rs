@@ -148,8 +148,8 @@ fn ping_pong() -> Subject {
 
 fn dealt() -> Subject {
     in_turns(
-        "wgmma-f16-256x144x64-pingpong-dealt",
-        [[264, 152, 72], [136, 280, 456]],
+        "wgmma-e4m3-256x144x128-pingpong-dealt",
+        [[264, 152, 144], [136, 280, 912]],
     )
 }
 

@@ -75,24 +75,24 @@ struct Step<'a> {
     launch: &'a Launch,
     /// The text declares the clusters, so that a launch need not.
     cluster_declared: bool,
-    /// The kernel waits for the launch before it, and may begin beside it.
+    /// The kernel waits for the one before it on the stream, and may begin beside it.
     beside_previous: bool,
 }
 
 impl<'a> Contract<'a> {
     fn new(problem: &Gemm, ptx: &str, launch: &'a Launch) -> Self {
-        let step = |(i, launch): (usize, &'a Launch)| {
+        let step = |launch: &'a Launch| {
             let declared = Declared::of(ptx, &launch.kernel);
             Step {
                 launch,
                 cluster_declared: declared.cluster.is_some(),
-                beside_previous: declared.waits && i > 0,
+                beside_previous: declared.waits,
             }
         };
         Self {
             buffers: buffers(problem, launch),
             about: about(problem, launch),
-            steps: launch.sequence().enumerate().map(step).collect(),
+            steps: launch.sequence().map(step).collect(),
             workspace_bytes: launch.workspace_bytes,
             sizes: [problem.m, problem.n, problem.k],
         }

@@ -55,7 +55,6 @@ pub(super) fn entries(
 
     let mut g = Gemm::new(&mut k, product, &maps)?;
     g.one_by_one = plan.multiplies_one_by_one(arch);
-    g.follows = plan.warpgroups && !product.packing(operands).is_none();
     if !plan.turns.are_several() {
         // The last group of rows may reach beyond C: a cluster there has nothing to do.
         g.k.exit(g.outside, true);
@@ -166,8 +165,6 @@ struct Gemm<'a> {
     factor: Option<Reg>,
     /// The assembler may not move reads of fragments over products.
     one_by_one: bool,
-    /// It is launched while the kernels that copy its operands still run, and waits for them itself.
-    follows: bool,
 }
 
 /// Fragments of one k step: A by rows of atoms, B by columns, those of B2 after them.
@@ -365,7 +362,6 @@ impl<'a> Gemm<'a> {
             end,
             factor,
             one_by_one: false,
-            follows: false,
         };
         gemm.boxes = gemm.box_stores();
         Ok(gemm)

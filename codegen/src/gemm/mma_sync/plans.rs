@@ -215,8 +215,6 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     ping_pong(DataType::E4m3, (256, 128), 128, 6),
     ping_pong(DataType::E5m2, (256, 128), 128, 6),
     // On all multiprocessors, where rectangles of blocks leave some out.
-    dealt(ping_pong(DataType::F16, (256, 144), 64, 6)),
-    dealt(ping_pong(DataType::Bf16, (256, 144), 64, 6)),
     dealt(ping_pong(DataType::S8, (256, 144), 128, 6)),
     dealt(ping_pong(DataType::E4m3, (256, 144), 128, 6)),
     dealt(ping_pong(DataType::E5m2, (256, 144), 128, 6)),

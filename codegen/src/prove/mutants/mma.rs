@@ -475,9 +475,9 @@ fn mutants_of_warpgroups() {
         Case {
             blocks: Some((2, 3)),
             ..Case::plain(
-                "wgmma-f16-256x144x64-pingpong-dealt",
+                "wgmma-e4m3-256x144x128-pingpong-dealt",
                 nt,
-                &[[264, 296, 72, 0], [72, 432, 200, 8]],
+                &[[264, 296, 144, 0], [72, 432, 400, 16]],
             )
         },
         // Two warpgroups that take turns; the second has no row of C at the second size, which reads it.

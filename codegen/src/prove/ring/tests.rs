@@ -437,7 +437,7 @@ fn a_turn_is_passed_on_once() {
     );
 }
 
-const OVERLAPPING: &str = "wgmma-f16-256x144x64-pingpong-dealt";
+const OVERLAPPING: &str = "wgmma-e4m3-256x144x128-pingpong-dealt";
 
 fn hands_over(what: Handover) -> impl Fn(&Hopper) -> bool {
     move |h| matches!(h, Hopper::Pass { what: passed, .. } if *passed == what)

@@ -31,13 +31,14 @@ const STORE_IN_TURNS: f64 = 0.777;
 /// Clocks from the last product of a warpgroup that passes its turn on to the first of the next.
 const HANDOVER: f64 = 250.0;
 
-/// The share of their demands that turns take which overlap: the tensor cores have no gap between two (bf16 6144³: 0.6836 ms where 192×192 tiles, which ought to be 1 % faster,
-/// took 0.6665).
-const OVERLAPPING: f64 = 0.98;
-
-/// The same of exchanged products in tf32, whose first operand comes through registers, in tiles of more than 64 rows. With their launch, 312 candidates of 200 random products took
+/// The share of their demands that exchanged products in tf32 take, whose first operand comes through registers, in tiles of more than 64 rows. With their launch, 312 candidates of 200 random products took
 /// 0.95 of the estimate without it.
 const EXCHANGED: f64 = 0.92;
+
+/// The same of blocks with more sums than two warpgroups have: 192×192 tiles took 0.934 million clocks at 6144³ in bf16 and 128×256 tiles 0.929, where the demands of the former are 0.98 of
+/// the latter's; at 5120³ 1.15 times the estimate without this.
+const LARGE: f64 = 1.03;
+const MOST_SUMS: u32 = 128 * 256;
 
 /// How much longer a step takes from the fourth full wave on: blocks of warpgroups with one tile each drift apart, and ask the cache for rows that are far
 /// apart. Persistent blocks stay together (8192³: 1.532 instead of 1.661 ms; 16384³: 12.41 instead of 13.39).
@@ -139,6 +140,8 @@ impl Model<'_> {
         } else {
             computing
         };
+        let all_steps = blocks as f64 * parts * steps as f64;
+        let computing = self.at_its_power(computing, all_steps, demands.shared);
         estimate.around = self.around();
         estimate.seconds = machine.launch + computing.max(memory) + estimate.around;
         let waiting = machine.launch + begin_and_end / machine.clock + estimate.around;
@@ -152,10 +155,12 @@ impl Model<'_> {
 
     /// What a block takes of what its demands say.
     fn share_of_demands(&self) -> f64 {
-        if self.anatomy.overlaps() {
-            OVERLAPPING
-        } else if self.anatomy.is_through_registers() && self.anatomy.tile.0 > 64 {
+        if self.anatomy.is_through_registers() && self.anatomy.tile.0 > 64 {
             EXCHANGED
+        } else if self.anatomy.units == Units::Warpgroup
+            && self.anatomy.tile.0 * self.anatomy.tile.1 > MOST_SUMS
+        {
+            LARGE
         } else {
             1.0
         }

@@ -25,6 +25,9 @@
 //! blocks then: each expects all of its bytes, and waits until the consumers of all have given it back, who arrive at the mbarriers of each block. A block ends when all
 //! of them have.
 //!
+//! Each kernel waits for the grid before it when its mbarriers are made, and lets the next one begin: of products one after the other, the blocks of the next are ready when
+//! multiprocessors are free.
+//!
 //! TMA cuts boxes at the edges of the arrays and fills in zeros, so that there is one loop for all sizes. Registers go from the producer, which needs few, to
 //! the consumers, which keep the sums.
 
@@ -88,12 +91,8 @@ impl Gemm<'_> {
         }
         self.prefetch_boxes(first);
         self.k.make_ring(&ring, first)?;
-        if self.follows {
-            self.k.wait_for_grid();
-        }
-        if plan.partial() {
-            self.k.launch_dependents();
-        }
+        self.k.wait_for_grid();
+        self.k.launch_dependents();
 
         for taker in 0..takers {
             let name = if takers == 1 {

@@ -1,0 +1,75 @@
+//! What measurements say of whole kinds of plans, whatever the model estimates.
+
+use super::model::{LINE, SECTOR};
+use crate::gemm::raster::GROUP;
+use crate::gemm::{Anatomy, Gemm, Plan, Schedule, Turns};
+
+/// The longest rows along k, in bytes, for which tiles that are dealt out were faster.
+const MOST_BYTES_DEALT: u64 = 18_432;
+
+/// The smallest C, in elements, for which tiles that are dealt out were faster.
+const LEAST_DEALT: u64 = 5120 * 5120;
+
+/// The largest k for which warpgroups that take turns in rectangles of blocks were faster in products of 16-bit elements.
+const MOST_K_IN_TURNS: u64 = 1024;
+
+/// The smallest product, in multiply-adds, for which clusters of 8-bit types were faster whatever their rows are, and warpgroups that take turns in rectangles of blocks were not.
+const LEAST_SHARED: u64 = 4096 * 4096 * 4096;
+
+/// Whether a plan is no faster than a simpler one, by measurements on an H100. Such a plan ranks behind all others: it is chosen by name, or by findings.
+///
+/// * Clusters are 3 to 18 % faster than their tile without where the operand that blocks share has rows that do not begin with sectors, of which the cache
+///   gives few boxes. Elsewhere they are as fast, or up to 3 % slower, but for large products of 8-bit types by blocks that take tile after tile: those take 0 to 6 % less,
+///   at 16384³ in s8 12 %.
+/// * Stores by TMA are as fast as others.
+/// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
+///   half a tile reads more from the cache for each product (2048³ 0.96 instead of 0.99 of cuBLAS, 4095×4097×4093 0.322 instead of 0.259 ms).
+///   In 8-bit types and tf32 they are slower where the GPU is at its limit of power: 0.1182 instead of 0.1084 ms at 4096³ in s8, 7.75 instead of 5.98 at 16384³.
+/// * Tiles of 8-bit types that are dealt out one by one are up to 28 % faster from 5120² on than rectangles of blocks that leave multiprocessors out, and lose 15 % at 4096³.
+pub(super) fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
+    let anatomy = plan.anatomy();
+    if anatomy.form.takers() > 1 && !turns_gain(&anatomy, schedule, problem) {
+        return true;
+    }
+    anatomy.tma_store
+        || (anatomy.cluster_blocks() > 1 && !clusters_gain(&anatomy, schedule, problem))
+}
+
+fn clusters_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
+    let bytes = u64::from(anatomy.data_type.bytes());
+    let within_sectors =
+        |ld: u64| !schedule.pack && !ld.saturating_mul(bytes).is_multiple_of(SECTOR);
+    let (rows, columns) = anatomy.cluster;
+    let shares = |blocks: u32, ld: u64| blocks > 1 && within_sectors(ld);
+    let products = problem
+        .m
+        .saturating_mul(problem.n)
+        .saturating_mul(problem.k);
+    let large = bytes == 1 && anatomy.turns.are_several() && products >= LEAST_SHARED;
+    large || shares(rows, problem.ldb) || shares(columns, problem.lda)
+}
+
+/// Whether warpgroups that take turns were faster in products of this kind. They ask the cache for more than others, and it gives that where A and B are multiplied as they lie, rows
+/// begin lines, and tiles fill C. In random products of 8-bit types with more than 24 steps along k they took 1.19 times as long as 128×256 tiles.
+fn turns_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
+    let bytes = u64::from(anatomy.data_type.bytes());
+    let in_lines = |ld: u64| ld.saturating_mul(bytes).is_multiple_of(LINE);
+    if schedule.pack || !in_lines(problem.lda) || !in_lines(problem.ldb) {
+        return false;
+    }
+    let elements = problem.m.saturating_mul(problem.n);
+    if anatomy.turns == Turns::Dealt {
+        let group = GROUP.saturating_mul(anatomy.rows_of_stage().into());
+        return problem.m.is_multiple_of(group)
+            && problem.k.saturating_mul(bytes) <= MOST_BYTES_DEALT
+            && elements >= LEAST_DEALT;
+    }
+    let (rows, columns, _) = anatomy.tile;
+    problem.m.is_multiple_of(rows.into())
+        && problem.n.is_multiple_of(columns.into())
+        && if bytes == 2 {
+            problem.k <= MOST_K_IN_TURNS
+        } else {
+            elements.saturating_mul(problem.k) < LEAST_SHARED
+        }
+}
