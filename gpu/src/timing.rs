@@ -205,6 +205,24 @@ struct Turn {
     batch: usize,
 }
 
+impl Turn {
+    /// The turn of a work with calls of `one` milliseconds.
+    fn of(one: f64, options: TimeOptions) -> Self {
+        let half = options.turn.as_secs_f64() * 500.0;
+        let most = if one < SHORT {
+            MOST_SHORT
+        } else {
+            f64::INFINITY
+        };
+        let half = (half / one).min(most).max(1.0) as usize;
+        Self {
+            before: half,
+            times: TIMES_OF_A_TURN,
+            batch: half.div_ceil(TIMES_OF_A_TURN).max(options.batch),
+        }
+    }
+}
+
 impl Default for TimeOptions {
     fn default() -> Self {
         Self {
@@ -396,19 +414,7 @@ impl Gpu {
             next()?;
         }
         let one = start.milliseconds_to(&self.stream().record()?)? / PROBES as f64;
-        let half = options.turn.as_secs_f64() * 500.0;
-        let most = if one < SHORT {
-            MOST_SHORT
-        } else {
-            f64::INFINITY
-        };
-        let half = (half / one).min(most).max(1.0) as usize;
-        let batch = half.div_ceil(TIMES_OF_A_TURN).max(options.batch);
-        Ok(Turn {
-            before: half,
-            times: TIMES_OF_A_TURN,
-            batch,
-        })
+        Ok(Turn::of(one, options))
     }
 
     /// Enqueues that a buffer is overwritten.
@@ -423,6 +429,32 @@ impl Gpu {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_are_as_long_as_they_are_to_be() {
+        let of = |one: f64, turn: u64, batch: usize| {
+            let turn = Duration::from_millis(turn);
+            let options = TimeOptions {
+                turn,
+                batch,
+                ..TimeOptions::default()
+            };
+            Turn::of(one, options)
+        };
+        for (one, turn, batch, expected) in [
+            (0.625, 100, 1, (80, 5, 16)),
+            (13.0, 100, 1, (3, 5, 1)),
+            (500.0, 100, 1, (1, 5, 1)),
+            (0.625, 100, 20, (80, 5, 20)),
+            // Short calls are no more than one head start covers, however short.
+            (0.005, 100, 1, (80, 5, 16)),
+            (0.0, 100, 1, (80, 5, 16)),
+            (0.05, 0, 1, (1, 5, 1)),
+        ] {
+            let turn = of(one, turn, batch);
+            assert_eq!((turn.before, turn.times, turn.batch), expected, "{one}");
+        }
+    }
 
     #[test]
     fn the_median_splits_the_samples() {

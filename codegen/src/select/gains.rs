@@ -16,10 +16,13 @@ const MOST_K_IN_TURNS: u64 = 1024;
 /// The smallest product, in multiply-adds, for which clusters of 8-bit types were faster whatever their rows are, and warpgroups that take turns in rectangles of blocks were not.
 const LEAST_SHARED: u64 = 4096 * 4096 * 4096;
 
+/// The same of tf32: at 6144³ 1.07 times as slow as exchanged products, at 8192³ 0.985 and at 16384³ 0.997.
+const LEAST_SHARED_TF32: u64 = 8192 * 8192 * 8192;
+
 /// Whether a plan is no faster than a simpler one, by measurements on an H100. Such a plan ranks behind all others: it is chosen by name, or by findings.
 ///
 /// * Clusters are 3 to 18 % faster than their tile without where the operand that blocks share has rows that do not begin with sectors, of which the cache
-///   gives few boxes. Elsewhere they are as fast, or up to 3 % slower, but for large products of 8-bit types by blocks that take tile after tile: those take 0 to 6 % less,
+///   gives few boxes. Elsewhere they are as fast, or up to 3 % slower, but for large products of 8-bit types and tf32 by blocks that take tile after tile: those take 0 to 6 % less,
 ///   at 16384³ in s8 12 %.
 /// * Stores by TMA are as fast as others.
 /// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
@@ -45,7 +48,12 @@ fn clusters_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool 
         .m
         .saturating_mul(problem.n)
         .saturating_mul(problem.k);
-    let large = bytes == 1 && anatomy.turns.are_several() && products >= LEAST_SHARED;
+    let least = match bytes {
+        1 => LEAST_SHARED,
+        4 => LEAST_SHARED_TF32,
+        _ => u64::MAX,
+    };
+    let large = anatomy.turns.are_several() && products >= least;
     large || shares(rows, problem.ldb) || shares(columns, problem.lda)
 }
 

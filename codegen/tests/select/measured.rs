@@ -592,6 +592,21 @@ fn large_products_take_the_plans_that_need_least_power() {
     }
 }
 
+/// In tf32 products with B in registers take more power than others: from 8192³ on, transposing B first takes less.
+#[test]
+fn large_tf32_products_take_b_from_shared_memory() {
+    for (n, trans, expected) in [
+        (6144, "nn", "-swapped-persistent"),
+        (8192, "nn", "-persistent-cluster2x1"),
+        (16_384, "nn", "-persistent-cluster2x1"),
+        (6144, "nt", "128x256x32-persistent"),
+        (8192, "nt", "-persistent-cluster2x1"),
+    ] {
+        let name = chosen_on_h100(DataType::Tf32, [n; 3], trans).plan.name();
+        assert!(name.ends_with(expected), "{n} {trans}: {name}");
+    }
+}
+
 /// Warpgroups take turns where tiles fill C: elsewhere that took up to 1.3 times as long (`tests/golden/selection`).
 #[test]
 fn warpgroups_take_turns_where_tiles_fill_c() {
