@@ -435,8 +435,8 @@ mod tests {
         let of = |one: f64, turn: u64, batch: usize| {
             let turn = Duration::from_millis(turn);
             let options = TimeOptions {
-                turn,
                 batch,
+                turn,
                 ..TimeOptions::default()
             };
             Turn::of(one, options)

@@ -24,7 +24,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use tilewright::codegen::gemm::{DataType, Gemm, Operands, ProblemError};
-use tilewright::codegen::select::{Candidate, Findings};
+use tilewright::codegen::select::{Candidate, Findings, shortlist};
 use tilewright::gpu::{Gpu, TimeOptions, ptxas};
 use tilewright::host::findings_to_json;
 
@@ -46,7 +46,7 @@ const SHAPES: [[u64; 3]; 6] = [
 ];
 
 /// Candidates of a problem that are measured unless something else is asked for.
-const TOP: usize = 8;
+const TOP: usize = 10;
 
 /// Candidates that `--within` leaves, however bad their estimates.
 const AT_LEAST: usize = 4;
@@ -69,7 +69,7 @@ pub(crate) struct TuneArgs {
     /// Transposes: nn, nt, tn, tt (nn by default, all four of random shapes)
     #[arg(long, value_delimiter = ',')]
     trans: Vec<String>,
-    /// Measure at most N candidates of each problem, those with the shortest estimates (8 by default; no limit with `--within`)
+    /// Measure at most N candidates of each problem, those with the shortest estimates (10 by default; no limit with `--within`)
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     top: Option<usize>,
     /// Measure the candidates whose estimate is at most this many times the best one, and at least 4
@@ -317,6 +317,9 @@ impl TuneArgs {
 
     /// The candidates to measure, those with the shortest estimates first: also of plans that are not chosen before they have been measured.
     fn chosen(&self, mut all: Vec<Candidate>) -> Vec<Candidate> {
+        if self.within.is_none() && self.splits.is_none() {
+            return shortlist(all, self.top.unwrap_or(TOP));
+        }
         all.sort_by(|a, b| a.estimate.seconds.total_cmp(&b.estimate.seconds));
         if let Some(most) = self.splits {
             let mut seen: Vec<(String, bool)> = Vec::new();

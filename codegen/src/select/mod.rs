@@ -30,6 +30,7 @@ mod findings;
 mod gains;
 mod machine;
 pub mod model;
+mod shortlist;
 
 use std::fmt;
 
@@ -37,6 +38,7 @@ pub use findings::{Finding, Findings, NEAR, ProblemClass, Timed};
 use gains::gains_nothing;
 pub use machine::{Machine, Rates};
 pub use model::{Bound, Demands, Estimate, estimate};
+pub use shortlist::shortlist;
 
 use crate::Arch;
 use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Units};
