@@ -87,7 +87,7 @@ pub struct Tiling {
 /// use layout_codegen::{Arch, registry::plan_named};
 ///
 /// let plan = plan_named("wgmma-e4m3-256x144x128-pingpong-dealt")?;
-/// let entry = &plan.entries(Operands::ALL[0], Arch(90))?[0];
+/// let entry = &plan.entries(Operands::ALL[1], Arch(90))?[0];
 /// // One for each loop over tiles: of two roles of consumers and of the producer.
 /// assert_eq!(entry.deals.len(), 3);
 /// let Deal { tiles, .. } = entry.deals[0];

@@ -20,7 +20,7 @@
 //! let large = Gemm::packed(4096, 4096, 4096, nn);
 //! let choice = choose(DataType::F16, &large, Arch(90), &h200, None)?;
 //! assert_eq!(choice.schedule.split, 1);
-//! assert!(choice.reason.to_string().starts_with("estimated at 0.1"), "{}", choice.reason);
+//! assert!(choice.reason.to_string().starts_with("estimated at 0.2"), "{}", choice.reason);
 //! let kernel = choice.plan.adapt(&large, choice.schedule)?.emit(nn, Arch(90))?;
 //! assert!(kernel.ptx.contains("mma.sync"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
