@@ -29,8 +29,9 @@ const BAR: f64 = 0.95;
 const MEAN: f64 = 0.965;
 const SHARE: f64 = 0.78;
 
-/// Candidates that `tune` measures.
+/// Candidates that `tune` measures, and splits of each plan among them.
 const TOP: usize = 10;
+const SPLITS: usize = 2;
 
 /// The tables: types and their files.
 const TABLES: [(DataType, &str); 6] = [
@@ -163,7 +164,7 @@ impl Measured {
                 estimate,
             }
         };
-        let some = shortlist(self.microseconds.iter().map(of).collect(), TOP);
+        let some = shortlist(self.microseconds.iter().map(of).collect(), SPLITS, TOP);
         let times = some
             .iter()
             .filter_map(|c| self.time(&(c.plan.name(), c.schedule)));

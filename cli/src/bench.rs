@@ -57,7 +57,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = 20, value_parser = at_least_one)]
     repeats: usize,
     /// Milliseconds of a turn of either side (0: the two take turns call by call)
-    #[arg(long, value_name = "MS", default_value_t = TURN, value_parser = turn)]
+    #[arg(long, value_name = "MS", default_value_t = TURN, value_parser = turn, conflicts_with = "devices")]
     turn: u32,
     #[command(flatten)]
     over: DevicesArgs,

@@ -175,9 +175,9 @@ pub struct TimeOptions {
     pub warm_for: Duration,
     /// Whether the level 2 cache is overwritten before each time. It is not between the calls of a batch.
     pub flush_l2: bool,
-    /// How long a turn of one of several works lasts; zero for turns of one time. In the first half nothing is timed, the other half is five times of as many calls as fill it,
-    /// one behind the other as in a graph; of calls below 20 µs a turn has at most 160. At its limit of power a GPU lowers the clock as far as the work asks for, within
-    /// some 50 ms, so that works that take turns call by call run at a clock that none of them has by itself.
+    /// How long each turn lasts if several works take turns; zero for one time a turn. Nothing is timed in the first half. The second half is five times of back-to-back calls;
+    /// a turn has at most 160 calls of less than 20 µs. At its power limit a GPU adapts its clock to the work within some 50 ms: works that take turns call by call
+    /// run at a clock that none of them has by itself.
     pub turn: Duration,
 }
 

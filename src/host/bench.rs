@@ -1,8 +1,7 @@
 //! Our kernels against cuBLAS, in one run on one GPU.
 //!
-//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns. Turns of long products last long enough for the
-//! clock to settle: a large product of tensor cores takes all the power that the GPU may have, and then the one that needs less of it runs at a higher clock. Short
-//! products are timed many at once, one behind the other. What is compared with is the fastest of what the library has: cuBLAS by its own choice, and every algorithm that the
+//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns. A turn lasts long enough for the clock to
+//! settle: large products run at the GPU's power limit, where the side that needs less energy runs at a higher clock. Calls run back to back. What is compared with is the fastest of what the library has: cuBLAS by its own choice, and every algorithm that the
 //! heuristics of cublasLt give for 32 MiB of workspace. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is
 //! checked on rows drawn from the whole matrix.
 

@@ -45,8 +45,9 @@ const SHAPES: [[u64; 3]; 6] = [
     [512, 512, 65_536],
 ];
 
-/// Candidates of a problem that are measured unless something else is asked for.
+/// Candidates of a problem that are measured unless something else is asked for, and splits of each plan.
 const TOP: usize = 10;
+const SPLITS: usize = 2;
 
 /// Candidates that `--within` leaves, however bad their estimates.
 const AT_LEAST: usize = 4;
@@ -75,7 +76,7 @@ pub(crate) struct TuneArgs {
     /// Measure the candidates whose estimate is at most this many times the best one, and at least 4
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     within: Option<f64>,
-    /// Measure at most N split-K counts of each plan, packed and unpacked separately
+    /// Measure at most N split-K counts of each plan, packed and unpacked separately (2 by default; no limit with `--within`)
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     splits: Option<usize>,
     /// Timed runs of each candidate
@@ -316,29 +317,17 @@ impl TuneArgs {
     }
 
     /// The candidates to measure, those with the shortest estimates first: also of plans that are not chosen before they have been measured.
-    fn chosen(&self, mut all: Vec<Candidate>) -> Vec<Candidate> {
-        if self.within.is_none() && self.splits.is_none() {
-            return shortlist(all, self.top.unwrap_or(TOP));
-        }
-        all.sort_by(|a, b| a.estimate.seconds.total_cmp(&b.estimate.seconds));
-        if let Some(most) = self.splits {
-            let mut seen: Vec<(String, bool)> = Vec::new();
-            all.retain(|c| {
-                let key = (c.plan.name(), c.schedule.pack);
-                seen.push(key.clone());
-                seen.iter().filter(|other| **other == key).count() <= most
-            });
-        }
-        if let (Some(factor), Some(best)) = (self.within, all.first()) {
+    fn chosen(&self, all: Vec<Candidate>) -> Vec<Candidate> {
+        let Some(factor) = self.within else {
+            return shortlist(all, self.splits.unwrap_or(SPLITS), self.top.unwrap_or(TOP));
+        };
+        let mut all = shortlist(all, self.splits.unwrap_or(usize::MAX), usize::MAX);
+        if let Some(best) = all.first() {
             let most = factor * best.estimate.seconds;
             let near = all.iter().filter(|c| c.estimate.seconds <= most).count();
             all.truncate(near.max(AT_LEAST));
         }
-        let top = self.top.unwrap_or(match self.within {
-            Some(_) => usize::MAX,
-            None => TOP,
-        });
-        all.truncate(top);
+        all.truncate(self.top.unwrap_or(usize::MAX));
         all
     }
 }

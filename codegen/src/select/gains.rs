@@ -1,4 +1,4 @@
-//! What measurements say of whole kinds of plans, whatever the model estimates.
+//! Kinds of plans that measurements rule out, whatever the model estimates.
 
 use super::model::{LINE, SECTOR};
 use crate::gemm::raster::GROUP;
@@ -27,7 +27,7 @@ const LEAST_SHARED_TF32: u64 = 8192 * 8192 * 8192;
 /// * Stores by TMA are as fast as others.
 /// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
 ///   half a tile reads more from the cache for each product (2048³ 0.96 instead of 0.99 of cuBLAS, 4095×4097×4093 0.322 instead of 0.259 ms).
-///   In 8-bit types and tf32 they are slower where the GPU is at its limit of power: 0.1182 instead of 0.1084 ms at 4096³ in s8, 7.75 instead of 5.98 at 16384³.
+///   In 8-bit types and tf32 they are slower where the GPU is at its power limit: 0.1182 instead of 0.1084 ms at 4096³ in s8, 7.75 instead of 5.98 at 16384³.
 /// * Tiles of 8-bit types that are dealt out one by one are up to 28 % faster from 5120² on than rectangles of blocks that leave multiprocessors out, and lose 15 % at 4096³.
 pub(super) fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
     let anatomy = plan.anatomy();

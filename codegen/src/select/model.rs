@@ -26,7 +26,7 @@
 //! ```text
 //! clocks  = Σ waves: steps · period + begin + store + 1710 between them
 //! store   = r · (0.16 · (2·accumulator bytes / 128 + bytes of C / (half of what the cache gives)) + 11.3 · stores of all warps, 19.7 of warpgroups)
-//! busy    = ((clocks / clock)^4.5 + (seconds that its energy takes at the limit of power)^4.5)^(1/4.5), of products of warpgroups
+//! busy    = ((clocks / clock)^4.5 + (seconds at the power limit)^4.5)^(1/4.5), of products of warpgroups
 //! kernel  = launch + max(busy, bytes from and to memory / bandwidth)
 //! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its share of a launch
 //! ```
@@ -51,7 +51,7 @@
 //!   longer than their bytes;
 //! * a cluster runs on one GPC: of 132 multiprocessors 116 take clusters of four blocks, 112 clusters of eight, and blocks that fill clusters up take places;
 //! * exchanged tf32 products in tiles of more than 64 rows take 0.92 of their demands, blocks of warpgroups with more sums than 128×256 1.03;
-//! * at the limit of power a product takes as long as its energy allows: of m·n·k multiply-adds and the bytes that go through shared memory, see `model/power.rs`;
+//! * at the power limit the time of a product is proportional to its energy, that of m·n·k multiply-adds and of the bytes through shared memory;
 //! * copies through registers (below 4 bytes) leave 848 clocks of a step uncovered;
 //! * TMA takes 6.4 clocks for each 128 bytes of a box outside of the matrix. If these are a third of a stage or more and memory is the bound, 0.4 of that time
 //!   is added to the wait for memory. Of rows that do not begin with a line the cache gives it 0.73 of the bytes, of those

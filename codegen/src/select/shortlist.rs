@@ -2,33 +2,32 @@
 
 use super::Candidate;
 
-/// Splits of a plan, packed and unpacked separately.
-const SPLITS_EACH: usize = 2;
-
-/// The candidates to measure of a problem, at most `top` of them, those with the best estimates first: of each plan, packed and unpacked, the two best splits, and, if there is room for two, the best
-/// of those that pack operands and the best of those that do not. Of 1,197 random products (`tests/selection.rs`) the ten that this leaves have one that reaches 0.95 of the fastest in each.
+/// The candidates to measure of a problem, those with the best estimates first: at most `splits` splits of each plan, packed and unpacked separately, and at most `top` in all. If `top` is 2 or
+/// more and all of them pack operands, or none does, the last one makes room for the best of the other kind.
+///
+/// For each of 1,197 random products measured on an H100, one of the ten candidates that two splits leave reaches 0.95 of the fastest (`tests/selection.rs`).
 ///
 /// ```
 /// use layout_codegen::Arch;
 /// use layout_codegen::gemm::{DataType, Gemm, Operands};
 /// use layout_codegen::select::{Machine, candidates, shortlist};
 ///
-/// // Rows of 277 halves: to pack them takes time, and to copy them as they lie takes more instructions.
+/// // Rows of 277 halves: packing them takes time, and copying them as they lie takes more instructions.
 /// let odd = Gemm::packed(277, 241, 25209, "tn".parse::<Operands>()?);
 /// let all = candidates(DataType::F16, &odd, Arch(90), &Machine::for_arch(Arch(90)))?;
-/// let some = shortlist(all, 10);
+/// let some = shortlist(all, 2, 10);
 /// assert_eq!(some.len(), 10);
 /// assert!(some[0].schedule.pack && some.iter().any(|c| !c.schedule.pack));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn shortlist(mut candidates: Vec<Candidate>, top: usize) -> Vec<Candidate> {
+pub fn shortlist(mut candidates: Vec<Candidate>, splits: usize, top: usize) -> Vec<Candidate> {
     candidates.sort_by(|a, b| a.estimate.seconds.total_cmp(&b.estimate.seconds));
     let mut seen: Vec<(String, bool)> = Vec::new();
     candidates.retain(|c| {
         let way = (c.plan.name(), c.schedule.pack);
         let before = seen.iter().filter(|other| **other == way).count();
         seen.push(way);
-        before < SPLITS_EACH
+        before < splits
     });
     let rest = candidates.split_off(top.min(candidates.len()));
     if let (Some(first), true) = (candidates.first(), top >= 2) {

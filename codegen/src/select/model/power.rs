@@ -1,12 +1,12 @@
-//! What power allows: a large product of tensor cores takes all that the GPU may have, which then lowers its clock.
+//! The power limit: a large product of tensor cores draws all the power that the GPU may have, and the GPU lowers its clock.
 //!
 //! ```text
 //! seconds at the limit = m·n·k · (of a multiply-add) + bytes written to and read from shared memory · (of a byte)
 //! ```
 //!
-//! The two costs are seconds of the power that an H100 of 132 multiprocessors and 700 W has left beside what it takes in any case; one of fewer multiprocessors is taken to have
-//! as much for each. A product takes the 4.5-norm of these seconds and those at full clock. At 6144³ in bf16 an
-//! H100 had 700 W with each plan, at 1.26 to 1.46 GHz instead of 1.98, and took 456 mJ with 192×192 tiles, 522 with 128×144 ones, whose warpgroups read 1.08 times as much.
+//! The costs are those of an H100 with 132 multiprocessors and a limit of 700 W; a GPU with fewer multiprocessors is assumed to have as much power for each. The estimate is the 4.5-norm of
+//! this time and the time at full clock. At 6144³ in bf16 an H100 drew 700 W with every plan, at 1.26 to 1.46 GHz instead of 1.98. A product took 456 mJ with 192×192 tiles and 522 mJ with
+//! 128×144 tiles, whose warpgroups read 1.08 times as many bytes.
 
 use super::{Model, WAVEFRONT};
 use crate::gemm::{DataType, Turns, Units};
@@ -17,18 +17,17 @@ const MULTIPROCESSORS: f64 = 132.0;
 /// Seconds of a byte through shared memory.
 const OF_A_BYTE: f64 = 16e-15;
 
-/// What tiles that are dealt out one by one take beyond those of rectangles of blocks, which share more in the cache: 192×192 tiles took 1.03 times the energy at 6144³ in bf16, and
-/// 256×144 ones in 8-bit types 1.08 times what their bytes say.
+/// The energy of tiles dealt out one by one relative to rectangles of blocks, which share more in the cache: 1.03 for 192×192 tiles at 6144³ in bf16, and 1.08 fits those of 8-bit types.
 const DEALT: f64 = 1.08;
 
-/// What products with a factor in registers take beyond others: exchanged ones of tf32 took 3.17 ms at 8192³ (nn) where those from shared memory took 3.13, with B transposed first.
+/// The energy of products with a factor in registers relative to others. At 8192³ in tf32 exchanged products took 3.62 ms (nt) and 3.17 (nn), and others 3.05 and, with B transposed first, 3.13.
 const THROUGH_REGISTERS: f64 = 1.13;
 
-/// The norm that combines the time at full clock with that at the limit of power.
+/// The norm that combines the time at full clock with that at the power limit.
 const NORM: f64 = 4.5;
 
 impl Model<'_> {
-    /// The time of what takes `seconds` at full clock, of `steps` of all blocks with `shared` wavefronts each.
+    /// Seconds at the power limit of what takes `seconds` at full clock: all blocks take `steps` steps of `shared` wavefronts each.
     pub(super) fn at_its_power(&self, seconds: f64, steps: f64, shared: f64) -> f64 {
         if self.anatomy.units != Units::Warpgroup {
             return seconds;
@@ -48,7 +47,7 @@ impl Model<'_> {
     }
 }
 
-/// Seconds of a multiply-add: fewer bits of a factor, fewer transistors that switch.
+/// Seconds of a multiply-add: narrower factors need less energy.
 fn of_a_product(data_type: DataType) -> f64 {
     match data_type {
         DataType::Tf32 => 3.09e-15,
