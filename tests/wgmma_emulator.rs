@@ -122,10 +122,14 @@ fn blocks_take_tile_after_tile() {
         };
         for operands in both {
             let ((rows, columns), [m, n, k]) = cases.next().expect("endless");
+            let packed = Gemm::packed(m, n, k, operands);
             let problem = Gemm {
                 alpha: 2.0,
                 beta: 1.0,
-                ..Gemm::packed(m, n, k, operands)
+                // Rows of no element, too, begin at multiples of 16 bytes.
+                lda: packed.lda.max(16),
+                ldb: packed.ldb.max(16),
+                ..packed
             };
             holds_in_turns(plan, &problem, (rows, columns));
         }

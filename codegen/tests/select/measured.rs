@@ -535,7 +535,7 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
         (
             DataType::F16,
             [16_384; 3],
-            "wgmma-f16-128x256x64-persistent",
+            "wgmma-f16-128x256x64-persistent-cluster2x1-3stages",
             (1, false),
         ),
         (
@@ -566,18 +566,39 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
     assert!(!transposed, "{}", chosen.name());
 }
 
-/// Large products of 8-bit types take clusters, or dealt tiles where rectangles of blocks leave many multiprocessors idle. Those of tf32 with contiguous columns of B take it from registers
-/// until transposing it first needs less power. Times are those of `docs/performance-wgmma-power.md`.
+/// At the power limit products of 16-bit types take clusters and few stages, those of 8-bit types clusters, or dealt tiles where rectangles of blocks leave many multiprocessors idle, and those of tf32
+/// with contiguous columns of B take it from registers. Times are those of `docs/performance-wgmma-power.md`.
 #[test]
 fn large_products_take_the_plans_that_need_least_power() {
     for (data_type, size, trans, expected) in [
-        (DataType::Bf16, [6144; 3], "nt", "128x256x64-persistent"),
-        (DataType::Bf16, [8192; 3], "nt", "128x256x64-persistent"),
-        (DataType::Bf16, [16_384; 3], "nt", "128x256x64-persistent"),
-        (DataType::F16, [8192; 3], "nt", "128x256x64-persistent"),
+        (DataType::Bf16, [4096; 3], "nt", "128x256x64-persistent"),
+        (
+            DataType::Bf16,
+            [6144; 3],
+            "nt",
+            "-persistent-cluster2x1-3stages",
+        ),
+        (
+            DataType::Bf16,
+            [8192; 3],
+            "nt",
+            "-persistent-cluster2x1-3stages",
+        ),
+        (
+            DataType::Bf16,
+            [16_384; 3],
+            "nt",
+            "-persistent-cluster2x1-3stages",
+        ),
+        (
+            DataType::F16,
+            [8192; 3],
+            "nn",
+            "-persistent-cluster2x1-3stages",
+        ),
         (DataType::S8, [2048; 3], "nt", "-pingpong"),
-        (DataType::S8, [4096; 3], "nt", "-persistent-cluster2x1"),
-        (DataType::E4m3, [4096; 3], "nt", "-persistent-cluster2x1"),
+        (DataType::S8, [4096; 3], "nt", "128x256x128-persistent"),
+        (DataType::E4m3, [4096; 3], "nt", "128x256x128-persistent"),
         (DataType::S8, [7168; 3], "nt", "-dealt"),
         (DataType::S8, [16_384, 8192, 4096], "nt", "-dealt"),
         (DataType::S8, [8192; 3], "nt", "-persistent-cluster2x1"),
@@ -586,9 +607,25 @@ fn large_products_take_the_plans_that_need_least_power() {
         (DataType::E4m3, [6144; 3], "nt", "-persistent-cluster2x1"),
         (DataType::E4m3, [8192; 3], "nt", "-persistent-cluster2x1"),
         (DataType::E5m2, [8192; 3], "nt", "-persistent-cluster2x1"),
-        (DataType::Tf32, [6144; 3], "nn", "-swapped-persistent"),
-        (DataType::Tf32, [8192; 3], "nn", "-persistent-cluster2x1"),
-        (DataType::Tf32, [16_384; 3], "nn", "-persistent-cluster2x1"),
+        (DataType::Tf32, [4096; 3], "nn", "-swapped-persistent"),
+        (
+            DataType::Tf32,
+            [6144; 3],
+            "nn",
+            "-swapped-persistent-3stages",
+        ),
+        (
+            DataType::Tf32,
+            [8192; 3],
+            "nn",
+            "-swapped-persistent-3stages",
+        ),
+        (
+            DataType::Tf32,
+            [16_384; 3],
+            "nn",
+            "-swapped-persistent-3stages",
+        ),
         (DataType::Tf32, [6144; 3], "nt", "128x256x32-persistent"),
         (DataType::Tf32, [8192; 3], "nt", "-persistent-cluster2x1"),
     ] {

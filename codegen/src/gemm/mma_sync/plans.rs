@@ -192,6 +192,10 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
+    // Fewer stages: blocks that read the same rows and columns stay closer to each other, and ask the cache for less. For products that are at the limit of power.
+    clustered(persistent(DataType::F16, (128, 256), 64, 3), (2, 1)),
+    clustered(persistent(DataType::Bf16, (128, 256), 64, 3), (2, 1)),
+    swapped_persistent((256, 128), 32, 3),
     // Tiles between those, which fill waves that others leave half empty.
     persistent(DataType::F16, (128, 96), 64, 6),
     persistent(DataType::F16, (128, 144), 64, 5),

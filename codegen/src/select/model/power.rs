@@ -21,7 +21,14 @@ const OF_A_BYTE: f64 = 16e-15;
 const DEALT: f64 = 1.08;
 
 /// The energy of products with a factor in registers relative to others. At 8192³ in tf32 exchanged products took 3.62 ms (nt) and 3.17 (nn), and others 3.05 and, with B transposed first, 3.13.
-const THROUGH_REGISTERS: f64 = 1.13;
+const THROUGH_REGISTERS: f64 = 1.12;
+
+/// What blocks that take tile after tile save with fewer than four stages, of the energy and for each byte of an element. They stay closer to each other, so that more of what they ask the cache
+/// for is asked for by several at a time: at 8192³ it read 7 % fewer sectors in f16 and 9 % in tf32, as many bytes from memory, and they took 1.4 % and 3.5 % less time.
+const CLOSER: f64 = 0.0105;
+
+/// Stages with which they do not.
+const STAGES: u32 = 4;
 
 /// The norm that combines the time at full clock with that at the power limit.
 const NORM: f64 = 4.5;
@@ -41,6 +48,9 @@ impl Model<'_> {
         }
         if self.anatomy.is_through_registers() {
             limit *= THROUGH_REGISTERS;
+        }
+        if self.anatomy.turns.are_several() && self.anatomy.stages < STAGES {
+            limit *= 1.0 - CLOSER * f64::from(self.anatomy.data_type.bytes());
         }
         limit *= MULTIPROCESSORS / f64::from(self.machine.multiprocessors);
         (seconds.powf(NORM) + limit.powf(NORM)).powf(1.0 / NORM)
