@@ -50,8 +50,13 @@ fn numbers_of_stages_are_in_names() {
         let entry = name.replace('-', "_");
         assert!(plan.entry_name(operands).starts_with(&entry), "{name}");
     }
+    let listed: Vec<String> = plans().iter().map(|plan| plan.name()).collect();
     for plan in plans() {
-        assert!(!plan.name().ends_with("stages"), "{}", plan.name());
+        // A number is named where the same plan is listed with another one.
+        let name = plan.name();
+        if let Some((other, _)) = name.rsplit_once('-').filter(|_| name.ends_with("stages")) {
+            assert!(listed.iter().any(|listed| listed == other), "{name}");
+        }
         // Its own number is no other plan.
         let own = format!("{}-{}stages", plan.name(), plan.anatomy().stages);
         if let Ok(same) = plan_named(&own) {

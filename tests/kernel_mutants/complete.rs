@@ -13,6 +13,11 @@ fn family(plan: &str) -> String {
     if plan.contains("-cluster") {
         return "cluster".to_owned();
     }
+    // Another number of stages is no other family.
+    let plan = match plan.rsplit_once('-') {
+        Some((plan, last)) if last.ends_with("stages") => plan,
+        _ => plan,
+    };
     let through_registers = plan.ends_with("swapped") && plan.contains("-tf32-");
     for family in ["persistent", "pingpong", "swapped", "dealt"] {
         if plan.ends_with(family) && !through_registers {
