@@ -242,7 +242,9 @@ impl MmaPlan {
             let (listed, number) = name.strip_suffix("stages")?.rsplit_once('-')?;
             let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
             let mut all = WARPGROUP_PLANS.iter().chain(PLANS);
-            let plan = all.find(|plan| digits && plan.name() == listed)?;
+            // One number is enough.
+            let once = digits && !listed.ends_with("stages");
+            let plan = all.find(|plan| once && plan.name() == listed)?;
             Some((plan, number))
         };
         let Some((plan, number)) = named() else {
