@@ -1,8 +1,9 @@
 //! Kinds of plans that measurements rule out, whatever the model estimates.
 
+use super::model::power::stays_close;
 use super::model::{LINE, SECTOR};
 use crate::gemm::raster::GROUP;
-use crate::gemm::{Anatomy, Gemm, Plan, Schedule, Turns, Units};
+use crate::gemm::{Anatomy, Gemm, Plan, Schedule, Turns};
 
 /// The longest rows along k, in bytes, for which tiles that are dealt out were faster.
 const MOST_BYTES_DEALT: u64 = 18_432;
@@ -16,7 +17,8 @@ const MOST_K_IN_TURNS: u64 = 1024;
 /// The smallest product of 8-bit types and tf32, in multiply-adds, for which warpgroups that take turns in rectangles of blocks were not faster.
 const LEAST_NOT_IN_TURNS: u64 = 4096 * 4096 * 4096;
 
-/// The smallest product for which clusters of 8-bit types were faster whatever their rows are: at 4096³ they had 0.94 to 1.02 of cuBLAS and plans without 0.99 to 1.03, at 6816×3840×3456 they were 6 % faster.
+/// The smallest product for which clusters of 8-bit types were faster whatever their rows are. At 4096³ they had 0.94 to 1.02 of cuBLAS, and plans without
+/// clusters 0.97 to 1.03; at 6816×3840×3456 they were 6 % faster.
 const LEAST_SHARED: u64 = 4352 * 4352 * 4352;
 
 /// The same of tf32 where A and B are multiplied as they lie. With B transposed first, exchanged products with three stages are faster: 3.06 to 3.16 instead of 3.13 to 3.26 ms at 8192³, 24.6 instead of
@@ -26,14 +28,11 @@ const LEAST_SHARED_TF32: u64 = 8192 * 8192 * 8192;
 /// The smallest product for which fewer stages were faster, and in 16-bit types clusters with them: at 4096³ they are as fast as others.
 const LEAST_CLOSE: u64 = 6144 * 6144 * 6144;
 
-/// Stages of a plan whose blocks stay close to each other.
-const STAGES_CLOSE: u32 = 3;
-
 /// Whether a plan is no faster than a simpler one, by measurements on an H100. Such a plan ranks behind all others: it is chosen by name, or by findings.
 ///
 /// * Clusters are 3 to 18 % faster than their tile without where the operand that blocks share has rows that do not begin with sectors, of which the cache
-///   gives few boxes. Elsewhere they are as fast, or up to 3 % slower, but for large products of 8-bit types and tf32, and with fewer stages of 16-bit types, by blocks that take tile after tile: those take 0 to 6 % less,
-///   at 16384³ in s8 12 %.
+///   gives few boxes. Elsewhere they are as fast, or up to 3 % slower. The exceptions are large products by blocks that take tile after tile, of 8-bit types, of tf32, and of 16-bit types with fewer
+///   stages: those take 0 to 6 % less time, at 16384³ in s8 12 %.
 /// * Fewer stages save power, which large products run out of: 1 to 2 % of the time at 6144³ to 16384³ in f16 and bf16, with clusters of two, and 3 to 4 % in tf32.
 /// * Stores by TMA are as fast as others.
 /// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
@@ -46,7 +45,7 @@ pub(super) fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm)
         return true;
     }
     anatomy.tma_store
-        || (is_close(&anatomy) && products(problem) < LEAST_CLOSE)
+        || (stays_close(&anatomy) && products(problem) < LEAST_CLOSE)
         || (anatomy.cluster_blocks() > 1 && !clusters_gain(&anatomy, schedule, problem))
 }
 
@@ -58,13 +57,6 @@ fn products(problem: &Gemm) -> u64 {
         .saturating_mul(problem.k)
 }
 
-/// Whether its blocks take tile after tile with so few stages that they stay close to each other.
-fn is_close(anatomy: &Anatomy) -> bool {
-    anatomy.units == Units::Warpgroup
-        && anatomy.turns.are_several()
-        && anatomy.stages <= STAGES_CLOSE
-}
-
 fn clusters_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
     let bytes = u64::from(anatomy.data_type.bytes());
     let within_sectors =
@@ -74,7 +66,7 @@ fn clusters_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool 
     let least = match bytes {
         1 => LEAST_SHARED,
         4 if anatomy.transposed(problem.operands) == [false; 2] => LEAST_SHARED_TF32,
-        _ if is_close(anatomy) => LEAST_CLOSE,
+        _ if stays_close(anatomy) => LEAST_CLOSE,
         _ => u64::MAX,
     };
     let large = anatomy.turns.are_several() && products(problem) >= least;
@@ -102,6 +94,6 @@ fn turns_gain(anatomy: &Anatomy, schedule: Schedule, problem: &Gemm) -> bool {
         && if bytes == 2 {
             problem.k <= MOST_K_IN_TURNS
         } else {
-            elements.saturating_mul(problem.k) < LEAST_NOT_IN_TURNS
+            products(problem) < LEAST_NOT_IN_TURNS
         }
 }

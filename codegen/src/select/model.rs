@@ -51,8 +51,8 @@
 //!   longer than their bytes;
 //! * a cluster runs on one GPC: of 132 multiprocessors 116 take clusters of four blocks, 112 clusters of eight, and blocks that fill clusters up take places;
 //! * exchanged tf32 products in tiles of more than 64 rows take 0.92 of their demands, blocks of warpgroups with more sums than 128×256 1.03;
-//! * at the power limit the time of a product is proportional to its energy, that of m·n·k multiply-adds and of the bytes through shared memory,
-//!   and blocks with fewer than four stages, which read less from the cache together, need less;
+//! * at the power limit the time of a product is proportional to its energy, that of m·n·k multiply-adds and of the bytes through shared memory; with fewer than four stages
+//!   blocks read less from the cache and need less energy;
 //! * copies through registers (below 4 bytes) leave 848 clocks of a step uncovered;
 //! * TMA takes 6.4 clocks for each 128 bytes of a box outside of the matrix. If these are a third of a stage or more and memory is the bound, 0.4 of that time
 //!   is added to the wait for memory. Of rows that do not begin with a line the cache gives it 0.73 of the bytes, of those
@@ -77,7 +77,7 @@
 
 mod around;
 mod period;
-mod power;
+pub(super) mod power;
 mod whole;
 
 use super::machine::Machine;

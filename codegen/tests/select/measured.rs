@@ -572,30 +572,10 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
 fn large_products_take_the_plans_that_need_least_power() {
     for (data_type, size, trans, expected) in [
         (DataType::Bf16, [4096; 3], "nt", "128x256x64-persistent"),
-        (
-            DataType::Bf16,
-            [6144; 3],
-            "nt",
-            "-persistent-cluster2x1-3stages",
-        ),
-        (
-            DataType::Bf16,
-            [8192; 3],
-            "nt",
-            "-persistent-cluster2x1-3stages",
-        ),
-        (
-            DataType::Bf16,
-            [16_384; 3],
-            "nt",
-            "-persistent-cluster2x1-3stages",
-        ),
-        (
-            DataType::F16,
-            [8192; 3],
-            "nn",
-            "-persistent-cluster2x1-3stages",
-        ),
+        (DataType::Bf16, [6144; 3], "nt", "-cluster2x1-3stages"),
+        (DataType::Bf16, [8192; 3], "nt", "-cluster2x1-3stages"),
+        (DataType::Bf16, [16_384; 3], "nt", "-cluster2x1-3stages"),
+        (DataType::F16, [8192; 3], "nn", "-cluster2x1-3stages"),
         (DataType::S8, [2048; 3], "nt", "-pingpong"),
         (DataType::S8, [4096; 3], "nt", "128x256x128-persistent"),
         (DataType::E4m3, [4096; 3], "nt", "128x256x128-persistent"),
@@ -608,24 +588,9 @@ fn large_products_take_the_plans_that_need_least_power() {
         (DataType::E4m3, [8192; 3], "nt", "-persistent-cluster2x1"),
         (DataType::E5m2, [8192; 3], "nt", "-persistent-cluster2x1"),
         (DataType::Tf32, [4096; 3], "nn", "-swapped-persistent"),
-        (
-            DataType::Tf32,
-            [6144; 3],
-            "nn",
-            "-swapped-persistent-3stages",
-        ),
-        (
-            DataType::Tf32,
-            [8192; 3],
-            "nn",
-            "-swapped-persistent-3stages",
-        ),
-        (
-            DataType::Tf32,
-            [16_384; 3],
-            "nn",
-            "-swapped-persistent-3stages",
-        ),
+        (DataType::Tf32, [6144; 3], "nn", "-persistent-3stages"),
+        (DataType::Tf32, [8192; 3], "nn", "-persistent-3stages"),
+        (DataType::Tf32, [16_384; 3], "nn", "-persistent-3stages"),
         (DataType::Tf32, [6144; 3], "nt", "128x256x32-persistent"),
         (DataType::Tf32, [8192; 3], "nt", "-persistent-cluster2x1"),
     ] {

@@ -91,7 +91,7 @@ impl MmaPlan {
             .map_or_else(String::new, Plan::name)
     }
 
-    /// The plan of the same tile whose blocks have one tile each, by themselves; the first such plan of the type where that one is not listed.
+    /// The plan of the same tile, with any number of stages, whose blocks have one tile each, by themselves; the first such plan of the type where that one is not listed.
     pub(super) fn plain(&self) -> Self {
         let same = Self {
             turns: Turns::One,
@@ -102,13 +102,12 @@ impl MmaPlan {
             cluster: (1, 1),
             ..*self
         };
-        let name = same.name();
         let is_plain = |plan: &&Self| {
             plan.data_type == self.data_type && plan.turns == Turns::One && plan.cluster == (1, 1)
         };
         let mut listed = WARPGROUP_PLANS.iter().chain(PLANS).filter(is_plain);
         let first = listed.clone().next();
-        let found = listed.find(|plan| plan.name() == name).or(first);
+        let found = listed.find(|plan| same.is_but_for_stages(plan)).or(first);
         found.map_or(same, |plan| *plan)
     }
 
@@ -633,5 +632,8 @@ mod tests {
         let wide = Some("wgmma-f16-128x256x64".to_owned());
         assert_eq!(plain("wgmma-f16-128x256x64-persistent-cluster2x1"), wide);
         assert_eq!(plain("wgmma-f16-192x160x64-persistent"), wide);
+        let exchanged = Some("wgmma-tf32-256x128x32-swapped".to_owned());
+        let close = "wgmma-tf32-256x128x32-swapped-persistent-3stages";
+        assert_eq!(plain(close), exchanged);
     }
 }

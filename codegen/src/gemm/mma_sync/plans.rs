@@ -192,7 +192,7 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
     tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
-    // Fewer stages: blocks that read the same rows and columns stay closer to each other, and ask the cache for less. For products that are at the limit of power.
+    // With fewer stages, blocks that read the same rows and columns stay closer to each other and read less from the cache: for products at the power limit.
     clustered(persistent(DataType::F16, (128, 256), 64, 3), (2, 1)),
     clustered(persistent(DataType::Bf16, (128, 256), 64, 3), (2, 1)),
     swapped_persistent((256, 128), 32, 3),
@@ -260,18 +260,20 @@ impl MmaPlan {
         }
     }
 
+    /// Whether this is a listed plan, with another number of stages or for another problem.
+    pub(super) fn is_but_for_stages(&self, listed: &Self) -> bool {
+        let as_listed = Self {
+            stages: listed.stages,
+            variant: listed.variant,
+            ..*self
+        };
+        as_listed == *listed
+    }
+
     /// What its name says of its stages: nothing of those that the listed plan has.
     pub(super) fn stages_in_name(&self) -> String {
-        let same = |listed: &&Self| {
-            let as_listed = Self {
-                stages: listed.stages,
-                variant: listed.variant,
-                ..*self
-            };
-            as_listed == **listed
-        };
-        let listed = WARPGROUP_PLANS.iter().chain(PLANS).find(same);
-        match listed {
+        let mut all = WARPGROUP_PLANS.iter().chain(PLANS);
+        match all.find(|listed| self.is_but_for_stages(listed)) {
             Some(listed) if listed.stages != self.stages => format!("-{}stages", self.stages),
             _ => String::new(),
         }
