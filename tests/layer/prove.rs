@@ -138,3 +138,65 @@ fn an_output_that_is_not_written_once_is_refused() -> Result {
     assert!(matches!(error, ProofError::Coverage { .. }), "{error:?}");
     Ok(())
 }
+
+#[test]
+fn tiles_beside_the_diagonal_are_missed() -> Result {
+    // Blocks along one axis have one tile of the rows and the same of the columns.
+    let mut k = Kernel::new("diagonal", 32);
+    let n = k.size("n", 1 << 12);
+    let y = k.output("y", Element::F32, &[n, n]);
+    let block = k.tiles(Axis::X, n, 32)?;
+    let (thread, share) = (k.thread(), layout("(32,32):(32,1)"));
+    let tile = y.tile(&mut k, &[32, 32], &[block, block])?;
+    let tile = tile.partition(&mut k, &share, thread)?;
+    let values = k.load_tile(&tile)?;
+    k.store_tile(&tile, &values)?;
+    let error = refusal(k);
+    assert!(matches!(error, ProofError::Coverage { .. }), "{error:?}");
+    assert!(error.to_string().contains("beside the diagonal"), "{error}");
+    Ok(())
+}
+
+/// y = the tile `ahead` blocks further, each of its elements read by another thread where `turned`, and `between` the read and the store.
+fn in_place(ahead: i64, turned: bool, between: impl Fn(&mut Kernel)) -> Result<Kernel> {
+    let mut k = Kernel::new("in_place", 128);
+    let n = k.size("n", 1 << 20);
+    let y = k.output("y", Element::F32, &[n]);
+    let block = k.tiles(Axis::X, n, 128)?;
+    let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
+    let ahead = k.pool.constant(ahead);
+    let next = k.pool.add(block, ahead);
+    let share = if turned {
+        layout("((64,2),1):((2,1),0)")
+    } else {
+        one
+    };
+    let from = y.tile(&mut k, &[128], &[next])?;
+    let from = from.partition(&mut k, &share, thread)?;
+    let to = y.tile(&mut k, &[128], &[block])?;
+    let to = to.partition(&mut k, &one, thread)?;
+    let values = k.load_tile(&from)?;
+    between(&mut k);
+    k.store_tile(&to, &values)?;
+    Ok(k)
+}
+
+#[test]
+fn an_output_is_read_by_who_stores_it() -> Result {
+    assert!(in_place(0, false, |_| ())?.build(ARCH).is_ok());
+    assert!(in_place(0, true, Kernel::barrier)?.build(ARCH).is_ok());
+    let error = refusal(in_place(0, true, |_| ())?);
+    assert_eq!(error.code(), "overwritten");
+    assert_eq!(
+        error.to_string(),
+        "read y: the element of output `y` may be overwritten already: thread 1 reads what another thread stores, and no barrier is between the two: put one there, or let each thread read what it stores"
+    );
+    for between in [|_: &mut Kernel| (), Kernel::barrier] {
+        let error = refusal(in_place(1, false, between)?);
+        assert_eq!(
+            error.to_string(),
+            "read y: the element of output `y` may be overwritten already: another block or turn has that element; read it from an input, or store to another output"
+        );
+    }
+    Ok(())
+}

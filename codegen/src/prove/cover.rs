@@ -18,10 +18,13 @@
 //!
 //! Stores to the same element by the same thread stand on different sides of branches: for every element that is inside, the conditions of
 //! exactly one of them must hold. A base that is chosen by a predicate is looked at case by case.
+//!
+//! An output that is read as well must be read by who stores it ([`reads`]).
 
 mod boxes;
 mod conditions;
 mod deals;
+mod reads;
 mod roles;
 
 use std::collections::BTreeSet;
@@ -66,6 +69,11 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
                 output: buffer.name.clone(),
                 reason,
             })?;
+        let loads: Vec<&GlobalAccess> = global
+            .iter()
+            .filter(|a| a.buffer == number && !a.store)
+            .collect();
+        reads::own(trace, &buffer.name, &loads, &stores)?;
         all.push(buffer.name.clone());
     }
     (trace.global, trace.boxes) = (global, sent);
@@ -348,23 +356,33 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Blocks that differ along an axis differ in what they have.
+    /// Blocks that differ along an axis, and turns of a loop, differ in what they have, along one mode: along two modes they would have tiles of a diagonal.
     fn every_block_apart(&mut self, cuts: &[Cut]) -> Result<(), String> {
         if self.dealt_once(cuts)? {
             return Ok(());
         }
-        let apart = |axis: Sym| {
-            cuts.iter().any(|cut| match cut {
+        for &axis in &self.axes {
+            let differs = |cut: &&Cut| match cut {
                 Cut::Whole(_) => false,
                 Cut::Block(block) => *block == axis,
                 Cut::Tile(origin, ..) => self.counts_blocks(origin, axis),
-            })
-        };
-        if self.axes.iter().all(|&axis| apart(axis)) {
-            Ok(())
-        } else {
-            Err("blocks along another axis, or turns of a loop, write the same".to_owned())
+            };
+            match cuts.iter().filter(differs).count() {
+                0 => {
+                    return Err(
+                        "blocks along another axis, or turns of a loop, write the same".to_owned(),
+                    );
+                }
+                1 => {}
+                _ => {
+                    return Err(
+                        "one axis of the grid, or one loop, counts the tiles of two modes: those beside the diagonal are missed"
+                            .to_owned(),
+                    );
+                }
+            }
         }
+        Ok(())
     }
 
     /// Where in the tile each store stores, mode by mode.

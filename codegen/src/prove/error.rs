@@ -108,6 +108,15 @@ pub enum ProofError {
         /// What is wrong.
         reason: String,
     },
+    /// An element of an output is read that another thread may have written already.
+    Overwritten {
+        /// The access.
+        access: String,
+        /// The output.
+        output: String,
+        /// Who may have written it.
+        reason: String,
+    },
     /// An assumption that cannot be taken as a fact.
     Assumption {
         /// What is stated.
@@ -188,6 +197,7 @@ impl ProofError {
             Self::Unfinished { .. } => "unfinished",
             Self::Divergent { .. } => "divergent",
             Self::Coverage { .. } => "coverage",
+            Self::Overwritten { .. } => "overwritten",
             Self::Assumption { .. } => "assumption",
             Self::Ring { .. } => "ring",
             Self::Cluster { .. } => "cluster",
@@ -271,6 +281,14 @@ impl fmt::Display for ProofError {
             Self::Coverage { output, reason } => {
                 write!(f, "output `{output}` is not written exactly once: {reason}")
             }
+            Self::Overwritten {
+                access,
+                output,
+                reason,
+            } => write!(
+                f,
+                "{access}: the element of output `{output}` may be overwritten already: {reason}"
+            ),
             Self::Assumption { condition, reason } => {
                 write!(f, "the assumption {condition} is refused: {reason}")
             }

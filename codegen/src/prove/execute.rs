@@ -185,6 +185,8 @@ pub(super) struct Machine<'a> {
     /// Boxes that go to global memory, and the threads that issue them.
     pub(super) boxes: Vec<SentBox>,
     pub(super) issuers: Option<Mask>,
+    /// How often the block has met: at barriers, and where threads wait for others of a ring.
+    pub(super) meetings: usize,
     pub(super) addresses: usize,
     /// The address of shared memory, in units of its alignment.
     pub(super) shared: Sym,
@@ -255,6 +257,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         boxes: Vec::new(),
         issuers: None,
         addresses: 0,
+        meetings: 0,
         shared,
         blocks,
         ranks,
@@ -705,6 +708,7 @@ impl Machine<'_> {
                     });
                 }
                 self.events.push(Event::Barrier);
+                self.meetings += 1;
                 Ok(())
             }
             Inst::WarpBarrier => {
@@ -714,6 +718,7 @@ impl Machine<'_> {
                     });
                 }
                 self.events.push(Event::WarpBarrier);
+                self.meetings += usize::from(self.threads <= 32);
                 Ok(())
             }
             Inst::Shuffle { .. } if s.guard.is_some() || !self.whole_warps() => {

@@ -254,6 +254,7 @@ impl Machine<'_> {
                 What::Complete(*pending)
             }
         };
+        self.meetings += usize::from(matches!(what, What::ClusterMet | What::Wait(..)));
         self.events
             .push(Event::Piped(Rc::new(Piped { what, threads })));
         Ok(())

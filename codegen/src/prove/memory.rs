@@ -86,6 +86,8 @@ pub(super) struct GlobalAccess {
     pub(super) bytes: u32,
     /// The turns of the loops that it is in.
     pub(super) turns: Vec<Sym>,
+    /// How often the block has met before, at barriers or at what stands for one.
+    pub(super) meetings: usize,
 }
 
 /// An access as the instruction says it.
@@ -470,6 +472,7 @@ impl Machine<'_> {
             address: *address,
             bytes: t.bytes,
             turns: self.turns.clone(),
+            meetings: self.meetings,
         });
         self.addresses += 1;
         Ok(())

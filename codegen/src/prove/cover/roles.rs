@@ -22,7 +22,16 @@ pub(super) fn in_common_turns<'s>(
     stores: &[&'s GlobalAccess],
 ) -> Vec<Cow<'s, GlobalAccess>> {
     let wanted = stores.first().map_or(&[][..], |s| &s.turns[..]);
-    let renamed = stores.iter().map(|s| {
+    in_turns_of(trace, stores, wanted)
+}
+
+/// The accesses, with these turns where their loops count the same tiles.
+pub(super) fn in_turns_of<'s>(
+    trace: &mut Trace,
+    accesses: &[&'s GlobalAccess],
+    wanted: &[Sym],
+) -> Vec<Cow<'s, GlobalAccess>> {
+    let renamed = accesses.iter().map(|s| {
         let mut new = || renamed(trace, s, wanted).map(Cow::Owned);
         let other = if s.turns == wanted { None } else { new() };
         other.unwrap_or(Cow::Borrowed(*s))
