@@ -3,6 +3,7 @@
 mod assembler;
 mod copy;
 mod fragment;
+mod lane;
 mod multiply;
 mod origin;
 mod parameters;

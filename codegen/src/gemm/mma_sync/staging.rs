@@ -260,6 +260,7 @@ fn store(bytes: i64) -> Access {
 /// The load of a lane's accumulators, `bytes` of them or 16 at a time.
 fn fetch(bytes: i64) -> Access {
     match bytes {
+        2 => Access::Ld16,
         4 => Access::Ld32,
         8 => Access::Ld64,
         _ => Access::Ld128,

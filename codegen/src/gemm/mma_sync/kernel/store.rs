@@ -1,11 +1,9 @@
 //! Accumulators to C, strip by strip, through the warp's own staging.
 
-use layout_core::Layout;
-
 use super::Gemm;
+use super::lane::Lane;
 use crate::gemm::PlanError;
-use crate::gemm::edges::first_own;
-use crate::gemm::epilogue::{End, Loaded, Place, scalar_type, widen_pair};
+use crate::gemm::epilogue::{Loaded, Place, scalar_type, widen_pair};
 use crate::gemm::mma_sync::staging::SUMS;
 use crate::index::Expr;
 use crate::index::layout::index;
@@ -24,26 +22,6 @@ struct Strip {
     down: i64,
     /// Which piece of the columns it has.
     chunk: i64,
-}
-
-/// What all vectors of a lane have in common.
-pub(super) struct Lane {
-    /// The warp's strip in shared memory; none where lanes store what they hold.
-    pub(super) strip: Option<View>,
-    /// (lane, value) → row and column in the strip of what is read.
-    pub(super) read: (Layout, Layout),
-    /// The first row of the tile that is not another block's.
-    pub(super) own_row: Expr,
-    /// This lane's first row and column of C.
-    pub(super) row: Expr,
-    pub(super) col: Expr,
-    /// C from there on, and the epilogue's matrices.
-    pub(super) corner: View,
-    matrices: Vec<Option<View>>,
-    /// For each part of a row: its columns are this block's own.
-    pub(super) own: Vec<Reg>,
-    /// C is aligned for stores as wide as the vectors, if that is found at run time.
-    pub(super) aligned: Option<Reg>,
 }
 
 impl Gemm<'_> {
@@ -166,101 +144,6 @@ impl Gemm<'_> {
             }
         }
         Ok(())
-    }
-
-    /// What all vectors of a lane have in common.
-    fn lane_of_c(&mut self) -> Result<Lane, PlanError> {
-        let st = &self.maps.staging;
-        let (tm, tn) = self.plan.tile;
-        let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
-        let mut own = |at: Expr, span: usize, tile: i64| {
-            // Where the tile was dealt out; a remainder of a power of two costs less than a register through the main loop, another one more.
-            if tile.count_ones() == 1 && !self.spans[span].fixed {
-                first_own(self.k, at, tile)
-            } else {
-                self.spans[span].origin
-            }
-        };
-        let (own_row, own_col) = (own(row0, 0, tm), own(col0, 1, tn));
-        let pool = &mut self.k.pool;
-        let warp = pool.shr(self.tid, 5);
-        let zero = pool.constant(0);
-        let strip = match self.staging.clone() {
-            Some(all) => Some(all.moved(self.k, &[zero, zero, warp, zero])?),
-            None => None,
-        };
-        let rows = self.plan.rows_of_warps()?;
-        let columns = self.plan.columns_of_warps()?;
-        let pool = &mut self.k.pool;
-        let read = st.split(&st.read)?;
-        let (r, c) = (
-            index(pool, &read.0, &[self.lane, zero])?,
-            index(pool, &read.1, &[self.lane, zero])?,
-        );
-        let down = index(pool, &rows, &[self.warp.0])?;
-        let across = index(pool, &columns, &[self.warp.1])?;
-        let row = [down, r].into_iter().fold(row0, |s, e| pool.add(s, e));
-        let col = [across, c].into_iter().fold(col0, |s, e| pool.add(s, e));
-        let corner = self.c.moved(self.k, &[row, col])?.pinned(self.k);
-        let matrices = match &self.end {
-            Some(end) => end.matrices(self.k, (row, col))?,
-            None => Vec::new(),
-        };
-        // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
-        let found = self.plan.variant.store == 16 && self.boxes.is_none();
-        let aligned = (self.end.is_some() && st.vector > 1 && found)
-            .then(|| {
-                let c = self.c.base(self.k)?;
-                let low = self.k.pool.and(c, 15);
-                let low_ld = self.k.pool.and(self.ldc, (st.vector - 1) as u64);
-                let aligned = self.k.compare(Cmp::Eq, low, zero);
-                let aligned_ld = self.k.compare(Cmp::Eq, low_ld, zero);
-                Ok::<_, PlanError>(self.k.combine(Logic::And, aligned, aligned_ld, 0))
-            })
-            .transpose()?;
-        let mut lane = Lane {
-            strip,
-            read,
-            own_row,
-            row,
-            col,
-            corner,
-            matrices,
-            own: Vec::new(),
-            aligned,
-        };
-        for part in 0..st.read.get(1)?.get(0)?.get(0)?.size() * self.plan.chunks() {
-            let (col, _) = self.columns(&lane, part)?;
-            lane.own.push(self.k.compare(Cmp::Ge, col, own_col));
-        }
-        Ok(lane)
-    }
-
-    /// The column of a lane's vectors in part `part` of a row, and how many columns are left from there.
-    fn columns(&mut self, lane: &Lane, part: i64) -> Result<(Expr, Expr), PlanError> {
-        let pool = &mut self.k.pool;
-        let again = lane.read.1.get(1)?.get(0)?.get(0)?.size();
-        let (zero, value) = (pool.constant(0), pool.constant(part % again));
-        let across = index(pool, &lane.read.1, &[zero, value])?;
-        let chunk = pool.constant(part / again * self.plan.strip_cols());
-        let across = pool.add(across, chunk);
-        let col = pool.add(lane.col, across);
-        Ok((col, pool.sub(self.n, col)))
-    }
-
-    /// The epilogue's inputs by column for a lane's vectors, by the parts of a row.
-    pub(super) fn columns_of_lane(
-        &mut self,
-        end: &End<'_>,
-        lane: &Lane,
-    ) -> Result<Vec<Loaded>, PlanError> {
-        let vector = self.maps.staging.vector;
-        (0..lane.own.len() as i64)
-            .map(|part| {
-                let (col, left) = self.columns(lane, part)?;
-                end.load_columns(self.k, col, left, vector)
-            })
-            .collect()
     }
 
     /// One vector of C.

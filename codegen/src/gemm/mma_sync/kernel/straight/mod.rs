@@ -11,6 +11,9 @@
 //! else                vector by vector
 //! ```
 //!
+//! Variants for rows of C that are not aligned to 16 bytes store narrower vectors, down to single elements, in the first way where β = 0, and else vector by vector. Neighbouring
+//! lanes have neighbouring elements, so that a warp's store is 64 bytes of a row in 16-bit types.
+//!
 //! A plan that stores by TMA takes [boxes] where β = 0, whatever the sizes are, and the other two ways where C is read.
 //!
 //! The second way is for blocks that have a multiprocessor to themselves: others have too few registers for it, and another block to fill the gaps.
@@ -27,7 +30,7 @@ use std::rc::Rc;
 use layout_core::Layout;
 
 use super::Gemm;
-use super::store::Lane;
+use super::lane::Lane;
 use crate::Arch;
 use crate::gemm::PlanError;
 use crate::gemm::epilogue::{End, Linear, Place};
@@ -80,19 +83,20 @@ impl<'a> Gemm<'a> {
         let plan = self.plan;
         let end = self.end.clone().filter(|_| plan.warpgroups)?;
         let output = plan.variant.output;
-        let wide = plan.variant.store == 16 && output.bytes() > 1;
-        if !wide || plan.variant.products != 1 {
+        if output.bytes() == 1 || plan.variant.products != 1 {
             return None;
         }
         let linear = end.linear().filter(|l| l.is_of_sums_alone())?;
-        // Blocks that share a multiprocessor have too few registers for a strip of C besides the sums.
-        let reads_c = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
+        // Blocks that share a multiprocessor have too few registers for a strip of C besides the sums, and so have all for one in narrow pieces.
+        let reads_c = plan.variant.store == 16 && plan.blocks_per_sm(self.maps, Arch(90)) == 1;
         let mut all: Vec<Reg> = lane.aligned.into_iter().collect();
         // Each vector is inside or outside as a whole.
         let rest = self.maps.staging.vector - 1;
-        let rest = self.k.pool.and(self.n, rest as u64);
-        let zero = self.k.pool.constant(0);
-        all.push(self.k.compare(Cmp::Eq, rest, zero));
+        if rest > 0 {
+            let rest = self.k.pool.and(self.n, rest as u64);
+            let zero = self.k.pool.constant(0);
+            all.push(self.k.compare(Cmp::Eq, rest, zero));
+        }
         // Boxes are for what does not read C.
         let keeps = self.boxes.is_some();
         if keeps && !reads_c {

@@ -4,8 +4,9 @@ use super::{Lane, Straight, Strip};
 use crate::gemm::PlanError;
 use crate::gemm::mma_sync::kernel::Gemm;
 use crate::gemm::mma_sync::staging::{ROUNDED, Staging};
+use crate::gemm::pieces::bits;
 use crate::index::layout::index;
-use crate::ir::{Cache, Class, Extent, Reg, Type};
+use crate::ir::{Cache, Class, Extent, Reg};
 use crate::view::View;
 
 /// Staging of elements of C that are rounded already.
@@ -109,6 +110,7 @@ impl<'a> Gemm<'a> {
         let st = &packed.staging;
         let read = st.split(&st.read)?;
         let warp = self.k.pool.shr(self.tid, 5);
+        let bytes = st.vector * st.bytes;
         let mut vectors: Vec<Vec<Reg>> = Vec::new();
         for pass in 0..self.passes()? {
             let pool = &mut self.k.pool;
@@ -117,14 +119,14 @@ impl<'a> Gemm<'a> {
             let c = index(pool, &read.1, &[self.lane, value])?;
             let (half, number) = (pool.constant(half), pool.constant(number));
             let at = packed.view.element(self.k, &[r, c, warp, half, number])?;
-            let words = self.k.regs(Class::B32, 4);
-            self.k.load(None, Cache::Coherent, Type::B32, &words, at);
+            let words = self.k.regs(Class::B32, (bytes / 4).max(1) as usize);
+            self.k.load(None, Cache::Coherent, bits(bytes), &words, at);
             self.k.tag(ROUNDED[1]);
             vectors.push(words);
         }
         for (pass, words) in (0..).zip(vectors) {
             let (guard, to) = self.target(&read, pass, lane, strip)?;
-            self.k.store(Some(guard.into()), Type::B32, &words, to);
+            self.k.store(Some(guard.into()), bits(bytes), &words, to);
         }
         Ok(())
     }
