@@ -1,7 +1,7 @@
 //! The clocks of one step along k, and of storing a tile.
 
 use super::{Bound, Demands, Model, SCHEDULERS, SECTOR, WAVEFRONT};
-use crate::gemm::{DataType, Units};
+use crate::gemm::{Bias, DataType, Units};
 
 /// How well the demands of a step overlap: p of their p-norm, which is their sum for 1 and the largest alone for ∞. That of warpgroups; of
 /// two that take turns, which wait for the cache less than their bytes say (half of a tile takes half of its time); and of warps, two for each scheduler.
@@ -47,6 +47,11 @@ const MEMORY: f64 = 0.977;
 const STORE: f64 = 0.16;
 const STORE_OF_A_WARP: f64 = 11.3;
 const STORE_OF_A_WARPGROUP: f64 = 19.7;
+
+/// The same of narrow stores in a straight line: of elements of 4 bytes and of blocks that are all there at once; and, in 16-bit types, what a store takes the warps that are at it
+/// together where each multiprocessor stores several tiles. The line is so long that each tile fetches it anew.
+const STORE_OF_A_NARROW_LINE: f64 = 3.5;
+const STORE_OF_A_LONG_LINE: f64 = 87.0;
 
 /// How much longer rows of C take to be written that do not begin with a sector.
 const RAGGED: f64 = 3.76;
@@ -209,7 +214,7 @@ impl Model<'_> {
         let of_a_warp = match self.anatomy.units {
             Units::Fma => return r as f64 * (staged + written),
             Units::Tensor => STORE_OF_A_WARP,
-            Units::Warpgroup => STORE_OF_A_WARPGROUP,
+            Units::Warpgroup => self.store_of_a_warpgroup(),
         };
         let bytes_of_c = self.problem.result(self.anatomy.data_type).bytes();
         let pitch = self.problem.ldc.saturating_mul(bytes_of_c.into());
@@ -230,6 +235,23 @@ impl Model<'_> {
         };
         let stores = f64::from(m * n) * self.written_bytes() / f64::from(32 * width);
         r as f64 * (STORE * (staged + ragged * written) + of_a_warp * stores)
+    }
+
+    /// Clocks for each store of a warp, of plans of warpgroups.
+    fn store_of_a_warpgroup(&self) -> f64 {
+        let width = self.problem.widths(self.anatomy.data_type)[2];
+        let straight = self.problem.beta == 0.0 && self.problem.epilogue.bias == Bias::None;
+        if width >= 16 || self.split().1 > 1 || !straight || self.anatomy.form.is_swapped() {
+            return STORE_OF_A_WARPGROUP;
+        }
+        let (rows, columns) = self.tiles();
+        let at_once = self.multiprocessors() * u64::from(self.resident());
+        if rows * columns > at_once && self.result_bytes() < self.sum_bytes() {
+            let (down, across) = self.anatomy.warps;
+            STORE_OF_A_LONG_LINE / f64::from(down * across)
+        } else {
+            STORE_OF_A_NARROW_LINE
+        }
     }
 
     /// Bytes that the product's kernel moves for an element of C or for one of its partial sums.

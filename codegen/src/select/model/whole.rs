@@ -168,7 +168,7 @@ impl Model<'_> {
 
     /// The multiprocessors that blocks can be on: all of them, or in clusters those of whole clusters of a GPC. Of 132 multiprocessors 112 take clusters of eight: 128 blocks
     /// of `64x128x64-cluster8x1` took 20,400 clocks at 1000³ where 96 of `64x192x64` took 14,400, and on average a multiprocessor was busy for 11,000 and 10,000.
-    fn multiprocessors(&self) -> u64 {
+    pub(super) fn multiprocessors(&self) -> u64 {
         let all = u64::from(self.machine.multiprocessors);
         let cluster = u64::from(self.anatomy.cluster_blocks()).max(1);
         let of_a_gpc = GPC / cluster * cluster;
