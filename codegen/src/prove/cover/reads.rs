@@ -12,12 +12,14 @@ use super::roles;
 use crate::prove::ProofError;
 use crate::prove::execute::Trace;
 use crate::prove::memory::GlobalAccess;
-use crate::prove::numbers::{Num, Terms};
+use crate::prove::numbers::{Mask, Num, Terms};
+use crate::prove::value::Lin;
 use crate::quick::QuickMap;
 
-/// The stores of one tile: those whose coordinates differ by numbers alone.
+/// The stores of one tile by the same threads: those whose coordinates differ by numbers alone.
 struct Tile {
     terms: Vec<Terms>,
+    active: Mask,
     /// The first coordinate along each mode, and the last one.
     ends: Vec<(i64, i64)>,
 }
@@ -32,27 +34,32 @@ pub(super) fn own(
     let Some(first) = stores.first().filter(|_| !loads.is_empty()) else {
         return Ok(());
     };
-    let loads = roles::in_turns_of(trace, loads, &first.turns);
     let mut tiles: Vec<Tile> = Vec::new();
     // An element of each thread in a tile, and a store that has it.
     let mut stored: QuickMap<(Vec<Num>, usize), usize> = QuickMap::default();
     for (i, store) in stores.iter().enumerate() {
-        let terms = terms(store);
-        let known = tiles.iter().position(|tile| tile.terms == terms);
+        let terms = terms(&store.coordinates);
+        let active = store.facts.active;
+        let known = |tile: &Tile| tile.terms == terms && tile.active == active;
+        let known = tiles.iter().position(known);
         let number = known.unwrap_or(tiles.len());
         if known.is_none() {
             let ends = vec![(i64::MAX, i64::MIN); terms.len()];
-            tiles.push(Tile { terms, ends });
+            tiles.push(Tile {
+                terms,
+                active,
+                ends,
+            });
         }
-        for place in elements(store) {
+        for place in elements(&store.coordinates, store.width) {
             for (end, at) in tiles[number].ends.iter_mut().zip(&place) {
-                let (least, most) = at.range();
+                let (least, most) = at.range_of(active).unwrap_or(*end);
                 *end = (end.0.min(least), end.1.max(most));
             }
             stored.entry((place, number)).or_insert(i);
         }
     }
-    for load in &loads {
+    for load in loads {
         let of_others = "another block or turn has that element; read it from an input, or store to another output";
         let refused = |reason: String| ProofError::Overwritten {
             access: load.name.clone(),
@@ -60,20 +67,27 @@ pub(super) fn own(
             reason,
         };
         let active = load.facts.active;
-        let terms = terms(load);
-        let Some(number) = tiles.iter().position(|tile| tile.terms == terms) else {
-            return Err(refused(of_others.to_owned()));
-        };
-        for place in elements(load) {
-            let inside = place.iter().zip(&tiles[number].ends).all(|(at, end)| {
-                let (least, most) = at.range_of(active).unwrap_or(*end);
-                end.0 <= least && most <= end.1
-            });
-            let key = (place, number);
-            let found = stored.get(&key).map(|&i| stores[i].facts.active);
-            if found.is_some_and(|all| all == active || all.is_full()) {
+        let coordinates = roles::coordinates_in(trace, load, &first.turns);
+        let terms = terms(&coordinates);
+        let same = |&number: &usize| tiles[number].terms == terms;
+        let numbers: Vec<usize> = (0..tiles.len()).filter(same).collect();
+        for place in elements(&coordinates, load.width) {
+            let by_all = |&&number: &&usize| {
+                let all = tiles[number].active;
+                all == active || all.is_full()
+            };
+            let mut own = numbers.iter().filter(by_all);
+            if own.any(|&number| stored.contains_key(&(place.clone(), number))) {
                 continue;
             }
+            let inside = place.iter().enumerate().all(|(mode, at)| {
+                let ends = numbers.iter().map(|&number| tiles[number].ends[mode]);
+                let ends = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+                ends.is_some_and(|end| {
+                    let (least, most) = at.range_of(active).unwrap_or(end);
+                    end.0 <= least && most <= end.1
+                })
+            });
             if !inside {
                 return Err(refused(of_others.to_owned()));
             }
@@ -81,7 +95,7 @@ pub(super) fn own(
                 continue;
             }
             let list = active.list();
-            let stores_it = |thread: usize| stores.iter().any(|s| has(s, thread, load, &key.0));
+            let stores_it = |thread: usize| stores.iter().any(|s| has(s, thread, &terms, &place));
             let other = |&thread: &usize| list[thread] && !stores_it(thread);
             if let Some(thread) = (0..list.len()).find(other) {
                 return Err(refused(format!(
@@ -93,24 +107,24 @@ pub(super) fn own(
     Ok(())
 }
 
-/// A thread stores the element that it has of a load.
-fn has(store: &GlobalAccess, thread: usize, load: &GlobalAccess, place: &[Num]) -> bool {
+/// A store of a tile has a thread's element.
+fn has(store: &GlobalAccess, thread: usize, of: &[Terms], place: &[Num]) -> bool {
     store.facts.active.list()[thread]
-        && terms(store) == terms(load)
-        && elements(store).any(|own| {
+        && terms(&store.coordinates) == of
+        && elements(&store.coordinates, store.width).any(|own| {
             let mut both = own.iter().zip(place);
             both.all(|(a, b)| a.at(thread) == b.at(thread))
         })
 }
 
-fn terms(access: &GlobalAccess) -> Vec<Terms> {
-    access.coordinates.iter().map(|c| c.terms).collect()
+fn terms(coordinates: &[Lin]) -> Vec<Terms> {
+    coordinates.iter().map(|c| c.terms).collect()
 }
 
 /// What is added to the terms along each mode, for each element of an access.
-fn elements(access: &GlobalAccess) -> impl Iterator<Item = Vec<Num>> {
-    (0..access.width).map(|v| {
-        let mut place: Vec<Num> = access.coordinates.iter().map(|c| c.k).collect();
+fn elements(coordinates: &[Lin], width: i64) -> impl Iterator<Item = Vec<Num>> {
+    (0..width).map(|v| {
+        let mut place: Vec<Num> = coordinates.iter().map(|c| c.k).collect();
         if let Some(last) = place.last_mut() {
             *last = last.plus(v);
         }

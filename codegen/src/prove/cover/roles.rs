@@ -22,16 +22,7 @@ pub(super) fn in_common_turns<'s>(
     stores: &[&'s GlobalAccess],
 ) -> Vec<Cow<'s, GlobalAccess>> {
     let wanted = stores.first().map_or(&[][..], |s| &s.turns[..]);
-    in_turns_of(trace, stores, wanted)
-}
-
-/// The accesses, with these turns where their loops count the same tiles.
-pub(super) fn in_turns_of<'s>(
-    trace: &mut Trace,
-    accesses: &[&'s GlobalAccess],
-    wanted: &[Sym],
-) -> Vec<Cow<'s, GlobalAccess>> {
-    let renamed = accesses.iter().map(|s| {
+    let renamed = stores.iter().map(|s| {
         let mut new = || renamed(trace, s, wanted).map(Cow::Owned);
         let other = if s.turns == wanted { None } else { new() };
         other.unwrap_or(Cow::Borrowed(*s))
@@ -39,14 +30,35 @@ pub(super) fn in_turns_of<'s>(
     renamed.collect()
 }
 
-/// A store whose turns are called by other symbols; none if these count something else.
-fn renamed(trace: &mut Trace, store: &GlobalAccess, to: &[Sym]) -> Option<GlobalAccess> {
+/// The coordinates of an access, with these turns where its loops count the same tiles.
+pub(super) fn coordinates_in(trace: &mut Trace, access: &GlobalAccess, to: &[Sym]) -> Vec<Lin> {
+    let own = || access.coordinates.clone();
+    if access.turns == to || !count_alike(trace, access, to) {
+        return own();
+    }
+    let (mut all, threads) = (own(), trace.threads);
+    for (from, to) in access.turns.iter().zip(to) {
+        let to = Lin::symbol(*to);
+        for x in &mut all {
+            *x = trace.symbols.replace(x, *from, &to, threads).unwrap_or(*x);
+        }
+    }
+    all
+}
+
+/// The loops of an access count the same tiles as those of these turns.
+fn count_alike(trace: &Trace, access: &GlobalAccess, to: &[Sym]) -> bool {
     let same = |(a, b): (&Sym, &Sym)| {
         let of = |turn: Sym| trace.walks.iter().filter(move |w| w.turn == turn);
         let tiles = |turn: Sym| of(turn).map(|w| (w.covers, w.tile)).collect::<Vec<_>>();
         !tiles(*a).is_empty() && tiles(*a) == tiles(*b)
     };
-    if store.turns.len() != to.len() || !store.turns.iter().zip(to).all(same) {
+    access.turns.len() == to.len() && access.turns.iter().zip(to).all(same)
+}
+
+/// A store whose turns are called by other symbols; none if these count something else.
+fn renamed(trace: &mut Trace, store: &GlobalAccess, to: &[Sym]) -> Option<GlobalAccess> {
+    if !count_alike(trace, store, to) {
         return None;
     }
     let mut new = store.clone();
