@@ -191,6 +191,16 @@ fn an_output_is_read_by_who_stores_it() -> Result {
         error.to_string(),
         "read y: the element of output `y` may be overwritten already: thread 1 reads what another thread stores, and no barrier is between the two: put one there, or let each thread read what it stores"
     );
+    // A barrier that is met in some launches alone.
+    let error = refusal(in_place(0, true, |k| {
+        let n = k.size("some", 100);
+        let most = k.pool.constant(50);
+        let some = k.compare(Cmp::Lt, n, most);
+        k.begin_if(some, true);
+        k.barrier();
+        k.end_if();
+    })?);
+    assert_eq!(error.code(), "overwritten");
     for between in [|_: &mut Kernel| (), Kernel::barrier] {
         let error = refusal(in_place(1, false, between)?);
         assert_eq!(
@@ -198,5 +208,34 @@ fn an_output_is_read_by_who_stores_it() -> Result {
             "read y: the element of output `y` may be overwritten already: another block or turn has that element; read it from an input, or store to another output"
         );
     }
+    Ok(())
+}
+
+#[test]
+fn tiles_in_place_turn_by_turn() -> Result {
+    // Each turn reverses a tile: the barrier of a turn is between its reads and its stores.
+    let kernel = |barrier: bool| -> Result<Kernel> {
+        let mut k = Kernel::new("turns", 128);
+        let n = k.size("n", 1 << 20);
+        let y = k.output("y", Element::F32, &[n]);
+        let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
+        let turned = layout("((64,2),1):((2,1),0)");
+        let tiles = k.tiles_in(n, 128)?;
+        let turn = k.open_loop("tile", 0, 1, 1 << 13);
+        let from = y.tile(&mut k, &[128], &[turn.counter])?;
+        let from = from.partition(&mut k, &turned, thread)?;
+        let to = y.tile(&mut k, &[128], &[turn.counter])?;
+        let to = to.partition(&mut k, &one, thread)?;
+        let values = k.load_tile(&from)?;
+        if barrier {
+            k.barrier();
+        }
+        k.store_tile(&to, &values)?;
+        k.close_loop(&turn, tiles);
+        Ok(k)
+    };
+    let proven = kernel(true)?.build(ARCH);
+    assert!(proven.is_ok(), "{:?}", proven.err());
+    assert_eq!(refusal(kernel(false)?).code(), "overwritten");
     Ok(())
 }

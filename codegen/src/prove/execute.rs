@@ -13,7 +13,7 @@ use super::bulk::SentBox;
 use super::cluster::Ranks;
 use super::formula::Formula;
 use super::hopper::Piped;
-use super::memory::Access;
+use super::memory::{Access, GlobalAccess};
 use super::numbers::Mask;
 use super::offsets::Offsets;
 use super::scoped::Scoped;
@@ -118,7 +118,9 @@ pub(super) struct Trace {
     pub(super) accesses: Vec<Rc<Access>>,
     /// Reads of stages of rings, as of the first stage.
     pub(super) fetches: Vec<Rc<Access>>,
-    pub(super) global: Vec<super::memory::GlobalAccess>,
+    pub(super) global: Vec<GlobalAccess>,
+    /// Where all threads of the block meet.
+    pub(super) meetings: Vec<Meeting>,
     /// Boxes that go to global memory.
     pub(super) boxes: Vec<SentBox>,
     pub(super) addresses: usize,
@@ -140,6 +142,25 @@ pub(super) struct Trace {
     pub(super) deals: Vec<Dealt>,
     /// Axes along which a launch has exactly so many blocks.
     pub(super) whole_axes: Vec<(Sym, i64)>,
+}
+
+/// A barrier that all threads of the block meet at.
+pub(super) struct Meeting {
+    /// How many accesses of global memory are before it.
+    before: usize,
+    /// The branches and the loops that it is in.
+    path: Vec<Rc<Formula>>,
+    turns: Vec<Sym>,
+}
+
+impl Meeting {
+    /// It is met between two accesses whenever both are made: it is in no branch and no loop that neither of them is in.
+    pub(super) fn is_between(&self, accesses: [&GlobalAccess; 2]) -> bool {
+        let met =
+            |a: &&GlobalAccess| a.path.starts_with(&self.path) && a.turns.starts_with(&self.turns);
+        let [first, second] = accesses.map(|a| a.position < self.before);
+        first != second && accesses.iter().any(met)
+    }
 }
 
 /// A loop from 0 in steps of `tile` up to `covers`, that nothing leaves: each tile is one turn's.
@@ -181,12 +202,12 @@ pub(super) struct Machine<'a> {
     pub(super) accesses: Vec<Rc<Access>>,
     /// Reads of stages of rings, as of the first stage.
     pub(super) fetches: Vec<Rc<Access>>,
-    pub(super) global: Vec<super::memory::GlobalAccess>,
+    pub(super) global: Vec<GlobalAccess>,
     /// Boxes that go to global memory, and the threads that issue them.
     pub(super) boxes: Vec<SentBox>,
     pub(super) issuers: Option<Mask>,
-    /// How often the block has met: at barriers, and where threads wait for others of a ring.
-    pub(super) meetings: usize,
+    /// Where all threads of the block meet.
+    pub(super) meetings: Vec<Meeting>,
     pub(super) addresses: usize,
     /// The address of shared memory, in units of its alignment.
     pub(super) shared: Sym,
@@ -257,7 +278,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         boxes: Vec::new(),
         issuers: None,
         addresses: 0,
-        meetings: 0,
+        meetings: Vec::new(),
         shared,
         blocks,
         ranks,
@@ -313,6 +334,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         accesses: machine.accesses,
         fetches: machine.fetches,
         global: machine.global,
+        meetings: machine.meetings,
         boxes: machine.boxes,
         addresses: machine.addresses,
         blocks,
@@ -675,6 +697,15 @@ impl Machine<'_> {
         }
     }
 
+    /// Notes that all threads of the block meet here.
+    pub(super) fn block_meets(&mut self) {
+        self.meetings.push(Meeting {
+            before: self.global.len(),
+            path: self.path.clone(),
+            turns: self.turns.clone(),
+        });
+    }
+
     /// Whether all lanes of each warp that is here are: what instructions of whole warps need.
     fn whole_warps(&self) -> bool {
         let active = self.facts.active.list();
@@ -708,7 +739,7 @@ impl Machine<'_> {
                     });
                 }
                 self.events.push(Event::Barrier);
-                self.meetings += 1;
+                self.block_meets();
                 Ok(())
             }
             Inst::WarpBarrier => {
@@ -718,7 +749,9 @@ impl Machine<'_> {
                     });
                 }
                 self.events.push(Event::WarpBarrier);
-                self.meetings += usize::from(self.threads <= 32);
+                if self.threads <= 32 {
+                    self.block_meets();
+                }
                 Ok(())
             }
             Inst::Shuffle { .. } if s.guard.is_some() || !self.whole_warps() => {

@@ -171,7 +171,10 @@ impl Machine<'_> {
                     what: "a barrier of the cluster".to_owned(),
                 });
             }
-            Hopper::ClusterBarrier => What::ClusterMet,
+            Hopper::ClusterBarrier => {
+                self.block_meets();
+                What::ClusterMet
+            }
             Hopper::Expect { at, bytes, stage } => {
                 single("mbarrier.arrive.expect_tx", threads)?;
                 let used = self.barrier(*at, *stage, (Side::Full, 0))?;
@@ -254,7 +257,6 @@ impl Machine<'_> {
                 What::Complete(*pending)
             }
         };
-        self.meetings += usize::from(matches!(what, What::ClusterMet | What::Wait(..)));
         self.events
             .push(Event::Piped(Rc::new(Piped { what, threads })));
         Ok(())

@@ -86,8 +86,8 @@ pub(super) struct GlobalAccess {
     pub(super) bytes: u32,
     /// The turns of the loops that it is in.
     pub(super) turns: Vec<Sym>,
-    /// How often the block has met before, at barriers or at what stands for one.
-    pub(super) meetings: usize,
+    /// How many accesses are before it.
+    pub(super) position: usize,
 }
 
 /// An access as the instruction says it.
@@ -472,7 +472,7 @@ impl Machine<'_> {
             address: *address,
             bytes: t.bytes,
             turns: self.turns.clone(),
-            meetings: self.meetings,
+            position: self.global.len(),
         });
         self.addresses += 1;
         Ok(())

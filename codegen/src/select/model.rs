@@ -43,7 +43,7 @@
 //!   of 132 multiprocessors with two that multiply, and take as long as 264;
 //! * a block of warps takes 22 clocks for each sum of a lane to begin and end: straight lines of thousands of instructions that are run once;
 //! * C in narrow stores takes 11.3 (warps) or 19.7 clocks (warpgroups, vector by vector) for each store of a warp, which is what odd products wait for, and rows that do not begin
-//!   with a sector 3.8 times the clocks of their bytes; in a straight line it takes 3.5 clocks, and in 16-bit types 87 for one of each warp where multiprocessors have several tiles;
+//!   with a sector 3.8 times the clocks of their bytes; in a straight line it takes 3.5 clocks, or in 16-bit types, where multiprocessors have several tiles, 87 clocks for one store of each warp;
 //! * blocks of warpgroups with one tile each drift apart: in full waves from the fourth on, a step takes 1.06 times as long;
 //! * of a wave's beginning and end, `r` blocks on a multiprocessor cover 0.22 · (1 − 1/r) for one another: they drift apart;
 //! * what is transposed moves at 0.95 of the bandwidth of memory, and partial sums at 0.81, or 0.24 of the cache's rate where that is less;

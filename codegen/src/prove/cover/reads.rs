@@ -1,6 +1,6 @@
-//! Reads of outputs: an element is read by the thread that stores it, or by another one of its block, which it meets in between.
+//! Reads of outputs: an element is read by the thread that stores it, or by another thread of its block with a barrier between the read and the store.
 //!
-//! Blocks, and turns of a loop, have tiles of their own. What a block has not got, another one may have stored already, or not: nothing orders the two.
+//! Blocks, and turns of a loop, have tiles of their own. Nothing orders a read of one block and a store of another.
 //!
 //! ```text
 //! C = α·A·B + β·C       a thread reads what it stores
@@ -14,7 +14,7 @@ use crate::prove::execute::Trace;
 use crate::prove::memory::GlobalAccess;
 use crate::prove::numbers::{Mask, Num, Terms};
 use crate::prove::value::Lin;
-use crate::quick::QuickMap;
+use crate::quick::QuickSet;
 
 /// The stores of one tile by the same threads: those whose coordinates differ by numbers alone.
 struct Tile {
@@ -35,9 +35,9 @@ pub(super) fn own(
         return Ok(());
     };
     let mut tiles: Vec<Tile> = Vec::new();
-    // An element of each thread in a tile, and a store that has it.
-    let mut stored: QuickMap<(Vec<Num>, usize), usize> = QuickMap::default();
-    for (i, store) in stores.iter().enumerate() {
+    // Elements of each thread, and the number of their tile.
+    let mut stored: QuickSet<(Vec<Num>, usize)> = QuickSet::default();
+    for store in stores {
         let terms = terms(&store.coordinates);
         let active = store.facts.active;
         let known = |tile: &Tile| tile.terms == terms && tile.active == active;
@@ -56,7 +56,7 @@ pub(super) fn own(
                 let (least, most) = at.range_of(active).unwrap_or(*end);
                 *end = (end.0.min(least), end.1.max(most));
             }
-            stored.entry((place, number)).or_insert(i);
+            stored.insert((place, number));
         }
     }
     for load in loads {
@@ -77,7 +77,7 @@ pub(super) fn own(
                 all == active || all.is_full()
             };
             let mut own = numbers.iter().filter(by_all);
-            if own.any(|&number| stored.contains_key(&(place.clone(), number))) {
+            if own.any(|&number| stored.contains(&(place.clone(), number))) {
                 continue;
             }
             let inside = place.iter().enumerate().all(|(mode, at)| {
@@ -91,7 +91,9 @@ pub(super) fn own(
             if !inside {
                 return Err(refused(of_others.to_owned()));
             }
-            if stores.iter().all(|s| s.meetings != load.meetings) {
+            let meetings = &trace.meetings;
+            let met = |s: &GlobalAccess| meetings.iter().any(|m| m.is_between([load, s]));
+            if stores.iter().all(|s| met(s)) {
                 continue;
             }
             let list = active.list();

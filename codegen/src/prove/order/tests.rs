@@ -52,6 +52,7 @@ fn trace(events: Vec<Event>) -> Trace {
         walks: Vec::new(),
         deals: Vec::new(),
         whole_axes: Vec::new(),
+        meetings: Vec::new(),
     }
 }
 

@@ -48,8 +48,8 @@ const STORE: f64 = 0.16;
 const STORE_OF_A_WARP: f64 = 11.3;
 const STORE_OF_A_WARPGROUP: f64 = 19.7;
 
-/// The same of narrow stores in a straight line: of elements of 4 bytes and of blocks that are all there at once; and, in 16-bit types, what a store takes the warps that are at it
-/// together where each multiprocessor stores several tiles. The line is so long that each tile fetches it anew.
+/// Clocks for each narrow store of a warp in a straight line. In 16-bit types, where multiprocessors store several tiles, the instruction cache has lost the line before the next tile needs it: then
+/// these are the clocks for one store of each warp of the block.
 const STORE_OF_A_NARROW_LINE: f64 = 3.5;
 const STORE_OF_A_LONG_LINE: f64 = 87.0;
 
@@ -240,8 +240,11 @@ impl Model<'_> {
     /// Clocks for each store of a warp, of plans of warpgroups.
     fn store_of_a_warpgroup(&self) -> f64 {
         let width = self.problem.widths(self.anatomy.data_type)[2];
-        let straight = self.problem.beta == 0.0 && self.problem.epilogue.bias == Bias::None;
-        if width >= 16 || self.split().1 > 1 || !straight || self.anatomy.form.is_swapped() {
+        let straight = self.problem.beta == 0.0
+            && self.problem.epilogue.bias == Bias::None
+            && self.result_bytes() > 1.0
+            && !self.anatomy.form.is_swapped();
+        if width >= 16 || self.split().1 > 1 || !straight {
             return STORE_OF_A_WARPGROUP;
         }
         let (rows, columns) = self.tiles();

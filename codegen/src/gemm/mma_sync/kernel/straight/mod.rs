@@ -11,8 +11,8 @@
 //! else                vector by vector
 //! ```
 //!
-//! Variants for rows of C that are not aligned to 16 bytes store narrower vectors, down to single elements, in the first way where β = 0, and else vector by vector. Neighbouring
-//! lanes have neighbouring elements, so that a warp's store is 64 bytes of a row in 16-bit types.
+//! Variants for rows of C that are not aligned to 16 bytes store narrower vectors, down to single elements. They take the first way where β = 0, and otherwise go vector by vector. Neighbouring
+//! lanes have neighbouring elements: in 16-bit types a warp stores 64 contiguous bytes of a row at once.
 //!
 //! A plan that stores by TMA takes [boxes] where β = 0, whatever the sizes are, and the other two ways where C is read.
 //!
@@ -87,7 +87,7 @@ impl<'a> Gemm<'a> {
             return None;
         }
         let linear = end.linear().filter(|l| l.is_of_sums_alone())?;
-        // Blocks that share a multiprocessor have too few registers for a strip of C besides the sums, and so have all for one in narrow pieces.
+        // Blocks that share a multiprocessor have too few registers for a strip of C besides the sums. In narrow vectors such a strip takes too many registers in any block.
         let reads_c = plan.variant.store == 16 && plan.blocks_per_sm(self.maps, Arch(90)) == 1;
         let mut all: Vec<Reg> = lane.aligned.into_iter().collect();
         // Each vector is inside or outside as a whole.
