@@ -39,7 +39,7 @@ fn bad_bodies() {
         ),
         (
             "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd1, {%f1}];",
-            "16:43: operand `[%rd1+0]`: expected 2 coordinates in braces",
+            "16:42: operand `[%rd1+0]`: expected 2 coordinates in braces",
         ),
         (
             "suld.b.1d.b32 %r1, [%rd1, {%r2}];",
