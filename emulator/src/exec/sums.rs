@@ -105,7 +105,7 @@ impl Panels {
 fn range(exponents: &[f32]) -> (f32, f32) {
     let (mut low, mut high) = (0.0f32, 0.0f32);
     for e in exponents {
-        low = low.min(if *e == ZERO { 0.0 } else { *e });
+        low = low.min(if *e < NONE { 0.0 } else { *e });
         high = high.max(*e);
     }
     (low, high)
