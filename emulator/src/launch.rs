@@ -90,6 +90,9 @@ pub struct Launch {
     pub dynamic_shared: u32,
     /// One argument for each parameter.
     pub args: Vec<Arg>,
+    /// `.global` and `.const` variables of the module, by name, that lie at an address of the caller's: as long as nothing has written there, they get their
+    /// initial bytes, and what the kernel stores is left there. Other variables are made anew for each launch.
+    pub variables: Vec<(String, u64)>,
 }
 
 impl Default for Launch {
@@ -100,6 +103,7 @@ impl Default for Launch {
             cluster: [1; 3],
             dynamic_shared: 0,
             args: Vec::new(),
+            variables: Vec::new(),
         }
     }
 }
@@ -348,14 +352,24 @@ pub fn run(
             limit: MAX_SHARED_BYTES,
         });
     }
+    let bound = bound_variables(module, launch, memory)?;
     let mut variables = Vec::new();
-    for v in &module.variables {
-        let address = memory.alloc(v.bytes.len() as u64, 256.max(u64::from(v.align)))?;
-        memory.write(address, &v.bytes)?;
+    // Those that keep what the caller has written.
+    let mut kept = Vec::new();
+    for (v, place) in module.variables.iter().zip(&bound) {
+        let len = v.bytes.len() as u64;
+        let address = match place {
+            Some(address) => *address,
+            None => memory.alloc(len, 256.max(u64::from(v.align)))?,
+        };
+        kept.push(place.is_some() && memory.is_written(address, len));
+        if !kept.last().is_some_and(|kept| *kept) {
+            memory.write(address, &v.bytes)?;
+        }
         variables.push(address);
     }
-    for (v, address) in module.variables.iter().zip(&variables) {
-        for p in &v.pointers {
+    for ((v, address), kept) in module.variables.iter().zip(&variables).zip(kept) {
+        for p in v.pointers.iter().filter(|_| !kept) {
             let to = variables.get(p.variable as usize).copied().unwrap_or(0);
             let value = to.wrapping_add(p.offset as u64) >> p.shift;
             let bytes = &value.to_le_bytes()[..usize::from(p.bytes)];
@@ -428,8 +442,8 @@ pub fn run(
         let workers = idle.into_inner().unwrap_or_default();
         outcome.map(|()| workers.into_iter().reduce(Worker::merge))
     };
-    for address in variables {
-        memory.free(address)?;
+    for (address, _) in variables.iter().zip(&bound).filter(|(_, b)| b.is_none()) {
+        memory.free(*address)?;
     }
     let result = result?;
     if let Some(number) = result.as_ref().and_then(Worker::lacking) {
@@ -453,6 +467,43 @@ pub fn run(
     report.blocks = blocks;
     report.wall = start.elapsed();
     Ok(report)
+}
+
+/// Where the caller wants each variable of the module; nowhere for most.
+fn bound_variables(
+    module: &Module,
+    launch: &Launch,
+    memory: &GlobalMemory,
+) -> Result<Vec<Option<u64>>, RunError> {
+    let mut bound = vec![None; module.variables.len()];
+    for (name, address) in &launch.variables {
+        // A definition counts before its `.extern` declaration.
+        let of = |is_extern: bool| {
+            let mut all = module.variables.iter();
+            all.position(|v| v.name == *name && v.is_extern == is_extern)
+        };
+        let Some(index) = of(false).or_else(|| of(true)) else {
+            let all: Vec<_> = module.variables().map(|(name, _)| name).collect();
+            return Err(RunError::Variable(format!(
+                "the module has no .global or .const variable `{name}`; it has: {}",
+                all.join(", ")
+            )));
+        };
+        let v = &module.variables[index];
+        memory.read(*address, v.bytes.len())?;
+        if !address.is_multiple_of(u64::from(v.align.max(1))) {
+            return Err(RunError::Variable(format!(
+                "the variable `{name}` is aligned to {} bytes, and its address {address:#x} is not",
+                v.align
+            )));
+        }
+        if bound[index].replace(*address).is_some() {
+            return Err(RunError::Variable(format!(
+                "the variable `{name}` has two addresses"
+            )));
+        }
+    }
+    Ok(bound)
 }
 
 fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {

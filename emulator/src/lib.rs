@@ -23,7 +23,8 @@
 //! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.
 //!
 //! - Calls: functions, recursion and calls through pointers, with a stack of up to 512 KiB a thread; of the system's functions `vprintf`,
-//!   `malloc`, `free` (a heap of [`HEAP_BYTES`]) and `__assertfail`. Textures and surfaces are not supported.
+//!   `malloc`, `free` (a heap of [`HEAP_BYTES`]) and `__assertfail`.
+//! - Textures and surfaces of one to three dimensions and layers, in unified mode ([`Texture`]); no mipmaps, cube maps or depth comparisons.
 //! - `%clock`, `%clock64` and `%globaltimer` count the instructions of the block: they only grow, and every run gives the same.
 //!
 //! What is not PTX is a parse error. What is PTX and not supported is an error that names it when it is reached ([`RunError::Unsupported`]),
@@ -64,6 +65,7 @@ mod shared_data;
 mod shared_runs;
 mod source;
 mod tensor_map;
+mod texture;
 mod threads;
 mod types;
 mod windows;
@@ -79,4 +81,5 @@ pub use tensor_map::{
     Im2col, TENSOR_MAP_BYTES, TensorElement, TensorInterleave, TensorMap, TensorMapError,
     TensorSwizzle,
 };
+pub use texture::{AddressMode, Texel, Texture};
 pub use types::ScalarType;

@@ -78,7 +78,7 @@ impl Who {
 }
 
 /// The last write of a unit.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Cell {
     /// The writer's clock; 0 if never written.
     pub(crate) clock: u32,
@@ -188,6 +188,25 @@ impl Shadow {
         if actor < self.columns && u < self.cells.len() {
             self.reads[slot] = clock;
             self.newest[u] = self.newest[u].max(clock);
+        }
+    }
+
+    /// Marks units as read by `actor` at `clock`, see [`Shadow::mark_read`].
+    pub(crate) fn mark_all_read(
+        &mut self,
+        units: std::ops::Range<usize>,
+        actor: usize,
+        clock: u32,
+    ) {
+        if self.is_simple() {
+            return units.for_each(|u| self.mark_read(u, actor, clock));
+        }
+        let slots = self
+            .reads
+            .iter_mut()
+            .skip(units.start * self.columns + actor);
+        for slot in slots.step_by(self.columns).take(units.len()) {
+            *slot = clock;
         }
     }
 

@@ -243,12 +243,13 @@ impl<'a> Decoder<'a> {
                 }
                 Self::count(i, if acquires { 2..=2 } else { 0..=0 })?;
                 if acquires {
-                    self.address(&i.operands[0])?;
+                    let map = self.address(&i.operands[0])?;
                     if !matches!(i.operands[1].kind, OperandKind::Int(128)) {
                         return Self::type_error(&i.operands[1], "128, the size of a tensor map");
                     }
+                    return Ok(Op::MapAcquire(map));
                 }
-                return Ok(Op::Nop);
+                return Ok(Op::MapRelease);
             }
             Self::count(i, 0..=0)?;
             if i.name == "membar" {

@@ -22,6 +22,7 @@ mod packed;
 mod select;
 mod special;
 mod stack;
+mod texture;
 mod warp;
 mod wgmma;
 mod wmma;
@@ -563,7 +564,10 @@ impl<'a> Decoder<'a> {
                             Some(op) => Some(op),
                             None => match self.cluster(i, m)? {
                                 Some(op) => Some(op),
-                                None => self.video(i, m)?,
+                                None => match self.texture(i, m)? {
+                                    Some(op) => Some(op),
+                                    None => self.video(i, m)?,
+                                },
                             },
                         },
                     },

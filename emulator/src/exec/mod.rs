@@ -32,6 +32,7 @@ mod lanes;
 mod lds;
 mod lmem;
 mod local;
+mod map_fences;
 mod matrix;
 mod mbarrier;
 mod mem;
@@ -57,10 +58,12 @@ mod step;
 mod stores;
 mod sums;
 mod tensor;
+mod texture;
 mod traffic;
 mod view;
 mod warp;
 mod wgmma;
+mod wgmma_product;
 mod wide;
 mod wmma;
 
@@ -82,6 +85,7 @@ use crate::shared_data::SharedData;
 use barrier::Barriers;
 use cluster::{BlockState, Gate};
 use global::GlobalShadow;
+use map_fences::MapFences;
 use phases::Mbarriers;
 use printed::Printed;
 use printf::Formats;
@@ -115,6 +119,8 @@ pub(crate) struct Context<'a> {
     pub(crate) step_limit: u64,
     pub(crate) total_step_limit: u64,
     pub(crate) global_shadow: Option<GlobalShadow>,
+    /// Tensor maps in global memory, if the kernel copies by maps and the sanitizer is on.
+    pub(crate) map_fences: Option<MapFences>,
     /// Warp instructions of the whole run so far; clusters that run, and those of them that only go round in loops.
     pub(crate) steps: AtomicU64,
     pub(crate) busy: AtomicU32,
@@ -164,6 +170,8 @@ impl<'a> Context<'a> {
             step_limit: options.step_limit.min(options.total_step_limit),
             total_step_limit: options.total_step_limit,
             global_shadow: options.global_races.then(shadow),
+            map_fences: (options.sanitize && program.has_tensor_copies)
+                .then(|| MapFences::new(memory)),
             steps: AtomicU64::new(0),
             busy: AtomicU32::new(0),
             idle: AtomicU32::new(0),

@@ -5,7 +5,7 @@ use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{atomics, barrier, bulk, bulk_groups, cluster, copies, fp, lanes, matrix, mbarrier};
-use super::{mem, packed, places, stack, stores, tensor, wgmma};
+use super::{mem, packed, places, stack, stores, tensor, texture, wgmma};
 use crate::ast::Space;
 use crate::ir::{Inst, NONE, Op, Reg};
 use crate::report::FindingKind;
@@ -236,6 +236,7 @@ pub(super) fn rare(
                 (env.code.atom)(cx, env, w, pc, a, active);
             }
         }
+        Op::Texture(t) => texture::execute(cx, env, w, pc, t, active),
         Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),
         Op::TensormapCopy { dst, src } => tensor::copy_map(cx, env, w, pc, (*dst, *src), active),
         Op::Isspacep { space, d, a } => {
@@ -390,6 +391,19 @@ pub(super) fn rare(
             env.mbarriers.publish(w.index);
             if let Some(shadow) = &mut env.shadow {
                 shadow.fence_proxies(w.index as usize);
+            }
+        }
+        Op::MapRelease => {
+            if let Some(fences) = &cx.map_fences {
+                fences.release(cx.memory, env.block, w.index);
+            }
+        }
+        Op::MapAcquire(map) => {
+            if let Some(fences) = &cx.map_fences {
+                let maps = mem::addresses(w, *map);
+                for l in mem::lanes_of(active) {
+                    fences.acquire(cx.memory, maps[l], env.block);
+                }
             }
         }
         Op::FenceMbarrierInit => env.mbarriers.release_inits(w.index, active),

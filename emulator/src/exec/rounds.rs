@@ -40,6 +40,7 @@ pub(super) fn is_silent(op: &Op) -> bool {
         Op::St(_)
             | Op::StMatrix(_)
             | Op::Atoms(_)
+            | Op::Texture(_)
             | Op::TensormapReplace(_)
             | Op::TensormapCopy { .. }
             | Op::WmmaMemory(_)

@@ -7,7 +7,7 @@ use super::alu::{Row32, Row64, put};
 use super::lanes::whole_warp;
 use super::mem::{self, addresses, lanes_of};
 use super::rounding::half_of;
-use super::sums::{self, Adder, Row};
+use super::sums::{Adder, Panels, Row, exponents, least, moderate};
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::float::NAN32;
@@ -256,17 +256,25 @@ pub(super) fn multiply(w: &mut Warp, m: &WmmaMultiply, active: u32, adder: Adder
     );
     let fixed = !matches!(m.d.ty, MmaType::F64 | MmaType::S32);
     if fixed {
-        let [ea, eb] = sums::exponents(m.sums, [&a, &b]);
-        let b = Row {
-            values: &b,
-            exponents: &eb,
-        };
-        for (i, sum) in d.chunks_exact_mut(columns).enumerate() {
+        let narrow = |x: &[f64]| -> Vec<f32> { x.iter().map(|x| *x as f32).collect() };
+        let (a, b) = (narrow(&a), narrow(&b));
+        let ea = exponents(&a, least(m.sums, 0));
+        let b = Panels::of_rows(&b, depth, columns, least(m.sums, 1));
+        let is_moderate = moderate(&ea, &b);
+        for (i, d) in d.chunks_exact_mut(columns).enumerate() {
             let a = Row {
                 values: &a[i * depth..][..depth],
                 exponents: &ea[i * depth..][..depth],
             };
-            adder(m.sums, &a, &b, sum);
+            let mut sum = [0.0; 32];
+            let sum = &mut sum[..columns];
+            for (to, from) in sum.iter_mut().zip(&*d) {
+                *to = *from as f32;
+            }
+            adder(m.sums, &a, &b, is_moderate, sum);
+            for (to, from) in d.iter_mut().zip(sum) {
+                *to = f64::from(*from);
+            }
         }
     }
     for i in 0..if fixed { 0 } else { rows } {

@@ -12,6 +12,7 @@ mod op;
 mod operands;
 mod sparse;
 mod sums;
+mod texture;
 
 use crate::types::File;
 
@@ -31,6 +32,7 @@ pub(crate) use operands::{
 };
 pub(crate) use sparse::{Sparse, metadata_bits};
 pub(crate) use sums::{Kept, Sums};
+pub(crate) use texture::{Outside, TextureAction, TextureOp, TextureQuery};
 
 /// An index into a register file of the warp.
 pub(crate) type Row = u32;
@@ -155,6 +157,8 @@ pub(crate) struct Program {
     pub(crate) local_bytes: u32,
     /// Whether some instruction belongs to the asynchronous proxy.
     pub(crate) uses_async: bool,
+    /// There are tensor copies.
+    pub(crate) has_tensor_copies: bool,
     /// Whether mbarriers or the barrier of the cluster have relaxed operations, of which fences make more.
     pub(crate) relaxes: bool,
     /// By instruction: registers that it touches and some `wgmma` uses.

@@ -3,7 +3,7 @@
 use super::{
     Access, Address, Atom, Atom128, Bar, Bulk, Call, Compare, Convert, CpAsync, Fence, FloatMode,
     FloatOp, IntOp, Lop3Pred, Matrix, Mbarrier, Mma, Reg, Row, Shuffle, Stack, StoreAsync,
-    TensorCopy, TensormapReplace, TestP, Video, Vote, Wgmma, WmmaMemory, WmmaMultiply,
+    TensorCopy, TensormapReplace, TestP, TextureOp, Video, Vote, Wgmma, WmmaMemory, WmmaMultiply,
 };
 use crate::ast::Space;
 
@@ -359,6 +359,12 @@ pub(crate) enum Op {
     FenceProxy,
     /// `fence.mbarrier_init`.
     FenceMbarrierInit,
+    /// Textures and surfaces.
+    Texture(Box<TextureOp>),
+    /// `fence.proxy.tensormap::generic.release`.
+    MapRelease,
+    /// `fence.proxy.tensormap::generic.acquire` of the map at an address.
+    MapAcquire(Address),
     /// `mapa`: the address of `a` in block `rank`.
     Mapa {
         generic: bool,
