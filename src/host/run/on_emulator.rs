@@ -58,6 +58,7 @@ pub(crate) fn emulate(
             cluster: step.cluster,
             dynamic_shared: step.shared_bytes,
             args: args.collect::<Result<_, _>>()?,
+            ..Launch::default()
         };
         let report = run(&module, &step.entry, &launch, &mut memory, options)?;
         runs.push((&step.entry, report));
