@@ -11,7 +11,9 @@
 //! - Races between lanes of one warp are seen within one instruction (different values stored to one place) and for `cp.async`;
 //!   otherwise the lanes of a warp count as ordered by the order of instructions, unless [`Options::lane_races`] asks for more.
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences between threads change no value, which is
-//!   enough for kernels whose blocks do not communicate; the race detector takes them, with relaxed operations on mbarriers, for synchronisation. A block that waits for one that has not started waits for ever (step limit).
+//!   enough for kernels whose blocks do not communicate; the race detector takes them, with relaxed operations on mbarriers, for synchronisation.
+//! - Blocks: as many as the GPU holds at once ([`Options::device`]) are resident and may wait for each other; further ones start in order as others end. One that
+//!   waits for a block that cannot start waits for ever, which is found out. The outcome does not depend on the host.
 //! - Clusters: the blocks of a cluster run together, in turn, and reach each other's shared memory.
 //! - `cp.async`, bulk and tensor copies land at the wait, as late as the rules permit, and `wgmma` is carried out at the wait: a kernel that does
 //!   not wait computes with old data and is reported. So is one that lacks a fence between the proxies, see [`FindingKind`].
@@ -42,6 +44,7 @@ mod causes;
 mod cfg;
 mod clock;
 mod decode;
+mod device;
 mod error;
 mod exec;
 mod fences;
@@ -70,6 +73,7 @@ mod threads;
 mod types;
 mod windows;
 
+pub use device::Device;
 pub use error::{MemoryError, ParseError, ParseErrorKind, RunError};
 pub use heap::HEAP_BYTES;
 pub use launch::{Arg, Launch, MAX_PRINTED, MAX_SHARED_BYTES, Options, Progress, run};

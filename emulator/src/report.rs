@@ -33,9 +33,9 @@ pub enum FindingKind {
     ReadBeforeWait,
     /// Another lane's `cp.async` was waited for, but no barrier followed.
     MissingBarrierAfterWait,
-    /// A barrier or another `.aligned` instruction while lanes of the warp are elsewhere.
+    /// A barrier or another `.aligned` instruction while lanes of the warp are elsewhere, or other warps at another such barrier.
     Divergent,
-    /// Warps that exited, or wait elsewhere, while others wait at a barrier; or a barrier used with different thread counts.
+    /// A barrier used with different thread counts, by a warp twice before it completes, or by reductions and other operations at once.
     BarrierMismatch,
     /// `__assertfail` was called: an assertion of the source did not hold.
     Assertion,

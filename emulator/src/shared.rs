@@ -308,6 +308,18 @@ impl Shadow {
         }
     }
 
+    /// The same of the lanes `members` alone, of those of `warp` that are `live`.
+    pub(crate) fn order_lanes_of(&mut self, warp: usize, members: u32, live: u32) {
+        if members & live == live {
+            return self.order_lanes(warp);
+        }
+        let clock = self.seen[warp & 31][warp & 31];
+        if let Some(order) = &mut self.clocks.lanes {
+            order.order_some(warp, members & live, clock);
+        }
+        self.tick(warp);
+    }
+
     /// Advances the clock of `warp`: what it does from now on is not yet released to anyone.
     pub(crate) fn tick(&mut self, warp: usize) {
         let clock = &mut self.seen[warp & 31][warp & 31];

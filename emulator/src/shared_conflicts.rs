@@ -59,7 +59,7 @@ impl Shadow {
         }
         let same_warp = cell.who.warp() == who.warp();
         let no_barrier_since = cell.clock == seen[warp];
-        if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
+        if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp, who.lane()) {
             return Some(Conflict::AfterLane(cell.who));
         }
         if cell.who.is_async() && same_warp && cell.who.lane() != who.lane() && no_barrier_since {
@@ -83,11 +83,11 @@ impl Shadow {
             }
         } else if self.unordered_write(cell, warp) && !(cell.who.is_atomic() && who.is_atomic()) {
             return Some(Conflict::AfterWrite(cell.who));
-        } else if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
+        } else if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp, who.lane()) {
             return Some(Conflict::AfterLane(cell.who));
         }
         let last = self.last_reader[u];
-        if Self::other_lane(who, last) && self.unordered_readers(u, warp, 1 << last.lane()) {
+        if Self::other_lane(who, last) && self.unordered_readers(u, warp, who.lane(), last.lane()) {
             return Some(Conflict::AfterLaneRead(last));
         }
         self.unread(u, seen, self.some(warp))
@@ -105,32 +105,34 @@ impl Shadow {
         self.clocks.some(warp, self.clocks.rank())
     }
 
-    /// Whether the last write of a unit, one by a lane of `warp`, is not ordered before what the other lanes do.
-    pub(crate) fn unordered_lane(&self, cell: Cell, warp: usize) -> bool {
+    /// Whether the last write of a unit, one by a lane of `warp`, is not ordered before what lane `me` does.
+    fn unordered_lane(&self, cell: Cell, warp: usize, me: u32) -> bool {
         let order = self.clocks.lanes.as_ref();
         cell.clock < REMOTE
-            && order.is_some_and(|o| cell.clock >= o.since(warp))
+            && order.is_some_and(|o| {
+                cell.clock >= o.since(warp) && !o.is_known(warp, me, cell.who.lane(), cell.clock)
+            })
             && !lane_order::covers(self.some(warp), cell.who, cell.clock)
     }
 
-    /// The same, if the lane is one of `lanes` of `warp`.
+    /// The same of an operation by `lanes` of `warp`, of which the lane is none.
     pub(crate) fn of_other_lane(&self, cell: Cell, warp: usize, lanes: u32) -> bool {
         cell.who.warp() as usize == warp
-            && lanes >> cell.who.lane() & 1 == 1
-            && self.unordered_lane(cell, warp)
+            && lanes >> cell.who.lane() & 1 == 0
+            && self.unordered_lane(cell, warp, lanes.trailing_zeros())
     }
 
-    /// Whether some of `lanes` of `warp` have read unit `u`, and nothing has ordered the warp's lanes since.
-    pub(crate) fn unordered_readers(&self, u: usize, warp: usize, lanes: u32) -> bool {
+    /// Whether lane `last` of `warp` is the last that has read unit `u`, and nothing has ordered that before what lane `me` does.
+    pub(crate) fn unordered_readers(&self, u: usize, warp: usize, me: u32, last: u32) -> bool {
         let Some(order) = &self.clocks.lanes else {
             return false;
         };
-        let lanes = lanes & order.readers(u, warp);
+        let lanes = 1 << last & order.readers(u, warp);
         let clock = self.reads[self.slot(u, warp)];
         let known = self
             .some(warp)
             .is_some_and(|s| s[warp].covers(lanes, clock));
-        lanes != 0 && clock != IN_FLIGHT && !known
+        lanes != 0 && clock != IN_FLIGHT && !known && !order.is_known(warp, me, last, clock)
     }
 
     /// A read of unit `u` by an actor of this block that is not in `seen`, nor in what is known of some lanes.

@@ -139,6 +139,7 @@ impl Start {
             block,
             cluster: job.cluster(kernel),
             dynamic_shared: job.args.shared,
+            cooperative: job.args.cooperative,
             args: args.collect::<Result<Vec<Arg>, CliError>>()?,
             variables,
         };
@@ -168,6 +169,8 @@ impl Start {
             total_step_limit: job.args.step_limit.unwrap_or(1 << 31),
             profile: job.args.profile.is_some() || job.args.profile_html.is_some(),
             schedule: seed,
+            device: job.args.device,
+            registers: job.args.registers,
             progress: Some(Arc::new(move |done, all| {
                 moving.set_length(all);
                 moving.set_position(done);

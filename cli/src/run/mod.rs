@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use tilewright::emulator::{Kernel, Module};
+use tilewright::emulator::{Device, Kernel, Module};
 use tilewright::gpu::Gpu;
 
 use self::argument::{Argument, Bound, Buffer, Content, Given, bind};
@@ -90,6 +90,15 @@ pub(crate) struct RunArgs {
     /// On the emulator, the order to start from: 0 is the usual one, others are seeds; what --schedules found runs again
     #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=u64::MAX / 2))]
     schedule: u64,
+    /// On the emulator, the GPU that says how many blocks run at once: h100, a100, rtx4090, …
+    #[arg(long, value_name = "NAME", value_parser = device, default_value = "h100")]
+    device: Device,
+    /// On the emulator, registers of a thread, for the same
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=255))]
+    registers: u32,
+    /// On the emulator, a cooperative launch: all blocks must run at once, and may synchronise
+    #[arg(long)]
+    cooperative: bool,
     /// On the emulator, count what each line costs: the instruction mix, wavefronts, sectors, bytes
     #[arg(long, value_name = "LINES", num_args = 0..=1, default_missing_value = "20")]
     profile: Option<usize>,
@@ -334,9 +343,30 @@ fn triple(text: &str) -> Result<[u32; 3], String> {
     Ok(triple)
 }
 
+/// A device by its name.
+fn device(text: &str) -> Result<Device, String> {
+    Device::named(text).ok_or_else(|| {
+        let names: Vec<&str> = Device::ALL.iter().map(Device::name).collect();
+        format!(
+            "there is no device `{text}`; there are: {}",
+            names.join(", ")
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::triple;
+    use super::{device, triple};
+
+    #[test]
+    fn devices_are_found_by_name() {
+        assert_eq!(device("a100").map(|d| d.multiprocessors()), Ok(108));
+        let error = device("a1000").expect_err("no device");
+        assert!(
+            error.contains("`a1000`") && error.contains("h100, "),
+            "{error}"
+        );
+    }
 
     #[test]
     fn dimensions_are_read() {

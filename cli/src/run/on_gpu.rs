@@ -12,6 +12,10 @@ use crate::error::CliError;
 /// Loads the file and runs its kernel.
 pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
     let refuse = |error: GpuError| refusal(&error);
+    if job.args.cooperative {
+        let message = "--cooperative is for the emulator only: --on emulator";
+        return Err(CliError::usage("emulator_only", message));
+    }
     let module = gpu.load_ptx(&job.ptx).map_err(refuse)?;
     let name = job.kernel(&module.kernel_names().map_err(refuse)?)?;
     let kernel = module.kernel(&name).map_err(refuse)?;

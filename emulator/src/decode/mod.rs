@@ -32,7 +32,7 @@ use std::collections::HashMap;
 use crate::ast::{InstrAst, KernelAst, ModuleAst, OperandAst, OperandKind, Registers, Space, Stmt};
 use crate::cfg;
 use crate::error::{ParseError, ParseErrorKind as Kind};
-use crate::ir::{Body, Function, Inst, Meta, NONE, Op, Program, Reg, Row, RowInit, Slot};
+use crate::ir::{Body, BulkSide, Function, Inst, Meta, NONE, Op, Program, Reg, Row, RowInit, Slot};
 use crate::lexer::Span;
 use crate::module::{Kernel, Param};
 use crate::types::{File, ScalarType};
@@ -259,6 +259,7 @@ fn program<'a>(
         }
     }
     exit_early(&mut d.program);
+    d.program.communicates = d.program.uses_heap || d.program.insts.iter().any(communicates);
     cfg::analyse(&mut d.program, &d.uses);
     let (params, param_bytes) = kernel_params;
     Ok((params, param_bytes, d.program))
@@ -266,6 +267,24 @@ fn program<'a>(
 
 /// The opcode of the exit or return at the end of a body, which is not in the text.
 pub(crate) const END: &str = "(end)";
+
+/// Whether the outcome of `inst` may depend on what other blocks have done, or that of their instructions on it, in a kernel without data races: it is a strong
+/// load of global memory, or an atomic whose result is used or for which the order matters (sums of floats).
+fn communicates(inst: &Inst) -> bool {
+    let is_global = |space: Space| matches!(space, Space::Global | Space::Generic);
+    match &inst.op {
+        Op::Ld(a) => a.strong && is_global(a.space),
+        Op::Atom(a) => is_global(a.space) && (a.d.row != NONE || !a.op.commutes()),
+        Op::Atoms(list) => list
+            .iter()
+            .any(|a| is_global(a.space) && (a.d.row != NONE || !a.op.commutes())),
+        Op::Atom128(_) => true,
+        Op::Bulk(b) => b.to == BulkSide::Global && b.reduction.is_some_and(|r| !r.op.commutes()),
+        // The tensor map has the type.
+        Op::Tensor(t) => t.store && t.reduction.is_some(),
+        _ => false,
+    }
+}
 
 /// Makes every branch to an unguarded exit an exit: `@p bra END; bar.sync 0; …; END: ret;` is an early `ret`, whose lanes are gone,
 /// and not a branch whose lanes wait at `END` for the others while these wait for them at the barrier.
@@ -276,7 +295,9 @@ fn exit_early(p: &mut Program) {
     };
     // From the back, so that a branch to a branch to an exit is seen as well.
     for pc in (0..p.insts.len()).rev() {
-        if let Op::Bra { target, uni: false } = p.insts[pc].op
+        let inst = &p.insts[pc];
+        if let Op::Bra { target, uni } = inst.op
+            && (!uni || inst.guard == NONE)
             && leaves(p, target)
         {
             p.insts[pc].op = Op::Exit;

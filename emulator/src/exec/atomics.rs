@@ -92,6 +92,7 @@ fn global(
     let bytes = u32::from(a.bytes);
     let (lanes, _) = check_global(cx, env, w, pc, at, bytes, active);
     traffic::global(env, pc, at, bytes, lanes);
+    env.touches += 1;
     let operands = Operands::of(w, a);
     let mut old = [0; 32];
     let mut done = 0;
@@ -109,6 +110,8 @@ fn global(
             new
         });
         env.effects += changed;
+        env.published += changed;
+        env.looks += u64::from(changed == 0);
         done |= same;
         if cx.undefined_global {
             alloc.mark_written(offset, bytes);
@@ -154,6 +157,7 @@ pub(crate) fn atom128(
     let at = addresses(w, a.address);
     let (lanes, _) = check_global(cx, env, w, pc, &at, 16, active);
     traffic::global(env, pc, &at, 16, lanes);
+    (env.touches, env.looks) = (env.touches + 1, env.looks + 1);
     let guard = cx.atomic_lock.lock();
     let mut hint = env.hints[pc];
     for l in lanes_of(lanes) {
@@ -166,6 +170,7 @@ pub(crate) fn atom128(
         let new = get(a.value);
         if a.expected.is_none_or(|rows| get(rows) == old) {
             env.effects += u64::from(new != old);
+            env.published += u64::from(new != old);
             alloc.store(offset, 8, new[0]);
             alloc.store(offset + 8, 8, new[1]);
         }

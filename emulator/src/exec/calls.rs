@@ -35,6 +35,7 @@ pub(super) fn call(
 ) -> Next {
     let reg = match call.callee {
         Callee::Service(service) => {
+            env.effects += 1;
             services::serve(cx, env, w, pc, service, call, active);
             return if env.abort { Next::Stop } else { Next::On };
         }
@@ -329,6 +330,17 @@ pub(crate) struct Activation {
     predicates: Vec<u32>,
     r32: Vec<Row32>,
     r64: Vec<Row64>,
+}
+
+impl Activation {
+    /// Adds what it holds to a digest.
+    pub(super) fn digest(&self, add: &mut impl FnMut(u64)) {
+        add(u64::from(self.function));
+        self.callers.iter().for_each(|x| add(u64::from(*x)));
+        self.predicates.iter().for_each(|x| add(u64::from(*x)));
+        self.r32.iter().flatten().for_each(|x| add(u64::from(*x)));
+        self.r64.iter().flatten().for_each(|x| add(*x));
+    }
 }
 
 /// The registers of `f` that `call` must preserve.

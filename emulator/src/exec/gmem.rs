@@ -168,6 +168,9 @@ pub(super) fn global(
         return;
     }
     traffic::global(env, pc, at, total, active);
+    env.touches += 1;
+    env.published += u64::from(store);
+    env.looks += u64::from(a.strong && !store);
     if cx.undefined_global || cx.global_shadow.is_some() {
         observe_global(cx, env, w, pc, at, total, active, store);
     }

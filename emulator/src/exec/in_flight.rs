@@ -54,7 +54,7 @@ pub(crate) fn begin_writing(
         row[o.who.warp() as usize & 63] >= o.clock
             || covers(some[o.rank as usize].as_ref(), o.who, o.clock)
     };
-    let others = !landing.lanes;
+    let lanes = landing.lanes;
     let mut found = None;
     env.within(rank, |env| {
         let Some(shadow) = &mut env.shadow else {
@@ -85,7 +85,7 @@ pub(crate) fn begin_writing(
                     c if c > seen[actor_of] && !covers(some[rank].as_ref(), cell.who, c) => {
                         Some(Conflict::AfterWrite(cell.who))
                     }
-                    _ if rank == own && shadow.of_other_lane(cell, warp, others) => {
+                    _ if rank == own && shadow.of_other_lane(cell, warp, lanes) => {
                         Some(Conflict::AfterLane(cell.who))
                     }
                     c if generic && c > fenced[actor_of] => Some(Conflict::NoProxyFence(cell.who)),
@@ -93,10 +93,10 @@ pub(crate) fn begin_writing(
                 };
                 let last = shadow.last_reader[u];
                 let conflict = conflict.or_else(|| {
-                    let lanes = others & 1 << last.lane();
                     let found = rank == own
                         && last.warp() as usize == warp
-                        && shadow.unordered_readers(u, warp, lanes);
+                        && lanes >> last.lane() & 1 == 0
+                        && shadow.unordered_readers(u, warp, lanes.trailing_zeros(), last.lane());
                     found.then_some(Conflict::AfterLaneRead(last))
                 });
                 let unread = || shadow.unread(u, &seen, some[rank].as_ref());
@@ -182,9 +182,7 @@ pub(crate) fn begin_reading(
                 {
                     Some(Conflict::AfterWrite(cell.who))
                 }
-                _ if shadow.of_other_lane(cell, warp, !lanes) => {
-                    Some(Conflict::AfterLane(cell.who))
-                }
+                _ if shadow.of_other_lane(cell, warp, lanes) => Some(Conflict::AfterLane(cell.who)),
                 c if actor < WARPGROUPS && c > fenced[actor] => {
                     Some(Conflict::NoProxyFence(cell.who))
                 }

@@ -177,6 +177,7 @@ pub(super) fn windows(
         to_param = active & inside(&at, PARAM_WINDOW);
     }
     let to_global = active & !(to_shared | to_local | to_param);
+    env.effects += u64::from(store && to_local != active);
     if to_shared != 0 {
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
     }

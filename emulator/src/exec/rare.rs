@@ -289,18 +289,15 @@ pub(super) fn rare(
             env.abort = true;
             return Next::Stop;
         }
+        op if is_aligned(op) && w.wait_for_aligned(active) => {
+            part(cx, w, pc, mask, active);
+            let s = &mut w.splits[w.current];
+            s.pc = pc as u32;
+            s.state = State::Aligned;
+            return Next::Stop;
+        }
         Op::Bar(bar) if barrier::arrive(cx, env, w, pc, bar, active) => {
-            if active != mask {
-                // Lanes whose guard is false go on; the others wait on their own.
-                let at = w.current;
-                w.diverge(
-                    mask & !active,
-                    pc as u32 + 1,
-                    pc as u32 + 1,
-                    cx.program.reconverge[pc],
-                );
-                w.current = at;
-            }
+            part(cx, w, pc, mask, active);
             if inst.marks.0 != inst.marks.1 {
                 mark_defined(cx, w, inst, active);
             }
@@ -310,9 +307,7 @@ pub(super) fn rare(
             return Next::Stop;
         }
         Op::BarWarp { mask: row } => {
-            // Lanes with different masks wait for all of them.
             let masks = &w.r32[*row as usize];
-            let named = mem::lanes_of(active).fold(0, |m, l| m | masks[l]);
             let strangers = mem::lanes_of(active)
                 .filter(|l| masks[*l] >> l & 1 == 0)
                 .fold(0u32, |m, l| m | 1 << l);
@@ -331,13 +326,7 @@ pub(super) fn rare(
                     )
                 });
             }
-            if let Some(shadow) = &mut env.shadow {
-                shadow.order_lanes(w.index as usize);
-            }
-            if named & w.live & !active != 0 {
-                let s = &mut w.splits[w.current];
-                s.pc = pc as u32 + 1;
-                s.state = State::WarpSync(named);
+            if warp_sync(cx, env, w, pc, *row, mask, active) {
                 return Next::Stop;
             }
         }
@@ -509,6 +498,57 @@ pub(super) fn brx(
         left &= !go;
     }
     Next::Stop
+}
+
+/// Lanes `active` of a split with lanes `mask` come to `bar.warp.sync` with the masks in `row`. Whether some must wait.
+fn warp_sync(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    row: u32,
+    mask: u32,
+    active: u32,
+) -> bool {
+    for l in mem::lanes_of(active) {
+        w.members[l] = w.r32[row as usize][l];
+    }
+    let complete = w.synchronised(w.at_warp_sync() | active);
+    if let Some(shadow) = &mut env.shadow {
+        let mut left = complete & active;
+        while left != 0 {
+            let members = w.members[left.trailing_zeros() as usize & 31];
+            shadow.order_lanes_of(w.index as usize, members, w.live);
+            left &= !members & !(left & left.wrapping_neg());
+        }
+    }
+    w.meet(complete);
+    let waiting = active & !complete;
+    if waiting != 0 {
+        part(cx, w, pc, mask, waiting);
+        let s = &mut w.splits[w.current];
+        s.pc = pc as u32 + 1;
+        s.state = State::WarpSync;
+    }
+    waiting != 0
+}
+
+/// Whether it is a barrier that all lanes of a warp promise to execute together.
+fn is_aligned(op: &Op) -> bool {
+    match op {
+        Op::Bar(bar) => bar.aligned,
+        Op::ClusterArrive { aligned, .. } | Op::ClusterWait { aligned } => *aligned,
+        _ => false,
+    }
+}
+
+/// Of lanes `mask` at `pc`, all but the lanes `active` go on; these are the current split.
+fn part(cx: &Context<'_>, w: &mut Warp, pc: usize, mask: u32, active: u32) {
+    if active != mask {
+        let (at, next) = (w.current, pc as u32 + 1);
+        w.diverge(mask & !active, next, next, cx.program.reconverge[pc]);
+        w.current = at;
+    }
 }
 
 /// Extended-precision arithmetic through the carry flag (PTX ISA, section 9.7.2).

@@ -10,6 +10,7 @@ use super::rounds;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
 use super::{barrier, calls, fp32, lanes, matrix, mem, sparse, wgmma};
+use crate::ast::Space;
 use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
 use crate::report::FindingKind;
 use crate::types::File;
@@ -59,27 +60,30 @@ fn run_plain(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
 #[inline(always)]
 fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
     let mut left = slice;
+    let mut effects = env.effects;
     loop {
         let runnable = w
             .splits
             .get(w.current)
             .is_some_and(|s| s.mask != 0 && s.state == State::Running);
-        if !(runnable || w.rotate() || (w.serve_warp_sync() && w.rotate())) {
+        if !(runnable
+            || w.rotate()
+            || w.serve_warp_sync() && w.rotate()
+            || w.serve_aligned(false) && w.rotate())
+        {
             return;
         }
-        let polls = w.polls;
         let (used, over) = run_split::<FUSED>(cx, env, w, left);
         w.steps += u64::from(used);
         env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
+        let effect = std::mem::replace(&mut effects, env.effects) != env.effects;
+        w.spin(used, !over, effect);
+        if over {
+            w.rotate();
+        }
         if left == 0 || env.abort || w.steps > cx.step_limit {
             return;
-        }
-        if over {
-            if w.polls != polls {
-                w.let_waiting_go();
-            }
-            w.rotate();
         }
     }
 }
@@ -222,7 +226,7 @@ fn run_split<const FUSED: bool>(
             }
             Op::Ld(a) => mem::access(cx, env, w, pc, a, active, false),
             Op::St(a) => {
-                env.effects += 1;
+                env.effects += u64::from(!matches!(a.space, Space::Local | Space::Generic));
                 mem::access(cx, env, w, pc, a, active, true);
             }
             Op::LdMatrix(m) => matrix::load(cx, env, w, pc, m, active),
@@ -258,14 +262,12 @@ fn run_split<const FUSED: bool>(
                 continue;
             }
             Op::Call(call) => {
-                env.effects += 1;
                 env.turn = used;
                 if let Next::Stop = calls::call(cx, env, w, pc, call, mask, active) {
                     return (used, used >= turn);
                 }
             }
             Op::Ret => {
-                env.effects += 1;
                 w.splits[w.current].pc = pc as u32 + 1;
                 (env.code.ret)(cx, w, active);
                 return (used, used >= turn);

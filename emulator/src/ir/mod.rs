@@ -86,6 +86,10 @@ pub(crate) enum Special {
     DynamicSmem,
     /// What a driver sets for itself (`%envreg0` and the like): nothing here.
     Zero,
+    /// Half of the address of a cooperative launch's workspace: `%envreg2` and, high, `%envreg1`.
+    Workspace {
+        high: bool,
+    },
 }
 
 /// A register of any file.
@@ -161,6 +165,8 @@ pub(crate) struct Program {
     pub(crate) has_tensor_copies: bool,
     /// Whether mbarriers or the barrier of the cluster have relaxed operations, of which fences make more.
     pub(crate) relaxes: bool,
+    /// Whether what a block does may depend on what others have done: strong loads and atomics on global memory that do not commute, and the heap.
+    pub(crate) communicates: bool,
     /// By instruction: registers that it touches and some `wgmma` uses.
     pub(crate) touches: std::collections::HashMap<u32, Vec<Reg>>,
     /// Smallest shared and global access in bytes: the grain of race detection.
