@@ -10,8 +10,9 @@
 //!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
 //! - Races between lanes of one warp are seen within one instruction (different values stored to one place) and for `cp.async`;
 //!   otherwise the lanes of a warp count as ordered by the order of instructions, unless [`Options::lane_races`] asks for more.
+//! - Undefined values are reported where they are used, not where they are moved ([`FindingKind::UndefinedRegister`]).
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences between threads change no value, which is
-//!   enough for kernels whose blocks do not communicate; the race detector takes them, with relaxed operations on mbarriers, for synchronisation. A block that waits for one that has not started waits for ever (step limit).
+//!   enough for kernels whose blocks do not communicate; the race detector takes them, with strong accesses of shared memory and relaxed operations on mbarriers, for synchronisation. A block that waits for one that has not started waits for ever (step limit).
 //! - Clusters: the blocks of a cluster run together, in turn, and reach each other's shared memory.
 //! - `cp.async`, bulk and tensor copies land at the wait, as late as the rules permit, and `wgmma` is carried out at the wait: a kernel that does
 //!   not wait computes with old data and is reported. So is one that lacks a fence between the proxies, see [`FindingKind`].

@@ -170,7 +170,7 @@ pub(crate) fn begin_reading(
                 c if actor < crate::proxies::WARPGROUPS && c > fenced[actor] => {
                     Some(Conflict::NoProxyFence(cell.who))
                 }
-                _ => None,
+                _ => shadow.holds_undefined(u),
             };
             found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
             shadow.mark_read(u, reader as usize, IN_FLIGHT);

@@ -58,6 +58,8 @@ mod stores;
 mod sums;
 mod tensor;
 mod traffic;
+mod transfer;
+mod undefined;
 mod view;
 mod warp;
 mod wgmma;
@@ -88,6 +90,8 @@ use printf::Formats;
 use rounds::Rounds;
 use schedule::Schedule;
 use start::Restart;
+use undefined::Origins;
+pub(crate) use undefined::{ALL, READS};
 use warp::Warp;
 use wgmma::Warpgroups;
 
@@ -210,10 +214,17 @@ const NO_COUNT: Count = Count {
     max: 0,
 };
 
-/// Findings so far, one for each kind and instruction, with the number of the block.
+/// Findings and notes so far, one for each kind and instruction, with the number of the block.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    found: HashMap<(FindingKind, usize), (u64, Finding)>,
+    found: HashMap<(FindingKind, usize, Grade), (u64, Finding)>,
+}
+
+/// Whether what was found is wrong, or only not promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Grade {
+    Finding,
+    Note,
 }
 
 /// Where a finding happens.
@@ -242,6 +253,8 @@ pub(crate) struct Env {
     /// By instruction: the allocation it accessed last.
     pub(crate) hints: Vec<u32>,
     pub(crate) findings: Findings,
+    /// Where the undefined values of the blocks came from.
+    pub(crate) origins: Origins,
     pub(crate) shared: SharedData,
     pub(crate) shadow: Option<Shadow>,
     pub(crate) barriers: Barriers,
@@ -292,6 +305,29 @@ impl Env {
         site: Site,
         message: &dyn Fn() -> String,
     ) {
+        self.record(cx, (kind, Grade::Finding), site, message);
+    }
+
+    /// Records a note: something that the ISA does not promise, which hardware allows and programs in wide use do.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note(
+        &mut self,
+        cx: &Context<'_>,
+        kind: FindingKind,
+        site: Site,
+        message: &dyn Fn() -> String,
+    ) {
+        self.record(cx, (kind, Grade::Note), site, message);
+    }
+
+    fn record(
+        &mut self,
+        cx: &Context<'_>,
+        (kind, grade): (FindingKind, Grade),
+        site: Site,
+        message: &dyn Fn() -> String,
+    ) {
         let block = self.block;
         let ctaid = self.ctaid;
         let make = || {
@@ -311,7 +347,7 @@ impl Env {
                 also: Vec::new(),
             }
         };
-        match self.findings.found.entry((kind, site.pc)) {
+        match self.findings.found.entry((kind, site.pc, grade)) {
             std::collections::hash_map::Entry::Vacant(e) => {
                 e.insert((block, make()));
             }
@@ -372,6 +408,7 @@ impl Worker {
                 patterns: vec![Pattern::default(); n],
                 hints: vec![0; n],
                 findings: Findings::default(),
+                origins: Origins::default(),
                 shared: SharedData::new(cx.shared_bytes),
                 shadow: shadow(0),
                 barriers: Barriers::new(),
@@ -456,13 +493,19 @@ impl Worker {
         self
     }
 
-    /// Counts, traffic, findings, and what was printed, block after block.
-    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Traffic>, Vec<Finding>, String) {
-        let findings = self.env.findings.found.into_values().map(|(_, f)| f);
+    /// Counts, traffic, findings and notes, and what was printed, block after block.
+    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Traffic>, [Vec<Finding>; 2], String) {
+        let (mut findings, mut notes) = (Vec::new(), Vec::new());
+        for ((_, _, grade), (_, finding)) in self.env.findings.found {
+            match grade {
+                Grade::Finding => findings.push(finding),
+                Grade::Note => notes.push(finding),
+            }
+        }
         (
             self.env.counts,
             self.env.traffic,
-            findings.collect(),
+            [findings, notes],
             self.env.printed.finish(),
         )
     }
@@ -495,6 +538,7 @@ fn begin(cx: &Context<'_>, worker: &mut Worker, index: u64) {
     env.events = 0;
     env.attention = false;
     env.gate.reset(env.blocks);
+    env.origins.reset();
     for (rank, warps) in warps.chunks_mut(cx.warps()).enumerate() {
         let r = rank as u32;
         let within = [r % sx, r / sx % sy, r / sx / sy];

@@ -379,10 +379,12 @@ fn check_registers(
     w.wgmma.touched.clear();
     if scale {
         let undefined = m.d.iter().find(|r| {
-            !w.wgmma.flight.contains_key(r) && w.def32[**r as usize] & w.launched != w.launched
+            let defined = w.defined(File::R32, **r);
+            !w.wgmma.flight.contains_key(r) && defined & w.launched != w.launched
         });
         if let Some(row) = undefined {
-            let (name, lanes) = (name(*row), w.launched & !w.def32[*row as usize]);
+            let lanes = w.launched & !w.defined(File::R32, *row);
+            let name = name(*row);
             let site = Site { lanes, ..site };
             env.report(cx, FindingKind::UndefinedRegister, site, &|| {
                 format!(
@@ -393,7 +395,7 @@ fn check_registers(
         }
     }
     for row in &m.d {
-        w.def32[*row as usize] = u32::MAX;
+        w.define(File::R32, *row, u32::MAX);
     }
 }
 
