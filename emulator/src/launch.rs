@@ -121,13 +121,13 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 pub struct Options {
     /// Check registers, shared-memory races and the like. Bounds, alignment, barriers and deadlock are always checked.
     pub sanitize: bool,
-    /// Also report global memory accessed by two blocks, one of them storing. Meant for kernels whose blocks do not communicate.
+    /// Also report global memory accessed by two blocks, one of them storing another value, unless a fence and an atomic operation or strong accesses order them.
     pub global_races: bool,
     /// Also report shared memory that one lane writes and another lane of its warp accesses, with no `bar.warp.sync` or barrier between, and what other warps do after
     /// an arrival at an mbarrier by one lane that orders only what that lane did. Lanes are not
     /// ordered by instructions on hardware; here they are, so that such a kernel computes what its author meant.
     pub lane_races: bool,
-    /// Also report reads of global memory that neither host nor kernel wrote.
+    /// Also report uses of values read from global memory that neither host nor kernel wrote.
     pub undefined_global: bool,
     /// The GPU, which decides how many blocks are resident at once and may wait for each other.
     pub device: Device,
@@ -209,7 +209,10 @@ fn arguments(kernel: &Kernel, args: &[Arg]) -> Result<Vec<u8>, RunError> {
             offset,
             ..
         } = param;
-        let bytes = arg.bytes();
+        let mut bytes = arg.bytes();
+        if matches!(arg, Arg::Ptr(_)) && *size == 4 && kernel.program.short_addresses {
+            bytes.truncate(4);
+        }
         if bytes.len() as u64 != u64::from(*size) {
             let (expected, found) = (*size, bytes.len() as u32);
             return Err(RunError::ArgumentSize {
@@ -464,6 +467,7 @@ pub fn run(
         Some(tally) => summary(module, kernel, tally, options.max_findings),
         None => Report {
             findings: Vec::new(),
+            notes: Vec::new(),
             total_findings: 0,
             counters: Counters::default(),
             printed: String::new(),
@@ -515,7 +519,7 @@ fn bound_variables(
 
 fn summary(module: &Module, kernel: &Kernel, tally: Tally, max_findings: usize) -> Report {
     let mut counters = Counters::default();
-    let (counts, traffic, mut findings, printed) = tally.finish();
+    let (counts, traffic, [findings, notes], printed) = tally.finish();
     for (i, (count, meta)) in counts.iter().zip(&kernel.program.meta).enumerate() {
         let traffic = traffic.get(i).copied().unwrap_or_default();
         counters.traffic.add(&traffic);
@@ -539,14 +543,17 @@ fn summary(module: &Module, kernel: &Kernel, tally: Tally, max_findings: usize) 
             traffic,
         });
     }
-    findings.sort_by(|a: &Finding, b: &Finding| {
-        (a.line, a.column, a.kind).cmp(&(b.line, b.column, b.kind))
-    });
-    let mut findings = causes::merge(&kernel.program, &module.lines, findings);
+    let in_order = |mut found: Vec<Finding>| {
+        found.sort_by_key(|f| (f.line, f.column, f.kind));
+        causes::merge(&kernel.program, &module.lines, found)
+    };
+    let (mut findings, mut notes) = (in_order(findings), in_order(notes));
     let total_findings = findings.len() as u64;
     findings.truncate(max_findings);
+    notes.truncate(max_findings);
     Report {
         findings,
+        notes,
         total_findings,
         counters,
         printed,

@@ -10,8 +10,9 @@
 //!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
 //! - Races between lanes of one warp are seen within one instruction (different values stored to one place) and for `cp.async`;
 //!   otherwise the lanes of a warp count as ordered by the order of instructions, unless [`Options::lane_races`] asks for more.
+//! - Undefined values are reported where they are used, not where they are moved ([`FindingKind::UndefinedRegister`]).
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences between threads change no value, which is
-//!   enough for kernels whose blocks do not communicate; the race detector takes them, with relaxed operations on mbarriers, for synchronisation.
+//!   enough for kernels whose blocks do not communicate; the race detector takes them, with strong accesses of shared memory and relaxed operations on mbarriers, for synchronisation.
 //! - Blocks: as many as the GPU holds at once ([`Options::device`]) are resident and may wait for each other; further ones start in order as others end. One that
 //!   waits for a block that cannot start waits for ever, which is found out. The outcome does not depend on the host.
 //! - Clusters: the blocks of a cluster run together, in turn, and reach each other's shared memory.

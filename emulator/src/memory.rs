@@ -12,8 +12,8 @@ use crate::texture::Texture;
 
 /// Unmapped bytes between two allocations, at least.
 const GAP: u64 = 1 << 24;
-/// Where the first allocation starts.
-const FIRST: u64 = 0x7000_0000_0000;
+/// Where the first allocation starts. Addresses of 32 bits (`.address_size 32`) count from here.
+pub(crate) const FIRST: u64 = 0x7000_0000_0000;
 /// The largest single allocation.
 const MAX_ALLOCATION: u64 = 1 << 36;
 

@@ -11,6 +11,8 @@ use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
 pub(crate) enum Conflict {
     /// Read of bytes never written.
     Undefined,
+    /// Read of bytes to which an undefined value was stored, of the origin with this number.
+    HoldsUndefined(u32),
     /// Not ordered after this write.
     AfterWrite(Who),
     /// Write not ordered after a read by this warp; the last reader is known if it was that warp.
@@ -29,6 +31,16 @@ pub(crate) enum Conflict {
     NoProxyFence(Who),
     /// Written while an asynchronous operation reads it.
     BeingRead(Who),
+}
+
+impl Conflict {
+    /// Whether it is of two writes.
+    pub(crate) fn is_of_writes(self) -> bool {
+        matches!(
+            self,
+            Self::AfterWrite(_) | Self::AfterLane(_) | Self::Elsewhere { wrote: true, .. }
+        )
+    }
 }
 
 impl Shadow {
@@ -72,7 +84,6 @@ impl Shadow {
     pub(crate) fn explain_write(&self, u: usize, who: Who) -> Option<Conflict> {
         let cell = self.cells[u];
         let warp = who.warp() as usize & 31;
-        let seen = &self.seen[warp];
         if cell.clock == IN_FLIGHT {
             return Some(Conflict::InFlight(cell.who));
         }
@@ -86,6 +97,13 @@ impl Shadow {
         } else if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp, who.lane()) {
             return Some(Conflict::AfterLane(cell.who));
         }
+        self.explain_readers(u, who)
+    }
+
+    /// What is wrong with a write because of earlier reads.
+    pub(crate) fn explain_readers(&self, u: usize, who: Who) -> Option<Conflict> {
+        let warp = who.warp() as usize & 31;
+        let seen = &self.seen[warp];
         let last = self.last_reader[u];
         if Self::other_lane(who, last) && self.unordered_readers(u, warp, who.lane(), last.lane()) {
             return Some(Conflict::AfterLaneRead(last));

@@ -158,7 +158,7 @@ fn undefined_bits_may_be_moved_but_not_used() {
         report.findings
     );
     assert!(
-        report.findings[0].message.contains("%r1"),
+        report.findings[0].message.contains("%never"),
         "{}",
         report.findings[0]
     );

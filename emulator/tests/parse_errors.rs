@@ -197,8 +197,8 @@ fn bad_modules() {
             "1:10: expected a version such as 8.0, found `x`",
         ),
         (
-            ".version 8.0\n.target sm_80\n.address_size 32",
-            "3:15: not supported: .address_size other than 64",
+            ".version 8.0\n.target sm_80\n.address_size 16",
+            "3:15: out of range: .address_size 16: it is 32 or 64",
         ),
         (
             ".version 8.0\n.target sm_80\nhello",

@@ -225,6 +225,7 @@ impl<'a> Decoder<'a> {
 
     /// Fences. Those between threads change no value: the memory of a cluster is sequentially consistent.
     fn fence(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        self.orders = true;
         if m.list.is_empty() {
             return m.invalid("a scope or a kind of fence is needed");
         }

@@ -1,7 +1,7 @@
 //! From syntax tree to program: names resolved, sizes checked, operands turned into rows.
 //!
-//! One statement becomes exactly one [`Inst`], so that a program counter is an index into the program's instructions and a label is
-//! such an index. The program has the kernel's body first, then those of the functions that it may call. Rows are allotted on first use: `.reg .b32 %r<100000>` costs nothing. Each decoder in the submodules takes the
+//! One statement becomes one [`Inst`], and one more for each operand that is a sum ([`Decoder::operand_sums`]), so that a program counter is an index into the
+//! program's instructions and a label is such an index. The program has the kernel's body first, then those of the functions that it may call. Rows are allotted on first use: `.reg .b32 %r<100000>` costs nothing. Each decoder in the submodules takes the
 //! modifiers it knows out of [`Mods`]; what is left over at the end is an error that names it, so that no modifier is ever
 //! silently ignored.
 
@@ -68,6 +68,8 @@ struct Scope<'a> {
     names: HashMap<&'a str, Symbol>,
     /// `%r<100>`: prefix to what each is, and the count.
     ranges: HashMap<&'a str, (Symbol, u32)>,
+    /// Bytes of an element and dimensions of each variable.
+    arrays: HashMap<&'a str, (u32, u8)>,
 }
 
 /// The modifiers of an instruction, each to be taken once.
@@ -258,9 +260,11 @@ fn program<'a>(
             d.finish_function(f as usize, start, rows);
         }
     }
+    d.program.short_addresses = module.short_addresses;
+    d.program.relaxes |= d.strong && d.orders;
     exit_early(&mut d.program);
     d.program.communicates = d.program.uses_heap || d.program.insts.iter().any(communicates);
-    cfg::analyse(&mut d.program, &d.uses);
+    cfg::analyse(&mut d.program, d.uses);
     let (params, param_bytes) = kernel_params;
     Ok((params, param_bytes, d.program))
 }
@@ -328,6 +332,15 @@ pub(crate) struct Decoder<'a> {
     /// Bytes of the frame of the body.
     frame: u32,
     has_vectors: bool,
+    /// Whether there are strong accesses of memory that may be shared, and whether fences or other strong accesses order anything.
+    strong: bool,
+    orders: bool,
+    /// The registers that each body declares.
+    declared: Vec<Vec<(&'a str, Option<u32>)>>,
+    /// The body whose instructions are decoded.
+    number: usize,
+    /// What has been computed for [`OperandKind::Computed`].
+    computed: Vec<(Reg, ScalarType)>,
     program: Program,
     /// Registers read and written by each instruction.
     uses: Vec<(Vec<Reg>, Vec<Reg>)>,
@@ -352,6 +365,11 @@ impl<'a> Decoder<'a> {
             function: None,
             frame: 0,
             has_vectors: false,
+            strong: false,
+            orders: false,
+            declared: Vec::new(),
+            number: 0,
+            computed: Vec::new(),
             program: Program {
                 shared_grain: 16,
                 global_grain: 16,
@@ -380,6 +398,7 @@ impl<'a> Decoder<'a> {
             op,
             guard,
             negated,
+            watch: 0,
             checks: (0, 0),
             marks: (0, 0),
         });
@@ -387,6 +406,7 @@ impl<'a> Decoder<'a> {
 
     /// Second pass over body `number`.
     fn body(&mut self, number: usize, body: &'a [Stmt<'a>]) -> Result<()> {
+        self.number = number;
         // Scopes are numbered in the order in which they open, here as in the layout.
         let mut opened = self.roots[number];
         self.scope_id = opened;
@@ -515,7 +535,20 @@ impl<'a> Decoder<'a> {
         }))
     }
 
-    fn instruction(&mut self, i: &InstrAst<'a>) -> Result<()> {
+    fn instruction(&mut self, i: &'a InstrAst<'a>) -> Result<()> {
+        let sums: Vec<_> = self.operand_sums(self.number, i).collect();
+        if sums.is_empty() {
+            return self.single(i);
+        }
+        let mut own = i.clone();
+        for (k, o) in sums {
+            own.operands[k] = self.sum(i, o)?;
+        }
+        self.single(&own)
+    }
+
+    /// An instruction as it is.
+    fn single(&mut self, i: &InstrAst<'a>) -> Result<()> {
         let mut opcode = i.name.to_owned();
         for (m, _) in &i.mods {
             opcode.push('.');

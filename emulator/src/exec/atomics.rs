@@ -8,6 +8,7 @@ use super::cluster;
 use super::combine::Operands;
 use super::compare::mask_of;
 use super::gmem::check_global;
+use super::lds::synchronise;
 use super::mem::{addresses, inside, lanes_of, set_lane};
 use super::places::by_rank;
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
@@ -17,6 +18,7 @@ use super::wide::set_wide;
 use super::{Context, Env};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
+use crate::fences::Strong;
 use crate::ir::{Atom, Atom128, NONE, Row};
 use crate::shared::Who;
 use crate::windows::SHARED_WINDOW;
@@ -113,6 +115,9 @@ fn global(
         env.published += changed;
         env.looks += u64::from(changed == 0);
         done |= same;
+        if let Some(shadow) = &cx.global_shadow {
+            shadow.synchronise(env.block, at[l], Strong::Update, a.order.releases);
+        }
         if cx.undefined_global {
             alloc.mark_written(offset, bytes);
         }
@@ -202,6 +207,7 @@ fn shared(
     let lanes = check_shared(cx, env, w, pc, &offsets, bytes, active);
     count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
     observe(cx, env, w, pc, &offsets, bytes, lanes);
+    synchronise(env, w, &offsets, lanes, Strong::Update, a.order);
     let operands = Operands::of(w, a);
     let mut old = [0; 32];
     for (l, same) in runs(&offsets, lanes) {

@@ -284,7 +284,8 @@ pub(crate) fn observe(
                 };
                 Some(Conflict::Elsewhere { other, wrote: true })
             }
-            _ => None,
+            _ if store => None,
+            _ => target.holds_undefined(u),
         };
         let read = || {
             let who = match target.unread(u, &seen, some)? {

@@ -49,7 +49,7 @@ pub(crate) struct Code {
     /// `call` of a function by a split.
     pub(crate) enter: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Call, u32, usize, u32),
     /// `ret`.
-    pub(crate) ret: fn(&Context<'_>, &mut Warp, u32),
+    pub(crate) ret: fn(&Context<'_>, &mut Env, &mut Warp, u32),
     /// `wmma.load` and `wmma.store`.
     pub(crate) wmma_memory: fn(&Context<'_>, &mut Env, &mut Warp, usize, &WmmaMemory, u32),
     /// `wmma.mma`.
@@ -120,8 +120,8 @@ twice! {
         w.start(cx, ctaid), w.start(cx, ctaid);
     enter: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, call: &Call, number: u32, split: usize, lanes: u32),
         calls::enter(cx, env, w, pc, call, number, split, lanes), calls::enter(cx, env, w, pc, call, number, split, lanes);
-    ret: fn(cx: &Context<'_>, w: &mut Warp, active: u32),
-        calls::ret(cx, w, active), calls::ret(cx, w, active);
+    ret: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, active: u32),
+        calls::ret(cx, env, w, active), calls::ret(cx, env, w, active);
     wmma_memory: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, m: &WmmaMemory, active: u32),
         wmma::memory(cx, env, w, pc, m, active), wmma::memory(cx, env, w, pc, m, active);
     wmma_multiply: fn(w: &mut Warp, m: &WmmaMultiply, active: u32),

@@ -186,7 +186,7 @@ pub(crate) fn begin_reading(
                 c if actor < WARPGROUPS && c > fenced[actor] => {
                     Some(Conflict::NoProxyFence(cell.who))
                 }
-                _ => None,
+                _ => shadow.holds_undefined(u),
             };
             if conflict.is_some() {
                 found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));

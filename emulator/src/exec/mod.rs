@@ -61,6 +61,8 @@ mod sums;
 mod tensor;
 mod texture;
 mod traffic;
+mod transfer;
+mod undefined;
 mod view;
 mod warp;
 mod wgmma;
@@ -93,6 +95,8 @@ use printf::Formats;
 use rounds::Mark;
 use schedule::Schedule;
 use start::Restart;
+use undefined::Origins;
+pub(crate) use undefined::{ALL, READS};
 use warp::Warp;
 use wgmma::Warpgroups;
 
@@ -240,10 +244,17 @@ const NO_COUNT: Count = Count {
     max: 0,
 };
 
-/// Findings so far, one for each kind and instruction, with the number of the block.
+/// Findings and notes so far, one for each kind and instruction, with the number of the block.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    found: HashMap<(FindingKind, usize), (u64, Finding)>,
+    found: HashMap<(FindingKind, usize, Grade), (u64, Finding)>,
+}
+
+/// Whether what was found is wrong, or only not promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Grade {
+    Finding,
+    Note,
 }
 
 /// Where a finding happens.
@@ -316,6 +327,8 @@ pub(crate) struct Env {
     /// By instruction: the allocation it accessed last.
     pub(crate) hints: Vec<u32>,
     pub(crate) findings: Findings,
+    /// Where the undefined values of the blocks came from.
+    pub(crate) origins: Origins,
     pub(crate) shared: SharedData,
     pub(crate) shadow: Option<Shadow>,
     pub(crate) barriers: Barriers,
@@ -370,6 +383,29 @@ impl Env {
         site: Site,
         message: &dyn Fn() -> String,
     ) {
+        self.record(cx, (kind, Grade::Finding), site, message);
+    }
+
+    /// Records a note: something that the ISA does not promise, which hardware allows and programs in wide use do.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note(
+        &mut self,
+        cx: &Context<'_>,
+        kind: FindingKind,
+        site: Site,
+        message: &dyn Fn() -> String,
+    ) {
+        self.record(cx, (kind, Grade::Note), site, message);
+    }
+
+    fn record(
+        &mut self,
+        cx: &Context<'_>,
+        (kind, grade): (FindingKind, Grade),
+        site: Site,
+        message: &dyn Fn() -> String,
+    ) {
         let block = self.block;
         let ctaid = self.ctaid;
         let make = || {
@@ -389,7 +425,7 @@ impl Env {
                 also: Vec::new(),
             }
         };
-        match self.findings.found.entry((kind, site.pc)) {
+        match self.findings.found.entry((kind, site.pc, grade)) {
             std::collections::hash_map::Entry::Vacant(e) => {
                 e.insert((block, make()));
             }
@@ -449,6 +485,7 @@ impl Worker {
                 patterns: Vec::new(),
                 hints: Vec::new(),
                 findings: Findings::default(),
+                origins: Origins::default(),
                 shared: SharedData::new(cx.shared_bytes),
                 shadow: shadow(0),
                 barriers: Barriers::new(),
@@ -630,13 +667,19 @@ impl Tally {
         self
     }
 
-    /// Counts, traffic, findings, and what was printed, block after block.
-    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Traffic>, Vec<Finding>, String) {
-        let findings = self.findings.found.into_values().map(|(_, f)| f);
+    /// Counts, traffic, findings and notes, and what was printed, block after block.
+    pub(crate) fn finish(self) -> (Vec<Count>, Vec<Traffic>, [Vec<Finding>; 2], String) {
+        let (mut findings, mut notes) = (Vec::new(), Vec::new());
+        for ((_, _, grade), (_, finding)) in self.findings.found {
+            match grade {
+                Grade::Finding => findings.push(finding),
+                Grade::Note => notes.push(finding),
+            }
+        }
         (
             self.counts,
             self.traffic,
-            findings.collect(),
+            [findings, notes],
             self.printed.finish(),
         )
     }
@@ -674,6 +717,7 @@ impl Worker {
         env.events = 0;
         env.attention = false;
         env.gate.reset(env.blocks);
+        env.origins.reset();
         for (rank, warps) in warps.chunks_mut(cx.warps()).enumerate() {
             let r = rank as u32;
             let within = [r % sx, r / sx % sy, r / sx / sy];

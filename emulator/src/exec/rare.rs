@@ -3,11 +3,12 @@
 use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
+use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
 use super::{atomics, barrier, bulk, bulk_groups, cluster, copies, fp, lanes, matrix, mbarrier};
 use super::{mem, packed, places, stack, stores, tensor, texture, wgmma};
 use crate::ast::Space;
-use crate::ir::{Inst, NONE, Op, Reg};
+use crate::ir::{Inst, NONE, Op, Reg, Scope};
 use crate::report::FindingKind;
 use crate::types::File;
 use crate::windows::{WINDOW, generic_base};
@@ -126,12 +127,10 @@ pub(super) fn rare(
             let out = w.r32[*a as usize].map(|x| x & 0xffff);
             put(&mut w.r32[*d as usize], &out, active);
         }
-        Op::Mov128 { d, a } => {
-            let out = a.map(|row| w.r64[row as usize]);
-            for (row, out) in d.iter().zip(&out) {
-                if *row != NONE {
-                    put(&mut w.r64[*row as usize], out, active);
-                }
+        Op::Moves(moves) => {
+            let values: Vec<_> = moves.iter().map(|(_, a)| wide(w, *a)).collect();
+            for ((d, _), value) in moves.iter().zip(&values) {
+                set_wide(w, *d, value, active);
             }
         }
         Op::Pack { d, bits, parts } => (env.code.pack)(w, *d, *bits, parts, active),
@@ -374,6 +373,9 @@ pub(super) fn rare(
         Op::Fence(fence) => {
             if let Some(shadow) = &mut env.shadow {
                 shadow.fence(w.index as usize, *fence, active);
+            }
+            if let (Some(shadow), Scope::Cluster) = (&cx.global_shadow, fence.scope) {
+                shadow.fence(env.block);
             }
         }
         Op::FenceProxy => {

@@ -127,6 +127,7 @@ impl Warp {
             };
             self.def_p[i] = if constant { u32::MAX } else { 0 };
         }
+        self.watch_anew(cx.sanitize);
         self.carry = 0;
         self.live = self.launched;
         self.nodes.clear();

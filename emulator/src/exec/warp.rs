@@ -16,7 +16,9 @@ use super::mbarrier::Wait;
 use super::mem::lanes_of;
 use super::registers::Rows;
 use super::rounds::Mark;
+use super::undefined::{ALL, Bits, NOTHING};
 use super::wgmma::Pipeline;
+use crate::ir::Reg;
 use crate::types::File;
 
 /// Instructions that a warp executes, looking at memory, until lanes that have met go on without those that have not: in one stretch of one split, without an
@@ -101,7 +103,10 @@ pub(crate) struct Warp {
     pub(crate) r32: Rows<u32>,
     pub(crate) r64: Rows<u64>,
     pub(crate) p: Vec<u32>,
-    /// Lanes in which each register has been written; kept only for tracked registers.
+    /// Which instructions it watches for undefined bits, and these if it watches all.
+    pub(crate) watch: u8,
+    pub(crate) bits: Option<Box<Bits>>,
+    /// Lanes in which each register has been written; kept only for tracked registers, and not while it watches all.
     pub(crate) def32: Vec<u32>,
     pub(crate) def64: Vec<u32>,
     pub(crate) def_p: Vec<u32>,
@@ -182,6 +187,8 @@ impl Warp {
             r32: Rows::new(n32),
             r64: Rows::new(n64),
             p: vec![0; n_pred],
+            watch: NOTHING,
+            bits: None,
             def32: vec![0; n32],
             def64: vec![0; n64],
             def_p: vec![0; n_pred],
@@ -249,6 +256,9 @@ impl Warp {
 
     /// The lanes in which register row `row` of `file` has been written.
     pub(crate) fn defined(&self, file: File, row: u32) -> u32 {
+        if let (ALL, Some(bits)) = (self.watch, &self.bits) {
+            return !bits.lanes(Reg { file, row });
+        }
         match file {
             File::R32 => self.def32[row as usize],
             File::R64 => self.def64[row as usize],
@@ -257,6 +267,9 @@ impl Warp {
     }
 
     pub(crate) fn define(&mut self, file: File, row: u32, lanes: u32) {
+        if let (ALL, Some(bits)) = (self.watch, &mut self.bits) {
+            return bits.clear(Reg { file, row }, lanes);
+        }
         match file {
             File::R32 => self.def32[row as usize] |= lanes,
             File::R64 => self.def64[row as usize] |= lanes,
@@ -265,6 +278,9 @@ impl Warp {
     }
 
     pub(crate) fn undefine(&mut self, file: File, row: u32, lanes: u32) {
+        if let (ALL, Some(bits)) = (self.watch, &mut self.bits) {
+            return bits.forget(Reg { file, row }, lanes);
+        }
         match file {
             File::R32 => self.def32[row as usize] &= !lanes,
             File::R64 => self.def64[row as usize] &= !lanes,

@@ -462,10 +462,12 @@ fn check_registers(
     w.wgmma.touched.clear();
     if scale {
         let undefined = m.d.iter().find(|r| {
-            w.wgmma.flight(**r).is_none() && w.def32[**r as usize] & w.launched != w.launched
+            let defined = w.defined(File::R32, **r);
+            w.wgmma.flight(**r).is_none() && defined & w.launched != w.launched
         });
         if let Some(row) = undefined {
-            let (name, lanes) = (name(*row), w.launched & !w.def32[*row as usize]);
+            let lanes = w.launched & !w.defined(File::R32, *row);
+            let name = name(*row);
             let site = Site { lanes, ..site };
             env.report(cx, FindingKind::UndefinedRegister, site, &|| {
                 format!(
@@ -476,7 +478,7 @@ fn check_registers(
         }
     }
     for row in &m.d {
-        w.def32[*row as usize] = u32::MAX;
+        w.define(File::R32, *row, u32::MAX);
     }
 }
 

@@ -12,7 +12,7 @@ use super::warp::Warp;
 use super::{Context, Env};
 use crate::float::NAN32;
 use crate::float64::fma;
-use crate::ir::{Fragment, MmaType, NONE, WmmaMemory, WmmaMultiply};
+use crate::ir::{Fragment, MmaType, NONE, Reg, WmmaMemory, WmmaMultiply};
 use crate::types::File;
 
 /// Elements of a register of 32 bits, or of 64 for f64.
@@ -119,6 +119,8 @@ pub(super) fn memory(
     let per_word = word / bytes;
     let words = run / per_word;
     let mut values = vec![[0; 32]; if direct { 0 } else { run }];
+    // Which elements go to which lanes is not specified, so that all of a fragment counts as undefined if part of it is.
+    let mut undefined = None;
     if m.store && !direct {
         for (i, value) in values.iter_mut().enumerate() {
             *value = row(w, f, i);
@@ -157,6 +159,7 @@ pub(super) fn memory(
         if m.store || direct {
             continue;
         }
+        undefined = undefined.or(w.take_undefined(&access.regs[..usize::from(access.count)]));
         for (reg, k) in access.regs.iter().zip(places) {
             for e in 0..per_word {
                 let bits = 8 * bytes as u32;
@@ -173,6 +176,16 @@ pub(super) fn memory(
     }
     if m.store {
         return;
+    }
+    if let Some(from) = undefined {
+        for row in &f.regs {
+            let file = if f.ty == MmaType::F64 {
+                File::R64
+            } else {
+                File::R32
+            };
+            w.set_undefined(Reg { file, row: *row }, &[u64::MAX; 32], active, from);
+        }
     }
     if direct {
         // Registers that are left over repeat the elements.

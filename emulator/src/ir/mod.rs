@@ -28,7 +28,7 @@ pub(crate) use kinds::{
 pub(crate) use op::Op;
 pub(crate) use operands::{
     Access, Address, Atom, Atom128, Bar, Compare, Convert, CpAsync, Fragment, Lop3Pred, Matrix,
-    Mma, Video, WmmaMemory, WmmaMultiply,
+    Mma, Order, Video, WmmaMemory, WmmaMultiply,
 };
 pub(crate) use sparse::{Sparse, metadata_bits};
 pub(crate) use sums::{Kept, Sums};
@@ -115,6 +115,8 @@ pub(crate) struct Inst {
     /// Predicate row of the guard, or [`NONE`].
     pub(crate) guard: Row,
     pub(crate) negated: bool,
+    /// The modes of warps that look at it before it is executed: see `exec/undefined.rs`.
+    pub(crate) watch: u8,
     /// Range in [`Program::checks`].
     pub(crate) checks: (u32, u32),
     /// Range in [`Program::marks`].
@@ -154,9 +156,15 @@ pub(crate) struct Program {
     pub(crate) checks: Vec<Reg>,
     /// Registers to mark as defined.
     pub(crate) marks: Vec<Reg>,
+    /// The registers with reads to check, for which it is known in which lanes they were written.
+    pub(crate) tracked: Vec<Reg>,
+    /// Registers read and written by each instruction.
+    pub(crate) uses: Vec<(Vec<Reg>, Vec<Reg>)>,
     /// Bytes of static shared memory, and where the dynamic part starts (from the start of the block's window).
     pub(crate) shared_static: u32,
     pub(crate) shared_dynamic: u32,
+    /// Pointers have 32 bits.
+    pub(crate) short_addresses: bool,
     /// Bytes of local memory a thread.
     pub(crate) local_bytes: u32,
     /// Whether some instruction belongs to the asynchronous proxy.

@@ -144,11 +144,8 @@ pub(crate) enum Op {
         d: Row,
         a: Row,
     },
-    /// A move of 128 bits, low halves first.
-    Mov128 {
-        d: [Row; 2],
-        a: [Row; 2],
-    },
+    /// Moves of several registers, each to its own: of 128 bits, or of a vector.
+    Moves(Box<[(Reg, Reg)]>),
     /// Joins `parts` (low first), each of `bits`, into `d`.
     Pack {
         d: Reg,
@@ -234,8 +231,9 @@ pub(crate) enum Op {
         b: Row,
         c: Row,
     },
+    /// Logic of predicates, by its truth table: bit (a·2 + b) of `lut`.
     PredLogic {
-        f: IntOp,
+        lut: u8,
         d: Row,
         a: Row,
         b: Row,
@@ -400,20 +398,4 @@ pub(crate) enum Op {
     WgmmaWait(u32),
     /// An instruction for the whole warp that does nothing here (`setmaxnreg`).
     WholeWarp,
-}
-
-impl Op {
-    /// Whether it only carries bits from one register to another: bits that nobody wrote are not used by this, and stay undefined.
-    pub(crate) fn carries(&self) -> bool {
-        matches!(
-            self,
-            Op::Mov16 { .. }
-                | Op::Mov32 { .. }
-                | Op::Mov64 { .. }
-                | Op::Mov128 { .. }
-                | Op::MovPred { .. }
-                | Op::Pack { .. }
-                | Op::Unpack { .. }
-        )
-    }
 }
