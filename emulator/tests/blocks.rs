@@ -120,11 +120,12 @@ WAIT: @%p1 ld.volatile.global.u32 %r3, [%out]; setp.ge.u32 %p2, %r3, %r1;
 
 #[test]
 fn more_blocks_than_the_device_holds_cannot_all_wait() {
-    let (_, report) = grid(ALL, RESIDENT + 1, 32, 1);
+    let text = with_out(ALL);
+    let (_, report) = launch_with(&text, [133, 1, 1], [1024, 1, 1], 1, &options(1));
     assert_eq!(kinds(&report), [Kind::EndlessLoop]);
     let message = &report.findings[0].message;
     assert!(
-        message.contains("1 blocks have not started, since h100 holds 2112 at once"),
+        message.contains("1 blocks have not started, since h100 holds 132 at once"),
         "{message}"
     );
 }

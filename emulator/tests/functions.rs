@@ -463,7 +463,7 @@ L: ld.local.u64 x, [depot]; atom.global.cas.b32 r, [x], 0, 1; st.local.u32 [depo
         (stack, format!("{{ .param .b64 a0; st.param.b64 [a0], %rd1; call take, (a0); }} {critical}")),
         (returns_early, format!("L: call (%r1), try, (%rd1); setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),
         // Attempts are counted, so that each turn of the loop has an effect.
-        (cas, format!("L: call.uni (%r1), cas, (%rd1); ld.global.u32 %r9, [%mine]; add.u32 %r9, %r9, 1; st.global.u32 [%mine], %r9; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),
+        (cas, format!("mad.wide.u32 %rd3, %lane, 4, %out; L: call.uni (%r1), cas, (%rd1); ld.global.u32 %r9, [%rd3]; add.u32 %r9, %r9, 1; st.global.u32 [%rd3], %r9; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),
         // A mixed lot: some lanes by a function, some without.
         (cas, format!("and.b32 %r4, %tid, 1; setp.eq.u32 %p2, %r4, 0;
 L: @%p2 call (%r1), cas, (%rd1); @!%p2 atom.global.cas.b32 %r1, [%rd1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),

@@ -97,7 +97,7 @@ use schedule::Schedule;
 use start::Restart;
 use undefined::Origins;
 pub(crate) use undefined::{ALL, READS};
-use warp::Warp;
+use warp::{Split, State, Warp};
 use wgmma::Warpgroups;
 
 /// Instructions a warp runs before another gets its turn, if it does not wait earlier. Where blocks may wait for each other, a cluster starts with short turns and
@@ -784,7 +784,14 @@ fn run(cx: &Context<'_>, worker: &mut Worker) -> Outcome {
             let used = warp.steps - before;
             turns.steps += used;
             looking &= warp.polls - polls >= LOOKS || !warp.is_runnable();
-            rounds::look(env, warp, turns.watched);
+            // In a random order, lanes that could go on may just not have had their turn.
+            let is_running = |s: &&Split| s.mask != 0 && s.state == State::Running;
+            let parted = warp.splits.iter().filter(is_running).count() > 1;
+            if turns.schedule.is_some() && parted {
+                warp.mark = Mark::default();
+            } else {
+                rounds::look(env, warp, turns.watched);
+            }
             if let Some(first) = cx.count(used) {
                 let limit = cx.total_step_limit;
                 if first {
