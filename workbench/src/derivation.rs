@@ -382,6 +382,12 @@ impl Answer {
             "lower_bound": found.lower_bound,
             "families": self.families(),
             "lower_bound_any_layout": found.least,
+            "counts_hold": match &found.certificate {
+                c if c.every_translation => "every translation",
+                c if c.only_as_given => "as given",
+                _ => "translations without carry",
+            },
+            "worst_translated": found.certificate.worst_translated,
             "certificate": found.certificate.to_string(),
         });
         if let Some(rotation) = &found.rotation {
@@ -608,6 +614,8 @@ mod tests {
             (&json!("rotated"), &Value::Null)
         );
         assert_eq!(value["lower_bound_any_layout"], 8);
+        assert_eq!(value["counts_hold"], "as given");
+        assert!(value["worst_translated"].as_u64() > Some(8));
         assert_eq!(
             value["families"],
             json!(["swizzle", "permuted", "padded", "rotated"])

@@ -504,6 +504,36 @@ pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Deriva
     )
 }
 
+/// The best layout of the algebra for all patterns: what [`Family::Any`] finds, or the best swizzle, permuted strides or padding if that is a
+/// matrix or a rotation. A code generator takes this, since an address is computed from a layout.
+///
+/// ```
+/// use layout_core::{Layout, derive::{Family, Pattern, Tile, derive, derive_layout}};
+/// // A rotation is conflict-free here, no layout is.
+/// let tile = Tile { rows: 24, cols: 112, elem_bytes: 4 };
+/// let lanes = Layout::parse("(8,4):(224,4)").unwrap();
+/// let store = Pattern::from_layout("st.128".parse().unwrap(), &lanes).unwrap();
+/// assert!(derive(tile, &[store], Family::Any).unwrap().layout.is_none());
+/// let best = derive_layout(tile, &[store]).unwrap();
+/// assert_eq!((best.layout.is_some(), best.wavefronts()), (true, 8));
+/// ```
+///
+/// # Errors
+/// As [`derive`].
+pub fn derive_layout(tile: Tile, patterns: &[Pattern]) -> Result<Derivation, DeriveError> {
+    let any = derive(tile, patterns, Family::Any)?;
+    if any.layout.is_some() {
+        return Ok(any);
+    }
+    let families = [Family::Swizzle, Family::Permuted, Family::Padded];
+    let found = families.map(|family| derive(tile, patterns, family));
+    let layouts = found
+        .into_iter()
+        .flatten()
+        .filter(|found| found.layout.is_some());
+    Ok(layouts.min_by_key(Derivation::wavefronts).unwrap_or(any))
+}
+
 const fn needs(family: Family) -> &'static str {
     match family {
         Family::Plain | Family::Swizzle | Family::Padded | Family::Any => {
