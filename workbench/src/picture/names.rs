@@ -81,7 +81,11 @@ mod tests {
             let mut messages = vec![atom_named(name).expect_err(name).message().to_owned()];
             for function in ["atom_a", "atom_c", "atom_src", "atom_meta", "atom_tmem"] {
                 let text = format!("{function}({name})");
-                messages.extend(crate::calculator::evaluate(&text).err().map(|e| e.message));
+                messages.extend(
+                    crate::calculator::evaluate(&text)
+                        .err()
+                        .map(|e| e.message.into_owned()),
+                );
             }
             for message in messages {
                 let words = message.split(|c: char| c.is_whitespace() || ",;?:`'".contains(c));
