@@ -289,9 +289,11 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         }
         "matrix" | "to_layout" => bits(&args),
         "local_tile" | "local_partition" | "thread_partition" | "atom_a" | "atom_b" | "atom_c"
-        | "atom_meta" | "atom_src" | "atom_dst" | "layout_tv_a" | "layout_tv_b" | "layout_tv_c"
-        | "thrfrg_a" | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b" | "partition_c"
-        | "layout_tv" | "partition_s" | "partition_d" | "retile" => partition::partition(&args),
+        | "atom_meta" | "atom_src" | "atom_dst" | "atom_tmem" | "layout_tv_a" | "layout_tv_b"
+        | "layout_tv_c" | "thrfrg_a" | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b"
+        | "partition_c" | "layout_tv" | "partition_s" | "partition_d" | "retile" => {
+            partition::partition(&args)
+        }
         "distribution" | "row_shards" | "column_shards" | "grid_shards" | "replicas" | "terms"
         | "summed" | "shards" | "holders" | "redistribute" => devices::devices(&args),
         "equal" => {

@@ -417,7 +417,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     (
         "atom_c",
         "atom_c(ATOM)",
-        "(thread, value) of C and D of a matrix instruction",
+        "(thread, value) of C and D of a matrix instruction; of tcgen05.mma, atom_tmem",
     ),
     (
         "atom_meta",
@@ -433,6 +433,11 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "atom_dst",
         "atom_dst(ATOM)",
         "(thread, value) of a copy instruction's destination",
+    ),
+    (
+        "atom_tmem",
+        "atom_tmem(ATOM)",
+        "(m, n), or (thread, register) of tcgen05.ld, to lane + 128*column + 65536*block of tensor memory",
     ),
     (
         "layout_tv_a",
