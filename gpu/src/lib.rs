@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Several GPUs of one host work together in one process: they read each other's memory ([`Gpu::reach`]), their copy engines move blocks
-//! ([`Stream::copy`]), flags order their streams ([`Flags`]), and [`nccl`] has the collectives.
+//! ([`Stream::copy`]), events order their streams ([`Stream::wait`]), a [`Graph`] launches what all of them do, and [`nccl`] has the collectives.
 //!
 //! With the feature `opencl` there is also an OpenCL device, opened the same way: module `opencl`.
 //!
@@ -39,7 +39,7 @@ pub mod cublaslt;
 mod device;
 mod driver;
 mod error;
-mod flags;
+mod graph;
 mod kept;
 mod launch;
 mod library;
@@ -55,7 +55,7 @@ mod timing;
 pub use buffer::{Buffer, Element};
 pub use device::{DeviceInfo, Gpu, devices, driver_version};
 pub use error::GpuError;
-pub use flags::{FlagOperation, Flags};
+pub use graph::Graph;
 pub use launch::{Arg, LaunchConfig};
 pub use module::{Kernel, KernelAttributes, Module};
 pub use peer::{Deadline, Pitched};

@@ -1,7 +1,7 @@
 //! Several GPUs in one process: reading each other's memory, and copying by the copy engines.
 //!
 //! A copy between GPUs is work of a stream like any other; the GPU's copy engine does it while its multiprocessors multiply. Streams of different
-//! GPUs are ordered by [`Flags`](crate::Flags).
+//! GPUs are ordered by events ([`Stream::wait`]).
 
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype, CUresult};
 use std::time::{Duration, Instant};

@@ -68,6 +68,23 @@ impl Stream {
         Ok(event)
     }
 
+    /// What is enqueued from here on waits for an event, of any GPU of the process.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the driver.
+    pub fn wait(&self, event: &Event) -> Result<(), GpuError> {
+        self.context.bind()?;
+        // SAFETY: both handles live, and the event has been recorded: there is no other way to get one.
+        check("cuStreamWaitEvent", unsafe {
+            sys::cuStreamWaitEvent(self.raw, event.raw, 0)
+        })
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// Makes the stream's context current.
     pub(crate) fn bind(&self) -> Result<(), GpuError> {
         self.context.bind()

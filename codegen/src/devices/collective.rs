@@ -18,7 +18,7 @@ use crate::ir::Element;
 
 /// Bytes over the busiest link up to which an all-gather with a product behind it takes no longer than copies that overlap with products (two H200 over
 /// `NVLink`).
-const GATHER_UP_TO: u64 = 4 << 20;
+const GATHER_UP_TO: u64 = 6 << 20;
 
 /// The same for a reduce-scatter, against products that store terms into the next device's memory.
 const REDUCE_UP_TO: u64 = 5 << 20;

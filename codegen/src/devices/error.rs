@@ -119,6 +119,13 @@ pub enum Fault {
         /// The operations that wait.
         waiting: Vec<String>,
     },
+    /// An operation is submitted before one that it waits for, and may hold it up: a deadlock if the driver puts both into one queue.
+    HeldUp {
+        /// The operation that waits.
+        wait: String,
+        /// What it waits for.
+        held: String,
+    },
     /// A flag is set twice: it can't tell which of the two is done.
     FlagTwice {
         /// The flag.
@@ -170,6 +177,10 @@ impl fmt::Display for Fault {
                 f,
                 "nothing can go on: {}; no stream sets these flags before it waits itself",
                 waiting.join("; ")
+            ),
+            Self::HeldUp { wait, held } => write!(
+                f,
+                "`{wait}` is submitted before `{held}`, which it waits for and may hold up: a driver may put both into one queue; submit what is waited for first"
             ),
             Self::FlagTwice { flag } => write!(
                 f,

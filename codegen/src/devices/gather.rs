@@ -2,7 +2,7 @@
 //!
 //! A block that the device has is multiplied at once. The shards of the others are copied in the order of the rotation, so that in each step every
 //! device sends one shard and receives one; a flag follows each step's copies, and the products that need them wait for it. A shard that takes long to
-//! multiply comes in two parts, so that its first half is multiplied while the second is on its way.
+//! multiply comes in two parts on two devices, so that its first half is multiplied while the second is on its way.
 
 use layout_core::devices::{Block, Redistribution, Rotation};
 
@@ -12,12 +12,15 @@ use super::placement::Placement;
 use super::program::{Action, Addend, COPIES, Content, Operand, Product, Program, Region};
 use crate::gemm::Gemm;
 
-/// Parts of a shard that comes from another device, at most: with more, more products are small.
-const PARTS: u64 = 2;
+/// Parts of a shard that comes from another device, at most: with more, more products are small. A factor comes in four parts or more in all, which hides its copies
+/// (of 16384×28672×4096 on four H100s, shards in halves took 12 % longer than the products alone).
+fn most_parts(devices: usize) -> usize {
+    (4 / devices).max(1)
+}
 
 /// The steps of the copies: of each step of the rotation, one for every part.
 fn steps(devices: usize) -> usize {
-    1 + (devices - 1) * PARTS as usize
+    1 + (devices - 1) * most_parts(devices)
 }
 
 /// Where a device has a factor.
@@ -150,11 +153,10 @@ fn factor(
         if is_empty(&block) {
             continue;
         }
-        let first = 1 + (rotation.step(device, piece.from) - 1) * PARTS as usize;
-        for (number, part) in halves(&block, &need, operand, beside)
-            .into_iter()
-            .enumerate()
-        {
+        let most = most_parts(placement.devices());
+        let first = 1 + (rotation.step(device, piece.from) - 1) * most;
+        let parts_of = cut_block(&block, &need, (operand, beside), most);
+        for (number, part) in parts_of.into_iter().enumerate() {
             parts.push((first + number, piece.from, part));
         }
     }
@@ -167,14 +169,19 @@ fn factor(
 }
 
 /// A block in as many parts as are worth a product each. One that is a part of the sums stays whole: nothing is multiplied before all has arrived.
-fn halves(block: &Block, need: &Block, operand: Operand, beside: u64) -> Vec<Block> {
+fn cut_block(
+    block: &Block,
+    need: &Block,
+    (operand, beside): (Operand, u64),
+    most: usize,
+) -> Vec<Block> {
     let (free, whole) = match operand {
         Operand::A => (&block.rows, block.columns == need.columns),
         _ => (&block.columns, block.rows == need.rows),
     };
     let elements = length(free).saturating_mul(beside);
     let count = if whole {
-        (elements / BUSY).clamp(1, PARTS)
+        (elements / BUSY).clamp(1, most as u64)
     } else {
         1
     };

@@ -49,6 +49,7 @@ mod placement;
 mod program;
 mod prove;
 mod reduce;
+mod submission;
 
 pub use error::{DevicesError, Fault};
 pub use placement::{Movements, Placement};
@@ -133,7 +134,7 @@ impl Program {
         collective::program(problem, placement)
     }
 
-    /// The program that takes the least time on GPUs of one process that have NCCL, by the bytes over the busiest link, as measured on two H200: up to 4 MiB
+    /// The program that takes the least time on GPUs of one process that have NCCL, by the bytes over the busiest link, as measured on two H200 and four H100: up to 6 MiB
     /// [`Program::collective`] for an all-gather, and up to 5 MiB for a reduce-scatter; up to 20 MiB [`Program::direct`] for a reduce-scatter; else, and where
     /// there is no such program, [`Program::derive`].
     ///

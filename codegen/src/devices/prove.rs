@@ -1,6 +1,7 @@
 //! The proof of a program, from its operations alone.
 //!
-//! Three steps. The operations are ordered by streams and flags ([`order`](super::order)); who waits in vain is a deadlock. Then every two operations
+//! Four steps. The operations are ordered by streams and flags ([`order`](super::order)); who waits in vain is a deadlock. None is submitted before one that it
+//! waits for ([`submission`](super::submission)): whatever queues a driver has, none is stuck. Then every two operations
 //! that touch the same elements, one of them writing, must be ordered: so all schedules compute the same. Then one schedule is followed,
 //! rectangle by rectangle: what an element of a factor is (itself, or nothing), and what an element of C or of a partial sum is made of.
 
@@ -15,6 +16,7 @@ use super::block::{contains, intersection, is_empty, length, overlap, without};
 use super::error::{DevicesError, Fault};
 use super::order::Order;
 use super::program::{Action, Addend, Content, Op, Operand, Product, Program, Region};
+use super::submission;
 
 /// What was proven of a program.
 ///
@@ -116,6 +118,7 @@ impl Program {
     pub fn prove(&self) -> Result<ProgramProof, DevicesError> {
         self.well_formed()?;
         let order = Order::of(self)?;
+        submission::in_order(self)?;
         let ordered_pairs = self.races(&order)?;
         self.values(&order)?;
         let mut links = BTreeMap::new();

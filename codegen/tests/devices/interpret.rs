@@ -45,8 +45,48 @@ fn cells(region: &Region) -> impl Iterator<Item = (u64, u64)> {
     rows.flat_map(move |row| columns.clone().map(move |column| (row, column)))
 }
 
+/// The queues that a driver puts operations into, in the order of the program: one that waits holds up those behind it.
+#[derive(Clone, Copy)]
+pub(crate) enum Queues {
+    /// Each stream has its own.
+    Streams,
+    /// What leaves a device for another one shares a queue: what four H100s do.
+    Copies,
+    /// That, and the streams of a device share this many.
+    Few(usize),
+}
+
+impl Queues {
+    /// Numbers of the queues besides its stream's own that an operation is in.
+    fn of(self, op: &Op, program: &Program) -> Vec<usize> {
+        let leaves = match &op.action {
+            Action::Copy { from, .. } => Some(program.buffers[from.buffer].device),
+            _ => None,
+        };
+        let leaves = leaves.filter(|&source| source != op.device);
+        match self {
+            Self::Streams => Vec::new(),
+            Self::Copies => leaves.into_iter().collect(),
+            Self::Few(count) => {
+                let shared = program.devices + op.device * count + op.stream % count;
+                leaves.into_iter().chain([shared]).collect()
+            }
+        }
+    }
+}
+
 /// What went wrong in one schedule, if anything.
 pub(crate) fn interpret(program: &Program, seed: u64) -> Result<(), String> {
+    let queues = match seed % 4 {
+        0 => Queues::Streams,
+        1 => Queues::Copies,
+        few => Queues::Few(few as usize - 1),
+    };
+    interpret_in(program, seed, queues)
+}
+
+/// The same with these queues.
+pub(crate) fn interpret_in(program: &Program, seed: u64, shared: Queues) -> Result<(), String> {
     let mut rng = Rng(seed);
     let mut memory: Vec<Cells> = Vec::new();
     for buffer in &program.buffers {
@@ -59,29 +99,56 @@ pub(crate) fn interpret(program: &Program, seed: u64) -> Result<(), String> {
     }
     let streams = program.devices * program.streams;
     let mut queues = vec![Vec::new(); streams];
+    // Of each operation of a stream, its places in shared queues; of each of those, how many have left it.
+    let mut places = vec![Vec::new(); streams];
+    let (mut lengths, mut left) = (BTreeMap::new(), BTreeMap::new());
     for op in &program.ops {
-        queues[op.device * program.streams + op.stream].push(op);
+        let stream = op.device * program.streams + op.stream;
+        queues[stream].push(op);
+        let at = shared.of(op, program).into_iter().map(|queue| {
+            let length = lengths.entry(queue).or_insert(0_usize);
+            *length += 1;
+            (queue, *length - 1)
+        });
+        places[stream].push(at.collect::<Vec<_>>());
     }
     let mut next = vec![0; streams];
     let mut set = vec![false; program.flags];
     // Of each stream, how likely it is to be held back: some schedules have slow links, others slow kernels.
     let slow: Vec<usize> = (0..streams).map(|_| rng.below(4)).collect();
     loop {
-        let ready: Vec<usize> = (0..streams)
-            .filter(|&s| {
-                queues[s].get(next[s]).is_some_and(|op| match &op.action {
-                    Action::Wait(flag) => set[*flag],
-                    Action::Collective(part) => {
-                        let here = queues.iter().zip(&next).filter(|(queue, next)| {
-                            let head = queue.get(**next).map(|op| &op.action);
-                            matches!(head, Some(Action::Collective(p)) if p.number == part.number)
-                        });
-                        here.count() == program.devices
-                    }
-                    _ => true,
+        // The streams whose next operation is at the head of its queues.
+        let at_head: Vec<bool> = (0..streams)
+            .map(|s| {
+                let places = places[s].get(next[s]);
+                places.is_some_and(|all| {
+                    all.iter()
+                        .all(|(queue, place)| left.get(queue).copied().unwrap_or(0) == *place)
                 })
             })
             .collect();
+        let ready: Vec<usize> = (0..streams)
+            .filter(|&s| {
+                at_head[s]
+                    && queues[s].get(next[s]).is_some_and(|op| match &op.action {
+                        Action::Wait(flag) => set[*flag],
+                        Action::Collective(part) => {
+                            let here = (0..streams).filter(|&s| {
+                                let head = queues[s].get(next[s]).map(|op| &op.action);
+                                at_head[s]
+                                    && matches!(head, Some(Action::Collective(p)) if p.number == part.number)
+                            });
+                            here.count() == program.devices
+                        }
+                        _ => true,
+                    })
+            })
+            .collect();
+        let mut leave = |stream: usize, next: usize| {
+            for (queue, _) in &places[stream][next] {
+                *left.entry(*queue).or_insert(0) += 1;
+            }
+        };
         if ready.is_empty() {
             break;
         }
@@ -95,10 +162,12 @@ pub(crate) fn interpret(program: &Program, seed: u64) -> Result<(), String> {
                 .filter_map(|s| queues[s].get(next[s]).copied())
                 .collect();
             for s in collect(&heads, &mut memory, op, program) {
+                leave(s, next[s]);
                 next[s] += 1;
             }
             continue;
         }
+        leave(stream, next[stream]);
         next[stream] += 1;
         match &op.action {
             Action::Set(flag) => set[*flag] = true,

@@ -9,7 +9,7 @@ mod mutate;
 
 use std::collections::BTreeMap;
 
-use interpret::{Rng, interpret};
+use interpret::{Queues, Rng, interpret, interpret_in};
 use layout_codegen::devices::{
     Action, Addend, Buffer, Content, DevicesError, Fault, Op, Operand, Placement, Program, Region,
 };
@@ -263,6 +263,80 @@ fn faults_are_named() {
     assert!(matches!(program("columns,rows,rows").prove(), Ok(proof) if proof.copies == 4));
     let race = Fault::FlagTwice { flag: 3 };
     assert!(race.to_string().contains("flag 3 is set twice"));
+}
+
+/// Two runs of a program with a barrier between them: each device joins its streams, and none goes on before all have. The operations of a run are submitted
+/// together, or each device submits both runs by itself.
+fn two_runs(program: &Program, by_device: bool) -> Program {
+    let mut runs = program.clone();
+    runs.ops.clear();
+    let op = |device, stream, action| Op {
+        device,
+        stream,
+        action,
+    };
+    let (devices, streams) = (program.devices, program.streams);
+    // Flags of a run: the program's, then for each device one that it is done, one to go on, and one of each other stream.
+    let each = 1 + streams;
+    let count = program.flags + devices * each;
+    runs.flags = 2 * count;
+    for run in 0..2 {
+        let barrier =
+            |device: usize, which: usize| run * count + program.flags + device * each + which;
+        runs.ops.extend(program.ops.iter().cloned().map(|mut op| {
+            if let Action::Set(flag) | Action::Wait(flag) = &mut op.action {
+                *flag += run * count;
+            }
+            op
+        }));
+        let mut push = |device, stream, action| runs.ops.push(op(device, stream, action));
+        for device in 0..devices {
+            for stream in 1..streams {
+                push(device, stream, Action::Set(barrier(device, 1 + stream)));
+                push(device, 0, Action::Wait(barrier(device, 1 + stream)));
+            }
+            push(device, 0, Action::Set(barrier(device, 0)));
+        }
+        for device in 0..devices {
+            for other in (0..devices).filter(|&other| other != device) {
+                push(device, 0, Action::Wait(barrier(other, 0)));
+            }
+            push(device, 0, Action::Set(barrier(device, 1)));
+            for stream in 1..streams {
+                push(device, stream, Action::Wait(barrier(device, 1)));
+            }
+        }
+    }
+    if by_device {
+        runs.ops.sort_by_key(|op| op.device);
+    }
+    runs
+}
+
+/// The schedule that hung on three and four GPUs, and not on two: each device submitted its runs by itself, and copies of a second run, which wait for the
+/// barrier, held up those of another device's first.
+#[test]
+fn devices_that_submit_on_their_own_are_refused_where_they_hang() {
+    let problem = Gemm::packed(16, 16, 4, Operands::ALL[0]);
+    for (devices, hangs) in [(2, false), (3, true), (4, true)] {
+        let placement = Placement::parse("rows,columns,columns", &problem, devices).unwrap();
+        let program = Program::derive(&problem, &placement).unwrap();
+        let together = two_runs(&program, false);
+        together
+            .prove()
+            .unwrap_or_else(|e| panic!("{devices}: {e}"));
+        let apart = two_runs(&program, true);
+        let error = apart.prove().unwrap_err().to_string();
+        assert!(error.contains("is submitted before"), "{error}");
+        for seed in 0..8 {
+            let run = |program| interpret_in(program, seed, Queues::Copies);
+            run(&together).unwrap();
+            // Without shared queues it is right, which is what the emulator saw.
+            interpret_in(&apart, seed, Queues::Streams).unwrap();
+            assert_eq!(run(&apart).is_err(), hangs, "{devices} devices, {seed}");
+            interpret_in(&together, seed, Queues::Few(1)).unwrap();
+        }
+    }
 }
 
 /// A part of a collective reads what its device gives as soon as its own stream has come to it, not when the others have.

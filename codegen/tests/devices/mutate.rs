@@ -187,6 +187,12 @@ pub(crate) fn mutate(program: &Program, kind: usize, rng: &mut Rng) -> Option<(S
             product.c.buffer = pick(others, rng)?;
             "a result in another buffer"
         }
+        17 => {
+            // Each device submits all that it has by itself, and one of them first.
+            mutant.ops.sort_by_key(|op| op.device);
+            mutant.prove().is_err().then_some(())?;
+            "devices that submit on their own"
+        }
         _ => {
             let buffer = pick((0..program.buffers.len()).collect(), rng)?;
             if program.buffers[buffer].content == Content::Nothing {
@@ -199,4 +205,4 @@ pub(crate) fn mutate(program: &Program, kind: usize, rng: &mut Rng) -> Option<(S
     (mutant != *program).then(|| (name.to_owned(), mutant))
 }
 
-pub(crate) const KINDS: usize = 18;
+pub(crate) const KINDS: usize = 19;

@@ -16,7 +16,7 @@ use layout_codegen::devices::{Action, DevicesError, Region};
 use layout_codegen::gemm::{Bias, Gemm, Trans};
 use layout_core::devices::Block;
 use tilewright_gpu::nccl::{Id, Nccl};
-use tilewright_gpu::{Buffer, Deadline, FlagOperation, Flags, Gpu, GpuError, Pitched, Stream};
+use tilewright_gpu::{Buffer, Deadline, Event, Gpu, GpuError, Pitched, Stream};
 
 use super::collective::enqueue;
 use super::on_gpu::{Ready, at, load, placed_error};
@@ -169,7 +169,6 @@ struct Part {
     buffers: Vec<Option<Buffer>>,
     jobs: Vec<Option<Ready>>,
     streams: Vec<Stream>,
-    flags: Flags,
     /// Staging memory of each copy whose block is not contiguous: NCCL sends contiguous bytes.
     staging: BTreeMap<usize, Buffer>,
     _bias: Option<Buffer>,
@@ -313,13 +312,11 @@ impl DeviceGemm {
         }
         let streams = (0..program.streams).map(|_| gpu.new_stream());
         let streams = streams.collect::<Result<_, _>>().map_err(at(device))?;
-        let flags = gpu.flags(program.flags).map_err(at(device))?;
         gpu.synchronize().map_err(at(device))?;
         Ok(Part {
             buffers,
             jobs,
             streams,
-            flags,
             staging,
             _bias: bias,
         })
@@ -327,34 +324,28 @@ impl DeviceGemm {
 
     fn enqueue_part(&self, rank: &Rank, part: &Part) -> Result<(), DevicesRunError> {
         let (program, device) = (&self.program, rank.number);
-        let mut set_by = vec![usize::MAX; program.flags];
-        for op in &program.ops {
-            if let Action::Set(flag) = op.action {
-                set_by[flag] = op.device;
-            }
-        }
+        // The flags that this device has set. Those of other devices announce what was sent from there; the receive behind them waits by itself.
+        let mut flags: BTreeMap<usize, Event> = BTreeMap::new();
         // Of each stream of any device, the flags of this device that it has waited for: what is sent on its behalf waits for them here.
         let mut seen = vec![Vec::new(); program.devices * program.streams];
         for (index, op) in program.ops.iter().enumerate() {
             let place = op.device * program.streams + op.stream;
             let done = match &op.action {
                 Action::Set(flag) if op.device == device => {
-                    let set = FlagOperation::Set(&part.flags, *flag, 1);
-                    part.streams[op.stream].flag_operations(&[set])
+                    let set = part.streams[op.stream].record();
+                    set.map(|event| drop(flags.insert(*flag, event)))
                 }
-                Action::Wait(flag) => {
-                    // A flag of another device announces what was sent from there; the receive behind it waits by itself.
-                    let own = set_by[*flag] == device;
-                    if own {
+                Action::Wait(flag) => match flags.get(flag) {
+                    Some(event) => {
                         seen[place].push(*flag);
+                        if op.device == device {
+                            part.streams[op.stream].wait(event)
+                        } else {
+                            Ok(())
+                        }
                     }
-                    if own && op.device == device {
-                        let wait = FlagOperation::Wait(&part.flags, *flag, 1);
-                        part.streams[op.stream].flag_operations(&[wait])
-                    } else {
-                        Ok(())
-                    }
-                }
+                    None => Ok(()),
+                },
                 Action::Product(_) => match &part.jobs[index] {
                     Some((loaded, args)) => loaded.run_on(&part.streams[op.stream], args),
                     None => Ok(()),
@@ -369,7 +360,8 @@ impl DeviceGemm {
                 Action::Copy { from, to } => {
                     let ends = [from, to].map(|region| program.buffers[region.buffer].device);
                     if ends.contains(&device) {
-                        self.transfer(rank, part, index, ends, (from, to), &seen[place])
+                        let waited = seen[place].iter().filter_map(|flag| flags.get(flag));
+                        self.transfer(rank, part, index, ends, (from, to), waited)
                     } else {
                         Ok(())
                     }
@@ -382,14 +374,14 @@ impl DeviceGemm {
     }
 
     /// A copy of which this device is an end, or both.
-    fn transfer(
+    fn transfer<'e>(
         &self,
         rank: &Rank,
         part: &Part,
         index: usize,
         [source, target]: [usize; 2],
         (from, to): (&Region, &Region),
-        waited: &[usize],
+        mut waited: impl Iterator<Item = &'e Event>,
     ) -> Result<(), GpuError> {
         let device = rank.number;
         let stream = &part.streams[self.program.ops[index].stream];
@@ -422,9 +414,7 @@ impl DeviceGemm {
         });
         let direct = staging.is_none();
         if source == device {
-            let waits = waited.iter();
-            let waits = waits.map(|&flag| FlagOperation::Wait(&part.flags, flag, 1));
-            stream.flag_operations(&waits.collect::<Vec<_>>())?;
+            waited.try_for_each(|event| stream.wait(event))?;
             // SAFETY: as above; the staging buffer has as many bytes and lives as long.
             unsafe {
                 if !direct {

@@ -1,26 +1,21 @@
 //! A program over devices on GPUs of one host.
 //!
-//! Each stream of the program is a CUDA stream. A thread for each device enqueues its operations in the program's order; from then on the GPUs order
-//! themselves: a flag is a word in the memory of the device that waits for it, written and awaited by stream memory operations. Flags count runs, so that nothing is reset
-//! between them; a barrier of the same kind ends each run.
+//! The program is captured once as a CUDA graph over all devices ([`capture`]); each run is one launch of it on the first device, behind the one before.
+//! A program whose devices only collectives order is enqueued without a graph, by a thread for each device: small products would wait for the graph's end.
 //!
-//! Collective operations are NCCL's, whose kernels wait for each other: a program in which nothing else orders the devices needs no barrier.
-//!
-//! Nothing waits without a limit. If a device is lost, or a flag never comes, the run ends with one error, and what the GPUs may still use is
-//! kept until they are done with it.
+//! Nothing waits without a limit. If a device is lost, the run ends with one error, and what the GPUs may still use is kept until they are done with it.
 
-mod enqueue;
+mod capture;
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use layout_codegen::devices::{DevicesError, Placement, Program};
 use layout_codegen::gemm::{DataType, Gemm};
 use tilewright_gpu::nccl::{Nccl, NcclType};
-use tilewright_gpu::{Arg as GpuArg, Buffer, Deadline, Event, Flags, Gpu, GpuError, Stream, ptxas};
+use tilewright_gpu::{Arg as GpuArg, Buffer, Deadline, Event, Gpu, GpuError, Graph, Stream, ptxas};
 
 use super::jobs::Job;
 use super::{DeviceGemm, DevicesRun, DevicesRunError};
@@ -28,6 +23,7 @@ use crate::host::run::arg;
 use crate::host::run::bind::bind;
 use crate::host::run::on_gpu::Loaded;
 use crate::host::{Arg, Inputs, Role, RunError, Runnable};
+use capture::{Placed, ordered_by_collectives};
 
 /// GPUs that reach each other's memory.
 #[derive(Debug)]
@@ -281,8 +277,6 @@ pub(super) struct Session<'a> {
     devices: &'a Devices,
     /// What the devices may still use: kept if a run does not end.
     kept: Option<Kept>,
-    /// How often the program was enqueued.
-    runs: u32,
 }
 
 /// A product's launches and their arguments.
@@ -292,20 +286,21 @@ pub(super) type Ready = (Loaded, Vec<Vec<GpuArg>>);
 struct Kept {
     /// For programs with collectives.
     nccl: Option<Arc<Mutex<Nccl>>>,
+    /// None for programs that [`ordered_by_collectives`] says it of.
+    graph: Option<Graph>,
     buffers: Vec<Buffer>,
     jobs: Vec<Option<Ready>>,
+    /// Of each device. The graph runs on the first one's first; the others were there to capture it.
     streams: Vec<Vec<Stream>>,
-    flags: Vec<Flags>,
-    /// Of each flag of the program, the device and the number there.
-    homes: Vec<(usize, usize)>,
     _biases: Vec<Option<Buffer>>,
 }
 
 /// What has not ended where a time limit passes.
 const RUN: &str = "the product over several GPUs";
 
-/// How many operations of a device are enqueued ahead of those that are done, about twice: less than the driver's queues hold (1,024).
-const QUEUED: usize = 256;
+/// How many runs are enqueued ahead of those that are done, about twice. A driver's queue that is full blocks the caller for as long as nothing leaves it: for
+/// ever, if a device is lost.
+const AHEAD: usize = 64;
 
 pub(super) fn at(device: usize) -> impl Fn(GpuError) -> DevicesRunError {
     move |error| DevicesRunError::Gpu { device, error }
@@ -320,6 +315,16 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
+    fn placed<'a>(&'a self, product: &'a DeviceGemm, nccl: Option<&'a Nccl>) -> Placed<'a> {
+        Placed {
+            product,
+            buffers: &self.buffers,
+            jobs: &self.jobs,
+            streams: &self.streams,
+            nccl,
+        }
+    }
+
     /// Whether every device is done.
     ///
     /// # Errors
@@ -391,38 +396,31 @@ impl<'a> Session<'a> {
             });
         }
         let mut streams = Vec::new();
-        let mut counts = vec![0; program.devices];
-        let homes = enqueue::homes(program)
-            .into_iter()
-            .map(|device| {
-                counts[device] += 1;
-                (device, counts[device] - 1)
-            })
-            .collect();
-        let mut flags = Vec::new();
         for (device, gpu) in devices.gpus.iter().enumerate() {
             let made = (0..program.streams).map(|_| gpu.new_stream());
             streams.push(made.collect::<Result<Vec<_>, _>>().map_err(at(device))?);
-            let count = counts[device] + enqueue::barrier_flags(program);
-            flags.push(gpu.flags(count).map_err(at(device))?);
         }
         for (device, gpu) in devices.gpus.iter().enumerate() {
             // Uploads and the poisoning of workspaces are on other streams.
             gpu.synchronize().map_err(at(device))?;
         }
+        let mut kept = Kept {
+            nccl,
+            graph: None,
+            buffers,
+            jobs,
+            streams,
+            _biases: biases,
+        };
+        if !ordered_by_collectives(program) {
+            let nccl = kept.nccl.clone();
+            let nccl = nccl.as_ref().map(|nccl| locked(nccl));
+            kept.graph = Some(kept.placed(product, nccl.as_deref()).capture()?);
+        }
         Ok(Self {
             product,
             devices,
-            kept: Some(Kept {
-                nccl,
-                buffers,
-                jobs,
-                streams,
-                flags,
-                homes,
-                _biases: biases,
-            }),
-            runs: 0,
+            kept: Some(kept),
         })
     }
 
@@ -449,31 +447,42 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Enqueues the whole program and the barrier behind it, `times` times: a thread for each device, so that no device waits for the host's calls
-    /// to another. Returns, for each device, the events that enclose all its runs but the first.
+    /// Enqueues the program `times` times, and gives the events behind the first and the last run, of each stream that runs end on.
     fn enqueue(
         &mut self,
         times: usize,
         deadline: Deadline,
     ) -> Result<Vec<(Event, Event)>, DevicesRunError> {
-        let first = self.runs + 1;
-        self.runs += times as u32;
+        let enqueued = self.enqueue_on_all(times, deadline);
+        if enqueued.is_err() {
+            // Other devices may wait for what was not enqueued.
+            self.devices.keep(self.kept.take());
+        }
+        enqueued
+    }
+
+    fn enqueue_on_all(
+        &self,
+        times: usize,
+        deadline: Deadline,
+    ) -> Result<Vec<(Event, Event)>, DevicesRunError> {
         let kept = self.kept()?;
-        // One thread for each rank, and no other program's collectives in between: all ranks must come to them in one order.
-        let nccl = kept.nccl.clone();
-        let nccl = nccl
-            .as_ref()
-            .map(|nccl| nccl.lock().unwrap_or_else(PoisonError::into_inner));
-        let nccl = nccl.as_deref();
         let stop = AtomicBool::new(false);
-        let all = std::thread::scope(|scope| {
+        // No other program's collectives in between: all ranks come to them in one order.
+        let nccl = kept.nccl.as_ref().map(|nccl| locked(nccl));
+        if let Some(graph) = &kept.graph {
+            let launch = |stream: &Stream| graph.launch(stream).map_err(at(0));
+            return Ok(vec![runs(kept, (0, times), deadline, &stop, launch)?]);
+        }
+        let (product, nccl) = (self.product, nccl.as_deref());
+        std::thread::scope(|scope| {
             let threads: Vec<_> = (0..kept.streams.len())
                 .map(|device| {
-                    let (this, stop) = (&*self, &stop);
+                    let stop = &stop;
                     scope.spawn(move || {
-                        let runs = first..first + times as u32;
-                        let at = (device, nccl);
-                        let done = this.enqueue_runs(kept, at, runs, deadline, stop);
+                        let enqueue =
+                            |_: &Stream| kept.placed(product, nccl).enqueue_device(device);
+                        let done = runs(kept, (device, times), deadline, stop, enqueue);
                         if done.is_err() {
                             stop.store(true, Ordering::Relaxed);
                         }
@@ -488,54 +497,8 @@ impl<'a> Session<'a> {
                         .join()
                         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 })
-                .collect::<Result<Vec<_>, _>>()
-        });
-        if all.is_err() {
-            // Other devices may wait for what was not enqueued.
-            self.devices.keep(self.kept.take());
-        }
-        let ends = |events: Vec<Event>| {
-            let mut events = events.into_iter();
-            events.next().zip(events.next())
-        };
-        Ok(all?.into_iter().filter_map(ends).collect())
-    }
-
-    /// Enqueues a device's part of several runs, and gives the events behind the first and the last. A driver's queue that is full blocks the caller
-    /// for as long as nothing leaves it, which is for ever if another device is lost: so no more runs are enqueued than fit, and the wait for earlier
-    /// ones has a limit.
-    fn enqueue_runs(
-        &self,
-        kept: &Kept,
-        (device, nccl): (usize, Option<&Nccl>),
-        runs: Range<u32>,
-        deadline: Deadline,
-        stop: &AtomicBool,
-    ) -> Result<Vec<Event>, DevicesRunError> {
-        let ops = self.product.program.ops.iter();
-        let each = ops.filter(|op| op.device == device).count();
-        let batch = (QUEUED / (each + 1)).max(1) as u32;
-        let (first, last) = (runs.start, runs.end - 1);
-        let (mut events, mut before): (Vec<Event>, Option<Event>) = (Vec::new(), None);
-        let record = || kept.streams[device][0].record().map_err(at(device));
-        for run in runs {
-            let done = self.enqueue_device(kept, (device, nccl), run);
-            done.map_err(at(device))?;
-            if run == first || run == last {
-                events.push(record()?);
-            } else if (run - first) % batch == 0
-                && let Some(event) = before.replace(record()?)
-            {
-                while !event.is_done().map_err(at(device))? {
-                    kept.check(deadline, RUN)?;
-                    if stop.load(Ordering::Relaxed) {
-                        return Ok(events);
-                    }
-                    std::thread::sleep(Duration::from_micros(50));
-                }
-            }
-        }
-        Ok(events)
+                .collect()
+        })
     }
 
     /// Waits until all devices are done. If they are not in time, or one fails, the devices keep what they may still use.
@@ -566,13 +529,13 @@ impl<'a> Session<'a> {
         repeats: usize,
         deadline: Deadline,
     ) -> Result<f64, DevicesRunError> {
-        // The first run starts the devices together; its end is where the time begins.
+        // The end of the first run is where the time begins.
         let repeats = repeats.max(1);
         let events = self.enqueue(1 + repeats, deadline)?;
         self.finish(deadline)?;
         let mut total: f64 = 0.0;
-        for (device, (start, end)) in events.iter().enumerate() {
-            total = total.max(start.milliseconds_to(end).map_err(at(device))?);
+        for (device, (first, last)) in events.iter().enumerate() {
+            total = total.max(first.milliseconds_to(last).map_err(at(device))?);
         }
         Ok(total / repeats as f64)
     }
@@ -598,6 +561,40 @@ impl<'a> Session<'a> {
     pub(super) fn gpus(&self) -> &[Gpu] {
         &self.devices.gpus
     }
+}
+
+fn locked(nccl: &Mutex<Nccl>) -> MutexGuard<'_, Nccl> {
+    nccl.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Enqueues several runs on a device's first stream, no more ahead of those that are done than fit, and gives the events behind the first and the last.
+fn runs(
+    kept: &Kept,
+    (device, times): (usize, usize),
+    deadline: Deadline,
+    stop: &AtomicBool,
+    mut enqueue: impl FnMut(&Stream) -> Result<(), DevicesRunError>,
+) -> Result<(Event, Event), DevicesRunError> {
+    let stream = &kept.streams[device][0];
+    let record = || stream.record().map_err(at(device));
+    enqueue(stream)?;
+    let first = record()?;
+    let mut before: Option<Event> = None;
+    for run in 1..times {
+        enqueue(stream)?;
+        if run % AHEAD == 0
+            && let Some(event) = before.replace(record()?)
+        {
+            while !event.is_done().map_err(at(device))? {
+                kept.check(deadline, RUN)?;
+                if stop.load(Ordering::Relaxed) {
+                    return Ok((first, record()?));
+                }
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+    }
+    Ok((first, record()?))
 }
 
 pub(super) fn placed_error(device: usize, error: RunError) -> DevicesRunError {
