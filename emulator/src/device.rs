@@ -114,7 +114,7 @@ mod tests {
             let d = Device::named(name).expect("a device");
             d.blocks_at_once(threads, shared, registers) / u64::from(d.multiprocessors())
         };
-        assert_eq!(per("h100", 32, 0, 64), 16);
+        assert_eq!(per("h100", 32, 0, 64), 32);
         assert_eq!(per("h100", 32, 0, 32), 32);
         assert_eq!(per("h100", 128, 0, 32), 16);
         assert_eq!(per("h100", 1024, 0, 64), 1);

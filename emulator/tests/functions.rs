@@ -274,7 +274,7 @@ fn wide_values() {
 
 #[test]
 fn what_is_missing_fails_when_it_is_reached() {
-    let lacking = "setp.eq.u32 %p1, %tid, 40; @%p1 tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd1, {%f4, %f5}]; st.global.u32 [%mine], 1;";
+    let lacking = "setp.eq.u32 %p1, %tid, 40; @%p1 tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd1, {%f4, %f5, %f6, %f7}]; st.global.u32 [%mine], 1;";
     let text = with_out(lacking);
     let parsed = Module::parse(&text).expect("PTX");
     assert_eq!(parsed.missing().len(), 1);
@@ -291,20 +291,20 @@ fn what_is_missing_fails_when_it_is_reached() {
     let error = ptx_emulator::run(&parsed, "k", &launch, &mut memory, &Options::default());
     match error {
         Err(RunError::Unsupported(e)) => {
-            assert!(e.to_string().contains("textures and surfaces"), "{e}");
+            assert!(e.to_string().contains("cube maps"), "{e}");
         }
         other => panic!("{other:?}"),
     }
-    // Textures are named; what is not PTX is an error at once, even in a function that nobody calls.
+    // What is missing is named; what is not PTX is an error at once, even in a function that nobody calls.
     let textures = module(
         ".global .texref pictures;",
-        "tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [pictures, {%r1,%r2}];",
+        "tex.cube.v4.f32.f32 {%f1,%f2,%f3,%f4}, [pictures, {%f5,%f6,%f7,%f8}];",
     );
     let error = Module::parse_strict(&textures)
         .expect_err("textures")
         .to_string();
     assert!(
-        error.contains("textures and surfaces (`tex.2d.v4.f32.s32`)"),
+        error.contains("`tex.cube.v4.f32.f32`: cube maps"),
         "{error}"
     );
     let wrong = kernel("", "").replace(

@@ -263,7 +263,7 @@ fn results_that_do_not_depend_on_it() {
         "xor.b32 %r2, %r1, %tid;",
         "mul.lo.u32 %r2, %r1, 3;",
         "mul.f32 %f1, %f2, 0f00000000; mov.b32 %r2, %f1;",
-        "bfi.b32 %r3, %tid, %r1, 8, 8; and.b32 %r2, %r3, 255;",
+        "bfi.b32 %r3, %tid, %r1, 8, 8; and.b32 %r2, %r3, 15;",
         "lop3.b32 %r2, %r1, %tid, 0, 0x3c;",
         "setp.ne.u32 %p1, %r1, 0; selp.b32 %r2, 7, 8, %p1;",
         "mov.u16 %h3, 4; mov.b32 %r3, {%h3, %h2}; shr.u32 %r2, %r3, 16;",
