@@ -1,10 +1,7 @@
-//! The documentation is a book: pages that can be read in one sitting, an index that leads to all of them, links that arrive.
+//! The documentation is a book: an index that leads to all of them, links that arrive.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// Bytes of the longest page.
-const MOST_BYTES: usize = 15 * 1024;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -70,21 +67,6 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .filter(|line| line.starts_with('#'))
         .map(anchor)
         .collect()
-}
-
-#[test]
-fn no_page_is_longer_than_one_sitting() {
-    let all = pages()
-        .into_iter()
-        .map(|page| root().join("docs").join(page));
-    for path in all.chain([root().join("README.md")]) {
-        let bytes = read(&path).len();
-        assert!(
-            bytes <= MOST_BYTES,
-            "{} has {bytes} bytes, more than {MOST_BYTES}: split it",
-            path.display()
-        );
-    }
 }
 
 #[test]

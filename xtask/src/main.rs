@@ -5,7 +5,6 @@
 //! earlier one failed, and ends with one line that says what passed. There is no second script to keep in step with it.
 
 mod binaries;
-mod interface;
 mod kernels;
 mod msrv;
 mod opencl;
@@ -23,23 +22,17 @@ usage: cargo xtask TASK
 tasks:
   test [--no-ptxas]   everything CI runs: formatting, lints, tests, docs, ptxas over the kernels
   kernels [--write]   compare every kernel with tests/golden/kernels.csv, or write that table anew
-  interface [--write] compare every crate's interface with the last release's, or write down today's
   page                build the page in the browser, target/page/index.html
   ptxas               fetch NVIDIA's PTX assembler into target/tools and print its path
 
 PTXAS=/path/to/ptxas takes an assembler of your own instead of fetching one.";
 
 fn main() -> ExitCode {
-    if let Some(code) = interface::as_rustdoc() {
-        return code;
-    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         ["test"] => steps::test(steps::Ptxas::Fetch),
         ["test", "--no-ptxas"] => steps::test(steps::Ptxas::LeaveOut),
-        ["interface"] => ended(interface::insist(&[])),
-        ["interface", "--write"] => ended(interface::write()),
         ["page"] => match page::build() {
             Ok(path) => {
                 println!("{}", path.display());
@@ -69,16 +62,6 @@ fn main() -> ExitCode {
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
-        }
-    }
-}
-
-fn ended(result: Result<(), String>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("error: {message}");
-            ExitCode::FAILURE
         }
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::msrv::{self, Msrv};
-use crate::{binaries, interface, opencl, page, ptxas, workspace_root};
+use crate::{binaries, opencl, page, ptxas, workspace_root};
 
 /// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
 const BARE_TARGET: &str = "thumbv7em-none-eabi";
@@ -102,7 +102,6 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
             "--no-deps",
         ],
     );
-    run.interfaces();
     run.cargo("layout-core alone", &["check", "-p", "layout-core"]);
     run.cargo(
         "the algebra alone",
@@ -201,35 +200,6 @@ impl Run {
                 self.left_out.push(format!("page not run: {why}"));
             }
             built => self.step("page", |_| built),
-        }
-    }
-
-    /// The interfaces against those of the last release: a step where the tool is there, and in CI, which compiles it. `TILEWRIGHT_INTERFACES=1`
-    /// insists on it.
-    fn interfaces(&mut self) {
-        if std::env::var_os("TILEWRIGHT_INTERFACES").is_some_and(|v| v == "1") {
-            return self.step("interfaces", |env| interface::insist(env));
-        }
-        let tool = if std::env::var_os("CI").is_some() {
-            interface::provide()
-        } else {
-            interface::installed()
-                .ok_or_else(|| "`cargo xtask interface` compiles cargo-semver-checks".to_owned())
-        };
-        let mut left_out = None;
-        match tool {
-            Err(why) => left_out = Some(why),
-            Ok(tool) => self.step("interfaces", |env| {
-                if let interface::Outcome::OtherFormat(why) = interface::check(&tool, env)? {
-                    left_out = Some(why);
-                }
-                Ok(())
-            }),
-        }
-        if let Some(why) = left_out {
-            eprintln!("\n== interfaces: not compared, {why}");
-            self.left_out
-                .push(format!("interfaces not compared: {why}"));
         }
     }
 
