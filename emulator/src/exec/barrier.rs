@@ -20,6 +20,8 @@ use crate::types::File;
 
 /// One barrier.
 #[derive(Debug, Clone)]
+// Each flag is a fact of its own.
+#[allow(clippy::struct_excessive_bools)]
 struct Barrier {
     /// Threads it waits for; `None` for the whole block.
     count: Option<u32>,

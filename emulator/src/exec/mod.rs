@@ -542,7 +542,7 @@ impl Worker {
     }
 
     /// The events of all clusters when it last went on.
-    fn events(&self) -> u64 {
+    fn all_events(&self) -> u64 {
         self.turns.all_events
     }
 

@@ -77,7 +77,7 @@ impl<'a> Residents<'a> {
         while let Some(mut worker) = self.take() {
             worker.exchange(&mut tally);
             let outcome = run(self.cx, &mut worker);
-            self.stop(worker, outcome, &mut tally);
+            self.stop(worker, &outcome, &mut tally);
         }
         tally
     }
@@ -112,7 +112,7 @@ impl<'a> Residents<'a> {
     }
 
     /// A cluster has ended, or waits. Its counts go to `tally`.
-    fn stop(&self, mut worker: Worker, outcome: Outcome, tally: &mut Tally) {
+    fn stop(&self, mut worker: Worker, outcome: &Outcome, tally: &mut Tally) {
         let cx = self.cx;
         let Ok(mut state) = self.state.lock() else {
             return;
@@ -147,7 +147,7 @@ impl<'a> Residents<'a> {
             state.idle.push(worker);
             return;
         };
-        let round = round.then(|| worker.events());
+        let round = round.then(|| worker.all_events());
         state.rounds += usize::from(round == Some(state.events));
         state.watch |= round.is_some();
         state.parked.push_back(Parked { worker, round });

@@ -93,7 +93,9 @@ fn digest(w: &Warp) -> u64 {
     if w.local.bytes() > 0 {
         w.frames.iter().for_each(|x| add(u64::from(*x)));
         for row in w.local.rows.iter().take(w.local.bytes() as usize / 4) {
-            row.iter().for_each(|x| add(u64::from(*x)));
+            for x in row {
+                add(u64::from(*x));
+            }
         }
     }
     sum

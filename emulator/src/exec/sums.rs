@@ -260,7 +260,7 @@ fn fast(
         }
         let mut extreme = false;
         for j in 0..LANES {
-            extreme |= (top[j] > MODERATE) | ((top[j] < -MODERATE) & (top[j] > NONE));
+            extreme |= top[j] > MODERATE || (top[j] < -MODERATE && top[j] > NONE);
         }
         if extreme {
             return None;

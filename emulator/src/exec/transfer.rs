@@ -285,8 +285,7 @@ impl Transfer<'_, '_> {
         let op = &self.inst.op;
         match op {
             Op::Mov32 { d, a } => self.copy(r32(*d), r32(*a)),
-            Op::Mov64 { d, a } => self.copy(r64(*d), r64(*a)),
-            Op::Cvta { d, a, .. } => self.copy(r64(*d), r64(*a)),
+            Op::Mov64 { d, a } | Op::Cvta { d, a, .. } => self.copy(r64(*d), r64(*a)),
             Op::MovPred { d, a } => self.copy(pred(*d), pred(*a)),
             Op::Mov16 { d, a } => {
                 let row = self.row(r32(*a));
@@ -699,7 +698,7 @@ impl Transfer<'_, '_> {
         let mask = if wide { u64::MAX } else { 0xffff };
         self.put(d, &reads, |l| {
             let (ua, ub) = (ua[l] & 0xffff, ub[l] & 0xffff);
-            let zero = (ua == 0 && x[l] & 0xffff == 0) || (ub == 0 && y[l] & 0xffff == 0);
+            let zero = (ua == 0 && x[l] as u16 == 0) || (ub == 0 && y[l] as u16 == 0);
             let u = match f {
                 IntOp::And => and(x[l], y[l], ua, ub),
                 IntOp::Or => or(x[l], y[l], ua, ub),

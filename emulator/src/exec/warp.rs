@@ -535,8 +535,7 @@ impl Warp {
         let is_complete = |l: usize| {
             let members = self.members[l];
             let here = lanes_of(members & lanes);
-            members & self.live & !lanes == 0
-                && here.fold(true, |same, k| same & (self.members[k] == members))
+            members & self.live & !lanes == 0 && { here }.all(|k| self.members[k] == members)
         };
         lanes_of(lanes)
             .filter(|&l| is_complete(l))

@@ -134,6 +134,8 @@ pub(crate) struct Meta {
 
 /// A decoded kernel.
 #[derive(Debug, Clone, Default)]
+// Each flag is a fact of its own.
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Program {
     /// The kernel's own, then those of the functions that it may call.
     pub(crate) insts: Vec<Inst>,

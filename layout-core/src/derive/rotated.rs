@@ -221,7 +221,7 @@ pub(super) fn best_rotated(
         let pitch = problem.cols + pad;
         pad += chunk;
         let widths = [problem.cols, pitch];
-        for &width in &widths[..1 + usize::from(pitch > problem.cols)] {
+        for &width in &widths[..=usize::from(pitch > problem.cols)] {
             let limit = best
                 .as_ref()
                 .map_or(bound.unwrap_or(u32::MAX - 1), |b| b.cost + 1);
