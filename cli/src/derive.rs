@@ -28,7 +28,7 @@ pub(crate) struct DeriveArgs {
     #[arg(long, value_name = "TYPE")]
     elem: String,
     /// 'OP @ LAYOUT'; LAYOUT maps the lane to the row-major index of the first element it touches. Where lanes are counted the first
-    /// mode fastest, as compositions and partitions count them, write 'OP @ row_major((R,C)) o LAYOUT'
+    /// mode fastest, as compositions and partitions count them, write `'OP @ row_major((R,C)) o LAYOUT'`
     #[arg(long = "access", value_name = "OP @ LAYOUT", required = true)]
     accesses: Vec<String>,
     /// plain, swizzle, permuted, padded, f2, rotated, tma, any

@@ -3,6 +3,8 @@
 //!
 //! Divan counts items; an item is one lane executing one instruction, and for `mma.sync` and `wgmma` one multiply-add.
 
+use std::fmt::Write as _;
+
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
@@ -224,17 +226,19 @@ fn products_of_tiles(
             (_, 16) => ", 1, 1, 0, 0",
             _ => ", 1, 1",
         };
-        steps += &if instruction == "wgmma" {
-            format!(
+        if instruction == "wgmma" {
+            let _ = write!(
+                steps,
                 "add.u64 %x, %da, {at}; add.u64 %y, %db, {at}; wgmma.mma_async.sync.aligned.m64n256k{k}.{sum}.{factor}.{factor} {d}, %x, %y, 1{last};\n",
                 at = 2 * step
-            )
+            );
         } else {
             let (a, b) = (list("a", 4), list("b", 2));
-            format!(
-                "mma.sync.aligned.m16n8k{k}.row.col.{sum}.{factor}.{factor}.{sum} {d}, {a}, {b}, {d};\n"
-            )
-        };
+            let _ = writeln!(
+                steps,
+                "mma.sync.aligned.m16n8k{k}.row.col.{sum}.{factor}.{factor}.{sum} {d}, {a}, {b}, {d};"
+            );
+        }
     }
     if instruction == "wgmma" {
         steps = format!(
@@ -281,9 +285,10 @@ LOOP:
     @%p bra LOOP;
     ret;
 }}",
-        zero = (0..registers)
-            .map(|i| format!("mov.b32 %d{i}, 0;\n"))
-            .collect::<String>(),
+        zero = (0..registers).fold(String::new(), |mut all, i| {
+            let _ = writeln!(all, "mov.b32 %d{i}, 0;");
+            all
+        }),
     );
     let module = Module::parse(&text).expect("valid PTX");
     let mut memory = GlobalMemory::new();
@@ -308,8 +313,8 @@ LOOP:
         sanitize,
         ..Options::default()
     };
-    let tile = if instruction == "wgmma" { 64 } else { 4 * 16 };
-    let products = u64::from(4 * count * tile * n * k);
+    // The tile of a warpgroup, or of its four warps.
+    let products = u64::from(4 * count * 64 * n * k);
     let bencher = bencher.counter(ItemsCount::new(products));
     bencher.bench_local(|| {
         let report = run(&module, "k", &launch, &mut memory, &options).expect("a possible launch");

@@ -43,7 +43,7 @@ fn text(way: Way, fields: &[(&str, &str, &str)], release: bool, acquire: bool) -
     } else {
         ("shared::cta", "%own")
     };
-    let fields: String = fields
+    let fields: Vec<String> = fields
         .iter()
         .map(|(field, ordinal, value)| {
             let bits = if field.contains("stride") && !field.contains("element")
@@ -56,6 +56,7 @@ fn text(way: Way, fields: &[(&str, &str, &str)], release: bool, acquire: bool) -
             format!("@%first tensormap.replace.tile.{field}.{space}.b1024.b{bits} [{at}], {ordinal}{value};\n")
         })
         .collect();
+    let fields = fields.concat();
     let publish = match way {
         Way::Fenced => {
             "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%map], [%own], 128;"

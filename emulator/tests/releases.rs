@@ -132,7 +132,7 @@ fn message_passing() {
     }
 }
 
-/// Below `sm_80`, libcu++'s barrier: all arrive by acq_rel, the last also adds relaxed.
+/// Below `sm_80`, libcu++'s barrier: all arrive by `acq_rel`, the last also adds relaxed.
 fn barrier(arrive: &str, last: &str) -> (Vec<u32>, Vec<Kind>) {
     let body = format!(
         ".shared .align 16 .b32 data[64]; .shared .b32 bar; .reg .b32 %at;

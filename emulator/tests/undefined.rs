@@ -572,7 +572,7 @@ fn what_depends_on_it_is_found() {
         // Findings of one kind between two fences are one, so that there is one behind each store.
         let register = |random: &mut Random| format!("%r{}", 2 + random.below(5));
         let mut program = String::new();
-        for _ in 0..1 + random.below(5) {
+        for _ in 0..=random.below(5) {
             let template = TEMPLATES[random.below(TEMPLATES.len() as u64) as usize];
             let number = if template.starts_with("bf") {
                 random.below(40).to_string()

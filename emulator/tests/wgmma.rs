@@ -723,7 +723,7 @@ fn both_versions_give_the_same_bits() {
                     (0 | 1, "f16") => bits & 0x8fff_8fff | 0x3000_3000,
                     (0 | 1, "bf16") => bits & 0x81ff_81ff | 0x3e00_3e00,
                     (0 | 1, "tf32") => bits & 0x81ff_ffff | 0x3e00_0000,
-                    _ if bits % 7 == 0 => 0,
+                    _ if bits.is_multiple_of(7) => 0,
                     _ => bits,
                 }
             };

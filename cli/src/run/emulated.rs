@@ -290,7 +290,8 @@ fn impossible(error: &RunError) -> CliError {
         && found < expected
     {
         let missing = expected - found;
-        message += &format!("; a structure may end with zero:{missing}");
+        message.push_str("; a structure may end with zero:");
+        message.push_str(&missing.to_string());
     }
     match error {
         RunError::UnknownKernel { .. } => CliError::usage("no_such_kernel", message),

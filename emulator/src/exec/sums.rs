@@ -588,7 +588,7 @@ mod tests {
                 let tiny = [f32::from_bits(1 << 16), f32::from_bits(0x3380_0000)]
                     [usize::from(factor == MmaType::F16)];
                 match factor {
-                    MmaType::E4m3 => [0.0, -0.0, f32::NAN, 0.015625][pick],
+                    MmaType::E4m3 => [0.0, -0.0, f32::NAN, 0.015_625][pick],
                     MmaType::E5m2 => [0.0, -0.0, f32::NAN, f32::INFINITY][pick],
                     _ => [0.0, tiny, f32::NEG_INFINITY, -0.0][pick],
                 }

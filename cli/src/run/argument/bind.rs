@@ -164,13 +164,10 @@ pub(crate) fn bind(
     }
     let mut own = buffers.len()..;
     for argument in ordered {
-        let passed = match bound.passed(&argument.given)? {
-            Some(passed) => passed,
-            None => {
-                let buffer = own.next().unwrap_or_default();
-                Passed::Address(Place { buffer, offset: 0 })
-            }
-        };
+        let passed = bound.passed(&argument.given)?.unwrap_or_else(|| {
+            let buffer = own.next().unwrap_or_default();
+            Passed::Address(Place { buffer, offset: 0 })
+        });
         bound.passed.push(passed);
     }
     let mut own = first_variable..;
