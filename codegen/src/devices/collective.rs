@@ -16,8 +16,8 @@ use super::program::{
 use crate::gemm::{DataType, Epilogue, Gemm, Trans};
 use crate::ir::Element;
 
-/// Bytes over the busiest link up to which an all-gather with a product behind it takes no longer than copies that overlap with products (two H200 over
-/// `NVLink`).
+/// Bytes over the busiest link up to which an all-gather with a product behind it takes no longer than copies that overlap with products (two H200 and four
+/// H100 over `NVLink`).
 const GATHER_UP_TO: u64 = 6 << 20;
 
 /// The same for a reduce-scatter, against products that store terms into the next device's memory.

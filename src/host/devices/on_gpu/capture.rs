@@ -22,6 +22,7 @@ pub(super) struct Placed<'a> {
     pub(super) jobs: &'a [Option<Ready>],
     /// Of each device, its streams.
     pub(super) streams: &'a [Vec<Stream>],
+    /// None while a graph is captured: one thread would wait in the first rank's part of a collective.
     pub(super) nccl: Option<&'a Nccl>,
 }
 
@@ -70,7 +71,7 @@ impl Placed<'_> {
                 }
                 Action::Collective(part) => {
                     let nccl = self.nccl.ok_or_else(|| GpuError::Invalid {
-                        what: "a collective needs NCCL".to_owned(),
+                        what: format!("{op}: on GPUs, collectives stand in programs of one stream a device, without copies and flags"),
                     })?;
                     let address = |buffer: usize| self.buffers[buffer].address();
                     let rank = (nccl, op.device);

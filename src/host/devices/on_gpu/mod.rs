@@ -413,9 +413,7 @@ impl<'a> Session<'a> {
             _biases: biases,
         };
         if !ordered_by_collectives(program) {
-            let nccl = kept.nccl.clone();
-            let nccl = nccl.as_ref().map(|nccl| locked(nccl));
-            kept.graph = Some(kept.placed(product, nccl.as_deref()).capture()?);
+            kept.graph = Some(kept.placed(product, None).capture()?);
         }
         Ok(Self {
             product,
