@@ -265,6 +265,7 @@ fn on_buffers(
         cluster: launch.cluster,
         dynamic_shared: launch.shared_bytes,
         args: args.collect(),
+        ..Launch::default()
     };
     let module = Module::parse(&kernel(plan, problem.operands).ptx).expect("valid PTX");
     run(&module, &launch.kernel, &config, memory, &strict()).expect("a possible launch")

@@ -69,8 +69,17 @@ fn assert_bijective_names_the_coordinates() {
         text.contains("(4,2):(1,2) is not bijective onto 0..8"),
         "{text}"
     );
+    assert!(
+        text.ends_with("the coordinates (2,0) and (0,1) both have the offset 2"),
+        "{text}"
+    );
     let text = message(|| assert_bijective!(layout!(4:2), "tile {}", 3));
-    assert!(text.ends_with(": tile 3"), "{text}");
+    assert!(
+        text.ends_with("the coordinate 2 has the offset 4: tile 3"),
+        "{text}"
+    );
+    let text = message(|| assert_bijective!(layout!(((2,2),3):((6,1),2))));
+    assert!(text.contains("the coordinates ((0,0),"), "{text}");
 }
 
 #[test]
@@ -79,10 +88,40 @@ fn assert_injective_names_two_coordinates_of_one_offset() {
     let text = message(|| assert_injective!(layout!((4,2):(1,2)), "tile {}", 3));
     assert!(
         text.contains(
-            "(4,2):(1,2) is not injective: the coordinates 2 and 4 both have the offset 2: tile 3"
+            "(4,2):(1,2) is not injective: the coordinates (2,0) and (0,1) both have the offset 2: tile 3"
         ),
         "{text}"
     );
+}
+
+#[test]
+fn assert_conflict_free_takes_a_tile_its_element_and_lanes() {
+    let plain = layout!((32,32):(32,1));
+    let column = layout!(32:32);
+    assert_conflict_free!("ld.32", (layout!((32,32):(33,1)), 4, column));
+    assert_conflict_free!(
+        "ld.32",
+        (layout!(Sw<5,0,5> o (32,32):(32,1)), 4, &column),
+        "tile"
+    );
+    let text = message(|| assert_conflict_free!("ld.32", (plain, 4, column), "tile {}", 7));
+    assert!(
+        text.contains(
+            "takes 32 wavefronts, 1 without conflicts: in phase 0, lanes 0 at (0,0), 1 at (1,0)"
+        ),
+        "{text}"
+    );
+    assert!(text.ends_with(": tile 7"), "{text}");
+    // The first mode fastest becomes row-major by composition.
+    let lanes = plain.compose(&layout!(32:32)).unwrap();
+    assert_conflict_free!("ld.32", (plain, 4, lanes));
+    let text = message(|| assert_conflict_free!("ld.32", (plain, 4, layout!(32:40))));
+    assert!(
+        text.contains("lane 26 of 32:40 touches element 1040, outside the tile's 32x32"),
+        "{text}"
+    );
+    let text = message(|| assert_conflict_free!("ld.32", (layout!(32:1), 4, column)));
+    assert!(text.contains("has 1 modes; a tile has two"), "{text}");
 }
 
 #[test]

@@ -27,10 +27,11 @@ pub(crate) struct DeriveArgs {
     /// Element type (f16, bf16, f32, e4m3, s8, b128, …), or its bytes: 1 to 16
     #[arg(long, value_name = "TYPE")]
     elem: String,
-    /// 'OP @ LAYOUT'; LAYOUT maps the lane to the row-major index of the first element it touches
+    /// 'OP @ LAYOUT'; LAYOUT maps the lane to the row-major index of the first element it touches. Where lanes are counted the first
+    /// mode fastest, as compositions and partitions count them, write `'OP @ row_major((R,C)) o LAYOUT'`
     #[arg(long = "access", value_name = "OP @ LAYOUT", required = true)]
     accesses: Vec<String>,
-    /// swizzle, permuted, padded, f2, tma, any
+    /// plain, swizzle, permuted, padded, f2, rotated, tma, any
     #[arg(long, default_value = "any")]
     family: String,
     /// Write the layout once more as another library does: pycute, cute, cute-cpp, cute-dsl, triton-shared

@@ -183,7 +183,7 @@ fn show(args: &ShowArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Names every instruction that has a picture, apart from those of any N.
+/// Names every instruction that has a picture.
 fn list(as_json: bool) {
     let names = picture::atoms();
     if as_json {

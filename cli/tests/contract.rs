@@ -197,7 +197,7 @@ fn a_kernel_prints_and_what_is_missing_waits() {
     { .param .b64 f, a; .param .b32 r; st.param.b64 [f], %d2; st.param.b64 [a], %d1; call (r), vprintf, (f, a); }
     ret;
 }
-.visible .entry lacks() { .reg .f32 %f; .reg .b64 %d; tex.1d.v4.f32.f32 {%f, %f, %f, %f}, [%d, {%f}]; ret; }
+.visible .entry lacks() { .reg .f32 %f; .reg .b64 %d; tex.cube.v4.f32.f32 {%f, %f, %f, %f}, [%d, {%f, %f, %f, %f}]; ret; }
 ";
     let path = folder.path().join("two.ptx");
     std::fs::write(&path, text).expect("written");

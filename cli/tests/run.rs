@@ -386,3 +386,240 @@ fn other_orders_find_what_the_usual_one_hides() {
     let again = run(&["--schedule", &seed.to_string()]);
     assert_eq!(again["findings"], report["findings"]);
 }
+
+/// A file of its own for `text`.
+fn file_of(test: &str, text: &str) -> File {
+    let file = File::new(test);
+    std::fs::write(&file.0, text).expect("written");
+    file
+}
+
+/// A kernel that copies 64 words by the tensor map that `map` is the address of.
+fn copies_by(params: &str, before: &str, map: &str) -> String {
+    format!(
+        ".version 8.0
+.target sm_90
+.address_size 64
+{before}
+.visible .entry k({params}.param .u64 out)
+{{
+    .reg .b32 %r<8>; .reg .b64 %m, %o, %g; .reg .pred %p, %d;
+    .shared .align 128 .b8 data[256];
+    .shared .align 8 .b64 bar;
+    {map}
+    ld.param.u64 %o, [out];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %g, %r0, 4;
+    setp.ne.u32 %p, %r0, 0;
+    @%p bra W;
+    mov.u32 %r1, bar;
+    mov.u32 %r2, data;
+    mov.u32 %r3, 0;
+    mbarrier.init.shared::cta.b64 [%r1], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 256;
+    cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%m, {{%r3}}], [%r1];
+W:
+    bar.sync 0;
+L:
+    mbarrier.try_wait.parity.shared::cta.b64 %d, [bar], 0;
+    @!%d bra L;
+    mov.u32 %r2, data;
+    mad.lo.u32 %r2, %r0, 4, %r2;
+    ld.shared.u32 %r5, [%r2];
+    add.u64 %g, %g, %o;
+    st.global.u32 [%g], %r5;
+    ret;
+}}
+"
+    )
+}
+
+#[test]
+fn tensor_maps_are_members_of_structures_and_variables() {
+    const MAP: &str = "tensor:u32:64:box=64:of=in";
+    let struct_of = |members: &str| format!("p=struct:{members}");
+    let parameter = |at: u32| {
+        copies_by(
+            ".param .align 64 .b8 p[256], ",
+            "",
+            &format!("mov.b64 %m, p; add.u64 %m, %m, {at};"),
+        )
+    };
+    let variable = |space: &str| {
+        copies_by(
+            "",
+            &format!(".visible .{space} .align 64 .b8 map[128];"),
+            "mov.u64 %m, map;",
+        )
+    };
+    let cases = [
+        // At the start, behind a number, the second of an array.
+        (
+            parameter(0),
+            vec!["--arg".to_owned(), struct_of(&format!("{MAP},zero:128"))],
+        ),
+        (
+            parameter(64),
+            vec![
+                "--arg".to_owned(),
+                struct_of(&format!("u32:7,{MAP},zero:64")),
+            ],
+        ),
+        (
+            parameter(128),
+            vec![
+                "--arg".to_owned(),
+                struct_of(&format!("tensor:u8:16:box=16:of=in,{MAP}")),
+            ],
+        ),
+        (
+            variable("const"),
+            vec!["--variable".to_owned(), format!("map={MAP}")],
+        ),
+        (
+            variable("global"),
+            vec!["--variable".to_owned(), format!("map={MAP}")],
+        ),
+    ];
+    for (text, given) in cases {
+        let file = file_of("maps", &text);
+        let given: Vec<&str> = given.iter().map(String::as_str).collect();
+        let fixed = [
+            "--block",
+            "64",
+            "--buffer",
+            "in=buf:u32:64:iota",
+            "--arg",
+            "out=buf:u32:64",
+        ];
+        let report = file.json(&[&fixed[..], &given].concat());
+        assert_eq!(report["passed"], true, "{report}");
+        let out = &report["buffers"][1]["first"];
+        assert_eq!(*out, json!([0, 1, 2, 3, 4, 5, 6, 7]), "{given:?}");
+    }
+}
+
+#[test]
+fn variables_are_set_and_shown() {
+    let file = file_of(
+        "variables",
+        ".version 7.0
+.target sm_75
+.address_size 64
+.visible .const .align 4 .b8 table[16];
+.visible .global .align 4 .u32 scale = 3;
+.visible .global .align 4 .b8 out[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
+.visible .entry k()
+{
+    .reg .b32 %i, %v, %s; .reg .b64 %t, %o, %x; .reg .pred %p;
+    mov.u32 %i, %tid.x;
+    setp.gt.u32 %p, %i, 2;
+    @%p ret;
+    mov.u64 %t, table;
+    mul.wide.u32 %x, %i, 4;
+    add.u64 %t, %t, %x;
+    ld.const.u32 %v, [%t];
+    ld.global.u32 %s, [scale];
+    mul.lo.u32 %v, %v, %s;
+    mov.u64 %o, out;
+    add.u64 %o, %o, %x;
+    st.global.u32 [%o], %v;
+    ret;
+}
+",
+    );
+    let first = |report: &Value, name: &str| {
+        let all = report["buffers"].as_array().expect("buffers");
+        let found = all.iter().find(|b| b["name"] == name);
+        found.map(|b| b["first"].clone())
+    };
+    // What is not given keeps the module's bytes: the last word, and `scale`.
+    let table = [
+        "--variable",
+        "table=buf:u32:4:iota",
+        "--variable",
+        "out=buf:u32:4",
+    ];
+    let report = file.json(&table);
+    assert_eq!(report["passed"], true, "{report}");
+    assert_eq!(first(&report, "out"), Some(json!([0, 3, 6, 0x0909_0909])));
+    let more = ["--variable", "scale=u32:10"];
+    let report = file.json(&[&table[..], &more].concat());
+    assert_eq!(first(&report, "out"), Some(json!([0, 10, 20, 0x0909_0909])));
+    let report = file.json(&[&table[..2], &["--variable", "scale=buf:u32:1:5"]].concat());
+    assert_eq!(first(&report, "scale"), Some(json!([5])));
+    for (variable, says) in [
+        (
+            "tables=u32:1",
+            "there is no variable `tables`; the file has table, scale, out",
+        ),
+        ("table=u32:1", "the variable `table` has 16 bytes, not 4"),
+        (
+            "table=buf:u32:5",
+            "the variable `table` has 16 bytes, not 20",
+        ),
+        ("u32:1", "a variable is NAME=VALUE"),
+    ] {
+        let report = file.json(&["--variable", variable]);
+        let message = report["error"]["message"].as_str().unwrap_or("");
+        assert!(message.contains(says), "{variable}: {report}");
+    }
+    let report = file.json(&["--variable", "scale=u32:1", "--variable", "scale=u32:2"]);
+    let message = report["error"]["message"].as_str().unwrap_or("");
+    assert!(message.contains("`scale` is set twice"), "{report}");
+    let list = String::from_utf8(file.run(&["--list"]).stdout).expect("text");
+    assert!(
+        list.contains("variable table  16 bytes  --variable table=buf:u8:16"),
+        "{list}"
+    );
+}
+
+#[test]
+fn textures_are_arguments_and_variables() {
+    let file = file_of(
+        "textures",
+        ".version 8.0
+.target sm_75
+.address_size 64
+.global .texref image;
+.visible .entry k(.param .u64 tex, .param .u64 surface, .param .u64 out)
+{
+    .reg .b32 %i, %x; .reg .f32 %f<5>, %g<4>; .reg .b64 %t, %s, %o;
+    ld.param.u64 %t, [tex];
+    ld.param.u64 %s, [surface];
+    ld.param.u64 %o, [out];
+    mov.u32 %i, %tid.x;
+    cvt.rn.f32.u32 %f4, %i;
+    tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, 0f3f800000}];
+    tex.2d.v4.f32.f32 {%g0, %g1, %g2, %g3}, [image, {%f4, 0f3f000000}];
+    mad.wide.u32 %o, %i, 8, %o;
+    st.global.v2.f32 [%o], {%f0, %g0};
+    shl.b32 %x, %i, 2;
+    sust.b.1d.b32.zero [%s, {%x}], %f0;
+    ret;
+}
+",
+    );
+    let report = file.json(&[
+        "--block",
+        "4",
+        "--buffer",
+        "a=buf:f32:8:iota",
+        "--buffer",
+        "b=buf:f32:4:zero",
+        "--arg",
+        "tex=texture:f32:4x2:filter=linear:of=a",
+        "--arg",
+        "surface=texture:f32:3:of=b",
+        "--arg",
+        "out=buf:f32:8",
+        "--variable",
+        "image=texture:f32:4x2:address=border:border=-1:of=a",
+    ]);
+    assert_eq!(report["passed"], true, "{report}");
+    // Between rows 0 and 1, columns i − 1 and i; then texel i of row 0.
+    let out = json!([2.0, 0.0, 2.5, 1.0, 3.5, 2.0, 4.5, 3.0]);
+    assert_eq!(report["buffers"][2]["first"], out);
+    assert_eq!(report["buffers"][1]["first"], json!([2.0, 2.5, 3.5, 0.0]));
+}

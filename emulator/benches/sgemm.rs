@@ -1,7 +1,9 @@
 //! Lane-instructions a second on one core, with and without the sanitizer: a 256³ single-precision matrix product; and the time of a
-//! 512³ product of halves by `mma.sync`; and kernels that a compiler made (`corpus/`), with grids large enough to measure.
+//! 512³ product of halves by `mma.sync`; and `wgmma` and `mma.sync` of all types; and kernels that a compiler made (`corpus/`), with grids large enough to measure.
 //!
-//! Divan counts items; an item is one lane executing one instruction, and for `mma.sync` one multiply-add.
+//! Divan counts items; an item is one lane executing one instruction, and for `mma.sync` and `wgmma` one multiply-add.
+
+use std::fmt::Write as _;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -178,6 +180,144 @@ fn halves_512_by_mma(bencher: Bencher<'_, '_>, workers: usize) {
     bencher.bench_local(|| {
         let report =
             run(&module, "hgemm", &launch, &mut memory, &options).expect("a possible launch");
+        assert!(report.is_clean(), "{}", report.findings[0]);
+        report
+    });
+}
+
+/// Products of tiles by `wgmma` or `mma.sync` in one block, on one core: the types of the sum and of the factors, and whether the sanitizer is on.
+/// The factors have all their bits and exponents that differ, so that addends are cut.
+#[divan::bench(args = [
+    ("wgmma", "f32", "f16", true),
+    ("wgmma", "f32", "f16", false),
+    ("wgmma", "f32", "bf16", true),
+    ("wgmma", "f16", "f16", true),
+    ("wgmma", "f32", "tf32", true),
+    ("wgmma", "f32", "e4m3", true),
+    ("wgmma", "s32", "s8", true),
+    ("mma", "f32", "f16", true),
+    ("mma", "f32", "bf16", true),
+    ("mma", "f32", "tf32", true),
+    ("mma", "f32", "e4m3", true),
+    ("mma", "s32", "s8", true),
+], sample_count = 5)]
+fn products_of_tiles(
+    bencher: Bencher<'_, '_>,
+    (instruction, sum, factor, sanitize): (&str, &str, &str, bool),
+) {
+    let (bits, least, varies) = match factor {
+        "f16" => (16, 0x3400_3400_u32, 0x8fff_8fff_u32),
+        "bf16" => (16, 0x3f00_3f00, 0x80ff_80ff),
+        "tf32" => (32, 0x3f00_0000, 0x80ff_e000),
+        "e4m3" => (8, 0x3030_3030, 0x8f8f_8f8f),
+        _ => (8, 0, u32::MAX),
+    };
+    let (n, k) = (if instruction == "wgmma" { 256 } else { 8 }, 256 / bits);
+    let registers = n / if sum == "f16" { 4 } else { 2 };
+    let list = |name: &str, n: u32| {
+        let all: Vec<_> = (0..n).map(|i| format!("%{name}{i}")).collect();
+        format!("{{{}}}", all.join(", "))
+    };
+    let d = list("d", registers);
+    let mut steps = String::new();
+    for step in 0..4 {
+        let last = match (sum, bits) {
+            ("s32", _) => "",
+            (_, 16) => ", 1, 1, 0, 0",
+            _ => ", 1, 1",
+        };
+        if instruction == "wgmma" {
+            let _ = write!(
+                steps,
+                "add.u64 %x, %da, {at}; add.u64 %y, %db, {at}; wgmma.mma_async.sync.aligned.m64n256k{k}.{sum}.{factor}.{factor} {d}, %x, %y, 1{last};\n",
+                at = 2 * step
+            );
+        } else {
+            let (a, b) = (list("a", 4), list("b", 2));
+            let _ = writeln!(
+                steps,
+                "mma.sync.aligned.m16n8k{k}.row.col.{sum}.{factor}.{factor}.{sum} {d}, {a}, {b}, {d};"
+            );
+        }
+    }
+    if instruction == "wgmma" {
+        steps = format!(
+            "wgmma.fence.sync.aligned; {steps} wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+        );
+    }
+    let ty = if sum == "f16" { "b32" } else { sum };
+    let text = format!(
+        ".version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u32 count)
+{{
+    .reg .b32 %r<8>, %t, %a<4>, %b<2>; .reg .{ty} %d<128>; .reg .b64 %x, %y, %da, %db, %in; .reg .pred %p;
+    .shared .align 1024 .b8 data[49152];
+    ld.param.u64 %in, [in];
+    ld.param.u32 %r7, [count];
+    mov.u32 %t, %tid.x;
+    shl.b32 %r1, %t, 4;
+    mov.u32 %r0, data;
+FILL:
+    cvt.u64.u32 %x, %r1;
+    add.u64 %x, %x, %in;
+    ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%x];
+    add.u32 %r2, %r0, %r1;
+    st.shared.v4.b32 [%r2], {{%a0, %a1, %a2, %a3}};
+    add.u32 %r1, %r1, 2048;
+    setp.lt.u32 %p, %r1, 49152;
+    @%p bra FILL;
+    mov.b32 %b0, %a2;
+    mov.b32 %b1, %a3;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    cvt.u64.u32 %x, %r0;
+    and.b64 %x, %x, 0x3ffff;
+    shr.u64 %x, %x, 4;
+    or.b64 %da, %x, 0x4000004000010000;
+    add.u64 %db, %da, 512;
+    {zero}
+LOOP:
+    {steps}
+    sub.u32 %r7, %r7, 1;
+    setp.ne.u32 %p, %r7, 0;
+    @%p bra LOOP;
+    ret;
+}}",
+        zero = (0..registers).fold(String::new(), |mut all, i| {
+            let _ = writeln!(all, "mov.b32 %d{i}, 0;");
+            all
+        }),
+    );
+    let module = Module::parse(&text).expect("valid PTX");
+    let mut memory = GlobalMemory::new();
+    let input = memory.alloc(49152, 256).expect("memory");
+    let data: Vec<u8> = (0..49152 / 4_u32)
+        .flat_map(|i| {
+            let random = i.wrapping_mul(0x9e37_79b9);
+            let random = (random ^ random >> 15).wrapping_mul(0x85eb_ca6b);
+            let number = least.wrapping_add((random ^ random >> 13) & varies & 0x7fff_ffff);
+            (number ^ random & varies & 0x8080_8080).to_le_bytes()
+        })
+        .collect();
+    memory.write(input, &data).expect("a write");
+    let count = if instruction == "wgmma" { 32 } else { 512 };
+    let launch = Launch {
+        block: [128, 1, 1],
+        args: vec![Arg::Ptr(input), Arg::U32(count)],
+        ..Launch::default()
+    };
+    let options = Options {
+        workers: 1,
+        sanitize,
+        ..Options::default()
+    };
+    // The tile of a warpgroup, or of its four warps.
+    let products = u64::from(4 * count * 64 * n * k);
+    let bencher = bencher.counter(ItemsCount::new(products));
+    bencher.bench_local(|| {
+        let report = run(&module, "k", &launch, &mut memory, &options).expect("a possible launch");
         assert!(report.is_clean(), "{}", report.findings[0]);
         report
     });

@@ -91,6 +91,7 @@ fn attempt(text: &str, execute: bool) -> bool {
             cluster: kernel.required_cluster().unwrap_or([1; 3]),
             dynamic_shared: 4096,
             args: args.collect(),
+            ..Launch::default()
         };
         let options = Options {
             step_limit: 4000,

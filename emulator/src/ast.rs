@@ -12,6 +12,8 @@ use crate::types::ScalarType;
 pub(crate) struct ModuleAst<'a> {
     pub(crate) version: String,
     pub(crate) target: String,
+    /// `.address_size 32`.
+    pub(crate) short_addresses: bool,
     /// Module-level `.global`, `.const` and `.shared` variables.
     pub(crate) variables: Vec<Variable<'a>>,
     pub(crate) kernels: Vec<KernelAst<'a>>,
@@ -90,6 +92,8 @@ pub(crate) struct Variable<'a> {
     /// Elements of a `.v2` or `.v4`, else 1.
     pub(crate) vector: u8,
     pub(crate) align: u32,
+    /// Dimensions of an array, else 0.
+    pub(crate) dims: u8,
     /// Bytes; `None` for the open array of `.extern .shared`.
     pub(crate) size: Option<u64>,
     pub(crate) is_extern: bool,
@@ -186,6 +190,14 @@ pub(crate) enum OperandKind<'a> {
     },
     /// Element 0 to 3 of a vector register (`%v.y`), which the decoder makes of a name.
     Component(&'a str, u8),
+    /// `array[4]`, `array[%r]` or `array[%r + 4]`.
+    Element {
+        array: &'a str,
+        index: Option<&'a str>,
+        offset: i64,
+    },
+    /// What the decoder has computed for the instruction: `%r + 4`, or the address of `array[%r]`, by its number.
+    Computed(usize),
     /// `!%p`.
     Not(&'a str),
     /// `%p|%q`.
@@ -218,6 +230,15 @@ impl OperandAst<'_> {
             OperandKind::Component(name, k) => {
                 format!("{name}.{}", ["x", "y", "z", "w"][usize::from(*k & 3)])
             }
+            OperandKind::Element {
+                array,
+                index,
+                offset,
+            } => match index {
+                Some(index) => format!("{array}[{index}+{offset}]"),
+                None => format!("{array}[{offset}]"),
+            },
+            OperandKind::Computed(_) => "a sum".to_owned(),
             OperandKind::Not(name) => format!("!{name}"),
             OperandKind::Pair(a, b) => format!("{}|{}", a.describe(), b.describe()),
             OperandKind::Int(v) => v.to_string(),

@@ -8,9 +8,10 @@
 //!
 //! **Definite assignment.** A forward must-analysis finds, for every read, whether all paths to it have written the register
 //! without a guard. Only the other reads are checked while the kernel runs, and only registers with such reads are tracked, which
-//! makes the check for undefined registers nearly free and still exact. Moves carry undefined bits along without using them: compilers
-//! copy the padding of structures.
+//! makes the check for undefined registers nearly free and still exact. What becomes of an undefined value once it is read is for
+//! `exec/transfer.rs` to say.
 
+use crate::exec::{ALL, READS};
 use crate::ir::{Body, Inst, Multiplicand, NONE, Op, Program, Reg, RowInit};
 use crate::types::File;
 
@@ -25,14 +26,19 @@ pub(crate) struct Block {
 /// Fills `reconverge`, `checks` and `marks` of `p`; `uses` has the registers read and written by each instruction.
 ///
 /// Each body is a graph of its own: a call is an instruction like any other, which comes back behind itself.
-pub(crate) fn analyse(p: &mut Program, uses: &[(Vec<Reg>, Vec<Reg>)]) {
+pub(crate) fn analyse(p: &mut Program, uses: Vec<(Vec<Reg>, Vec<Reg>)>) {
     let graphs: Vec<Vec<Block>> = p.bodies.iter().map(|b| blocks(p, b)).collect();
     p.reconverge = vec![u32::MAX; p.insts.len()];
     for blocks in &graphs {
         reconvergence(&mut p.reconverge, blocks);
     }
-    definite_assignment(p, &graphs, uses);
-    crate::liveness::analyse(p, &graphs, uses);
+    definite_assignment(p, &graphs, &uses);
+    crate::liveness::analyse(p, &graphs, &uses);
+    for inst in &mut p.insts {
+        let checked = inst.checks.0 != inst.checks.1;
+        inst.watch = if checked { READS } else { 0 } | (ALL & !READS);
+    }
+    p.uses = uses;
 }
 
 fn blocks(p: &Program, body: &Body) -> Vec<Block> {
@@ -240,6 +246,23 @@ impl Numbering {
         Self { n32, n64, words }
     }
 
+    /// The registers of a set.
+    fn registers(self, set: &Bits) -> Vec<Reg> {
+        let ids = (0..64 * self.words).filter(|id| set[id / 64] >> (id % 64) & 1 != 0);
+        let reg = |id: usize| {
+            let (file, first) = if id < self.n32 {
+                (File::R32, 0)
+            } else if id < self.n32 + self.n64 {
+                (File::R64, self.n32)
+            } else {
+                (File::Pred, self.n32 + self.n64)
+            };
+            let row = (id - first) as u32;
+            Reg { file, row }
+        };
+        ids.map(reg).collect()
+    }
+
     pub(crate) fn id(self, r: Reg) -> usize {
         match r.file {
             File::R32 => r.row as usize,
@@ -274,6 +297,7 @@ fn definite_assignment(p: &mut Program, graphs: &[Vec<Block>], uses: &[(Vec<Reg>
     for r in &asynchronous {
         tracked[id(r) / 64] |= 1 << (id(r) % 64);
     }
+    p.tracked = numbering.registers(&tracked);
     watch(p, uses, &asynchronous);
     for (inst, (_, written)) in p.insts.iter_mut().zip(uses) {
         let first = p.marks.len() as u32;
@@ -346,26 +370,11 @@ fn watch(p: &mut Program, uses: &[(Vec<Reg>, Vec<Reg>)], registers: &[Reg]) {
     }
 }
 
-/// What `inst` does to the registers that are certainly defined: those that it writes without a guard become so. One that only carries
-/// bits defines its destinations if its sources are defined (of those that it joins, one), and otherwise makes them undefined.
-fn assign(
-    bits: &mut Bits,
-    inst: &Inst,
-    (read, written): &(Vec<Reg>, Vec<Reg>),
-    id: &impl Fn(&Reg) -> usize,
-) {
-    let is = |bits: &Bits, r: &Reg| bits[id(r) / 64] >> (id(r) % 64) & 1 != 0;
-    let mut data = read
-        .iter()
-        .filter(|r| r.file != File::Pred || r.row != inst.guard);
-    let carried = match &inst.op {
-        Op::Pack { .. } => read.is_empty() || data.any(|r| is(bits, r)),
-        op => !op.carries() || data.all(|r| is(bits, r)),
-    };
-    for r in written {
-        if !carried {
-            bits[id(r) / 64] &= !(1 << (id(r) % 64));
-        } else if inst.guard == NONE {
+/// What `inst` does to the registers that are certainly defined: those that it writes without a guard become so. What it makes of undefined sources is
+/// for the interpreter to find out, which watches every instruction from the first read of one on.
+fn assign(bits: &mut Bits, inst: &Inst, written: &[Reg], id: &impl Fn(&Reg) -> usize) {
+    if inst.guard == NONE {
+        for r in written {
             bits[id(r) / 64] |= 1 << (id(r) % 64);
         }
     }
@@ -411,7 +420,7 @@ fn assignments(
                 continue;
             };
             for pc in block.start as usize..block.end as usize {
-                assign(&mut bits, &p.insts[pc], &uses[pc], &id);
+                assign(&mut bits, &p.insts[pc], &uses[pc].1, &id);
             }
             if out[b].as_ref() != Some(&bits) {
                 out[b] = Some(bits);
@@ -433,7 +442,7 @@ fn assignments(
                 }
             }
             p.insts[pc].checks = (first, checks.len() as u32);
-            assign(&mut bits, &p.insts[pc], &uses[pc], &id);
+            assign(&mut bits, &p.insts[pc], &uses[pc].1, &id);
         }
     }
 }

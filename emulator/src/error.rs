@@ -172,6 +172,8 @@ pub enum RunError {
         /// Bytes there are.
         limit: u64,
     },
+    /// A variable of the module that is given an address: it is not there, or the address does not fit.
+    Variable(String),
     /// The emulated global memory cannot hold what was asked.
     Memory(MemoryError),
     /// The worker threads could not be started.
@@ -195,6 +197,8 @@ pub enum MemoryError {
     BadAlignment(u64),
     /// More bytes than the emulator's limit.
     TooLarge(u64),
+    /// A texture whose sizes, pitch or filter do not go together.
+    Texture(String),
     /// The host has no memory for an allocation of so many bytes.
     HostMemory(u64),
 }
@@ -210,6 +214,7 @@ impl fmt::Display for MemoryError {
             }
             Self::BadAlignment(a) => write!(f, "alignment {a} is not a power of two up to 2^20"),
             Self::TooLarge(n) => write!(f, "an allocation of {n} bytes is too large"),
+            Self::Texture(fault) => write!(f, "a texture of {fault}"),
             Self::HostMemory(n) => write!(f, "the host has no memory for {n} bytes"),
         }
     }
@@ -261,7 +266,7 @@ impl fmt::Display for RunError {
                     "argument {index} (`{name}`) is {found}, but the parameter is .{expected}"
                 )
             }
-            Self::Geometry(what) => write!(f, "{what}"),
+            Self::Geometry(what) | Self::Variable(what) => write!(f, "{what}"),
             Self::SharedMemory { requested, limit } => {
                 write!(
                     f,

@@ -6,12 +6,18 @@
 //! which nothing is recorded.
 //!
 //! So each warp has, by scope and lane, what its lanes knew at their last fence that releases, and what their relaxed waits have found since their last fence that acquires.
-//! Plain accesses are ordered with these alone: relaxed loads, stores and atomics of data make no pattern here.
+//!
+//! Strong loads, stores and atomics of shared memory make the same patterns. For each word there is what its last store has released, and with it what the atomics
+//! behind that have: they are one release sequence, also those that are relaxed, which pass on what they have found. Who acquires the word, by itself or by a
+//! later fence, learns all of it. Example: 31 warps count themselves by `atom.add.release`, the last of them adds 100 by `atom.add.relaxed`; who then loads 131
+//! by `ld.acquire` has seen what all of them did before.
 //!
 //! Example: lane 0 reads a stage at clock 5, executes `fence.acq_rel.cluster` (what it knows is kept, the clock is 6), reads once more at clock 6 and arrives by
 //! `mbarrier.arrive.relaxed.cluster`. Who waits for the phase has seen clock 5: the first read is ordered before a copy into the stage, the second is not.
 
-use crate::ir::{Fence, Scope};
+use std::collections::HashMap;
+
+use crate::ir::{Fence, Order, Scope};
 use crate::proxies::Knowledge;
 use crate::shared::Shadow;
 
@@ -68,15 +74,32 @@ struct OfWarp {
 
 /// The state of a block.
 #[derive(Debug)]
-pub(crate) struct Fences(Vec<OfWarp>);
+pub(crate) struct Fences {
+    warps: Vec<OfWarp>,
+    /// By word of shared memory: what those know who have released it.
+    words: HashMap<u32, Knowledge>,
+}
+
+/// What a strong access does with its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strong {
+    Load,
+    Store,
+    /// Reads and writes: one more link of a release sequence.
+    Update,
+}
 
 impl Fences {
     pub(crate) fn new() -> Self {
-        Self((0..32).map(|_| OfWarp::default()).collect())
+        Self {
+            warps: (0..32).map(|_| OfWarp::default()).collect(),
+            words: HashMap::new(),
+        }
     }
 
     pub(crate) fn reset(&mut self) {
-        self.0.fill_with(OfWarp::default);
+        self.warps.fill_with(OfWarp::default);
+        self.words.clear();
     }
 }
 
@@ -87,7 +110,7 @@ impl Shadow {
         let Some(mut fences) = self.clocks.fences.take() else {
             return;
         };
-        let OfWarp { released, found } = &mut fences.0[warp];
+        let OfWarp { released, found } = &mut fences.warps[warp];
         let scopes = ..=fence.scope as usize;
         if fence.acquires {
             let mut known = Knowledge::NONE;
@@ -133,14 +156,60 @@ impl Shadow {
     /// Adds to `to` what a relaxed arrival of `lanes` of `warp` passes on to threads of `scope`: what they knew at their last fences.
     pub(crate) fn give_fenced(&self, warp: usize, scope: Scope, lanes: u32, to: &mut Knowledge) {
         if let Some(fences) = &self.clocks.fences {
-            fences.0[warp & 31].released[scope as usize].give(lanes, to);
+            fences.warps[warp & 31].released[scope as usize].give(lanes, to);
+        }
+    }
+
+    /// Strong accesses of `lanes` of `warp` to the word at byte `at` of the block's shared memory, one after the other.
+    pub(crate) fn synchronise(
+        &mut self,
+        warp: usize,
+        lanes: u32,
+        at: u32,
+        access: Strong,
+        order: Order,
+    ) {
+        let word = at / 4;
+        let Some(fences) = &self.clocks.fences else {
+            return;
+        };
+        let before = fences.words.get(&word).cloned();
+        if let (Some(known), Strong::Load | Strong::Update) = (&before, access) {
+            if order.acquires {
+                self.take(warp, known);
+            } else {
+                self.find(warp, Scope::Block, lanes, known);
+            }
+        }
+        if access == Strong::Load {
+            return;
+        }
+        let mut known = match access {
+            Strong::Update => before.unwrap_or(Knowledge::NONE),
+            _ => Knowledge::NONE,
+        };
+        if order.releases {
+            for (of, _) in self.by_lane(warp, lanes) {
+                known.add(&of);
+            }
+            // What the warp does from now on is not released.
+            self.tick(warp);
+        } else {
+            self.give_fenced(warp, Scope::Block, lanes, &mut known);
+        }
+        if let Some(fences) = &mut self.clocks.fences {
+            if known.is_none() {
+                fences.words.remove(&word);
+            } else {
+                fences.words.insert(word, known);
+            }
         }
     }
 
     /// A relaxed wait by `lanes` of `warp` has found `known`, which a fence of `scope` acquires.
     pub(crate) fn find(&mut self, warp: usize, scope: Scope, lanes: u32, known: &Knowledge) {
         if let Some(fences) = &mut self.clocks.fences {
-            fences.0[warp & 31].found[scope as usize].add(lanes, known);
+            fences.warps[warp & 31].found[scope as usize].add(lanes, known);
         }
     }
 }

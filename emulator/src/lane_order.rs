@@ -4,6 +4,9 @@
 //! for all its lanes, so that two things are missing in a vector of clocks: which accesses of a warp its own lanes may rely on, and what an arrival at an mbarrier
 //! releases if not all lanes arrive. This module has both, for runs with `lane_races`.
 //!
+//! `bar.warp.sync` of some lanes orders these among themselves: per warp there may be a table of what each lane knows of each other one. Example: after
+//! `bar.warp.sync 0xffff` by lanes 0 to 15, lane 0 may read what lane 15 wrote, not what lane 16 did.
+//!
 //! Per warp: *since*, the clock from which on nothing has ordered its lanes. A lane that arrives releases what all lanes did before *since*, and what it did
 //! itself up to now. Who waits for the phase then knows of that warp a clock for all lanes, in [`crate::shared::Shadow::seen`], and beyond it a [`Partial`]: a mask of lanes and a later
 //! clock. Several arrivals add their masks and keep the later clock, so that too much may be taken for known, never too little.
@@ -64,6 +67,8 @@ pub(crate) fn add(to: &mut Partials, from: &Partials, seen: &[u32; ACTORS]) {
 pub(crate) struct LaneOrder {
     /// By warp: the clock from which on its lanes are not ordered.
     since: [u32; 32],
+    /// By warp, if some of its lanes have been ordered since: up to which clock each lane knows what each other lane did.
+    parts: Vec<Option<Box<[[u32; 32]; 32]>>>,
     /// By warp and rank: what it knows of some lanes of the block with that rank.
     known: Vec<Vec<Partials>>,
     /// By unit and warp: the lanes that have read, and `since` then.
@@ -75,6 +80,7 @@ impl LaneOrder {
     pub(crate) fn new(units: usize, warps: usize, blocks: usize) -> Self {
         Self {
             since: [1; 32],
+            parts: vec![None; 32],
             known: vec![vec![[Partial::default(); 32]; blocks]; 32],
             readers: vec![(0, 0); units * warps],
             warps,
@@ -83,6 +89,7 @@ impl LaneOrder {
 
     pub(crate) fn reset(&mut self) {
         self.since = [1; 32];
+        self.parts.fill(None);
         for row in &mut self.known {
             row.fill([Partial::default(); 32]);
         }
@@ -92,6 +99,41 @@ impl LaneOrder {
     /// The lanes of `warp` are ordered up to now, before `clock`.
     pub(crate) fn order(&mut self, warp: usize, clock: u32) {
         self.since[warp & 31] = clock;
+        self.parts[warp & 31] = None;
+    }
+
+    /// Lanes `lanes` of `warp` are ordered among themselves up to `clock`: what one of them knows, all do.
+    pub(crate) fn order_some(&mut self, warp: usize, lanes: u32, clock: u32) {
+        let part = self.parts[warp & 31].get_or_insert_with(|| Box::new([[0; 32]; 32]));
+        let is_in = |l: usize| lanes >> l & 1 == 1;
+        let mut all = [0; 32];
+        for (_, row) in part.iter().enumerate().filter(|(l, _)| is_in(*l)) {
+            for (a, r) in all.iter_mut().zip(row) {
+                *a = (*a).max(*r);
+            }
+        }
+        for (_, a) in all.iter_mut().enumerate().filter(|(l, _)| is_in(*l)) {
+            *a = clock;
+        }
+        for (_, row) in part.iter_mut().enumerate().filter(|(l, _)| is_in(*l)) {
+            *row = all;
+        }
+    }
+
+    /// Whether lane `me` of `warp` knows what lane `other` did up to `clock`, although not all lanes have been ordered since.
+    pub(crate) fn is_known(&self, warp: usize, me: u32, other: u32, clock: u32) -> bool {
+        let part = self.parts[warp & 31].as_ref();
+        part.is_some_and(|p| p[me as usize & 31][other as usize & 31] >= clock)
+    }
+
+    /// The lanes of `warp` of which lane `me` knows something since all have been ordered, itself included.
+    pub(crate) fn known_lanes(&self, warp: usize, me: usize) -> u32 {
+        let part = self.parts[warp & 31].as_ref();
+        let known = part.map_or(0, |p| {
+            let row = p[me & 31].iter().enumerate();
+            row.fold(0, |m, (l, clock)| m | u32::from(*clock != 0) << l)
+        });
+        known | 1 << (me & 31)
     }
 
     pub(crate) fn since(&self, warp: usize) -> u32 {

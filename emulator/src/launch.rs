@@ -1,14 +1,15 @@
 //! Launches: grid, arguments, options, and [`run`], which spreads the blocks over the cores.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::causes;
 use crate::clock::Stopwatch;
 use crate::decode::END;
+use crate::device::Device;
 use crate::error::RunError;
-use crate::exec::{Context, Worker, run_cluster, schedule};
+use crate::exec::residents::Residents;
+use crate::exec::{Context, Tally};
 use crate::memory::GlobalMemory;
 use crate::module::{Kernel, Module, Param};
 use crate::report::{Counters, Finding, InstructionCounter, Report};
@@ -21,8 +22,8 @@ pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
 /// Bytes of `printf` output that a report keeps; what a kernel prints beyond them is dropped.
 pub const MAX_PRINTED: usize = 1 << 20;
 
-/// What a block counts for at least in [`Options::total_step_limit`]: about what it costs to start one.
-const LEAST_STEPS: u64 = 512;
+/// Bytes of a cooperative launch's workspace: the barrier of the grid.
+const WORKSPACE_BYTES: usize = 256;
 
 /// A kernel argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,8 +89,13 @@ pub struct Launch {
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
+    /// All blocks must run at once, and may synchronise (`cudaLaunchCooperativeKernel`).
+    pub cooperative: bool,
     /// One argument for each parameter.
     pub args: Vec<Arg>,
+    /// `.global` and `.const` variables of the module, by name, that lie at an address of the caller's: as long as nothing has written there, they get their
+    /// initial bytes, and what the kernel stores is left there. Other variables are made anew for each launch.
+    pub variables: Vec<(String, u64)>,
 }
 
 impl Default for Launch {
@@ -99,7 +105,9 @@ impl Default for Launch {
             block: [32, 1, 1],
             cluster: [1; 3],
             dynamic_shared: 0,
+            cooperative: false,
             args: Vec::new(),
+            variables: Vec::new(),
         }
     }
 }
@@ -113,15 +121,19 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 pub struct Options {
     /// Check registers, shared-memory races and the like. Bounds, alignment, barriers and deadlock are always checked.
     pub sanitize: bool,
-    /// Also report global memory accessed by two blocks, one of them storing. Meant for kernels whose blocks do not communicate.
+    /// Also report global memory accessed by two blocks, one of them storing another value, unless a fence and an atomic operation or strong accesses order them.
     pub global_races: bool,
     /// Also report shared memory that one lane writes and another lane of its warp accesses, with no `bar.warp.sync` or barrier between, and what other warps do after
     /// an arrival at an mbarrier by one lane that orders only what that lane did. Lanes are not
     /// ordered by instructions on hardware; here they are, so that such a kernel computes what its author meant.
     pub lane_races: bool,
-    /// Also report reads of global memory that neither host nor kernel wrote.
+    /// Also report uses of values read from global memory that neither host nor kernel wrote.
     pub undefined_global: bool,
-    /// Threads to run blocks on; 0 for all cores.
+    /// The GPU, which decides how many blocks are resident at once and may wait for each other.
+    pub device: Device,
+    /// Registers of a thread, for the same.
+    pub registers: u32,
+    /// Host threads to run blocks on; 0 for all cores. Blocks that communicate run on one, so that each run gives the same.
     pub workers: usize,
     /// Instructions a warp may execute before it counts as an endless loop.
     pub step_limit: u64,
@@ -129,7 +141,7 @@ pub struct Options {
     pub total_step_limit: u64,
     /// Count bytes by memory and sectors by instruction ([`crate::Traffic`]).
     pub profile: bool,
-    /// The order of blocks and warps: 0 for the usual one, else the seed of another, with blocks one after another. A GPU promises none.
+    /// The order of blocks and warps: 0 for the usual one, else the seed of another, on one host thread. A GPU promises none.
     pub schedule: u64,
     /// Findings to keep in the report.
     pub max_findings: usize,
@@ -146,6 +158,8 @@ impl Default for Options {
             global_races: false,
             lane_races: false,
             undefined_global: false,
+            device: Device::default(),
+            registers: 64,
             workers: 0,
             step_limit: 1 << 28,
             total_step_limit: 1 << 40,
@@ -165,6 +179,8 @@ impl fmt::Debug for Options {
             .field("global_races", &self.global_races)
             .field("lane_races", &self.lane_races)
             .field("undefined_global", &self.undefined_global)
+            .field("device", &self.device)
+            .field("registers", &self.registers)
             .field("workers", &self.workers)
             .field("step_limit", &self.step_limit)
             .field("total_step_limit", &self.total_step_limit)
@@ -193,7 +209,10 @@ fn arguments(kernel: &Kernel, args: &[Arg]) -> Result<Vec<u8>, RunError> {
             offset,
             ..
         } = param;
-        let bytes = arg.bytes();
+        let mut bytes = arg.bytes();
+        if matches!(arg, Arg::Ptr(_)) && *size == 4 && kernel.program.short_addresses {
+            bytes.truncate(4);
+        }
         if bytes.len() as u64 != u64::from(*size) {
             let (expected, found) = (*size, bytes.len() as u32);
             return Err(RunError::ArgumentSize {
@@ -288,10 +307,42 @@ fn geometry(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
     Ok(())
 }
 
+/// The clusters of `launch` that are resident at once.
+fn residents(kernel: &Kernel, launch: &Launch, options: &Options) -> Result<u64, RunError> {
+    let Options {
+        device, registers, ..
+    } = options;
+    let threads = launch.block.iter().product();
+    let shared = match launch.dynamic_shared {
+        0 => kernel.program.shared_static,
+        n => kernel.program.shared_dynamic + n,
+    };
+    let blocks = device.blocks_at_once(threads, shared, *registers);
+    let (name, size) = (device.name(), launch.cluster.iter().product::<u32>());
+    let what = format!(
+        "{threads} threads with {registers} registers each and {shared} bytes of shared memory"
+    );
+    if blocks == 0 {
+        return Err(RunError::Geometry(format!(
+            "a block of {what} does not fit on a multiprocessor of {name}"
+        )));
+    }
+    let clusters = blocks / u64::from(size.max(1));
+    let grid: u64 = launch.grid.iter().map(|&d| u64::from(d)).product();
+    let most = clusters * u64::from(size);
+    if launch.cooperative && grid > most {
+        return Err(RunError::Geometry(format!(
+            "a cooperative launch of {grid} blocks, which must all run at once; {name} holds {most} blocks of {what}"
+        )));
+    }
+    Ok(clusters.max(1))
+}
+
 /// Runs kernel `name` of `module` over the whole grid and waits for its end.
 ///
-/// Blocks run in parallel, warps of a block in turn, lanes of a warp together. What the kernel does wrong is a finding in
-/// the report, not an error; a block that cannot go on (deadlock, step limit, trap) is given up and the others still run.
+/// As many blocks as [`Options::device`] holds at once are resident and may wait for each other; further ones start in order as others end. Warps of a block take
+/// turns, lanes of a warp run together. What the kernel does wrong is a finding in the report, not an error; a block that cannot go on (deadlock, trap) is given
+/// up and the others still run. The report does not depend on the host.
 ///
 /// # Errors
 ///
@@ -348,14 +399,25 @@ pub fn run(
             limit: MAX_SHARED_BYTES,
         });
     }
+    let bound = bound_variables(module, launch, memory)?;
+    let residents = residents(kernel, launch, options)?;
     let mut variables = Vec::new();
-    for v in &module.variables {
-        let address = memory.alloc(v.bytes.len() as u64, 256.max(u64::from(v.align)))?;
-        memory.write(address, &v.bytes)?;
+    // Those that keep what the caller has written.
+    let mut kept = Vec::new();
+    for (v, place) in module.variables.iter().zip(&bound) {
+        let len = v.bytes.len() as u64;
+        let address = match place {
+            Some(address) => *address,
+            None => memory.alloc(len, 256.max(u64::from(v.align)))?,
+        };
+        kept.push(place.is_some() && memory.is_written(address, len));
+        if !kept.last().is_some_and(|kept| *kept) {
+            memory.write(address, &v.bytes)?;
+        }
         variables.push(address);
     }
-    for (v, address) in module.variables.iter().zip(&variables) {
-        for p in &v.pointers {
+    for ((v, address), kept) in module.variables.iter().zip(&variables).zip(kept) {
+        for p in v.pointers.iter().filter(|_| !kept) {
             let to = variables.get(p.variable as usize).copied().unwrap_or(0);
             let value = to.wrapping_add(p.offset as u64) >> p.shift;
             let bytes = &value.to_le_bytes()[..usize::from(p.bytes)];
@@ -365,74 +427,36 @@ pub fn run(
     if kernel.program.uses_heap {
         memory.make_heap()?;
     }
+    let mut workspace = 0;
+    if launch.cooperative {
+        workspace = memory.alloc(WORKSPACE_BYTES as u64, 256)?;
+        memory.write(workspace, &[0; WORKSPACE_BYTES])?;
+    }
     let blocks: u64 = launch.grid.iter().map(|&d| u64::from(d)).product();
-    // Blocks of a cluster run together.
-    let size: u64 = launch.cluster.iter().map(|&d| u64::from(d)).product();
-    let clusters = blocks / size;
     let result = {
-        let context = Context::new(kernel, launch, &params, &variables, memory, options);
-        let done = AtomicU64::new(0);
-        let give_up = AtomicBool::new(false);
-        let work = |worker: &mut Worker, index: u64| {
-            if !give_up.load(Relaxed) {
-                let own = run_cluster(&context, worker, index);
-                let start = (LEAST_STEPS * size).saturating_sub(own);
-                let limit = options.total_step_limit;
-                let before = context.steps.fetch_add(start, Relaxed);
-                let reached = before <= limit && before.saturating_add(start) > limit;
-                if reached && !worker.is_full() {
-                    let left = blocks - (done.load(Relaxed) + size).min(blocks);
-                    worker.report_total(&context, left);
-                }
-                if worker.is_full() {
-                    give_up.store(true, Relaxed);
-                }
-            }
-            let n = done.fetch_add(size, Relaxed) + size;
-            if let Some(progress) = &options.progress {
-                progress(n, blocks);
-            }
-        };
-        // Workers are handed from block to block: their memory is made once a thread.
-        let idle: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
-        let take = || {
-            idle.lock()
-                .map_or(None, |mut pool| pool.pop())
-                .unwrap_or_else(|| Worker::new(&context))
-        };
-        let alone = options.workers == 1 || options.workers == 0 && !threads::available();
-        let outcome = if alone || options.schedule != 0 {
-            let mut worker = take();
-            for index in (0..clusters).take_while(|_| !give_up.load(Relaxed)) {
-                work(
-                    &mut worker,
-                    schedule::cluster(options.schedule, index, clusters),
-                );
-            }
-            if let Ok(mut pool) = idle.lock() {
-                pool.push(worker);
-            }
-            Ok(())
+        let places = (residents, workspace);
+        let context = Context::new(kernel, launch, &params, &variables, memory, options, places);
+        let clusters = Residents::new(&context, options.progress.as_ref());
+        let alone = options.schedule != 0
+            || kernel.program.communicates
+            || options.workers == 1
+            || options.workers == 0 && !threads::available();
+        let tallies = if alone {
+            Ok(vec![clusters.work()])
         } else {
-            // A run that is given up does not count its way through the blocks that are left.
-            let go_on = || !give_up.load(Relaxed);
-            threads::for_each(clusters, options.workers, go_on, |index| {
-                let mut worker = take();
-                work(&mut worker, index);
-                if let Ok(mut pool) = idle.lock() {
-                    pool.push(worker);
-                }
-            })
-            .map_err(RunError::Workers)
+            let most = context.clusters();
+            threads::on_each(options.workers, most, || clusters.work()).map_err(RunError::Workers)
         };
-        let workers = idle.into_inner().unwrap_or_default();
-        outcome.map(|()| workers.into_iter().reduce(Worker::merge))
+        tallies.map(|tallies| tallies.into_iter().reduce(Tally::merge))
     };
-    for address in variables {
-        memory.free(address)?;
+    for (address, _) in variables.iter().zip(&bound).filter(|(_, b)| b.is_none()) {
+        memory.free(*address)?;
+    }
+    if launch.cooperative {
+        memory.free(workspace)?;
     }
     let result = result?;
-    if let Some(number) = result.as_ref().and_then(Worker::lacking) {
+    if let Some(number) = result.as_ref().and_then(Tally::lacking) {
         let error = kernel.program.missing.get(number as usize);
         return Err(error.map_or_else(
             || RunError::Workers("an instruction is missing".to_owned()),
@@ -440,9 +464,10 @@ pub fn run(
         ));
     }
     let mut report = match result {
-        Some(worker) => summary(module, kernel, worker, options.max_findings),
+        Some(tally) => summary(module, kernel, tally, options.max_findings),
         None => Report {
             findings: Vec::new(),
+            notes: Vec::new(),
             total_findings: 0,
             counters: Counters::default(),
             printed: String::new(),
@@ -455,9 +480,46 @@ pub fn run(
     Ok(report)
 }
 
-fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize) -> Report {
+/// Where the caller wants each variable of the module; nowhere for most.
+fn bound_variables(
+    module: &Module,
+    launch: &Launch,
+    memory: &GlobalMemory,
+) -> Result<Vec<Option<u64>>, RunError> {
+    let mut bound = vec![None; module.variables.len()];
+    for (name, address) in &launch.variables {
+        // A definition counts before its `.extern` declaration.
+        let of = |is_extern: bool| {
+            let mut all = module.variables.iter();
+            all.position(|v| v.name == *name && v.is_extern == is_extern)
+        };
+        let Some(index) = of(false).or_else(|| of(true)) else {
+            let all: Vec<_> = module.variables().map(|(name, _)| name).collect();
+            return Err(RunError::Variable(format!(
+                "the module has no .global or .const variable `{name}`; it has: {}",
+                all.join(", ")
+            )));
+        };
+        let v = &module.variables[index];
+        memory.read(*address, v.bytes.len())?;
+        if !address.is_multiple_of(u64::from(v.align.max(1))) {
+            return Err(RunError::Variable(format!(
+                "the variable `{name}` is aligned to {} bytes, and its address {address:#x} is not",
+                v.align
+            )));
+        }
+        if bound[index].replace(*address).is_some() {
+            return Err(RunError::Variable(format!(
+                "the variable `{name}` has two addresses"
+            )));
+        }
+    }
+    Ok(bound)
+}
+
+fn summary(module: &Module, kernel: &Kernel, tally: Tally, max_findings: usize) -> Report {
     let mut counters = Counters::default();
-    let (counts, traffic, mut findings, printed) = worker.finish();
+    let (counts, traffic, [findings, notes], printed) = tally.finish();
     for (i, (count, meta)) in counts.iter().zip(&kernel.program.meta).enumerate() {
         let traffic = traffic.get(i).copied().unwrap_or_default();
         counters.traffic.add(&traffic);
@@ -481,14 +543,17 @@ fn summary(module: &Module, kernel: &Kernel, worker: Worker, max_findings: usize
             traffic,
         });
     }
-    findings.sort_by(|a: &Finding, b: &Finding| {
-        (a.line, a.column, a.kind).cmp(&(b.line, b.column, b.kind))
-    });
-    let mut findings = causes::merge(&kernel.program, &module.lines, findings);
+    let in_order = |mut found: Vec<Finding>| {
+        found.sort_by_key(|f| (f.line, f.column, f.kind));
+        causes::merge(&kernel.program, &module.lines, found)
+    };
+    let (mut findings, mut notes) = (in_order(findings), in_order(notes));
     let total_findings = findings.len() as u64;
     findings.truncate(max_findings);
+    notes.truncate(max_findings);
     Report {
         findings,
+        notes,
         total_findings,
         counters,
         printed,

@@ -10,8 +10,11 @@
 //!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
 //! - Races between lanes of one warp are seen within one instruction (different values stored to one place) and for `cp.async`;
 //!   otherwise the lanes of a warp count as ordered by the order of instructions, unless [`Options::lane_races`] asks for more.
+//! - Undefined values are reported where they are used, not where they are moved ([`FindingKind::UndefinedRegister`]).
 //! - Memory: sequentially consistent within a block; global memory between blocks as relaxed words. Fences between threads change no value, which is
-//!   enough for kernels whose blocks do not communicate; the race detector takes them, with relaxed operations on mbarriers, for synchronisation. A block that waits for one that has not started waits for ever (step limit).
+//!   enough for kernels whose blocks do not communicate; the race detector takes them, with strong accesses of shared memory and relaxed operations on mbarriers, for synchronisation.
+//! - Blocks: as many as the GPU holds at once ([`Options::device`]) are resident and may wait for each other; further ones start in order as others end. One that
+//!   waits for a block that cannot start waits for ever, which is found out. The outcome does not depend on the host.
 //! - Clusters: the blocks of a cluster run together, in turn, and reach each other's shared memory.
 //! - `cp.async`, bulk and tensor copies land at the wait, as late as the rules permit, and `wgmma` is carried out at the wait: a kernel that does
 //!   not wait computes with old data and is reported. So is one that lacks a fence between the proxies, see [`FindingKind`].
@@ -23,7 +26,8 @@
 //! - Approximate instructions (`ex2.approx`, `rcp.approx`, …) are computed to nearest, within the bounds of the ISA.
 //!
 //! - Calls: functions, recursion and calls through pointers, with a stack of up to 512 KiB a thread; of the system's functions `vprintf`,
-//!   `malloc`, `free` (a heap of [`HEAP_BYTES`]) and `__assertfail`. Textures and surfaces are not supported.
+//!   `malloc`, `free` (a heap of [`HEAP_BYTES`]) and `__assertfail`.
+//! - Textures and surfaces of one to three dimensions and layers, in unified mode ([`Texture`]); no mipmaps, cube maps or depth comparisons.
 //! - `%clock`, `%clock64` and `%globaltimer` count the instructions of the block: they only grow, and every run gives the same.
 //!
 //! What is not PTX is a parse error. What is PTX and not supported is an error that names it when it is reached ([`RunError::Unsupported`]),
@@ -41,6 +45,7 @@ mod causes;
 mod cfg;
 mod clock;
 mod decode;
+mod device;
 mod error;
 mod exec;
 mod fences;
@@ -64,10 +69,12 @@ mod shared_data;
 mod shared_runs;
 mod source;
 mod tensor_map;
+mod texture;
 mod threads;
 mod types;
 mod windows;
 
+pub use device::Device;
 pub use error::{MemoryError, ParseError, ParseErrorKind, RunError};
 pub use heap::HEAP_BYTES;
 pub use launch::{Arg, Launch, MAX_PRINTED, MAX_SHARED_BYTES, Options, Progress, run};
@@ -79,4 +86,5 @@ pub use tensor_map::{
     Im2col, TENSOR_MAP_BYTES, TensorElement, TensorInterleave, TensorMap, TensorMapError,
     TensorSwizzle,
 };
+pub use texture::{AddressMode, Texel, Texture};
 pub use types::ScalarType;

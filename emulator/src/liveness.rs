@@ -121,12 +121,6 @@ fn live(
         for r in read {
             add(bits, r);
         }
-        if let Op::St(a) = &inst.op {
-            // Arguments need not be defined, so that `uses` leaves them out.
-            for r in a.regs.iter().filter(|r| r.row != NONE) {
-                add(bits, r);
-            }
-        }
         if matches!(inst.op, Op::Ret) {
             // A return reads the registers of results.
             for slot in &p.functions[f].returns {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::error::MemoryError;
 use crate::heap::{HEAP_BYTES, Heap};
+use crate::texture::Texture;
 
 /// Unmapped bytes between two allocations, at least.
 const GAP: u64 = 1 << 24;
-/// Where the first allocation starts.
-const FIRST: u64 = 0x7000_0000_0000;
+/// Where the first allocation starts. Addresses of 32 bits (`.address_size 32`) count from here.
+pub(crate) const FIRST: u64 = 0x7000_0000_0000;
 /// The largest single allocation.
 const MAX_ALLOCATION: u64 = 1 << 36;
 
@@ -35,7 +36,11 @@ pub struct GlobalMemory {
     next: u64,
     /// What kernels allocate themselves; made for the first that does.
     heap: Option<Heap>,
+    textures: Vec<Texture>,
 }
+
+/// Handles of textures begin here, far from all addresses.
+const TEXTURES: u64 = 0x0400_0000_0000_0000;
 
 /// One allocation.
 #[derive(Debug)]
@@ -185,6 +190,41 @@ impl GlobalMemory {
         let mut out = vec![0; len];
         a.read_bytes(offset, &mut out);
         Ok(out)
+    }
+
+    /// Makes a texture, which is a surface as well, and gives its handle: what a kernel takes as a `.u64`, and a `.texref` or `.surfref` variable holds.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::Texture`] if sizes, pitch or filter do not go together.
+    pub fn bind_texture(&mut self, texture: Texture) -> Result<u64, MemoryError> {
+        if let Some(fault) = texture.fault() {
+            return Err(MemoryError::Texture(fault));
+        }
+        self.textures.push(texture);
+        Ok(TEXTURES + self.textures.len() as u64)
+    }
+
+    /// The texture with this handle, or whose handle a variable at this address holds.
+    pub(crate) fn texture(&self, handle: u64) -> Option<&Texture> {
+        let of = |handle: u64| {
+            let index = handle.wrapping_sub(TEXTURES + 1);
+            self.textures.get(usize::try_from(index).ok()?)
+        };
+        of(handle).or_else(|| {
+            let bytes = self.read(handle, 8).ok()?;
+            of(u64::from_le_bytes(bytes.try_into().ok()?))
+        })
+    }
+
+    /// Whether some of the `len` bytes at `address` have been written, by a host write.
+    pub(crate) fn is_written(&self, address: u64, len: u64) -> bool {
+        self.range(address, len).is_ok_and(|(a, offset)| {
+            bits_of(offset, len).any(|(word, bits)| {
+                let written = a.written.get(word);
+                written.is_some_and(|w| w.load(Relaxed) & bits != 0)
+            })
+        })
     }
 
     /// Bytes of all allocations together.

@@ -22,6 +22,10 @@ pub struct Module {
 /// A `.global` or `.const` variable of a module, with its initial bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct ModuleVariable {
+    pub(crate) name: String,
+    pub(crate) is_extern: bool,
+    /// The size is given in the text.
+    is_sized: bool,
     pub(crate) align: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) pointers: Vec<Pointer>,
@@ -132,7 +136,7 @@ impl Module {
     ///
     /// ```
     /// use ptx_emulator::Module;
-    /// let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .f32 f; .reg .b64 d; tex.1d.v4.f32.f32 {f, f, f, f}, [d, {f}]; ret; }";
+    /// let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .f32 f; .reg .b64 d; tex.cube.v4.f32.f32 {f, f, f, f}, [d, {f, f, f, f}]; ret; }";
     /// assert_eq!(Module::parse(text)?.missing().len(), 1);
     /// assert!(Module::parse_strict(text).is_err());
     /// # Ok::<(), ptx_emulator::ParseError>(())
@@ -181,6 +185,14 @@ impl Module {
     /// ```
     pub fn source(&self, line: u32) -> Option<SourceLine> {
         self.lines.source(line)
+    }
+
+    /// The `.global` and `.const` variables, in the order of the text: names, and bytes unless the text leaves the size open.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
+        self.variables.iter().map(|v| {
+            let bytes = v.is_sized.then_some(v.bytes.len() as u64);
+            (v.name.as_str(), bytes)
+        })
     }
 
     /// Names of the kernels, in the order of the text.
@@ -288,6 +300,9 @@ fn initial(
         }
     }
     Ok(ModuleVariable {
+        name: v.name.to_owned(),
+        is_extern: v.is_extern,
+        is_sized: v.size.is_some(),
         align: v.align,
         bytes,
         pointers,

@@ -234,7 +234,7 @@ impl Shadow {
         let now = std::mem::replace(&mut known.seen[c.rank][warp], order.since(warp) - 1);
         let mut some = vec![[Partial::default(); 32]; c.blocks];
         some[c.rank][warp] = Partial {
-            lanes: 1 << lane,
+            lanes: order.known_lanes(warp, lane),
             clock: now,
         };
         known.add_some(&some);

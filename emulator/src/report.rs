@@ -17,11 +17,12 @@ pub enum FindingKind {
     OutOfBounds,
     /// Address not a multiple of the access size.
     Misaligned,
-    /// Use of a register that was never written in that lane.
+    /// Use of the value of a register that was never written in that lane: as an address or a guard, as an operand of a barrier, a copy or an atomic, or in a store
+    /// to global memory. Moves and arithmetic pass it on.
     UndefinedRegister,
-    /// Read of shared memory that was never written in this block.
+    /// Such a use of a value read from shared memory that was never written in this block.
     UndefinedShared,
-    /// Read of global memory that neither host nor kernel wrote.
+    /// Such a use of a value read from global memory that neither host nor kernel wrote.
     UndefinedGlobal,
     /// Two accesses to the same shared bytes, one of them a write, with no barrier between.
     SharedRace,
@@ -33,9 +34,9 @@ pub enum FindingKind {
     ReadBeforeWait,
     /// Another lane's `cp.async` was waited for, but no barrier followed.
     MissingBarrierAfterWait,
-    /// A barrier or another `.aligned` instruction while lanes of the warp are elsewhere.
+    /// A barrier or another `.aligned` instruction while lanes of the warp are elsewhere, or other warps at another such barrier.
     Divergent,
-    /// Warps that exited, or wait elsewhere, while others wait at a barrier; or a barrier used with different thread counts.
+    /// A barrier used with different thread counts, by a warp twice before it completes, or by reductions and other operations at once.
     BarrierMismatch,
     /// `__assertfail` was called: an assertion of the source did not hold.
     Assertion,
@@ -262,6 +263,8 @@ impl Counters {
 pub struct Report {
     /// What the kernel did wrong, by the order of the text; at most `max_findings`.
     pub findings: Vec<Finding>,
+    /// What the ISA does not promise and hardware allows, which programs in wide use do: no errors. At most `max_findings`.
+    pub notes: Vec<Finding>,
     /// Different findings there were, beyond `max_findings` too.
     pub total_findings: u64,
     /// Instruction and wavefront counts.
@@ -275,7 +278,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// No findings.
+    /// No findings; there may be notes.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }

@@ -78,7 +78,7 @@ impl Who {
 }
 
 /// The last write of a unit.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     /// The writer's clock; 0 if never written.
     pub(crate) clock: u32,
@@ -109,6 +109,8 @@ pub(crate) struct Shadow {
     /// Last writes and reads by warps of other blocks, by unit.
     pub(crate) remote_writes: HashMap<usize, Remote>,
     pub(crate) remote_reads: HashMap<usize, Remote>,
+    /// By unit: the undefined bits that a store has put there and the number of their origin, as long as the unit's last write is this one.
+    pub(crate) stored: HashMap<usize, (u32, u32, Cell)>,
 }
 
 impl Shadow {
@@ -135,6 +137,7 @@ impl Shadow {
             clocks,
             remote_writes: HashMap::new(),
             remote_reads: HashMap::new(),
+            stored: HashMap::new(),
         };
         s.reset();
         s
@@ -158,6 +161,54 @@ impl Shadow {
         self.clocks.reset();
         self.remote_writes.clear();
         self.remote_reads.clear();
+        self.stored.clear();
+    }
+
+    /// `bits` of the `bytes` (at most 8) at `offset`, just stored, are undefined, with origin `from`.
+    pub(crate) fn store_undefined(&mut self, offset: u32, bytes: u32, bits: u64, from: u32) {
+        let size = 1u32 << self.grain;
+        for k in (0..bytes.max(size)).step_by(size as usize) {
+            let u = ((offset + k) >> self.grain) as usize;
+            let bits = (bits >> (8 * k)) as u32 & (u32::MAX >> (32 - 8 * size));
+            if bits == 0 {
+                self.stored.remove(&u);
+            } else if let Some(cell) = self.cells.get(u) {
+                self.stored.insert(u, (bits, from, *cell));
+            }
+        }
+    }
+
+    /// The undefined bits of unit `u` that a store has put there, and the number of their origin.
+    pub(crate) fn stored_undefined(&self, u: usize) -> Option<(u32, u32)> {
+        let (bits, from, cell) = self.stored.get(&u)?;
+        (self.cells.get(u) == Some(cell)).then_some((*bits, *from))
+    }
+
+    /// The conflict of an access that uses unit `u`, if a store has put undefined bits there.
+    pub(crate) fn holds_undefined(&self, u: usize) -> Option<Conflict> {
+        let (_, from) = self.stored_undefined(u)?;
+        Some(Conflict::HoldsUndefined(from))
+    }
+
+    /// The undefined bits of the `bytes` (at most 8) at `offset`, and the number of their origin if a store has put them there.
+    pub(crate) fn undefined(&self, offset: u32, bytes: u32) -> (u64, Option<u32>) {
+        let size = 1u32 << self.grain;
+        let (mut out, mut origin) = (0, None);
+        for k in (0..bytes).step_by(size as usize) {
+            let u = ((offset + k) >> self.grain) as usize;
+            let bits = match self.cells.get(u) {
+                Some(Cell { clock: 0, .. }) => u32::MAX,
+                _ => match self.stored_undefined(u) {
+                    Some((bits, from)) => {
+                        origin = Some(from);
+                        bits
+                    }
+                    None => 0,
+                },
+            };
+            out |= u64::from(bits & (u32::MAX >> (32 - 8 * size))) << (8 * k);
+        }
+        (out & (u64::MAX >> (64 - 8 * bytes)), origin)
     }
 
     /// Whether only warps of this block have clocks.
@@ -188,6 +239,25 @@ impl Shadow {
         if actor < self.columns && u < self.cells.len() {
             self.reads[slot] = clock;
             self.newest[u] = self.newest[u].max(clock);
+        }
+    }
+
+    /// Marks units as read by `actor` at `clock`, see [`Shadow::mark_read`].
+    pub(crate) fn mark_all_read(
+        &mut self,
+        units: std::ops::Range<usize>,
+        actor: usize,
+        clock: u32,
+    ) {
+        if self.is_simple() {
+            return units.for_each(|u| self.mark_read(u, actor, clock));
+        }
+        let slots = self
+            .reads
+            .iter_mut()
+            .skip(units.start * self.columns + actor);
+        for slot in slots.step_by(self.columns).take(units.len()) {
+            *slot = clock;
         }
     }
 
@@ -287,6 +357,18 @@ impl Shadow {
         if let Some(order) = &mut self.clocks.lanes {
             order.order(warp, clock);
         }
+    }
+
+    /// The same of the lanes `members` alone, of those of `warp` that are `live`.
+    pub(crate) fn order_lanes_of(&mut self, warp: usize, members: u32, live: u32) {
+        if members & live == live {
+            return self.order_lanes(warp);
+        }
+        let clock = self.seen[warp & 31][warp & 31];
+        if let Some(order) = &mut self.clocks.lanes {
+            order.order_some(warp, members & live, clock);
+        }
+        self.tick(warp);
     }
 
     /// Advances the clock of `warp`: what it does from now on is not yet released to anyone.

@@ -11,6 +11,8 @@ use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
 pub(crate) enum Conflict {
     /// Read of bytes never written.
     Undefined,
+    /// Read of bytes to which an undefined value was stored, of the origin with this number.
+    HoldsUndefined(u32),
     /// Not ordered after this write.
     AfterWrite(Who),
     /// Write not ordered after a read by this warp; the last reader is known if it was that warp.
@@ -29,6 +31,16 @@ pub(crate) enum Conflict {
     NoProxyFence(Who),
     /// Written while an asynchronous operation reads it.
     BeingRead(Who),
+}
+
+impl Conflict {
+    /// Whether it is of two writes.
+    pub(crate) fn is_of_writes(self) -> bool {
+        matches!(
+            self,
+            Self::AfterWrite(_) | Self::AfterLane(_) | Self::Elsewhere { wrote: true, .. }
+        )
+    }
 }
 
 impl Shadow {
@@ -59,7 +71,7 @@ impl Shadow {
         }
         let same_warp = cell.who.warp() == who.warp();
         let no_barrier_since = cell.clock == seen[warp];
-        if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
+        if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp, who.lane()) {
             return Some(Conflict::AfterLane(cell.who));
         }
         if cell.who.is_async() && same_warp && cell.who.lane() != who.lane() && no_barrier_since {
@@ -72,7 +84,6 @@ impl Shadow {
     pub(crate) fn explain_write(&self, u: usize, who: Who) -> Option<Conflict> {
         let cell = self.cells[u];
         let warp = who.warp() as usize & 31;
-        let seen = &self.seen[warp];
         if cell.clock == IN_FLIGHT {
             return Some(Conflict::InFlight(cell.who));
         }
@@ -83,11 +94,18 @@ impl Shadow {
             }
         } else if self.unordered_write(cell, warp) && !(cell.who.is_atomic() && who.is_atomic()) {
             return Some(Conflict::AfterWrite(cell.who));
-        } else if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp) {
+        } else if Self::other_lane(who, cell.who) && self.unordered_lane(cell, warp, who.lane()) {
             return Some(Conflict::AfterLane(cell.who));
         }
+        self.explain_readers(u, who)
+    }
+
+    /// What is wrong with a write because of earlier reads.
+    pub(crate) fn explain_readers(&self, u: usize, who: Who) -> Option<Conflict> {
+        let warp = who.warp() as usize & 31;
+        let seen = &self.seen[warp];
         let last = self.last_reader[u];
-        if Self::other_lane(who, last) && self.unordered_readers(u, warp, 1 << last.lane()) {
+        if Self::other_lane(who, last) && self.unordered_readers(u, warp, who.lane(), last.lane()) {
             return Some(Conflict::AfterLaneRead(last));
         }
         self.unread(u, seen, self.some(warp))
@@ -105,32 +123,34 @@ impl Shadow {
         self.clocks.some(warp, self.clocks.rank())
     }
 
-    /// Whether the last write of a unit, one by a lane of `warp`, is not ordered before what the other lanes do.
-    pub(crate) fn unordered_lane(&self, cell: Cell, warp: usize) -> bool {
+    /// Whether the last write of a unit, one by a lane of `warp`, is not ordered before what lane `me` does.
+    fn unordered_lane(&self, cell: Cell, warp: usize, me: u32) -> bool {
         let order = self.clocks.lanes.as_ref();
         cell.clock < REMOTE
-            && order.is_some_and(|o| cell.clock >= o.since(warp))
+            && order.is_some_and(|o| {
+                cell.clock >= o.since(warp) && !o.is_known(warp, me, cell.who.lane(), cell.clock)
+            })
             && !lane_order::covers(self.some(warp), cell.who, cell.clock)
     }
 
-    /// The same, if the lane is one of `lanes` of `warp`.
+    /// The same of an operation by `lanes` of `warp`, of which the lane is none.
     pub(crate) fn of_other_lane(&self, cell: Cell, warp: usize, lanes: u32) -> bool {
         cell.who.warp() as usize == warp
-            && lanes >> cell.who.lane() & 1 == 1
-            && self.unordered_lane(cell, warp)
+            && lanes >> cell.who.lane() & 1 == 0
+            && self.unordered_lane(cell, warp, lanes.trailing_zeros())
     }
 
-    /// Whether some of `lanes` of `warp` have read unit `u`, and nothing has ordered the warp's lanes since.
-    pub(crate) fn unordered_readers(&self, u: usize, warp: usize, lanes: u32) -> bool {
+    /// Whether lane `last` of `warp` is the last that has read unit `u`, and nothing has ordered that before what lane `me` does.
+    pub(crate) fn unordered_readers(&self, u: usize, warp: usize, me: u32, last: u32) -> bool {
         let Some(order) = &self.clocks.lanes else {
             return false;
         };
-        let lanes = lanes & order.readers(u, warp);
+        let lanes = 1 << last & order.readers(u, warp);
         let clock = self.reads[self.slot(u, warp)];
         let known = self
             .some(warp)
             .is_some_and(|s| s[warp].covers(lanes, clock));
-        lanes != 0 && clock != IN_FLIGHT && !known
+        lanes != 0 && clock != IN_FLIGHT && !known && !order.is_known(warp, me, last, clock)
     }
 
     /// A read of unit `u` by an actor of this block that is not in `seen`, nor in what is known of some lanes.

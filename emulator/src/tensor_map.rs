@@ -57,15 +57,19 @@ pub enum TensorElement {
     Bf16,
     /// Single precision.
     F32,
+    /// Single precision; copies to shared memory flush subnormal numbers to zero.
+    F32Ftz,
     /// Single precision in global memory, rounded to tf32 by copies to shared memory: to nearest, ties to even, as an H100 does.
     Tf32,
+    /// As [`TensorElement::Tf32`]; subnormal numbers are flushed to zero.
+    Tf32Ftz,
     /// Double precision.
     F64,
 }
 
 impl TensorElement {
     /// All of them, with the names that PTX gives them.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 13] = [
         (Self::U8, "u8"),
         (Self::U16, "u16"),
         (Self::U32, "u32"),
@@ -77,6 +81,8 @@ impl TensorElement {
         (Self::F32, "f32"),
         (Self::Tf32, "tf32"),
         (Self::F64, "f64"),
+        (Self::F32Ftz, "f32.ftz"),
+        (Self::Tf32Ftz, "tf32.ftz"),
     ];
 
     /// Bytes of one element.
@@ -84,7 +90,7 @@ impl TensorElement {
         match self {
             Self::U8 => 1,
             Self::U16 | Self::F16 | Self::Bf16 => 2,
-            Self::U32 | Self::S32 | Self::F32 | Self::Tf32 => 4,
+            Self::U32 | Self::S32 | Self::F32 | Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz => 4,
             Self::U64 | Self::S64 | Self::F64 => 8,
         }
     }
@@ -93,7 +99,9 @@ impl TensorElement {
     pub(crate) fn nan(self) -> Option<Vec<u8>> {
         Some(match self {
             Self::F16 | Self::Bf16 => 0x7fff_u16.to_le_bytes().to_vec(),
-            Self::F32 | Self::Tf32 => 0x7fff_ffff_u32.to_le_bytes().to_vec(),
+            Self::F32 | Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz => {
+                0x7fff_ffff_u32.to_le_bytes().to_vec()
+            }
             Self::F64 => 0x7fff_ffff_ffff_ffff_u64.to_le_bytes().to_vec(),
             _ => return None,
         })
@@ -449,35 +457,64 @@ impl TensorMap {
         bytes.starts_with(&MAGIC)
     }
 
-    /// Replaces a field of the map that `bytes` hold; `None` for a value that the emulator has no meaning for.
-    pub(crate) fn replace(bytes: &mut [u8], field: MapField, value: u64) -> Option<()> {
+    /// Replaces a field of the map that `bytes` hold. 128 zeros become a map whose fields are not set yet.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the bytes or the value.
+    pub(crate) fn replace(bytes: &mut [u8], field: MapField, value: u64) -> Result<(), String> {
+        if bytes.iter().all(|b| *b == 0) {
+            bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
+        }
+        if !Self::is_encoded(bytes) {
+            return Err("these 128 bytes are neither a tensor map nor all zero: copy a map here first, or store zeros".to_owned());
+        }
         // The layout of `encode`.
         let mut put = |at: usize, n: usize, value: u64| {
-            let place = bytes.get_mut(at..at + n)?;
-            place.copy_from_slice(&value.to_le_bytes()[..n]);
-            Some(())
+            bytes[at..at + n].copy_from_slice(&value.to_le_bytes()[..n]);
+        };
+        let refuse = |name: &str, accepted: &str| {
+            Err(format!(
+                "the value {value} of .{name} is not supported; {accepted}"
+            ))
         };
         match field {
             MapField::Address => put(8, 8, value),
-            MapField::Rank => put(5, 1, value.checked_add(1).filter(|r| *r <= 5)?),
+            MapField::Rank if value > 4 => {
+                return refuse("rank", "it is the number of dimensions less one, 0 to 4");
+            }
+            MapField::Rank => put(5, 1, value + 1),
             MapField::Size(d) => put(16 + 4 * usize::from(d), 4, value.wrapping_sub(1)),
             MapField::Stride(d) => put(36 + 8 * usize::from(d), 8, value),
             MapField::Box(d) => put(68 + 2 * usize::from(d), 2, value.min(0xffff)),
             MapField::Step(d) => put(78 + usize::from(d), 1, value.min(0xff)),
-            MapField::Swizzle => put(6, 1, Some(value).filter(|v| *v <= 3)?),
-            MapField::Interleave => {
-                let flags = bytes.get_mut(7)?;
-                let value = u8::try_from(value).ok().filter(|v| *v <= 2)?;
-                *flags = *flags & 3 | value << 2;
-                Some(())
+            MapField::Swizzle if value > 3 => {
+                return refuse(
+                    "swizzle_mode",
+                    "0 is none, 1 to 3 are 32, 64 and 128 bytes; 4, 96 bytes, is for sm_103 only",
+                );
             }
-            MapField::Fill => {
-                let flags = bytes.get_mut(7)?;
-                *flags = *flags & !1 | u8::from(value == 1);
-                (value <= 1).then_some(())
+            MapField::Swizzle => put(6, 1, value),
+            MapField::Interleave if value > 2 => {
+                return refuse(
+                    "interleave_layout",
+                    "0 is none, 1 and 2 are 16 and 32 bytes",
+                );
             }
+            MapField::Interleave => bytes[7] = bytes[7] & 3 | (value as u8) << 2,
+            MapField::Fill if value > 1 => {
+                return refuse("fill_mode", "0 fills with zeros and 1 with NaN");
+            }
+            MapField::Fill => bytes[7] = bytes[7] & !1 | value as u8,
+            MapField::Atomicity if value != 0 => {
+                return refuse(
+                    "swizzle_atomicity",
+                    "0 is 16 bytes; the others are for sm_100 and up",
+                );
+            }
+            MapField::Atomicity => {}
             MapField::Element => {
-                // The ISA's numbers, without those that flush subnormal numbers on the way.
+                // The ISA's numbers.
                 let element = match value {
                     0 => TensorElement::U8,
                     1 => TensorElement::U16,
@@ -487,14 +524,22 @@ impl TensorMap {
                     5 => TensorElement::S64,
                     6 => TensorElement::F16,
                     7 => TensorElement::F32,
+                    8 => TensorElement::F32Ftz,
                     9 => TensorElement::F64,
                     10 => TensorElement::Bf16,
                     11 => TensorElement::Tf32,
-                    _ => return None,
+                    12 => TensorElement::Tf32Ftz,
+                    _ => {
+                        return refuse(
+                            "elemtype",
+                            "0 to 12 are u8 to tf32.ftz; 13 to 15, of 4 and 6 bits, are for sm_100 and up",
+                        );
+                    }
                 };
-                put(4, 1, u64::from(Self::index(element)))
+                put(4, 1, u64::from(Self::index(element)));
             }
         }
+        Ok(())
     }
 
     fn index(element: TensorElement) -> u8 {
@@ -502,8 +547,40 @@ impl TensorMap {
         at.unwrap_or(0) as u8
     }
 
-    /// The map that `bytes` hold; `None` if they are none or break a rule.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    /// The map that `bytes` hold.
+    ///
+    /// # Errors
+    ///
+    /// That they are none, or which field is missing or breaks a rule.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.iter().all(|b| *b == 0) {
+            return Err(
+                "its 128 bytes are all zero; set the fields by tensormap.replace".to_owned(),
+            );
+        }
+        if Self::is_encoded(bytes) && bytes.get(5) == Some(&0) {
+            return Err("its rank was never set; do so by tensormap.replace.tile.rank".to_owned());
+        }
+        let map = Self::fields(bytes).ok_or(
+            "its 128 bytes are no tensor map, which is a parameter, a constant or in global memory",
+        )?;
+        let unset = |values: &[u32], field: &str| {
+            let d = values.iter().position(|v| *v == 0)?;
+            Some(format!(
+                "its {field} {d} was never set, or to 0; do so by tensormap.replace.tile.{field}"
+            ))
+        };
+        let missing = unset(&map.box_sizes, "box_dim")
+            .or_else(|| unset(&map.element_strides, "element_stride"));
+        if let Some(missing) = missing {
+            return Err(missing);
+        }
+        map.check().map_err(|e| e.to_string())?;
+        Ok(map)
+    }
+
+    /// The fields of the map that `bytes` hold; `None` if they are none.
+    fn fields(bytes: &[u8]) -> Option<Self> {
         let mut at = 0;
         let mut take = |n: usize| {
             at += n;
@@ -560,7 +637,6 @@ impl TensorMap {
                 upper: corner(list(dims, 2, dims)?),
             });
         }
-        map.check().ok()?;
         Some(map)
     }
 }
@@ -619,8 +695,9 @@ mod tests {
             }
             assert_eq!(back, map);
         }
-        assert_eq!(TensorMap::decode(&[0; 128]), None);
-        assert_eq!(TensorMap::decode(&[]), None);
+        for none in [&[0; 128][..], &[1; 128], &[]] {
+            assert!(TensorMap::decode(none).is_err());
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Threads for the blocks of a grid, where the target has threads; WebAssembly in a browser has none, and its module no scheduler.
 
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use cores::{available, for_each};
+pub(crate) use cores::{available, on_each};
 #[cfg(target_family = "wasm")]
-pub(crate) use one::{available, for_each};
+pub(crate) use one::{available, on_each};
 
 #[cfg(not(target_family = "wasm"))]
 mod cores {
@@ -22,25 +22,22 @@ mod cores {
         })
     }
 
-    /// Calls `work` with each number below `n`, on so many threads, 0 for one a core, as long as `go_on` says so.
-    pub(crate) fn for_each(
-        n: u64,
+    /// Calls `work` on so many threads, 0 for one a core, but not more than `most`.
+    pub(crate) fn on_each<T: Send>(
         threads: usize,
-        go_on: impl Fn() -> bool + Sync,
-        work: impl Fn(u64) + Sync,
-    ) -> Result<(), String> {
-        let all = || {
-            (0..n)
-                .into_par_iter()
-                .take_any_while(|_| go_on())
-                .for_each(&work);
+        most: u64,
+        work: impl Fn() -> T + Sync,
+    ) -> Result<Vec<T>, String> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let all = |n: usize| {
+            let calls = (0..n.min(most)).into_par_iter().with_max_len(1);
+            calls.map(|_| work()).collect()
         };
         if threads == 0 {
-            all();
-            return Ok(());
+            return Ok(all(rayon::current_num_threads()));
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        pool.map(|pool| pool.install(all))
+        pool.map(|pool| pool.install(|| all(threads)))
             .map_err(|e| e.to_string())
     }
 }
@@ -51,15 +48,13 @@ mod one {
         false
     }
 
-    /// Calls `work` with each number below `n` as long as `go_on` says so, however many threads are asked for.
+    /// Calls `work` once, however many threads are asked for.
     #[allow(clippy::unnecessary_wraps)] // a target with threads may fail to start them
-    pub(crate) fn for_each(
-        n: u64,
+    pub(crate) fn on_each<T>(
         _threads: usize,
-        go_on: impl Fn() -> bool,
-        work: impl Fn(u64),
-    ) -> Result<(), String> {
-        (0..n).take_while(|_| go_on()).for_each(work);
-        Ok(())
+        _most: u64,
+        work: impl Fn() -> T,
+    ) -> Result<Vec<T>, String> {
+        Ok(vec![work()])
     }
 }

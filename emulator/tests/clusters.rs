@@ -89,6 +89,7 @@ fn go(name: &str, body: &str, cluster: usize) -> (Vec<u64>, Report) {
         cluster: [cluster as u32, 1, 1],
         dynamic_shared: 64,
         args: vec![Arg::Ptr(out)],
+        ..Launch::default()
     };
     memory.write(out, &[0; 8 * BLOCKS]).expect("a write");
     let report = run(&module, "k", &launch, &mut memory, &Options::default()).expect("a launch");

@@ -9,7 +9,7 @@ use ptx_emulator::{FindingKind as Kind, Module, Options, Report, RunError};
 /// Runs `body` behind the module-level text `before`, one block; the body finds the buffer in `%out`, its thread in `%tid`.
 fn behind(before: &str, body: &str, threads: u32, words: usize) -> (Vec<u32>, Report) {
     let options = Options {
-        step_limit: 1 << 20,
+        step_limit: 1 << 24,
         ..Options::default()
     };
     launch_with(
@@ -158,7 +158,7 @@ fn undefined_bits_may_be_moved_but_not_used() {
         report.findings
     );
     assert!(
-        report.findings[0].message.contains("%r1"),
+        report.findings[0].message.contains("%never"),
         "{}",
         report.findings[0]
     );
@@ -274,7 +274,7 @@ fn wide_values() {
 
 #[test]
 fn what_is_missing_fails_when_it_is_reached() {
-    let lacking = "setp.eq.u32 %p1, %tid, 40; @%p1 tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd1, {%f4, %f5}]; st.global.u32 [%mine], 1;";
+    let lacking = "setp.eq.u32 %p1, %tid, 40; @%p1 tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd1, {%f4, %f5, %f6, %f7}]; st.global.u32 [%mine], 1;";
     let text = with_out(lacking);
     let parsed = Module::parse(&text).expect("PTX");
     assert_eq!(parsed.missing().len(), 1);
@@ -291,20 +291,20 @@ fn what_is_missing_fails_when_it_is_reached() {
     let error = ptx_emulator::run(&parsed, "k", &launch, &mut memory, &Options::default());
     match error {
         Err(RunError::Unsupported(e)) => {
-            assert!(e.to_string().contains("textures and surfaces"), "{e}");
+            assert!(e.to_string().contains("cube maps"), "{e}");
         }
         other => panic!("{other:?}"),
     }
-    // Textures are named; what is not PTX is an error at once, even in a function that nobody calls.
+    // What is missing is named; what is not PTX is an error at once, even in a function that nobody calls.
     let textures = module(
         ".global .texref pictures;",
-        "tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [pictures, {%r1,%r2}];",
+        "tex.cube.v4.f32.f32 {%f1,%f2,%f3,%f4}, [pictures, {%f5,%f6,%f7,%f8}];",
     );
     let error = Module::parse_strict(&textures)
         .expect_err("textures")
         .to_string();
     assert!(
-        error.contains("textures and surfaces (`tex.2d.v4.f32.s32`)"),
+        error.contains("`tex.cube.v4.f32.f32`: cube maps"),
         "{error}"
     );
     let wrong = kernel("", "").replace(
@@ -434,4 +434,93 @@ fn fma_with_the_nan_of_what_is_outside() {
     assert!(report.is_clean(), "{:#?}", report.findings);
     // 2 * 3 - 1 = 5 below; 3 * -1 + 2 = -1; 3 * -1 - 1 below 0.
     assert_eq!(data, [0x0000_4500, 0x0000_bc00, 0, 0x7fff_4500]);
+}
+
+/// Every thread makes progress (independent thread scheduling), also if the loop in which it waits for another is spread over functions.
+#[test]
+fn lanes_wait_for_each_other_through_calls() {
+    let cas = ".func (.reg .b32 r) cas(.reg .b64 a) { atom.global.cas.b32 r, [a], 0, 1; ret; }";
+    let critical = "ld.volatile.global.u32 %r2, [%out+260]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%out+260], %r2;
+    membar.gl; atom.global.exch.b32 %r3, [%out+256], 0;";
+    let inside = ".func take(.reg .b64 a) { .reg .b32 r; .reg .pred p; L: atom.global.cas.b32 r, [a], 0, 1; setp.ne.u32 p, r, 0; @p bra L; ret; }
+.func give(.reg .b64 a) { .reg .b32 r; membar.gl; atom.global.exch.b32 r, [a], 0; ret; }
+.func add(.reg .b64 a) { .reg .b32 r; ld.volatile.global.u32 r, [a]; add.u32 r, r, 1; st.volatile.global.u32 [a], r; ret; }";
+    let nested = &format!(
+        "{cas}\n.func (.reg .b32 r) try(.reg .b64 a) {{ .reg .b32 s; call (s), cas, (a); mov.u32 r, s; ret; }}
+.func take(.reg .b64 a) {{ .reg .b32 r; .reg .pred p; L: call (r), try, (a); setp.ne.u32 p, r, 0; @p bra L; ret; }}"
+    );
+    // The stack as compilers have it without optimisation.
+    let stack = ".func take(.param .b64 a) { .local .align 8 .b8 depot[16]; .reg .b64 x; .reg .b32 r; .reg .pred p; ld.param.u64 x, [a]; st.local.u64 [depot], x;
+L: ld.local.u64 x, [depot]; atom.global.cas.b32 r, [x], 0, 1; st.local.u32 [depot+8], r; ld.local.u32 r, [depot+8]; setp.ne.u32 p, r, 0; @p bra L; ret; }";
+    let returns_early = ".func (.reg .b32 r) try(.reg .b64 a) { .reg .pred p; atom.global.cas.b32 r, [a], 0, 1; setp.eq.u32 p, r, 0; @p ret; mov.u32 r, 1; ret; }";
+    let lock = "add.u64 %rd1, %out, 256;";
+    let cases = [
+        (cas, format!("L: call.uni (%r1), cas, (%rd1); setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),
+        (cas, format!("mov.u32 %r1, 1; L: setp.eq.u32 %p1, %r1, 0; @%p1 bra IN; call (%r1), cas, (%rd1); bra L; IN: {critical}")),
+        (inside, format!("call take, (%rd1); {critical}")),
+        (inside, "call take, (%rd1); add.u64 %rd2, %out, 260; call add, (%rd2); call give, (%rd1);".to_owned()),
+        (nested, format!("call take, (%rd1); {critical}")),
+        (stack, format!("{{ .param .b64 a0; st.param.b64 [a0], %rd1; call take, (a0); }} {critical}")),
+        (returns_early, format!("L: call (%r1), try, (%rd1); setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),
+        // Attempts are counted, so that each turn of the loop has an effect.
+        (cas, format!("mad.wide.u32 %rd3, %lane, 4, %out; L: call.uni (%r1), cas, (%rd1); ld.global.u32 %r9, [%rd3]; add.u32 %r9, %r9, 1; st.global.u32 [%rd3], %r9; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),
+        // A mixed lot: some lanes by a function, some without.
+        (cas, format!("and.b32 %r4, %tid, 1; setp.eq.u32 %p2, %r4, 0;
+L: @%p2 call (%r1), cas, (%rd1); @!%p2 atom.global.cas.b32 %r1, [%rd1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; {critical}")),
+    ];
+    for (before, body) in &cases {
+        for threads in [2, 32, 96] {
+            let (data, report) = behind(before, &format!("{lock} {body}"), threads, 66);
+            assert!(
+                report.is_clean(),
+                "{threads} threads: {before}\n{body}\n{:#?}",
+                report.findings
+            );
+            assert_eq!((data[64], data[65]), (0, threads), "{before}\n{body}");
+        }
+    }
+    // A lock that is never given back ends the run.
+    let forget = format!("{lock} L: call (%r1), cas, (%rd1); setp.ne.u32 %p1, %r1, 0; @%p1 bra L;");
+    for before in [cas, returns_early] {
+        let body = forget.replace("cas,", if before == cas { "cas," } else { "try," });
+        let (_, report) = behind(before, &body, 32, 66);
+        assert_eq!(
+            kinds(&report),
+            [Kind::EndlessLoop],
+            "{:#?}",
+            report.findings
+        );
+    }
+    let (_, report) = behind(
+        stack,
+        &format!("{lock} {{ .param .b64 a0; st.param.b64 [a0], %rd1; call take, (a0); }}"),
+        32,
+        66,
+    );
+    assert_eq!(
+        kinds(&report),
+        [Kind::EndlessLoop],
+        "{:#?}",
+        report.findings
+    );
+}
+
+/// A lane that waits in one function for another lane's store in another function.
+#[test]
+fn a_flag_between_functions() {
+    let before = ".func wait(.reg .b64 a, .reg .b32 v) { .reg .b32 r; .reg .pred p; L: ld.volatile.global.u32 r, [a]; setp.ne.u32 p, r, v; @p bra L; ret; }
+.func tell(.reg .b64 a, .reg .b32 v) { st.volatile.global.u32 [a], v; ret; }";
+    // Each lane waits for the lane before it, and then tells the next; either first in the text.
+    let body =
+        "add.u64 %rd1, %out, 256; add.u32 %r1, %lane, 1; setp.eq.u32 %p1, %warp, 0; @!%p1 bra E;
+    call wait, (%rd1, %lane); call tell, (%rd1, %r1);
+E:  st.global.u32 [%mine], 1;";
+    let (data, report) = behind(before, body, 32, 65);
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    assert_eq!(data[64], 32);
+    let body = "add.u64 %rd1, %out, 256; setp.lt.u32 %p1, %lane, 16; @%p1 bra A; call wait, (%rd1, 7); bra E; A: call tell, (%rd1, 7); E: st.global.u32 [%mine], 1;";
+    for body in [body.to_owned(), body.replace("@%p1 bra A", "@!%p1 bra A")] {
+        let (_, report) = behind(before, &body, 32, 65);
+        assert!(report.is_clean(), "{:#?}", report.findings);
+    }
 }

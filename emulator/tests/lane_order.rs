@@ -170,3 +170,102 @@ fn a_fence_covers_what_one_lane_has_released() {
         &body.replace("@%lane0 st.shared.u32 [%zero], %t;", store),
     );
 }
+
+/// `bar.warp.sync` orders the lanes that it names, and no others.
+#[test]
+fn a_barrier_of_some_lanes_orders_these() {
+    // Lanes write their own words; after the barriers of both halves, each reads the word of the lane `%x` bytes on.
+    let exchange = |masks: [&str; 2], flip: u32| {
+        format!(
+            "@%warp1 exit; setp.ge.u32 %first, %lane, 16; st.shared.u32 [%own], %t;
+    @!%first bar.warp.sync {}; @%first bar.warp.sync {};
+    xor.b32 %x, %lane, {flip}; mad.lo.u32 %x, %x, 4, %zero; ld.shared.u32 %t, [%x];",
+            masks[0], masks[1]
+        )
+    };
+    let halves = ["0x0000ffff", "0xffff0000"];
+    for flip in [1, 8, 15] {
+        assert_clean(1, &exchange(halves, flip));
+        assert_clean(1, &exchange(["-1", "-1"], flip));
+    }
+    for flip in [16, 31] {
+        assert_race(1, &exchange(halves, flip));
+        assert_clean(1, &exchange(["-1", "-1"], flip));
+    }
+    // Writes after reads of the other half.
+    let after_reads = |mask: &str, flip: u32| {
+        format!(
+            "@%warp1 exit; xor.b32 %x, %lane, {flip}; mad.lo.u32 %x, %x, 4, %zero; ld.shared.u32 %x, [%x]; {mask} st.shared.u32 [%own], %t;"
+        )
+    };
+    let by_halves = "and.b32 %x, %lane, 16; shl.b32 %x, 0xffff, %x; bar.warp.sync %x;";
+    let by_eights = "and.b32 %x, %lane, 24; shl.b32 %x, 0xff, %x; bar.warp.sync %x;";
+    assert_clean(1, &after_reads(by_halves, 8));
+    assert_clean(1, &after_reads(by_eights, 4));
+    assert_race(1, &after_reads(by_halves, 16));
+    assert_race(1, &after_reads(by_eights, 8));
+    assert_race(1, &after_reads("", 1));
+    // What one lane knows by an earlier barrier it passes on by a later one: 0 and 1 meet, then 1 and 2.
+    let pairs = |second: &str| {
+        format!(
+            "@%warp1 exit; st.shared.u32 [%own], %t; setp.lt.u32 %first, %lane, 2; @%first bar.warp.sync 3;
+    sub.u32 %x, %lane, 1; setp.lt.u32 %first, %x, 2; @%first bar.warp.sync {second};
+    setp.eq.u32 %first, %lane, 2; @%first ld.shared.u32 %t, [%zero];"
+        )
+    };
+    assert_clean(1, &pairs("6"));
+    let alone = pairs("6").replace("@%first bar.warp.sync 3;", "");
+    assert_race(1, &alone);
+    // Lane 0 arrives for those that it has met.
+    let arrival = |mask: &str| {
+        format!(
+            "@%warp1 bra B; setp.lt.u32 %first, %lane, 16; st.shared.u32 [%own], %t; @%first bar.warp.sync {mask};
+    @%lane0 mbarrier.arrive.shared::cta.b64 _, [bar]; bra E;
+B:  WAIT; setp.lt.u32 %first, %lane, 16; @%first ld.shared.u32 %x, [%own]; E: mov.u32 %x, 0;"
+        )
+    };
+    assert_clean(1, &arrival("0xffff"));
+    assert_race(1, &arrival("0xffff").replace("@%first ld", "ld"));
+}
+
+/// Members wait for each other with the same mask: with different ones they never meet.
+#[test]
+fn masks_of_warp_barriers() {
+    let hangs = |body: &str| {
+        let report = report(1, &format!("@%warp1 exit; {body} bar.sync 1, 32;"));
+        let kinds: Vec<_> = report.findings.iter().map(|f| f.kind.code()).collect();
+        assert!(
+            kinds.contains(&"deadlock"),
+            "{body}: {:#?}",
+            report.findings
+        );
+    };
+    hangs(
+        "setp.lt.u32 %first, %lane, 16; @%first bar.warp.sync -1; @!%first bar.warp.sync 0xffff0000;",
+    );
+    hangs("setp.lt.u32 %first, %lane, 16; selp.b32 %x, 0xffff, -1, %first; bar.warp.sync %x;");
+    hangs("setp.lt.u32 %first, %lane, 16; @%first bar.warp.sync -1;");
+    // A lane that is not in its own mask is a finding of its own.
+    let wrong = report(
+        1,
+        "@%warp1 exit; setp.lt.u32 %first, %lane, 16; @!%first bar.warp.sync 0xffff;",
+    );
+    assert!(
+        wrong
+            .findings
+            .iter()
+            .any(|f| f.kind.code() == "member_mask"),
+        "{:#?}",
+        wrong.findings
+    );
+    // Lanes that have exited are not waited for; and a lane may meet others by one mask first, and the rest by another.
+    assert_clean(
+        1,
+        "@%warp1 exit; setp.eq.u32 %first, %lane, 9; @%first exit; bar.warp.sync -1;",
+    );
+    assert_clean(
+        1,
+        "@%warp1 exit; setp.eq.u32 %first, %lane, 0; @%first bar.warp.sync 3; @%first bra E;
+    setp.eq.u32 %first, %lane, 1; @%first bar.warp.sync 6; @%first bar.warp.sync 3; setp.eq.u32 %first, %lane, 2; @%first bar.warp.sync 6; E: mov.u32 %x, 0;",
+    );
+}

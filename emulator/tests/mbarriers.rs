@@ -314,8 +314,13 @@ WAITS:
     {}",
             wait("READY", "bar0", "0")
         );
-        let findings = go(&body, 1, 1, 32).1.findings;
-        findings.iter().map(|f| f.kind.code()).collect::<Vec<_>>()
+        let report = go(&body, 1, 1, 32).1;
+        assert!(report.is_clean(), "{:#?}", report.findings);
+        report
+            .notes
+            .iter()
+            .map(|f| f.kind.code())
+            .collect::<Vec<_>>()
     };
     assert_eq!(copied("@%first"), Vec::<&str>::new());
     assert_eq!(copied(""), Vec::<&str>::new());

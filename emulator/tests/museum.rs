@@ -17,7 +17,7 @@ fn each_bug_is_found_and_each_twin_is_clean() {
     for e in &all {
         let report = e.run("bug");
         let expected = (e.head("finding"), e.head("at"), e.head("says"));
-        let fits = report.findings.iter().any(|f| {
+        let fits = report.findings.iter().chain(&report.notes).any(|f| {
             f.kind.code() == expected.0
                 && f.opcode.starts_with(expected.1)
                 && f.message.contains(expected.2)
@@ -83,6 +83,7 @@ fn page(introduction: &str, which: Page) -> String {
         let found = report
             .findings
             .iter()
+            .chain(&report.notes)
             .find(|f| f.kind.code() == e.head("finding") && f.message.contains(e.head("says")));
         let line = found.map_or(1, |f| f.line as usize);
         let found = found.map(ToString::to_string).unwrap_or_default();

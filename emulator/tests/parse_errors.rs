@@ -34,8 +34,16 @@ fn bad_bodies() {
             "16:5: not supported: `tcgen05.fence::before_thread_sync`",
         ),
         (
-            "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd1, {%f1,%f2}];",
-            "16:5: not supported: textures and surfaces (`tex.2d.v4.f32.f32`)",
+            "tex.cube.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd1, {%f1,%f2,%f3,%f3}];",
+            "16:5: not supported: `tex.cube.v4.f32.f32`: cube maps and multisample textures",
+        ),
+        (
+            "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd1, {%f1}];",
+            "16:42: operand `[%rd1+0]`: expected 2 coordinates in braces",
+        ),
+        (
+            "suld.b.1d.b32 %r1, [%rd1, {%r2}];",
+            "16:5: not valid: `suld.b.1d.b32`: one of .trap, .clamp, .zero is needed",
         ),
         (
             "cp.async.bulk.shared::cluster.global [%r1], [%rd1], 16;",
@@ -189,8 +197,8 @@ fn bad_modules() {
             "1:10: expected a version such as 8.0, found `x`",
         ),
         (
-            ".version 8.0\n.target sm_80\n.address_size 32",
-            "3:15: not supported: .address_size other than 64",
+            ".version 8.0\n.target sm_80\n.address_size 16",
+            "3:15: out of range: .address_size 16: it is 32 or 64",
         ),
         (
             ".version 8.0\n.target sm_80\nhello",

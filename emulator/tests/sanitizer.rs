@@ -93,35 +93,42 @@ fn misaligned() {
     planted(Kind::Misaligned, 1, &shared(4), "st.shared", &shared(8));
 }
 
+/// `tests/undefined.rs` has more of these.
 #[test]
 fn undefined_registers() {
+    let used = "st.global.u32 [%mine], %r1;";
     planted(
         Kind::UndefinedRegister,
         32,
-        "add.u32 %r1, %r2, 1;",
-        "add",
-        "mov.u32 %r2, 5; add.u32 %r1, %r2, 1;",
+        &format!("add.u32 %r1, %r2, 1;\n{used}"),
+        "st.global",
+        &format!("mov.u32 %r2, 5; add.u32 %r1, %r2, 1;\n{used}"),
     );
     // Defined only in some lanes.
-    let bad = "setp.lt.u32 %p1, %tid, 7;\n@%p1 mov.u32 %r2, 5;\nadd.u32 %r1, %r2, 1;";
+    let bad =
+        format!("setp.lt.u32 %p1, %tid, 7;\n@%p1 mov.u32 %r2, 5;\nadd.u32 %r1, %r2, 1;\n{used}");
     planted(
         Kind::UndefinedRegister,
         32,
-        bad,
-        "add",
+        &bad,
+        "st.global",
         &format!("mov.u32 %r2, 4;{bad}"),
     );
     // Used only where defined.
     let (_, report) = block(
-        "setp.lt.u32 %p1, %tid, 7;\n@%p1 mov.u32 %r2, 5;\n@%p1 add.u32 %r1, %r2, 1;",
+        &format!(
+            "setp.lt.u32 %p1, %tid, 7;\n@%p1 mov.u32 %r2, 5;\n@%p1 add.u32 %r1, %r2, 1;\n@%p1 {used}"
+        ),
         32,
-        1,
+        32,
     );
     assert!(report.is_clean());
     let (_, report) = block(
-        "setp.lt.u32 %p1, %tid, 7;\n@%p1 mov.u32 %r2, 5;\nselp.u32 %r3, %r2, 9, %p1;",
+        &format!(
+            "setp.lt.u32 %p1, %tid, 7;\n@%p1 mov.u32 %r2, 5;\nselp.u32 %r1, %r2, 9, %p1;\n{used}"
+        ),
         32,
-        1,
+        32,
     );
     assert!(report.is_clean());
     planted(
@@ -132,15 +139,15 @@ fn undefined_registers() {
         "setp.eq.u32 %p3, %tid, 0; @%p3 mov.u32 %r1, 1;",
     );
     // A loop that reads before its first iteration writes.
-    let bad = "mov.u32 %r1, 0;\nL: add.u32 %r2, %r3, 1;\nmov.u32 %r3, %r1;\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 3;\n@%p1 bra L;";
+    let bad = "mov.u32 %r1, 0;\nL: add.u32 %r2, %r3, 1;\nst.global.u32 [%mine], %r2;\nmov.u32 %r3, %r1;\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 3;\n@%p1 bra L;";
     planted(
         Kind::UndefinedRegister,
         32,
         bad,
-        "%r2, %r3",
+        "st.global",
         &format!("mov.u32 %r3, 0; {bad}"),
     );
-    let (_, report) = block("add.u32 %r1, %r2, 1;", 32, 1);
+    let (_, report) = block("st.global.u32 [%mine], %r2;", 32, 32);
     let text = report.findings[0].to_string();
     assert!(
         text.starts_with("undefined_register: line ")
@@ -154,14 +161,14 @@ fn undefined_registers() {
 fn undefined_shared() {
     let body = |store: &str| {
         format!(
-            ".shared .align 4 .b8 s[256]; mov.u32 %r1, s; mad.lo.u32 %r1, %tid, 4, %r1;\n{store}\nld.shared.u32 %r2, [%r1];"
+            ".shared .align 4 .b8 s[256]; mov.u32 %r1, s; mad.lo.u32 %r1, %tid, 4, %r1;\n{store}\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%mine], %r2;"
         )
     };
     planted(
         Kind::UndefinedShared,
         32,
         &body(""),
-        "ld.shared",
+        "st.global",
         &body("st.shared.u32 [%r1], %tid;"),
     );
     let half = "setp.lt.u32 %p1, %tid, 31; @%p1 st.shared.u32 [%r1], %tid;";
@@ -169,7 +176,7 @@ fn undefined_shared() {
         Kind::UndefinedShared,
         32,
         &body(half),
-        "ld.shared",
+        "st.global",
         &body("st.shared.u32 [%r1], %tid;"),
     );
 }
@@ -306,13 +313,6 @@ fn barrier_in_divergent_code() {
         "{}",
         report.findings[0]
     );
-    // The same for whole warps is fine if the other warps arrive too.
-    let (_, report) = block(
-        "setp.lt.u32 %p1, %tid, 32;\n@%p1 bra L;\nbar.sync 0;\nbra E;\nL: bar.sync 0;\nE: mov.u32 %r2, 1;",
-        64,
-        1,
-    );
-    assert!(report.is_clean(), "{:#?}", report.findings);
     // A guarded barrier in some lanes only.
     let (_, report) = block(
         "setp.lt.u32 %p1, %tid, 16;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 0;",
@@ -330,33 +330,14 @@ fn barrier_in_divergent_code() {
 }
 
 #[test]
-fn exited_warps_and_lanes_at_a_barrier() {
-    let exit_first = |n: u32| format!("setp.lt.u32 %p1, %tid, {n};\n@%p1 exit;\nbar.sync 0;");
-    planted(
-        Kind::BarrierMismatch,
-        64,
-        &exit_first(32),
-        "bar.sync",
-        &exit_first(0),
-    );
-    planted(
-        Kind::BarrierMismatch,
-        64,
-        &exit_first(8),
-        "bar.sync",
-        &exit_first(0),
-    );
-}
-
-#[test]
 fn deadlocks() {
-    let bad = "setp.lt.u32 %p1, %tid, 32;\n@%p1 bra L;\nbar.sync 1;\nbra E;\nL: bar.sync 0;\nE: mov.u32 %r2, 1;";
+    let bad = "setp.lt.u32 %p1, %tid, 32;\n@%p1 bra L;\nbarrier.sync 1;\nbra E;\nL: barrier.sync 0;\nE: mov.u32 %r2, 1;";
     planted(
         Kind::Deadlock,
         64,
         bad,
-        "bar.sync",
-        &bad.replace("bar.sync 1", "bar.sync 0"),
+        "barrier.sync",
+        &bad.replace("barrier.sync 1", "barrier.sync 0"),
     );
     planted(
         Kind::Deadlock,
@@ -423,9 +404,11 @@ fn blocks_racing_in_global_memory() {
         .is_clean()
     );
     assert_eq!(
-        kinds(&run("st.global.u32 [%mine], %tid;")),
+        kinds(&run("mov.u32 %r1, %ctaid.x; st.global.u32 [%mine], %r1;")),
         [Kind::GlobalRace]
     );
+    // One value from all blocks.
+    assert!(run("st.global.u32 [%mine], %tid;").is_clean());
     assert_eq!(
         kinds(&run(&format!(
             "{own} st.global.u32 [%rd1], %tid; ld.global.u32 %r2, [%out+512];"
@@ -439,7 +422,10 @@ fn blocks_racing_in_global_memory() {
 #[test]
 fn global_memory_that_nobody_wrote() {
     use ptx_emulator::{Arg, GlobalMemory, Launch, Module, run};
-    let module = Module::parse(&with_out("ld.global.u32 %r1, [%mine];")).expect("valid PTX");
+    let module = Module::parse(&with_out(
+        "ld.global.u32 %r1, [%mine]; setp.eq.u32 %p1, %r1, 0; @%p1 mov.u32 %r2, 1;",
+    ))
+    .expect("valid PTX");
     let mut memory = GlobalMemory::new();
     let out = memory.alloc(128, 256).expect("memory");
     memory.write(out, &[0; 64]).expect("a write");

@@ -202,7 +202,12 @@ fn bytes_behind_the_extent_count_as_written() {
         (31, vec![edge]),
         (32, vec![edge, FindingKind::UndefinedGlobal]),
     ] {
-        let text = text(STORE, 128, "", &format!("ld.global.u8 %r4, [%out+{byte}];"));
+        let text = text(
+            STORE,
+            128,
+            "",
+            &format!("ld.global.u8 %r4, [%out+{byte}]; st.global.u8 [%out+400], %r4;"),
+        );
         let (report, _) = THIRTEEN.run(&text, 512, 1, &options);
         assert_eq!(kinds(&report), found, "byte {byte}");
     }

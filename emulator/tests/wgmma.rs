@@ -677,3 +677,89 @@ fn what_is_left_out_is_found() {
         "register %d0 is accumulated to",
     );
 }
+
+/// Numbers of all sizes, subnormal ones, zeros and some that are not finite: the version for every machine and the fast one give the same bits.
+#[test]
+fn both_versions_give_the_same_bits() {
+    let mut random = Random(77);
+    let cases = [
+        ("f32", ty("f16", 16), 16),
+        ("f16", ty("f16", 16), 16),
+        ("f32", ty("bf16", 16), 16),
+        ("f32", ty("tf32", 32), 8),
+        ("f32", ty("e4m3", 8), 32),
+        ("f16", ty("e5m2", 8), 32),
+        ("s32", ty("s8", 8), 32),
+        ("s32", ty("u8", 8), 32),
+    ];
+    for (d, t, k) in cases {
+        for (round, n) in [8u32, 24, 64, 128].into_iter().enumerate() {
+            let place = Place {
+                swizzle: 0,
+                transposed: false,
+                start: 0,
+            };
+            let case = Case {
+                d,
+                a: t,
+                b: t,
+                k,
+                n,
+                a_place: Some(place),
+                b_place: Place {
+                    start: 16384,
+                    ..place
+                },
+                negate: [false, round % 2 == 1 && d != "s32"],
+                satfinite: false,
+                scale: true,
+                sparse: None,
+            };
+            let module = Module::parse(&case.text()).unwrap_or_else(|e| panic!("{e}"));
+            // Bits of the factors: near 1 in the first rounds, then all there are.
+            let mut word = || {
+                let bits = random.bits() as u32;
+                match (round, t.name) {
+                    (0 | 1, "f16") => bits & 0x8fff_8fff | 0x3000_3000,
+                    (0 | 1, "bf16") => bits & 0x81ff_81ff | 0x3e00_3e00,
+                    (0 | 1, "tf32") => bits & 0x81ff_ffff | 0x3e00_0000,
+                    _ if bits.is_multiple_of(7) => 0,
+                    _ => bits,
+                }
+            };
+            let image: Vec<u8> = (0..49152 / 4).flat_map(|_| word().to_le_bytes()).collect();
+            let words = n as usize / if d == "f16" { 4 } else { 2 } * 128;
+            let sums: Vec<u8> = (0..words)
+                .flat_map(|i| match (round, d) {
+                    (0 | 1, "f32") => ((i % 19) as f32 - 9.0).to_le_bytes(),
+                    (0 | 1, "f16") => (0x3c00_bc00u32 + i as u32).to_le_bytes(),
+                    _ => random.nasty().to_le_bytes()[..4]
+                        .try_into()
+                        .expect("four bytes"),
+                })
+                .collect();
+            let [plain, fast] = [true, false].map(|portable| {
+                let mut memory = GlobalMemory::new();
+                let [from, fragments, to] =
+                    [49152, 4096, 4 * words as u64].map(|n| memory.alloc(n, 256).expect("memory"));
+                memory.write(from, &image).expect("a write");
+                memory.write(fragments, &[0; 4096]).expect("a write");
+                memory.write(to, &sums).expect("a write");
+                let launch = Launch {
+                    block: [128, 1, 1],
+                    args: [from, fragments, to].map(Arg::Ptr).to_vec(),
+                    ..Launch::default()
+                };
+                let options = Options {
+                    portable,
+                    ..Options::default()
+                };
+                let report = run(&module, "k", &launch, &mut memory, &options).expect("a launch");
+                assert!(report.is_clean(), "{:#?}", report.findings);
+                memory.read(to, 4 * words).expect("a read")
+            });
+            assert!(plain == fast, "{d} {} n{n}", t.name);
+            assert!(plain != sums, "something was added");
+        }
+    }
+}

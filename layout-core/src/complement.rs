@@ -1,17 +1,27 @@
 //! The complement of a layout in a range: the offsets that it leaves out, as a layout.
 //!
 //! `L.complement(n)` is the layout `C` such that `(L, C)` covers `0..n`: every offset of `0..n` is `L(i) + C(j)` for exactly
-//! one pair of a distinct offset `L(i)` and a `j`. Where `n` is not a multiple of the part that repeats, the last repetition
-//! reaches beyond `n`.
+//! one pair of a distinct offset `L(i)` and a `j`, and no two copies `L + C(j)` meet, before `n` or beyond. Where `n` is not a
+//! multiple of the part that repeats, the last repetition reaches beyond `n`.
 //!
 //! ```text
 //! complement(4:2, 24)          4:2 takes 0 2 4 6       ->  (2,3):(1,8): the odd neighbours, and the next blocks of 8
 //! complement((2,2):(1,6), 24)  takes 0 1 6 7           ->  (3,2):(2,12)
 //! complement((4,2):(1,6), 24)  takes 0..3 and 6..9     ->  refused: 6 is not a multiple of 4, so 4 and 5 are left over
+//! complement((3,2):(2,7), 4)   takes 0 2 4 7 9 11      ->  2:1: the stride 7 does not matter below 4
 //! ```
 //!
-//! Products require less: repetitions of the block must be disjoint, but need not fill the range. There a gap that is not
-//! a multiple of what lies below it is padding; see [`Padding`].
+//! # Existence
+//!
+//! The copies are forced: what covers the least free offset must begin there. Sort the modes by stride. Those with a stride
+//! below `n` must chain: each stride is a multiple of what the smaller modes cover, or a copy would lie across it. Modes with
+//! larger strides have no other offset than 0 in `0..n`. They only must not bring copies together beyond `n`. If the strides
+//! chain to the end, the gaps below all of them are filled, as in CuTe, and so maybe more than `0..n`.
+//!
+//! # Padding
+//!
+//! Products and [`complement_partial`](Strided::complement_partial) require less: repetitions of the block must be disjoint,
+//! but need not fill the range. There a gap that is not a multiple of what lies below it is padding; see [`Padding`].
 //!
 //! Coordinates are filled axis by axis, in colexicographic order: the box of the block first, then along the last axis.
 
@@ -64,12 +74,10 @@ pub(crate) enum Padding {
     Skip,
 }
 
-/// The modes that fill the gaps of a layout of integers, how far the layout and they reach, and whether every gap was filled
-/// exactly.
+/// The modes that fill the gaps of a layout of integers, and how far the layout and they reach.
 struct Gaps {
     modes: Modes<1>,
     covered: i64,
-    exact: bool,
 }
 
 const fn gaps(layout: &Layout, padding: Padding) -> Result<Gaps, LayoutError> {
@@ -77,7 +85,6 @@ const fn gaps(layout: &Layout, padding: Padding) -> Result<Gaps, LayoutError> {
     let mut gaps = Gaps {
         modes: Modes::EMPTY,
         covered: 1,
-        exact: true,
     };
     let mut i = 0;
     while i < len {
@@ -100,7 +107,6 @@ const fn gaps(layout: &Layout, padding: Padding) -> Result<Gaps, LayoutError> {
                 covered,
             });
         }
-        gaps.exact = gaps.exact && divides;
         if !matches!(padding, Padding::Skip) {
             gaps.modes.push_coalesced(stride / covered, [covered]);
         }
@@ -110,34 +116,109 @@ const fn gaps(layout: &Layout, padding: Padding) -> Result<Gaps, LayoutError> {
     Ok(gaps)
 }
 
+/// The complement in `0..n` of a layout whose strides do not all chain: of its modes with strides below `n`, if these chain and
+/// the others keep the copies apart.
+const fn complement_below(layout: &Layout, n: i64) -> Result<Option<Modes<1>>, LayoutError> {
+    let (order, len) = sorted_leaves(layout);
+    let mut low = *layout;
+    // The modes from `n` up, and the stretch that the others and the complement fill.
+    let mut high = Modes::<1>::EMPTY;
+    let mut i = 0;
+    while i < len {
+        let mode = order[i];
+        let stride = layout.step(mode);
+        if stride < 0 {
+            return Ok(None);
+        }
+        if stride >= n {
+            low.shape[mode] = 1;
+            high.push(layout.shape[mode], [stride]);
+        }
+        i += 1;
+    }
+    let mut gaps = match gaps(&low, Padding::Refuse) {
+        Ok(gaps) => gaps,
+        Err(LayoutError::NotChained { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let blocks = (n - 1) / gaps.covered + 1;
+    let filled = attempt!(fits(blocks.checked_mul(gaps.covered), OPERATION));
+    if filled > 1 {
+        if high.len == MAX_MODES {
+            return Err(LayoutError::TooManyModes);
+        }
+        high.push(filled, [1]);
+    }
+    let apart = attempt!(attempt!(high.into_layout()).collision(OPERATION)).is_none();
+    gaps.modes.push_coalesced(blocks, [gaps.covered]);
+    Ok(if apart { Some(gaps.modes) } else { None })
+}
+
 impl<const K: usize> Strided<K> {
-    /// The layout that, next to this one, covers `0..n`. Modes of stride 0 or extent 1 do not count. For coordinates, the
-    /// first `n` of them with the last axis unbounded.
+    /// The layout that, next to this one, covers `0..n`: every offset of `0..n` is `L(i) + C(j)` for exactly one distinct offset
+    /// `L(i)` and one `j`, and the copies `L + C(j)` do not meet. Modes of stride 0 or extent 1 do not count. For coordinates,
+    /// the first `n` of them with the last axis unbounded.
     ///
     /// ```
     /// use layout_core::{CoordLayout, Layout};
-    /// let tile = Layout::parse("(2,2):(1,6)").unwrap();
-    /// assert_eq!(tile.complement(24).unwrap().to_string(), "(3,2):(2,12)");
+    /// let l = |text: &str| Layout::parse(text).unwrap();
+    /// assert_eq!(l("(2,2):(1,6)").complement(24).unwrap().to_string(), "(3,2):(2,12)");
+    /// // 4 and 5 stay free: an error, where CuTe gives a layout that does not cover. It has another name here.
+    /// assert_eq!(l("(4,2):(1,6)").complement(24).unwrap_err().code(), "not_chained");
+    /// assert_eq!(l("(4,2):(1,6)").complement_partial(24).unwrap().to_string(), "2:12");
     /// let half = CoordLayout::parse("(4,8):(2@0,1@1)").unwrap();
     /// assert_eq!(half.complement(128).unwrap().to_string(), "(2,2):(1@0,8@1)");
     /// ```
     ///
     /// # Errors
     ///
-    /// `n` below 1; a negative stride; strides that, sorted, are not each a multiple of what the smaller ones cover; named
-    /// strides; a stride along several axes.
+    /// `n` below 1; a negative stride; strides below `n` that, sorted, are not each a multiple of what the smaller ones cover;
+    /// copies that would meet beyond `n`; named strides; a stride along several axes.
     pub const fn complement(&self, n: i64) -> Result<Self, LayoutError> {
-        let (complement, _) = attempt!(self.complement_with(n, Padding::Refuse));
-        Ok(complement)
+        match self.complement_with(n, Padding::Refuse) {
+            Err(error @ LayoutError::NotChained { .. }) => {
+                let Some(layout) = self.integers() else {
+                    return Err(error);
+                };
+                match attempt!(complement_below(&layout, n)) {
+                    Some(modes) => self.with_integers(&modes),
+                    None => Err(error),
+                }
+            }
+            other => other,
+        }
     }
 
-    /// The complement under a rule for padding, and whether every gap was filled exactly. With padding the last mode is kept
-    /// even if its extent is 1, since it says where further copies go.
+    /// The copies of this layout that fit into `0..n` by CuTe's rule, whether or not they cover it: each gap takes as many whole
+    /// copies of what lies below it as fit, and the next copies begin behind the layout and its padding. The copies
+    /// `L + C(j)` are disjoint and in order. Where [`complement`](Self::complement) exists for an `n` that is no less than the
+    /// cosize, this is the same layout.
+    ///
+    /// ```
+    /// use layout_core::Layout;
+    /// let padded = Layout::parse("(64,64):(72,1)").unwrap();
+    /// assert_eq!(padded.complement(4600).unwrap_err().code(), "not_chained");
+    /// assert_eq!(padded.complement_partial(4600).unwrap().to_string(), "1:0");
+    /// assert_eq!(padded.complement_partial(3 * 4608).unwrap().to_string(), "3:4608");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `n` below 1; a negative stride; a stride below what the smaller ones cover; named strides; a stride along several axes.
+    pub const fn complement_partial(&self, n: i64) -> Result<Self, LayoutError> {
+        match self.complement_with(n, Padding::Fill) {
+            Ok(copies) => Ok(copies.coalesce()),
+            Err(error) => Err(error.of("complement_partial")),
+        }
+    }
+
+    /// The complement under a rule for padding. With padding the last mode is kept even if its extent is 1, since it says
+    /// where further copies go.
     pub(crate) const fn complement_with(
         &self,
         n: i64,
         padding: Padding,
-    ) -> Result<(Self, bool), LayoutError> {
+    ) -> Result<Self, LayoutError> {
         attempt!(at_least_one(OPERATION, "n", n));
         if let Basis::Names(_) = self.basis
             && self.integers().is_none()
@@ -152,12 +233,10 @@ impl<const K: usize> Strided<K> {
         };
         attempt!(self.along_single_axes(OPERATION));
         let mut modes = Modes::<K>::EMPTY;
-        let mut exact = true;
         let mut total = 1i64;
         let mut k = 0;
         while k < axes {
             let gaps = attempt!(gaps(&self.component(k), padding));
-            exact = exact && gaps.exact;
             let mut i = 0;
             while i < gaps.modes.len {
                 modes.push_coalesced(gaps.modes.extent[i], unit(k, gaps.modes.stride[i][0]));
@@ -167,7 +246,7 @@ impl<const K: usize> Strided<K> {
             if k + 1 == axes {
                 let blocks = (n - 1) / total + 1;
                 let last = unit(k, gaps.covered);
-                if blocks == 1 && (!exact || matches!(padding, Padding::Skip)) {
+                if blocks == 1 && !matches!(padding, Padding::Refuse) {
                     modes.push(1, last);
                 } else {
                     modes.push_coalesced(blocks, last);
@@ -175,7 +254,18 @@ impl<const K: usize> Strided<K> {
             }
             k += 1;
         }
-        Ok((attempt!(self.with_modes(&modes)), exact))
+        self.with_modes(&modes)
+    }
+
+    /// A flat layout of integer strides with the strides of this kind.
+    const fn with_integers(&self, modes: &Modes<1>) -> Result<Self, LayoutError> {
+        let mut wide = Modes::<K>::EMPTY;
+        let mut i = 0;
+        while i < modes.len {
+            wide.push(modes.extent[i], unit(0, modes.stride[i][0]));
+            i += 1;
+        }
+        self.with_modes(&wide)
     }
 
     /// The strides' component `k` as a layout of integers.
@@ -243,6 +333,21 @@ impl Swizzled {
     /// As [`Layout::complement`].
     pub const fn complement(&self, n: i64) -> Result<Self, LayoutError> {
         self.with_layout(attempt!(self.layout.complement(n)))
+    }
+
+    /// The copies of the layout inside that fit into `0..n`, under the same swizzle; see [`Layout::complement_partial`].
+    ///
+    /// ```
+    /// use layout_core::Swizzled;
+    /// let tile = Swizzled::parse("Sw<2,0,2> o (4,2):(1,6)").unwrap();
+    /// assert_eq!(tile.complement_partial(24).unwrap().to_string(), "Sw<2,0,2> o 2:12");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::complement_partial`].
+    pub const fn complement_partial(&self, n: i64) -> Result<Self, LayoutError> {
+        self.with_layout(attempt!(self.layout.complement_partial(n)))
     }
 
     /// The coordinates along which the offset does not change; see [`Layout::nullspace`].

@@ -14,7 +14,7 @@
 //! assert_eq!(by("4:3").unwrap_err().code(), "not_composable");
 //! ```
 //!
-//! Offsets of `B` beyond `A`'s size extend the last mode of `A`; `compose_strict` refuses them instead.
+//! Offsets of `B` beyond `A`'s size extend the last mode of `A`, also if its extent is 1; `compose_strict` refuses them instead.
 //!
 //! A [`Tiler`] composes mode by mode: `<4:1, 8:2>` takes `4:1` of the first mode and `8:2` of the second. The tuple of
 //! integers `(4,8)` as a tiler means `<4:1, 8:1>`, which is not the layout `(4,8):(1,4)`. Modes beyond the tiler, or marked
@@ -163,13 +163,19 @@ impl<const K: usize> Strided<K> {
         self.with_profile(&modes, profile)
     }
 
-    /// [`compose`](Self::compose) where only values of `B` below the size of `self` matter; the result may be anything at
-    /// the others.
+    /// [`compose`](Self::compose) where only values of `B` below the size of `self` matter: the composition if there is one,
+    /// otherwise a layout that agrees with it at those values.
     pub(crate) const fn compose_within(&self, b: &Layout) -> Result<Self, LayoutError> {
-        let mut modes = self.modes().coalesced();
-        if modes.len == 0 {
-            modes.push(1, self.stride[self.leaves() - 1]);
+        let unbounded = self.modes().coalesced_unbounded();
+        let inside = self.modes().coalesced();
+        // They differ where a trailing extent of 1 says how `self` goes on beyond its size.
+        if inside.len > 0
+            && unbounded.len > inside.len
+            && let Ok(Composite { profile, modes }) = unbounded.compose(b, i64::MAX)
+        {
+            return self.with_profile(&modes, profile);
         }
+        let modes = if inside.len > 0 { inside } else { unbounded };
         let Composite { profile, modes } = attempt!(modes.compose(b, self.size()));
         self.with_profile(&modes, profile)
     }

@@ -89,8 +89,10 @@ pub struct TensorBox {
     pub rows: i64,
     /// Bytes of the swizzle: 128, 64, 32, or 0 for none.
     pub swizzle_bytes: i64,
-    /// Boxes side by side.
+    /// Boxes in all. They fill one panel of `columns` columns from top to bottom, then the next.
     pub copies: i64,
+    /// Boxes one below the other in a panel: 1 for up to 256 rows.
+    pub down: i64,
     /// Bytes from where one lands to where the next does.
     pub apart_bytes: i64,
 }
@@ -142,7 +144,7 @@ pub enum DescriptorError {
         /// The byte where the hardware takes it to be.
         expected: i64,
     },
-    /// A box with more than 256 rows, or rows that are no multiple of 16 bytes.
+    /// Rows that no equal boxes of at most 256 rows cover, more than 256 columns without a swizzle, or rows that are no multiple of 16 bytes.
     Box {
         /// Rows.
         rows: i64,
@@ -186,7 +188,7 @@ impl fmt::Display for DescriptorError {
             ),
             Self::Box { rows, row_bytes } => write!(
                 f,
-                "boxes have at most 256 rows and columns, and rows of multiples of 16 bytes: not {rows} rows of {row_bytes} bytes"
+                "boxes have at most 256 rows and columns, equally many rows each (multiples of 8 under a swizzle), and rows of multiples of 16 bytes: not {rows} rows of {row_bytes} bytes"
             ),
         }
     }
@@ -353,6 +355,17 @@ impl MatrixDescriptor {
     }
 }
 
+/// Rows of each of the fewest equal boxes that cover `rows` rows; a box of part of the rows keeps the period of a swizzle.
+pub(crate) fn box_rows(rows: i64, swizzled: bool) -> Option<i64> {
+    if rows <= BOX {
+        return Some(rows);
+    }
+    let step = if swizzled { ROWS } else { 1 };
+    (2..=BOX)
+        .rev()
+        .find(|height| rows % height == 0 && height % step == 0)
+}
+
 impl TensorBox {
     /// The boxes that fill a tile of rows and columns, the columns contiguous in the array. Elements have `bytes` bytes.
     ///
@@ -367,19 +380,27 @@ impl TensorBox {
         } else {
             plain.swizzle_bytes() / bytes
         };
-        let fits = rows <= BOX && columns <= BOX && columns * bytes % RUN == 0;
-        if !fits || all % columns.max(1) != 0 || rows * all == 0 {
+        let fits = columns <= BOX && columns * bytes % RUN == 0;
+        let height = box_rows(rows, plain.runs > 1);
+        let (true, Some(height)) = (fits && all % columns.max(1) == 0 && rows * all > 0, height)
+        else {
             return Err(DescriptorError::Box {
                 rows,
                 row_bytes: all * bytes,
             });
-        }
-        let copies = all / columns;
-        let apart = if copies > 1 { plain.at(0, columns) } else { 0 };
+        };
+        let down = rows / height;
+        let copies = all / columns * down;
+        let apart = match (down, copies) {
+            (1, 1) => 0,
+            (1, _) => plain.at(0, columns),
+            _ => plain.at(height, 0),
+        };
         for row in 0..rows {
             for column in 0..all {
-                let in_box = row * columns + column % columns;
-                let expected = apart * (column / columns) + in_box * bytes;
+                let in_box = row % height * columns + column % columns;
+                let number = column / columns * down + row / height;
+                let expected = apart * number + in_box * bytes;
                 let at = plain.at(row, column);
                 if at != expected {
                     return Err(DescriptorError::Misplaced {
@@ -393,9 +414,10 @@ impl TensorBox {
         }
         Ok(Self {
             columns,
-            rows,
+            rows: height,
             swizzle_bytes: plain.swizzle_bytes(),
             copies,
+            down,
             apart_bytes: apart,
         })
     }

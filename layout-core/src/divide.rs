@@ -17,7 +17,8 @@
 //! is therefore a [`Divided`], not a bare layout: [`Divided::exact`] gives the layout only if nothing hangs over,
 //! [`Divided::rounded_up`] gives it with its overhang, and [`Divided::contains`] and
 //! [`Divided::guard`] are the predicate. Offsets of elements that do not exist are not determined by the law, so a division
-//! exists whenever the offsets of those that do exist are a layout.
+//! exists whenever the offsets of those that do exist are a layout. Where the composition exists as a whole, it is the result: the
+//! overhang then goes on along the last mode of the layout, as evaluation does.
 
 use crate::basis::Basis;
 use crate::composition::{Ask, Tiler};
@@ -99,14 +100,13 @@ impl<L: Copy> Divided<L> {
     /// ```
     pub const fn overhang(&self) -> i64 {
         let mut size = 1;
-        let mut covered = 1;
         let mut i = 0;
         while i < self.extents.leaves() {
             size *= self.extents.values[i];
-            covered *= self.covered.values[i];
             i += 1;
         }
-        covered - size
+        // Each position once, also where a tile repeats its elements.
+        self.guard.filter().size() - size
     }
 
     /// Whether linear coordinate `i` of the divided layout is an element that exists.

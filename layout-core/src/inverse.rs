@@ -1,7 +1,7 @@
 //! Inverses: from offsets back to linear coordinates.
 //!
 //! ```text
-//! right_inverse   L(R(i)) = i            for i in 0..size(R): the part of L that is contiguous from 0
+//! right_inverse   L(R(i)) = i            for i in 0..size(R): the offsets from 0 on whose coordinates are a layout
 //! left_inverse    X(L(i)) = i            for every i, when L is injective (L(X(L(i))) = L(i) with modes of stride 0)
 //! nullspace       L(N(i)) = 0            the coordinates along which L does not move
 //! preimage        L(i) = offset          one offset; an offset that does not occur is an error
@@ -95,9 +95,140 @@ pub(crate) const fn contiguous(layout: &Layout) -> (Modes<1>, [i64; MAX_MODES]) 
     (modes, used)
 }
 
-const fn right(layout: &Layout) -> Result<Layout, LayoutError> {
+/// The chain of modes: a right inverse whatever the strides that it does not use.
+pub(crate) const fn chain(layout: &Layout) -> Result<Layout, LayoutError> {
     let (modes, _) = contiguous(layout);
     modes.into_layout()
+}
+
+/// Coordinates up to which the longest right inverse is searched.
+const SEARCHED: i64 = 1 << 10;
+
+/// Elements that this search compares, at most.
+const COMPARED: i64 = 1 << 20;
+
+/// One mode of a right inverse under construction: the coordinate that it steps by, and how far it may go.
+#[derive(Clone, Copy)]
+struct Choice {
+    stride: i64,
+    extent: i64,
+}
+
+/// The longest right inverse of a small layout, at least as long as `known`: depth first over the coordinates at which the next
+/// offset lies, and over the extents up to which stepping by such a coordinate goes on counting.
+const fn longest(layout: &Layout, known: Modes<1>, known_size: i64) -> Modes<1> {
+    let size = layout.size();
+    // The offsets from 0 on that occur: no right inverse is longer.
+    let mut offsets = known_size;
+    while layout.preimage(offsets).is_ok() {
+        offsets += 1;
+    }
+    let mut best = known;
+    let mut most = known_size;
+    let mut compared = 0;
+    let mut chosen = [Choice {
+        stride: 0,
+        extent: 1,
+    }; 16];
+    // What the modes chosen so far reach: offsets 0..reached[depth].
+    let mut reached = [1i64; 17];
+    let mut depth = 0;
+    let mut descend = true;
+    loop {
+        if most == offsets || compared > COMPARED {
+            return best;
+        }
+        if descend {
+            // The next mode begins with the first coordinate of the next offset.
+            chosen[depth] = Choice {
+                stride: 0,
+                extent: 1,
+            };
+        }
+        // The next candidate at this depth: a smaller extent, or the next coordinate.
+        if chosen[depth].extent > 2 {
+            chosen[depth].extent -= 1;
+        } else {
+            let mut stride = chosen[depth].stride + 1;
+            while stride < size && layout.index(stride) != reached[depth] {
+                stride += 1;
+                compared += 1;
+            }
+            if stride >= size {
+                if depth == 0 {
+                    return best;
+                }
+                depth -= 1;
+                descend = false;
+                continue;
+            }
+            chosen[depth] = Choice { stride, extent: 1 };
+            chosen[depth].extent = counts(layout, &chosen, depth, reached[depth], &mut compared);
+            if chosen[depth].extent < 2 {
+                descend = false;
+                continue;
+            }
+        }
+        let total = reached[depth] * chosen[depth].extent;
+        if total > most {
+            most = total;
+            best = Modes::EMPTY;
+            let mut k = 0;
+            while k <= depth {
+                best.push_coalesced(chosen[k].extent, [chosen[k].stride]);
+                k += 1;
+            }
+        }
+        reached[depth + 1] = total;
+        descend = total < offsets && depth + 1 < chosen.len();
+        if descend {
+            depth += 1;
+        }
+    }
+}
+
+/// How many steps of the last choice go on counting after the modes before it, which reach `reached` offsets.
+const fn counts(
+    layout: &Layout,
+    chosen: &[Choice; 16],
+    depth: usize,
+    reached: i64,
+    compared: &mut i64,
+) -> i64 {
+    let size = layout.size();
+    let mut n = 1;
+    loop {
+        let mut j = 0;
+        while j < reached {
+            let mut at = n * chosen[depth].stride;
+            let mut rest = j;
+            let mut k = 0;
+            while k < depth {
+                at += rest % chosen[k].extent * chosen[k].stride;
+                rest /= chosen[k].extent;
+                k += 1;
+            }
+            *compared += 1;
+            if at >= size || layout.index(at) != n * reached + j {
+                return n;
+            }
+            j += 1;
+        }
+        n += 1;
+    }
+}
+
+const fn right(layout: &Layout) -> Result<Layout, LayoutError> {
+    let (modes, _) = contiguous(layout);
+    let inverse = attempt!(modes.into_layout());
+    // Nothing is longer if the next offset does not occur. Among upward modes that do not overlap, nothing is in any case.
+    if layout.size() > SEARCHED
+        || inverse.size() == layout.size()
+        || layout.preimage(inverse.size()).is_err()
+    {
+        return Ok(inverse);
+    }
+    longest(layout, modes, inverse.size()).into_layout()
 }
 
 const fn left(layout: &Layout) -> Result<Layout, LayoutError> {
@@ -135,15 +266,17 @@ const fn left(layout: &Layout) -> Result<Layout, LayoutError> {
 }
 
 impl<const K: usize> Strided<K> {
-    /// The layout `R` with `L(R(i)) = i` for all `i` in `0..size(R)`, coalesced. For an injective layout with positive
-    /// strides (modes of stride 0 aside, which are skipped) it is the largest such; `1:0` where 1 does not occur. Of a layout
-    /// with named strides it is right for every value of the names; of a layout of coordinates it takes a coordinate of the
-    /// box that is its shape.
+    /// The layout `R` with `L(R(i)) = i` for all `i` in `0..size(R)`, coalesced; `1:0` where 1 does not occur. It is the longest
+    /// such layout of coordinates of `L`: of any layout of integers with at most 2¹⁰ coordinates, and beyond if the strides are
+    /// not negative and no offset occurs twice (modes of stride 0 aside, which are skipped). Of other layouts it is the longest
+    /// chain of modes, each of which begins where the one before ends. Of a layout with named strides it is such a chain, and
+    /// right for every value of the names; of a layout of coordinates it takes a coordinate of the box that is its shape.
     ///
     /// ```
     /// use layout_core::{Affine, CoordLayout, Layout};
     /// assert_eq!(Layout::parse("(4,3,2):(6,0,1)").unwrap().right_inverse().unwrap().to_string(), "2:12");
     /// assert_eq!(Layout::parse("(4,2):(2,1)").unwrap().right_inverse().unwrap().to_string(), "(2,4):(4,1)");
+    /// assert_eq!(Layout::parse("(2,2):(2,-1)").unwrap().right_inverse().unwrap().to_string(), "2:3");
     /// assert_eq!(Affine::parse("(8,64):(ld,1)").unwrap().right_inverse().unwrap().to_string(), "64:8");
     /// let transposed = CoordLayout::parse("(4,8):(1@1,1@0)").unwrap();
     /// assert_eq!(transposed.right_inverse().unwrap().to_string(), "(8,4):(4,1)");
@@ -155,7 +288,10 @@ impl<const K: usize> Strided<K> {
     pub const fn right_inverse(&self) -> Result<Layout, LayoutError> {
         match self.basis {
             Basis::Axes(codomain) => self.by_axes(&codomain, "right_inverse", true),
-            _ => right(&self.without_names()),
+            _ => match self.integers() {
+                Some(layout) => right(&layout),
+                None => chain(&self.without_names()),
+            },
         }
     }
 
@@ -227,7 +363,7 @@ impl<const K: usize> Strided<K> {
         if codomain.is_leaf(node) {
             let axis = self.component(node.start);
             let inverse = if to_the_right {
-                attempt!(right(&axis))
+                attempt!(chain(&axis))
             } else {
                 attempt!(left(&axis))
             };
@@ -269,7 +405,7 @@ impl Layout {
             search.push(self.step(order[k]), 0, self.shape[order[k]] - 1);
             k += 1;
         }
-        match attempt!(search.solve("preimage", offset, false)) {
+        match attempt!(search.solve("preimage", offset)) {
             Some(digits) => {
                 let mut found = 0;
                 k = 0;

@@ -124,4 +124,4 @@ pub use slice::Slicer;
 pub use strided::Strided;
 pub use swizzle::Swizzle;
 pub use swizzled::Swizzled;
-pub use vectorize::domain_distribute;
+pub use vectorize::{domain_distribute, domain_distribute_partial};

@@ -324,6 +324,7 @@ impl<const K: usize> Modes<K> {
                         lhs_mode,
                         lhs_extent,
                         run,
+                        unit_last: self.is_unit_last(lhs_mode + 1),
                     }
                 }
                 Carry::Between { lhs_mode } => {
@@ -334,6 +335,7 @@ impl<const K: usize> Modes<K> {
                         stride,
                         lhs_mode,
                         lhs_extent,
+                        unit_last: self.is_unit_last(lhs_mode + 1),
                     }
                 }
             });
@@ -343,6 +345,11 @@ impl<const K: usize> Modes<K> {
             (None, Some(refusal)) => Err(refusal),
             (None, None) => Err(OVERFLOW),
         }
+    }
+
+    /// Whether mode `r` is the last and has extent 1.
+    const fn is_unit_last(&self, r: usize) -> bool {
+        r + 1 == self.len && self.extent[r] == 1
     }
 
     /// Appends the factors of `extent:stride` by the digit rule, adding to the digit sums of the modes before it.

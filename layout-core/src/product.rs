@@ -21,7 +21,9 @@
 //! A padded block such as `(64,64):(72,1)` leaves gaps that no copy of its smaller modes fills exactly. Such a gap takes as
 //! many whole copies as fit (none of 64 in the 8 left over), as in CuTe, and the next repetition starts after the block with
 //! its padding: `((64,64),3):((72,1),4608)`. If the copies in the gaps do not compose with the tiler, the gaps stay empty:
-//! `(4,4):(9,1)` by 2 is `2:4` (one copy in each gap), by 3 it is `3:36`.
+//! `(4,4):(9,1)` by 2 is `2:4` (one copy in each gap), by 3 it is `3:36`. This holds for gaps of whole copies as well:
+//! `(2,2):(1,4)` by 4 is `(2,2):(2,8)`, by 3 it is `3:8`. So a product exists for every block whose modes do not overlap, and it
+//! is the identity above wherever that is a layout.
 
 use crate::complement::Padding;
 use crate::composition::{Ask, Tiler};
@@ -34,6 +36,8 @@ use crate::profile::Node;
 use crate::relations::{product_each, shape_div};
 use crate::strided::{LayoutBuilder, Strided};
 use crate::swizzled::Swizzled;
+
+const OPERATION: &str = "product";
 
 struct Multiplier<const K: usize> {
     block: LayoutBuilder<K>,
@@ -93,57 +97,21 @@ impl<const K: usize> Multiplier<K> {
     }
 }
 
-/// The composition that failed is one with the gaps of the block, which the caller did not write.
-const fn not_repeated(error: LayoutError) -> LayoutError {
-    match error {
-        LayoutError::NotComposable {
-            mode,
-            extent,
-            stride,
-            ..
-        }
-        | LayoutError::ModesCarry {
-            mode,
-            extent,
-            stride,
-            ..
-        }
-        | LayoutError::NegativeCoordinates {
-            mode,
-            extent,
-            stride,
-        } => LayoutError::RepetitionsNotComposable {
-            mode,
-            extent,
-            stride,
-        },
-        other => other,
-    }
-}
-
 impl<const K: usize> Strided<K> {
-    /// Where there is room for repetitions, and whether every gap is filled exactly.
-    const fn gaps(&self, needed: i64, padding: Padding) -> Result<(Self, bool), LayoutError> {
-        match self.complement_with(needed, padding) {
-            Ok(gaps) => Ok(gaps),
-            Err(error) => Err(error.of("product")),
-        }
-    }
-
-    /// The repetitions of this block by `tiler`, without the block itself.
+    /// The repetitions of this block by `tiler`, without the block itself: where they compose with the copies that fill the
+    /// gaps of the block, these; otherwise behind the block and its gaps, in one row, which composes with everything.
     const fn repetitions(&self, tiler: &Layout) -> Result<Self, LayoutError> {
-        let needed = attempt!(fits(self.size().checked_mul(tiler.cosize()), "product"));
-        let (copies, exact) = attempt!(self.gaps(needed, Padding::Fill));
-        match copies.compose(tiler) {
-            Ok(tiles) => Ok(tiles),
-            Err(error) if exact => Err(not_repeated(error)),
-            Err(_) => {
-                let (copies, _) = attempt!(self.gaps(needed, Padding::Skip));
-                match copies.compose(tiler) {
-                    Err(error) => Err(not_repeated(error)),
-                    tiles => tiles,
-                }
-            }
+        let needed = attempt!(fits(self.size().checked_mul(tiler.cosize()), OPERATION));
+        let copies = match self.complement_with(needed, Padding::Fill) {
+            Ok(copies) => copies,
+            Err(error) => return Err(error.of(OPERATION)),
+        };
+        if let Ok(tiles) = copies.compose(tiler) {
+            return Ok(tiles);
+        }
+        match self.complement_with(needed, Padding::Skip) {
+            Ok(copies) => copies.compose(tiler),
+            Err(error) => Err(error.of(OPERATION)),
         }
     }
 

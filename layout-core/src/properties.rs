@@ -13,6 +13,7 @@ use crate::error::{LayoutError, attempt};
 use crate::inverse::leaf_steps;
 use crate::layout::Layout;
 use crate::modes::SEARCH_LIMIT;
+use crate::profile::MAX_MODES;
 use crate::search::Search;
 use crate::strided::{Strided, is_zero};
 use crate::swizzled::Swizzled;
@@ -82,8 +83,14 @@ impl Layout {
         if apart {
             return Ok(None);
         }
-        let Some(digits) = attempt!(search.solve(operation, 0, true)) else {
-            return Ok(None);
+        // A solution other than that of zeros alone.
+        let mut walk = search.walk(0);
+        let digits = loop {
+            match attempt!(search.next(&mut walk, operation)) {
+                Some(digits) if all_zero(&digits, len) => {}
+                Some(digits) => break digits,
+                None => return Ok(None),
+            }
         };
         let (mut first, mut second, mut offset) = (0, 0, 0);
         i = 0;
@@ -280,4 +287,15 @@ impl Swizzled {
         }
         Ok(true)
     }
+}
+
+const fn all_zero(digits: &[i64; MAX_MODES], len: usize) -> bool {
+    let mut i = 0;
+    while i < len {
+        if digits[i] != 0 {
+            return false;
+        }
+        i += 1;
+    }
+    true
 }

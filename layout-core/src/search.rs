@@ -16,6 +16,21 @@ pub(crate) struct Search {
     pub(crate) stride: [i64; MAX_MODES],
     pub(crate) from: [i64; MAX_MODES],
     pub(crate) to: [i64; MAX_MODES],
+    /// What modes `..k` can add together, and the greatest common divisor of their strides.
+    low: [i128; MAX_MODES + 1],
+    high: [i128; MAX_MODES + 1],
+    gcd: [i128; MAX_MODES + 1],
+}
+
+/// Where a search stands: the digits of modes `k..` are chosen.
+pub(crate) struct Walk {
+    digit: [i64; MAX_MODES],
+    floor: [i64; MAX_MODES],
+    rest: [i128; MAX_MODES + 1],
+    k: usize,
+    open: bool,
+    /// Branches looked at so far.
+    pub(crate) branches: i64,
 }
 
 impl Search {
@@ -24,107 +39,110 @@ impl Search {
         stride: [0; MAX_MODES],
         from: [0; MAX_MODES],
         to: [0; MAX_MODES],
+        low: [0; MAX_MODES + 1],
+        high: [0; MAX_MODES + 1],
+        gcd: [0; MAX_MODES + 1],
     };
 
     pub(crate) const fn push(&mut self, stride: i64, from: i64, to: i64) {
-        self.stride[self.len] = stride;
-        self.from[self.len] = from;
-        self.to[self.len] = to;
+        let k = self.len;
+        self.stride[k] = stride;
+        self.from[k] = from;
+        self.to[k] = to;
+        let (a, b) = (from as i128 * stride as i128, to as i128 * stride as i128);
+        self.low[k + 1] = self.low[k] + if a < b { a } else { b };
+        self.high[k + 1] = self.high[k] + if a < b { b } else { a };
+        self.gcd[k + 1] = greatest_common_divisor(self.gcd[k], stride.unsigned_abs() as i128);
         self.len += 1;
     }
 
-    /// The first solution, large strides' digits greatest first; with `nonzero`, not the one of zeros alone.
+    /// The first solution, large strides' digits greatest first.
     pub(crate) const fn solve(
         &self,
         operation: &'static str,
         target: i64,
-        nonzero: bool,
     ) -> Result<Option<[i64; MAX_MODES]>, LayoutError> {
-        let len = self.len;
-        // What modes ..k can add together, and the greatest common divisor of their strides.
-        let mut low = [0i128; MAX_MODES + 1];
-        let mut high = [0i128; MAX_MODES + 1];
-        let mut gcd = [0i128; MAX_MODES + 1];
-        let mut k = 0;
-        while k < len {
-            let (a, b) = (
-                self.from[k] as i128 * self.stride[k] as i128,
-                self.to[k] as i128 * self.stride[k] as i128,
-            );
-            low[k + 1] = low[k] + if a < b { a } else { b };
-            high[k + 1] = high[k] + if a < b { b } else { a };
-            gcd[k + 1] = greatest_common_divisor(gcd[k], self.stride[k].unsigned_abs() as i128);
-            k += 1;
-        }
-        let mut digit = [0i64; MAX_MODES];
-        let mut floor = [0i64; MAX_MODES];
+        self.next(&mut self.walk(target), operation)
+    }
+
+    /// A walk over all solutions for `target`, in the order in which [`solve`](Self::solve) would find them.
+    pub(crate) const fn walk(&self, target: i64) -> Walk {
         let mut rest = [0i128; MAX_MODES + 1];
-        rest[len] = target as i128;
-        k = len;
-        let mut branches = 0;
-        let mut open = feasible(rest[k], low[k], high[k], gcd[k]);
+        rest[self.len] = target as i128;
+        Walk {
+            digit: [0; MAX_MODES],
+            floor: [0; MAX_MODES],
+            rest,
+            k: self.len,
+            open: self.feasible(rest[self.len], self.len),
+            branches: 0,
+        }
+    }
+
+    /// The next solution of a walk.
+    pub(crate) const fn next(
+        &self,
+        walk: &mut Walk,
+        operation: &'static str,
+    ) -> Result<Option<[i64; MAX_MODES]>, LayoutError> {
         loop {
-            if open && k == 0 {
-                if !(nonzero && all_zero(&digit, len)) {
-                    return Ok(Some(digit));
-                }
-                open = false;
+            if walk.open && walk.k == 0 {
+                walk.open = false;
+                return Ok(Some(walk.digit));
             }
-            if open {
+            if walk.open {
                 // Digits of mode k-1 that leave the rest within reach of the smaller modes.
-                k -= 1;
+                walk.k -= 1;
+                let k = walk.k;
                 let stride = self.stride[k] as i128;
-                let (a, b) = (rest[k + 1] - high[k], rest[k + 1] - low[k]);
+                let (a, b) = (
+                    walk.rest[k + 1] - self.high[k],
+                    walk.rest[k + 1] - self.low[k],
+                );
                 let (from, to) = if stride > 0 {
                     (ceil(a, stride), b.div_euclid(stride))
                 } else {
                     (ceil(-b, -stride), (-a).div_euclid(-stride))
                 };
-                floor[k] = if from > self.from[k] as i128 {
+                walk.floor[k] = if from > self.from[k] as i128 {
                     from as i64
                 } else {
                     self.from[k]
                 };
-                digit[k] = if to < self.to[k] as i128 {
+                walk.digit[k] = if to < self.to[k] as i128 {
                     to as i64
                 } else {
                     self.to[k]
                 };
             } else {
-                if k == len {
+                if walk.k == self.len {
                     return Ok(None);
                 }
-                digit[k] -= 1;
+                walk.digit[walk.k] -= 1;
             }
-            branches += 1;
-            if branches > BRANCH_LIMIT {
+            walk.branches += 1;
+            if walk.branches > BRANCH_LIMIT {
                 return Err(LayoutError::SearchLimit { operation });
             }
-            if digit[k] < floor[k] {
-                digit[k] = 0;
-                k += 1;
-                open = false;
+            let k = walk.k;
+            if walk.digit[k] < walk.floor[k] {
+                walk.digit[k] = 0;
+                walk.k += 1;
+                walk.open = false;
             } else {
-                rest[k] = rest[k + 1] - digit[k] as i128 * self.stride[k] as i128;
-                open = feasible(rest[k], low[k], high[k], gcd[k]);
+                walk.rest[k] = walk.rest[k + 1] - walk.digit[k] as i128 * self.stride[k] as i128;
+                walk.open = self.feasible(walk.rest[k], k);
             }
         }
     }
-}
 
-const fn feasible(rest: i128, low: i128, high: i128, gcd: i128) -> bool {
-    low <= rest && rest <= high && (if gcd == 0 { rest == 0 } else { rest % gcd == 0 })
-}
-
-const fn all_zero(digit: &[i64; MAX_MODES], len: usize) -> bool {
-    let mut i = 0;
-    while i < len {
-        if digit[i] != 0 {
-            return false;
-        }
-        i += 1;
+    /// Whether modes `..k` may add up to `rest`.
+    const fn feasible(&self, rest: i128, k: usize) -> bool {
+        let gcd = self.gcd[k];
+        self.low[k] <= rest
+            && rest <= self.high[k]
+            && (if gcd == 0 { rest == 0 } else { rest % gcd == 0 })
     }
-    true
 }
 
 pub(crate) const fn greatest_common_divisor(mut a: i128, mut b: i128) -> i128 {

@@ -217,6 +217,6 @@ fn messages_name_the_mode_and_the_numbers() {
     assert_eq!(
         error.to_string(),
         "complement: the stride 6 of mode 1 is not a multiple of the 4 covered by the smaller strides; \
-         pad it to a multiple"
+         pad it to a multiple, or take complement_partial, which leaves such gaps open"
     );
 }

@@ -164,3 +164,90 @@ fn preimage_finds_every_offset_and_no_other() {
         }
     }
 }
+
+/// The longest right inverse by trying every factorization and every coordinate for every stride.
+fn longest_by_trial(table: &[i64]) -> i64 {
+    let mut m = 0;
+    while table.contains(&m) {
+        m += 1;
+    }
+    (1..=m).rev().find(|&m| invertible(table, m)).unwrap()
+}
+
+fn invertible(table: &[i64], m: i64) -> bool {
+    oracle::factorizations(m).into_iter().any(|factors| {
+        let mut candidates: Vec<oracle::Modes> = vec![vec![(1, 0)]];
+        let mut at = 1;
+        for n in factors {
+            let strides: Vec<i64> = (0..table.len() as i64)
+                .filter(|&c| table[c as usize] == at)
+                .collect();
+            at *= n;
+            candidates = candidates
+                .iter()
+                .flat_map(|modes| {
+                    strides
+                        .iter()
+                        .map(move |&d| [modes.as_slice(), &[(n, d)]].concat())
+                })
+                .filter(|modes| {
+                    (0..)
+                        .zip(oracle::table(modes))
+                        .all(|(i, c)| table.get(c as usize) == Some(&i))
+                })
+                .collect();
+        }
+        !candidates.is_empty()
+    })
+}
+
+#[test]
+fn right_inverse_is_the_longest_also_of_falling_and_overlapping_modes() {
+    let (mut falling, mut overlapping) = (0, 0);
+    let shapes = [
+        [2, 2, 1],
+        [2, 3, 2],
+        [4, 3, 1],
+        [2, 2, 3],
+        [6, 2, 1],
+        [3, 3, 2],
+    ];
+    for s in shapes {
+        for code in 0..11 * 11 * 5 {
+            let d = [
+                code % 11 - 4,
+                code / 11 % 11 - 4,
+                [0, 1, -1, 4, 7][code as usize / 121],
+            ];
+            let layout = Layout::flat(&s, &d).unwrap();
+            let modes: Vec<_> = s.into_iter().zip(d).collect();
+            let table = oracle::table(&modes);
+            let inverse = layout.right_inverse().unwrap();
+            for i in 0..inverse.size() {
+                assert_eq!(
+                    table.get(inverse.index(i) as usize),
+                    Some(&i),
+                    "{layout} ∘ {inverse}"
+                );
+            }
+            let best = longest_by_trial(&table);
+            assert_eq!(inverse.size(), best, "right_inverse({layout}) = {inverse}");
+            if best > 2 {
+                falling += i32::from(d.iter().any(|d| *d < 0));
+                overlapping += i32::from(oracle::distinct(&table).is_none());
+            }
+        }
+    }
+    assert!(
+        falling > 100 && overlapping > 100,
+        "{falling} {overlapping}"
+    );
+    assert_eq!(
+        Layout::parse("(2,2):(2,-1)")
+            .unwrap()
+            .right_inverse()
+            .unwrap()
+            .to_string(),
+        "2:3"
+    );
+}

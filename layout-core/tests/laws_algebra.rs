@@ -2,7 +2,10 @@
 
 mod strategies;
 
-use layout_core::{Affine, CoordLayout, IntTuple, Layout, Slicer, Tiler, domain_distribute};
+use layout_core::{
+    Affine, CoordLayout, IntTuple, Layout, Slicer, Tiler, domain_distribute,
+    domain_distribute_partial,
+};
 use proptest::prelude::*;
 use strategies::{
     Floor, chained, chained_pair, image, layouts, right_hand, shapes, table, upward, with_values,
@@ -202,7 +205,11 @@ proptest! {
     #[test]
     fn a_common_layout_counts_for_both((a, b) in (chained(), chained())) {
         let c = a.max_common_layout(&b).unwrap();
-        prop_assert_eq!(a.max_common_vector(&b), Ok(c.size()));
+        // Vectors divide the run of offsets from 0 on that both have at the same coordinate.
+        let both = |i: &i64| a.preimage(*i).is_ok_and(|x| x < b.size() && b.index(x) == *i);
+        let run = (0..a.size()).take_while(both).count() as i64;
+        prop_assert!(run >= c.size());
+        prop_assert_eq!(run % a.max_common_vector(&b).unwrap(), 0);
         for i in 0..c.size() {
             prop_assert!(b.index(c.index(i)) == i && a.index(c.index(i)) == i, "{} {} {}", a, b, c);
         }
@@ -238,6 +245,10 @@ proptest! {
             Err(error) => {
                 prop_assert_eq!(error.code(), "not_divisible");
                 prop_assert!(size % n != 0);
+                // Fewer, but of the same kind.
+                let d = domain_distribute_partial(&shape, n).unwrap();
+                prop_assert!(d.size() < n && n % d.size() == 0);
+                prop_assert_eq!(domain_distribute(&shape, d.size()), Ok(d));
             }
         }
     }
@@ -316,6 +327,64 @@ fn a_left_inverse_is_a_quasi_inverse() {
         }
     });
     counted.at_least(60);
+}
+
+/// One rule: the last mode goes on without end, also if its extent is 1. Evaluation, composition and divides follow it; what is
+/// about the offsets inside alone (coalescing, complements, products) drops the mode.
+#[test]
+fn a_trailing_extent_of_1_goes_on() {
+    let counted = Floor::new();
+    let floor = &counted;
+    proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }, |(a in layouts(), d in -3i64..70, n in 1i64..40, t in 1i64..12)| {
+        let inside = a.coalesce();
+        let one = Layout::mode(1, d).unwrap();
+        let a = Layout::tuple(&[inside, one]).unwrap();
+        let size = inside.size();
+        for x in 0..3 * size {
+            prop_assert_eq!(a.index(x), inside.index(x % size) + x / size * d);
+        }
+        if let Ok(r) = floor.count(a.compose(&Layout::mode(n, 1).unwrap())) {
+            for i in 0..n {
+                prop_assert_eq!(r.index(i), a.index(i), "{} o {}:1", a, n);
+            }
+        }
+        if let Ok(divided) = a.logical_divide(&Tiler::Int(t)) {
+            let both = Layout::tuple(&[Layout::mode(t, 1).unwrap(), Layout::mode(t, 1).unwrap().complement(size).unwrap()]).unwrap();
+            let whole = divided.rounded_up();
+            let composed = a.compose(&both);
+            prop_assert!(composed.is_err() || composed == Ok(whole), "{} by {}", a, t);
+            for i in (0..whole.size()).filter(|&i| divided.contains(i)) {
+                prop_assert_eq!(whole.index(i), a.index(divided.guard().index(i)));
+            }
+        }
+        prop_assert!(a.equal_as_functions(&inside));
+        prop_assert_eq!(a.complement(n), inside.complement(n));
+        let tiler = Tiler::Int(n);
+        prop_assert_eq!(
+            a.logical_product(&tiler).map(|p| p.get(1)),
+            inside.logical_product(&tiler).map(|p| p.get(1))
+        );
+    });
+    counted.at_least(25);
+    let a = Layout::parse("(10,1):(1,64)").unwrap();
+    assert_eq!(a.index(12), 66);
+    let refused = a
+        .compose(&Layout::parse("14:1").unwrap())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("over mode 0 (extent 10) of the coalesced left-hand layout into its last mode, whose extent is 1"),
+        "{refused}"
+    );
+    let by = |n| {
+        a.logical_divide(&Tiler::Int(n))
+            .unwrap()
+            .rounded_up()
+            .to_string()
+    };
+    // 10 and 11 do not exist, and no layout has A's values there: any will do. Up to 20 there is one that has.
+    assert_eq!(by(4), "(4,3):(1,4)");
+    assert_eq!(by(20), "((10,2),1):((1,64),0)");
 }
 
 #[test]

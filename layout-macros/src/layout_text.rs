@@ -94,8 +94,9 @@ impl LayoutText {
             Model::Swizzled(layout) => self.reparse(&layout.to_string()),
             Model::Affine(text) | Model::SwizzledAffine(text) => self.reparse(&text),
             Model::Deferred(parts) => {
-                let message =
-                    "the value of a constant is not known to a macro; write the layout out";
+                let message = "the value of a constant is not known to a macro. Write the layout out here; or keep the constant in a type, \
+                               `impl typed::StaticLayout for Tile { const LAYOUT: Swizzled = layout!(…); }`, and call `Tile::at([row, col])`, \
+                               which compiles to the same code without loops";
                 let constant = parts.iter().find_map(|part| match part {
                     Part::Constant(_, span) => Some(Error::new(*span, message)),
                     _ => None,

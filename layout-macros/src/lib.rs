@@ -89,8 +89,8 @@ pub fn shape(input: TokenStream) -> TokenStream {
 /// | `tile = (rows, columns)` | extents of the tile, in elements; rows are contiguous |
 /// | `element = bf16` | element type, or its bytes: 1 to 16 |
 /// | `write = FORM`, `read = FORM` | an access by name, any number of times |
-/// | `access = "OP @ LAYOUT"` | any access: LAYOUT maps the lane to the row-major index of its first element |
-/// | `family = swizzle` | swizzle, permuted, padded, tma, or any (the default) |
+/// | `access = "OP @ LAYOUT"` | any access: LAYOUT maps the lane to the row-major index (`row * columns + column`) of its first element |
+/// | `family = swizzle` | plain, swizzle, permuted, padded, tma, or any (the default) |
 /// | `allow(wavefronts = n)` | accept up to n wavefronts an access |
 ///
 /// Forms: `cp_async_16(threads = 128)`, `cp_async_8`, `cp_async_4`, `st_128` … `st_32`, `ld_128` … `ld_32` (threads in row-major order,

@@ -251,7 +251,7 @@
     async derive(fields) {
       const found = await askLater("derive", { ask: "derive", ...fields });
       if (found === null || refused("derive", found.error)) return;
-      out("derive", "text").textContent = found.layout ?? "a general F2 map, which is no layout";
+      out("derive", "text").textContent = found.layout ?? found.rotation?.formula ?? "a general F2 map, which is no layout";
       out("derive", "summary").textContent = found.summary;
       const place = out("derive", "pictures");
       place.replaceChildren();

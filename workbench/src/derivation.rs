@@ -4,12 +4,17 @@
 //! tile 64x64, elements bf16, accesses 'cp.async.16 @ (8,4):(8,64)' and 'ldmatrix.x4 @ (16,2):(64,8)'
 //! ```
 //!
-//! Each LAYOUT maps the lane to the row-major index (`row * columns + column`) of the first element that the lane touches.
+//! Each LAYOUT maps the lane to the row-major index (`row * columns + column`) of the first element that the lane touches. Layouts
+//! themselves count their first mode fastest, and with them `compose` and `partition`; `row_major((ROWS,COLUMNS)) o LAYOUT` converts.
 
 use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::{Value, json};
-use tilewright::derive::{Derivation, DeriveError, Family, Pattern, Status, Tile, derive, recount};
+use tilewright::codegen::index::targets::program;
+use tilewright::codegen::index::{IndexLayout, IndexSpec, Target};
+use tilewright::derive::{
+    Derivation, DeriveError, Family, Pattern, Rotation, Status, Tile, derive, recount,
+};
 use tilewright::{DescriptorError, Layout, MatrixDescriptor, Swizzle, Swizzled, TensorBox};
 
 use crate::calculator::Value as Expression;
@@ -26,7 +31,7 @@ pub struct Question<'a> {
     pub elem: &'a str,
     /// `OP @ LAYOUT` each.
     pub accesses: Vec<&'a str>,
-    /// swizzle, permuted, padded, f2, tma or any.
+    /// plain, swizzle, permuted, padded, f2, rotated, tma or any.
     pub family: &'a str,
 }
 
@@ -221,12 +226,17 @@ fn hopper(tile: Tile, layout: &Swizzled) -> Vec<String> {
             c.rows
         ),
         Ok(c) => format!(
-            "  in a tensor map: {}, {} boxes of {} columns by {} rows, {} bytes apart",
+            "  in a tensor map: {}, {} boxes of {} columns by {} rows, {} bytes apart{}",
             c.driver_name(),
             c.copies,
             c.columns,
             c.rows,
-            c.apart_bytes
+            c.apart_bytes,
+            match (c.down, c.copies / c.down) {
+                (1, _) => String::new(),
+                (_, 1) => ", one below the other".to_owned(),
+                (down, panels) => format!(": {panels} panels of {down}, one below the other"),
+            }
         ),
         Err(e) => format!("  in a tensor map: none; {e}"),
     }];
@@ -256,7 +266,7 @@ struct Choice {
 }
 
 impl Answer {
-    /// The row-major tile, padding and a swizzle beside each other; a family that does not apply is left out.
+    /// The row-major tile, padding, a swizzle and a rotation beside each other; a family that does not apply is left out.
     fn choices(&self) -> Vec<Choice> {
         let bytes = |elements: i64| elements.saturating_mul(self.tile.elem_bytes);
         let mut choices = Vec::new();
@@ -270,13 +280,13 @@ impl Answer {
                 wavefronts: costs.iter().sum(),
             });
         }
-        for family in [Family::Padded, Family::Swizzle] {
+        for family in [Family::Padded, Family::Swizzle, Family::Rotated] {
             if let Ok(found) = derive(self.tile, &self.patterns, family)
-                && let Some(layout) = found.layout
+                && let Some(layout) = written_out(&found)
             {
                 choices.push(Choice {
                     name: family.name(),
-                    layout: layout.to_string(),
+                    layout,
                     bytes: bytes(found.cosize),
                     wavefronts: found.wavefronts(),
                 });
@@ -285,12 +295,30 @@ impl Answer {
         choices
     }
 
-    /// What stands above all: whether there is a layout without conflicts.
-    fn headline(&self) -> &'static str {
-        match self.found.status {
-            Status::Optimal => "conflict-free",
-            Status::Impossible => "none is conflict-free; best",
-            _ => "not proven to be the best",
+    /// The families that were examined, which the status and the lower bound speak of.
+    fn families(&self) -> Vec<&'static str> {
+        let examined = self.found.certificate.examined();
+        examined.map(|e| e.family.name()).collect()
+    }
+
+    /// What stands above all: whether there is a layout without conflicts, and of which families that is known.
+    fn headline(&self) -> String {
+        let found = &self.found;
+        let ideal: u32 = found.accesses().iter().map(|a| a.ideal).sum();
+        match found.status {
+            Status::Optimal => "conflict-free".to_owned(),
+            Status::Impossible if found.wavefronts() == found.least => {
+                "no layout is conflict-free, and none takes less".to_owned()
+            }
+            Status::Impossible if found.least > ideal => format!(
+                "no layout is conflict-free; the best of {}",
+                self.families().join(", ")
+            ),
+            Status::Impossible => format!(
+                "none is conflict-free of {}; the best of them",
+                self.families().join(", ")
+            ),
+            _ => "not proven to be the best".to_owned(),
         }
     }
 
@@ -318,7 +346,10 @@ impl Answer {
         match (&self.found.layout, &self.found.matrix) {
             (Some(layout), _) => notation.write(&Expression::swizzled(*layout)),
             (None, Some(matrix)) => notation.write(&Expression::Matrix(Box::new(*matrix))),
-            (None, None) => Err(Refusal::new("not_in_notation", "no layout was found")),
+            (None, None) => Err(Refusal::new(
+                "not_in_notation",
+                "a rotation is a composition of two layouts and is not written as one; take the formula or the index code, or --family padded",
+            )),
         }
     }
 
@@ -349,8 +380,31 @@ impl Answer {
             "swizzle_in_bytes": layout.and_then(|l| in_bytes(self.tile, l)).map(|s| s.to_string()),
             "bijective": found.bijective,
             "lower_bound": found.lower_bound,
+            "families": self.families(),
+            "lower_bound_any_layout": found.least,
+            "counts_hold": match &found.certificate {
+                c if c.every_translation => "every translation",
+                c if c.only_as_given => "as given",
+                _ => "translations without carry",
+            },
+            "worst_translated": found.certificate.worst_translated,
             "certificate": found.certificate.to_string(),
         });
+        if let Some(rotation) = &found.rotation {
+            let layouts = rotation.layouts(self.tile.rows, self.tile.cols);
+            value["rotation"] = json!({
+                "formula": rotation.to_string(),
+                "pitch": rotation.pitch,
+                "width": rotation.width,
+                "shift": rotation.shift,
+                "every": rotation.every,
+                "period": rotation.period,
+                "composition": layouts.map(|(outer, inner)| [outer.to_string(), inner.to_string()]),
+            });
+            for target in [Target::Rust, Target::Ptx, Target::Cuda, Target::OpenCl] {
+                value["rotation"]["code"][target.name()] = json!(self.code(rotation, target));
+            }
+        }
         if found.family == Family::Tma {
             let copies = layout.and_then(|l| TensorBox::of(l, self.tile.elem_bytes).ok());
             value["tensor_map_swizzle"] = json!(copies.map(|c| c.driver_name()));
@@ -358,6 +412,7 @@ impl Answer {
                 "box": [c.columns, c.rows],
                 "swizzle_bytes": c.swizzle_bytes,
                 "copies": c.copies,
+                "copies_down": c.down,
                 "apart_bytes": c.apart_bytes,
             })));
             let described = layout.map(|l| descriptors(self.tile, l));
@@ -384,11 +439,7 @@ impl Answer {
     #[must_use]
     pub fn text(&self) -> String {
         let (tile, found) = (self.tile, &self.found);
-        let layout = match (&found.layout, &found.matrix) {
-            (Some(layout), _) => layout.to_string(),
-            (None, Some(matrix)) => format!("F2 matrix, images of the index bits: {matrix}"),
-            (None, None) => String::new(),
-        };
+        let layout = written_out(found).unwrap_or_default();
         let mut lines = vec![
             format!("{}: {layout}", self.headline()),
             format!(
@@ -399,6 +450,11 @@ impl Answer {
                 if found.bijective { ", bijective" } else { "" }
             ),
         ];
+        if let Some(rotation) = &found.rotation {
+            lines.push("  r the row, c the column; in CUDA C:".to_owned());
+            let code = self.code(rotation, Target::Cuda).unwrap_or_default();
+            lines.extend(code.lines().map(|line| format!("    {line}")));
+        }
         if let Some(layout) = &found.layout {
             if let Some(swizzle) = in_bytes(tile, layout) {
                 lines.push(format!("  the swizzle in bytes: {swizzle}"));
@@ -418,7 +474,15 @@ impl Answer {
                 before.map_or(String::new(), |n| format!("; {n} in the row-major tile"))
             ));
         }
-        lines.push(format!("  lower bound {}", found.lower_bound));
+        lines.push(if found.lower_bound == found.least {
+            format!("  lower bound {}, for every layout", found.least)
+        } else {
+            let families = self.families().join(", ");
+            format!(
+                "  lower bound {} for {families}; {} for every layout",
+                found.lower_bound, found.least
+            )
+        });
         lines.push("  choices:".to_owned());
         for choice in self.choices() {
             lines.push(format!(
@@ -431,6 +495,26 @@ impl Answer {
             lines.push(format!("    {part}"));
         }
         lines.join("\n")
+    }
+}
+
+/// The layout, matrix or formula of a derivation.
+fn written_out(found: &Derivation) -> Option<String> {
+    match (&found.layout, &found.matrix, &found.rotation) {
+        (Some(layout), _, _) => Some(layout.to_string()),
+        (None, Some(matrix), _) => Some(format!("F2 matrix, images of the index bits: {matrix}")),
+        (None, None, Some(rotation)) => Some(rotation.to_string()),
+        (None, None, None) => None,
+    }
+}
+
+impl Answer {
+    /// The index function of a rotation.
+    fn code(&self, rotation: &Rotation, target: Target) -> Option<String> {
+        let function = rotation.function(self.tile.rows, self.tile.cols)?;
+        let layout = IndexLayout::from_function(&function).ok()?;
+        let spec = IndexSpec::new("offset", layout).named(&["row", "col"]);
+        program(&spec).ok()?.text(target).ok()
     }
 }
 
@@ -514,10 +598,71 @@ mod tests {
         let accesses = ["ld.32 @ 32:32", "st.128 @ (8,4):(4,32)"];
         let text = answer("32x32", "f32", &accesses, "padded").text();
         assert!(
-            text.starts_with("none is conflict-free; best: (32,32):("),
+            text.starts_with("none is conflict-free of padded; the best of them: (32,32):("),
             "{text}"
         );
         assert!(!text.contains("impossible"), "{text}");
+    }
+
+    #[test]
+    fn a_rotation_has_a_formula_and_index_code() {
+        let accesses = ["ld.32 @ 32:40", "st.128 @ (10,3):(4,40)"];
+        let answer = answer("48x40", "f32", &accesses, "any");
+        let value = answer.to_json();
+        assert_eq!(
+            (&value["family"], &value["layout"]),
+            (&json!("rotated"), &Value::Null)
+        );
+        assert_eq!(value["lower_bound_any_layout"], 8);
+        assert_eq!(value["counts_hold"], "as given");
+        assert!(value["worst_translated"].as_u64() > Some(8));
+        assert_eq!(
+            value["families"],
+            json!(["swizzle", "permuted", "padded", "rotated"])
+        );
+        for target in ["rust", "ptx", "cuda", "opencl"] {
+            assert!(value["rotation"]["code"][target].is_string(), "{target}");
+        }
+        // The composition of the two layouts, evaluated, is the formula.
+        let [outer, inner] = [0, 1].map(|i| value["rotation"]["composition"][i].as_str().unwrap());
+        for (row, col) in [(0, 0), (7, 39), (30, 3), (47, 39)] {
+            let text = format!("({outer})(({inner})({row},{col}))");
+            let offset = crate::calculator::evaluate(&text).unwrap().to_string();
+            assert_eq!(offset, answer.found.at(answer.tile, row, col).to_string());
+        }
+        let text = answer.text();
+        assert!(
+            text.starts_with("no layout is conflict-free, and none takes less: r*40 + "),
+            "{text}"
+        );
+        assert!(text.contains("__host__ __device__"), "{text}");
+    }
+
+    #[test]
+    fn a_plain_layout_is_called_plain() {
+        let value = answer("32x33", "f32", &["ld.32 @ 32:33"], "any").to_json();
+        assert_eq!(value["family"], "plain");
+        assert_eq!(value["layout"], "(32,33):(33,1)");
+        let value = answer("32x32", "f32", &["ld.32 @ 32:32"], "plain").to_json();
+        assert_eq!(value["family"], "plain");
+    }
+
+    #[test]
+    fn bounds_say_of_which_layouts_they_hold() {
+        let accesses = ["ld.32 @ 32:32", "st.128 @ (8,4):(4,32)"];
+        let text = answer("32x32", "f32", &accesses, "padded").text();
+        assert!(text.contains(" for padded; "), "{text}");
+        assert!(text.contains(" for every layout"), "{text}");
+    }
+
+    #[test]
+    fn tall_tiles_take_several_boxes() {
+        for (tile, rows, copies) in [("512x64", 256, 2), ("384x64", 192, 2), ("1000x64", 200, 5)] {
+            let value = answer(tile, "bf16", &["ldmatrix.x4 @ (16,2):(64,8)"], "tma").to_json();
+            assert_eq!(value["tensor_map"]["box"], json!([64, rows]), "{tile}");
+            assert_eq!(value["tensor_map"]["copies"], copies, "{tile}");
+            assert_eq!(value["tensor_map"]["apart_bytes"], rows * 128, "{tile}");
+        }
     }
 
     #[test]
@@ -541,7 +686,7 @@ mod tests {
         // Two panels of 64 columns. With k along the rows, panels are the leading offset.
         assert_eq!(
             wide["tensor_map"],
-            json!({"box": [64, 64], "swizzle_bytes": 128, "copies": 2, "apart_bytes": 8192})
+            json!({"box": [64, 64], "swizzle_bytes": 128, "copies": 2, "copies_down": 1, "apart_bytes": 8192})
         );
         assert_eq!(wide["descriptors"]["K-major"]["stride_bytes"], 1024);
         assert_eq!(wide["descriptors"]["MN-major"]["leading_bytes"], 8192);

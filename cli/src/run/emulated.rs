@@ -6,14 +6,14 @@ use std::sync::Arc;
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::emulator::{
     self, Arg, GlobalMemory, Kernel, Launch, MemoryError, Module, Options, ParseError,
-    ParseErrorKind, RunError, TensorMap, TensorMapError,
+    ParseErrorKind, RunError, TensorMap, TensorMapError, Texture,
 };
 
-use super::argument::{Bound, Passed, Value};
+use super::argument::{Bound, Passed, Piece, SetVariable, Value};
 use super::profile::Profile;
 use super::report::{Buffer, Report, Watched};
 use super::schedules::Schedules;
-use super::{Extra, Job, content};
+use super::{Extra, Job, content, list};
 use crate::error::CliError;
 
 /// Parses the file and runs its kernel, under several schedules if asked.
@@ -27,8 +27,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
         .block
         .or_else(|| kernel?.required_threads())
         .unwrap_or([32, 1, 1]);
-    let bound = job.bind(kernel)?;
-    let start = || Start::new(job, &bound, kernel, block);
+    let bound = job.bind(Some(&module), kernel)?;
+    let start = || Start::new(job, &bound, &module, kernel, block);
     let first = job.args.schedule;
     let (mut outcome, mut contents) = start()?.run(job, &module, &name, first)?;
     let mut schedules = Schedules::new(first);
@@ -87,6 +87,7 @@ impl Start {
     fn new(
         job: &Job<'_>,
         bound: &Bound,
+        module: &Module,
         kernel: Option<&Kernel>,
         block: [u32; 3],
     ) -> Result<Self, CliError> {
@@ -102,18 +103,35 @@ impl Start {
             places.push((address, bytes));
         }
         let addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
+        let known = list::variables(module);
+        let mut variables = Vec::new();
+        for (name, set) in &bound.variables {
+            let address = match set {
+                SetVariable::Buffer(buffer) => {
+                    let (address, bytes) = places[*buffer];
+                    let variable = known.iter().find(|v| v.name == *name);
+                    variable.map_or(Ok(()), |v| v.check(Some(bytes)))?;
+                    address
+                }
+                SetVariable::Bytes(passed) => {
+                    let bytes = passed.bytes(&addresses, &mut |piece, at| {
+                        piece_bytes(&mut memory, piece, at)
+                    })?;
+                    let address = memory.alloc(bytes.len() as u64, 256).map_err(refuse)?;
+                    memory.write(address, &bytes).map_err(refuse)?;
+                    address
+                }
+            };
+            variables.push((name.clone(), address));
+        }
         let args = bound.passed.iter().map(|passed| match passed {
             Passed::Value(value) => Ok(by_value(value)),
             Passed::Address(place) => Ok(Arg::Ptr(place.address(&addresses))),
-            Passed::Structure(..) => Ok(Arg::Bytes(passed.bytes(&addresses))),
-            Passed::Tensor(map, place) => {
-                let address = place.address(&addresses);
-                let map = TensorMap {
-                    address,
-                    ..(**map).clone()
-                };
-                let refuse = |e: TensorMapError| CliError::usage("wrong_tensor_map", e.to_string());
-                map.encode().map_err(refuse).map(|b| Arg::Bytes(b.to_vec()))
+            Passed::Structure(..) => {
+                let bytes = passed.bytes(&addresses, &mut |piece, at| {
+                    piece_bytes(&mut memory, piece, at)
+                });
+                bytes.map(Arg::Bytes)
             }
         });
         let launch = Launch {
@@ -121,7 +139,9 @@ impl Start {
             block,
             cluster: job.cluster(kernel),
             dynamic_shared: job.args.shared,
+            cooperative: job.args.cooperative,
             args: args.collect::<Result<Vec<Arg>, CliError>>()?,
+            variables,
         };
         Ok(Self {
             memory,
@@ -149,6 +169,8 @@ impl Start {
             total_step_limit: job.args.step_limit.unwrap_or(1 << 31),
             profile: job.args.profile.is_some() || job.args.profile_html.is_some(),
             schedule: seed,
+            device: job.args.device,
+            registers: job.args.registers,
             progress: Some(Arc::new(move |done, all| {
                 moving.set_length(all);
                 moving.set_position(done);
@@ -166,6 +188,34 @@ impl Start {
             content.map_err(refuse)
         });
         Ok((outcome, contents.collect::<Result<_, _>>()?))
+    }
+}
+
+/// The bytes of a piece whose array lies at `address`.
+fn piece_bytes(
+    memory: &mut GlobalMemory,
+    piece: &Piece,
+    address: u64,
+) -> Result<Vec<u8>, CliError> {
+    match piece {
+        Piece::Address(_) => Ok(address.to_le_bytes().into()),
+        Piece::Tensor(map, _) => {
+            let map = TensorMap {
+                address,
+                ..(**map).clone()
+            };
+            let refuse = |e: TensorMapError| CliError::usage("wrong_tensor_map", e.to_string());
+            map.encode().map(|bytes| bytes.to_vec()).map_err(refuse)
+        }
+        Piece::Texture(texture, _) => {
+            let texture = Texture {
+                address,
+                ..(**texture).clone()
+            };
+            let refuse = |e: MemoryError| CliError::usage("wrong_texture", e.to_string());
+            let handle = memory.bind_texture(texture).map_err(refuse)?;
+            Ok(handle.to_le_bytes().into())
+        }
     }
 }
 
@@ -233,12 +283,22 @@ fn span(text: &str, line: usize, column: usize) -> (usize, usize) {
 
 /// A launch that can't start: bad usage, unless it is for want of memory or threads.
 fn impossible(error: &RunError) -> CliError {
-    let message = error.to_string();
+    let mut message = error.to_string();
+    if let RunError::ArgumentSize {
+        expected, found, ..
+    } = error
+        && found < expected
+    {
+        let missing = expected - found;
+        message.push_str("; a structure may end with zero:");
+        message.push_str(&missing.to_string());
+    }
     match error {
         RunError::UnknownKernel { .. } => CliError::usage("no_such_kernel", message),
         RunError::ArgumentCount { .. }
         | RunError::ArgumentSize { .. }
-        | RunError::ArgumentType { .. } => CliError::usage("wrong_arguments", message),
+        | RunError::ArgumentType { .. }
+        | RunError::Variable(_) => CliError::usage("wrong_arguments", message),
         RunError::Geometry(_) | RunError::SharedMemory { .. } => {
             CliError::usage("invalid_launch", message)
         }

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use tilewright::emulator::{Kernel, Param};
+use tilewright::emulator::{Kernel, Module, Param};
 
 use super::RunArgs;
-use super::argument::Parameter;
+use super::argument::{ModuleVariable, Parameter};
 use crate::error::{CliError, Outcome};
 use crate::output;
 
@@ -29,12 +29,16 @@ pub(super) fn list(args: &RunArgs) -> Outcome {
     }
     if args.json {
         let all: Vec<Value> = kernels.into_iter().map(to_json).collect();
-        output::print_json(&json!({ "kernels": all }));
+        let variables = variables(&module).into_iter();
+        let variables = variables.map(|v| json!({ "name": v.name, "bytes": v.bytes }));
+        let variables: Vec<Value> = variables.collect();
+        output::print_json(&json!({ "kernels": all, "variables": variables }));
     } else if kernels.is_empty() {
         output::print_line(&format!("{} has no kernel", args.file.display()));
     } else {
         let all: Vec<String> = kernels.into_iter().map(text).collect();
-        output::print_line(&all.join("\n"));
+        let lines = all.join("\n") + &variable_lines(&module);
+        output::print_line(&lines);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,6 +49,9 @@ pub(super) fn parameter(param: &Param) -> Parameter {
     let array = u64::from(param.size) != u64::from(param.ty.bits()) / 8;
     let (takes, example) = if array && param.size == 128 && param.align >= 64 {
         ("a tensor map".to_owned(), "tensor:f16:64x64:box=64x64:of=x")
+    } else if array && param.size > 128 && param.align >= 64 {
+        let example = "struct:tensor:f16:64x64:box=64x64:of=x,zero:…";
+        (format!("{} bytes", param.size), example)
     } else if array {
         (format!("{} bytes", param.size), "struct:u64:0,…")
     } else {
@@ -65,6 +72,30 @@ pub(super) fn parameter(param: &Param) -> Parameter {
         takes,
         example,
     }
+}
+
+/// The variables of the file as the assignment of `--variable` needs them.
+pub(super) fn variables(module: &Module) -> Vec<ModuleVariable> {
+    let all = module.variables().map(|(name, bytes)| ModuleVariable {
+        name: name.to_owned(),
+        bytes,
+    });
+    all.collect()
+}
+
+/// A line for each variable that is set by `--variable`.
+fn variable_lines(module: &Module) -> String {
+    let all = variables(module).into_iter().map(|v| {
+        let bytes = v
+            .bytes
+            .map_or("of any size".to_owned(), |n| format!("{n} bytes"));
+        let count = v.bytes.unwrap_or(1024);
+        format!(
+            "\nvariable {}  {bytes}  --variable {0}=buf:u8:{count}",
+            v.name
+        )
+    });
+    all.collect()
 }
 
 fn text(kernel: &Kernel) -> String {

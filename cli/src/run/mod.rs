@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use tilewright::emulator::{Kernel, Module};
+use tilewright::emulator::{Device, Kernel, Module};
 use tilewright::gpu::Gpu;
 
-use self::argument::{Argument, Bound, Buffer, Content, bind};
+use self::argument::{Argument, Bound, Buffer, Content, Given, bind};
 use self::report::Report;
 use crate::error::{CliError, Outcome, finish};
 use crate::{input, memory, output};
@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// Run nothing: list the file's kernels and their parameters
-    #[arg(long, conflicts_with_all = ["args", "buffers"])]
+    #[arg(long, conflicts_with_all = ["args", "buffers", "variables"])]
     list: bool,
     /// Blocks in x, y and z
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple, default_value = "1")]
@@ -63,6 +63,9 @@ pub(crate) struct RunArgs {
     /// A buffer that arguments refer to by ref:NAME: rows=buf:u64:8:iota
     #[arg(long = "buffer", value_name = "NAME=BUF")]
     buffers: Vec<String>,
+    /// On the emulator, a .global or .const variable of the file: count=u32:5, table=buf:f32:64:iota; a buf: is printed after the run
+    #[arg(long = "variable", value_name = "NAME=ARG", allow_hyphen_values = true)]
+    variables: Vec<String>,
     /// Where to run
     #[arg(long, value_enum, default_value_t = Place::Emulator)]
     on: Place,
@@ -87,6 +90,15 @@ pub(crate) struct RunArgs {
     /// On the emulator, the order to start from: 0 is the usual one, others are seeds; what --schedules found runs again
     #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=u64::MAX / 2))]
     schedule: u64,
+    /// On the emulator, the GPU that says how many blocks run at once: h100, a100, rtx4090, …
+    #[arg(long, value_name = "NAME", value_parser = device, default_value = "h100")]
+    device: Device,
+    /// On the emulator, registers of a thread, for the same
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=255))]
+    registers: u32,
+    /// On the emulator, a cooperative launch: all blocks must run at once, and may synchronise
+    #[arg(long)]
+    cooperative: bool,
     /// On the emulator, count what each line costs: the instruction mix, wavefronts, sectors, bytes
     #[arg(long, value_name = "LINES", num_args = 0..=1, default_missing_value = "20")]
     profile: Option<usize>,
@@ -103,13 +115,18 @@ One argument, for the parameter NAME, or for the next parameter that no name tak
 
   u32:5  s32:-1  u64:0x10  s64:…  f32:1.5  f64:nan    a number
   bytes:0011aabb                                      the bytes of a structure
-  struct:u32:5,ref:x,f32:1                            the members of a structure, each aligned to its size
+  zero:128                                            so many bytes of zeros
+  struct:u32:5,ref:x,tensor:…                         the members of a structure, each aligned to its size, a tensor map to 64 bytes
   buf:ELEMENT:COUNT[:FILL][=OUT]                      a buffer of COUNT elements
   buf:ELEMENT:FILE[=OUT]                              a buffer with a file's raw content
   ref:NAME[+BYTES]                                    a pointer into the buffer of parameter NAME or of --buffer NAME=…
   tensor:ELEMENT:SIZES:box=SIZES:of=NAME[+BYTES]      a tensor map of that buffer; SIZES are innermost first, 512x256. Further
                                                       keys: strides=BYTESx… steps= swizzle=32, 64, 128 fill=nan, and instead of
                                                       a box the lower= upper= channels= pixels= of im2col
+
+  texture:TEXEL:SIZES:of=NAME[+BYTES]                 the handle of a texture or surface of that buffer; SIZES are innermost first.
+                                                      Further keys: channels=1, 2, 4 layers= pitch=BYTES filter=point, linear
+                                                      coords=texels, unit read=element, unit address=clamp, border, wrap, mirror border=
 
 ELEMENT is u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 or f64. FILL is none (never written, the default), zero, iota,
 random, random(SEED) or a number, nan and inf among them. OUT is a file that takes the raw content after the run.";
@@ -143,6 +160,8 @@ struct Job<'a> {
     arguments: Vec<Argument>,
     /// Buffers of `--buffer`.
     buffers: Vec<(String, Buffer)>,
+    /// What `--variable` sets.
+    variables: Vec<(String, Given)>,
 }
 
 /// Runs `run`.
@@ -193,19 +212,27 @@ impl<'a> Job<'a> {
         let buffers = buffers
             .map(|(place, text)| Argument::parse_buffer(text, place))
             .collect::<Result<Vec<_>, _>>()?;
+        let places = args.args.len() + args.buffers.len() + 1..;
+        let variables = places.zip(&args.variables);
+        let variables = variables
+            .map(|(place, text)| Argument::parse_variable(text, place))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             args,
             ptx: args.text()?,
             arguments,
             buffers,
+            variables,
         })
     }
 
     /// The arguments, assigned to the parameters of the kernel if the emulator can read it.
-    fn bind(&self, kernel: Option<&Kernel>) -> Result<Bound, CliError> {
+    fn bind(&self, module: Option<&Module>, kernel: Option<&Kernel>) -> Result<Bound, CliError> {
         let parameters = kernel.map(|kernel| kernel.params().iter().map(list::parameter).collect());
         let parameters: Option<Vec<_>> = parameters;
-        let bound = bind(&self.arguments, &self.buffers, parameters.as_deref())?;
+        let variables: Vec<_> = module.map_or_else(Vec::new, list::variables);
+        let known = (parameters.as_deref(), &variables[..]);
+        let bound = bind(&self.arguments, &self.buffers, &self.variables, known)?;
         let sizes = bound
             .buffers
             .iter()
@@ -316,9 +343,30 @@ fn triple(text: &str) -> Result<[u32; 3], String> {
     Ok(triple)
 }
 
+/// A device by its name.
+fn device(text: &str) -> Result<Device, String> {
+    Device::named(text).ok_or_else(|| {
+        let names: Vec<&str> = Device::ALL.iter().map(Device::name).collect();
+        format!(
+            "there is no device `{text}`; there are: {}",
+            names.join(", ")
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::triple;
+    use super::{device, triple};
+
+    #[test]
+    fn devices_are_found_by_name() {
+        assert_eq!(device("a100").map(|d| d.multiprocessors()), Ok(108));
+        let error = device("a1000").expect_err("no device");
+        assert!(
+            error.contains("`a1000`") && error.contains("h100, "),
+            "{error}"
+        );
+    }
 
     #[test]
     fn dimensions_are_read() {

@@ -4,7 +4,7 @@ use tilewright::emulator::{self, Kernel, Module};
 use tilewright::gpu::{self, Arg, Gpu, GpuError, LaunchConfig};
 use tilewright::gpu::{Interleave, MapElement, MapSwizzle, TensorMap, TensorMapSpec};
 
-use super::argument::{Passed, Value};
+use super::argument::{Passed, Piece, Value};
 use super::report::{Buffer, Report};
 use super::{Job, content};
 use crate::error::CliError;
@@ -12,6 +12,10 @@ use crate::error::CliError;
 /// Loads the file and runs its kernel.
 pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
     let refuse = |error: GpuError| refusal(&error);
+    if job.args.cooperative {
+        let message = "--cooperative is for the emulator only: --on emulator";
+        return Err(CliError::usage("emulator_only", message));
+    }
     let module = gpu.load_ptx(&job.ptx).map_err(refuse)?;
     let name = job.kernel(&module.kernel_names().map_err(refuse)?)?;
     let kernel = module.kernel(&name).map_err(refuse)?;
@@ -19,7 +23,11 @@ pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
     // The driver does not tell the parameters' names: the emulator reads them, if it can.
     let read = Module::parse(&job.ptx).ok();
     let entry = read.as_ref().and_then(|module| module.kernel(&name));
-    let bound = job.bind(entry)?;
+    let bound = job.bind(read.as_ref(), entry)?;
+    if !bound.variables.is_empty() {
+        let message = "--variable is for the emulator only: --on emulator";
+        return Err(CliError::usage("wrong_arguments", message));
+    }
     let mut memories = Vec::new();
     for (_, buffer) in &bound.buffers {
         let content = content(buffer)?;
@@ -34,15 +42,21 @@ pub(super) fn run(job: &Job<'_>, gpu: &Gpu) -> Result<Report, CliError> {
         memories.push(memory);
     }
     let addresses: Vec<u64> = memories.iter().map(gpu::Buffer::address).collect();
+    let mut make = |piece: &Piece, address: u64| match piece {
+        Piece::Address(_) => Ok(address.to_le_bytes().into()),
+        Piece::Tensor(map, _) => {
+            let map = TensorMap::encode(gpu, &specification(map, address)?).map_err(refuse)?;
+            Ok(map.to_bytes())
+        }
+        Piece::Texture(..) => {
+            let message = "textures are for the emulator only: --on emulator";
+            Err(CliError::usage("wrong_texture", message))
+        }
+    };
     let args = bound.passed.iter().map(|passed| match passed {
         Passed::Value(value) => Ok(by_value(value)),
         Passed::Address(place) => Ok(Arg::U64(place.address(&addresses))),
-        Passed::Structure(..) => Ok(Arg::Bytes(passed.bytes(&addresses))),
-        Passed::Tensor(map, place) => {
-            let spec = specification(map, place.address(&addresses))?;
-            let map = TensorMap::encode(gpu, &spec).map_err(refuse)?;
-            Ok(Arg::Bytes(map.to_bytes()))
-        }
+        Passed::Structure(..) => passed.bytes(&addresses, &mut make).map(Arg::Bytes),
     });
     let args = args.collect::<Result<Vec<Arg>, CliError>>()?;
     let required = entry.and_then(Kernel::required_threads);

@@ -113,6 +113,9 @@ impl Report {
             "launch": {"grid": grid, "block": block, "cluster": cluster, "shared_bytes": self.shared_bytes},
             "sanitized": watched.is_some_and(|watched| watched.sanitized),
             "findings": findings,
+            "notes": watched.map_or_else(Vec::new, |watched| {
+                watched.report.notes.iter().map(finding_json).collect::<Vec<_>>()
+            }),
             "total_findings": watched.map_or(0, |watched| watched.report.total_findings),
             "counters": watched.map(|watched| counters_json(&watched.report.counters)),
             "schedules": self.schedules.as_ref().map(Schedules::to_json),
@@ -216,16 +219,21 @@ fn findings_text(watched: &Watched) -> Vec<String> {
     } else {
         " (bounds, alignment, barriers and deadlock only)"
     };
-    if report.is_clean() {
-        return vec![format!("findings: none{depth}")];
-    }
-    let mut lines = vec![format!("findings: {}{depth}", report.total_findings)];
+    let mut lines = if report.is_clean() {
+        vec![format!("findings: none{depth}")]
+    } else {
+        vec![format!("findings: {}{depth}", report.total_findings)]
+    };
     lines.extend(report.findings.iter().map(|finding| format!("  {finding}")));
     if report.total_findings > report.findings.len() as u64 {
         lines.push(format!(
             "  … and {} more",
             report.total_findings - report.findings.len() as u64
         ));
+    }
+    if !report.notes.is_empty() {
+        lines.push(format!("notes: {}", report.notes.len()));
+        lines.extend(report.notes.iter().map(|note| format!("  {note}")));
     }
     lines
 }

@@ -117,3 +117,24 @@ fn uses_that_do_not_fit_are_refused() {
     let empty = derived([0, 32], Element::F32, &[Use::load(&rows)]);
     assert!(matches!(empty, Err(ViewError::Extent { extent: 0, .. })));
 }
+
+/// B of `wgmma` is read from shared memory by a descriptor; there is no fragment of it.
+#[test]
+fn a_product_of_a_warpgroup_is_refused_by_its_name() {
+    let types = [
+        (atoms::Scalar::Bf16, atoms::Scalar::F32),
+        (atoms::Scalar::S8, atoms::Scalar::S32),
+    ];
+    for (operand, sums) in types {
+        let atom = atoms::wgmma(64, operand, sums).expect("an instruction");
+        let mma = TiledMma::new(atom, &layout("(1,1,1):(0,0,0)")).expect("one atom");
+        let mut k = Kernel::new("k", 128);
+        let thread = k.thread();
+        let c = k.accumulators(&mma, [64, 64], thread).expect("64 x 64");
+        let error = k.gemm(&mma, &c, &c, &c).expect_err("no fragments");
+        assert!(
+            matches!(error, ViewError::Instruction { instruction, .. } if instruction == atom.name),
+            "{error}"
+        );
+    }
+}

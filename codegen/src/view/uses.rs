@@ -25,7 +25,7 @@
 use std::sync::Arc;
 
 use layout_core::banks::{Access, LANES, Matrices};
-use layout_core::derive::{Derivation, Family, Pattern, Tile, derive};
+use layout_core::derive::{Derivation, Pattern, Tile, derive_layout};
 use layout_core::{Layout, LayoutError, Operand, TiledCopy, TiledMma};
 
 use super::buffer::checked;
@@ -319,22 +319,6 @@ fn same_up_to_translation(a: &Pattern, b: &Pattern, cols: i64) -> bool {
         })
 }
 
-/// The layout with the fewest wavefronts that an address can be computed from.
-fn best(tile: Tile, patterns: &[Pattern]) -> Result<Derivation, layout_core::derive::DeriveError> {
-    let any = derive(tile, patterns, Family::Any)?;
-    if any.layout.is_some() {
-        return Ok(any);
-    }
-    // A general matrix over F2 is no layout of the algebra: the best of the families that are.
-    let rest = [Family::Swizzle, Family::Permuted, Family::Padded];
-    let found = rest
-        .into_iter()
-        .map(|family| derive(tile, patterns, family));
-    let layouts = found.filter(|d| d.as_ref().is_ok_and(|d| d.layout.is_some()));
-    let least = layouts.min_by_key(|d| d.as_ref().map_or(u32::MAX, Derivation::wavefronts));
-    least.unwrap_or(Ok(any))
-}
-
 impl Kernel {
     /// A tile in shared memory of `shape` elements, whose layout is derived from its uses: of the layouts of the algebra, one with the fewest
     /// wavefronts over one access of each kind; row-major if no use is given. The kernel's comment carries the layout and its certificate; [`View::derivation`] has them.
@@ -423,7 +407,7 @@ pub(super) fn derived(
         buffer: name.to_owned(),
         error,
     };
-    best(Tile::new(rows, cols, bytes), &patterns).map_err(refuse)
+    derive_layout(Tile::new(rows, cols, bytes), &patterns).map_err(refuse)
 }
 
 impl View {

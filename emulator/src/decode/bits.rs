@@ -20,8 +20,23 @@ impl<'a> Decoder<'a> {
             if f == IntOp::Cnot {
                 return m.invalid("this type");
             }
-            let (d, [a, b, _]) = self.operands(i, ty, n)?;
-            return Ok(Op::PredLogic { f, d, a, b });
+            Self::count(i, n + 1..=n + 1)?;
+            let (a, not_a) = self.src_pred(&i.operands[1])?;
+            let (b, not_b) = match n {
+                2 => self.src_pred(&i.operands[2])?,
+                _ => (a, false),
+            };
+            let d = self.dst_some(&i.operands[0], ty)?;
+            // The columns of `a` and of `b`, negated or not.
+            let x = if not_a { 0b0011 } else { 0b1100 };
+            let y = if not_b { 0b0101 } else { 0b1010 };
+            let lut = match f {
+                IntOp::And => x & y,
+                IntOp::Or => x | y,
+                IntOp::Xor => x ^ y,
+                _ => !x & 0xf,
+            };
+            return Ok(Op::PredLogic { lut, d, a, b });
         }
         if !ty.is_untyped() {
             return m.invalid("logic needs an untyped .b16, .b32 or .b64");

@@ -87,6 +87,7 @@ impl<'a> Decoder<'a> {
         }
         let prefetch = m.take("prefetch");
         if m.take("tensor") {
+            self.program.has_tensor_copies = true;
             return self.tensor(i, m, reduce, prefetch);
         }
         if prefetch {
@@ -412,6 +413,7 @@ impl<'a> Decoder<'a> {
                     | "elemtype"
                     | "interleave_layout"
                     | "swizzle_mode"
+                    | "swizzle_atomicity"
                     | "fill_mode"
             );
             known.then_some(s)
@@ -451,13 +453,18 @@ impl<'a> Decoder<'a> {
             "elemtype" => MapField::Element,
             "interleave_layout" => MapField::Interleave,
             "swizzle_mode" => MapField::Swizzle,
+            "swizzle_atomicity" => MapField::Atomicity,
             "fill_mode" => MapField::Fill,
             _ => return Self::type_error(&i.operands[1], "a stride from 0 to 3"),
         };
         let value = &i.operands[n - 1];
         let constant = matches!(
             field,
-            MapField::Element | MapField::Interleave | MapField::Swizzle | MapField::Fill
+            MapField::Element
+                | MapField::Interleave
+                | MapField::Swizzle
+                | MapField::Atomicity
+                | MapField::Fill
         );
         if constant && !matches!(value.kind, OperandKind::Int(0..=15)) {
             return Self::type_error(value, "an immediate from 0 to 15");

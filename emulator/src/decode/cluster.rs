@@ -225,6 +225,7 @@ impl<'a> Decoder<'a> {
 
     /// Fences. Those between threads change no value: the memory of a cluster is sequentially consistent.
     fn fence(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        self.orders = true;
         if m.list.is_empty() {
             return m.invalid("a scope or a kind of fence is needed");
         }
@@ -243,12 +244,13 @@ impl<'a> Decoder<'a> {
                 }
                 Self::count(i, if acquires { 2..=2 } else { 0..=0 })?;
                 if acquires {
-                    self.address(&i.operands[0])?;
+                    let map = self.address(&i.operands[0])?;
                     if !matches!(i.operands[1].kind, OperandKind::Int(128)) {
                         return Self::type_error(&i.operands[1], "128, the size of a tensor map");
                     }
+                    return Ok(Op::MapAcquire(map));
                 }
-                return Ok(Op::Nop);
+                return Ok(Op::MapRelease);
             }
             Self::count(i, 0..=0)?;
             if i.name == "membar" {

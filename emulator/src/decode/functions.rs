@@ -165,8 +165,16 @@ impl<'a> Decoder<'a> {
             Some(OperandKind::List(l)) => l.as_slice(),
             _ => empty,
         };
-        let returns = if at == 1 { list(0) } else { empty };
-        let args = list(at + 1);
+        // Vector registers pass their elements.
+        let flat = |list: &[OperandAst<'a>]| -> Vec<OperandAst<'a>> {
+            let each = list.iter().flat_map(|o| match &o.kind {
+                OperandKind::Vector(parts) => parts.clone(),
+                _ => vec![o.clone()],
+            });
+            each.collect()
+        };
+        let returns = flat(if at == 1 { list(0) } else { empty });
+        let args = flat(list(at + 1));
         let target = &i.operands[at];
         let OperandKind::Name { name, .. } = target.kind else {
             return Self::type_error(
@@ -224,8 +232,8 @@ impl<'a> Decoder<'a> {
             }
         }
         let (r, p) = shape.unwrap_or_default();
-        let args = self.slots(args, &p, false)?;
-        let returns = self.slots(returns, &r, true)?;
+        let args = self.slots(&args, &p, false)?;
+        let returns = self.slots(&returns, &r, true)?;
         Ok(Op::Call(Box::new(Call {
             callee,
             returns,
@@ -272,6 +280,20 @@ impl<'a> Decoder<'a> {
                 }
                 _ => {}
             }
+        }
+        if let OperandKind::Component(..) = o.kind
+            && let Some((reg, ty)) = self.plain(o)?
+        {
+            let used = if write {
+                &mut self.written
+            } else {
+                &mut self.read
+            };
+            used.push(reg);
+            return Ok(Slot::Register {
+                reg,
+                bytes: ty.bytes(),
+            });
         }
         if write {
             return Self::type_error(o, "a register or a .param variable");

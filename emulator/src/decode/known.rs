@@ -3,7 +3,7 @@
 use crate::error::{ParseError, ParseErrorKind as Kind};
 
 /// Instructions of PTX 9.0 that no decoder knows.
-const INSTRUCTIONS: [&str; 27] = [
+const INSTRUCTIONS: [&str; 21] = [
     "alloca",
     "applypriority",
     "clusterlaunchcontrol",
@@ -12,14 +12,8 @@ const INSTRUCTIONS: [&str; 27] = [
     "multimem",
     "stackrestore",
     "stacksave",
-    "suld",
-    "suq",
     "sured",
-    "sust",
     "tcgen05",
-    "tex",
-    "tld4",
-    "txq",
     "vabsdiff",
     "vadd",
     "vavrg2",

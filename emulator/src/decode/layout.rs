@@ -10,10 +10,11 @@ use std::collections::HashMap;
 
 use super::{Decoder, Result, Symbol};
 use crate::ast::{
-    Formal, FunctionAst, KernelAst, ModuleAst, OperandAst, OperandKind, Space, Stmt, Variable,
+    Formal, FunctionAst, InstrAst, KernelAst, ModuleAst, OperandAst, OperandKind, Space, Stmt,
+    Variable,
 };
 use crate::error::ParseErrorKind as Kind;
-use crate::ir::{Reg, RowInit, Slot};
+use crate::ir::Slot;
 use crate::module::Param;
 use crate::types::File;
 
@@ -81,6 +82,7 @@ impl<'a> Decoder<'a> {
                 space: Space::Param,
                 offset,
             };
+            self.note_array(p);
             self.declare_name(p.name, symbol, p.span)?;
         }
         Ok((params, at as u32))
@@ -114,6 +116,7 @@ impl<'a> Decoder<'a> {
                 Space::Shared | Space::Local => continue,
                 _ => Symbol::Module(self.static_number(v)),
             };
+            self.note_array(v);
             let names = &mut self.scopes[0].names;
             // A definition takes the place of its `.extern` declaration.
             if !v.is_extern || !names.contains_key(v.name) {
@@ -149,6 +152,7 @@ impl<'a> Decoder<'a> {
         body: &'a [Stmt<'a>],
         places: &mut Places<'a>,
     ) -> Result<()> {
+        self.declared.push(registers_of(body));
         let mut stack = vec![self.open_scope(0)];
         self.roots.push(stack[0]);
         for (index, stmt) in body.iter().enumerate() {
@@ -166,7 +170,7 @@ impl<'a> Decoder<'a> {
                         return Err(span.error(Kind::Redeclared((*name).to_owned())));
                     }
                 }
-                Stmt::Instr(_) => places.pc += 1,
+                Stmt::Instr(i) => places.pc += 1 + self.operand_sums(number, i).count() as u32,
                 Stmt::Variable(v) => match (v.space, v.size) {
                     (Space::Shared, None) => places.dynamic.push(((number, index), v.align)),
                     (Space::Shared, Some(_)) => {
@@ -200,39 +204,50 @@ impl<'a> Decoder<'a> {
     ) -> Result<Vec<Slot>> {
         let mut slots = Vec::new();
         for f in formals {
-            slots.push(match f {
-                Formal::Param(v) => Slot::Memory {
+            match f {
+                Formal::Param(v) => slots.push(Slot::Memory {
                     offset: place(&mut places.frame, v)?,
                     bytes: v.size.unwrap_or(0) as u32,
-                },
+                }),
                 Formal::Register(r) => {
                     let Some(file) = r.ty.file().filter(|f| *f != File::Pred) else {
                         let what = format!("`{}`: a register parameter of this type", r.name);
                         return Err(r.span.error(Kind::Unsupported(what)));
                     };
-                    let row = self.fresh_row(file, RowInit::Register);
-                    let reg = Reg { file, row };
-                    self.rows.insert((root, r.name, 0), reg);
-                    self.program.names.push((reg, r.name.to_owned()));
-                    Slot::Register {
-                        reg,
-                        bytes: r.ty.bytes(),
+                    // One slot for each element of a vector.
+                    for k in 0..r.vector {
+                        let reg = self.row_of(root, r.name, k, file);
+                        let bytes = r.ty.bytes();
+                        slots.push(Slot::Register { reg, bytes });
                     }
                 }
-            });
+            }
         }
         Ok(slots)
     }
 
     /// The names of the formal parameters of function `f`, in the innermost scope.
     pub(super) fn formal_names(&mut self, f: &'a FunctionAst<'a>, slots: &[Slot]) -> Result<()> {
-        for (formal, slot) in f.returns.iter().chain(&f.params).zip(slots) {
-            let (name, span, symbol) = match (formal, *slot) {
-                (Formal::Param(v), Slot::Memory { offset, bytes }) => {
+        let mut slots = slots.iter();
+        for formal in f.returns.iter().chain(&f.params) {
+            let (name, span, symbol) = match formal {
+                Formal::Param(v) => {
+                    let Some(Slot::Memory { offset, bytes }) = slots.next().copied() else {
+                        continue;
+                    };
+                    self.note_array(v);
                     (v.name, v.span, Symbol::Frame { offset, bytes })
                 }
-                (Formal::Register(r), _) => (r.name, r.span, Symbol::Register(r.ty)),
-                (Formal::Param(_), Slot::Register { .. }) => continue,
+                Formal::Register(r) => {
+                    slots.nth(usize::from(r.vector) - 1);
+                    let symbol = if r.vector > 1 {
+                        self.has_vectors = true;
+                        Symbol::Vector(r.ty, r.vector)
+                    } else {
+                        Symbol::Register(r.ty)
+                    };
+                    (r.name, r.span, symbol)
+                }
             };
             if name != "_" {
                 self.declare_name(name, symbol, span)?;
@@ -276,6 +291,7 @@ impl<'a> Decoder<'a> {
             Space::Global | Space::Const => Symbol::Module(self.static_number(v)),
             space => Symbol::Variable { space, offset },
         };
+        self.note_array(v);
         self.declare_name(v.name, symbol, v.span)
     }
 
@@ -293,6 +309,53 @@ impl<'a> Decoder<'a> {
             return Err(span.error(Kind::Redeclared(name.to_owned())));
         }
         Ok(())
+    }
+}
+
+/// The names and ranges of the registers that a body declares, in whatever scope.
+fn registers_of<'a>(body: &'a [Stmt<'a>]) -> Vec<(&'a str, Option<u32>)> {
+    let declared = body.iter().filter_map(|s| match s {
+        Stmt::Registers(r) => Some((r.name, r.count)),
+        _ => None,
+    });
+    declared.collect()
+}
+
+impl<'a> Decoder<'a> {
+    /// Remembers the size of the elements of `v`, of the innermost scope, if it is an array.
+    fn note_array(&mut self, v: &Variable<'a>) {
+        if let Some(scope) = self.scopes.last_mut() {
+            let bytes = v.ty.bytes() * u32::from(v.vector);
+            scope.arrays.insert(v.name, (bytes, v.dims));
+        }
+    }
+
+    /// The operands of `i`, an instruction of body `number`, that need an instruction of their own: `%r + 4` and `array[%r]`.
+    pub(super) fn operand_sums(
+        &self,
+        number: usize,
+        i: &'a InstrAst<'a>,
+    ) -> impl Iterator<Item = (usize, &'a OperandAst<'a>)> {
+        let declared = &self.declared[number];
+        let is_register = move |name: &str| {
+            declared.iter().any(|(known, count)| match count {
+                None => *known == name,
+                Some(n) => name
+                    .strip_prefix(known)
+                    .and_then(|digits| digits.parse::<u32>().ok())
+                    .is_some_and(|k| k < *n),
+            })
+        };
+        let operands = i.operands.iter().enumerate();
+        operands.filter(move |(_, o)| match &o.kind {
+            OperandKind::Name {
+                name,
+                dim: None,
+                offset,
+            } => *offset != 0 && is_register(name),
+            OperandKind::Element { index, .. } => index.is_some(),
+            _ => false,
+        })
     }
 }
 
@@ -315,6 +378,12 @@ pub(super) fn names<'a>(o: &OperandAst<'a>, see: &mut impl FnMut(&'a str)) {
         OperandKind::Name { name, .. }
         | OperandKind::Not(name)
         | OperandKind::Component(name, _) => see(name),
+        OperandKind::Element { array, index, .. } => {
+            see(array);
+            if let Some(index) = index {
+                see(index);
+            }
+        }
         OperandKind::Address { base, coords, .. } => {
             if let Some(base) = base {
                 see(base);
@@ -332,7 +401,11 @@ pub(super) fn names<'a>(o: &OperandAst<'a>, see: &mut impl FnMut(&'a str)) {
             names(a, see);
             names(b, see);
         }
-        OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) | OperandKind::Sink => {}
+        OperandKind::Int(_)
+        | OperandKind::F32(_)
+        | OperandKind::F64(_)
+        | OperandKind::Computed(_)
+        | OperandKind::Sink => {}
     }
 }
 

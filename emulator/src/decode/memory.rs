@@ -2,7 +2,8 @@
 
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
-use crate::ir::{Access, Atom, Atom128, AtomOp, CpAsync, NONE, Op, Reg};
+use crate::ir::{Access, Address, Atom, Atom128, AtomOp, CpAsync, NONE, Op, Order, Reg};
+use crate::memory::FIRST;
 use crate::types::{File, ScalarType};
 
 /// The state space named by a modifier.
@@ -38,7 +39,7 @@ pub(super) fn hints(m: &mut Mods<'_>) -> Result<bool> {
 }
 
 /// Takes `.volatile`, `.relaxed.gpu` and so on; returns whether one was there.
-fn strength(m: &mut Mods<'_>) -> Result<bool> {
+fn strength(m: &mut Mods<'_>) -> Result<(bool, Order)> {
     let mmio = m.take("mmio");
     let strong = m.find(|s| {
         matches!(
@@ -55,7 +56,11 @@ fn strength(m: &mut Mods<'_>) -> Result<bool> {
     if mmio && strong.is_none() {
         return m.invalid(".mmio goes with .relaxed, .acquire or .release and .sys");
     }
-    Ok(strong.is_some())
+    let order = Order {
+        acquires: matches!(strong, Some("acquire" | "acq_rel")),
+        releases: matches!(strong, Some("release" | "acq_rel")),
+    };
+    Ok((strong.is_some(), order))
 }
 
 impl<'a> Decoder<'a> {
@@ -133,7 +138,7 @@ impl<'a> Decoder<'a> {
     ) -> Result<Access> {
         let load = regs_at == 0;
         let space = m.find(space_of).unwrap_or(Space::Generic);
-        let strong = strength(m)?;
+        let (strong, order) = strength(m)?;
         let cached = m.list.iter().any(|(s, _)| *s == "nc");
         if cached && (!load || space != Space::Global) {
             return m.invalid(".nc is for loads of .global");
@@ -155,6 +160,7 @@ impl<'a> Decoder<'a> {
         let n = 2 + usize::from(policy);
         Self::count(i, n..=n)?;
         let address = self.address(&i.operands[address_at])?;
+        let address = self.lengthened(address, space);
         // Parameters of functions and of calls lie in the frame.
         let is_argument = space == Space::Param && self.is_frame(&i.operands[address_at]);
         let space = if is_argument { Space::Local } else { space };
@@ -174,7 +180,6 @@ impl<'a> Decoder<'a> {
             file: File::R32,
             row: NONE,
         }; 8];
-        let reads = self.read.len();
         // 128 bits are two elements of 64.
         let wide = ty == ScalarType::B128;
         let (mut places, ty) = (regs.iter_mut(), if wide { ScalarType::B64 } else { ty });
@@ -203,14 +208,12 @@ impl<'a> Decoder<'a> {
                 };
             }
         }
-        if is_argument {
-            // Compilers pass the padding of structures, which nobody wrote.
-            self.read.truncate(reads);
-        }
         if policy {
             self.src(&i.operands[2], ScalarType::B64)?;
         }
         self.grain(space, ty.bytes());
+        self.strong |= strong && space != Space::Global;
+        self.orders |= order != Order::default();
         let count = count.unwrap_or(1) * if wide { 2 } else { 1 };
         Ok(Access {
             space,
@@ -219,6 +222,7 @@ impl<'a> Decoder<'a> {
             count,
             signed: ty.is_signed(),
             strong,
+            order,
             regs,
         })
     }
@@ -227,7 +231,7 @@ impl<'a> Decoder<'a> {
         use ScalarType as T;
         let red = i.name == "red";
         let space = m.find(space_of).unwrap_or(Space::Generic);
-        strength(m)?;
+        let (_, order) = strength(m)?;
         let policy = hints(m)?;
         let keeps_subnormals = m.take("noftz");
         let _ = m.take("rn");
@@ -297,10 +301,13 @@ impl<'a> Decoder<'a> {
         let n = 3 - usize::from(red) + usize::from(op == AtomOp::Cas) + usize::from(policy);
         Self::count(i, n..=n)?;
         if let Some(count) = vector {
-            return self.atom_vector(i, m, (op, ty, space, count), red, policy);
+            return self.atom_vector(i, m, (op, ty, space, count), (red, order), policy);
         }
+        self.strong |= space != Space::Global;
+        self.orders |= order != Order::default();
         let first = usize::from(!red);
         let address = self.address(&i.operands[first])?;
+        let address = self.lengthened(address, space);
         let b = self.src_reg(&i.operands[first + 1], ty, false)?;
         let c = if op == AtomOp::Cas {
             self.src_reg(&i.operands[first + 2], ty, false)?
@@ -320,6 +327,7 @@ impl<'a> Decoder<'a> {
         };
         self.grain(space, ty.bytes());
         Ok(Op::Atom(Box::new(Atom {
+            order,
             op,
             space,
             bytes: ty.bytes() as u8,
@@ -328,6 +336,18 @@ impl<'a> Decoder<'a> {
             b,
             c,
         })))
+    }
+
+    /// `address` of `space` with 64 bits, if the module has addresses of 32: those are of global memory.
+    fn lengthened(&self, address: Address, space: Space) -> Address {
+        let is_short = self.module.short_addresses
+            && matches!(space, Space::Global | Space::Generic | Space::Const)
+            && address.base.is_some_and(|r| r.file == File::R32);
+        let start = if is_short { FIRST as i64 } else { 0 };
+        Address {
+            offset: address.offset.wrapping_add(start),
+            ..address
+        }
     }
 
     /// `atom.exch.b128` and `atom.cas.b128`.
@@ -369,7 +389,7 @@ impl<'a> Decoder<'a> {
         i: &InstrAst<'a>,
         m: &Mods<'a>,
         (op, ty, space, count): (AtomOp, ScalarType, Space, u32),
-        red: bool,
+        (red, order): (bool, Order),
         policy: bool,
     ) -> Result<Op> {
         let known = ty.is_float() && ty != ScalarType::F64 && count * ty.bytes() <= 16;
@@ -403,6 +423,7 @@ impl<'a> Decoder<'a> {
                 },
             };
             all.push(Atom {
+                order,
                 op,
                 space,
                 bytes: ty.bytes() as u8,
@@ -429,7 +450,8 @@ impl<'a> Decoder<'a> {
             return m.unsupported("64-bit addresses only");
         }
         Self::count(i, 2..=2)?;
-        let a = self.src(&i.operands[1], ty)?;
+        let element = self.element(&i.operands[1])?;
+        let a = self.src(element.as_ref().unwrap_or(&i.operands[1]), ty)?;
         let d = self.dst_some(&i.operands[0], ty)?;
         Ok(Op::Cvta { to, space, d, a })
     }
@@ -471,6 +493,7 @@ impl<'a> Decoder<'a> {
         Self::count(i, most - 1..=most)?;
         let dst = self.address(&i.operands[0])?;
         let src = self.address(&i.operands[1])?;
+        let src = self.lengthened(src, Space::Global);
         let bytes = match i.operands[2].kind {
             OperandKind::Int(v @ (4 | 8 | 16)) if ca || v == 16 => v as u8,
             _ => return Self::type_error(&i.operands[2], "4, 8 or 16 bytes (16 for .cg)"),

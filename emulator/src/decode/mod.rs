@@ -1,7 +1,7 @@
 //! From syntax tree to program: names resolved, sizes checked, operands turned into rows.
 //!
-//! One statement becomes exactly one [`Inst`], so that a program counter is an index into the program's instructions and a label is
-//! such an index. The program has the kernel's body first, then those of the functions that it may call. Rows are allotted on first use: `.reg .b32 %r<100000>` costs nothing. Each decoder in the submodules takes the
+//! One statement becomes one [`Inst`], and one more for each operand that is a sum ([`Decoder::operand_sums`]), so that a program counter is an index into the
+//! program's instructions and a label is such an index. The program has the kernel's body first, then those of the functions that it may call. Rows are allotted on first use: `.reg .b32 %r<100000>` costs nothing. Each decoder in the submodules takes the
 //! modifiers it knows out of [`Mods`]; what is left over at the end is an error that names it, so that no modifier is ever
 //! silently ignored.
 
@@ -22,6 +22,7 @@ mod packed;
 mod select;
 mod special;
 mod stack;
+mod texture;
 mod warp;
 mod wgmma;
 mod wmma;
@@ -31,7 +32,7 @@ use std::collections::HashMap;
 use crate::ast::{InstrAst, KernelAst, ModuleAst, OperandAst, OperandKind, Registers, Space, Stmt};
 use crate::cfg;
 use crate::error::{ParseError, ParseErrorKind as Kind};
-use crate::ir::{Body, Function, Inst, Meta, NONE, Op, Program, Reg, Row, RowInit, Slot};
+use crate::ir::{Body, BulkSide, Function, Inst, Meta, NONE, Op, Program, Reg, Row, RowInit, Slot};
 use crate::lexer::Span;
 use crate::module::{Kernel, Param};
 use crate::types::{File, ScalarType};
@@ -67,6 +68,8 @@ struct Scope<'a> {
     names: HashMap<&'a str, Symbol>,
     /// `%r<100>`: prefix to what each is, and the count.
     ranges: HashMap<&'a str, (Symbol, u32)>,
+    /// Bytes of an element and dimensions of each variable.
+    arrays: HashMap<&'a str, (u32, u8)>,
 }
 
 /// The modifiers of an instruction, each to be taken once.
@@ -257,14 +260,35 @@ fn program<'a>(
             d.finish_function(f as usize, start, rows);
         }
     }
+    d.program.short_addresses = module.short_addresses;
+    d.program.relaxes |= d.strong && d.orders;
     exit_early(&mut d.program);
-    cfg::analyse(&mut d.program, &d.uses);
+    d.program.communicates = d.program.uses_heap || d.program.insts.iter().any(communicates);
+    cfg::analyse(&mut d.program, d.uses);
     let (params, param_bytes) = kernel_params;
     Ok((params, param_bytes, d.program))
 }
 
 /// The opcode of the exit or return at the end of a body, which is not in the text.
 pub(crate) const END: &str = "(end)";
+
+/// Whether the outcome of `inst` may depend on what other blocks have done, or that of their instructions on it, in a kernel without data races: it is a strong
+/// load of global memory, or an atomic whose result is used or for which the order matters (sums of floats).
+fn communicates(inst: &Inst) -> bool {
+    let is_global = |space: Space| matches!(space, Space::Global | Space::Generic);
+    match &inst.op {
+        Op::Ld(a) => a.strong && is_global(a.space),
+        Op::Atom(a) => is_global(a.space) && (a.d.row != NONE || !a.op.commutes()),
+        Op::Atoms(list) => list
+            .iter()
+            .any(|a| is_global(a.space) && (a.d.row != NONE || !a.op.commutes())),
+        Op::Atom128(_) => true,
+        Op::Bulk(b) => b.to == BulkSide::Global && b.reduction.is_some_and(|r| !r.op.commutes()),
+        // The tensor map has the type.
+        Op::Tensor(t) => t.store && t.reduction.is_some(),
+        _ => false,
+    }
+}
 
 /// Makes every branch to an unguarded exit an exit: `@p bra END; bar.sync 0; …; END: ret;` is an early `ret`, whose lanes are gone,
 /// and not a branch whose lanes wait at `END` for the others while these wait for them at the barrier.
@@ -275,7 +299,9 @@ fn exit_early(p: &mut Program) {
     };
     // From the back, so that a branch to a branch to an exit is seen as well.
     for pc in (0..p.insts.len()).rev() {
-        if let Op::Bra { target, uni: false } = p.insts[pc].op
+        let inst = &p.insts[pc];
+        if let Op::Bra { target, uni } = inst.op
+            && (!uni || inst.guard == NONE)
             && leaves(p, target)
         {
             p.insts[pc].op = Op::Exit;
@@ -306,6 +332,15 @@ pub(crate) struct Decoder<'a> {
     /// Bytes of the frame of the body.
     frame: u32,
     has_vectors: bool,
+    /// Whether there are strong accesses of memory that may be shared, and whether fences or other strong accesses order anything.
+    strong: bool,
+    orders: bool,
+    /// The registers that each body declares.
+    declared: Vec<Vec<(&'a str, Option<u32>)>>,
+    /// The body whose instructions are decoded.
+    number: usize,
+    /// What has been computed for [`OperandKind::Computed`].
+    computed: Vec<(Reg, ScalarType)>,
     program: Program,
     /// Registers read and written by each instruction.
     uses: Vec<(Vec<Reg>, Vec<Reg>)>,
@@ -330,6 +365,11 @@ impl<'a> Decoder<'a> {
             function: None,
             frame: 0,
             has_vectors: false,
+            strong: false,
+            orders: false,
+            declared: Vec::new(),
+            number: 0,
+            computed: Vec::new(),
             program: Program {
                 shared_grain: 16,
                 global_grain: 16,
@@ -358,6 +398,7 @@ impl<'a> Decoder<'a> {
             op,
             guard,
             negated,
+            watch: 0,
             checks: (0, 0),
             marks: (0, 0),
         });
@@ -365,6 +406,7 @@ impl<'a> Decoder<'a> {
 
     /// Second pass over body `number`.
     fn body(&mut self, number: usize, body: &'a [Stmt<'a>]) -> Result<()> {
+        self.number = number;
         // Scopes are numbered in the order in which they open, here as in the layout.
         let mut opened = self.roots[number];
         self.scope_id = opened;
@@ -493,7 +535,20 @@ impl<'a> Decoder<'a> {
         }))
     }
 
-    fn instruction(&mut self, i: &InstrAst<'a>) -> Result<()> {
+    fn instruction(&mut self, i: &'a InstrAst<'a>) -> Result<()> {
+        let sums: Vec<_> = self.operand_sums(self.number, i).collect();
+        if sums.is_empty() {
+            return self.single(i);
+        }
+        let mut own = i.clone();
+        for (k, o) in sums {
+            own.operands[k] = self.sum(i, o)?;
+        }
+        self.single(&own)
+    }
+
+    /// An instruction as it is.
+    fn single(&mut self, i: &InstrAst<'a>) -> Result<()> {
         let mut opcode = i.name.to_owned();
         for (m, _) in &i.mods {
             opcode.push('.');
@@ -563,7 +618,10 @@ impl<'a> Decoder<'a> {
                             Some(op) => Some(op),
                             None => match self.cluster(i, m)? {
                                 Some(op) => Some(op),
-                                None => self.video(i, m)?,
+                                None => match self.texture(i, m)? {
+                                    Some(op) => Some(op),
+                                    None => self.video(i, m)?,
+                                },
                             },
                         },
                     },

@@ -5,16 +5,17 @@
 use super::{Decoder, Result, Symbol, special};
 use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
 use crate::error::ParseErrorKind as Kind;
-use crate::ir::{Address, NONE, Reg, Row, RowInit};
+use crate::ir::{Address, IntOp, Meta, NONE, Op, Reg, Row, RowInit};
 use crate::lexer::Span;
 use crate::types::{File, ScalarType};
 
 impl<'a> Decoder<'a> {
     /// Whether the address `o` is in the frame of the body: a local variable, a parameter of a function or of a call.
     pub(super) fn is_frame(&self, o: &OperandAst<'a>) -> bool {
-        let OperandKind::Address {
+        let (OperandKind::Address {
             base: Some(name), ..
-        } = o.kind
+        }
+        | OperandKind::Element { array: name, .. }) = o.kind
         else {
             return false;
         };
@@ -97,7 +98,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The row of element `k` of the register `name` of scope `scope`, made on first use.
-    fn row_of(&mut self, scope: u32, name: &'a str, k: u8, file: File) -> Reg {
+    pub(super) fn row_of(&mut self, scope: u32, name: &'a str, k: u8, file: File) -> Reg {
         if let Some(reg) = self.rows.get(&(scope, name, k)) {
             return *reg;
         }
@@ -175,9 +176,10 @@ impl<'a> Decoder<'a> {
     }
 
     /// A register operand: its place and type, or `None` if `o` is none.
-    fn plain(&mut self, o: &OperandAst<'a>) -> Result<Option<(Reg, ScalarType)>> {
+    pub(super) fn plain(&mut self, o: &OperandAst<'a>) -> Result<Option<(Reg, ScalarType)>> {
         match o.kind {
             OperandKind::Component(name, k) => self.component(name, k, o.span).map(Some),
+            OperandKind::Computed(k) => Ok(self.computed.get(k).copied()),
             OperandKind::Name {
                 name,
                 dim: None,
@@ -337,6 +339,9 @@ impl<'a> Decoder<'a> {
         if let OperandKind::Sink = o.kind {
             return Ok(Reg { file, row: NONE });
         }
+        if matches!(o.kind, OperandKind::Computed(_)) {
+            return Self::type_error(o, "a destination register");
+        }
         if let Some((reg, actual)) = self.plain(o)? {
             Self::fits(o, reg, actual, ty, relaxed)?;
             self.written.push(reg);
@@ -447,8 +452,168 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Address operand `[…]`.
+    /// The variable and byte that `array[offset]` names, as `array + bytes`.
+    pub(super) fn element(&self, o: &OperandAst<'a>) -> Result<Option<OperandAst<'a>>> {
+        let OperandKind::Element {
+            array,
+            index: None,
+            offset,
+        } = o.kind
+        else {
+            return Ok(None);
+        };
+        let kind = OperandKind::Name {
+            name: array,
+            dim: None,
+            offset: offset.wrapping_mul(self.element_bytes(array, o)?.into()),
+        };
+        Ok(Some(OperandAst { span: o.span, kind }))
+    }
+
+    /// Bytes of an element of `array`, which operand `o` indexes.
+    fn element_bytes(&self, array: &str, o: &OperandAst<'a>) -> Result<u32> {
+        let known = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|s| s.arrays.get(array).filter(|_| s.names.contains_key(array)));
+        match known {
+            Some((bytes, 1)) => Ok(*bytes),
+            Some((_, 0)) => Self::type_error(o, "an array"),
+            Some(_) => Err(o.span.error(Kind::Unsupported(format!(
+                "`{array}[…]`: an index of an array of several dimensions"
+            )))),
+            None if self.lookup(array).is_some() => Self::type_error(o, "an array"),
+            None => Err(o.span.error(Kind::Undeclared(array.to_owned()))),
+        }
+    }
+
+    /// Computes operand `o` of `i`, which is a sum, before the instruction: `%r + 4`, or the address `array[%r + 4]`.
+    pub(super) fn sum(&mut self, i: &InstrAst<'a>, o: &OperandAst<'a>) -> Result<OperandAst<'a>> {
+        self.read.clear();
+        self.written.clear();
+        let plain = |name: &'a str| OperandAst {
+            span: o.span,
+            kind: OperandKind::Name {
+                name,
+                dim: None,
+                offset: 0,
+            },
+        };
+        let (op, reg, ty) = match o.kind {
+            OperandKind::Name { name, offset, .. } => {
+                let (a, ty) = self.register(name, o.span)?;
+                if ty.is_float() || ty == ScalarType::Pred || ty.bits() < 16 {
+                    return Self::type_error(o, "a register of integers before the offset");
+                }
+                self.read.push(a);
+                let bits = offset as u64 & (u64::MAX >> (64 - ty.bits()));
+                let b = self.constant(a.file, RowInit::Const(bits));
+                let d = self.fresh_row(a.file, RowInit::Register);
+                let (a, f) = (a.row, IntOp::Add);
+                let op = match ty.bits() {
+                    64 => Op::I64 { f, d, a, b, c: b },
+                    32 => Op::I32 { f, d, a, b, c: b },
+                    _ => Op::I16 {
+                        f,
+                        signed: false,
+                        wide: false,
+                        d,
+                        a,
+                        b,
+                        c: b,
+                    },
+                };
+                let file = ty.file().unwrap_or(File::R32);
+                (op, Reg { file, row: d }, ty)
+            }
+            OperandKind::Element {
+                array,
+                index: Some(index),
+                offset,
+            } => {
+                let bytes = self.element_bytes(array, o)?;
+                let start = OperandAst {
+                    span: o.span,
+                    kind: OperandKind::Name {
+                        name: array,
+                        dim: None,
+                        offset: offset.wrapping_mul(bytes.into()),
+                    },
+                };
+                // A move to 32 bits gets an address of 32.
+                let short = i.name == "mov" && i.mods.iter().any(|(m, _)| m.ends_with("32"));
+                let (index, ty) = self.register(index, o.span)?;
+                if ty.is_float() || !matches!(ty.bits(), 32 | 64) || (short && ty.bits() == 64) {
+                    return Self::type_error(&plain(array), "an index of 32 or 64 bits");
+                }
+                self.read.push(index);
+                let (f, a, size) = (IntOp::MadLo, index.row, RowInit::Const(bytes.into()));
+                let own = if short {
+                    ScalarType::U32
+                } else {
+                    ScalarType::U64
+                };
+                let file = if short { File::R32 } else { File::R64 };
+                let c = self.src(&start, own)?;
+                let d = self.fresh_row(file, RowInit::Register);
+                let b = self.constant(index.file, size);
+                let op = match (short, ty.bits()) {
+                    (true, _) => Op::I32 { f, d, a, b, c },
+                    (false, 64) => Op::I64 { f, d, a, b, c },
+                    _ => Op::Wide {
+                        signed: ty.is_signed(),
+                        d,
+                        a,
+                        b,
+                        c,
+                    },
+                };
+                (op, Reg { file, row: d }, own)
+            }
+            _ => return Ok(o.clone()),
+        };
+        self.written.push(reg);
+        self.program.names.push((reg, o.describe()));
+        self.push(op, NONE, false);
+        self.program.meta.push(Meta {
+            line: i.span.line,
+            column: o.span.column,
+            opcode: o.describe(),
+        });
+        let used = (
+            std::mem::take(&mut self.read),
+            std::mem::take(&mut self.written),
+        );
+        self.uses.push(used);
+        self.computed.push((reg, ty));
+        Ok(OperandAst {
+            span: o.span,
+            kind: OperandKind::Computed(self.computed.len() - 1),
+        })
+    }
+
+    /// Address operand `[…]`, or an array element.
     pub(super) fn address(&mut self, o: &OperandAst<'a>) -> Result<Address> {
+        if let OperandKind::Computed(k) = o.kind
+            && let Some((reg, ScalarType::U64)) = self.computed.get(k).copied()
+        {
+            self.read.push(reg);
+            return Ok(Address {
+                base: Some(reg),
+                offset: 0,
+            });
+        }
+        if let Some(element) = self.element(o)?
+            && let OperandKind::Name { name, offset, .. } = element.kind
+        {
+            let kind = OperandKind::Address {
+                base: Some(name),
+                offset,
+                coords: Vec::new(),
+            };
+            return self.address(&OperandAst { span: o.span, kind });
+        }
         let OperandKind::Address {
             base,
             offset,

@@ -166,7 +166,8 @@ impl<'a> Decoder<'a> {
         }
         Self::count(i, 4..=4)?;
         let (a, b) = (self.src(&i.operands[1], ty)?, self.src(&i.operands[2], ty)?);
-        let p = self.src(&i.operands[3], ScalarType::Pred)?;
+        let (p, negated) = self.src_pred(&i.operands[3])?;
+        let (a, b) = if negated { (b, a) } else { (a, b) };
         let d = self.dst_some(&i.operands[0], ty)?;
         Ok(if ty.bits() == 64 {
             Op::Selp64 { d, a, b, p }
@@ -198,13 +199,52 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn mov(&mut self, i: &InstrAst<'a>, m: &mut Mods<'a>) -> Result<Op> {
+        let vector = m.find(|s| match s {
+            "v2" => Some(2),
+            "v4" => Some(4),
+            _ => None,
+        });
         let ty = m.ty()?;
         Self::count(i, 2..=2)?;
         let (dst, src) = (&i.operands[0], &i.operands[1]);
         if ty == ScalarType::B128 {
             let a = self.wide_source(src)?;
             let d = self.wide_destination(dst)?;
-            return Ok(Op::Mov128 { d, a });
+            let reg = |row| Reg {
+                file: File::R64,
+                row,
+            };
+            let moves = d.into_iter().zip(a).map(|(d, a)| (reg(d), reg(a)));
+            return Ok(Op::Moves(moves.collect()));
+        }
+        if let Some(n) = vector {
+            let (OperandKind::Vector(to), OperandKind::Vector(from)) = (&dst.kind, &src.kind)
+            else {
+                return Self::type_error(src, "vector registers");
+            };
+            if to.len() != n || from.len() != n {
+                return Self::type_error(src, &format!("vectors of {n} registers"));
+            }
+            let moves = to.iter().zip(from).map(|(d, a)| {
+                let a = self.src_reg(a, ty, false)?;
+                Ok((self.dst_reg(d, ty, false)?, a))
+            });
+            return Ok(Op::Moves(moves.collect::<Result<_>>()?));
+        }
+        if let Some(element) = self.element(src)? {
+            let a = self.src(&element, ty)?;
+            let d = self.dst_some(dst, ty)?;
+            return Ok(if ty.bits() == 64 {
+                Op::Mov64 { d, a }
+            } else {
+                Op::Mov32 { d, a }
+            });
+        }
+        if let (OperandKind::Not(_), ScalarType::Pred) = (&src.kind, ty) {
+            let (a, _) = self.src_pred(src)?;
+            let d = self.dst_some(dst, ty)?;
+            let lut = 0b0011;
+            return Ok(Op::PredLogic { lut, d, a, b: a });
         }
         if let OperandKind::Vector(parts) = &src.kind {
             let (part, bits) = Self::part_type(i, ty, parts.len())?;

@@ -27,7 +27,7 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
     }
     let is_zero = name
         .strip_prefix("%envreg")
-        .is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 32))
+        .is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 32 && n != 1 && n != 2))
         || name
             .strip_prefix("%pm")
             .is_some_and(|n| n.len() == 1 && n.parse::<u32>().is_ok_and(|n| n < 8))
@@ -36,6 +36,8 @@ pub(crate) fn special_register(name: &str, dim: Option<&str>) -> Option<(Special
         return Some((Special::Zero, 32));
     }
     Some(match name {
+        "%envreg1" => (Special::Workspace { high: true }, 32),
+        "%envreg2" => (Special::Workspace { high: false }, 32),
         "%current_graph_exec" => (Special::Zero, 64),
         "%laneid" => (Special::LaneId, 32),
         "%warpid" => (Special::WarpId, 32),

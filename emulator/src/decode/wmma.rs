@@ -3,7 +3,8 @@
 use super::{Decoder, Mods, Result};
 use crate::ast::{InstrAst, OperandAst, OperandKind, Space};
 use crate::ir::{
-    Access, Address, Fragment, MmaType, NONE, Op, Reg, Row, RowInit, WmmaMemory, WmmaMultiply,
+    Access, Address, Fragment, MmaType, NONE, Op, Order, Reg, Row, RowInit, WmmaMemory,
+    WmmaMultiply,
 };
 use crate::types::{File, ScalarType};
 
@@ -134,6 +135,7 @@ impl<'a> Decoder<'a> {
                 count: 1,
                 signed: false,
                 strong: false,
+                order: Order::default(),
                 regs,
             },
         })))

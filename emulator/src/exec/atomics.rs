@@ -8,6 +8,7 @@ use super::cluster;
 use super::combine::Operands;
 use super::compare::mask_of;
 use super::gmem::check_global;
+use super::lds::synchronise;
 use super::mem::{addresses, inside, lanes_of, set_lane};
 use super::places::by_rank;
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
@@ -17,6 +18,7 @@ use super::wide::set_wide;
 use super::{Context, Env};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
+use crate::fences::Strong;
 use crate::ir::{Atom, Atom128, NONE, Row};
 use crate::shared::Who;
 use crate::windows::SHARED_WINDOW;
@@ -92,6 +94,7 @@ fn global(
     let bytes = u32::from(a.bytes);
     let (lanes, _) = check_global(cx, env, w, pc, at, bytes, active);
     traffic::global(env, pc, at, bytes, lanes);
+    env.touches += 1;
     let operands = Operands::of(w, a);
     let mut old = [0; 32];
     let mut done = 0;
@@ -109,7 +112,12 @@ fn global(
             new
         });
         env.effects += changed;
+        env.published += changed;
+        env.looks += u64::from(changed == 0);
         done |= same;
+        if let Some(shadow) = &cx.global_shadow {
+            shadow.synchronise(env.block, at[l], Strong::Update, a.order.releases);
+        }
         if cx.undefined_global {
             alloc.mark_written(offset, bytes);
         }
@@ -154,6 +162,7 @@ pub(crate) fn atom128(
     let at = addresses(w, a.address);
     let (lanes, _) = check_global(cx, env, w, pc, &at, 16, active);
     traffic::global(env, pc, &at, 16, lanes);
+    (env.touches, env.looks) = (env.touches + 1, env.looks + 1);
     let guard = cx.atomic_lock.lock();
     let mut hint = env.hints[pc];
     for l in lanes_of(lanes) {
@@ -166,6 +175,7 @@ pub(crate) fn atom128(
         let new = get(a.value);
         if a.expected.is_none_or(|rows| get(rows) == old) {
             env.effects += u64::from(new != old);
+            env.published += u64::from(new != old);
             alloc.store(offset, 8, new[0]);
             alloc.store(offset + 8, 8, new[1]);
         }
@@ -197,6 +207,7 @@ fn shared(
     let lanes = check_shared(cx, env, w, pc, &offsets, bytes, active);
     count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
     observe(cx, env, w, pc, &offsets, bytes, lanes);
+    synchronise(env, w, &offsets, lanes, Strong::Update, a.order);
     let operands = Operands::of(w, a);
     let mut old = [0; 32];
     for (l, same) in runs(&offsets, lanes) {

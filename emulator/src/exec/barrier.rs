@@ -1,9 +1,12 @@
 //! The sixteen barriers of a block (PTX ISA, section 9.7.13.1), and what happens when nobody can move.
 //!
-//! A barrier without a thread count completes when every warp that still lives has arrived with all its live lanes; with a count,
-//! when that many threads have arrived, full warps counting 32. Completion joins the clocks of all who arrived, so that accesses
-//! before it are ordered before accesses after it; `bar.arrive` gives its clock and goes on. A warp that exited counts as absent: the
-//! barrier still completes, as on hardware, and is reported.
+//! A barrier without a thread count completes when every warp that still lives has arrived with all its live lanes: it waits for the threads that have not
+//! exited, and orders what the others did before they exited. With a count, it completes when that many threads have arrived, full warps counting 32; threads
+//! that exit do not arrive. Completion joins the clocks of all who arrived, so that accesses before it are ordered before accesses after it; `bar.arrive` gives
+//! its clock and goes on.
+//!
+//! `.aligned` (which `bar` always is) promises that all threads execute the same instruction: those of a warp, for which [`Warp::wait_for_aligned`] waits, and,
+//! without a count, those of the block. With a count, roles may meet at instructions of their own.
 
 use std::fmt::Write;
 
@@ -17,6 +20,8 @@ use crate::types::File;
 
 /// One barrier.
 #[derive(Debug, Clone)]
+// Each flag is a fact of its own.
+#[allow(clippy::struct_excessive_bools)]
 struct Barrier {
     /// Threads it waits for; `None` for the whole block.
     count: Option<u32>,
@@ -29,7 +34,11 @@ struct Barrier {
     popc: u32,
     all: bool,
     any: bool,
+    /// The first arrival: where, whether it was `.aligned`, of which warp, and whether it was a reduction.
     pc: usize,
+    aligned: bool,
+    warp: u32,
+    reduces: bool,
 }
 
 /// The barriers of a block.
@@ -49,6 +58,9 @@ const IDLE: Barrier = Barrier {
     all: true,
     any: false,
     pc: 0,
+    aligned: false,
+    warp: 0,
+    reduces: false,
 };
 
 impl Barriers {
@@ -132,7 +144,7 @@ pub(crate) fn arrive(
         });
         return false;
     }
-    if bar.aligned && active != w.live && !w.let_go {
+    if bar.aligned && w.apart & active != 0 {
         let missing = w.live & !active;
         env.report(cx, FindingKind::Divergent, site, &|| {
             format!(
@@ -141,20 +153,17 @@ pub(crate) fn arrive(
                 lane_list(missing)
             )
         });
-    } else if bar.aligned && active == w.live && w.live != w.launched {
-        let gone = w.launched & !w.live;
-        env.report(cx, FindingKind::BarrierMismatch, site, &|| {
-            format!("lanes {} of the warp have exited", lane_list(gone))
-        });
     }
     let Some(b) = env.barriers.list.get_mut(id as usize) else {
         return false;
     };
     let fresh = env.barriers.active >> id & 1 == 0;
+    let reduces = !matches!(bar.kind, BarKind::Sync | BarKind::Arrive);
     let mut problem = None;
+    let mut elsewhere = None;
     if fresh {
         b.count = count;
-        b.pc = pc;
+        (b.pc, b.aligned, b.warp, b.reduces) = (pc, bar.aligned, w.index, reduces);
     } else if b.count != count {
         problem = Some(format!(
             "barrier {id} is in use with a count of {} and now {}",
@@ -165,6 +174,13 @@ pub(crate) fn arrive(
         problem = Some(format!(
             "the warp arrives at barrier {id} again before it has completed"
         ));
+    } else if b.reduces != reduces {
+        let line = cx.program.meta[b.pc].line;
+        problem = Some(format!(
+            "barrier {id} is in use by line {line}: bar.red and the others do not mix"
+        ));
+    } else if count.is_none() && b.pc != pc && b.warp != w.index && (b.aligned || bar.aligned) {
+        elsewhere = Some((b.warp, cx.program.meta[b.pc].line));
     }
     env.barriers.active |= 1 << id;
     b.arrived[w.index as usize & 31] |= active;
@@ -187,6 +203,11 @@ pub(crate) fn arrive(
     if let Some(text) = problem {
         env.report(cx, FindingKind::BarrierMismatch, site, &|| text.clone());
     }
+    if let Some((other, line)) = elsewhere {
+        env.report(cx, FindingKind::Divergent, site, &|| {
+            format!("warp {other} waits at barrier {id} in line {line}, not here: without a thread count, all threads of the block must execute the same .aligned barrier")
+        });
+    }
     wait
 }
 
@@ -196,7 +217,7 @@ fn threads(count: Option<u32>) -> String {
 
 /// Completes every barrier that can complete.
 #[inline(never)]
-pub(crate) fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
+pub(crate) fn serve(env: &mut Env, warps: &mut [Warp]) {
     for id in 0..16 {
         if env.barriers.active >> id & 1 == 0 {
             continue;
@@ -216,33 +237,18 @@ pub(crate) fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
             }
         };
         if complete {
-            release(cx, env, warps, id);
+            release(env, warps, id);
         }
     }
 }
 
-fn release(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp], id: usize) {
-    let b = std::mem::replace(&mut env.barriers.list[id], IDLE);
+fn release(env: &mut Env, warps: &mut [Warp], id: usize) {
+    let mut b = std::mem::replace(&mut env.barriers.list[id], IDLE);
     env.barriers.active &= !(1 << id);
-    let absent: Vec<u32> = warps
-        .iter()
-        .filter(|w| w.live == 0 && b.arrived[w.index as usize & 31] == 0)
-        .map(|w| w.index)
-        .collect();
-    if b.count.is_none() && !absent.is_empty() {
-        let warp = b.waiting.first().map_or(0, |x| x.0);
-        let site = Site {
-            pc: b.pc,
-            warp,
-            lanes: b.arrived[warp as usize & 31],
-            address: None,
-        };
-        env.report(cx, FindingKind::BarrierMismatch, site, &|| {
-            format!(
-                "barrier {id} completed without warp {}, which has exited",
-                absent[0]
-            )
-        });
+    if let (None, Some(shadow)) = (b.count, &env.shadow) {
+        for w in warps.iter().filter(|w| w.live == 0) {
+            shadow.give(w.index as usize, &mut b.seen);
+        }
     }
     for (warp, split, d, kind) in b.waiting {
         let w = &mut warps[warp as usize];
@@ -287,7 +293,10 @@ pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp], each: us
         env.enter(k / each);
         for s in w.splits.iter().filter(|s| s.mask != 0) {
             // A barrier is behind the split, what is tried again before it.
-            let again = matches!(s.state, State::Poll | State::Cluster | State::Wgmma(_));
+            let again = matches!(
+                s.state,
+                State::Poll | State::Cluster | State::Wgmma(_) | State::Aligned
+            );
             let pc = (s.pc as usize).saturating_sub(usize::from(!again));
             let line = cx.program.meta[pc].line;
             let opcode = &cx.program.meta[pc].opcode;

@@ -9,7 +9,7 @@
 use super::bulk_groups::{Store, begin_store};
 use super::cluster::units;
 use super::combine::combine;
-use super::gmem::observe_global;
+use super::gmem::{observe_global, report_unwritten};
 use super::in_flight::{begin_reading, begin_writing, end_reading};
 use super::mbarrier;
 use super::mem::{addresses, lanes_of};
@@ -173,7 +173,9 @@ pub(super) fn observe(
     let mut at = [0; 32];
     for k in (0..bytes).step_by(16) {
         at[lane] = address + u64::from(k);
-        observe_global(cx, env, w, pc, &at, (bytes - k).min(16), 1 << lane, store);
+        let piece = (bytes - k).min(16);
+        let unwritten = observe_global(cx, env, w, pc, None, &at, piece, 1 << lane, store);
+        report_unwritten(cx, env, w, pc, &at, unwritten);
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) struct Store {
 
 /// Reads shared memory and writes global memory: what a store does in the end.
 pub(super) fn perform(cx: &Context<'_>, env: &mut Env, w: &Warp, s: &Store) {
+    env.published += 1;
     let mut hint = 0;
     let lane = usize::from(s.lane);
     for p in &s.pieces {

@@ -12,6 +12,7 @@ use super::compare::mask_of;
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::services;
 use super::step::{Next, mark_defined};
+use super::undefined::Passed;
 use super::warp::Warp;
 use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
@@ -35,6 +36,7 @@ pub(super) fn call(
 ) -> Next {
     let reg = match call.callee {
         Callee::Service(service) => {
+            env.effects += 1;
             services::serve(cx, env, w, pc, service, call, active);
             return if env.abort { Next::Stop } else { Next::On };
         }
@@ -138,6 +140,7 @@ pub(super) fn enter(
     }
     // Arguments are read before the callee's registers change: in a recursion they are the caller's.
     let args = Slots::of(w, &call.args);
+    let undefined = Passed::of(w, &mut env.origins, pc, &call.args);
     let node = w.enter(split, f.entry, pc as u32);
     save(w, f, number, call, node);
     for r in &f.tracked {
@@ -152,6 +155,9 @@ pub(super) fn enter(
     let frames = Frames::of(&callers, &bases, lanes);
     for (k, (to, from)) in f.params.iter().zip(&call.args).enumerate() {
         copy(w, &frames, (*to, &bases), (*from, &callers), args.get(k));
+        if let Some(undefined) = &undefined {
+            undefined.pass(w, k, lanes, (*to, &bases), (*from, &callers));
+        }
     }
     for (r, offset) in &f.addresses {
         let places = above(&bases, *offset);
@@ -165,7 +171,7 @@ pub(super) fn enter(
         }
         put(&mut w.r64[r.row as usize], &wide, lanes);
     }
-    for slot in &f.params {
+    for slot in f.params.iter().filter(|_| undefined.is_none()) {
         if let Slot::Register { reg, .. } = slot {
             w.define(reg.file, reg.row, lanes);
         }
@@ -288,7 +294,7 @@ fn copy(w: &mut Warp, f: &Frames, to: (Slot, &Row32), from: (Slot, &Row32), valu
 
 /// `ret` in a function.
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
-pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
+pub(super) fn ret(cx: &Context<'_>, env: &mut Env, w: &mut Warp, active: u32) {
     let Some((node, at)) = w.innermost_call() else {
         w.exit(active);
         return;
@@ -300,6 +306,8 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
         return;
     };
     let results = Slots::of(w, &f.returns);
+    let pc = w.splits[w.current].pc as usize - 1;
+    let undefined = Passed::of(w, &mut env.origins, pc, &f.returns);
     restore(w, f, call, node, active);
     let saved = saved_bytes(f);
     let callers = w.active[node].callers;
@@ -309,6 +317,9 @@ pub(super) fn ret(cx: &Context<'_>, w: &mut Warp, active: u32) {
     let frames = Frames::of(&callers, &bases, active);
     for (k, (to, from)) in call.returns.iter().zip(&f.returns).enumerate() {
         copy(w, &frames, (*to, &callers), (*from, &bases), results.get(k));
+        if let Some(undefined) = &undefined {
+            undefined.pass(w, k, active, (*to, &callers), (*from, &bases));
+        }
     }
     if inst.marks.0 != inst.marks.1 {
         mark_defined(cx, w, inst, active);
@@ -331,6 +342,17 @@ pub(crate) struct Activation {
     r64: Vec<Row64>,
 }
 
+impl Activation {
+    /// Adds what it holds to a digest.
+    pub(super) fn digest(&self, add: &mut impl FnMut(u64)) {
+        add(u64::from(self.function));
+        self.callers.iter().for_each(|x| add(u64::from(*x)));
+        self.predicates.iter().for_each(|x| add(u64::from(*x)));
+        self.r32.iter().flatten().for_each(|x| add(u64::from(*x)));
+        self.r64.iter().flatten().for_each(|x| add(*x));
+    }
+}
+
 /// The registers of `f` that `call` must preserve.
 fn kept<'a>(f: &'a Function, call: &'a Call) -> impl Iterator<Item = Reg> + 'a {
     let addresses = f.addresses.iter().map(|(r, _)| *r);
@@ -351,19 +373,20 @@ fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
     to.predicates.clear();
     to.r32.clear();
     to.r64.clear();
+    let mut defined = std::mem::take(&mut to.defined);
+    defined.extend(kept(f, call).map(|r| w.defined(r.file, r.row)));
+    let to = &mut w.active[node];
+    to.defined = defined;
     for r in kept(f, call) {
         let row = r.row as usize;
         match r.file {
             File::Pred => {
-                to.defined.push(w.def_p[row]);
                 to.predicates.push(w.p[row]);
             }
             File::R32 => {
-                to.defined.push(w.def32[row]);
                 to.r32.push(w.r32[row]);
             }
             File::R64 => {
-                to.defined.push(w.def64[row]);
                 to.r64.push(w.r64[row]);
             }
         }
@@ -373,27 +396,30 @@ fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
 /// Takes them back in `lanes`, some of those that called.
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
+    let defined = std::mem::take(&mut w.active[node].defined);
+    for (r, defined) in kept(f, call).zip(&defined) {
+        w.define(r.file, r.row, lanes & defined);
+        w.undefine(r.file, r.row, lanes & !defined);
+    }
+    w.active[node].defined = defined;
     let from = &w.active[node];
     let mut predicates = from.predicates.iter();
     let (mut rows32, mut rows64) = (from.r32.iter(), from.r64.iter());
     let choose = |old: &mut u32, new: u32| *old = (*old & !lanes) | (new & lanes);
-    for (r, defined) in kept(f, call).zip(&from.defined) {
+    for r in kept(f, call) {
         let row = r.row as usize;
         match r.file {
             File::Pred => {
-                choose(&mut w.def_p[row], *defined);
                 if let Some(p) = predicates.next() {
                     choose(&mut w.p[row], *p);
                 }
             }
             File::R32 => {
-                choose(&mut w.def32[row], *defined);
                 if let Some(from) = rows32.next() {
                     put(&mut w.r32[row], from, lanes);
                 }
             }
             File::R64 => {
-                choose(&mut w.def64[row], *defined);
                 if let Some(from) = rows64.next() {
                     put(&mut w.r64[row], from, lanes);
                 }

@@ -66,19 +66,17 @@ impl Gate {
         [self.seen_within, self.done_within] = within;
     }
 
-    /// Completes the phase if all live lanes have arrived: of warps that come block after block, `warps` to a block.
-    pub(crate) fn serve(&mut self, all: &mut [Warp], warps: usize) -> bool {
-        self.stirred = false;
-        if self.arrived.iter().flatten().all(|m| *m == 0) {
-            return false;
-        }
-        let complete = all.iter().enumerate().all(|(k, w)| {
-            let here = self.arrived[k / warps][w.index as usize & 31];
-            w.live & !here == 0
-        });
-        if !complete {
-            return false;
-        }
+    /// Whether somebody has arrived, and so have all live lanes: of warps that come block after block, `warps` to a block.
+    fn is_complete(&self, all: &[Warp], warps: usize) -> bool {
+        self.arrived.iter().flatten().any(|m| *m != 0)
+            && all.iter().enumerate().all(|(k, w)| {
+                let here = self.arrived[k / warps][w.index as usize & 31];
+                w.live & !here == 0
+            })
+    }
+
+    /// Completes the phase.
+    fn complete(&mut self, all: &mut [Warp]) {
         self.phase += 1;
         self.arrived.fill([0; 32]);
         self.done = std::mem::replace(&mut self.seen, Knowledge::NONE);
@@ -89,8 +87,26 @@ impl Gate {
                 s.state = State::Running;
             }
         }
-        true
     }
+}
+
+/// Completes the phase of the cluster's barrier if all live lanes have arrived: of warps that come block after block, `warps` to a block. What the warps
+/// did that have exited is ordered before it.
+pub(crate) fn serve_gate(env: &mut Env, all: &mut [Warp], warps: usize) {
+    env.gate.stirred = false;
+    if !env.gate.is_complete(all, warps) {
+        return;
+    }
+    let mut exited = Knowledge::NONE;
+    for (k, w) in all.iter().enumerate().filter(|(_, w)| w.live == 0) {
+        env.within(k / warps, |env| {
+            if let Some(shadow) = &env.shadow {
+                shadow.give(w.index as usize, &mut exited);
+            }
+        });
+    }
+    env.gate.seen.add(&exited);
+    env.gate.complete(all);
 }
 
 impl Env {
@@ -268,7 +284,8 @@ pub(crate) fn observe(
                 };
                 Some(Conflict::Elsewhere { other, wrote: true })
             }
-            _ => None,
+            _ if store => None,
+            _ => target.holds_undefined(u),
         };
         let read = || {
             let who = match target.unread(u, &seen, some)? {
@@ -406,7 +423,7 @@ pub(crate) fn wait(
 }
 
 fn divergent(cx: &Context<'_>, env: &mut Env, w: &Warp, site: Site, aligned: bool, active: u32) {
-    if aligned && active != w.live && !w.let_go {
+    if aligned && w.apart & active != 0 {
         let missing = w.live & !active;
         env.report(cx, FindingKind::Divergent, site, &|| {
             format!(

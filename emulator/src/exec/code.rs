@@ -7,12 +7,17 @@
 use super::alu::{Row32, Row64};
 use super::sums::Adder;
 use super::warp::Warp;
+use super::wgmma::Operation;
 use super::{Context, Env};
-use super::{atomics, calls, compare, convert, fp16, fp32, fp64, lmem, mem, mma, pack, sums, wmma};
+use super::{
+    atomics, calls, compare, convert, fp16, fp32, fp64, lmem, mem, mma, pack, sums, wgmma_product,
+    wmma,
+};
 use crate::ir::{
-    Access, Atom, Call, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory,
+    Access, Atom, Call, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, Wgmma, WmmaMemory,
     WmmaMultiply,
 };
+use crate::shared_data::SharedData;
 
 /// Whether operations that are loops over rows for the sake of speed go lane by lane, by their definition: a browser has to load each of those loops.
 /// For the same reason, functions of accesses are not inlined there (`cfg_attr` above them).
@@ -44,7 +49,7 @@ pub(crate) struct Code {
     /// `call` of a function by a split.
     pub(crate) enter: fn(&Context<'_>, &mut Env, &mut Warp, usize, &Call, u32, usize, u32),
     /// `ret`.
-    pub(crate) ret: fn(&Context<'_>, &mut Warp, u32),
+    pub(crate) ret: fn(&Context<'_>, &mut Env, &mut Warp, u32),
     /// `wmma.load` and `wmma.store`.
     pub(crate) wmma_memory: fn(&Context<'_>, &mut Env, &mut Warp, usize, &WmmaMemory, u32),
     /// `wmma.mma`.
@@ -57,6 +62,8 @@ pub(crate) struct Code {
     pub(crate) unpack: fn(&mut Warp, Reg, u8, &[Reg], u32),
     /// `mma.sync`.
     pub(crate) mma: fn(&mut Warp, &Mma, u32),
+    /// The arithmetic of `wgmma`.
+    pub(crate) wgmma: fn(&Wgmma, &SharedData, &Operation, &mut [Warp]),
 }
 
 /// Defines both versions of each function, and the two tables.
@@ -113,8 +120,8 @@ twice! {
         w.start(cx, ctaid), w.start(cx, ctaid);
     enter: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, call: &Call, number: u32, split: usize, lanes: u32),
         calls::enter(cx, env, w, pc, call, number, split, lanes), calls::enter(cx, env, w, pc, call, number, split, lanes);
-    ret: fn(cx: &Context<'_>, w: &mut Warp, active: u32),
-        calls::ret(cx, w, active), calls::ret(cx, w, active);
+    ret: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, active: u32),
+        calls::ret(cx, env, w, active), calls::ret(cx, env, w, active);
     wmma_memory: fn(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, m: &WmmaMemory, active: u32),
         wmma::memory(cx, env, w, pc, m, active), wmma::memory(cx, env, w, pc, m, active);
     wmma_multiply: fn(w: &mut Warp, m: &WmmaMultiply, active: u32),
@@ -127,4 +134,6 @@ twice! {
         pack::unpack(w, a, bits, parts, active), pack::unpack(w, a, bits, parts, active);
     mma: fn(w: &mut Warp, m: &Mma, active: u32),
         mma::mma(w, m, active, sums::add_plain), mma::mma(w, m, active, sums::add_simd);
+    wgmma: fn(m: &Wgmma, shared: &SharedData, op: &Operation, warps: &mut [Warp]),
+        wgmma_product::multiply(m, shared, op, warps, sums::add_plain), wgmma_product::multiply(m, shared, op, warps, sums::add_simd);
 }

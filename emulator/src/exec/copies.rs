@@ -4,7 +4,7 @@
 //! the bytes are in flight: reading or writing them is a finding, and a kernel that does so computes with old data. Groups are counted by lane:
 //! a copy issued when a lane has committed g groups belongs to group g, and `wait_group n` lands all groups below committed − n.
 
-use super::gmem::observe_global;
+use super::gmem::{observe_global, report_unwritten};
 use super::mem::{addresses, lanes_of};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
 use super::traffic;
@@ -77,7 +77,8 @@ pub(crate) fn issue(
                 continue;
             }
             if cx.undefined_global || cx.global_shadow.is_some() {
-                observe_global(cx, env, w, pc, &from, n, 1 << l, false);
+                let unwritten = observe_global(cx, env, w, pc, None, &from, n, 1 << l, false);
+                report_unwritten(cx, env, w, pc, &from, unwritten);
             }
             let offset = x - alloc.base;
             for (k, word) in data.iter_mut().enumerate().take(n.div_ceil(4) as usize) {

@@ -1,68 +1,214 @@
-//! The optional check for global memory that two blocks touch, one of them with a plain store.
+//! The optional check for global memory that two blocks touch, one of them with a store.
 //!
-//! For each unit (the smallest global access of the kernel): the last block that stored, and the block that loaded, or "several". Blocks have
-//! no order among each other, so any store by one block and access by another is a race, unless the kernel orders them by atomics and
-//! fences, which this check does not see; it is for kernels whose blocks do not communicate. Atomics are not recorded.
+//! For each unit (the smallest global access of the kernel): the last block that stored, with the value, and the block that loaded, or "several". An access by
+//! another block is a race unless
+//!
+//! - both stored the same value, or both accesses are strong (`.volatile`, `.relaxed` and the like; atomics are not recorded), or
+//! - the blocks are ordered: a *fence* of the one block ([`GlobalShadow::fence`]) and then a strong store or an atomic operation on a word, which the other block has
+//!   read by a strong load or an atomic operation. Atomics that follow each other on a word pass on what they find, and a `.release` is a fence of its own.
+//!
+//! Each block has an epoch, which its fences count; what it did in an epoch is known to those who acquire a word that was released in a later one. Order is kept
+//! by block: the threads of a block count as ordered among each other, and a strong read as an acquiring one. Example: each block stores its sum, executes `__threadfence()` and
+//! adds 1 to a counter; the block that counts last reads all sums. Without the fence its reads are races.
 
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::fences::Strong;
 use crate::memory::GlobalMemory;
 
 const SEVERAL: u32 = u32::MAX;
 
-/// Who touched which bytes. Blocks are numbered from 1 here.
+/// Units whose cells lie together, made when one is touched.
+const CHUNK: usize = 1 << 12;
+
+/// Who touched a unit last. Blocks are numbered from 1 here.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    writer: u32,
+    /// The writer's epoch.
+    written: u32,
+    value: u32,
+    reader: u32,
+    read: u32,
+    strong_write: bool,
+    strong_read: bool,
+}
+
+type Chunk = Mutex<Vec<Cell>>;
+
+/// What is known of other blocks: up to which epoch.
+type Seen = HashMap<u32, u32>;
+
+fn raise(to: &mut Seen, from: &Seen) {
+    for (block, epoch) in from {
+        let known = to.entry(*block).or_default();
+        *known = (*known).max(*epoch);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    /// Fences executed, from 1 on.
+    epoch: u32,
+    seen: Seen,
+    /// What it knew at its last fence.
+    released: Seen,
+}
+
+/// The order between blocks.
+#[derive(Debug, Default)]
+struct Blocks {
+    blocks: HashMap<u32, Block>,
+    /// By address of a word: what those knew who released it.
+    words: HashMap<u64, Seen>,
+}
+
+impl Blocks {
+    /// Ends the epoch of block `me`: what it knew then.
+    fn release(&mut self, me: u32) -> Seen {
+        let block = self.blocks.entry(me).or_default();
+        let mut known = block.seen.clone();
+        known.insert(me, block.epoch + 1);
+        block.epoch += 1;
+        known
+    }
+}
+
+/// An access of one block.
+#[derive(Clone, Copy)]
+pub(crate) struct Access<'a> {
+    pub(crate) block: u64,
+    pub(crate) strong: bool,
+    /// A store, with the value of each byte unless it is not known.
+    pub(crate) store: Option<&'a dyn Fn(u32) -> Option<u8>>,
+}
+
+/// Who touched which bytes.
 #[derive(Debug)]
 pub(crate) struct GlobalShadow {
     grain: u32,
-    /// By allocation: base address, storing block and loading block of each unit.
-    allocations: Vec<(u64, Vec<AtomicU32>, Vec<AtomicU32>)>,
+    /// By allocation: base address and the cells of its units.
+    allocations: Vec<(u64, Vec<Chunk>)>,
+    order: Mutex<Blocks>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number(block: u64) -> u32 {
+    (block as u32).wrapping_add(1)
 }
 
 impl GlobalShadow {
     pub(crate) fn new(memory: &GlobalMemory, grain_bytes: u32) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
-        let cells = |len: u64| {
-            (0..=len >> grain)
-                .map(|_| AtomicU32::new(0))
-                .collect::<Vec<_>>()
+        let chunks = |len: u64| {
+            let units = (len >> grain) as usize + 1;
+            (0..units.div_ceil(CHUNK))
+                .map(|_| Chunk::default())
+                .collect()
         };
-        let allocations = memory
-            .allocations()
-            .iter()
-            .map(|a| (a.base, cells(a.len), cells(a.len)))
-            .collect();
-        Self { grain, allocations }
+        let allocations = memory.allocations().iter();
+        Self {
+            grain,
+            allocations: allocations.map(|a| (a.base, chunks(a.len))).collect(),
+            order: Mutex::default(),
+        }
     }
 
-    /// Records an access of `bytes` at `address`, inside an allocation, by block `block`; returns another block that it races with.
-    pub(crate) fn access(&self, address: u64, bytes: u32, store: bool, block: u64) -> Option<u64> {
-        let me = (block as u32).wrapping_add(1);
-        let i = self
-            .allocations
-            .partition_point(|a| a.0 <= address)
-            .checked_sub(1)?;
-        let (base, stores, loads) = &self.allocations[i];
+    /// Block `block` executes a fence for all blocks.
+    pub(crate) fn fence(&self, block: u64) {
+        let mut order = lock(&self.order);
+        let known = order.release(number(block));
+        order.blocks.entry(number(block)).or_default().released = known;
+    }
+
+    /// Block `block` accesses the word at `address` by a strong access or an atomic operation, which releases by itself if it `releases`.
+    pub(crate) fn synchronise(&self, block: u64, address: u64, access: Strong, releases: bool) {
+        let (me, word) = (number(block), address / 4);
+        let mut order = lock(&self.order);
+        let before = order.words.get(&word).cloned();
+        if let (Some(known), Strong::Load | Strong::Update) = (&before, access) {
+            raise(&mut order.blocks.entry(me).or_default().seen, known);
+        }
+        if access == Strong::Load {
+            return;
+        }
+        let own = if releases {
+            order.release(me)
+        } else {
+            order.blocks.entry(me).or_default().released.clone()
+        };
+        let mut known = before
+            .filter(|_| access == Strong::Update)
+            .unwrap_or_default();
+        raise(&mut known, &own);
+        if known.is_empty() {
+            order.words.remove(&word);
+        } else {
+            order.words.insert(word, known);
+        }
+    }
+
+    /// Records an access of `bytes` at `address`, inside an allocation; returns another block that it races with.
+    pub(crate) fn access(&self, address: u64, bytes: u32, access: Access<'_>) -> Option<u64> {
+        let me = number(access.block);
+        let i = self.allocations.partition_point(|a| a.0 <= address);
+        let (base, chunks) = &self.allocations[i.checked_sub(1)?];
         let first = ((address - base) >> self.grain) as usize;
         let last = ((address - base + u64::from(bytes) - 1) >> self.grain) as usize;
+        let mut epoch = None;
         for u in first..=last {
-            let (s, l) = (stores.get(u)?, loads.get(u)?);
-            let other = if store {
-                let other = s.swap(me, SeqCst);
-                let reader = l.load(SeqCst);
-                if other != 0 && other != me {
-                    other
-                } else {
-                    reader
-                }
-            } else {
-                let _ = l.fetch_update(SeqCst, SeqCst, |old| match old {
-                    0 => Some(me),
-                    o if o == me => None,
-                    _ => Some(SEVERAL),
-                });
-                s.load(SeqCst)
+            let mut cells = lock(chunks.get(u / CHUNK)?);
+            if cells.is_empty() {
+                cells.resize(CHUNK, Cell::default());
+            }
+            let cell = &mut cells[u % CHUNK];
+            let other =
+                |block: u32, strong: bool| block != 0 && block != me && !(strong && access.strong);
+            let ordered = |block: u32, at: u32| {
+                let order = lock(&self.order);
+                let own = order.blocks.get(&me);
+                own.and_then(|b| b.seen.get(&block))
+                    .is_some_and(|seen| *seen > at)
             };
-            if other != 0 && other != me {
+            let wrote =
+                other(cell.writer, cell.strong_write) && !ordered(cell.writer, cell.written);
+            let now = *epoch.get_or_insert_with(|| {
+                let order = lock(&self.order);
+                order.blocks.get(&me).map_or(0, |b| b.epoch)
+            });
+            let found = if let Some(byte) = access.store {
+                let start = (((u as u64) << self.grain) + base).wrapping_sub(address);
+                let each = (0..1u64 << self.grain).map(|k| byte(start.wrapping_add(k) as u32));
+                let value = each
+                    .rev()
+                    .try_fold(0u32, |v, b| Some(v << 8 | u32::from(b?)));
+                let differs = value.is_none_or(|v| v != cell.value);
+                let read = other(cell.reader, cell.strong_read)
+                    && (cell.reader == SEVERAL || !ordered(cell.reader, cell.read));
+                let found = if wrote && differs {
+                    Some(cell.writer)
+                } else {
+                    read.then_some(cell.reader)
+                };
+                cell.value = value.unwrap_or(0);
+                (cell.writer, cell.written, cell.strong_write) = (me, now, access.strong);
+                if !read {
+                    cell.reader = 0;
+                }
+                found
+            } else {
+                let later = cell.reader == 0
+                    || cell.reader == me
+                    || cell.reader != SEVERAL && ordered(cell.reader, cell.read);
+                cell.strong_read = access.strong && (later || cell.strong_read);
+                (cell.reader, cell.read) = (if later { me } else { SEVERAL }, now);
+                wrote.then_some(cell.writer)
+            };
+            if let Some(other) = found {
                 return Some(if other == SEVERAL {
                     u64::from(SEVERAL)
                 } else {

@@ -4,10 +4,12 @@
 
 use super::alu::{Row64, put};
 use super::compare::mask_of;
-use super::mem::{get_lane, lanes_of, set_lane};
+use super::mem::{are_close_sums, get_lane, lanes_of, set_lane};
 use super::traffic;
+use super::undefined::{self, Place};
 use super::warp::Warp;
-use super::{Context, Env, Site};
+use super::{Context, Env, Site, global};
+use crate::fences::Strong;
 use crate::ir::{Access, NONE};
 use crate::memory::{Allocation, GlobalMemory};
 use crate::report::FindingKind;
@@ -168,8 +170,12 @@ pub(super) fn global(
         return;
     }
     traffic::global(env, pc, at, total, active);
+    env.touches += 1;
+    env.published += u64::from(store);
+    env.looks += u64::from(a.strong && !store);
+    let mut unwritten = 0;
     if cx.undefined_global || cx.global_shadow.is_some() {
-        observe_global(cx, env, w, pc, at, total, active, store);
+        unwritten = observe_global(cx, env, w, pc, Some(a), at, total, active, store);
     }
     let mut hint = env.hints[pc];
     let first = at[active.trailing_zeros() as usize & 31];
@@ -192,6 +198,9 @@ pub(super) fn global(
                 }
             }
         }
+    }
+    if unwritten != 0 {
+        load_undefined(cx, env, w, pc, a, at, unwritten);
     }
     if store && cx.sanitize && !are_apart(at, u64::from(total), active) {
         check_store(cx, env, w, pc, a, at, active);
@@ -351,12 +360,102 @@ fn report_conflict(
         lanes: lost,
         address: Some(address),
     };
+    let (opcode, bytes) = (&cx.program.meta[pc].opcode, u32::from(a.bytes));
+    let mask = u64::MAX >> (64 - 8 * bytes);
+    let close = lanes_of(lost).all(|l| {
+        let others = lanes_of(active).filter(|k| at[*k] == at[l]);
+        others.into_iter().all(|k| {
+            let pairs = value(l).into_iter().zip(value(k));
+            pairs
+                .map(|(x, y)| (x & mask, y & mask))
+                .all(|(x, y)| x == y || are_close_sums(opcode, bytes, x, y))
+        })
+    });
+    if close {
+        env.note(cx, FindingKind::WriteConflict, site, &|| {
+            format!("lanes {lane} and {by} of the warp store values to global address {address:#x} that differ in the last bits: sums in different orders")
+        });
+        return;
+    }
     env.report(cx, FindingKind::WriteConflict, site, &|| {
         format!("lanes {lane} and {by} of the warp store different values to global address {address:#x}")
     });
 }
 
-/// The optional checks on global memory.
+/// A load of `lanes` has found bytes that nothing has written: carries them to its registers.
+#[cold]
+#[inline(never)]
+fn load_undefined(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Access,
+    at: &Row64,
+    lanes: u32,
+) {
+    if !cx.sanitize {
+        return report_unwritten(cx, env, w, pc, at, lanes);
+    }
+    let bytes = u32::from(a.bytes);
+    let mut hint = env.hints[pc];
+    let mut found = Vec::new();
+    for e in 0..u32::from(a.count) {
+        let (mut row, mut origin) = ([0; 32], u32::MAX);
+        for l in lanes_of(lanes) {
+            let Some(alloc) = cx.memory.locate(at[l], &mut hint) else {
+                continue;
+            };
+            for i in 0..bytes {
+                let offset = at[l] - alloc.base + u64::from(e * bytes + i);
+                if !alloc.is_written(offset, 1) {
+                    row[l] |= 0xff << (8 * i);
+                    origin = env.origins.number(pc, Place::Global { offset }, 1 << l);
+                }
+            }
+        }
+        found.push((row, origin));
+    }
+    undefined::loaded(cx, w, a, lanes, &found);
+}
+
+/// Reports that `lanes` read bytes that nothing has written.
+#[cold]
+#[inline(never)]
+pub(crate) fn report_unwritten(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    at: &Row64,
+    lanes: u32,
+) {
+    let mut hint = env.hints[pc];
+    for l in lanes_of(lanes) {
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(at[l]),
+        };
+        if let Some(alloc) = cx.memory.locate(at[l], &mut hint) {
+            let offset = at[l] - alloc.base;
+            env.report(cx, FindingKind::UndefinedGlobal, site, &|| {
+                format!("lane {l} reads from byte {offset} of an allocation on, which nothing has written")
+            });
+        }
+    }
+}
+
+/// Byte `k` of what `lane` stores, if it is one.
+fn stored_byte(w: &Warp, a: &Access, lane: usize, k: u32) -> Option<u8> {
+    let bytes = u32::from(a.bytes);
+    let regs = &a.regs[..usize::from(a.count)];
+    let reg = regs.get((k / bytes) as usize).filter(|r| r.row != NONE)?;
+    Some((get_lane(w, *reg, lane) >> (8 * (k % bytes))) as u8)
+}
+
+/// The optional checks on global memory, on an access `a` or, without, on a copy, whose values are not known; returns the lanes that read bytes which nothing has written.
 #[inline(never)]
 #[allow(clippy::too_many_arguments)] // an access is that much
 pub(crate) fn observe_global(
@@ -364,12 +463,13 @@ pub(crate) fn observe_global(
     env: &mut Env,
     w: &Warp,
     pc: usize,
+    a: Option<&Access>,
     at: &Row64,
     total: u32,
     active: u32,
     store: bool,
-) {
-    let mut hint = env.hints[pc];
+) -> u32 {
+    let (mut hint, mut unwritten) = (env.hints[pc], 0);
     for l in lanes_of(active) {
         let site = Site {
             pc,
@@ -385,16 +485,24 @@ pub(crate) fn observe_global(
             if store {
                 alloc.mark_written(offset, total);
             } else if !alloc.is_written(offset, total) {
-                env.report(cx, FindingKind::UndefinedGlobal, site, &|| {
-                    format!("lane {l} reads {total} bytes at byte {offset} of an allocation, which nothing has written")
-                });
+                unwritten |= 1 << l;
             }
         }
         let block = env.block;
-        let other = cx
-            .global_shadow
-            .as_ref()
-            .and_then(|s| s.access(at[l], total, store, block));
+        let other = cx.global_shadow.as_ref().and_then(|s| {
+            let byte = |k: u32| stored_byte(w, a?, l, k);
+            let access = global::Access {
+                block,
+                strong: a.is_some_and(|a| a.strong),
+                store: store.then_some(&byte),
+            };
+            let racing = s.access(at[l], total, access);
+            if let Some(a) = a.filter(|a| a.strong) {
+                let kind = if store { Strong::Store } else { Strong::Load };
+                s.synchronise(block, at[l], kind, a.order.releases);
+            }
+            racing
+        });
         if let Some(other) = other {
             let verb = if store { "writes" } else { "reads" };
             env.report(cx, FindingKind::GlobalRace, site, &|| {
@@ -406,4 +514,5 @@ pub(crate) fn observe_global(
             });
         }
     }
+    unwritten
 }

@@ -9,8 +9,8 @@ use super::smem::report_conflict;
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::lane_order::covers;
-use crate::proxies::{ACTORS, REMOTE_READER, Remote};
-use crate::shared::{Cell, IN_FLIGHT, REMOTE, Who};
+use crate::proxies::{ACTORS, REMOTE_READER, Remote, WARPGROUPS};
+use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
 use crate::shared_conflicts::Conflict;
 
 /// Begins the writing of `landing` in the shared memory of block `rank` by an operation of `w` for the mbarrier `actor`: checks that all earlier
@@ -54,7 +54,7 @@ pub(crate) fn begin_writing(
         row[o.who.warp() as usize & 63] >= o.clock
             || covers(some[o.rank as usize].as_ref(), o.who, o.clock)
     };
-    let others = !landing.lanes;
+    let lanes = landing.lanes;
     let mut found = None;
     env.within(rank, |env| {
         let Some(shadow) = &mut env.shadow else {
@@ -69,7 +69,7 @@ pub(crate) fn begin_writing(
                 }
                 let cell = shadow.cells[u];
                 let actor_of = cell.who.warp() as usize & 63;
-                let generic = actor_of < crate::proxies::WARPGROUPS;
+                let generic = actor_of < WARPGROUPS;
                 let conflict = match cell.clock {
                     IN_FLIGHT if reduction && cell.who.is_atomic() => None,
                     IN_FLIGHT => Some(Conflict::InFlight(cell.who)),
@@ -85,7 +85,7 @@ pub(crate) fn begin_writing(
                     c if c > seen[actor_of] && !covers(some[rank].as_ref(), cell.who, c) => {
                         Some(Conflict::AfterWrite(cell.who))
                     }
-                    _ if rank == own && shadow.of_other_lane(cell, warp, others) => {
+                    _ if rank == own && shadow.of_other_lane(cell, warp, lanes) => {
                         Some(Conflict::AfterLane(cell.who))
                     }
                     c if generic && c > fenced[actor_of] => Some(Conflict::NoProxyFence(cell.who)),
@@ -93,10 +93,10 @@ pub(crate) fn begin_writing(
                 };
                 let last = shadow.last_reader[u];
                 let conflict = conflict.or_else(|| {
-                    let lanes = others & 1 << last.lane();
                     let found = rank == own
                         && last.warp() as usize == warp
-                        && shadow.unordered_readers(u, warp, lanes);
+                        && lanes >> last.lane() & 1 == 0
+                        && shadow.unordered_readers(u, warp, lanes.trailing_zeros(), last.lane());
                     found.then_some(Conflict::AfterLaneRead(last))
                 });
                 let unread = || shadow.unread(u, &seen, some[rank].as_ref());
@@ -126,8 +126,21 @@ pub(crate) fn begin_writing(
     }
 }
 
+/// The clocks of the latest writes, by actor, of units that an operation reads.
+#[derive(Debug)]
+pub(crate) struct Writes([u32; ACTORS]);
+
+impl Writes {
+    /// Whether they are ordered before what `warp` of the block does now, and fenced.
+    pub(crate) fn are_known(&self, shadow: &Shadow, warp: usize, rank: usize) -> bool {
+        let (seen, fenced) = (&shadow.seen[warp & 31], shadow.clocks.fenced(warp, rank));
+        let known = self.0.iter().zip(seen).all(|(wrote, seen)| wrote <= seen);
+        known && (0..WARPGROUPS).all(|actor| self.0[actor] <= fenced[actor])
+    }
+}
+
 /// Begins the reading of `from` in the block's own shared memory by an asynchronous operation of `w`: checks that all writes are ordered
-/// before and fenced, and marks the bytes as being read by `reader`. `lanes` of the warp have issued it.
+/// before and fenced, and marks the bytes as being read by `reader`. `lanes` of the warp have issued it. Gives those writes, if they are.
 pub(crate) fn begin_reading(
     cx: &Context<'_>,
     env: &mut Env,
@@ -135,18 +148,23 @@ pub(crate) fn begin_reading(
     pc: usize,
     (reader, lanes): (u32, u32),
     from: impl Iterator<Item = (u32, u32)>,
-) {
-    let Some(shadow) = &mut env.shadow else {
-        return;
-    };
+) -> Option<Writes> {
+    let shadow = env.shadow.as_mut()?;
+    let mut writes = Writes([0; ACTORS]);
     let warp = w.index as usize & 31;
     let seen = shadow.seen[warp];
     let fenced = shadow.clocks.fenced(warp, env.rank);
     let me = Who::new(pc, reader, w.index);
     let mut found = None;
+    // Most units were written together: what holds of one holds of the next.
+    let mut same = None;
     for (offset, bytes) in from {
-        for u in units(shadow, offset, bytes) {
+        let range = units(shadow, offset, bytes);
+        for u in range.clone() {
             let cell = shadow.cells[u];
+            if same == Some(cell) {
+                continue;
+            }
             let actor = cell.who.warp() as usize & 63;
             let conflict = match cell.clock {
                 0 => Some(Conflict::Undefined),
@@ -164,23 +182,28 @@ pub(crate) fn begin_reading(
                 {
                     Some(Conflict::AfterWrite(cell.who))
                 }
-                _ if shadow.of_other_lane(cell, warp, !lanes) => {
-                    Some(Conflict::AfterLane(cell.who))
-                }
-                c if actor < crate::proxies::WARPGROUPS && c > fenced[actor] => {
+                _ if shadow.of_other_lane(cell, warp, lanes) => Some(Conflict::AfterLane(cell.who)),
+                c if actor < WARPGROUPS && c > fenced[actor] => {
                     Some(Conflict::NoProxyFence(cell.who))
                 }
-                _ => None,
+                _ => shadow.holds_undefined(u),
             };
-            found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
-            shadow.mark_read(u, reader as usize, IN_FLIGHT);
-            shadow.last_reader[u] = me;
+            if conflict.is_some() {
+                found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
+            }
+            // What another block wrote is known by other means: too great for any clock here.
+            writes.0[actor] = writes.0[actor].max(cell.clock);
+            same = Some(cell).filter(|_| conflict.is_none() && cell.clock != REMOTE);
         }
+        shadow.last_reader[range.clone()].fill(me);
+        shadow.mark_all_read(range, reader as usize, IN_FLIGHT);
     }
     if let Some((offset, c)) = found {
         let who = Who::new(pc, w.index, 0);
         report_conflict(cx, env, who, (env.rank, offset), c, false);
+        return None;
     }
+    Some(writes)
 }
 
 /// Warp `warp` knows that its bulk copies have read `from`.

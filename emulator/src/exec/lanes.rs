@@ -106,8 +106,33 @@ pub(crate) fn shfl(
         }
         left &= !g.lanes;
     }
-    let (a, b, c) = (w.r32[a as usize], w.r32[b as usize], w.r32[c as usize]);
-    let (mut out, mut valid, mut absent) = ([0u32; 32], 0u32, 0u32);
+    let (from, valid) = shuffled(mode, &w.r32[b as usize], &w.r32[c as usize]);
+    let (mut out, mut absent) = ([0u32; 32], 0u32);
+    for (lane, &j) in from.iter().enumerate() {
+        out[lane] = w.r32[a as usize][j];
+        absent |= u32::from(active >> lane & 1 == 1 && here[lane] >> j & 1 == 0) << lane;
+    }
+    if absent != 0 {
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: absent,
+            address: None,
+        };
+        env.report(cx, FindingKind::MemberMask, site, &|| {
+            format!(
+                "lanes {} read from lanes that are not here",
+                lane_list(absent)
+            )
+        });
+    }
+    set_row(w, d, &out, active);
+    set_pred(w, p, valid, active);
+}
+
+/// The lane from which `shfl` with operands `b` and `c` gives each lane its value, and the lanes for which it is in range.
+pub(super) fn shuffled(mode: Shuffle, b: &[u32; 32], c: &[u32; 32]) -> ([usize; 32], u32) {
+    let (mut from, mut valid) = ([0; 32], 0u32);
     for lane in 0..32u32 {
         let (bval, cval, segmask) = (
             b[lane as usize] & 31,
@@ -128,27 +153,10 @@ pub(crate) fn shfl(
                 (j as i32, j <= max_lane)
             }
         };
-        let j = if ok { j as u32 & 31 } else { lane };
         valid |= u32::from(ok) << lane;
-        out[lane as usize] = a[j as usize];
-        absent |= u32::from(active >> lane & 1 == 1 && here[lane as usize] >> j & 1 == 0) << lane;
+        from[lane as usize] = if ok { j as u32 & 31 } else { lane } as usize;
     }
-    if absent != 0 {
-        let site = Site {
-            pc,
-            warp: w.index,
-            lanes: absent,
-            address: None,
-        };
-        env.report(cx, FindingKind::MemberMask, site, &|| {
-            format!(
-                "lanes {} read from lanes that are not here",
-                lane_list(absent)
-            )
-        });
-    }
-    set_row(w, d, &out, active);
-    set_pred(w, p, valid, active);
+    (from, valid)
 }
 
 /// `vote.sync`.

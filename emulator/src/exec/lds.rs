@@ -5,14 +5,18 @@
 //! different values) shows when each lane reads back what it stored.
 
 use super::alu::put;
-use super::mem::{get_lane, lanes_of, set_lane};
+use super::mem::{are_close_sums, get_lane, lanes_of, set_lane};
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
+use super::undefined;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::banks::SharedAccess;
-use crate::ir::{Access, NONE};
+use crate::fences::Strong;
+use crate::ir::{Access, NONE, Order};
 use crate::report::FindingKind;
 use crate::shared::Who;
+use crate::shared_conflicts::Conflict;
+use crate::shared_data::SharedData;
 use crate::types::File;
 
 /// A load or store of the block's shared memory, in the window that starts at `window`.
@@ -40,11 +44,13 @@ pub(super) fn shared(
         SharedAccess::Load { bytes: total }
     };
     count_wavefronts(env, pc, kind, &at, active);
-    if env.shadow.is_some() {
-        observe(cx, env, w, pc, a, &at, active, store);
+    let undefined = env.shadow.is_some() && observe(cx, env, w, pc, a, &at, active, store);
+    if a.strong {
+        let access = if store { Strong::Store } else { Strong::Load };
+        synchronise(env, w, &at, active, access, a.order);
     }
     if words(env, w, pc, a, &at, active, store) {
-        return check_store(cx, env, w, pc, a, &at, active, store);
+        return finish(cx, env, w, pc, a, &at, active, store, undefined);
     }
     let bytes = u32::from(a.bytes);
     for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
@@ -58,10 +64,99 @@ pub(super) fn shared(
             }
         }
     }
-    check_store(cx, env, w, pc, a, &at, active, store);
+    finish(cx, env, w, pc, a, &at, active, store, undefined);
 }
 
-/// The race detector.
+/// The order that strong accesses of the active lanes make.
+#[inline(never)]
+pub(super) fn synchronise(
+    env: &mut Env,
+    w: &Warp,
+    at: &[u32; 32],
+    active: u32,
+    access: Strong,
+    order: Order,
+) {
+    let Some(shadow) = env.shadow.as_mut().filter(|s| s.clocks.fences.is_some()) else {
+        return;
+    };
+    let mut rest = active;
+    while rest != 0 {
+        let first = at[rest.trailing_zeros() as usize & 31];
+        let same = lanes_of(rest).filter(|l| at[*l] / 4 == first / 4);
+        let same = same.fold(0u32, |m, l| m | 1 << l);
+        shadow.synchronise(w.index as usize, same, first, access, order);
+        rest &= !same;
+    }
+}
+
+/// What follows the data: a look for lost stores, and undefined bits.
+#[cfg_attr(not(target_family = "wasm"), inline(always))]
+#[allow(clippy::too_many_arguments)] // an access is that much
+fn finish(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Access,
+    at: &[u32; 32],
+    active: u32,
+    store: bool,
+    undefined: bool,
+) {
+    if store {
+        check_store(cx, env, w, pc, a, at, active);
+        if env.carries_undefined(w) {
+            store_undefined(env, w, pc, a, at, active);
+        }
+    } else if undefined {
+        load_undefined(cx, env, w, pc, a, at, active);
+    }
+}
+
+/// Carries the undefined bits of shared memory to the registers of a load.
+#[cold]
+#[inline(never)]
+fn load_undefined(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    a: &Access,
+    at: &[u32; 32],
+    active: u32,
+) {
+    let bytes = u32::from(a.bytes);
+    let mut found = Vec::new();
+    for e in 0..u32::from(a.count) {
+        let (mut row, mut origin) = ([0; 32], u32::MAX);
+        for l in lanes_of(active) {
+            let (bits, from) = env.undefined_shared(pc, l, at[l] + e * bytes, bytes);
+            row[l] = bits;
+            origin = from.unwrap_or(origin);
+        }
+        found.push((row, origin));
+    }
+    undefined::loaded(cx, w, a, active, &found);
+}
+
+/// Carries the undefined bits of the registers of a store to shared memory.
+#[cold]
+#[inline(never)]
+fn store_undefined(env: &mut Env, w: &Warp, pc: usize, a: &Access, at: &[u32; 32], active: u32) {
+    let bytes = u32::from(a.bytes);
+    for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
+        let (row, from) = env.undefined_of(w, pc, *reg);
+        let Some(shadow) = &mut env.shadow else {
+            return;
+        };
+        for l in lanes_of(active) {
+            shadow.store_undefined(at[l] + e as u32 * bytes, bytes, row[l], from);
+        }
+    }
+}
+
+/// The race detector. Whether the bytes of a load may be undefined.
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[allow(clippy::too_many_arguments)] // an access is that much
 fn observe(
@@ -73,18 +168,19 @@ fn observe(
     at: &[u32; 32],
     active: u32,
     store: bool,
-) {
+) -> bool {
     let (Some(shadow), Some(pattern)) = (&mut env.shadow, env.patterns.get(pc)) else {
-        return;
+        return false;
     };
     let lane = active.trailing_zeros();
     let who = Who::new(pc, w.index, lane);
     let (first, runs) = (at[lane as usize & 31], pattern.runs());
     if !store {
+        let stored = !shadow.stored.is_empty();
         if a.strong || !shadow.read_runs(first, runs, who) {
-            lane_by_lane(cx, env, w, pc, a, at, active, store);
+            return lane_by_lane(cx, env, w, pc, a, at, active, store) | stored;
         }
-        return;
+        return stored;
     }
     if !shadow.may_write::<false>(first, runs, who) {
         return lane_by_lane(cx, env, w, pc, a, at, active, store);
@@ -95,9 +191,10 @@ fn observe(
         let who = if a.strong { who.atomic() } else { who };
         shadow.set_writer(at[l], total, who);
     }
+    false
 }
 
-/// The race detector for accesses that may conflict.
+/// The race detector for accesses that may conflict. Whether it has found bytes of a load that nothing has written.
 #[inline(never)]
 #[allow(clippy::too_many_arguments)] // an access is that much
 fn lane_by_lane(
@@ -109,13 +206,13 @@ fn lane_by_lane(
     at: &[u32; 32],
     active: u32,
     store: bool,
-) {
+) -> bool {
     let Some(shadow) = &mut env.shadow else {
-        return;
+        return false;
     };
     let total = u32::from(a.bytes) * u32::from(a.count);
     let (grain, units) = (shadow.grain, (total >> shadow.grain).max(1));
-    let mut conflict = None;
+    let (mut conflict, mut undefined) = (None, false);
     let mut previous = u32::MAX;
     for lane in lanes_of(active) {
         if at[lane] == previous && !store {
@@ -128,17 +225,65 @@ fn lane_by_lane(
             let found = match (store, a.strong) {
                 (false, false) => shadow.read(u, who),
                 (false, true) => shadow.read_strong(u, who),
-                (true, false) => shadow.write(u, who),
-                (true, true) => shadow.write(u, who.atomic()),
+                (true, strong) => {
+                    let who = if strong { who.atomic() } else { who };
+                    let offset = (u as u32) << grain;
+                    match shadow.write(u, who) {
+                        // Two writes of one value: no order makes a difference.
+                        Some(c)
+                            if c.is_of_writes()
+                                && changes_nothing(
+                                    &env.shared,
+                                    w,
+                                    a,
+                                    lane,
+                                    offset,
+                                    at[lane],
+                                    1 << grain,
+                                ) =>
+                        {
+                            shadow.explain_readers(u, who)
+                        }
+                        found => found,
+                    }
+                }
             };
-            if found.is_some() {
-                conflict = found.map(|c| (who, (u as u32) << grain, c));
+            match found {
+                Some(Conflict::Undefined) => undefined = true,
+                Some(c) => conflict = Some((who, (u as u32) << grain, c)),
+                None => {}
             }
         }
     }
     if let Some((who, offset, c)) = conflict {
         report_conflict(cx, env, who, (env.rank, offset), c, store);
     }
+    undefined
+}
+
+/// Whether the store of `lane` at `start` leaves the `size` bytes at `offset` as they are.
+fn changes_nothing(
+    shared: &SharedData,
+    w: &Warp,
+    a: &Access,
+    lane: usize,
+    offset: u32,
+    start: u32,
+    size: u32,
+) -> bool {
+    let bytes = u32::from(a.bytes);
+    (offset..offset + size).all(|at| {
+        let place = at.wrapping_sub(start);
+        let Some(reg) = a
+            .regs
+            .get((place / bytes) as usize)
+            .filter(|r| r.row != NONE)
+        else {
+            return false;
+        };
+        let byte = get_lane(w, *reg, lane) >> (8 * (place % bytes)) & 0xff;
+        shared.load(at, 1) == byte
+    })
 }
 
 /// The data of accesses of one, two or four words, each in a register of 32 bits; false if it is another access.
@@ -236,10 +381,9 @@ fn check_store(
     a: &Access,
     at: &[u32; 32],
     active: u32,
-    store: bool,
 ) {
     let distinct = env.patterns.get(pc).is_some_and(|p| p.distinct);
-    if store && cx.sanitize && !distinct {
+    if cx.sanitize && !distinct {
         find_lost(cx, env, w, pc, a, at, active);
     }
 }
@@ -255,17 +399,15 @@ fn find_lost(
     active: u32,
 ) {
     let bytes = u32::from(a.bytes);
-    let mut lost = 0u32;
+    let (mut lost, mut close) = (0u32, true);
+    let opcode = &cx.program.meta[pc].opcode;
     for (e, reg) in a.regs.iter().enumerate().take(usize::from(a.count)) {
         for l in lanes_of(active) {
-            let mask = if bytes == 8 {
-                u64::MAX
-            } else {
-                (1 << (8 * bytes)) - 1
-            };
-            let differs =
-                env.shared.load(at[l] + e as u32 * bytes, bytes) != get_lane(w, *reg, l) & mask;
-            lost |= u32::from(differs) << l;
+            let mask = u64::MAX >> (64 - 8 * bytes);
+            let found = env.shared.load(at[l] + e as u32 * bytes, bytes);
+            let own = get_lane(w, *reg, l) & mask;
+            lost |= u32::from(found != own) << l;
+            close &= found == own || are_close_sums(opcode, bytes, found, own);
         }
     }
     if lost != 0 {
@@ -277,6 +419,12 @@ fn find_lost(
             lanes: lost,
             address: Some(address),
         };
+        if close {
+            env.note(cx, FindingKind::WriteConflict, site, &|| {
+                format!("lane {lane} and another lane of the warp store values to shared address {address:#x} that differ in the last bits: sums in different orders")
+            });
+            return;
+        }
         env.report(cx, FindingKind::WriteConflict, site, &|| {
             format!("lane {lane} and another lane of the warp store different values to shared address {address:#x}")
         });

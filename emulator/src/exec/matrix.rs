@@ -8,11 +8,14 @@ use super::alu::put;
 use super::lanes::whole_warp;
 use super::mem::lanes_of;
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
+use super::undefined::ALL;
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::banks::SharedAccess;
-use crate::ir::Matrix;
+use crate::ir::{Matrix, Reg};
 use crate::shared::Who;
+use crate::shared_conflicts::Conflict;
+use crate::types::File;
 use crate::windows::SHARED_WINDOW;
 
 /// Rows of a matrix as words of two elements.
@@ -45,7 +48,7 @@ fn assemble(row: &[u32; 32], transposed: bool) -> Rows {
     m
 }
 
-/// Checks the row addresses and the shadow; returns the offsets and the lanes whose rows are fine.
+/// Checks the row addresses and the shadow; returns the offsets, the lanes whose rows are fine, and whether some of their bytes may be undefined.
 fn rows(
     cx: &Context<'_>,
     env: &mut Env,
@@ -54,7 +57,7 @@ fn rows(
     m: &Matrix,
     active: u32,
     store: bool,
-) -> ([u32; 32], u32) {
+) -> ([u32; 32], u32, bool) {
     whole_warp(cx, env, w, pc, active);
     let givers = if m.count == 4 {
         u32::MAX
@@ -73,12 +76,13 @@ fn rows(
         &at,
         lanes,
     );
-    let mut conflict = None;
+    let (mut conflict, mut undefined) = (None, false);
     if let (Some(shadow), Some(pattern)) = (&mut env.shadow, env.patterns.get(pc)) {
         let lane = lanes.trailing_zeros();
         let (first, who) = (at[lane as usize & 31], Who::new(pc, w.index, lane & 31));
+        undefined = !shadow.stored.is_empty();
         if lanes == 0 || !store && shadow.read_runs(first, pattern.runs(), who) {
-            return (at, lanes);
+            return (at, lanes, undefined);
         }
         for l in lanes_of(lanes) {
             let who = Who::new(pc, w.index, l as u32);
@@ -89,6 +93,8 @@ fn rows(
                 } else {
                     shadow.read(u, who)
                 };
+                undefined |= found == Some(Conflict::Undefined);
+                let found = found.filter(|c| *c != Conflict::Undefined);
                 conflict = found
                     .map(|c| (who, (u as u32) << shadow.grain, c))
                     .or(conflict);
@@ -98,7 +104,7 @@ fn rows(
     if let Some((who, offset, c)) = conflict {
         report_conflict(cx, env, who, (env.rank, offset), c, store);
     }
-    (at, lanes)
+    (at, lanes, undefined)
 }
 
 /// `ldmatrix`.
@@ -111,7 +117,7 @@ pub(crate) fn load(
     m: &Matrix,
     active: u32,
 ) {
-    let (at, lanes) = rows(cx, env, w, pc, m, active, false);
+    let (at, lanes, undefined) = rows(cx, env, w, pc, m, active, false);
     for (j, &reg) in m.regs.iter().enumerate().take(usize::from(m.count)) {
         let mut matrix = [[0u32; 4]; 8];
         for (r, row) in matrix.iter_mut().enumerate() {
@@ -128,6 +134,45 @@ pub(crate) fn load(
         }
         put(&mut w.r32[reg as usize], &out, active);
     }
+    if undefined {
+        load_undefined(cx, env, w, pc, m, (&at, lanes), active);
+    }
+}
+
+/// Carries the undefined bits of the rows to the registers.
+#[cold]
+#[inline(never)]
+fn load_undefined(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    m: &Matrix,
+    (at, lanes): (&[u32; 32], u32),
+    active: u32,
+) {
+    for (j, &reg) in m.regs.iter().enumerate().take(usize::from(m.count)) {
+        let (mut matrix, mut origin) = ([[0u32; 4]; 8], None);
+        for (r, row) in matrix.iter_mut().enumerate() {
+            let lane = 8 * j + r;
+            for (k, word) in row.iter_mut().enumerate() {
+                if lanes >> lane & 1 == 1 {
+                    let (bits, from) = env.undefined_shared(pc, lane, at[lane] + 4 * k as u32, 4);
+                    *word = bits as u32;
+                    origin = origin.or(from);
+                }
+            }
+        }
+        if origin.is_some() || w.watch == ALL {
+            let row = std::array::from_fn(|l| fragment(&matrix, l, m.transposed).into());
+            let reg = Reg {
+                file: File::R32,
+                row: reg,
+            };
+            w.watch_all(cx.program);
+            w.set_undefined(reg, &row, active, origin.unwrap_or(u32::MAX));
+        }
+    }
 }
 
 /// `stmatrix`.
@@ -140,7 +185,7 @@ pub(crate) fn store(
     m: &Matrix,
     active: u32,
 ) {
-    let (at, lanes) = rows(cx, env, w, pc, m, active, true);
+    let (at, lanes, _) = rows(cx, env, w, pc, m, active, true);
     for (j, &reg) in m.regs.iter().enumerate().take(usize::from(m.count)) {
         let matrix = assemble(&w.r32[reg as usize], m.transposed);
         for (r, row) in matrix.iter().enumerate() {
@@ -148,6 +193,27 @@ pub(crate) fn store(
             if lanes >> lane & 1 == 1 {
                 for (k, word) in row.iter().enumerate() {
                     env.shared.set_word(at[lane] + 4 * k as u32, *word);
+                }
+            }
+        }
+    }
+    if env.carries_undefined(w) {
+        store_undefined(env, w, pc, m, &at, lanes);
+    }
+}
+
+/// Carries the undefined bits of the registers to the rows.
+#[cold]
+#[inline(never)]
+fn store_undefined(env: &mut Env, w: &Warp, pc: usize, m: &Matrix, at: &[u32; 32], lanes: u32) {
+    for (j, &reg) in m.regs.iter().enumerate().take(usize::from(m.count)) {
+        let (bits, from) = env.undefined_register(w, pc, reg);
+        let matrix = assemble(&bits, m.transposed);
+        for (r, row) in matrix.iter().enumerate() {
+            let lane = 8 * j + r;
+            for (k, word) in row.iter().enumerate() {
+                if let (Some(shadow), 1) = (&mut env.shadow, lanes >> lane & 1) {
+                    shadow.store_undefined(at[lane] + 4 * k as u32, 4, u64::from(*word), from);
                 }
             }
         }
@@ -165,10 +231,12 @@ pub(crate) fn transpose(
     active: u32,
 ) {
     whole_warp(cx, env, w, pc, active);
-    let matrix = assemble(&w.r32[a as usize], false);
-    let mut out = [0; 32];
-    for (l, o) in out.iter_mut().enumerate() {
-        *o = fragment(&matrix, l, true);
-    }
+    let out = transposed(&w.r32[a as usize]);
     put(&mut w.r32[d as usize], &out, active);
+}
+
+/// The transposed fragment `row`.
+pub(super) fn transposed(row: &[u32; 32]) -> [u32; 32] {
+    let matrix = assemble(row, false);
+    std::array::from_fn(|l| fragment(&matrix, l, true))
 }

@@ -148,6 +148,12 @@ pub(crate) fn check_target(
     });
     if fenced < clock {
         let line = cx.program.meta[pc].line;
+        if env.within(rank, |env| env.mbarriers.is_half_published(offset)) {
+            env.note(cx, FindingKind::MissingProxyFence, site, &|| {
+                format!("the copy signals the mbarrier at shared byte {offset}, initialised at line {line}: the fence.mbarrier_init behind that was executed by another thread than the initialisation, for which alone it speaks by the ISA")
+            });
+            return true;
+        }
         env.report(cx, FindingKind::MissingProxyFence, site, &|| {
             format!("the copy signals the mbarrier at shared byte {offset}, whose initialisation at line {line} no fence.mbarrier_init.release.cluster or fence.proxy.async makes visible to the asynchronous proxy")
         });
@@ -556,6 +562,7 @@ fn init(cx: &Context<'_>, env: &mut Env, w: &Warp, at: &At, l: usize, count: i64
             init: (w.index, clock, at.site.pc),
             by: 1 << l,
             published: false,
+            half_published: false,
             released: false,
             gate: None,
             counted: at.site.pc,
@@ -613,8 +620,11 @@ fn wait(
         // The phase that is waited for: complete if it is before the current one.
         let want = if parity {
             if operand > 1 {
-                misuse(cx, env, &at, &|| {
-                    format!("a parity of {operand}; 0 and 1 are possible")
+                // Hardware looks at the lowest bit. Pipelines that keep a phase as ±1 or count it up rely on that.
+                env.note(cx, FindingKind::BadOperand, at.site, &|| {
+                    format!(
+                        "a parity of {operand:#x}; the ISA knows 0 and 1, and hardware takes the lowest bit"
+                    )
                 });
             }
             if phase & 1 == operand & 1 {

@@ -86,6 +86,22 @@ pub(super) fn get_lane(w: &Warp, reg: Reg, lane: usize) -> u64 {
     }
 }
 
+/// Whether two values of `bytes` that an instruction `opcode` stores look like one sum, added in two orders: floats of one sign and about the same size, of
+/// which at most the last 4 bits (of a half the last 2) differ. A store of integers has none; bits may be floats, if they are too large for small numbers.
+pub(super) fn are_close_sums(opcode: &str, bytes: u32, x: u64, y: u64) -> bool {
+    let ty = opcode.rsplit('.').next().unwrap_or_default();
+    let (mantissa, most) = match bytes {
+        2 => (7, 3),
+        4 => (23, 15),
+        8 => (52, 15),
+        _ => return false,
+    };
+    let sign = 8 * bytes - 1;
+    let is_normal = |x: u64| x << (64 - sign) >> (64 - sign) >> mantissa != 0;
+    let is_float = !ty.starts_with(['u', 's']);
+    is_float && is_normal(x) && is_normal(y) && x >> sign == y >> sign && x.abs_diff(y) <= most
+}
+
 /// A load or a store.
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 pub(crate) fn access(
@@ -177,6 +193,7 @@ pub(super) fn windows(
         to_param = active & inside(&at, PARAM_WINDOW);
     }
     let to_global = active & !(to_shared | to_local | to_param);
+    env.effects += u64::from(store && to_local != active);
     if to_shared != 0 {
         cluster::sort(cx, env, w, pc, a, &at, to_shared, store, SHARED_WINDOW);
     }

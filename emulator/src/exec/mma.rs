@@ -17,7 +17,7 @@
 //! fused multiply-adds in ascending k. Integers wrap, or with `.satfinite` clamp the exact sum. Example: m16n8k16 with A = B = 1, C = 0 gives 16 everywhere.
 
 use super::rounding::half_of;
-use super::sums::{Adder, Row, exponent};
+use super::sums::{Adder, Panels, Row, exponent, least, moderate, place};
 use super::warp::Warp;
 use crate::float::{half_to_f32, widen};
 use crate::float64::fma;
@@ -52,10 +52,10 @@ pub(super) fn element(word: u32, i: usize, t: MmaType) -> f64 {
     }
 }
 
-/// The largest factors: A 16×32, B 32×8.
-struct Tiles {
-    a: [[f64; 32]; 16],
-    b: [[f64; 8]; 32],
+/// The largest factors, A 16×32 and B 32×8, by columns.
+struct Tiles<T> {
+    a: [[T; 16]; 32],
+    b: [[T; 32]; 8],
 }
 
 /// Runs `m` on the active lanes.
@@ -67,54 +67,63 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
     if m.m == 8 && m.a_ty == MmaType::F16 {
         return super::quads::mma(w, m, active, adder);
     }
-    let mut t = Tiles {
-        a: [[0.0; 32]; 16],
-        b: [[0.0; 8]; 32],
-    };
     let (rows, k) = (usize::from(m.m), usize::from(m.k));
-    gather(w, m, &mut t);
     let mut c = accumulators(w, m);
     if m.d_ty == MmaType::F64 {
-        for i in 0..rows {
-            for j in 0..8 {
-                c[i][j] = (0..k).fold(c[i][j], |sum, l| fma(t.a[i][l], t.b[l][j], sum));
+        let t = gather(m, |row, _, lane| f64::from_bits(w.r64[row][lane]));
+        for (column, c) in t.b.iter().zip(&mut c) {
+            for i in 0..rows {
+                c[i] = (0..k).fold(c[i], |sum, l| fma(t.a[l][i], column[l], sum));
             }
         }
-    } else if m.d_ty == MmaType::S32 {
-        // Products of 8-bit integers and their sums are exact in f64 as well.
-        for i in 0..rows {
-            let mut sum = c[i];
+        return scatter(w, m, &c, active);
+    }
+    // The rows of D are the lanes of a vector.
+    let t = match (m.a_ty, m.b_ty) {
+        (MmaType::F16, _) => gather(m, |row, i, lane| {
+            half_to_f32(w.r32[row][lane] >> (16 * i) & 0xffff)
+        }),
+        (MmaType::Bf16, _) => gather(m, |row, i, lane| {
+            f32::from_bits(w.r32[row][lane] >> (16 * i) << 16)
+        }),
+        _ => factors(w, m),
+    };
+    if m.d_ty == MmaType::S32 {
+        // Products of 8-bit integers and their sums are exact in f32 as well.
+        for (column, c) in t.b.iter().zip(&mut c) {
+            let mut sum = [0.0; 16];
             for l in 0..k {
-                let x = t.a[i][l];
-                for j in 0..8 {
-                    sum[j] += x * t.b[l][j];
+                for i in 0..16 {
+                    sum[i] += t.a[l][i] * column[l];
                 }
             }
-            c[i] = sum;
+            for i in 0..16 {
+                c[i] += f64::from(sum[i]);
+            }
         }
     } else {
-        let [least_a, least_b] = m.sums.least.map(f64::from);
+        let a = Panels::new(k, t.a[..k].to_vec(), least(m.sums, 0));
         // Loops: maps of arrays are functions of their own, without wide vectors.
-        let mut eb = [[0.0; 8]; 32];
-        for (to, from) in eb.iter_mut().zip(&t.b).take(k) {
-            for j in 0..8 {
-                to[j] = exponent(from[j], least_b);
+        let mut eb = [[0.0; 32]; 8];
+        for j in 0..8 {
+            for l in 0..k {
+                eb[j][l] = exponent(t.b[j][l], least(m.sums, 1));
             }
         }
-        let b = Row {
-            values: &t.b.as_flattened()[..8 * k],
-            exponents: &eb.as_flattened()[..8 * k],
-        };
-        for i in 0..rows {
-            let mut ea = [0.0; 32];
-            for l in 0..k {
-                ea[l] = exponent(t.a[i][l], least_a);
-            }
-            let a = Row {
-                values: &t.a[i][..k],
-                exponents: &ea[..k],
+        let is_moderate = moderate(eb.as_flattened(), &a);
+        for j in 0..8 {
+            let b = Row {
+                values: &t.b[j][..k],
+                exponents: &eb[j][..k],
             };
-            adder(m.sums, &a, &b, &mut c[i]);
+            let mut sum = [0.0; 16];
+            for i in 0..16 {
+                sum[i] = c[j][i] as f32;
+            }
+            adder(m.sums, &b, &a, is_moderate, &mut sum);
+            for i in 0..16 {
+                c[j][i] = f64::from(sum[i]);
+            }
         }
     }
     scatter(w, m, &c, active);
@@ -166,43 +175,58 @@ fn narrow_integers(w: &mut Warp, m: &Mma, active: u32) {
     }
 }
 
+/// Factors of a type that is not frequent.
+#[inline(never)]
+fn factors(w: &Warp, m: &Mma) -> Tiles<f32> {
+    // A and B may have different types of 8-bit integers, never of different size.
+    let mut t = gather(m, |row, i, lane| {
+        element(w.r32[row][lane], i, m.a_ty) as f32
+    });
+    if m.b_ty != m.a_ty {
+        t.b = gather(m, |row, i, lane| {
+            element(w.r32[row][lane], i, m.b_ty) as f32
+        })
+        .b;
+    }
+    t
+}
+
+/// A and B by columns, in the order in which products are added: element `i` of register `row` in `lane` is `of(row, i, lane)`.
 #[inline(always)]
-fn gather(w: &Warp, m: &Mma, t: &mut Tiles) {
-    let rows = usize::from(m.m);
-    let halves = rows / 8;
-    let (ea, eb) = (per_register(m.a_ty), per_register(m.b_ty));
-    for lane in 0..32 {
-        let (g, q) = (lane / 4, lane % 4);
-        for (r, &row) in m.a.iter().enumerate() {
-            for i in 0..ea {
-                let x = if m.a_ty == MmaType::F64 {
-                    f64::from_bits(w.r64[row as usize][lane])
-                } else {
-                    element(w.r32[row as usize][lane], i, m.a_ty)
-                };
-                t.a[g + 8 * (r % halves)][ea * q + i + 4 * ea * (r / halves)] = x;
-            }
-        }
-        for (r, &row) in m.b.iter().enumerate() {
-            for i in 0..eb {
-                let x = if m.b_ty == MmaType::F64 {
-                    f64::from_bits(w.r64[row as usize][lane])
-                } else {
-                    element(w.r32[row as usize][lane], i, m.b_ty)
-                };
-                t.b[eb * q + i + 4 * eb * r][g] = x;
+fn gather<T: Copy + Default>(m: &Mma, of: impl Fn(usize, usize, usize) -> T) -> Tiles<T> {
+    let mut t = Tiles {
+        a: [[T::default(); 16]; 32],
+        b: [[T::default(); 32]; 8],
+    };
+    let (halves, k) = (usize::from(m.m) / 8, usize::from(m.k));
+    let e = per_register(m.a_ty);
+    for (r, &row) in m.a.iter().enumerate() {
+        let (rows, columns) = (8 * (r % halves), 4 * e * (r / halves));
+        for lane in 0..32 {
+            let (g, q) = (lane / 4, lane % 4);
+            for i in 0..e {
+                t.a[place(m.sums, columns + e * q + i, k)][rows + g] = of(row as usize, i, lane);
             }
         }
     }
+    for (r, &row) in m.b.iter().enumerate() {
+        for lane in 0..32 {
+            let (g, q) = (lane / 4, lane % 4);
+            for i in 0..e {
+                t.b[g][place(m.sums, 4 * e * r + e * q + i, k)] = of(row as usize, i, lane);
+            }
+        }
+    }
+    t
 }
 
-/// C.
-pub(super) fn accumulators(w: &Warp, m: &Mma) -> [[f64; 8]; 16] {
-    let mut c = [[0.0; 8]; 16];
+/// C, by columns.
+pub(super) fn accumulators(w: &Warp, m: &Mma) -> [[f64; 16]; 8] {
+    let mut c = [[0.0; 16]; 8];
     for lane in 0..32 {
         let (g, q) = (lane / 4, lane % 4);
         for i in 0..usize::from(m.m) / 4 {
-            c[g + 8 * (i / 2)][2 * q + i % 2] = match m.c_ty {
+            c[2 * q + i % 2][g + 8 * (i / 2)] = match m.c_ty {
                 MmaType::F64 => f64::from_bits(w.r64[m.c[i] as usize][lane]),
                 MmaType::F16 => element(w.r32[m.c[i / 2] as usize][lane], i % 2, MmaType::F16),
                 other => element(w.r32[m.c[i] as usize][lane], 0, other),
@@ -213,14 +237,14 @@ pub(super) fn accumulators(w: &Warp, m: &Mma) -> [[f64; 8]; 16] {
 }
 
 /// Writes D.
-pub(super) fn scatter(w: &mut Warp, m: &Mma, c: &[[f64; 8]; 16], active: u32) {
+pub(super) fn scatter(w: &mut Warp, m: &Mma, c: &[[f64; 16]; 8], active: u32) {
     for lane in 0..32 {
         if active >> lane & 1 == 0 {
             continue;
         }
         let (g, q) = (lane / 4, lane % 4);
         for i in 0..usize::from(m.m) / 4 {
-            let x = c[g + 8 * (i / 2)][2 * q + i % 2];
+            let x = c[2 * q + i % 2][g + 8 * (i / 2)];
             match m.d_ty {
                 MmaType::F64 => {
                     w.r64[m.d[i] as usize][lane] = x.to_bits();

@@ -82,6 +82,8 @@ pub(crate) struct Object {
     pub(super) by: u32,
     /// The initialisation is visible to other proxies.
     pub(super) published: bool,
+    /// Another thread has executed `fence.mbarrier_init` since.
+    pub(super) half_published: bool,
     /// `fence.mbarrier_init` has released the initialisation to the cluster, and the phase of the cluster's barrier at which its thread arrived then.
     pub(super) released: bool,
     pub(super) gate: Option<u64>,
@@ -134,10 +136,19 @@ impl Mbarriers {
 
     /// These lanes of warp `warp` execute `fence.mbarrier_init.release.cluster`, which is for what the same lane initialised.
     pub(crate) fn release_inits(&mut self, warp: u32, lanes: u32) {
-        for o in self.made_by(warp, lanes) {
-            o.published = true;
-            o.released = true;
+        for o in self.objects.values_mut() {
+            if o.init.0 == warp && o.by & lanes != 0 {
+                o.published = true;
+                o.released = true;
+            } else {
+                o.half_published = true;
+            }
         }
+    }
+
+    /// Whether `fence.mbarrier_init` was executed behind the initialisation of the object at `offset`, by whatever thread.
+    pub(super) fn is_half_published(&self, offset: u32) -> bool {
+        self.objects.get(&offset).is_some_and(|o| o.half_published)
     }
 
     /// These lanes of warp `warp` arrive at the barrier of the cluster in `phase`: who waits for that knows of the initialisations that they have released,

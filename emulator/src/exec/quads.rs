@@ -15,8 +15,8 @@
 //! Example: with A row-major, lane 17 holds row 5 of the first A.
 
 use super::mma::element;
-use super::rounding::half_of;
-use super::sums::{self, Adder, Row};
+use super::rounding::half as narrow;
+use super::sums::{Adder, Panels, Row, exponents, least, moderate};
 use super::warp::Warp;
 use crate::float::{NAN32, fma32};
 use crate::ir::{Mma, MmaType};
@@ -35,7 +35,7 @@ fn place(t: MmaType, lane: usize, i: usize) -> (usize, usize) {
 #[inline(never)]
 pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
     let half = |w: &Warp, rows: &[u32], i: usize, lane: usize| {
-        element(w.r32[rows[i / 2] as usize][lane], i % 2, MmaType::F16)
+        element(w.r32[rows[i / 2] as usize][lane], i % 2, MmaType::F16) as f32
     };
     for quad in 0..4 {
         let lanes = (0..8).map(|l| 4 * quad + l % 4 + 16 * (l / 4));
@@ -63,33 +63,28 @@ pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
                 c[row][column] = if m.c_ty == MmaType::F16 {
                     half(w, &m.c, i, lane)
                 } else {
-                    f64::from(f32::from_bits(w.r32[m.c[i] as usize][lane]))
+                    f32::from_bits(w.r32[m.c[i] as usize][lane])
                 };
             }
         }
         if m.sums.has_quads {
-            let [ea, eb] = sums::exponents(m.sums, [&a, &b]);
+            let b = Panels::of_rows(&b, 4, 8, least(m.sums, 1));
+            let ea = exponents(&a, least(m.sums, 0));
+            let is_moderate = moderate(&ea, &b);
             for (row, sum) in c.iter_mut().enumerate() {
                 let values = Row {
                     values: &a[4 * row..][..4],
                     exponents: &ea[4 * row..][..4],
                 };
-                let others = Row {
-                    values: &b,
-                    exponents: &eb,
-                };
-                adder(m.sums, &values, &others, sum);
+                adder(m.sums, &values, &b, is_moderate, sum);
             }
         } else {
             for (row, sums) in c.iter_mut().enumerate() {
                 for (column, sum) in sums.iter_mut().enumerate() {
-                    let (x, y) = (
-                        |l: usize| a[4 * row + l] as f32,
-                        |l: usize| b[8 * l + column] as f32,
-                    );
+                    let (x, y) = (|l: usize| a[4 * row + l], |l: usize| b[8 * l + column]);
                     // A product of halves is exact in f32.
                     let pair = |l: usize| fma32(x(l + 1), y(l + 1), x(l) * y(l));
-                    *sum = f64::from((*sum as f32 + pair(0)) + pair(2));
+                    *sum = (*sum + pair(0)) + pair(2);
                 }
             }
         }
@@ -98,16 +93,12 @@ pub(super) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
                 let (row, column) = place(m.d_ty, lane, i);
                 let x = c[row][column];
                 if m.d_ty == MmaType::F16 {
-                    let bits = half_of(x);
+                    let bits = narrow(x.to_bits());
                     let word = &mut w.r32[m.d[i / 2] as usize][lane];
                     let shift = 16 * (i % 2);
                     *word = *word & !(0xffff << shift) | bits << shift;
                 } else {
-                    let bits = if x.is_nan() {
-                        NAN32
-                    } else {
-                        (x as f32).to_bits()
-                    };
+                    let bits = if x.is_nan() { NAN32 } else { x.to_bits() };
                     w.r32[m.d[i] as usize][lane] = bits;
                 }
             }

@@ -3,11 +3,12 @@
 use super::alu::{bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, mark_defined, set_pred};
 use super::warp::{State, Warp};
+use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
 use super::{atomics, barrier, bulk, bulk_groups, cluster, copies, fp, lanes, matrix, mbarrier};
-use super::{mem, packed, places, stack, stores, tensor, wgmma};
+use super::{mem, packed, places, stack, stores, tensor, texture, wgmma};
 use crate::ast::Space;
-use crate::ir::{Inst, NONE, Op, Reg};
+use crate::ir::{Inst, NONE, Op, Reg, Scope};
 use crate::report::FindingKind;
 use crate::types::File;
 use crate::windows::{WINDOW, generic_base};
@@ -126,12 +127,10 @@ pub(super) fn rare(
             let out = w.r32[*a as usize].map(|x| x & 0xffff);
             put(&mut w.r32[*d as usize], &out, active);
         }
-        Op::Mov128 { d, a } => {
-            let out = a.map(|row| w.r64[row as usize]);
-            for (row, out) in d.iter().zip(&out) {
-                if *row != NONE {
-                    put(&mut w.r64[*row as usize], out, active);
-                }
+        Op::Moves(moves) => {
+            let values: Vec<_> = moves.iter().map(|(_, a)| wide(w, *a)).collect();
+            for ((d, _), value) in moves.iter().zip(&values) {
+                set_wide(w, *d, value, active);
             }
         }
         Op::Pack { d, bits, parts } => (env.code.pack)(w, *d, *bits, parts, active),
@@ -236,6 +235,7 @@ pub(super) fn rare(
                 (env.code.atom)(cx, env, w, pc, a, active);
             }
         }
+        Op::Texture(t) => texture::execute(cx, env, w, pc, t, active),
         Op::TensormapReplace(r) => tensor::replace(cx, env, w, pc, r, active),
         Op::TensormapCopy { dst, src } => tensor::copy_map(cx, env, w, pc, (*dst, *src), active),
         Op::Isspacep { space, d, a } => {
@@ -288,18 +288,15 @@ pub(super) fn rare(
             env.abort = true;
             return Next::Stop;
         }
+        op if is_aligned(op) && w.wait_for_aligned(active) => {
+            part(cx, w, pc, mask, active);
+            let s = &mut w.splits[w.current];
+            s.pc = pc as u32;
+            s.state = State::Aligned;
+            return Next::Stop;
+        }
         Op::Bar(bar) if barrier::arrive(cx, env, w, pc, bar, active) => {
-            if active != mask {
-                // Lanes whose guard is false go on; the others wait on their own.
-                let at = w.current;
-                w.diverge(
-                    mask & !active,
-                    pc as u32 + 1,
-                    pc as u32 + 1,
-                    cx.program.reconverge[pc],
-                );
-                w.current = at;
-            }
+            part(cx, w, pc, mask, active);
             if inst.marks.0 != inst.marks.1 {
                 mark_defined(cx, w, inst, active);
             }
@@ -309,9 +306,7 @@ pub(super) fn rare(
             return Next::Stop;
         }
         Op::BarWarp { mask: row } => {
-            // Lanes with different masks wait for all of them.
             let masks = &w.r32[*row as usize];
-            let named = mem::lanes_of(active).fold(0, |m, l| m | masks[l]);
             let strangers = mem::lanes_of(active)
                 .filter(|l| masks[*l] >> l & 1 == 0)
                 .fold(0u32, |m, l| m | 1 << l);
@@ -330,13 +325,7 @@ pub(super) fn rare(
                     )
                 });
             }
-            if let Some(shadow) = &mut env.shadow {
-                shadow.order_lanes(w.index as usize);
-            }
-            if named & w.live & !active != 0 {
-                let s = &mut w.splits[w.current];
-                s.pc = pc as u32 + 1;
-                s.state = State::WarpSync(named);
+            if warp_sync(cx, env, w, pc, *row, mask, active) {
                 return Next::Stop;
             }
         }
@@ -385,11 +374,27 @@ pub(super) fn rare(
             if let Some(shadow) = &mut env.shadow {
                 shadow.fence(w.index as usize, *fence, active);
             }
+            if let (Some(shadow), Scope::Cluster) = (&cx.global_shadow, fence.scope) {
+                shadow.fence(env.block);
+            }
         }
         Op::FenceProxy => {
             env.mbarriers.publish(w.index);
             if let Some(shadow) = &mut env.shadow {
                 shadow.fence_proxies(w.index as usize);
+            }
+        }
+        Op::MapRelease => {
+            if let Some(fences) = &cx.map_fences {
+                fences.release(cx.memory, env.block, w.index);
+            }
+        }
+        Op::MapAcquire(map) => {
+            if let Some(fences) = &cx.map_fences {
+                let maps = mem::addresses(w, *map);
+                for l in mem::lanes_of(active) {
+                    fences.acquire(cx.memory, maps[l], env.block);
+                }
             }
         }
         Op::FenceMbarrierInit => env.mbarriers.release_inits(w.index, active),
@@ -495,6 +500,57 @@ pub(super) fn brx(
         left &= !go;
     }
     Next::Stop
+}
+
+/// Lanes `active` of a split with lanes `mask` come to `bar.warp.sync` with the masks in `row`. Whether some must wait.
+fn warp_sync(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    row: u32,
+    mask: u32,
+    active: u32,
+) -> bool {
+    for l in mem::lanes_of(active) {
+        w.members[l] = w.r32[row as usize][l];
+    }
+    let complete = w.synchronised(w.at_warp_sync() | active);
+    if let Some(shadow) = &mut env.shadow {
+        let mut left = complete & active;
+        while left != 0 {
+            let members = w.members[left.trailing_zeros() as usize & 31];
+            shadow.order_lanes_of(w.index as usize, members, w.live);
+            left &= !members & !(left & left.wrapping_neg());
+        }
+    }
+    w.meet(complete);
+    let waiting = active & !complete;
+    if waiting != 0 {
+        part(cx, w, pc, mask, waiting);
+        let s = &mut w.splits[w.current];
+        s.pc = pc as u32 + 1;
+        s.state = State::WarpSync;
+    }
+    waiting != 0
+}
+
+/// Whether it is a barrier that all lanes of a warp promise to execute together.
+fn is_aligned(op: &Op) -> bool {
+    match op {
+        Op::Bar(bar) => bar.aligned,
+        Op::ClusterArrive { aligned, .. } | Op::ClusterWait { aligned } => *aligned,
+        _ => false,
+    }
+}
+
+/// Of lanes `mask` at `pc`, all but the lanes `active` go on; these are the current split.
+fn part(cx: &Context<'_>, w: &mut Warp, pc: usize, mask: u32, active: u32) {
+    if active != mask {
+        let (at, next) = (w.current, pc as u32 + 1);
+        w.diverge(mask & !active, next, next, cx.program.reconverge[pc]);
+        w.current = at;
+    }
 }
 
 /// Extended-precision arithmetic through the carry flag (PTX ISA, section 9.7.2).

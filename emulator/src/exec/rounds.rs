@@ -1,29 +1,28 @@
 //! Loops without end: a warp that is back where it was, with the same registers, while no memory has changed.
 //!
-//! Looked for only in warps that have executed [`EARLIEST`] instructions, at the end of each of their turns: a digest of the registers and places of
-//! the lanes is compared with one taken earlier (Brent's method: the older digest is replaced after twice as many turns each time). A change that
-//! others could see counts as an effect and starts anew. When every warp of a cluster goes round and nothing has an effect, only other blocks could let them go; if all
-//! clusters that run are in that state for [`PATIENCE`] instructions, they stay there for ever.
+//! Looked for only in warps that have executed [`EARLIEST`] instructions or are to be watched, at the end of each of their turns: a digest of the registers and
+//! places of the lanes is compared with one taken earlier (Brent's method: the older digest is replaced after twice as many turns each time). A change that
+//! others could see counts as an effect and starts anew; calls and local memory are part of the digest. When every warp of a cluster that can run goes round and
+//! nothing has an effect, only other clusters could let them go, and if they have not looked at global memory, nobody. [`super::residents`] knows the others.
 //!
 //! Example: `L: ld.volatile.u32 r, [flag]; setp.eq.u32 p, r, 0; @p bra L;` with a flag that nobody sets is found within milliseconds.
 
-use std::sync::atomic::Ordering::Relaxed;
-
-use super::warp::{State, Warp};
+use super::warp::{NOWHERE, State, Warp};
 use super::{Context, Env, Site};
 use crate::ir::Op;
 use crate::report::FindingKind;
 
 /// Instructions of a warp before which nobody looks.
 const EARLIEST: u64 = 1 << 20;
-/// Instructions for which clusters go round before it is for ever: other blocks may be about to start.
-const PATIENCE: u64 = 1 << 23;
 
 /// What a warp was at some time.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Mark {
     digest: u64,
     effects: u64,
+    polls: u64,
+    /// Accesses of global memory.
+    touches: u64,
     /// Turns since the mark, and after how many of them it is replaced.
     turns: u32,
     span: u32,
@@ -40,13 +39,12 @@ pub(super) fn is_silent(op: &Op) -> bool {
         Op::St(_)
             | Op::StMatrix(_)
             | Op::Atoms(_)
+            | Op::Texture(_)
             | Op::TensormapReplace(_)
             | Op::TensormapCopy { .. }
             | Op::WmmaMemory(_)
             | Op::Clock { .. }
             | Op::Exit
-            | Op::Call(_)
-            | Op::Ret
             | Op::Bar(_)
             | Op::CpAsync(_)
             | Op::CpCommit
@@ -86,18 +84,34 @@ fn digest(w: &Warp) -> u64 {
     for split in &w.splits {
         add(u64::from(split.pc) | u64::from(split.mask) << 32);
     }
+    // What calls have put aside, and local memory.
+    let calls = w.nodes.iter().zip(&w.active);
+    for (node, call) in calls.filter(|(n, _)| n.total != 0 && n.call != NOWHERE) {
+        add(u64::from(node.call));
+        call.digest(&mut add);
+    }
+    if w.local.bytes() > 0 {
+        w.frames.iter().for_each(|x| add(u64::from(*x)));
+        for row in w.local.rows.iter().take(w.local.bytes() as usize / 4) {
+            for x in row {
+                add(u64::from(*x));
+            }
+        }
+    }
     sum
 }
 
 /// Looks at a warp after its turn.
-pub(super) fn look(env: &Env, w: &mut Warp) {
-    if w.steps < EARLIEST {
+pub(super) fn look(env: &Env, w: &mut Warp, watched: bool) {
+    if w.steps < EARLIEST && !watched {
         return;
     }
+    // Lanes that may yet be let go would end the loop.
+    let is_open = w.polls != w.mark.polls && w.keeps_lanes();
     let (now, mark) = (digest(w), &mut w.mark);
     mark.turns += 1;
     let same = env.effects == mark.effects;
-    if same && now == mark.digest {
+    if same && now == mark.digest && !is_open {
         (mark.round, mark.period, mark.turns) = (true, mark.turns, 0);
         return;
     }
@@ -107,6 +121,8 @@ pub(super) fn look(env: &Env, w: &mut Warp) {
         *mark = Mark {
             digest: now,
             effects: env.effects,
+            polls: w.polls,
+            touches: env.touches,
             turns: 0,
             span: (if same { 2 * mark.span } else { mark.span }).clamp(1, 1 << 20),
             period: 0,
@@ -115,66 +131,38 @@ pub(super) fn look(env: &Env, w: &mut Warp) {
     }
 }
 
-/// How long a cluster has been going round.
-#[derive(Debug, Default)]
-pub(super) struct Rounds {
-    /// Counted among the clusters that are idle.
-    idle: bool,
-    since: u64,
+/// If all of `warps` that can run go round: the first of them, and whether other clusters may let them go.
+pub(super) fn all<'a>(env: &Env, warps: &'a [Warp]) -> Option<(&'a Warp, bool)> {
+    let going = || warps.iter().filter(|w| w.live != 0 && w.is_runnable());
+    let round = |w: &Warp| w.mark.round && w.mark.effects == env.effects;
+    let first = going().next().filter(|_| going().all(round))?;
+    Some((first, going().any(|w| w.mark.touches != env.touches)))
 }
 
-impl Rounds {
-    /// Whether the cluster goes round for ever. `steps` are the instructions that it has executed.
-    pub(super) fn forever(
-        &mut self,
-        cx: &Context<'_>,
-        env: &mut Env,
-        warps: &[Warp],
-        steps: u64,
-    ) -> bool {
-        let mut going = warps.iter().filter(|w| w.live != 0 && w.is_runnable());
-        let round = |w: &Warp| w.mark.round && w.mark.effects == env.effects;
-        let idle = going.clone().next().is_some() && going.all(round);
-        if idle != self.idle {
-            self.set(cx, idle);
-            self.since = steps;
-        }
-        if !idle || cx.idle.load(Relaxed) < cx.busy.load(Relaxed) {
-            self.since = steps;
-            return false;
-        }
-        if steps - self.since < PATIENCE && cx.clusters() > 1 {
-            return false;
-        }
-        let Some(w) = warps.iter().find(|w| w.live != 0 && w.is_runnable()) else {
-            return false;
-        };
-        let running = w.splits.iter().filter(|s| s.state == State::Running);
-        let site = Site {
-            pc: w.current_pc(),
-            warp: w.index,
-            lanes: running.fold(0, |m, s| m | s.mask),
-            address: None,
-        };
-        env.report(cx, FindingKind::EndlessLoop, site, &|| {
-            "the lanes come back here with the same registers, and nobody changes the memory that they read: the loop never ends".to_owned()
-        });
-        true
-    }
-
-    fn set(&mut self, cx: &Context<'_>, idle: bool) {
-        self.idle = idle;
-        if idle {
-            cx.idle.fetch_add(1, Relaxed);
+/// Reports that `w` goes round `forever`, or that there have been too many steps; the run is given up.
+pub(super) fn report(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    forever: bool,
+    message: &dyn Fn() -> String,
+) {
+    let running = w.splits.iter().filter(|s| s.state == State::Running);
+    let site = Site {
+        pc: w.current_pc(),
+        warp: w.index,
+        lanes: if forever {
+            running.fold(0, |m, s| m | s.mask)
         } else {
-            cx.idle.fetch_sub(1, Relaxed);
-        }
-    }
-
-    /// The cluster has ended.
-    pub(super) fn end(&mut self, cx: &Context<'_>) {
-        if self.idle {
-            self.set(cx, false);
-        }
-    }
+            w.live
+        },
+        address: None,
+    };
+    let kind = if forever {
+        FindingKind::EndlessLoop
+    } else {
+        FindingKind::StepLimit
+    };
+    env.report(cx, kind, site, message);
+    (env.full, env.abort) = (true, true);
 }

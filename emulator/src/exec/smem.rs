@@ -5,6 +5,7 @@
 
 use super::mem::{addresses, lanes_of};
 use super::traffic;
+use super::undefined::described;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
@@ -189,6 +190,15 @@ pub(crate) fn report_conflict(
             FindingKind::UndefinedShared,
             format!("lane {lane} {verb} {byte}, which nothing has written"),
         ),
+        Conflict::HoldsUndefined(from) => {
+            let (kind, _, source) = described(cx, env, from);
+            (
+                kind,
+                format!(
+                    "lane {lane} {verb} {byte}, which holds an undefined value; it comes from {source}"
+                ),
+            )
+        }
         Conflict::AfterWrite(o) if o.warp() as usize >= WARPGROUPS => (
             FindingKind::SharedRace,
             format!(

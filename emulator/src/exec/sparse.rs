@@ -24,7 +24,7 @@
 //! Example: metadata `0b1110` in a chunk of f16 puts the two elements that are kept at columns 2 and 3; `0b0100` at columns 0 and 1.
 
 use super::mma::{accumulators, element, scatter};
-use super::sums::{self, Row};
+use super::sums::{Adder, Panels, Row, exponents, least, moderate, place};
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ir::{Mma, MmaType, Sparse, Sums, metadata_bits};
@@ -154,32 +154,38 @@ impl Pattern {
     }
 }
 
-/// Adds a row of A (the kept `values`, in `columns`) times B, by rows of `sum.len()` columns, to `sum`.
+/// Adds a row of A (the kept `values`, in `columns`) times B, by rows of `sum.len()` columns, to `sum`, which for integers is zero.
 pub(super) fn add(
     sums: Sums,
     d: MmaType,
-    values: &[f64],
+    values: &[f32],
     columns: &[usize],
-    b: &[f64],
-    sum: &mut [f64],
+    b: &[f32],
+    sum: &mut [f32],
+    adder: Adder,
 ) {
-    let n = sum.len();
-    let met: Vec<f64> = columns
-        .iter()
-        .flat_map(|l| &b[l * n..][..n])
-        .copied()
-        .collect();
+    let (n, k) = (sum.len(), values.len());
     if d == MmaType::S32 {
-        for (x, column) in values.iter().zip(met.chunks_exact(n)) {
-            for (s, y) in sum.iter_mut().zip(column) {
+        // Exact: below 2^24.
+        for (x, l) in values.iter().zip(columns) {
+            for (s, y) in sum.iter_mut().zip(&b[l * n..]) {
                 *s += x * y;
             }
         }
         return;
     }
-    let [ea, eb] = sums::exponents(sums, [values, &met]);
-    let row = |values, exponents| Row { values, exponents };
-    sums::add::<false>(sums, &row(values, &ea), &row(&met, &eb), sum);
+    let (mut kept, mut met) = (vec![0.0; k], vec![0.0; k * n]);
+    for (i, (x, l)) in values.iter().zip(columns).enumerate() {
+        let to = place(sums, i, k);
+        kept[to] = *x;
+        met[to * n..][..n].copy_from_slice(&b[l * n..][..n]);
+    }
+    let row = Row {
+        values: &kept,
+        exponents: &exponents(&kept, least(sums, 0)),
+    };
+    let met = Panels::of_rows(&met, k, n, least(sums, 1));
+    adder(sums, &row, &met, moderate(row.exponents, &met), sum);
 }
 
 /// Elements to a register.
@@ -220,17 +226,34 @@ pub(crate) fn mma(
         for i in 0..e {
             for (r, &row) in m.a.iter().enumerate() {
                 let at = (g + 8 * (r % 2)) * (k / 2) + e * q + i + 4 * e * (r / 2);
-                a[at] = element(w.r32[row as usize][lane], i, m.a_ty);
+                a[at] = element(w.r32[row as usize][lane], i, m.a_ty) as f32;
             }
             for (r, &row) in m.b.iter().enumerate() {
-                b[8 * (e * q + i + 4 * e * r) + g] = element(w.r32[row as usize][lane], i, m.b_ty);
+                b[8 * (e * q + i + 4 * e * r) + g] =
+                    element(w.r32[row as usize][lane], i, m.b_ty) as f32;
             }
         }
     }
     let mut c = accumulators(w, m);
-    for (r, sum) in c.iter_mut().enumerate() {
+    for r in 0..16 {
         let columns = pattern.columns(&meta, r);
-        add(m.sums, m.d_ty, &a[r * k / 2..][..k / 2], &columns, &b, sum);
+        let is_integer = m.d_ty == MmaType::S32;
+        let mut sum: [f32; 8] =
+            std::array::from_fn(|j| if is_integer { 0.0 } else { c[j][r] as f32 });
+        let values = &a[r * k / 2..][..k / 2];
+        add(
+            m.sums,
+            m.d_ty,
+            values,
+            &columns,
+            &b,
+            &mut sum,
+            env.code.adder,
+        );
+        for (c, sum) in c.iter_mut().zip(sum) {
+            let before = if is_integer { c[r] } else { 0.0 };
+            c[r] = before + f64::from(sum);
+        }
     }
     scatter(w, m, &c, active);
 }

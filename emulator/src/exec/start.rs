@@ -127,6 +127,7 @@ impl Warp {
             };
             self.def_p[i] = if constant { u32::MAX } else { 0 };
         }
+        self.watch_anew(cx.sanitize);
         self.carry = 0;
         self.live = self.launched;
         self.nodes.clear();
@@ -148,7 +149,8 @@ impl Warp {
         self.mark = Mark::default();
         self.steps = 0;
         self.polls = 0;
-        self.let_go = false;
+        (self.spins, self.spin_polls) = ([0; 3], 0);
+        (self.cleared, self.apart) = (0, 0);
         self.local.restart(p.local_bytes);
         self.frames = [0; 32];
         self.ends = [p.local_bytes; 32];
@@ -220,6 +222,8 @@ fn initial(cx: &Context<'_>, index: u32, init: RowInit, ctaid: [u32; 3], lane: u
         Special::WarpId => index,
         Special::NwarpId => cx.warps() as u32,
         Special::SmId | Special::GridId | Special::Zero => 0,
+        Special::Workspace { high: false } => cx.workspace as u32,
+        Special::Workspace { high: true } => (cx.workspace >> 32) as u32,
         Special::NsmId => 1,
         Special::ClusterId(d) => axis(ctaid, d) / axis(cx.cluster, d),
         Special::NclusterId(d) => axis(cx.grid, d) / axis(cx.cluster, d),

@@ -7,12 +7,14 @@
 use super::alu::{int32, int64, lop3, put, shift64, wide};
 use super::rare::rare;
 use super::rounds;
+use super::transfer::before;
+use super::undefined::ALL;
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use super::{barrier, calls, fp32, lanes, matrix, mem, sparse, wgmma};
-use crate::ir::{Bool, CmpType, Compare, Inst, IntOp, NONE, Op, Reg};
+use super::{barrier, calls, fp32, lanes, matrix, mem, sparse};
+use crate::ast::Space;
+use crate::ir::{Bool, CmpType, Compare, Inst, NONE, Op};
 use crate::report::FindingKind;
-use crate::types::File;
 use crate::windows::generic_base;
 
 /// Whether the fast version can run here.
@@ -59,27 +61,30 @@ fn run_plain(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
 #[inline(always)]
 fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: u32) {
     let mut left = slice;
+    let mut effects = env.effects;
     loop {
         let runnable = w
             .splits
             .get(w.current)
             .is_some_and(|s| s.mask != 0 && s.state == State::Running);
-        if !(runnable || w.rotate() || (w.serve_warp_sync() && w.rotate())) {
+        if !(runnable
+            || w.rotate()
+            || w.serve_warp_sync() && w.rotate()
+            || w.serve_aligned(false) && w.rotate())
+        {
             return;
         }
-        let polls = w.polls;
         let (used, over) = run_split::<FUSED>(cx, env, w, left);
         w.steps += u64::from(used);
         env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
+        let effect = std::mem::replace(&mut effects, env.effects) != env.effects;
+        w.spin(used, !over, effect);
+        if over {
+            w.rotate();
+        }
         if left == 0 || env.abort || w.steps > cx.step_limit {
             return;
-        }
-        if over {
-            if w.polls != polls {
-                w.let_waiting_go();
-            }
-            w.rotate();
         }
     }
 }
@@ -129,15 +134,15 @@ fn run_split<const FUSED: bool>(
         if inst.guard != NONE {
             let p = w.p[inst.guard as usize];
             active &= if inst.negated { !p } else { p };
-            if inst.checks.0 != inst.checks.1 && cx.sanitize {
-                check_defined(cx, env, w, pc, inst, mask, active);
+            if inst.watch & w.watch != 0 {
+                before(cx, env, w, pc, mask, active);
             }
             if active == 0 {
                 pc += 1;
                 continue;
             }
-        } else if inst.checks.0 != inst.checks.1 && cx.sanitize {
-            check_defined(cx, env, w, pc, inst, mask, active);
+        } else if inst.watch & w.watch != 0 {
+            before(cx, env, w, pc, mask, active);
         }
         let count = &mut env.counts[pc];
         count.warps += 1;
@@ -197,14 +202,11 @@ fn run_split<const FUSED: bool>(
                 put(&mut w.r32[*d as usize], &out, active);
             }
             Op::Cvt(c) => (env.code.convert)(w, c, active),
-            Op::PredLogic { f, d, a, b } => {
+            Op::PredLogic { lut, d, a, b } => {
                 let (a, b) = (w.p[*a as usize], w.p[*b as usize]);
-                let value = match f {
-                    IntOp::And => a & b,
-                    IntOp::Or => a | b,
-                    IntOp::Xor => a ^ b,
-                    _ => !a,
-                };
+                let on = |k: u8| if lut >> k & 1 == 1 { u32::MAX } else { 0 };
+                let value =
+                    (on(3) & a & b) | (on(2) & a & !b) | (on(1) & !a & b) | (on(0) & !a & !b);
                 set_pred(w, *d, value, active);
             }
             Op::MovPred { d, a } => {
@@ -222,7 +224,7 @@ fn run_split<const FUSED: bool>(
             }
             Op::Ld(a) => mem::access(cx, env, w, pc, a, active, false),
             Op::St(a) => {
-                env.effects += 1;
+                env.effects += u64::from(!matches!(a.space, Space::Local | Space::Generic));
                 mem::access(cx, env, w, pc, a, active, true);
             }
             Op::LdMatrix(m) => matrix::load(cx, env, w, pc, m, active),
@@ -258,16 +260,14 @@ fn run_split<const FUSED: bool>(
                 continue;
             }
             Op::Call(call) => {
-                env.effects += 1;
                 env.turn = used;
                 if let Next::Stop = calls::call(cx, env, w, pc, call, mask, active) {
                     return (used, used >= turn);
                 }
             }
             Op::Ret => {
-                env.effects += 1;
                 w.splits[w.current].pc = pc as u32 + 1;
-                (env.code.ret)(cx, w, active);
+                (env.code.ret)(cx, env, w, active);
                 return (used, used >= turn);
             }
             _ => {
@@ -304,87 +304,14 @@ fn divergent_uni(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: u32
     });
 }
 
-/// Reports sources that were never written, in lanes that execute the instruction (for the guard: that reach it).
-#[inline(never)]
-fn check_defined(
-    cx: &Context<'_>,
-    env: &mut Env,
-    w: &mut Warp,
-    pc: usize,
-    inst: &Inst,
-    mask: u32,
-    active: u32,
-) {
-    if !cx.program.touches.is_empty() {
-        wgmma::touch(cx, env, w, pc, active);
-    }
-    for i in inst.checks.0..inst.checks.1 {
-        let r = cx.program.checks[i as usize];
-        let is_guard = r.file == File::Pred && r.row == inst.guard;
-        let mut needed = if is_guard { mask } else { active };
-        // A selection needs only what it selects.
-        if let Op::Selp32 { a, b, p, .. } | Op::Selp64 { a, b, p, .. } = &inst.op
-            && r.file != File::Pred
-            && a != b
-        {
-            let p = w.p[*p as usize];
-            needed &= if r.row == *a { p } else { !p };
-        }
-        let missing = needed & !w.defined(r.file, r.row);
-        if missing != 0 && !is_guard && inst.op.carries() {
-            continue;
-        }
-        if missing != 0 {
-            let site = Site {
-                pc,
-                warp: w.index,
-                lanes: missing,
-                address: None,
-            };
-            env.report(cx, FindingKind::UndefinedRegister, site, &|| {
-                let name = cx
-                    .program
-                    .names
-                    .iter()
-                    .find(|(reg, _)| *reg == r)
-                    .map_or("?", |(_, n)| n.as_str());
-                format!(
-                    "register {name} is used but was never written in lanes {}",
-                    barrier::lane_list(missing)
-                )
-            });
-            // Once is enough for each value.
-            w.define(r.file, r.row, missing);
-        }
-    }
-}
-
+/// Notes that the registers of `inst` are written.
 #[inline(never)]
 pub(super) fn mark_defined(cx: &Context<'_>, w: &mut Warp, inst: &Inst, active: u32) {
-    let mut active = active;
-    if inst.op.carries() {
-        // What was undefined still is, in its new place.
-        let checks = &cx.program.checks[inst.checks.0 as usize..inst.checks.1 as usize];
-        let data = checks
-            .iter()
-            .filter(|r| r.file != File::Pred || r.row != inst.guard);
-        let of = |w: &Warp, r: &Reg| !w.defined(r.file, r.row);
-        let undefined = match &inst.op {
-            // Registers that are joined: what has a defined part counts as defined. Sources without a check are defined.
-            Op::Pack { parts, .. } => {
-                let all = parts.iter().all(|r| checks.contains(r));
-                let none = data.fold(u32::MAX, |m, r| m & of(w, r));
-                if all { none } else { 0 }
-            }
-            _ => data.fold(0, |m, r| m | of(w, r)),
-        };
-        for r in &cx.program.marks[inst.marks.0 as usize..inst.marks.1 as usize] {
-            w.undefine(r.file, r.row, active & undefined);
-        }
-        active &= !undefined;
+    // A warp that watches all has carried undefined bits along.
+    if w.watch == ALL {
+        return;
     }
-    for i in inst.marks.0..inst.marks.1 {
-        let r = cx.program.marks[i as usize];
+    for r in &cx.program.marks[inst.marks.0 as usize..inst.marks.1 as usize] {
         w.define(r.file, r.row, active);
     }
 }

@@ -19,207 +19,392 @@ use super::rounding::half_of;
 use crate::float::half_to_f32;
 use crate::ir::{Kept, Sums};
 
+/// Exponent of a factor that is zero: the sum with any other is below [`NONE`].
+const ZERO: f32 = -16384.0;
+/// Sums of exponents below this belong to products that are zero.
+const NONE: f32 = -4000.0;
 /// Exponent of what is not finite: greater than any other.
-const NOT_FINITE: f64 = 1e6;
-/// Columns that are added together.
-const LANES: usize = 8;
-/// Added to a small number that is not negative, it leaves the nearest whole number in the low bits.
+const NOT_FINITE: f32 = 8192.0;
+/// Sums of exponents of at most this size stay far within f32: see [`fast`].
+const MODERATE: f32 = 100.0;
+/// Columns that are added together: two vectors of f32.
+pub(super) const LANES: usize = 16;
+/// Added to a number below 2^51 that is not negative, it leaves the nearest whole number.
 const ALIGN: f64 = (1u64 << 52) as f64;
+/// Products cut to whole numbers that are added in an i32: each is at most (2 − 2^-10)²·2^25 with the 11 significant bits that a factor has.
+const RUN: usize = 16;
 
-/// The exponent of a factor: of a zero none, which loses against every other.
+/// The exponent of a factor, see step 2. It is a whole number in f32, whose greatest of many LLVM finds by vectors.
 #[inline(always)]
-pub(super) fn exponent(x: f64, least: f64) -> f64 {
-    let field = (x.to_bits() >> 52 & 0x7ff) as i32;
-    if x == 0.0 {
-        f64::NEG_INFINITY
-    } else if field == 0x7ff {
-        NOT_FINITE
-    } else {
-        f64::from(field - 1023).max(least)
-    }
+pub(super) fn exponent(x: f32, least: f32) -> f32 {
+    let bits = x.to_bits() & 0x7fff_ffff;
+    let field = (bits >> 23) as i32;
+    let number = ((field - 127) as f32).max(least);
+    let number = if field == 0xff { NOT_FINITE } else { number };
+    if bits == 0 { ZERO } else { number }
 }
 
-/// The exponents of A and B.
-#[inline(always)]
-pub(super) fn exponents(sums: Sums, matrices: [&[f64]; 2]) -> [Vec<f64>; 2] {
-    std::array::from_fn(|i| {
-        let least = f64::from(sums.least[i]);
-        matrices[i].iter().map(|x| exponent(*x, least)).collect()
-    })
+/// The least exponent of factors `i` (0 for A, 1 for B) that are not zero.
+pub(super) fn least(sums: Sums, i: usize) -> f32 {
+    f32::from(sums.least[i])
 }
 
-/// 2^e for whole e from -1022 to 1023.
+/// The exponents of the factors `values`.
 #[inline(always)]
-fn power(e: f64) -> f64 {
-    // A conversion would be no vector code.
-    f64::from_bits((e + 1023.0 + ALIGN).to_bits() << 52)
+pub(super) fn exponents(values: &[f32], least: f32) -> Vec<f32> {
+    values.iter().map(|x| exponent(*x, least)).collect()
 }
 
-/// `x` without its fraction, for |x| < 2^52; `ROUNDS` if the machine has an instruction for it, where without it is a call.
-#[inline(always)]
-fn whole<const ROUNDS: bool>(x: f64) -> f64 {
-    if ROUNDS {
-        return x.trunc();
-    }
-    let size = x.abs();
-    let near = (size + ALIGN) - ALIGN;
-    let cut = near - if near > size { 1.0 } else { 0.0 };
-    cut.copysign(x)
-}
-
-/// Numbers with their exponents.
+/// Numbers with their exponents: a row of A.
 pub(crate) struct Row<'a> {
     /// The values.
-    pub(crate) values: &'a [f64],
+    pub(crate) values: &'a [f32],
     /// Their exponents, see [`exponent`].
-    pub(crate) exponents: &'a [f64],
+    pub(crate) exponents: &'a [f32],
+}
+
+/// A matrix whose columns are added side by side, [`LANES`] of them to a panel: B, or A where its rows take this part.
+pub(crate) struct Panels {
+    depth: usize,
+    /// By panel, row after row.
+    values: Vec<[f32; LANES]>,
+    exponents: Vec<[f32; LANES]>,
+}
+
+impl Panels {
+    /// From panels of so many rows each.
+    #[inline(always)]
+    pub(super) fn new(depth: usize, values: Vec<[f32; LANES]>, least: f32) -> Self {
+        let mut exponents = vec![[0.0; LANES]; values.len()];
+        for (to, from) in exponents.iter_mut().zip(&values) {
+            for j in 0..LANES {
+                to[j] = exponent(from[j], least);
+            }
+        }
+        Self {
+            depth,
+            values,
+            exponents,
+        }
+    }
+
+    /// From a matrix of `depth` rows of `n` numbers; the last panel is filled up with zeros.
+    pub(super) fn of_rows(values: &[f32], depth: usize, n: usize, least: f32) -> Self {
+        let mut panels = vec![[0.0; LANES]; n.div_ceil(LANES) * depth];
+        for (row, l) in values.chunks_exact(n).zip(0..depth) {
+            for (j, x) in row.iter().enumerate() {
+                panels[j / LANES * depth + l][j % LANES] = *x;
+            }
+        }
+        Self::new(depth, panels, least)
+    }
+}
+
+/// The least and the greatest exponent of numbers that are not zero, and 0.
+#[inline(always)]
+fn range(exponents: &[f32]) -> (f32, f32) {
+    let (mut low, mut high) = (0.0f32, 0.0f32);
+    for e in exponents {
+        low = low.min(if *e < NONE { 0.0 } else { *e });
+        high = high.max(*e);
+    }
+    (low, high)
+}
+
+/// Whether no product of a number with one of these exponents and one of `b` is near the ends of f32, or not finite.
+#[inline(always)]
+pub(super) fn moderate(a: &[f32], b: &Panels) -> bool {
+    let (a, b) = (range(a), range(b.exponents.as_flattened()));
+    a.0 + b.0 >= -MODERATE && a.1 + b.1 <= MODERATE
 }
 
 /// [`add`], compiled for every machine or for one with wide vectors.
-pub(crate) type Adder = fn(Sums, &Row<'_>, &Row<'_>, &mut [f64]);
+pub(crate) type Adder = fn(Sums, &Row<'_>, &Panels, bool, &mut [f32]);
 
 /// [`add`] for every machine.
-pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
-    add::<false>(sums, a, b, sum);
+pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, sum: &mut [f32]) {
+    add(sums, a, b, is_moderate, sum, |xs, values, scale| {
+        let mut fixed = [0i32; LANES];
+        for (x, ys) in xs.iter().zip(values) {
+            for j in 0..LANES {
+                fixed[j] = fixed[j].wrapping_add((x * ys[j] * scale[j]) as i32);
+            }
+        }
+        fixed
+    });
 }
 
 /// [`add`] with the features of the fast version of the interpreter. The results are the same to the bit.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
-pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
-    add::<true>(sums, a, b, sum);
+pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, sum: &mut [f32]) {
+    use std::arch::x86_64::{
+        __m256, __m256i, _mm256_add_epi32, _mm256_cvttps_epi32, _mm256_extract_epi32,
+        _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_ps,
+    };
+    // The conversion is one instruction; that of the language checks for what is out of range as well.
+    add(sums, a, b, is_moderate, sum, |xs, values, scale| {
+        let load = |x: &[f32; LANES], h: usize| -> __m256 {
+            let x: &[f32] = &x[8 * h..8 * h + 8];
+            _mm256_setr_ps(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7])
+        };
+        let store = |x: __m256i| -> [i32; 8] {
+            [
+                _mm256_extract_epi32::<0>(x),
+                _mm256_extract_epi32::<1>(x),
+                _mm256_extract_epi32::<2>(x),
+                _mm256_extract_epi32::<3>(x),
+                _mm256_extract_epi32::<4>(x),
+                _mm256_extract_epi32::<5>(x),
+                _mm256_extract_epi32::<6>(x),
+                _mm256_extract_epi32::<7>(x),
+            ]
+        };
+        let scales = [load(scale, 0), load(scale, 1)];
+        let mut fixed = [_mm256_set1_epi32(0); 2];
+        for (x, ys) in xs.iter().zip(values) {
+            let x = _mm256_set1_ps(*x);
+            for h in 0..2 {
+                let product = _mm256_mul_ps(_mm256_mul_ps(x, load(ys, h)), scales[h]);
+                fixed[h] = _mm256_add_epi32(fixed[h], _mm256_cvttps_epi32(product));
+            }
+        }
+        let mut out = [0; LANES];
+        out[..8].copy_from_slice(&store(fixed[0]));
+        out[8..].copy_from_slice(&store(fixed[1]));
+        out
+    });
 }
 
-/// Adds the products of a row of A with B (by rows, with exponents) to the sums of its columns, a multiple of 8 of them.
+/// Adds the products of a row of A with B to the sums of its columns. `total` multiplies rows of a panel by numbers and a
+/// scale by column, cuts the products to whole numbers and adds them, [`RUN`] at most; `is_moderate` is [`moderate`] of the
+/// exponents. Where bytes are added in halves ([`Sums::halves`]), the first half of the depth is the first of them.
 #[inline(always)]
-pub(super) fn add<const ROUNDS: bool>(sums: Sums, a: &Row<'_>, b: &Row<'_>, sum: &mut [f64]) {
-    let (n, k) = (sum.len(), a.values.len());
-    let halves = sums.halves;
-    let depth = if halves {
+fn add(
+    sums: Sums,
+    a: &Row<'_>,
+    b: &Panels,
+    is_moderate: bool,
+    sum: &mut [f32],
+    total: impl Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES],
+) {
+    let panels = b.values.chunks_exact(b.depth.max(1));
+    let panels = panels.zip(b.exponents.chunks_exact(b.depth.max(1)));
+    for (panel, out) in panels.zip(sum.chunks_mut(LANES)) {
+        let mut c = [0.0; LANES];
+        c[..out.len()].copy_from_slice(out);
+        let done = if is_moderate {
+            fast(sums, a, panel, &c, &total)
+        } else {
+            None
+        };
+        let done = done.unwrap_or_else(|| careful(sums, a, panel, &c));
+        out.copy_from_slice(&done[..out.len()]);
+    }
+}
+
+/// Where number `l` of `k` along the depth is for [`add`].
+#[inline(always)]
+pub(super) fn place(sums: Sums, l: usize, k: usize) -> usize {
+    if sums.halves {
+        l % 4 / 2 * (k / 2) + l / 4 * 2 + l % 2
+    } else {
+        l
+    }
+}
+
+/// How many products each step adds.
+#[inline(always)]
+fn depth(sums: Sums, k: usize) -> usize {
+    let depth = if sums.halves {
         k / 2
     } else {
         usize::from(sums.depth).min(k)
     };
-    let runs = k / depth.max(1);
-    // The place along the depth of product `i` of a run.
-    let place = |run: usize, i: usize| {
-        if halves {
-            i / 2 * 4 + 2 * run + i % 2
-        } else {
-            run * depth + i
+    depth.max(1)
+}
+
+/// Values and exponents of a panel.
+type Panel<'a> = (&'a [[f32; LANES]], &'a [[f32; LANES]]);
+
+/// [`add`] for a panel, where all numbers are so far from the ends of f32 that products are exact in it and sums are normal numbers or zero; `None` if an
+/// accumulator is not.
+///
+/// A product times the scale of the step is below 2^27, and a number too small for f32 has no whole part: the conversion to i32 cuts at the right bit.
+#[inline(always)]
+fn fast(
+    sums: Sums,
+    a: &Row<'_>,
+    (values, exponents): Panel<'_>,
+    out: &[f32; LANES],
+    add: &impl Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES],
+) -> Option<[f32; LANES]> {
+    let depth = depth(sums, a.values.len());
+    let fraction = f32::from(sums.fraction);
+    let mut c = if sums.halves { [0.0; LANES] } else { *out };
+    let xs = a.values.chunks_exact(depth);
+    let es = a.exponents.chunks_exact(depth);
+    let values = values.chunks_exact(depth);
+    let exponents = exponents.chunks_exact(depth);
+    for ((xs, es), (values, exponents)) in xs.zip(es).zip(values.zip(exponents)) {
+        let mut top = [0.0; LANES];
+        for j in 0..LANES {
+            top[j] = exponent(c[j], -126.0);
         }
-    };
-    for (first, out) in (0..n).step_by(LANES).zip(sum.chunks_exact_mut(LANES)) {
-        let mut c = [0.0; LANES];
-        if !halves {
-            c.copy_from_slice(out);
-        }
-        for run in 0..runs {
-            let mut top = [0.0; LANES];
+        for (e, others) in es.iter().zip(exponents) {
             for j in 0..LANES {
-                top[j] = exponent(c[j], -126.0);
+                // None is a NaN.
+                let e = e + others[j];
+                top[j] = if e > top[j] { e } else { top[j] };
             }
-            for l in (0..depth).map(|i| place(run, i)) {
-                let (e, others) = (a.exponents[l], &b.exponents[l * n + first..][..LANES]);
+        }
+        let mut extreme = false;
+        for j in 0..LANES {
+            extreme |= top[j] > MODERATE || (top[j] < -MODERATE && top[j] > NONE);
+        }
+        if extreme {
+            return None;
+        }
+        let (mut scale, mut unit) = ([0.0; LANES], [0.0; LANES]);
+        for j in 0..LANES {
+            let top = top[j].max(-MODERATE);
+            // 2^23 more leaves a small whole number in the low bits.
+            let up = (fraction - top + 127.0 + (1 << 23) as f32).to_bits();
+            let down = (top - fraction + 127.0 + (1 << 23) as f32).to_bits();
+            scale[j] = f32::from_bits(up << 23);
+            unit[j] = f32::from_bits(down << 23);
+        }
+        let mut total = [0.0; LANES];
+        for j in 0..LANES {
+            // Below 2^26: adding and taking away 2^52 rounds to a whole number, which is one too many at times.
+            let x = f64::from(c[j] * scale[j]);
+            let size = x.abs();
+            let near = (size + ALIGN) - ALIGN;
+            let whole = near - if near > size { 1.0 } else { 0.0 };
+            total[j] = whole.copysign(x);
+        }
+        for (xs, values) in xs.chunks(RUN).zip(values.chunks(RUN)) {
+            let fixed = add(xs, values, &scale);
+            for j in 0..LANES {
+                total[j] += f64::from(fixed[j]);
+            }
+        }
+        match sums.kept {
+            Kept::F16 => {
                 for j in 0..LANES {
-                    // None is a NaN.
-                    let e = e + others[j];
-                    top[j] = if e > top[j] { e } else { top[j] };
+                    c[j] = half_to_f32(half_of(total[j] * f64::from(unit[j]))) + 0.0;
                 }
             }
-            let mut by = [0.0; LANES];
-            for j in 0..LANES {
-                by[j] = scale(sums, top[j]);
-            }
-            let scale = by;
-            let mut fixed = [0.0; LANES];
-            for j in 0..LANES {
-                fixed[j] = whole::<ROUNDS>(c[j] * scale[j]);
-            }
-            for l in (0..depth).map(|i| place(run, i)) {
-                let (x, ys) = (a.values[l], &b.values[l * n + first..][..LANES]);
+            kept => {
+                let lost = if kept == Kept::E8m13 { 0x3ff } else { 0 };
                 for j in 0..LANES {
-                    fixed[j] += whole::<ROUNDS>(x * ys[j] * scale[j]);
+                    // The 24 bits of f32.
+                    let cut = f64::from_bits(total[j].to_bits() & !0x1fff_ffff) as f32;
+                    c[j] = f32::from_bits((cut * unit[j]).to_bits() & !lost);
                 }
             }
-            let before = c;
-            for j in 0..LANES {
-                c[j] = finish(sums.kept, fixed[j] / scale[j]);
-            }
-            for j in (0..LANES).filter(|j| top[*j] > NOT_FINITE / 2.0) {
-                // An infinity or a NaN is added as such.
-                let products = (0..depth).map(|i| place(run, i));
-                let sum = products.fold(before[j], |s, l| {
-                    s + a.values[l] * b.values[l * n + first + j]
-                });
-                c[j] = sum;
-            }
         }
-        if halves {
-            for j in 0..LANES {
-                c[j] = nearest(sums.kept, c[j] + out[j]);
-            }
-        }
-        out.copy_from_slice(&c);
     }
+    if sums.halves {
+        for j in 0..LANES {
+            c[j] = nearest(sums.kept, f64::from(c[j]) + f64::from(out[j]));
+        }
+    }
+    Some(c)
+}
+
+/// 2^e for whole e from -1022 to 1023.
+#[inline(always)]
+fn power(e: i32) -> f64 {
+    f64::from_bits(((e + 1023) as u64) << 52)
+}
+
+/// [`add`] for a panel, whatever the numbers.
+#[inline(never)]
+fn careful(
+    sums: Sums,
+    a: &Row<'_>,
+    (values, exponents): Panel<'_>,
+    out: &[f32; LANES],
+) -> [f32; LANES] {
+    let k = a.values.len();
+    let depth = depth(sums, k);
+    std::array::from_fn(|j| {
+        let product = |l: usize| f64::from(a.values[l]) * f64::from(values[l][j]);
+        let mut c = if sums.halves { 0.0 } else { out[j] };
+        for first in (0..k).step_by(depth) {
+            let products = first..(first + depth).min(k);
+            let tops = products.clone().map(|l| a.exponents[l] + exponents[l][j]);
+            let top = tops.fold(exponent(c, -126.0), f32::max);
+            c = if top > NOT_FINITE / 2.0 {
+                // An infinity or a NaN is added as such.
+                products.fold(f64::from(c), |s, l| s + product(l)) as f32
+            } else {
+                let scale = if top < NONE {
+                    1.0
+                } else {
+                    power(i32::from(sums.fraction) - top as i32)
+                };
+                let cut = |x: f64| (x * scale).trunc();
+                let fixed = products.fold(cut(f64::from(c)), |s, l| s + cut(product(l)));
+                finish(sums.kept, fixed / scale)
+            };
+        }
+        if sums.halves {
+            c = nearest(sums.kept, f64::from(c) + f64::from(out[j]));
+        }
+        c
+    })
 }
 
 /// The sum of two numbers of the format, rounded to nearest: exact in f64 but for bits that cannot matter.
-fn nearest(kept: Kept, x: f64) -> f64 {
+fn nearest(kept: Kept, x: f64) -> f32 {
     if kept == Kept::F16 {
-        let bits = half_of(x);
-        return f64::from(half_to_f32(bits));
+        return half_to_f32(half_of(x));
     }
-    f64::from(x as f32)
-}
-
-/// What takes the greatest exponent to that of a number with all its fraction bits before the point.
-#[inline(always)]
-fn scale(sums: Sums, top: f64) -> f64 {
-    let by = power(f64::from(sums.fraction) - top);
-    if top == f64::NEG_INFINITY || top > NOT_FINITE / 2.0 {
-        1.0
-    } else {
-        by
-    }
+    x as f32
 }
 
 /// The exact sum in the format of the result. A zero has no sign.
 #[inline(always)]
-fn finish(kept: Kept, x: f64) -> f64 {
+fn finish(kept: Kept, x: f64) -> f32 {
     /// The first number beyond f32.
     const BEYOND: f64 = 2.0 * (1u128 << 127) as f64;
     if kept == Kept::F16 {
-        let bits = half_of(x);
-        return f64::from(half_to_f32(bits)) + 0.0;
+        return half_to_f32(half_of(x)) + 0.0;
     }
     let near = x as f32;
     let over = f64::from(near).abs() > x.abs() && x.abs() < BEYOND;
     let cut = f32::from_bits(near.to_bits() - u32::from(over));
     match kept {
-        Kept::E8m13 => f64::from(f32::from_bits(cut.to_bits() & !0x3ff)) + 0.0,
-        _ => f64::from(cut) + 0.0,
+        Kept::E8m13 => f32::from_bits(cut.to_bits() & !0x3ff) + 0.0,
+        _ => cut + 0.0,
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // results are exact
 mod tests {
-    use super::{Row, add, exponents};
-    use crate::ir::{MmaType, Sums};
+    use super::{LANES, Panels, Row, add_plain, exponents, least, moderate};
+    use super::{half_of, power};
+    use crate::float::half_to_f32;
+    use crate::ir::{Kept, MmaType, Sums};
 
     /// The sum of `a` · `b` + `c` on `arch`, for factors of one type.
     fn dot(arch: u32, ty: MmaType, sum: MmaType, wgmma: bool, a: &[f64], c: f64) -> f64 {
         let sums = Sums::of(arch, [ty, ty], sum, wgmma);
-        let ones = vec![1.0; 8 * a.len()];
-        let [ea, eb] = exponents(sums, [a, &ones]);
-        let mut out = [c; 8];
-        let row = |values, exponents| Row { values, exponents };
-        add::<false>(sums, &row(a, &ea), &row(&ones, &eb), &mut out);
-        let mut rounded = [c; 8];
-        add::<true>(sums, &row(a, &ea), &row(&ones, &eb), &mut rounded);
-        assert_eq!(out.map(f64::to_bits), rounded.map(f64::to_bits));
+        let a: Vec<f32> = a.iter().map(|x| *x as f32).collect();
+        let ones = Panels::new(a.len(), vec![[1.0; LANES]; a.len()], least(sums, 1));
+        let exponents = exponents(&a, least(sums, 0));
+        let is_moderate = moderate(&exponents, &ones);
+        let row = Row {
+            values: &a,
+            exponents: &exponents,
+        };
+        let mut out = [c as f32; LANES];
+        add_plain(sums, &row, &ones, is_moderate, &mut out);
         assert!(out.iter().all(|x| x.to_bits() == out[0].to_bits()));
+        let out = out.map(f64::from);
         out[0]
     }
 
@@ -273,5 +458,180 @@ mod tests {
         assert_eq!(of(&a, 0.0), f64::INFINITY);
         assert!(of(&a, f64::NEG_INFINITY).is_nan());
         assert_eq!(of(&[0.0; 16], -0.0), 0.0);
+    }
+
+    /// A number as a whole number times a power of two.
+    fn split(x: f32) -> (i128, i32) {
+        let (bits, field) = (x.to_bits(), x.to_bits() >> 23 & 0xff);
+        let fraction = i128::from(bits & 0x7f_ffff);
+        let (size, place) = match field {
+            0 => (fraction, -149),
+            _ => (fraction | 1 << 23, field as i32 - 150),
+        };
+        (if bits >> 31 == 1 { -size } else { size }, place)
+    }
+
+    /// The sum by the rules at the top of the file, in whole numbers; `c` of numbers that are all finite.
+    fn by_the_rules(sums: Sums, a: &[f32], b: &[f32], c: f32) -> f32 {
+        let exponent =
+            |x: f32, least: i16| ((x.to_bits() >> 23 & 0xff) as i32 - 127).max(least.into());
+        let depth = if sums.halves {
+            a.len() / 2
+        } else {
+            usize::from(sums.depth).min(a.len())
+        };
+        let mut sum = if sums.halves { 0.0 } else { c };
+        for (xs, ys) in a.chunks(depth).zip(b.chunks(depth)) {
+            let pairs = || xs.iter().zip(ys);
+            if !sum.is_finite() || pairs().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
+                sum = pairs().fold(f64::from(sum), |s, (x, y)| {
+                    s + f64::from(*x) * f64::from(*y)
+                }) as f32;
+                continue;
+            }
+            let mut tops: Vec<i32> = pairs()
+                .filter(|(x, y)| **x != 0.0 && **y != 0.0)
+                .map(|(x, y)| exponent(*x, sums.least[0]) + exponent(*y, sums.least[1]))
+                .collect();
+            tops.extend((sum != 0.0).then(|| exponent(sum, -126)));
+            let Some(top) = tops.into_iter().max() else {
+                sum = 0.0;
+                continue;
+            };
+            let unit = top - i32::from(sums.fraction);
+            let align = |(size, place): (i128, i32)| match place - unit {
+                up @ 0.. => size << up,
+                down if down > -100 => size / (1 << -down),
+                _ => 0,
+            };
+            let mut total = align(split(sum));
+            for (x, y) in pairs() {
+                let ((x, i), (y, j)) = (split(*x), split(*y));
+                total += align((x * y, i + j));
+            }
+            if sums.kept == Kept::F16 {
+                sum = half_to_f32(half_of(total as f64 * power(unit))) + 0.0;
+                continue;
+            }
+            // 24 bits are kept, fewer of subnormal numbers.
+            let length = 128 - total.abs().leading_zeros() as i32;
+            let cut = (length - 24).max(-149 - unit).clamp(0, 120);
+            let kept = (total / (1 << cut)) as f64 * power(cut);
+            let kept = (kept * power(unit)) as f32;
+            let lost = if sums.kept == Kept::E8m13 { 0x3ff } else { 0 };
+            sum = f32::from_bits(kept.to_bits() & !lost) + 0.0;
+        }
+        if sums.halves {
+            let all = f64::from(sum) + f64::from(c);
+            return if sums.kept == Kept::F16 {
+                half_to_f32(half_of(all))
+            } else {
+                all as f32
+            };
+        }
+        sum
+    }
+
+    /// Random numbers of all types, near and far from each other, with zeros, subnormal numbers and what is not finite, on all architectures.
+    #[test]
+    fn sums_are_those_of_the_rules() {
+        let mut state = 9u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state ^ state >> 29) >> 8
+        };
+        for round in 0..60_000 {
+            let factor = [
+                MmaType::F16,
+                MmaType::Bf16,
+                MmaType::Tf32,
+                MmaType::E4m3,
+                MmaType::E5m2,
+            ][round % 5];
+            let sum = if round % 3 == 0 && factor != MmaType::Bf16 && factor != MmaType::Tf32 {
+                MmaType::F16
+            } else {
+                MmaType::F32
+            };
+            let arch = [75, 80, 90, 100, 120][random() as usize % 5];
+            let sums = Sums::of(arch, [factor, factor], sum, random() % 2 == 0);
+            // How far exponents are apart, and where they are.
+            let spread = [1, 4, 12, 40, 255][random() as usize % 5];
+            let middle = [127, 100, 20, 230][random() as usize % 4];
+            let rare = random() % 4 == 0;
+            let mut number = |factor: MmaType| {
+                let bits = random() as u32;
+                let f32_bits = |keep: u32| {
+                    let field = (middle + bits % spread).saturating_sub(spread / 2).min(254);
+                    (bits & 0x807f_ffff & !keep) | field << 23
+                };
+                let special = rare && random() % 8 == 0;
+                let pick = random() as usize % 4;
+                let x = match factor {
+                    MmaType::F16 => half_to_f32(if spread > 20 {
+                        bits & 0xffff
+                    } else {
+                        (bits & 0x83ff)
+                            | (15 - spread.min(12) / 2 + random() as u32 % spread.min(12)) << 10
+                    }),
+                    MmaType::Bf16 => f32::from_bits(f32_bits(0xffff)),
+                    MmaType::Tf32 => f32::from_bits(f32_bits(0x1fff)),
+                    MmaType::E5m2 => half_to_f32((bits & 0xff) << 8),
+                    MmaType::E4m3 => {
+                        crate::float::widen(u64::from(bits & 0xff), crate::ir::Format::E4m3) as f32
+                    }
+                    _ => f32::from_bits(f32_bits(0)),
+                };
+                if !special {
+                    return x;
+                }
+                let tiny = [f32::from_bits(1 << 16), f32::from_bits(0x3380_0000)]
+                    [usize::from(factor == MmaType::F16)];
+                match factor {
+                    MmaType::E4m3 => [0.0, -0.0, f32::NAN, 0.015_625][pick],
+                    MmaType::E5m2 => [0.0, -0.0, f32::NAN, f32::INFINITY][pick],
+                    _ => [0.0, tiny, f32::NEG_INFINITY, -0.0][pick],
+                }
+            };
+            let k = match factor {
+                MmaType::Tf32 => 8,
+                MmaType::E4m3 | MmaType::E5m2 => 32,
+                _ => 16,
+            };
+            let a: Vec<f32> = (0..k).map(|_| number(factor)).collect();
+            let b: Vec<[f32; LANES]> = (0..k)
+                .map(|_| std::array::from_fn(|_| number(factor)))
+                .collect();
+            let accumulator = if sum == MmaType::F16 {
+                MmaType::F16
+            } else {
+                MmaType::F32
+            };
+            let c: [f32; LANES] =
+                std::array::from_fn(|j| if j % 5 == 0 { 0.0 } else { number(accumulator) });
+            let panels = Panels::new(k, b.clone(), least(sums, 1));
+            let exponents = exponents(&a, least(sums, 0));
+            let row = Row {
+                values: &a,
+                exponents: &exponents,
+            };
+            let is_moderate = moderate(&exponents, &panels);
+            let [mut out, mut slow] = [c; 2];
+            add_plain(sums, &row, &panels, is_moderate, &mut out);
+            add_plain(sums, &row, &panels, false, &mut slow);
+            for j in 0..LANES {
+                let column: Vec<f32> = b.iter().map(|row| row[j]).collect();
+                let expected = by_the_rules(sums, &a, &column, c[j]);
+                let same =
+                    |x: f32| x.to_bits() == expected.to_bits() || x.is_nan() && expected.is_nan();
+                assert!(
+                    same(out[j]) && same(slow[j]),
+                    "{sums:?} {a:?} · {column:?} + {}: {} or {}, not {expected}",
+                    c[j],
+                    out[j],
+                    slow[j]
+                );
+            }
+        }
     }
 }

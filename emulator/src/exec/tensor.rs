@@ -11,11 +11,13 @@ use super::bulk::{read_global, shared_side, spread};
 use super::bulk_groups::{Store, begin_store};
 use super::cluster::units;
 use super::lanes::whole_warp;
+use super::map_fences::MissingFence;
 use super::mem::{addresses, get_lane, lanes_of};
 use super::smem::report_conflict;
 use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
+use crate::float::flush32;
 use crate::ir::{Address, AtomOp, NONE, Reduction, TensorCopy, TensormapReplace};
 use crate::report::FindingKind;
 use crate::shared::Who;
@@ -98,14 +100,33 @@ pub(crate) fn issue(
             });
             continue;
         }
-        let Some(map) = map_bytes(cx, maps[l]).and_then(|b| TensorMap::decode(&b)) else {
-            let text = format!(
-                "no tensor map at address {:#x}: its 128 bytes come from TensorMap::encode, as a parameter, a constant or global memory",
-                maps[l]
-            );
-            wrong(env, text);
-            continue;
+        let bytes = map_bytes(cx, maps[l]);
+        let map = match bytes.as_ref().map(|b| TensorMap::decode(b)) {
+            Some(Ok(map)) => map,
+            other => {
+                let why = other.and_then(Result::err).unwrap_or_else(|| {
+                    "its 128 bytes are a parameter, a constant or in global memory".to_owned()
+                });
+                let text = format!("no tensor map at address {:#x}: {why}", maps[l]);
+                wrong(env, text);
+                continue;
+            }
         };
+        if let (Some(bytes), Some(fences)) = (&bytes, &cx.map_fences)
+            && maps[l].wrapping_sub(PARAM_WINDOW) >= WINDOW
+            && let Some(missing) = fences.missing(maps[l], bytes, env.block)
+        {
+            env.report(cx, FindingKind::MissingProxyFence, site, &|| match missing {
+                MissingFence::Release => format!(
+                    "the tensor map at {:#x} was changed by this launch and not released: add fence.proxy.tensormap::generic.release.gpu behind the change, or write it by tensormap.cp_fenceproxy",
+                    maps[l]
+                ),
+                MissingFence::Acquire => format!(
+                    "the tensor map at {0:#x} was changed by this launch: a thread of this block must execute fence.proxy.tensormap::generic.acquire.gpu [{0:#x}], 128 since, before the copy",
+                    maps[l]
+                ),
+            });
+        }
         let rank = map.sizes.len();
         if rank != t.coords.len() {
             let text = format!(
@@ -222,9 +243,17 @@ pub(crate) fn issue(
             _ => vec![0],
         };
         let mut data = read_global(cx, env, w, pc, l, &all, &fill);
-        if map.element == TensorElement::Tf32 {
+        let (ftz, tf32) = match map.element {
+            TensorElement::F32Ftz => (true, false),
+            TensorElement::Tf32 => (false, true),
+            TensorElement::Tf32Ftz => (true, true),
+            _ => (false, false),
+        };
+        if ftz || tf32 {
             for word in data.as_chunks_mut::<4>().0 {
-                *word = as_tf32(u32::from_le_bytes(*word)).to_le_bytes();
+                let bits = u32::from_le_bytes(*word);
+                let bits = if ftz { flush32(bits) } else { bits };
+                *word = if tf32 { as_tf32(bits) } else { bits }.to_le_bytes();
             }
         }
         debug_assert_eq!(data.len(), bytes as usize);
@@ -367,15 +396,17 @@ pub(crate) fn replace(
         let value = get_lane(w, r.value, l);
         let mut wrong = None;
         edit(cx, env, w, site, r.space, at[l], |map| {
-            if !TensorMap::is_encoded(map) {
-                wrong = Some("these 128 bytes are no tensor map of TensorMap::encode".to_owned());
-                return false;
-            }
-            if TensorMap::replace(map, r.field, value).is_none() {
-                wrong = Some(format!("the value {value} for this field is not supported"));
-            }
+            wrong = TensorMap::replace(map, r.field, value).err();
             wrong.is_none()
         });
+        let global = r.space == Space::Global || at[l] < SHARED_WINDOW;
+        if let Some(fences) = cx
+            .map_fences
+            .as_ref()
+            .filter(|_| global && r.space != Space::Shared)
+        {
+            fences.change(at[l], env.block, w.index);
+        }
         if let Some(text) = wrong {
             env.report(cx, FindingKind::TensorMap, site, &|| text.clone());
         }
@@ -421,4 +452,7 @@ pub(crate) fn copy_map(
         out.copy_from_slice(&map);
         true
     });
+    if let Some(fences) = &cx.map_fences {
+        fences.write_released(dst, &map);
+    }
 }

@@ -13,10 +13,17 @@ use super::bulk_groups::Store;
 use super::calls::Activation;
 use super::local::Local;
 use super::mbarrier::Wait;
+use super::mem::lanes_of;
 use super::registers::Rows;
 use super::rounds::Mark;
+use super::undefined::{ALL, Bits, NOTHING};
 use super::wgmma::Pipeline;
+use crate::ir::Reg;
 use crate::types::File;
+
+/// Instructions that a warp executes, looking at memory, until lanes that have met go on without those that have not: in one stretch of one split, without an
+/// effect, and in all.
+const SPINS: [u32; 3] = [1 << 10, 1 << 12, 1 << 16];
 
 /// No meeting point.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -27,14 +34,16 @@ pub(crate) enum State {
     Running,
     /// Waits at a block barrier.
     Barrier,
-    /// Waits at `bar.warp.sync` for the lanes of the mask.
-    WarpSync(u32),
+    /// Waits at `bar.warp.sync` for the lanes of [`Warp::members`].
+    WarpSync,
     /// Waits at an mbarrier.
     Poll,
     /// Waits at the barrier of the cluster.
     Cluster,
     /// Waits for this many `wgmma` of its warpgroup.
     Wgmma(u64),
+    /// Stands before an `.aligned` barrier until the other lanes of the warp come to it.
+    Aligned,
 }
 
 /// A group of lanes at one place.
@@ -94,7 +103,10 @@ pub(crate) struct Warp {
     pub(crate) r32: Rows<u32>,
     pub(crate) r64: Rows<u64>,
     pub(crate) p: Vec<u32>,
-    /// Lanes in which each register has been written; kept only for tracked registers.
+    /// Which instructions it watches for undefined bits, and these if it watches all.
+    pub(crate) watch: u8,
+    pub(crate) bits: Option<Box<Bits>>,
+    /// Lanes in which each register has been written; kept only for tracked registers, and not while it watches all.
     pub(crate) def32: Vec<u32>,
     pub(crate) def64: Vec<u32>,
     pub(crate) def_p: Vec<u32>,
@@ -110,14 +122,22 @@ pub(crate) struct Warp {
     pub(crate) steps: u64,
     /// Atomics and strong loads executed: how lanes that spin for others are recognised.
     pub(crate) polls: u64,
-    /// Lanes were let go from their meeting point without the others, because those seemed to spin.
-    pub(crate) let_go: bool,
+    /// Instructions since a split stopped, since an effect, and since lanes were let go; and `polls` when lanes may have been let go.
+    pub(super) spins: [u32; 3],
+    pub(super) spin_polls: u64,
+    /// Lanes that may execute the `.aligned` barrier before which they stand, and those of them whose warp does not come to it as a whole.
+    pub(super) cleared: u32,
+    pub(super) apart: u32,
     pub(crate) local: Local,
     /// Where the frame of each lane's function starts in its local memory, and where it ends.
     pub(crate) frames: Row32,
     pub(crate) ends: Row32,
     /// Calls that have not returned, by their nodes.
     pub(crate) active: Vec<Activation>,
+    /// By lane that waits at `bar.warp.sync`: the lanes that it waits for, which must wait with the same mask.
+    pub(super) members: [u32; 32],
+    /// Those that have met theirs, and wait for the other lanes of their split.
+    met: u32,
     /// `cp.async` copies in flight, in order of issue, and the number of committed groups of each lane.
     pub(crate) copies: Vec<PendingCopy>,
     pub(crate) groups: [u32; 32],
@@ -167,6 +187,8 @@ impl Warp {
             r32: Rows::new(n32),
             r64: Rows::new(n64),
             p: vec![0; n_pred],
+            watch: NOTHING,
+            bits: None,
             def32: vec![0; n32],
             def64: vec![0; n64],
             def_p: vec![0; n_pred],
@@ -178,11 +200,16 @@ impl Warp {
             current: 0,
             steps: 0,
             polls: 0,
-            let_go: false,
+            spins: [0; 3],
+            spin_polls: 0,
+            cleared: 0,
+            apart: 0,
             local: Local::new(local_bytes),
             frames: [0; 32],
             ends: [local_bytes; 32],
             active: Vec::new(),
+            members: [0; 32],
+            met: 0,
             copies: Vec::new(),
             groups: [0; 32],
             issued: 0,
@@ -229,6 +256,9 @@ impl Warp {
 
     /// The lanes in which register row `row` of `file` has been written.
     pub(crate) fn defined(&self, file: File, row: u32) -> u32 {
+        if let (ALL, Some(bits)) = (self.watch, &self.bits) {
+            return !bits.lanes(Reg { file, row });
+        }
         match file {
             File::R32 => self.def32[row as usize],
             File::R64 => self.def64[row as usize],
@@ -237,6 +267,9 @@ impl Warp {
     }
 
     pub(crate) fn define(&mut self, file: File, row: u32, lanes: u32) {
+        if let (ALL, Some(bits)) = (self.watch, &mut self.bits) {
+            return bits.clear(Reg { file, row }, lanes);
+        }
         match file {
             File::R32 => self.def32[row as usize] |= lanes,
             File::R64 => self.def64[row as usize] |= lanes,
@@ -245,6 +278,9 @@ impl Warp {
     }
 
     pub(crate) fn undefine(&mut self, file: File, row: u32, lanes: u32) {
+        if let (ALL, Some(bits)) = (self.watch, &mut self.bits) {
+            return bits.forget(Reg { file, row }, lanes);
+        }
         match file {
             File::R32 => self.def32[row as usize] &= !lanes,
             File::R64 => self.def64[row as usize] &= !lanes,
@@ -404,11 +440,50 @@ impl Warp {
         }
     }
 
-    /// The current split spins, perhaps for lanes that wait at a meeting point for it: those go on without it.
+    /// Counts `used` instructions of a split, after which it stopped or not, with an effect that others could see or without. Splits that spin may do so for lanes
+    /// that wait at a meeting point for them: those go on alone.
     ///
     /// Example: the lane that got a lock waits after the loop in which the others try to get it.
-    pub(crate) fn let_waiting_go(&mut self) {
-        let mut n = self.splits[self.current].node;
+    pub(super) fn spin(&mut self, used: u32, stopped: bool, effect: bool) {
+        for (count, over) in self.spins.iter_mut().zip([stopped, effect, false]) {
+            *count = if over { 0 } else { *count + used };
+        }
+        if self
+            .spins
+            .iter()
+            .zip(SPINS)
+            .all(|(count, most)| *count < most)
+        {
+            return;
+        }
+        if self.polls != self.spin_polls {
+            for i in 0..self.splits.len() {
+                let s = self.splits[i];
+                if s.mask != 0 && s.state == State::Running {
+                    self.let_waiting_go(s.node);
+                }
+            }
+        }
+        (self.spins, self.spin_polls) = ([0; 3], self.polls);
+    }
+
+    /// Whether lanes wait at a meeting point for a split that runs.
+    pub(super) fn keeps_lanes(&self) -> bool {
+        let mut running = self
+            .splits
+            .iter()
+            .filter(|s| s.mask != 0 && s.state == State::Running);
+        running.any(|s| {
+            let mut n = s.node;
+            while n != 0 && self.nodes[n as usize].arrived == 0 {
+                n = self.nodes[n as usize].parent;
+            }
+            n != 0
+        })
+    }
+
+    /// Lanes that have met at `n` or a node around it go on without those that have not.
+    fn let_waiting_go(&mut self, mut n: u32) {
         while n != 0 {
             let node = self.nodes[n as usize];
             if node.arrived != 0 {
@@ -420,7 +495,6 @@ impl Warp {
                     node: node.parent,
                     state: State::Running,
                 });
-                self.let_go = true;
             }
             n = node.parent;
         }
@@ -449,25 +523,134 @@ impl Warp {
         }
     }
 
-    /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there.
+    /// The lanes that wait at `bar.warp.sync` for others.
+    pub(super) fn at_warp_sync(&self) -> u32 {
+        let splits = self.splits.iter();
+        let waiting = splits.filter(|s| s.mask != 0 && s.state == State::WarpSync);
+        waiting.fold(0, |lanes, s| lanes | s.mask) & !self.met
+    }
+
+    /// Those of `lanes`, which wait at `bar.warp.sync` or come to it, whose members are all among them with the same mask.
+    pub(super) fn synchronised(&self, lanes: u32) -> u32 {
+        let is_complete = |l: usize| {
+            let members = self.members[l];
+            let here = lanes_of(members & lanes);
+            members & self.live & !lanes == 0 && { here }.all(|k| self.members[k] == members)
+        };
+        lanes_of(lanes)
+            .filter(|&l| is_complete(l))
+            .fold(0, |m, l| m | 1 << l)
+    }
+
+    /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there, or have exited.
     pub(crate) fn serve_warp_sync(&mut self) -> bool {
-        let mut waiting = 0;
-        for s in &self.splits {
-            if s.mask != 0 && matches!(s.state, State::WarpSync(_)) {
-                waiting |= s.mask;
-            }
-        }
-        let live = self.live;
+        let complete = self.synchronised(self.at_warp_sync());
+        self.meet(complete)
+    }
+
+    /// The lanes `complete` have met at `bar.warp.sync`: splits that wait there go on if all their lanes have.
+    pub(super) fn meet(&mut self, complete: u32) -> bool {
+        self.met |= complete & self.at_warp_sync();
         let mut any = false;
         for s in &mut self.splits {
-            if let State::WarpSync(mask) = s.state
-                && s.mask != 0
-                && mask & live & !waiting == 0
-            {
+            if s.mask != 0 && s.state == State::WarpSync && s.mask & !self.met == 0 {
                 s.state = State::Running;
+                self.met &= !s.mask;
                 any = true;
             }
         }
         any
+    }
+
+    /// Whether the lanes `active`, which come to an `.aligned` barrier, must wait for the other lanes of the warp.
+    ///
+    /// Lanes may come to one barrier over several paths: compilers thread jumps through conditions that they know. Example: `if (tid == 0) x = 5; if
+    /// (last) __syncthreads();` has two branches to the barrier, one behind the store.
+    pub(super) fn wait_for_aligned(&mut self, active: u32) -> bool {
+        let cleared = self.cleared & active == active;
+        self.cleared &= !active;
+        if !cleared {
+            self.apart &= !active;
+        }
+        !cleared && active != self.live
+    }
+
+    /// Lets the splits go on that stand before an `.aligned` barrier if all lanes of the warp do so at one, as one split if they are in one call of
+    /// a function; all of them if the other lanes cannot come, or shall not be waited for (`now`).
+    pub(super) fn serve_aligned(&mut self, now: bool) -> bool {
+        let stands = |s: &Split| s.mask != 0 && s.state == State::Aligned;
+        let Some(first) = self.splits.iter().position(stands) else {
+            return false;
+        };
+        let pc = self.splits[first].pc;
+        let (mut here, mut may_come) = (0, false);
+        for s in self.splits.iter().filter(|s| s.mask != 0) {
+            match s.state {
+                State::Aligned if s.pc == pc => here |= s.mask,
+                // These wait for lanes of their warp.
+                State::Aligned | State::Barrier | State::WarpSync => {}
+                State::Running | State::Poll | State::Cluster | State::Wgmma(_) => may_come = true,
+            }
+        }
+        let together = here == self.live;
+        if !together && may_come && !now {
+            return false;
+        }
+        for s in &mut self.splits {
+            if stands(s) {
+                s.state = State::Running;
+                self.cleared |= s.mask;
+                self.apart |= if together { 0 } else { s.mask };
+            }
+        }
+        if together {
+            self.join(pc);
+        }
+        true
+    }
+
+    /// Makes the splits at `pc` one, if they are all lanes of the warp and in one call of a function.
+    fn join(&mut self, pc: u32) {
+        let splits = || self.splits.iter().filter(|s| s.mask != 0);
+        let Some(node) = splits().map(|s| s.node).reduce(|a, b| self.common(a, b)) else {
+            return;
+        };
+        if splits().any(|s| !self.ancestors(s.node).any(|n| n == node)) {
+            return;
+        }
+        for i in 0..self.splits.len() {
+            let Split {
+                mask, node: mut n, ..
+            } = self.splits[i];
+            while mask != 0 && n != node {
+                self.nodes[n as usize].total &= !mask;
+                n = self.nodes[n as usize].parent;
+            }
+            self.splits[i].mask = 0;
+        }
+        self.current = self.add_split(Split {
+            pc,
+            mask: self.live,
+            node,
+            state: State::Running,
+        });
+    }
+
+    /// A node and those around it in the same call of a function, the innermost first.
+    fn ancestors(&self, node: u32) -> impl Iterator<Item = u32> {
+        let mut next = Some(node);
+        std::iter::from_fn(move || {
+            let n = next?;
+            let node = self.nodes[n as usize];
+            next = (n != 0 && node.call == NOWHERE).then_some(node.parent);
+            Some(n)
+        })
+    }
+
+    /// The innermost node around both `a` and `b`; `a` if they are in different calls.
+    fn common(&self, a: u32, b: u32) -> u32 {
+        let mut of_a = self.ancestors(a);
+        of_a.find(|n| self.ancestors(b).any(|m| m == *n))
+            .unwrap_or(a)
     }
 }

@@ -17,27 +17,22 @@
 //! and the swizzle exchanges chunks by the bits of the address above 7. Accumulator element i of a lane of warp w is row 16w + g + 8·(i/2%2),
 //! column 8·(i/4) + 2t + i%2, with g = lane / 4 and t = lane % 4.
 //!
-//! **Arithmetic**: integers as in [`super::mma`], floating point as [`super::sums`] says.
+//! **Arithmetic**: [`super::wgmma_product`]; integers as in [`super::mma`], floating point as [`super::sums`] says.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use super::barrier::lane_list;
 use super::cluster::units;
-use super::in_flight::begin_reading;
+use super::in_flight::{Writes, begin_reading};
 use super::lanes::whole_warp;
 use super::mem::lanes_of;
-use super::mma::element;
-use super::rounding::half_of;
-use super::sparse::{self, Pattern};
+use super::sparse::Pattern;
 use super::step::Next;
-use super::sums::{self, Row};
 use super::warp::{State, Warp};
 use super::{Context, Env, Site};
-use crate::float::NAN32;
 use crate::ir::{MmaType, Multiplicand, Op, Reg, Wgmma};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
-use crate::shared::IN_FLIGHT;
 use crate::types::File;
 use crate::windows::SHARED_BASE;
 
@@ -48,10 +43,10 @@ pub(crate) struct Pipeline {
     issued: u64,
     /// Operations issued before each commit.
     commits: Vec<u64>,
-    /// Registers of operations that it has not waited for: the number of the operation, and its instruction.
-    flight: HashMap<u32, (u64, usize)>,
+    /// By register: the operation that it belongs to and that the warp has not waited for, by its number and instruction.
+    flight: Vec<Option<(u64, usize)>>,
     /// Registers touched since the last fence.
-    touched: HashSet<u32>,
+    touched: Vec<bool>,
     /// Has executed a fence.
     fenced: bool,
 }
@@ -60,22 +55,60 @@ impl Pipeline {
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
+
+    /// The operation in flight that register `row` belongs to.
+    fn flight(&self, row: u32) -> Option<(u64, usize)> {
+        self.flight.get(row as usize).copied().flatten()
+    }
+
+    fn fly(&mut self, row: u32, operation: (u64, usize)) {
+        let row = row as usize;
+        self.flight.resize(self.flight.len().max(row + 1), None);
+        self.flight[row] = Some(operation);
+    }
+
+    fn is_touched(&self, row: u32) -> bool {
+        self.touched.get(row as usize).is_some_and(|t| *t)
+    }
+
+    fn touch(&mut self, row: u32) {
+        let row = row as usize;
+        self.touched.resize(self.touched.len().max(row + 1), false);
+        self.touched[row] = true;
+    }
+}
+
+/// The chunks of shared memory that an operation reads, all of them inside.
+#[derive(Debug, Default)]
+struct Reads {
+    a: Vec<u32>,
+    b: Vec<u32>,
+    /// The first chunk that is not inside.
+    outside: Option<u32>,
+    /// The writes that the first warp has found and that it knows of.
+    writes: Option<Box<Writes>>,
 }
 
 /// An operation of a warpgroup.
 #[derive(Debug)]
-struct Operation {
+pub(crate) struct Operation {
     pc: usize,
-    descriptors: [u64; 2],
-    scale: bool,
+    pub(super) descriptors: [u64; 2],
+    pub(super) scale: bool,
     /// Registers of A, by warp.
-    a: [Option<Box<[[u32; 32]]>>; 4],
+    pub(super) a: [Option<Box<[[u32; 32]]>>; 4],
     /// Metadata of a sparse A, by warp.
-    meta: [Box<[u32; 32]>; 4],
+    pub(super) meta: [Box<[u32; 32]>; 4],
     /// Warps that have issued it.
     issued: u8,
+    reads: Reads,
+}
+
+impl Operation {
     /// The chunks of shared memory that it reads.
-    chunks: Vec<u32>,
+    fn chunks(&self) -> impl Iterator<Item = u32> {
+        self.reads.a.iter().chain(&self.reads.b).copied()
+    }
 }
 
 /// The operations of one warpgroup.
@@ -85,6 +118,8 @@ struct Group {
     /// Operations carried out, and the clock of the group when each was.
     done: u64,
     clocks: Vec<u32>,
+    /// One bit for each chunk of shared memory that operations in the queue read; made anew where it is used.
+    flying: Vec<u64>,
 }
 
 /// The warpgroups of a block.
@@ -101,7 +136,7 @@ impl Warpgroups {
 
 /// A matrix in shared memory.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+pub(super) struct Layout {
     start: u32,
     leading: u32,
     stride: u32,
@@ -113,7 +148,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(descriptor: u64, transposed: bool) -> Self {
+    pub(super) fn of(descriptor: u64, transposed: bool) -> Self {
         let field = |bit: u32| ((descriptor >> bit & 0x3fff) << 4) as u32;
         // Addresses are 18 bits in a descriptor, fewer than they may have here.
         let start = field(0).wrapping_sub(SHARED_BASE) & 0x3_ffff;
@@ -127,8 +162,14 @@ impl Layout {
         }
     }
 
+    /// Whether rows of the pattern run along K.
+    pub(super) fn is_transposed(self) -> bool {
+        self.transposed
+    }
+
     /// The byte of shared memory where chunk `c` of row `r` is.
-    fn chunk(self, r: u32, c: u32) -> u32 {
+    #[inline(always)]
+    pub(super) fn chunk(self, r: u32, c: u32) -> u32 {
         let (w, leading, stride) = (self.width, self.leading, self.stride);
         let linear = match (self.transposed, w) {
             (false, 1) => 16 * (r % 8) + stride * (r / 8) + leading * c,
@@ -143,7 +184,7 @@ impl Layout {
 }
 
 /// Bits of an element.
-fn bits(t: MmaType) -> u32 {
+pub(super) fn bits(t: MmaType) -> u32 {
     match t {
         MmaType::F16 | MmaType::Bf16 => 16,
         MmaType::Tf32 | MmaType::F32 | MmaType::S32 => 32,
@@ -153,7 +194,7 @@ fn bits(t: MmaType) -> u32 {
 }
 
 /// Rows and chunks a row of a matrix with `outer` rows or columns and depth `k`.
-fn extents(outer: u32, k: u32, t: MmaType, transposed: bool) -> (u32, u32) {
+pub(super) fn extents(outer: u32, k: u32, t: MmaType, transposed: bool) -> (u32, u32) {
     if transposed {
         (k, outer * bits(t) / 128)
     } else {
@@ -175,6 +216,32 @@ fn rows_of(layout: Layout, warp: u32, k: u32, t: MmaType) -> impl Iterator<Item 
         .flat_map(move |r| (0..each).map(move |c| (r, c)))
         .filter(move |(r, c)| warp == if layout.transposed { c * per } else { *r } / 16)
         .map(move |(r, c)| layout.chunk(r, c))
+}
+
+impl Reads {
+    /// Those of A and B, in `size` bytes.
+    fn of(
+        size: u32,
+        a: Option<impl Iterator<Item = u32>>,
+        b: Option<impl Iterator<Item = u32>>,
+    ) -> Self {
+        let mut outside = None;
+        let mut inside = |c: &u32| {
+            let fits = c + 16 <= size;
+            if !fits {
+                outside = outside.or(Some(*c));
+            }
+            fits
+        };
+        let a = a.into_iter().flatten().filter(&mut inside).collect();
+        let b = b.into_iter().flatten().filter(&mut inside).collect();
+        Self {
+            a,
+            b,
+            outside,
+            writes: None,
+        }
+    }
 }
 
 /// `wgmma.mma_async` by one warp.
@@ -241,7 +308,7 @@ pub(crate) fn issue(
         Multiplicand::Shared { .. } => &[],
     });
     for row in used {
-        w.wgmma.flight.insert(*row, (number, pc));
+        w.wgmma.fly(*row, (number, pc));
     }
     let layout = |m: &Multiplicand, d: u64| match m {
         Multiplicand::Shared { transposed, .. } => Some(Layout::of(d, *transposed)),
@@ -249,21 +316,26 @@ pub(crate) fn issue(
     };
     let (a, b) = (layout(&m.a, descriptors[0]), layout(&m.b, descriptors[1]));
     let (k, a_depth) = (u32::from(m.k), m.a_depth());
-    let of_b = || {
-        b.into_iter()
-            .flat_map(|b| chunks(b, u32::from(m.n), k, m.b_ty))
-    };
-    let all = || {
-        let of_a = a.into_iter().flat_map(|a| chunks(a, 64, a_depth, m.a_ty));
-        of_a.chain(of_b())
-    };
     if m.sparse.is_some() && b.is_some_and(|b| b.width == 2 && !b.transposed) {
         env.report(cx, FindingKind::BadOperand, site, &|| {
             "the swizzle of B is 32 bytes wide and a row of B has 64: where the second half lies is not defined".to_owned()
         });
     }
     let size = env.shared.size;
-    if let Some(c) = all().find(|c| c + 16 > size) {
+    let g = &mut env.groups.list[group];
+    let index = (number - g.done.min(number)) as usize;
+    // The warps of a group read the same matrices, unless there is a bug.
+    let earlier = g.queue.get_mut(index);
+    let earlier = earlier.filter(|op| op.pc == pc && op.descriptors == descriptors);
+    let mut reads = match earlier {
+        Some(op) => std::mem::take(&mut op.reads),
+        None => Reads::of(
+            size,
+            a.map(|a| chunks(a, 64, a_depth, m.a_ty)),
+            b.map(|b| chunks(b, u32::from(m.n), k, m.b_ty)),
+        ),
+    };
+    if let Some(c) = reads.outside {
         let site = Site {
             address: Some(u64::from(c + env.start())),
             ..site
@@ -272,18 +344,24 @@ pub(crate) fn issue(
             format!("a matrix reaches byte {c} of the block's {size} bytes of shared memory")
         });
     }
-    let inside = |c: &u32| c + 16 <= size;
-    if cx.sanitize {
+    if let Some(shadow) = &env.shadow {
         let reader = (WARPGROUPS + group) as u32;
+        let warp = w.index as usize & 31;
+        let known = reads.writes.as_ref();
+        let known = known.is_some_and(|writes| writes.are_known(shadow, warp, env.rank));
         // Each warp reads its own rows of A, and all of B.
         let own = a
             .into_iter()
             .flat_map(|a| rows_of(a, place as u32, a_depth, m.a_ty));
-        let list: Vec<_> = own.chain(of_b()).filter(inside).map(|c| (c, 16)).collect();
-        begin_reading(cx, env, w, pc, (reader, u32::MAX), list.into_iter());
+        let own = own.filter(|c| c + 16 <= size);
+        let of_b: &[u32] = if known { &[] } else { &reads.b };
+        let list = own.chain(of_b.iter().copied()).map(|c| (c, 16));
+        let writes = begin_reading(cx, env, w, pc, (reader, u32::MAX), list);
+        if !known {
+            reads.writes = writes.map(Box::new);
+        }
     }
     let g = &mut env.groups.list[group];
-    let index = (number - g.done.min(number)) as usize;
     if index >= g.queue.len() {
         g.queue.push_back(Operation {
             pc,
@@ -292,12 +370,15 @@ pub(crate) fn issue(
             a: [None, None, None, None],
             meta: std::array::from_fn(|_| Box::default()),
             issued: 0,
-            chunks: all().filter(inside).collect(),
+            reads: Reads::default(),
         });
     }
     let Some(op) = g.queue.get_mut(index) else {
         return;
     };
+    if op.issued == 0 || op.pc == pc && op.descriptors == descriptors {
+        op.reads = reads;
+    }
     op.issued |= 1 << place;
     op.a[place] = Some(fragment);
     op.meta[place] = meta;
@@ -341,17 +422,22 @@ fn check_registers(
         Multiplicand::Shared { .. } => &[],
     };
     // The accumulator may go from one wgmma to the next of the same shape.
+    let mut same = None;
     let chained = m.d.iter().find_map(|row| {
-        let (_, other) = w.wgmma.flight.get(row)?;
-        match &cx.program.insts[*other].op {
+        let (_, other) = w.wgmma.flight(*row)?;
+        // Most registers belong to one instruction.
+        if same.replace(other) == Some(other) {
+            return None;
+        }
+        match &cx.program.insts[other].op {
             Op::Wgmma(o) if (o.n, o.d_ty, &o.d) == (m.n, m.d_ty, &m.d) => None,
-            _ => Some((*row, *other)),
+            _ => Some((*row, other)),
         }
     });
     let read = fragment.iter().find_map(|row| {
-        let (_, other) = w.wgmma.flight.get(row)?;
-        match &cx.program.insts[*other].op {
-            Op::Wgmma(o) if o.d.contains(row) => Some((*row, *other)),
+        let (_, other) = w.wgmma.flight(*row)?;
+        match &cx.program.insts[other].op {
+            Op::Wgmma(o) if o.d.contains(row) => Some((*row, other)),
             _ => None,
         }
     });
@@ -361,10 +447,7 @@ fn check_registers(
             format!("register {name} belongs to the wgmma at line {line} of another shape, for which no wgmma.wait_group has waited")
         });
     }
-    let touched =
-        m.d.iter()
-            .chain(fragment)
-            .find(|r| w.wgmma.touched.contains(r));
+    let touched = m.d.iter().chain(fragment).find(|r| w.wgmma.is_touched(**r));
     if !w.wgmma.fenced {
         env.report(cx, FindingKind::MissingWgmmaFence, site, &|| {
             "no wgmma.fence before the first wgmma of the warpgroup".to_owned()
@@ -379,10 +462,12 @@ fn check_registers(
     w.wgmma.touched.clear();
     if scale {
         let undefined = m.d.iter().find(|r| {
-            !w.wgmma.flight.contains_key(r) && w.def32[**r as usize] & w.launched != w.launched
+            let defined = w.defined(File::R32, **r);
+            w.wgmma.flight(**r).is_none() && defined & w.launched != w.launched
         });
         if let Some(row) = undefined {
-            let (name, lanes) = (name(*row), w.launched & !w.def32[*row as usize]);
+            let lanes = w.launched & !w.defined(File::R32, *row);
+            let name = name(*row);
             let site = Site { lanes, ..site };
             env.report(cx, FindingKind::UndefinedRegister, site, &|| {
                 format!(
@@ -393,7 +478,7 @@ fn check_registers(
         }
     }
     for row in &m.d {
-        w.def32[*row as usize] = u32::MAX;
+        w.define(File::R32, *row, u32::MAX);
     }
 }
 
@@ -403,8 +488,9 @@ pub(crate) fn touch(cx: &Context<'_>, env: &mut Env, w: &mut Warp, pc: usize, ac
         return;
     };
     for r in regs {
-        w.wgmma.touched.insert(r.row);
-        if let Some((_, other)) = w.wgmma.flight.remove(&r.row) {
+        w.wgmma.touch(r.row);
+        let flight = w.wgmma.flight.get_mut(r.row as usize);
+        if let Some((_, other)) = flight.and_then(Option::take) {
             let site = Site {
                 pc,
                 warp: w.index,
@@ -448,7 +534,9 @@ pub(crate) fn wait(env: &mut Env, w: &mut Warp, pc: usize, pending: u32) -> Next
         env.attention = true;
         return Next::Stop;
     }
-    w.wgmma.flight.retain(|_, (number, _)| *number >= target);
+    for flight in &mut w.wgmma.flight {
+        *flight = flight.filter(|(number, _)| *number >= target);
+    }
     if let (Some(shadow), Some(last)) = (&mut env.shadow, target.checked_sub(1)) {
         let clock = group.clocks.get(last as usize).copied().unwrap_or(0);
         let warp = w.index as usize & 31;
@@ -477,7 +565,10 @@ pub(crate) fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
             let Some(op) = g.queue.pop_front_if(|op| op.issued == 15) else {
                 break;
             };
-            multiply(cx, env, &mut warps[4 * group..4 * group + 4], &op);
+            if let Op::Wgmma(m) = &cx.program.insts[op.pc].op {
+                let own = &mut warps[4 * group..4 * group + 4];
+                (env.code.wgmma)(m, &env.shared, &op, own);
+            }
             end_reading(env, group, &op);
         }
         let done = env.groups.list[group & 7].done;
@@ -503,152 +594,16 @@ fn end_reading(env: &mut Env, group: usize, op: &Operation) {
     };
     let clock = shadow.clocks.advance(actor as u32);
     g.clocks.push(clock);
-    let mut mark = |chunk: u32, value: u32| {
-        for u in units(shadow, chunk, 16) {
-            shadow.mark_read(u, actor, value);
-        }
-    };
-    for c in &op.chunks {
-        mark(*c, clock);
+    // What the operations behind it still read stays in flight.
+    g.flying.clear();
+    g.flying.resize(env.shared.size as usize / 16 / 64 + 1, 0);
+    for c in g.queue.iter().flat_map(Operation::chunks) {
+        g.flying[c as usize / 16 / 64] |= 1 << (c / 16 % 64);
     }
-    // What the operations behind it still read.
-    for c in g.queue.iter().flat_map(|op| &op.chunks) {
-        mark(*c, IN_FLIGHT);
-    }
-}
-
-/// The values of a matrix in shared memory: `outer` rows (of A) or columns (of B) of depth `k`.
-fn load(env: &Env, layout: Layout, outer: u32, k: u32, t: MmaType) -> Vec<f64> {
-    let (rows, each) = extents(outer, k, t, layout.transposed);
-    let per = 128 / bits(t);
-    let mut out = vec![0.0; (outer * k) as usize];
-    for r in 0..rows {
-        for c in 0..each {
-            let at = layout.chunk(r, c);
-            for e in 0..per {
-                let bit = e * bits(t);
-                let word = env.shared.word(at + bit / 32 * 4);
-                let x = element(word, (bit % 32 / bits(t)) as usize, t);
-                let (i, j) = if layout.transposed {
-                    (c * per + e, r)
-                } else {
-                    (r, c * per + e)
-                };
-                if let Some(place) = out.get_mut((i * k + j) as usize).filter(|_| j < k) {
-                    *place = x;
-                }
-            }
+    for c in op.chunks() {
+        let flies = g.flying[c as usize / 16 / 64] >> (c / 16 % 64) & 1 == 1;
+        if !flies {
+            shadow.mark_all_read(units(shadow, c, 16), actor, clock);
         }
-    }
-    out
-}
-
-/// A from the fragments of four warps.
-fn from_registers(op: &Operation, k: u32, t: MmaType) -> Vec<f64> {
-    let e = (32 / bits(t)) as usize;
-    let k = k as usize;
-    let mut out = vec![0.0; 64 * k];
-    for (warp, fragment) in op.a.iter().enumerate() {
-        let Some(fragment) = fragment else { continue };
-        for (r, row) in fragment.iter().enumerate().take(4) {
-            for (lane, word) in row.iter().enumerate() {
-                let (g, q) = (lane / 4, lane % 4);
-                for i in 0..e {
-                    let (m, c) = (16 * warp + g + 8 * (r % 2), e * q + i + 4 * e * (r / 2));
-                    out[m * k + c] = element(*word, i, t);
-                }
-            }
-        }
-    }
-    out
-}
-
-fn multiply(cx: &Context<'_>, env: &Env, warps: &mut [Warp], op: &Operation) {
-    let Op::Wgmma(m) = &cx.program.insts[op.pc].op else {
-        return;
-    };
-    let (n, k) = (usize::from(m.n), usize::from(m.k));
-    let matrix = |x: &Multiplicand, d: u64, outer: u32, k: u32, t: MmaType| match x {
-        Multiplicand::Shared {
-            transposed,
-            negated,
-            ..
-        } => (load(env, Layout::of(d, *transposed), outer, k, t), *negated),
-        Multiplicand::Registers { negated, .. } => (from_registers(op, k, t), *negated),
-    };
-    let a_depth = m.a_depth() as usize;
-    let (a, minus_a) = matrix(&m.a, op.descriptors[0], 64, a_depth as u32, m.a_ty);
-    let (b, minus_b) = matrix(&m.b, op.descriptors[1], m.n.into(), k as u32, m.b_ty);
-    let sign = if minus_a == minus_b { 1.0 } else { -1.0 };
-    let mut by_k = vec![0.0; k * n];
-    for (j, column) in b.chunks_exact(k).enumerate() {
-        for (l, x) in column.iter().enumerate() {
-            by_k[l * n + j] = *x;
-        }
-    }
-    let [ea, eb] = sums::exponents(m.sums, [&a, &by_k]);
-    let mut sum = vec![0.0; n];
-    for row in 0..64 {
-        let (w, r) = (&mut warps[row / 16], row % 16);
-        for (j, s) in sum.iter_mut().enumerate() {
-            let (register, lane, half) = place(m.d_ty, r, j);
-            let word = w.r32[m.d[register] as usize][lane];
-            *s = if op.scale {
-                element(word, half, m.d_ty)
-            } else {
-                0.0
-            };
-        }
-        let values: Vec<f64> = a[row * a_depth..][..a_depth]
-            .iter()
-            .map(|x| x * sign)
-            .collect();
-        if let Some(s) = &m.sparse {
-            let columns = Pattern::of(m.a_ty, m.k, s).columns(&op.meta[row / 16], r);
-            sparse::add(m.sums, m.d_ty, &values, &columns, &by_k, &mut sum);
-        } else if m.d_ty == MmaType::S32 {
-            for (x, column) in values.iter().zip(by_k.chunks_exact(n)) {
-                for (s, y) in sum.iter_mut().zip(column) {
-                    *s += x * y;
-                }
-            }
-        } else {
-            let a = Row {
-                values: &values,
-                exponents: &ea[row * k..][..k],
-            };
-            let b = Row {
-                values: &by_k,
-                exponents: &eb,
-            };
-            (env.code.adder)(m.sums, &a, &b, &mut sum);
-        }
-        for (j, s) in sum.iter().enumerate() {
-            let (register, lane, half) = place(m.d_ty, r, j);
-            let word = &mut w.r32[m.d[register] as usize][lane];
-            *word = match m.d_ty {
-                MmaType::F16 => {
-                    let h = half_of(*s);
-                    (*word & !(0xffff << (16 * half))) | h << (16 * half)
-                }
-                MmaType::S32 if m.satfinite => {
-                    s.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32
-                }
-                MmaType::S32 => *s as i64 as u32,
-                _ if s.is_nan() => NAN32,
-                _ => (*s as f32).to_bits(),
-            };
-        }
-    }
-}
-
-/// Register, lane and half of the accumulator's element (r, j) within a warp's 16 rows.
-fn place(d: MmaType, r: usize, j: usize) -> (usize, usize, usize) {
-    let i = 4 * (j / 8) + 2 * (r / 8) + j % 2;
-    let lane = 4 * (r % 8) + j % 8 / 2;
-    if d == MmaType::F16 {
-        (i / 2, lane, i % 2)
-    } else {
-        (i, lane, 0)
     }
 }

@@ -7,12 +7,12 @@ use super::alu::{Row32, Row64, put};
 use super::lanes::whole_warp;
 use super::mem::{self, addresses, lanes_of};
 use super::rounding::half_of;
-use super::sums::{self, Adder, Row};
+use super::sums::{Adder, Panels, Row, exponents, least, moderate};
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::float::NAN32;
 use crate::float64::fma;
-use crate::ir::{Fragment, MmaType, NONE, WmmaMemory, WmmaMultiply};
+use crate::ir::{Fragment, MmaType, NONE, Reg, WmmaMemory, WmmaMultiply};
 use crate::types::File;
 
 /// Elements of a register of 32 bits, or of 64 for f64.
@@ -119,6 +119,8 @@ pub(super) fn memory(
     let per_word = word / bytes;
     let words = run / per_word;
     let mut values = vec![[0; 32]; if direct { 0 } else { run }];
+    // Which elements go to which lanes is not specified, so that all of a fragment counts as undefined if part of it is.
+    let mut undefined = None;
     if m.store && !direct {
         for (i, value) in values.iter_mut().enumerate() {
             *value = row(w, f, i);
@@ -157,6 +159,7 @@ pub(super) fn memory(
         if m.store || direct {
             continue;
         }
+        undefined = undefined.or(w.take_undefined(&access.regs[..usize::from(access.count)]));
         for (reg, k) in access.regs.iter().zip(places) {
             for e in 0..per_word {
                 let bits = 8 * bytes as u32;
@@ -173,6 +176,16 @@ pub(super) fn memory(
     }
     if m.store {
         return;
+    }
+    if let Some(from) = undefined {
+        for row in &f.regs {
+            let file = if f.ty == MmaType::F64 {
+                File::R64
+            } else {
+                File::R32
+            };
+            w.set_undefined(Reg { file, row: *row }, &[u64::MAX; 32], active, from);
+        }
     }
     if direct {
         // Registers that are left over repeat the elements.
@@ -256,17 +269,25 @@ pub(super) fn multiply(w: &mut Warp, m: &WmmaMultiply, active: u32, adder: Adder
     );
     let fixed = !matches!(m.d.ty, MmaType::F64 | MmaType::S32);
     if fixed {
-        let [ea, eb] = sums::exponents(m.sums, [&a, &b]);
-        let b = Row {
-            values: &b,
-            exponents: &eb,
-        };
-        for (i, sum) in d.chunks_exact_mut(columns).enumerate() {
+        let narrow = |x: &[f64]| -> Vec<f32> { x.iter().map(|x| *x as f32).collect() };
+        let (a, b) = (narrow(&a), narrow(&b));
+        let ea = exponents(&a, least(m.sums, 0));
+        let b = Panels::of_rows(&b, depth, columns, least(m.sums, 1));
+        let is_moderate = moderate(&ea, &b);
+        for (i, d) in d.chunks_exact_mut(columns).enumerate() {
             let a = Row {
                 values: &a[i * depth..][..depth],
                 exponents: &ea[i * depth..][..depth],
             };
-            adder(m.sums, &a, &b, sum);
+            let mut sum = [0.0; 32];
+            let sum = &mut sum[..columns];
+            for (to, from) in sum.iter_mut().zip(&*d) {
+                *to = *from as f32;
+            }
+            adder(m.sums, &a, &b, is_moderate, sum);
+            for (to, from) in d.iter_mut().zip(sum) {
+                *to = f64::from(*from);
+            }
         }
     }
     for i in 0..if fixed { 0 } else { rows } {

@@ -138,6 +138,7 @@ pub(crate) enum MapField {
     Element,
     Interleave,
     Swizzle,
+    Atomicity,
     Fill,
 }
 

@@ -265,6 +265,23 @@ pub(crate) enum AtomOp {
     AddF32Ftz,
 }
 
+impl AtomOp {
+    /// Whether a place holds the same after operations of this kind in any order.
+    pub(crate) fn commutes(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::MinU
+                | Self::MinS
+                | Self::MaxU
+                | Self::MaxS
+                | Self::And
+                | Self::Or
+                | Self::Xor
+        )
+    }
+}
+
 /// Modes of `shfl.sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shuffle {

@@ -12,6 +12,7 @@ mod op;
 mod operands;
 mod sparse;
 mod sums;
+mod texture;
 
 use crate::types::File;
 
@@ -27,10 +28,11 @@ pub(crate) use kinds::{
 pub(crate) use op::Op;
 pub(crate) use operands::{
     Access, Address, Atom, Atom128, Bar, Compare, Convert, CpAsync, Fragment, Lop3Pred, Matrix,
-    Mma, Video, WmmaMemory, WmmaMultiply,
+    Mma, Order, Video, WmmaMemory, WmmaMultiply,
 };
 pub(crate) use sparse::{Sparse, metadata_bits};
 pub(crate) use sums::{Kept, Sums};
+pub(crate) use texture::{Outside, TextureAction, TextureOp, TextureQuery};
 
 /// An index into a register file of the warp.
 pub(crate) type Row = u32;
@@ -84,6 +86,10 @@ pub(crate) enum Special {
     DynamicSmem,
     /// What a driver sets for itself (`%envreg0` and the like): nothing here.
     Zero,
+    /// Half of the address of a cooperative launch's workspace: `%envreg2` and, high, `%envreg1`.
+    Workspace {
+        high: bool,
+    },
 }
 
 /// A register of any file.
@@ -109,6 +115,8 @@ pub(crate) struct Inst {
     /// Predicate row of the guard, or [`NONE`].
     pub(crate) guard: Row,
     pub(crate) negated: bool,
+    /// The modes of warps that look at it before it is executed: see `exec/undefined.rs`.
+    pub(crate) watch: u8,
     /// Range in [`Program::checks`].
     pub(crate) checks: (u32, u32),
     /// Range in [`Program::marks`].
@@ -126,6 +134,8 @@ pub(crate) struct Meta {
 
 /// A decoded kernel.
 #[derive(Debug, Clone, Default)]
+// Each flag is a fact of its own.
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Program {
     /// The kernel's own, then those of the functions that it may call.
     pub(crate) insts: Vec<Inst>,
@@ -148,15 +158,25 @@ pub(crate) struct Program {
     pub(crate) checks: Vec<Reg>,
     /// Registers to mark as defined.
     pub(crate) marks: Vec<Reg>,
+    /// The registers with reads to check, for which it is known in which lanes they were written.
+    pub(crate) tracked: Vec<Reg>,
+    /// Registers read and written by each instruction.
+    pub(crate) uses: Vec<(Vec<Reg>, Vec<Reg>)>,
     /// Bytes of static shared memory, and where the dynamic part starts (from the start of the block's window).
     pub(crate) shared_static: u32,
     pub(crate) shared_dynamic: u32,
+    /// Pointers have 32 bits.
+    pub(crate) short_addresses: bool,
     /// Bytes of local memory a thread.
     pub(crate) local_bytes: u32,
     /// Whether some instruction belongs to the asynchronous proxy.
     pub(crate) uses_async: bool,
+    /// There are tensor copies.
+    pub(crate) has_tensor_copies: bool,
     /// Whether mbarriers or the barrier of the cluster have relaxed operations, of which fences make more.
     pub(crate) relaxes: bool,
+    /// Whether what a block does may depend on what others have done: strong loads and atomics on global memory that do not commute, and the heap.
+    pub(crate) communicates: bool,
     /// By instruction: registers that it touches and some `wgmma` uses.
     pub(crate) touches: std::collections::HashMap<u32, Vec<Reg>>,
     /// Smallest shared and global access in bytes: the grain of race detection.

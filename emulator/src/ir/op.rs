@@ -3,7 +3,7 @@
 use super::{
     Access, Address, Atom, Atom128, Bar, Bulk, Call, Compare, Convert, CpAsync, Fence, FloatMode,
     FloatOp, IntOp, Lop3Pred, Matrix, Mbarrier, Mma, Reg, Row, Shuffle, Stack, StoreAsync,
-    TensorCopy, TensormapReplace, TestP, Video, Vote, Wgmma, WmmaMemory, WmmaMultiply,
+    TensorCopy, TensormapReplace, TestP, TextureOp, Video, Vote, Wgmma, WmmaMemory, WmmaMultiply,
 };
 use crate::ast::Space;
 
@@ -144,11 +144,8 @@ pub(crate) enum Op {
         d: Row,
         a: Row,
     },
-    /// A move of 128 bits, low halves first.
-    Mov128 {
-        d: [Row; 2],
-        a: [Row; 2],
-    },
+    /// Moves of several registers, each to its own: of 128 bits, or of a vector.
+    Moves(Box<[(Reg, Reg)]>),
     /// Joins `parts` (low first), each of `bits`, into `d`.
     Pack {
         d: Reg,
@@ -234,8 +231,9 @@ pub(crate) enum Op {
         b: Row,
         c: Row,
     },
+    /// Logic of predicates, by its truth table: bit (a·2 + b) of `lut`.
     PredLogic {
-        f: IntOp,
+        lut: u8,
         d: Row,
         a: Row,
         b: Row,
@@ -359,6 +357,12 @@ pub(crate) enum Op {
     FenceProxy,
     /// `fence.mbarrier_init`.
     FenceMbarrierInit,
+    /// Textures and surfaces.
+    Texture(Box<TextureOp>),
+    /// `fence.proxy.tensormap::generic.release`.
+    MapRelease,
+    /// `fence.proxy.tensormap::generic.acquire` of the map at an address.
+    MapAcquire(Address),
     /// `mapa`: the address of `a` in block `rank`.
     Mapa {
         generic: bool,
@@ -394,20 +398,4 @@ pub(crate) enum Op {
     WgmmaWait(u32),
     /// An instruction for the whole warp that does nothing here (`setmaxnreg`).
     WholeWarp,
-}
-
-impl Op {
-    /// Whether it only carries bits from one register to another: bits that nobody wrote are not used by this, and stay undefined.
-    pub(crate) fn carries(&self) -> bool {
-        matches!(
-            self,
-            Op::Mov16 { .. }
-                | Op::Mov32 { .. }
-                | Op::Mov64 { .. }
-                | Op::Mov128 { .. }
-                | Op::MovPred { .. }
-                | Op::Pack { .. }
-                | Op::Unpack { .. }
-        )
-    }
 }

@@ -57,13 +57,22 @@ pub(crate) struct Access {
     pub(crate) signed: bool,
     /// `.volatile`, `.relaxed`, `.acquire`, `.release`: no data race among such accesses.
     pub(crate) strong: bool,
+    pub(crate) order: Order,
     /// Registers of the elements; row [`NONE`](super::NONE) for `_`.
     pub(crate) regs: [Reg; 8],
+}
+
+/// What a strong access orders by itself. `.volatile` and `.relaxed` order nothing without a fence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) acquires: bool,
+    pub(crate) releases: bool,
 }
 
 /// `atom` and `red`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Atom {
+    pub(crate) order: Order,
     pub(crate) op: AtomOp,
     pub(crate) space: Space,
     pub(crate) bytes: u8,

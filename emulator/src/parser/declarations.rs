@@ -9,12 +9,7 @@ use crate::types::ScalarType;
 impl<'a> Parser<'a> {
     pub(super) fn registers(&mut self, out: &mut Vec<Stmt<'a>>) -> Result<()> {
         self.pos += 1;
-        // The vector may stand before the type or after it.
-        let mut vector = self.vector();
-        let ty = self.ty()?;
-        if vector == 1 {
-            vector = self.vector();
-        }
+        let (ty, vector) = self.register_type()?;
         loop {
             let (name, span) = self.word("a register name")?;
             let mut count = None;
@@ -35,6 +30,16 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The type of a register and its elements; the vector may stand before the type or after it.
+    fn register_type(&mut self) -> Result<(ScalarType, u8)> {
+        let mut vector = self.vector();
+        let ty = self.ty()?;
+        if vector == 1 {
+            vector = self.vector();
+        }
+        Ok((ty, vector))
+    }
+
     /// `.v2`, `.v4` or nothing: 2, 4 or 1.
     fn vector(&mut self) -> u8 {
         let n = match self.peek() {
@@ -52,13 +57,13 @@ impl<'a> Parser<'a> {
         self.expect('(')?;
         while !self.eat(')') {
             if self.eat_dot("reg") {
-                let ty = self.ty()?;
+                let (ty, vector) = self.register_type()?;
                 let (name, span) = self.word("a parameter name")?;
                 all.push(Formal::Register(Registers {
                     name,
                     span,
                     ty,
-                    vector: 1,
+                    vector,
                     count: None,
                 }));
             } else if self.eat_dot("param") {
@@ -96,6 +101,7 @@ impl<'a> Parser<'a> {
                 ty,
                 vector,
                 align,
+                dims: 0,
                 size: None,
                 is_extern,
                 is_pointer: false,
@@ -175,6 +181,7 @@ impl<'a> Parser<'a> {
             ty,
             vector,
             align: align.unwrap_or(natural).max(1),
+            dims: 0,
             size: None,
             is_extern,
             is_pointer,
@@ -313,6 +320,7 @@ impl<'a> Parser<'a> {
                 None => None,
             };
         }
+        v.dims = extents.len().min(255) as u8;
         let closed = extents
             .iter()
             .filter(|&&n| n != 0)

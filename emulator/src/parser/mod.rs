@@ -209,11 +209,15 @@ impl<'a> Parser<'a> {
                 Tok::Dot("address_size") => {
                     self.pos += 1;
                     let at = self.span();
-                    if self.int()? != 64 {
-                        return Err(
-                            at.error(Kind::Unsupported(".address_size other than 64".to_owned()))
-                        );
-                    }
+                    m.short_addresses = match self.int()? {
+                        64 => false,
+                        32 => true,
+                        other => {
+                            return Err(at.error(Kind::OutOfRange(format!(
+                                ".address_size {other}: it is 32 or 64"
+                            ))));
+                        }
+                    };
                 }
                 Tok::Dot("file") => self.file(),
                 Tok::Dot("section") => {

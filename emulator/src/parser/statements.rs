@@ -163,6 +163,21 @@ impl<'a> Parser<'a> {
                 if let Tok::Dot(d) = self.peek() {
                     dim = Some(d);
                     self.pos += 1;
+                } else if self.eat('[') {
+                    let (index, offset) = match self.peek() {
+                        Tok::Word(register) => {
+                            self.pos += 1;
+                            (Some(register), self.offset()?)
+                        }
+                        _ => (None, self.constant_int()?),
+                    };
+                    self.expect(']')?;
+                    let kind = OperandKind::Element {
+                        array: name,
+                        index,
+                        offset,
+                    };
+                    return Ok(OperandAst { span, kind });
                 }
                 OperandKind::Name {
                     name,

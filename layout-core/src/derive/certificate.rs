@@ -162,15 +162,22 @@ pub struct Certificate {
     tile: Tile,
     /// Total wavefronts without any conflict.
     pub ideal: u32,
-    examined: [Option<Examined>; 5],
+    examined: [Option<Examined>; 6],
     /// A clique that rules out every conflict-free layout.
     pub witness: Option<Witness>,
     /// The worst phase of the layout, if any phase conflicts.
     pub conflict: Option<Conflict>,
     /// Whether the counts hold for every translation within the tile, not only for those that do not carry into the pattern's bits.
     pub every_translation: bool,
+    /// Whether the counts hold only where the accesses are given: a rotation may cost another number elsewhere in the tile.
+    pub only_as_given: bool,
+    /// With [`only_as_given`](Self::only_as_given), the most wavefronts that the accesses take together anywhere in the tile, if that was
+    /// not too much to try.
+    pub worst_translated: Option<u32>,
     /// Whether the total is the least over all F2-linear layouts (that keep 4-byte words whole).
     pub linear_optimum: bool,
+    /// The bound for every layout: [`Derivation::least`](super::Derivation::least).
+    pub(super) least: u32,
 }
 
 impl Certificate {
@@ -178,11 +185,14 @@ impl Certificate {
         Self {
             tile,
             ideal,
-            examined: [None; 5],
+            examined: [None; 6],
             witness: None,
             conflict: None,
             every_translation: false,
+            only_as_given: false,
+            worst_translated: None,
             linear_optimum: false,
+            least: ideal,
         }
     }
 
@@ -204,6 +214,18 @@ impl Certificate {
     /// ```
     pub fn examined(&self) -> impl Iterator<Item = Examined> + '_ {
         self.examined.iter().flatten().copied()
+    }
+
+    /// Whether each family that was examined was covered wholly, or its bound reached.
+    ///
+    /// ```
+    /// use layout_core::{Layout, banks::Access, derive::{Family, Pattern, Tile, derive}};
+    /// let tile = Tile { rows: 32, cols: 32, elem_bytes: 4 };
+    /// let column = Pattern::from_layout(Access::Ld32, &Layout::parse("32:32").unwrap()).unwrap();
+    /// assert!(derive(tile, &[column], Family::Tma).unwrap().certificate.finished());
+    /// ```
+    pub fn finished(&self) -> bool {
+        self.examined().all(|e| e.finished)
     }
 
     /// The least total found in any family.
@@ -249,6 +271,19 @@ impl fmt::Display for Certificate {
         if self.linear_optimum {
             f.write_str("; the F2 search is exhaustive: no xor-linear layout that keeps 4-byte words whole does better")?;
         }
+        if self.least > self.ideal {
+            write!(
+                f,
+                "; every layout in which aligned vectors of the widest access stay together takes at least {}",
+                self.least
+            )?;
+        }
+        if best > self.least {
+            f.write_str(
+                "; no better layout is in the families examined; of other layouts only the bound ",
+            )?;
+            write!(f, "{} is known", self.least)?;
+        }
         if let Some(witness) = &self.witness {
             write!(
                 f,
@@ -266,6 +301,16 @@ impl fmt::Display for Certificate {
                 "; access {} ({}): lanes {} and {} of phase {} both need bank {} (row {} column {}, row {} column {})",
                 c.pattern, c.access, c.lanes.0, c.lanes.1, c.phase, c.bank, a.0, a.1, b.0, b.1
             )?;
+        }
+        if self.only_as_given {
+            f.write_str("; the counts hold where the accesses are given")?;
+            return match self.worst_translated {
+                Some(worst) => write!(
+                    f,
+                    ": elsewhere in the tile the accesses take up to {worst} together"
+                ),
+                None => f.write_str(", and were not tried elsewhere in the tile"),
+            };
         }
         f.write_str(if self.every_translation {
             "; the counts hold for every translation within the tile"

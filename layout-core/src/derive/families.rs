@@ -7,7 +7,10 @@
 //! Among swizzles that cost the same, one whose count survives *every* translation within the tile is preferred to one that needs
 //! translations not to carry.
 
+use crate::descriptor::box_rows;
+
 use super::problem::{PhasePoints, Problem};
+use super::rotated::Rotation;
 
 /// A layout that a search proposes, in element units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +35,19 @@ pub(super) enum Plan {
     Tma { b: u32, m: u32, panel: u32 },
     /// Block bit `j` goes to these offset bits; blocks follow each other.
     Matrix { columns: [u32; 24] },
+    /// Row-major with this pitch, rows rotated.
+    Rotated(Rotation),
+}
+
+/// Where the counts of a plan hold.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Translated {
+    /// Where the accesses are given.
+    Not,
+    /// For every translation that does not carry into the pattern's bits.
+    WithoutCarry,
+    /// For every translation within the tile.
+    Every,
 }
 
 fn swizzled(x: u32, b: u32, m: u32, s: u32) -> u32 {
@@ -51,6 +67,7 @@ impl Plan {
                 swizzled(x, b, m, s)
             }
             Self::Padded { pitch } => row * pitch + col,
+            Self::Rotated(rotation) => rotation.at(row.into(), col.into()) as u32,
             Self::Tma { b, m, panel } => {
                 let x = (col / panel) * panel * problem.rows + row * panel + col % panel;
                 swizzled(x, b, m, 3)
@@ -123,6 +140,91 @@ pub(super) fn is_additive(problem: &Problem, plan: &Plan) -> bool {
         .all(|phase| phase_is_additive(problem, plan, phase, row_period, col_period))
 }
 
+/// Translations of one phase that are tried at most.
+const MOST_TRANSLATIONS: u64 = 16_384;
+
+/// Calls `with(rows, columns, wavefronts)` for every translation of a phase within the tile, until it says no; whether it never did. Of the
+/// rows one period is tried, which is `row_period`. No, too, if there are more than [`MOST_TRANSLATIONS`].
+fn translations(
+    problem: &Problem,
+    plan: &Plan,
+    phase: &PhasePoints,
+    row_period: u32,
+    mut with: impl FnMut(i64, i64, u32) -> bool,
+) -> bool {
+    let step = (phase.bytes >> problem.log_elem).max(1);
+    let (mut least, mut most) = ((u32::MAX, u32::MAX), (0, 0));
+    for (row, col) in phase.points() {
+        least = (least.0.min(row), least.1.min(col));
+        most = (most.0.max(row), most.1.max(col));
+    }
+    let base = least.1 % step;
+    let rows = (problem.rows - (most.0 - least.0)).min(row_period.saturating_add(least.0));
+    let cols = (problem.cols - (most.1 - least.1) - base).div_ceil(step);
+    if u64::from(rows) * u64::from(cols) > MOST_TRANSLATIONS {
+        return false;
+    }
+    (0..rows).all(|row| {
+        (0..cols).map(|i| i * step + base).all(|col| {
+            let at = |r: u32, c: u32| plan.at(problem, r - least.0 + row, c - least.1 + col);
+            let moved = (
+                i64::from(row) - i64::from(least.0),
+                i64::from(col) - i64::from(least.1),
+            );
+            with(moved.0, moved.1, problem.phase_cost(phase, &at))
+        })
+    })
+}
+
+/// Rows after which a plan's rotations come again, if that is a power of two: then a translation carries if it does modulo the period.
+fn row_period(plan: &Plan) -> u32 {
+    let rows = match plan {
+        Plan::Rotated(r) => u32::try_from(r.every * r.period).ok(),
+        _ => None,
+    };
+    rows.filter(|rows| rows.is_power_of_two())
+        .unwrap_or(u32::MAX)
+}
+
+/// Which translations the counts of a rotation survive.
+pub(super) fn survives(problem: &Problem, plan: &Plan) -> Translated {
+    let mut every = Translated::Every;
+    for phase in problem.phases() {
+        let cost = problem.phase_cost(phase, &|r, c| plan.at(problem, r, c));
+        let holds = translations(
+            problem,
+            plan,
+            phase,
+            row_period(plan),
+            |rows, cols, moved| {
+                if moved == cost {
+                    return true;
+                }
+                every = Translated::WithoutCarry;
+                let bits = (i64::from(phase.bits.0), i64::from(phase.bits.1));
+                rows < 0 || cols < 0 || rows & bits.0 != 0 || cols & bits.1 != 0
+            },
+        );
+        if !holds {
+            return Translated::Not;
+        }
+    }
+    every
+}
+
+/// The most wavefronts that all phases take together, each wherever in the tile it takes the most; nothing if that is too much to try.
+pub(super) fn worst_translated(problem: &Problem, plan: &Plan) -> Option<u32> {
+    problem.phases().iter().try_fold(0, |total, phase| {
+        let mut worst = 0;
+        let mut note = |_: i64, _: i64, cost: u32| {
+            worst = worst.max(cost);
+            true
+        };
+        translations(problem, plan, phase, row_period(plan), &mut note)
+            .then(|| total + phase.weight * worst)
+    })
+}
+
 fn phase_is_additive(
     problem: &Problem,
     plan: &Plan,
@@ -155,8 +257,8 @@ fn phase_is_additive(
     })
 }
 
-/// The best swizzle, and how many were looked at.
-pub(super) fn best_swizzle(problem: &Problem) -> (Option<(u32, Plan)>, u64) {
+/// The best swizzle, or the better of the row-major and the column-major tile if `plain_only`, and how many were looked at.
+pub(super) fn best_swizzle(problem: &Problem, plain_only: bool) -> (Option<(u32, Plan)>, u64) {
     let mut best: Option<(u32, Plan)> = None;
     let mut examined = 0;
     let mut additive = false;
@@ -203,7 +305,7 @@ pub(super) fn best_swizzle(problem: &Problem) -> (Option<(u32, Plan)>, u64) {
         if consider(plain) {
             return (best, examined);
         }
-        if !powers(contiguous) {
+        if plain_only || !powers(contiguous) {
             continue;
         }
         let top = problem.block_bits();
@@ -248,17 +350,21 @@ pub(super) fn best_padded(problem: &Problem) -> (Option<(u32, Plan)>, u64) {
     (best, examined)
 }
 
-/// The best TMA mode. Swizzled panels are as wide as the swizzle; rows must come in eights, so that a panel starts on its period.
+/// The best TMA mode. Swizzled panels are as wide as the swizzle; rows must come in eights, so that a panel starts on its period. More than
+/// 256 rows take several boxes, which follow each other in a panel as its rows do.
 pub(super) fn best_tma(problem: &Problem) -> (Option<(u32, Plan)>, u64) {
     let row_bytes = problem.cols << problem.log_elem;
     let is_power = 1 << problem.log_elem == problem.tile.elem_bytes;
-    if !is_power || !row_bytes.is_multiple_of(16) || problem.rows > 256 {
+    if !is_power || !row_bytes.is_multiple_of(16) {
         return (None, 0);
     }
     let mut best: Option<(u32, Plan)> = None;
     let mut examined = 0;
     // The widest swizzle first, after none at all: fewer panels, fewer copies.
     for b in [0_u32, 3, 2, 1] {
+        if box_rows(problem.rows.into(), b > 0).is_none() {
+            continue;
+        }
         let plan = if b == 0 {
             if problem.cols > 256 {
                 continue;

@@ -5,11 +5,15 @@
 //! accesses, pair rule included, and the same for every translation of the pattern that does not carry into its bits (every
 //! translation at all, where [`Certificate::every_translation`] says so).
 //!
-//! **How.** Five families in order of preference: a swizzle of the row-major (or column-major) tile, bit-permuted strides under a
-//! swizzle, padded rows, a general F2 matrix, and (on request) what TMA can write. The first that is conflict-free wins. Small
+//! **How.** Six families in order of preference: a swizzle of the row-major (or column-major) tile, bit-permuted strides under a
+//! swizzle, padded rows, a general F2 matrix, rotated rows, and (on request) what TMA can write. The first that is conflict-free wins. Small
 //! families are enumerated; the F2 search is exhaustive with symmetry broken and hopeless branches cut, so that the end of the search is a
-//! proof. If nothing is conflict-free, a clique (elements of which any two are read in one phase of some access), larger than the number of banks,
-//! rules out *every* layout and is reported as witness.
+//! proof.
+//!
+//! **What a bound holds for.** [`Status::Impossible`] and [`Derivation::lower_bound`] speak of the families that were examined, which
+//! [`Certificate::examined`] lists: another kind of layout may do better. [`Derivation::least`] is a bound for *every* layout. It counts
+//! elements at the same place of their vectors, and rises by one if a clique (elements of which any two are read in one phase of some
+//! access), larger than the number of banks, rules conflict-free layouts out. Where the two bounds are equal, the layout is the best of all.
 //!
 //! **Worked example.** bf16, rows of 128 bytes, written by rows of 16 bytes a lane and read by `ldmatrix`:
 //!
@@ -29,6 +33,7 @@ mod error;
 mod families;
 mod problem;
 mod realize;
+mod rotated;
 mod search;
 
 use crate::banks::{self, Access, BankError, LANES, NVIDIA, Wavefronts};
@@ -39,9 +44,11 @@ use crate::swizzled::Swizzled;
 
 pub use certificate::{Certificate, Conflict, Examined, Witness};
 pub use error::DeriveError;
+pub use rotated::Rotation;
 
-use families::{Plan, best_padded, best_swizzle, best_tma};
-use problem::{Problem, pose};
+use families::{Plan, Translated, best_padded, best_swizzle, best_tma};
+use problem::{Merge, Problem, pose};
+use rotated::best_rotated;
 use search::{Images, search};
 
 /// The most patterns of one derivation.
@@ -190,6 +197,8 @@ impl Pattern {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Family {
+    /// Row-major, or column-major if no access is wider than an element: no swizzle, no padding.
+    Plain,
     /// `Swizzle<B,M,S>` on the row-major tile, or on the column-major one if no access is wider than an element.
     Swizzle,
     /// Strides that permute the index bits, under a swizzle.
@@ -198,9 +207,11 @@ pub enum Family {
     Padded,
     /// A general matrix over F2.
     F2,
+    /// Row-major or padded, each row rotated by a multiple of a chunk that depends on the row: [`Rotation`].
+    Rotated,
     /// What TMA writes: no swizzle, or 32, 64, 128 bytes (`Swizzle<B,4,3>` on byte addresses), in panels of that width.
     Tma,
-    /// The first of swizzle, permuted, padded and f2 that is conflict-free; else the best of them.
+    /// The first of swizzle, permuted, padded, f2 and rotated that is conflict-free; else the best of them.
     Any,
 }
 
@@ -211,11 +222,13 @@ impl Family {
     /// use layout_core::derive::Family;
     /// assert!(Family::ALL.iter().all(|family| Family::named(family.name()) == Some(*family)));
     /// ```
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
+        Self::Plain,
         Self::Swizzle,
         Self::Permuted,
         Self::Padded,
         Self::F2,
+        Self::Rotated,
         Self::Tma,
         Self::Any,
     ];
@@ -228,10 +241,12 @@ impl Family {
     /// ```
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Plain => "plain",
             Self::Swizzle => "swizzle",
             Self::Permuted => "permuted",
             Self::Padded => "padded",
             Self::F2 => "f2",
+            Self::Rotated => "rotated",
             Self::Tma => "tma",
             Self::Any => "any",
         }
@@ -262,7 +277,7 @@ impl Family {
 pub enum Status {
     /// Every access is conflict-free.
     Optimal,
-    /// No layout (of the given family) is conflict-free: proven by exhaustion, or for every layout by a clique.
+    /// No layout of the families examined is conflict-free: proven by exhaustion, or for every layout by a bound.
     Impossible,
     /// No conflict-free layout was found before the search hit its limit; none is ruled out.
     Unproven,
@@ -316,18 +331,23 @@ pub struct AccessCount {
 pub struct Derivation {
     /// Whether the layout is conflict-free, and if not, whether another one can be.
     pub status: Status,
-    /// The family of the layout.
+    /// The family of the layout: [`Family::Plain`] for the row-major and the column-major tile, whichever family found it; of what TMA writes
+    /// always [`Family::Tma`].
     pub family: Family,
     /// (row, column) -> element offset, where the family writes layouts.
     pub layout: Option<Swizzled>,
     /// Row-major element index bits -> element offset bits, for [`Family::F2`].
     pub matrix: Option<LinearMap>,
+    /// (row, column) -> element offset, for [`Family::Rotated`].
+    pub rotation: Option<Rotation>,
     /// Elements of memory that the layout needs (more than the tile, if padded).
     pub cosize: i64,
     /// Whether the layout is a bijection onto `0..rows * cols` (padded ones are not).
     pub bijective: bool,
-    /// A lower bound on the total wavefronts of the layouts searched.
+    /// A lower bound on the total wavefronts of the layouts of the families examined.
     pub lower_bound: u32,
+    /// A lower bound on the total wavefronts of every layout in which each aligned vector of the widest access stays together.
+    pub least: u32,
     /// The argument.
     pub certificate: Certificate,
     accesses: [AccessCount; MAX_PATTERNS],
@@ -374,7 +394,10 @@ impl Derivation {
         match (&self.layout, &self.matrix) {
             (Some(layout), _) => layout.at(&[row, col]),
             (None, Some(matrix)) => matrix.apply((row * tile.cols + col) as u64) as i64,
-            (None, None) => row * tile.cols + col,
+            (None, None) => match &self.rotation {
+                Some(rotation) => rotation.at(row, col),
+                None => row * tile.cols + col,
+            },
         }
     }
 }
@@ -431,19 +454,14 @@ pub const fn recount(
 /// An invalid tile, element or pattern, with the access, lane and value; a family that has no member for the
 /// tile.
 pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Derivation, DeriveError> {
-    let problem = pose(tile, patterns)?;
+    let problem = pose(tile, patterns, Merge::Translations)?;
+    let least = problem.least();
     let mut certificate = Certificate::new(tile, problem.ideal);
     let mut best: Option<(u32, Plan, Family)> = None;
     let mut finished = true;
-    for candidate in [
-        Family::Swizzle,
-        Family::Permuted,
-        Family::Padded,
-        Family::F2,
-        Family::Tma,
-    ] {
+    for candidate in Family::ALL {
         let wanted = if family == Family::Any {
-            candidate != Family::Tma
+            !matches!(candidate, Family::Plain | Family::Tma | Family::Any)
         } else {
             candidate == family
         };
@@ -451,7 +469,13 @@ pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Deriva
             continue;
         }
         let bound = best.map(|b| b.0);
-        let Some(outcome) = examine(&problem, candidate, bound) else {
+        let outcome = if candidate == Family::Rotated {
+            let alone = pose(tile, patterns, Merge::Nothing)?;
+            examine_rotations(&alone, bound, least)
+        } else {
+            examine(&problem, candidate, bound, least)
+        };
+        let Some(outcome) = outcome else {
             continue;
         };
         finished &= outcome.examined.finished;
@@ -460,7 +484,7 @@ pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Deriva
             && bound.is_none_or(|b| cost < b)
         {
             best = Some((cost, plan, candidate));
-            if cost == problem.ideal {
+            if cost <= least {
                 break;
             }
         }
@@ -474,16 +498,45 @@ pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Deriva
     conclude(
         &problem,
         patterns,
-        family,
         (total, plan, found_in),
         finished,
         certificate,
     )
 }
 
+/// The best layout of the algebra for all patterns: what [`Family::Any`] finds, or the best swizzle, permuted strides or padding if that is a
+/// matrix or a rotation. A code generator takes this, since an address is computed from a layout.
+///
+/// ```
+/// use layout_core::{Layout, derive::{Family, Pattern, Tile, derive, derive_layout}};
+/// // A rotation is conflict-free here, no layout is.
+/// let tile = Tile { rows: 24, cols: 112, elem_bytes: 4 };
+/// let lanes = Layout::parse("(8,4):(224,4)").unwrap();
+/// let store = Pattern::from_layout("st.128".parse().unwrap(), &lanes).unwrap();
+/// assert!(derive(tile, &[store], Family::Any).unwrap().layout.is_none());
+/// let best = derive_layout(tile, &[store]).unwrap();
+/// assert_eq!((best.layout.is_some(), best.wavefronts()), (true, 8));
+/// ```
+///
+/// # Errors
+/// As [`derive`].
+pub fn derive_layout(tile: Tile, patterns: &[Pattern]) -> Result<Derivation, DeriveError> {
+    let any = derive(tile, patterns, Family::Any)?;
+    if any.layout.is_some() {
+        return Ok(any);
+    }
+    let families = [Family::Swizzle, Family::Permuted, Family::Padded];
+    let found = families.map(|family| derive(tile, patterns, family));
+    let layouts = found
+        .into_iter()
+        .flatten()
+        .filter(|found| found.layout.is_some());
+    Ok(layouts.min_by_key(Derivation::wavefronts).unwrap_or(any))
+}
+
 const fn needs(family: Family) -> &'static str {
     match family {
-        Family::Swizzle | Family::Padded | Family::Any => {
+        Family::Plain | Family::Swizzle | Family::Padded | Family::Any => {
             "accesses of at least a 4-byte word, or rows of a power of two of elements"
         }
         Family::Permuted => {
@@ -492,8 +545,11 @@ const fn needs(family: Family) -> &'static str {
         Family::F2 => {
             "a power of two of columns, and power-of-two factors of at least 128 bytes together"
         }
+        Family::Rotated => {
+            "several rows, and columns of several whole chunks: of the widest access, and of at least 4 bytes"
+        }
         Family::Tma => {
-            "elements of 1, 2, 4, 8 or 16 bytes, rows of a multiple of 16 bytes, and at most 256 rows"
+            "elements of 1, 2, 4, 8 or 16 bytes, rows of a multiple of 16 bytes, and a number of rows that boxes of equally many rows cover, at most 256 each and multiples of 8 under a swizzle"
         }
     }
 }
@@ -504,7 +560,7 @@ struct Outcome {
     examined: Examined,
 }
 
-fn examine(problem: &Problem, family: Family, bound: Option<u32>) -> Option<Outcome> {
+fn examine(problem: &Problem, family: Family, bound: Option<u32>, least: u32) -> Option<Outcome> {
     let enumerated = |(best, count): (Option<(u32, Plan)>, u64)| {
         best?;
         let examined = Examined {
@@ -517,10 +573,11 @@ fn examine(problem: &Problem, family: Family, bound: Option<u32>) -> Option<Outc
         Some(Outcome { best, examined })
     };
     match family {
-        Family::Swizzle => enumerated(best_swizzle(problem)),
+        Family::Plain => enumerated(best_swizzle(problem, true)),
+        Family::Swizzle => enumerated(best_swizzle(problem, false)),
         Family::Padded => enumerated(best_padded(problem)),
         Family::Tma => enumerated(best_tma(problem)),
-        Family::Permuted | Family::F2 | Family::Any => {
+        Family::Permuted | Family::F2 | Family::Rotated | Family::Any => {
             let all = family == Family::F2;
             if !problem.block_is_bank_aligned()
                 || problem.block_bits() + problem.log_elem < 7
@@ -531,7 +588,7 @@ fn examine(problem: &Problem, family: Family, bound: Option<u32>) -> Option<Outc
             // Both families contain every swizzle of the row-major tile, so the best of those bounds the search.
             let bound = bound.unwrap_or_else(|| {
                 let row_major = problem.cols.is_power_of_two();
-                best_swizzle(problem)
+                best_swizzle(problem, false)
                     .0
                     .filter(|_| row_major)
                     .map_or(u32::MAX, |b| {
@@ -543,7 +600,7 @@ fn examine(problem: &Problem, family: Family, bound: Option<u32>) -> Option<Outc
                     })
             });
             let images = if all { Images::All } else { Images::Units };
-            let found = search(problem, images, bound, problem.ideal, WORK_LIMIT);
+            let found = search(problem, images, bound, least, WORK_LIMIT);
             let best = found.best.map(|(cost, image)| {
                 let plan = if all {
                     realize::matrix(problem, &image)
@@ -564,18 +621,55 @@ fn examine(problem: &Problem, family: Family, bound: Option<u32>) -> Option<Outc
     }
 }
 
+/// Whether a layout is the row-major or the column-major tile.
+fn is_plain(tile: Tile, layout: &Swizzled) -> bool {
+    let same = |strides: [i64; 2]| {
+        Layout::flat(&[tile.rows, tile.cols], &strides)
+            .is_ok_and(|plain| layout.layout().equal_as_functions(&plain))
+    };
+    layout.swizzle().is_identity() && (same([tile.cols, 1]) || same([1, tile.rows]))
+}
+
+/// The rotations, of a problem that has every phase by itself.
+fn examine_rotations(problem: &Problem, bound: Option<u32>, least: u32) -> Option<Outcome> {
+    let (best, count, finished) = best_rotated(problem, bound, least);
+    (count > 0).then_some(Outcome {
+        best,
+        examined: Examined {
+            family: Family::Rotated,
+            count,
+            best: best.map(|b| b.0),
+            finished,
+            nodes: false,
+        },
+    })
+}
+
 fn conclude(
     problem: &Problem,
     patterns: &[Pattern],
-    family: Family,
     (total, plan, found_in): (u32, Plan, Family),
     finished: bool,
     mut certificate: Certificate,
 ) -> Result<Derivation, DeriveError> {
     let tile = problem.tile;
     let (layout, matrix) = realize::realize(problem, &plan);
+    let rotation = match plan {
+        Plan::Rotated(rotation) => Some(rotation),
+        _ => None,
+    };
+    let is_plain = layout.is_some_and(|l| is_plain(tile, &l));
+    let found_in = if is_plain && found_in != Family::Tma {
+        Family::Plain
+    } else {
+        found_in
+    };
     let size = tile.rows * tile.cols;
-    let cosize = layout.map_or(size, |l| l.cosize());
+    let cosize = match (&layout, &rotation) {
+        (Some(layout), _) => layout.cosize(),
+        (None, Some(rotation)) => rotation.cosize(tile.rows, tile.cols),
+        (None, None) => size,
+    };
     let is_bijective = match (&layout, &matrix) {
         // What is too large to enumerate is a swizzle within blocks of a compact layout.
         (Some(layout), _) => {
@@ -587,7 +681,8 @@ fn conclude(
                 }
         }
         (None, Some(matrix)) => matrix.is_invertible(),
-        (None, None) => false,
+        // Each row is a permutation of its own places, so that a rotation is injective.
+        (None, None) => rotation.is_some() && cosize == size,
     };
     let blank = AccessCount {
         access: Access::Ld32,
@@ -599,9 +694,11 @@ fn conclude(
         family: found_in,
         layout,
         matrix,
+        rotation,
         cosize,
         bijective: is_bijective,
         lower_bound: problem.ideal,
+        least: problem.least(),
         certificate,
         accesses: [blank; MAX_PATTERNS],
         count: patterns.len(),
@@ -643,23 +740,34 @@ fn conclude(
             certificate.conflict = Conflict::of(tile, i, pattern, &addresses, &count);
         }
     }
-    certificate.every_translation = families::is_additive(problem, &plan);
+    if rotation.is_some() {
+        let alone = pose(tile, patterns, Merge::Nothing)?;
+        let translated = families::survives(&alone, &plan);
+        certificate.every_translation = translated == Translated::Every;
+        if translated == Translated::Not {
+            certificate.only_as_given = true;
+            certificate.worst_translated = families::worst_translated(&alone, &plan);
+        }
+    } else {
+        certificate.every_translation = families::is_additive(problem, &plan);
+    }
     if total > problem.ideal {
         certificate.witness = clique::witness(problem);
-        let everything = family == Family::Any || family == Family::F2;
-        let ruled_out = certificate.witness.is_some();
-        derivation.status = if finished || ruled_out {
+        if certificate.witness.is_some() {
+            derivation.least = derivation.least.max(problem.ideal + 1);
+        }
+        let (least, ideal) = (derivation.least, problem.ideal);
+        derivation.status = if finished || least > ideal {
             Status::Impossible
         } else {
             Status::Unproven
         };
-        derivation.lower_bound = if finished {
-            total
-        } else {
-            problem.ideal + u32::from(ruled_out)
-        };
-        certificate.linear_optimum = finished && everything;
+        derivation.lower_bound = if finished { total } else { least };
+        let exhausted = |e: Examined| e.family == Family::F2 && e.finished;
+        let linear_optimum = certificate.examined().any(exhausted);
+        certificate.linear_optimum = linear_optimum;
     }
+    certificate.least = derivation.least;
     derivation.certificate = certificate;
     Ok(derivation)
 }

@@ -2,8 +2,9 @@
 //!
 //! A pattern gives each lane an element. Validation turns that into *phases*: the different elements that one phase asks for
 //! (lanes that ask for the same one share a word, whatever the layout), as (row, column). Two phases that are translations of each
-//! other, both by addition and by xor, cost the same in every layout searched, so that one stands for both with a weight: the four
-//! phases of an `ldmatrix.x4` are usually one with weight 4.
+//! other, both by addition and by xor, cost the same in every linear layout, so that one stands for both with a weight: the four
+//! phases of an `ldmatrix.x4` are usually one with weight 4. A rotation is not linear; it sees every phase by itself
+//! ([`Merge::Nothing`]).
 //!
 //! An element of `q * 2^k` bytes, `q` odd, conflicts exactly like one of `2^k` bytes: `q` permutes the banks. So the searches see
 //! elements of `2^k` bytes only; the final count is made on true addresses.
@@ -15,6 +16,13 @@ use super::{DeriveError, MAX_EXTENT, MAX_PATTERNS, Pattern, Tile};
 /// Phases of all patterns together: four each.
 pub(super) const MAX_ALL_PHASES: usize = 4 * MAX_PATTERNS;
 
+/// Whether phases that cost the same in every linear layout are merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Merge {
+    Translations,
+    Nothing,
+}
+
 /// The different elements that one phase asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhasePoints {
@@ -22,6 +30,8 @@ pub(super) struct PhasePoints {
     pub(super) bytes: u32,
     /// How many phases look like this one.
     pub(super) weight: u32,
+    /// Row bits and column bits that occur in the whole pattern.
+    pub(super) bits: (u32, u32),
     pub(super) len: usize,
     points: [(u16, u16); 32],
 }
@@ -112,6 +122,38 @@ impl Problem {
         total
     }
 
+    /// Wavefronts of all phases that no layout avoids in which each aligned vector of the widest access stays together.
+    ///
+    /// Such a layout fixes where in a vector an element is, and with it all of the bank but the group: elements at the same place of
+    /// their vectors have as many banks as a wavefront has vectors.
+    pub(super) fn least(&self) -> u32 {
+        if self.log_granule + self.log_elem < 2 {
+            return self.ideal;
+        }
+        let vector = 1_u32 << (self.log_granule + self.log_elem);
+        let groups = (128 / vector) as usize;
+        let of = |phase: &PhasePoints| {
+            let unit = phase.bytes.max(4);
+            // The first byte of each unit, within its vector and by vector; units narrower than a word share words.
+            let mut words = [(0_u32, 0_u32); 32];
+            let mut len = 0;
+            for (row, col) in phase.points() {
+                let byte = (row * self.cols + col) << self.log_elem;
+                let at = (byte % vector / unit, byte / vector);
+                if !words[..len].contains(&at) {
+                    words[len] = at;
+                    len += 1;
+                }
+            }
+            let most = (0..vector / unit)
+                .map(|place| words[..len].iter().filter(|w| w.0 == place).count())
+                .max();
+            most.map_or(1, |most| most.div_ceil(groups).max(1) as u32)
+        };
+        let phases = self.phases().iter();
+        phases.map(|phase| phase.weight * of(phase)).sum()
+    }
+
     /// Wavefronts of one phase in the layout `at`.
     pub(super) fn phase_cost(&self, phase: &PhasePoints, at: &impl Fn(u32, u32) -> u32) -> u32 {
         let unit = phase.bytes.max(4).trailing_zeros();
@@ -140,7 +182,7 @@ impl Problem {
 }
 
 /// Checks tile and patterns, and collects the phases.
-pub(super) fn pose(tile: Tile, patterns: &[Pattern]) -> Result<Problem, DeriveError> {
+pub(super) fn pose(tile: Tile, patterns: &[Pattern], merge: Merge) -> Result<Problem, DeriveError> {
     if !(1..=MAX_EXTENT).contains(&tile.rows) || !(1..=MAX_EXTENT).contains(&tile.cols) {
         return Err(DeriveError::BadTile {
             rows: tile.rows,
@@ -162,6 +204,7 @@ pub(super) fn pose(tile: Tile, patterns: &[Pattern]) -> Result<Problem, DeriveEr
     let empty = PhasePoints {
         bytes: 4,
         weight: 0,
+        bits: (0, 0),
         len: 0,
         points: [(0, 0); 32],
     };
@@ -185,7 +228,7 @@ pub(super) fn pose(tile: Tile, patterns: &[Pattern]) -> Result<Problem, DeriveEr
         problem.log_granule = problem
             .log_granule
             .max(bytes.trailing_zeros().saturating_sub(log_elem));
-        collect(&mut problem, pattern);
+        collect(&mut problem, pattern, merge);
     }
     Ok(problem)
 }
@@ -280,16 +323,24 @@ fn check(tile: Tile, number: usize, pattern: &Pattern) -> Result<(), DeriveError
     Ok(())
 }
 
-fn collect(problem: &mut Problem, pattern: &Pattern) {
+fn collect(problem: &mut Problem, pattern: &Pattern, merge: Merge) {
     let access = pattern.access;
     let step = effective_phase_lanes(&NVIDIA, access, &pattern.elements) as usize;
     let lanes = access.lanes() as usize;
+    let (cols, active) = (problem.tile.cols, |e: &&i64| **e >= 0);
+    let bits = pattern.elements[..lanes]
+        .iter()
+        .filter(active)
+        .fold((0, 0), |bits, e| {
+            (bits.0 | (e / cols) as u32, bits.1 | (e % cols) as u32)
+        });
     let mut first = 0;
     while first < lanes {
         let last = (first + step).min(lanes);
         let mut phase = PhasePoints {
             bytes: access.bytes(),
             weight: 1,
+            bits,
             len: 0,
             points: [(0, 0); 32],
         };
@@ -311,10 +362,10 @@ fn collect(problem: &mut Problem, pattern: &Pattern) {
         }
         problem.ideal += 1;
         let count = problem.phase_count;
-        if let Some(same) = problem.phases[..count]
+        let same = problem.phases[..count]
             .iter_mut()
-            .find(|p| p.same_up_to_translation(&phase))
-        {
+            .find(|p| merge == Merge::Translations && p.same_up_to_translation(&phase));
+        if let Some(same) = same {
             same.weight += 1;
         } else {
             problem.phases[count] = phase;

@@ -200,7 +200,9 @@ fn layout(problem: &Problem, plan: &Plan) -> Result<Swizzled, LayoutError> {
             let cols = mode(&positions[..col_bits], col_blocks, block)?;
             Swizzled::new(swizzle(b, m, s)?, 0, Layout::tuple(&[rows, cols])?)
         }
-        Plan::Matrix { .. } => Err(LayoutError::InvalidSwizzle { b: 0, m: 0, s: 0 }),
+        Plan::Matrix { .. } | Plan::Rotated(_) => {
+            Err(LayoutError::InvalidSwizzle { b: 0, m: 0, s: 0 })
+        }
     }
 }
 

@@ -231,6 +231,8 @@ pub enum LayoutError {
         lhs_extent: i64,
         /// Steps of the right-hand mode (or of its remaining factor) that fit before the carry.
         run: i64,
+        /// Whether it overflows into a last mode of extent 1, which takes the rest.
+        unit_last: bool,
     },
     /// A right-hand mode reaches below coordinate 0, where the left-hand layout is not linear.
     NegativeCoordinates {
@@ -245,15 +247,6 @@ pub enum LayoutError {
     OffsetCarries {
         /// The offset.
         offset: i64,
-    },
-    /// In a product the repetitions do not fit the gaps of the block.
-    RepetitionsNotComposable {
-        /// Leaf of the second operand.
-        mode: usize,
-        /// Its extent.
-        extent: i64,
-        /// Its stride.
-        stride: i64,
     },
     /// In a divide the tile composes, but where the other tiles are does not.
     TilesNotComposable {
@@ -274,6 +267,8 @@ pub enum LayoutError {
         lhs_mode: usize,
         /// The extent of that mode.
         lhs_extent: i64,
+        /// Whether it overflows into a last mode of extent 1, which takes the rest.
+        unit_last: bool,
     },
     /// A strict composition reaches outside the left-hand layout.
     OutOfDomain {
@@ -617,6 +612,17 @@ impl LayoutError {
                 operation,
                 mode,
                 stride,
+            },
+            Self::InvalidNumber {
+                argument,
+                value,
+                accepted,
+                ..
+            } => Self::InvalidNumber {
+                operation,
+                argument,
+                value,
+                accepted,
             },
             Self::NotChained {
                 mode,

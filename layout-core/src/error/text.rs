@@ -3,6 +3,10 @@
 use super::LayoutError;
 use crate::message::Message;
 
+/// The end of the message about a carry into a last mode of extent 1, which `coalesce` would drop.
+const INTO_UNIT: &str = " into its last mode, whose extent is 1 and which takes the rest; coalesce the left-hand layout to drop that mode, or end \
+     the tile there";
+
 impl LayoutError {
     /// A stable name for programs, in `snake_case`.
     ///
@@ -39,7 +43,6 @@ impl LayoutError {
             | Self::ModesCarry { .. }
             | Self::NegativeCoordinates { .. }
             | Self::OffsetCarries { .. }
-            | Self::RepetitionsNotComposable { .. }
             | Self::TilesNotComposable { .. } => "not_composable",
             Self::OutOfDomain { .. } => "out_of_domain",
             Self::NotDivisible { .. }
@@ -245,22 +248,28 @@ impl LayoutError {
                 .text("thread ")
                 .int(thread)
                 .text(" has no coordinate in the layout of threads; use a thread that occurs in it"),
-            Self::NotComposable { mode, extent, stride, lhs_mode, lhs_extent, run } => m
-                .text("mode ")
-                .index(mode)
-                .text(" of the right-hand layout, ")
-                .int(extent)
-                .text(":")
-                .int(stride)
-                .text(", does not compose: after ")
-                .int(run)
-                .text(" steps it carries over mode ")
-                .index(lhs_mode)
-                .text(" (extent ")
-                .int(lhs_extent)
-                .text(") of the coalesced left-hand layout, and ")
-                .int(run)
-                .text(" does not divide what is left of its extent; end the tile there, or choose one that divides the mode"),
+            Self::NotComposable { mode, extent, stride, lhs_mode, lhs_extent, run, unit_last } => {
+                let m = m
+                    .text("mode ")
+                    .index(mode)
+                    .text(" of the right-hand layout, ")
+                    .int(extent)
+                    .text(":")
+                    .int(stride)
+                    .text(", does not compose: after ")
+                    .int(run)
+                    .text(" steps it carries over mode ")
+                    .index(lhs_mode)
+                    .text(" (extent ")
+                    .int(lhs_extent)
+                    .text(") of the coalesced left-hand layout");
+                if unit_last {
+                    return m.text(INTO_UNIT);
+                }
+                m.text(", and ")
+                    .int(run)
+                    .text(" does not divide what is left of its extent; end the tile there, or choose one that divides the mode")
+            }
             Self::NegativeCoordinates { mode, extent, stride } => m
                 .text("mode ")
                 .index(mode)
@@ -273,36 +282,31 @@ impl LayoutError {
                 .text("the offset ")
                 .int(offset)
                 .text(" of the right-hand layout and its strides carry over a mode of the left-hand layout; no layout is the composition"),
-            Self::RepetitionsNotComposable { mode, extent, stride } => m
-                .text("product: mode ")
-                .index(mode)
-                .text(" of the second operand, ")
-                .int(extent)
-                .text(":")
-                .int(stride)
-                .text(", does not fit the gaps of the first; choose extents and strides that divide the gaps"),
             Self::TilesNotComposable { tile, size } => m
                 .text("divide: the tiles of ")
                 .int(tile)
                 .text(" after the first do not repeat evenly in a mode of ")
                 .int(size)
                 .text(" elements; choose a tile that divides the parts of the mode"),
-            Self::ModesCarry { mode, extent, stride, lhs_mode, lhs_extent } => m
-                .text("mode ")
-                .index(mode)
-                .text(" of the right-hand layout, ")
-                .int(extent)
-                .text(":")
-                .int(stride)
-                .text(if mode == 0 {
-                    ", does not compose: its steps together carry over mode "
-                } else {
-                    ", does not compose: its steps and those of the modes before it together carry over mode "
-                })
-                .index(lhs_mode)
-                .text(" (extent ")
-                .int(lhs_extent)
-                .text(") of the coalesced left-hand layout; choose a tile that divides that mode"),
+            Self::ModesCarry { mode, extent, stride, lhs_mode, lhs_extent, unit_last } => {
+                let m = m
+                    .text("mode ")
+                    .index(mode)
+                    .text(" of the right-hand layout, ")
+                    .int(extent)
+                    .text(":")
+                    .int(stride)
+                    .text(if mode == 0 {
+                        ", does not compose: its steps together carry over mode "
+                    } else {
+                        ", does not compose: its steps and those of the modes before it together carry over mode "
+                    })
+                    .index(lhs_mode)
+                    .text(" (extent ")
+                    .int(lhs_extent)
+                    .text(") of the coalesced left-hand layout");
+                m.text(if unit_last { INTO_UNIT } else { "; choose a tile that divides that mode" })
+            }
             Self::OutOfDomain { min, max, size } => m
                 .text("the right-hand layout reaches from ")
                 .int(min)
@@ -372,7 +376,7 @@ impl LayoutError {
                 .int(divisor)
                 .text(" does not split over the modes of a domain of ")
                 .int(size)
-                .text(" elements; use a product of divisors of the extents"),
+                .text(" elements; use a product of divisors of the extents, or domain_distribute_partial, which takes fewer coordinates"),
             Self::UnitOverlap { operation, mode, n } => m
                 .text(operation)
                 .text(": mode ")
@@ -418,15 +422,25 @@ impl LayoutError {
                 .text(" offsets; each of 0..")
                 .int(size)
                 .text(" must occur exactly once"),
-            Self::NotChained { operation, mode, stride, covered } => m
-                .text(operation)
-                .text(": the stride ")
-                .int(stride)
-                .text(" of mode ")
-                .index(mode)
-                .text(" is not a multiple of the ")
-                .int(covered)
-                .text(" covered by the smaller strides; pad it to a multiple"),
+            Self::NotChained { operation, mode, stride, covered } => {
+                let m = m.text(operation).text(": the stride ").int(stride).text(" of mode ").index(mode);
+                if stride < covered {
+                    m.text(" is less than the ")
+                        .int(covered)
+                        .text(" that the smaller strides cover, so that the modes overlap; use a multiple of ")
+                        .int(covered)
+                } else {
+                    let m = m
+                        .text(" is not a multiple of the ")
+                        .int(covered)
+                        .text(" covered by the smaller strides; pad it to a multiple");
+                    if same(operation, "complement") {
+                        m.text(", or take complement_partial, which leaves such gaps open")
+                    } else {
+                        m
+                    }
+                }
+            }
             Self::NegativeStride { operation, mode, stride } => m
                 .text(operation)
                 .text(": mode ")
@@ -557,4 +571,13 @@ impl LayoutError {
                 .text(" axes, nested differently; use layouts over the same coordinates"),
         }
     }
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
 }

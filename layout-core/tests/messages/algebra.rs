@@ -325,7 +325,11 @@ fn inverses(table: &mut Table) {
         l("4:-1").complement(8) =>
             "negative_stride", "complement: mode 0 has the negative stride -1; reverse that mode first";
         l("(4,2):(1,6)").complement(24) =>
-            "not_chained", "complement: the stride 6 of mode 1 is not a multiple of the 4 covered by the smaller strides; pad it to a multiple";
+            "not_chained", "complement: the stride 6 of mode 1 is not a multiple of the 4 covered by the smaller strides; pad it to a multiple, or take complement_partial, which leaves such gaps open";
+        l("(3,2):(2,3)").complement_partial(24) =>
+            "not_chained", "complement_partial: the stride 3 of mode 1 is less than the 6 that the smaller strides cover, so that the modes overlap; use a multiple of 6";
+        l("4:1").complement_partial(0) =>
+            "invalid_parameter", "complement_partial: n is 0; use at least 1";
         l("2:4611686018427387905").complement(24) =>
             "overflow", "complement: the result does not fit in 64 bits; use smaller numbers";
         a("4:ld").complement(8) =>
@@ -381,7 +385,7 @@ fn units(table: &mut Table) {
         s("4611686018427387900 o 2:1").downcast(4) =>
             "overflow", "downcast: the result does not fit in 64 bits; use smaller numbers";
         domain_distribute(&t("(15,14)"), 4) =>
-            "not_divisible", "domain_distribute: 4 does not split over the modes of a domain of 210 elements; use a product of divisors of the extents";
+            "not_divisible", "domain_distribute: 4 does not split over the modes of a domain of 210 elements; use a product of divisors of the extents, or domain_distribute_partial, which takes fewer coordinates";
         domain_distribute(&t("(15,14)"), 0) =>
             "invalid_parameter", "domain_distribute: n is 0; use at least 1";
     }

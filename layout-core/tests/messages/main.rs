@@ -94,6 +94,7 @@ fn the_longest_messages_fit_with_the_longest_numbers() {
             lhs_mode,
             lhs_extent,
             run: i64::MAX,
+            unit_last: true,
         },
         LayoutError::ModesCarry {
             mode,
@@ -101,13 +102,9 @@ fn the_longest_messages_fit_with_the_longest_numbers() {
             stride,
             lhs_mode,
             lhs_extent,
+            unit_last: true,
         },
         LayoutError::NegativeCoordinates {
-            mode,
-            extent,
-            stride,
-        },
-        LayoutError::RepetitionsNotComposable {
             mode,
             extent,
             stride,

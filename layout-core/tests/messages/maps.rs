@@ -208,6 +208,6 @@ fn derivations(table: &mut Table) {
         derive(Tile::new(30, 30, 4), &[pattern(Access::Ld32, "30:1")], Family::F2) =>
             "family_does_not_apply", "the f2 family needs a power of two of columns, and power-of-two factors of at least 128 bytes together";
         derive(Tile::new(30, 30, 4), &[pattern(Access::Ld32, "30:1")], Family::Tma) =>
-            "family_does_not_apply", "the tma family needs elements of 1, 2, 4, 8 or 16 bytes, rows of a multiple of 16 bytes, and at most 256 rows";
+            "family_does_not_apply", "the tma family needs elements of 1, 2, 4, 8 or 16 bytes, rows of a multiple of 16 bytes, and a number of rows that boxes of equally many rows cover, at most 256 each and multiples of 8 under a swizzle";
     }
 }

@@ -54,8 +54,8 @@ fn products(table: &mut Table) {
             "overflow", "product: the result does not fit in 64 bits; use smaller numbers";
         product("4:-1", "2:1") =>
             "negative_stride", "product: mode 0 has the negative stride -1; reverse that mode first";
-        product("(2,2):(1,6)", "5:2") =>
-            "not_composable", "product: mode 0 of the second operand, 5:2, does not fit the gaps of the first; choose extents and strides that divide the gaps";
+        product("(3,2):(2,3)", "2:1") =>
+            "not_chained", "product: the stride 3 of mode 1 is less than the 6 that the smaller strides cover, so that the modes overlap; use a multiple of 6";
         l("(2,2):(1,2)").tile_to_shape(&t("8"), None) =>
             "rank_mismatch", "tile_to_shape: 2 elements for 1 mode; give at most 1";
         l("(2,2):(1,2)").tile_to_shape(&t("(4,0)"), None) =>

@@ -115,6 +115,25 @@ pub fn fill(tile: &[i64], n: i64) -> Option<Vec<i64>> {
     }
 }
 
+/// The offsets `c0 = 0 < c1 < …` whose translates of the set `tile` cover `0..n` and do not meet anywhere. Greedy, since
+/// whatever covers the least free offset must start there.
+pub fn cover(tile: &[i64], n: i64) -> Option<Vec<i64>> {
+    let mut covered = std::collections::HashSet::new();
+    let mut starts = vec![];
+    for free in 0..n {
+        if covered.contains(&free) {
+            continue;
+        }
+        for t in tile {
+            if !covered.insert(free + t) {
+                return None;
+            }
+        }
+        starts.push(free);
+    }
+    Some(starts)
+}
+
 /// The distinct values in `table`, or nothing if one occurs twice.
 pub fn distinct(table: &[i64]) -> Option<Vec<i64>> {
     let mut sorted = table.to_vec();

@@ -101,7 +101,15 @@ fn family(options: &Options, errors: &mut Errors) -> Option<Family> {
         Some(Family::F2) => {
             errors.at(
                 *span,
-                "a general F2 matrix is no layout, so no type can stand for it; take swizzle, permuted, padded, tma or any",
+                "a general F2 matrix is no layout, so no type can stand for it; take plain, swizzle, permuted, padded, tma or any",
+            );
+            None
+        }
+        Some(Family::Rotated) => {
+            errors.at(
+                *span,
+                "a rotation is a composition of two layouts, so no type can stand for it; take plain, swizzle, permuted, padded, tma or any. \
+                 `tilewright derive --family rotated` writes its index function in Rust",
             );
             None
         }
@@ -110,7 +118,7 @@ fn family(options: &Options, errors: &mut Errors) -> Option<Family> {
             errors.at(
                 *span,
                 format!(
-                    "no family is called `{name}`; there are swizzle, permuted, padded, tma and any"
+                    "no family is called `{name}`; there are plain, swizzle, permuted, padded, tma and any"
                 ),
             );
             None
@@ -141,7 +149,7 @@ fn best(
     }
     found.ok_or(DeriveError::FamilyDoesNotApply {
         family: family.name(),
-        needs: "a layout; only a general F2 matrix was found",
+        needs: "a layout; only a general F2 matrix or a rotation was found",
     })
 }
 
@@ -198,11 +206,18 @@ fn advice(
     derivation: &Derivation,
     layout: &Swizzled,
 ) -> String {
-    let (least, total) = (derivation.lower_bound, derivation.wavefronts());
+    let (lower, least) = (derivation.lower_bound, derivation.least);
+    let total = derivation.wavefronts();
+    let searched: Vec<&str> = derivation
+        .certificate
+        .examined()
+        .map(|e| e.family.name())
+        .collect();
+    let searched = searched.join(", ");
     let most = derivation.accesses().iter().map(|count| count.wavefronts);
     let most = most.max().unwrap_or(0);
     let mut text = format!(
-        "\nall accesses together take {total}, and at least {least} in any layout searched\n\
+        "\nall accesses together take {total}; at least {lower} in the families searched ({searched}), at least {least} in any layout\n\
          the nearest layout is {layout}\n\
          to take it, write `allow(wavefronts = {most})`"
     );

@@ -58,6 +58,7 @@ pub(crate) fn emulate(
             cluster: step.cluster,
             dynamic_shared: step.shared_bytes,
             args: args.collect::<Result<_, _>>()?,
+            ..Launch::default()
         };
         let report = run(&module, &step.entry, &launch, &mut memory, options)?;
         runs.push((&step.entry, report));
@@ -125,6 +126,7 @@ fn tensor_map(address: u64, of: &MapArgument) -> Result<Arg, RunError> {
 fn merged(runs: Vec<(&str, Report)>) -> Report {
     let mut all = Report {
         findings: Vec::new(),
+        notes: Vec::new(),
         total_findings: 0,
         counters: Counters::default(),
         printed: String::new(),
@@ -135,6 +137,7 @@ fn merged(runs: Vec<(&str, Report)>) -> Report {
     let mut starts: HashMap<&str, usize> = HashMap::new();
     for (kernel, report) in runs {
         all.findings.extend(report.findings);
+        all.notes.extend(report.notes);
         all.total_findings += report.total_findings;
         all.printed.push_str(&report.printed);
         all.blocks += report.blocks;

@@ -9,6 +9,9 @@
 //! Layout<Shape<_4,_8>, Stride<_1,_4>>{}                               CuTe C++
 //! composition(Swizzle<3,4,3>{}, Layout<Shape<_8,_64>, Stride<_64,_1>>{})
 //! Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)                CuTe C++, printed: the swizzle counts bytes
+//! size<0>(L)  layout<0,1>(L)  get<1>(L)  take<0,2>(L)  upcast<2>(L)    CuTe C++: numbers of modes and factors
+//! recast_layout<half_t, uint128_t>(L)                                 CuTe C++: from elements of one type to those of another
+//! slice_((_, 1), L)  slice_(L, (None, 1))  recast_layout(8, 16, L)    CuTe, and the CuTe DSL
 //! cute.make_layout((4, 8), stride=(1, 4))                             CuTe DSL
 //! cute.make_composed_layout(cute.make_swizzle(3, 4, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))
 //! ```
@@ -40,13 +43,62 @@ pub(super) fn begins(name: &str, next: Token<'_>) -> bool {
                 | "make_tuple"
                 | "make_step"
                 | "Int"
+                | "slice_"
+                | "recast_layout"
+                | "group_modes"
         ),
+        Token::Symbol("<") if is_template(name) => true,
         Token::Symbol("<") => matches!(
             name,
             "Layout" | "Shape" | "Stride" | "Step" | "Coord" | "Int" | "C"
         ),
         _ => name == "None" || swizzle_of(name).is_some(),
     }
+}
+
+/// Functions of CuTe C++ that take numbers of modes, factors or types in angle brackets.
+fn is_template(name: &str) -> bool {
+    is_of_modes(name)
+        || matches!(
+            name,
+            "take"
+                | "select"
+                | "group"
+                | "group_modes"
+                | "append"
+                | "prepend"
+                | "replace"
+                | "upcast"
+                | "downcast"
+                | "recast_layout"
+        )
+}
+
+/// Functions of which `f<i, j>(x)` is `f` of mode j of mode i of x.
+fn is_of_modes(name: &str) -> bool {
+    matches!(
+        name,
+        "size" | "rank" | "depth" | "cosize" | "shape" | "stride" | "layout" | "get"
+    )
+}
+
+/// Bits of the types that CUTLASS writes.
+fn type_bits(name: &str) -> Option<i64> {
+    let name = name.trim_end_matches("_t");
+    Some(match name {
+        "uint1b" | "bin1" => 1,
+        "uint2b" | "int2b" => 2,
+        "int4b" | "uint4b" | "float_e2m1" => 4,
+        "float_e3m2" | "float_e2m3" | "uint6b" | "int6b" => 6,
+        "char" | "int8" | "uint8" | "float_e4m3" | "float_e5m2" | "float_ue8m0" | "float_ue4m3" => {
+            8
+        }
+        "half" | "bfloat16" | "int16" | "uint16" | "short" => 16,
+        "float" | "tfloat32" | "int" | "int32" | "uint32" | "unsigned" => 32,
+        "double" | "int64" | "uint64" => 64,
+        "uint128" => 128,
+        _ => return None,
+    })
 }
 
 /// `SW_3_4_3`, as pycute prints a swizzle.
@@ -97,6 +149,11 @@ impl<'a> Parser<'a> {
     ) -> Result<Spanned, EvalError> {
         self.at += 1;
         match (name, next) {
+            (_, Token::Symbol("<")) if is_template(name) => self.template(name, span),
+            ("slice_" | "recast_layout" | "group_modes", _) => {
+                let (items, end) = self.arguments()?;
+                reordered(name, items, (span.0, end))
+            }
             ("Int" | "C", Token::Symbol("<")) => {
                 let (items, end, _) = self.items(">", Self::constant)?;
                 let end = self.braces()?.unwrap_or(end);
@@ -149,6 +206,57 @@ impl<'a> Parser<'a> {
                 }
                 None => Ok((Value::hole(), span)),
             },
+        }
+    }
+
+    /// `size<0>(L)`: the numbers, then the arguments.
+    fn template(&mut self, name: &'a str, span: Span) -> Result<Spanned, EvalError> {
+        let (numbers, _, _) = self.items(">", Self::number_or_type)?;
+        if self.peek() != Token::Symbol("(") {
+            let shown = if is_of_modes(name) { "0" } else { "…" };
+            return Err(self.unexpected(&format!("'(', as in {name}<{shown}>(L)")));
+        }
+        let (mut items, end) = self.arguments()?;
+        let span = (span.0, end);
+        if is_of_modes(name) {
+            let first = items.first().map(|item| item.1);
+            let path = items.drain(..).chain(numbers).collect::<Vec<_>>();
+            let mode = construct("get", &path, first.unwrap_or(span))?;
+            return match name {
+                "layout" | "get" => Ok(mode),
+                _ => construct(name, &[mode], span),
+            };
+        }
+        // Our functions take the numbers as their last arguments; `replace(x, i, y)` alone has them in the middle.
+        let place = if name == "replace" {
+            items.len().min(1)
+        } else {
+            items.len()
+        };
+        items.splice(place..place, numbers);
+        let function = match name {
+            "group_modes" => "group",
+            "recast_layout" => "recast",
+            _ => name,
+        };
+        construct(function, &items, span)
+    }
+
+    /// An integer, or the bits of a type's name.
+    fn number_or_type(&mut self) -> Result<Spanned, EvalError> {
+        let (token, span) = (self.peek(), self.span());
+        match token {
+            Token::Name(name) => {
+                let Some(bits) = type_bits(name) else {
+                    let message = format!(
+                        "'{name}' is not a type whose bits are known; write the bits, as in recast(L, 16, 32)"
+                    );
+                    return Err(EvalError::syntax(message, span));
+                };
+                self.at += 1;
+                Ok((Value::Int(bits), span))
+            }
+            _ => self.constant(),
         }
     }
 
@@ -243,6 +351,31 @@ impl<'a> Parser<'a> {
         // A missing brace is found where the argument must end.
         let _ = self.braces();
         Some(function)
+    }
+}
+
+/// Functions of the CuTe DSL whose arguments come in another order than ours.
+fn reordered(name: &str, mut items: Vec<Spanned>, span: Span) -> Result<Spanned, EvalError> {
+    match name {
+        // slice_(L, coord) in Python, slice(coord, L) in C++: the coordinate is the one with open places, or that is no layout.
+        "slice_" => {
+            if let [a, b] = &items[..] {
+                let open = |value: &Value| value.as_slicer().is_some();
+                let holes = |value: &Value| open(value) && value.to_string().contains('_');
+                if !open(&a.0) && open(&b.0) || !holes(&a.0) && holes(&b.0) {
+                    items.swap(0, 1);
+                }
+            }
+            construct("slice", &items, span)
+        }
+        // recast_layout(new_bits, old_bits, L).
+        "recast_layout" => {
+            if let [(Value::Int(_), _), (Value::Int(_), _), _] = &items[..] {
+                items.swap(0, 2);
+            }
+            construct("recast", &items, span)
+        }
+        _ => construct("group", &items, span),
     }
 }
 

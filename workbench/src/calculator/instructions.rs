@@ -1,4 +1,4 @@
-//! Instructions by name: one list, which pictures and the calculator share.
+//! Instructions by name: one list and one way to read a name, which pictures and the calculator share.
 //!
 //! Names are short forms of what the manual says:
 //!
@@ -9,18 +9,20 @@
 //! | `mma.m8n8k4.row.col.f16` | Volta's, with the layouts of A and B |
 //! | `mma.m16n8k32.f8f6f4.e3m2.e2m1`, `mma.m16n8k64.mxf4` | a kind |
 //! | `mma.sp.m16n8k32.f16`, `mma.sp.ordered.m16n8k32.f16` | sparse, with plain and with ordered metadata |
-//! | `wgmma.m64n128k16.bf16` | any N |
+//! | `wgmma.m64n128k16.bf16`, `wgmma.m64n128k16.f16.f16` | any N; the accumulator's type where it is not f32 (integers: s32) |
 //! | `tcgen05.mma.m128n256`, and `.cta2`, `.cta2.sp`, `.ws` | the accumulator in tensor memory; any N |
 //! | `tcgen05.ld.16x256b.x2`, `tcgen05.st.…` | lanes and columns of each register |
 //! | `mfma_f32_32x32x8_f16`, `wmma_f32_16x16x16_f16.wave64` | AMD's |
 //!
 //! The manuals' own names work too.
 
-use tilewright::atoms::tcgen05::{Accumulator, CtaGroup, TmemCopy, TmemShape, tmem_copy};
+use tilewright::atoms::tcgen05::{
+    Accumulator, CtaGroup, TmemCopy, TmemShape, accumulator, tmem_copy,
+};
 use tilewright::atoms::{
     BYTE_MATRIX_ATOMS, COPY_ATOMS, CopyAtom, E2M1_ATOMS, MFMA_ATOMS, MFMA_CDNA2_NAMES, MMA_ATOMS,
     MmaAtom, QUAD_PAIR_ATOMS, SPARSE_E2M1_ATOMS, SPARSE_MMA_ATOMS, Scalar, SparseMmaAtom,
-    WMMA_ATOMS, mma_f8f6f4_atoms, mma_sp_f8f6f4_atoms,
+    WMMA_ATOMS, mma_f8f6f4_atoms, mma_sp_f8f6f4_atoms, wgmma,
 };
 use tilewright::banks::Access;
 
@@ -63,6 +65,138 @@ impl Named {
             atom,
         }
     }
+}
+
+/// The instructions of any N: `wgmma`, and accumulators of `tcgen05.mma`.
+const WGMMA: &str = "wgmma.";
+const TCGEN05_MMA: &str = "tcgen05.mma.";
+
+/// What a name ends with for each way to issue `tcgen05.mma`.
+const GROUPS: [(&str, CtaGroup); 4] = [
+    ("", CtaGroup::One),
+    (".ws", CtaGroup::OneWs),
+    (".cta2", CtaGroup::Two),
+    (".cta2.sp", CtaGroup::TwoSparse),
+];
+
+/// Types of A, of which `wgmma` takes some.
+const WGMMA_TYPES: [(Scalar, Scalar); 10] = [
+    (Scalar::F16, Scalar::F32),
+    (Scalar::F16, Scalar::F16),
+    (Scalar::Bf16, Scalar::F32),
+    (Scalar::Tf32, Scalar::F32),
+    (Scalar::E4m3, Scalar::F32),
+    (Scalar::E4m3, Scalar::F16),
+    (Scalar::E5m2, Scalar::F32),
+    (Scalar::E5m2, Scalar::F16),
+    (Scalar::S8, Scalar::S32),
+    (Scalar::U8, Scalar::S32),
+];
+
+/// The short name of every instruction, those of any N included.
+pub(crate) fn names() -> Vec<String> {
+    let mut names: Vec<String> = all().into_iter().map(|one| one.name).collect();
+    let sizes = || (1..=32).map(|n| 8 * n);
+    for (operand, accumulator) in WGMMA_TYPES {
+        let atoms = sizes().filter_map(|n| wgmma(n, operand, accumulator).ok());
+        names.extend(atoms.map(|atom| mma_name(&atom)));
+    }
+    for (end, group) in GROUPS {
+        for m in [32, 64, 128, 256] {
+            let fits = sizes().filter(|&n| accumulator(group, m, n).is_ok());
+            names.extend(fits.map(|n| format!("{TCGEN05_MMA}m{m}n{n}{end}")));
+        }
+    }
+    names
+}
+
+/// The instruction of that name, or the code and the text of an error.
+pub(crate) fn named(name: &str) -> Result<Named, (&'static str, String)> {
+    if name.starts_with(WGMMA) {
+        return wgmma_named(name);
+    }
+    if name.starts_with(TCGEN05_MMA) {
+        return accumulator_named(name);
+    }
+    let list = all();
+    match find(&list, name) {
+        Some(found) => Ok(found.clone()),
+        None => Err((UNKNOWN, unknown(name))),
+    }
+}
+
+/// The code of an error about a name.
+pub(crate) const UNKNOWN: &str = "unknown_atom";
+
+/// `tcgen05.mma.m128n256`, then `.cta2`, `.cta2.sp` or `.ws`.
+fn accumulator_named(name: &str) -> Result<Named, (&'static str, String)> {
+    let form = || {
+        let text =
+            "expected tcgen05.mma.mMnN, then .cta2, .cta2.sp or .ws, such as tcgen05.mma.m128n256";
+        (UNKNOWN, text.to_owned())
+    };
+    let rest = name.strip_prefix("tcgen05.mma.m").ok_or_else(form)?;
+    let (shape, end) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+    let group = GROUPS.iter().find(|group| group.0 == end);
+    let (_, group) = *group.ok_or_else(form)?;
+    let (m, n) = shape.split_once('n').ok_or_else(form)?;
+    let (Ok(m), Ok(n)) = (m.parse(), n.parse()) else {
+        return Err(form());
+    };
+    let atom = accumulator(group, m, n).map_err(|error| (error.code(), error.to_string()))?;
+    Ok(Named {
+        name: format!("{TCGEN05_MMA}m{m}n{n}{end}"),
+        others: Vec::new(),
+        atom: Atom::Accumulator(Box::new(atom), group),
+    })
+}
+
+/// `wgmma.m64n128k16.bf16` or `wgmma.m64n128.f16.f16`.
+fn wgmma_named(name: &str) -> Result<Named, (&'static str, String)> {
+    let form = "expected wgmma.m64nNkK.TYPE or wgmma.m64nNkK.TYPE.ACCUMULATOR, such as wgmma.m64n128k16.bf16";
+    let usage = |message: String| (UNKNOWN, message);
+    let parts: Vec<&str> = name.split('.').collect();
+    let (["wgmma", shape, operand] | ["wgmma", shape, operand, _]) = parts.as_slice() else {
+        return Err(usage(form.to_owned()));
+    };
+    let scalar = |text: &str| {
+        Scalar::ALL
+            .iter()
+            .copied()
+            .find(|scalar| scalar.name() == text)
+            .ok_or_else(|| usage(format!("{form}; '{text}' is not a type")))
+    };
+    let operand = scalar(operand)?;
+    let accumulator = match parts.get(3) {
+        Some(text) => scalar(text)?,
+        None if matches!(operand, Scalar::S8 | Scalar::U8) => Scalar::S32,
+        None => Scalar::F32,
+    };
+    let numbers = shape.strip_prefix("m64n").map(|rest| {
+        let (n, k) = rest.split_once('k').unwrap_or((rest, ""));
+        let k = if k.is_empty() {
+            Some(None)
+        } else {
+            k.parse::<i64>().ok().map(Some)
+        };
+        (n.parse::<i64>().ok(), k)
+    });
+    let Some((Some(n), Some(k))) = numbers else {
+        return Err(usage(form.to_owned()));
+    };
+    let atom = wgmma(n, operand, accumulator).map_err(|error| (error.code(), error.to_string()))?;
+    if k.is_some_and(|k| k != atom.k) {
+        return Err(usage(format!(
+            "wgmma of {} has k = {}",
+            operand.name(),
+            atom.k
+        )));
+    }
+    Ok(Named::new(
+        mma_name(&atom),
+        atom.name,
+        Atom::Mma(Box::new(atom)),
+    ))
 }
 
 /// Every instruction that the list has: all but those of any N.
@@ -273,12 +407,13 @@ const SHORTEST: usize = 3;
 const MOST_SHOWN: usize = 24;
 
 /// What is said of a name that means nothing: the nearest names, or what names look like.
-pub(crate) fn unknown(list: &[Named], name: &str) -> String {
+pub(crate) fn unknown(name: &str) -> String {
+    let list = names();
     let short: String = name.chars().take(60).collect();
     // A name without its types, or without its qualifiers, is the beginning of others.
     let begins: Vec<&str> = list
         .iter()
-        .map(|one| one.name.as_str())
+        .map(String::as_str)
         .filter(|known| {
             known
                 .strip_prefix(&*short)
@@ -298,7 +433,7 @@ pub(crate) fn unknown(list: &[Named], name: &str) -> String {
     }
     let mut near: Vec<(usize, &str)> = list
         .iter()
-        .map(|one| (distance(&short, &one.name), one.name.as_str()))
+        .map(|known| (distance(&short, known), known.as_str()))
         .filter(|(edits, known)| *edits <= 2.max(known.len() / 4))
         .collect();
     near.sort_unstable();

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use tilewright::Swizzled;
-use tilewright::derive::{Derivation, Family, Pattern, Tile, derive, recount};
+use tilewright::derive::{Derivation, Pattern, Tile, derive_layout, recount};
 
 use crate::Refusal;
 use crate::derivation;
@@ -140,7 +140,7 @@ impl Model<'_> {
             })?;
             costs.push((count.wavefronts, count.ideal));
         }
-        let best = derive(tile, &patterns, Family::Any).ok();
+        let best = derive_layout(tile, &patterns).ok();
         Ok(Counted {
             layout,
             texts: self

@@ -283,15 +283,16 @@ impl Scene {
     }
 }
 
-/// The names of all instructions that have a picture, apart from those of any N.
+/// The names of all instructions that have a picture, every N of `wgmma` and `tcgen05.mma` included.
 ///
 /// ```
 /// let names = tilewright_workbench::picture::atoms();
 /// assert!(names.iter().any(|name| name == "ldmatrix.x4"));
+/// assert!(names.iter().any(|name| name == "wgmma.m64n128k16.bf16.f32"));
 /// ```
 #[must_use]
 pub fn atoms() -> Vec<String> {
-    names::all().into_iter().map(|one| one.name).collect()
+    crate::calculator::instructions::names()
 }
 
 /// A banked memory by name; register files have no layouts to draw.

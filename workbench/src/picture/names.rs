@@ -1,107 +1,19 @@
-//! Instructions by name, those of any N included.
-
-use tilewright::atoms::tcgen05::{CtaGroup, accumulator};
-use tilewright::atoms::{Scalar, wgmma};
+//! Instructions by name, for pictures: the calculator's list and its errors, underlined.
 
 use crate::Refusal;
-pub(crate) use crate::calculator::instructions::{Atom, all};
-use crate::calculator::instructions::{Named, find, mma_name, unknown};
+pub(crate) use crate::calculator::instructions::Atom;
+use crate::calculator::instructions::{Named, named};
 
 /// The atom of that name.
 pub(crate) fn atom_named(text: &str) -> Result<Named, Refusal> {
     let name = text.trim();
-    if name.starts_with("wgmma.") {
-        return wgmma_named(name).map_err(|error| error.at((0, text.len()), text));
-    }
-    if name.starts_with("tcgen05.mma.") {
-        return accumulator_named(name).map_err(|error| error.at((0, text.len()), text));
-    }
-    let list = all();
-    if let Some(found) = find(&list, name) {
-        return Ok(found.clone());
-    }
-    Err(Refusal::usage("unknown_atom", unknown(&list, name)).at((0, text.len()), text))
-}
-
-/// `tcgen05.mma.m128n256`, then `.cta2`, `.cta2.sp` or `.ws`.
-fn accumulator_named(name: &str) -> Result<Named, Refusal> {
-    let form =
-        "expected tcgen05.mma.mMnN, then .cta2, .cta2.sp or .ws, such as tcgen05.mma.m128n256";
-    let usage = || Refusal::usage("unknown_atom", form.to_owned());
-    let rest = name.strip_prefix("tcgen05.mma.m").ok_or_else(usage)?;
-    let (shape, group) = rest.split_once('.').unwrap_or((rest, ""));
-    let group = match group {
-        "" => CtaGroup::One,
-        "ws" => CtaGroup::OneWs,
-        "cta2" => CtaGroup::Two,
-        "cta2.sp" => CtaGroup::TwoSparse,
-        _ => return Err(usage()),
-    };
-    let (m, n) = shape.split_once('n').ok_or_else(usage)?;
-    let (Ok(m), Ok(n)) = (m.parse(), n.parse()) else {
-        return Err(usage());
-    };
-    let atom = accumulator(group, m, n)
-        .map_err(|error| Refusal::usage(error.code(), error.to_string()))?;
-    Ok(Named {
-        name: name.to_owned(),
-        others: Vec::new(),
-        atom: Atom::Accumulator(Box::new(atom), group),
-    })
-}
-
-/// `wgmma.m64n128k16.bf16` or `wgmma.m64n128.f16.f16`.
-fn wgmma_named(name: &str) -> Result<Named, Refusal> {
-    let usage = |message: String| Refusal::usage("unknown_atom", message);
-    let form = "expected wgmma.m64nNkK.TYPE or wgmma.m64nNkK.TYPE.ACCUMULATOR, such as wgmma.m64n128k16.bf16";
-    let parts: Vec<&str> = name.split('.').collect();
-    let (["wgmma", shape, operand] | ["wgmma", shape, operand, _]) = parts.as_slice() else {
-        return Err(usage(form.to_owned()));
-    };
-    let scalar = |text: &str| {
-        Scalar::ALL
-            .iter()
-            .copied()
-            .find(|scalar| scalar.name() == text)
-            .ok_or_else(|| usage(format!("{form}; '{text}' is no type")))
-    };
-    let operand = scalar(operand)?;
-    let accumulator = match parts.get(3) {
-        Some(text) => scalar(text)?,
-        None if matches!(operand, Scalar::S8 | Scalar::U8) => Scalar::S32,
-        None => Scalar::F32,
-    };
-    let numbers = shape.strip_prefix("m64n").map(|rest| {
-        let (n, k) = rest.split_once('k').unwrap_or((rest, ""));
-        let k = if k.is_empty() {
-            Some(None)
-        } else {
-            k.parse::<i64>().ok().map(Some)
-        };
-        (n.parse::<i64>().ok(), k)
-    });
-    let Some((Some(n), Some(k))) = numbers else {
-        return Err(usage(form.to_owned()));
-    };
-    let atom = wgmma(n, operand, accumulator)
-        .map_err(|error| Refusal::usage(error.code(), error.to_string()))?;
-    if k.is_some_and(|k| k != atom.k) {
-        return Err(usage(format!(
-            "wgmma of {} has k = {}",
-            operand.name(),
-            atom.k
-        )));
-    }
-    Ok(Named::new(
-        mma_name(&atom),
-        atom.name,
-        Atom::Mma(Box::new(atom)),
-    ))
+    named(name).map_err(|(code, message)| Refusal::usage(code, message).at((0, text.len()), text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calculator::instructions::{all, names, unknown};
 
     #[test]
     fn every_name_finds_its_own_instruction() {
@@ -118,6 +30,106 @@ mod tests {
         assert_eq!(names.len(), list.len());
     }
 
+    /// Every name that is listed is read back by pictures and by the calculator, and is the name of what is read.
+    #[test]
+    fn every_name_of_the_list_works_everywhere() {
+        let list = names();
+        for known in ["wgmma.m64n128k16.bf16.f32", "tcgen05.mma.m256n32.cta2"] {
+            assert!(list.iter().any(|name| name == known), "{known}");
+        }
+        for name in &list {
+            let found = atom_named(name).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+            assert_eq!(&found.name, name);
+            let functions: &[&str] = match found.atom {
+                Atom::Mma(_) | Atom::Sparse(_) => &["atom_a", "atom_b", "atom_c"],
+                Atom::Copy(_) => &["atom_src", "atom_dst"],
+                Atom::TmemCopy(_) => &["atom_src", "atom_dst", "atom_tmem"],
+                Atom::Accumulator(..) => &["atom_c", "atom_tmem"],
+            };
+            for function in functions {
+                let text = format!("{function}({name})");
+                let value = crate::calculator::evaluate(&text);
+                assert!(value.is_ok(), "{text}: {}", value.unwrap_err().message);
+            }
+        }
+    }
+
+    /// A name in a message is read: the examples of what names look like, the nearest ones, and those that begin alike.
+    #[test]
+    fn every_name_that_is_suggested_works() {
+        let wrong = [
+            "hello",
+            "mma",
+            "wgmma",
+            "wgmma.m64n128",
+            "wgmma.m64n100k16.bf16",
+            "wgmma.m64n128k16.bf17",
+            "wgmma.m64n128k8.bf16",
+            "tcgen05",
+            "tcgen05.mma",
+            "tcgen05.mma.m128",
+            "tcgen05.mma.m128n256.cta3",
+            "tcgen05.ld",
+            "ldmatrx.x4",
+            "mma.m16n8k17.f16",
+            "mfma_f32_32x32x8_f61",
+            "cp.async.3",
+            "stmatrix",
+        ];
+        let mut suggested = 0;
+        for name in wrong {
+            let mut messages = vec![atom_named(name).expect_err(name).message().to_owned()];
+            for function in ["atom_a", "atom_c", "atom_src", "atom_meta", "atom_tmem"] {
+                let text = format!("{function}({name})");
+                messages.extend(
+                    crate::calculator::evaluate(&text)
+                        .err()
+                        .map(|e| e.message.into_owned()),
+                );
+            }
+            for message in messages {
+                let words = message.split(|c: char| c.is_whitespace() || ",;?:`'".contains(c));
+                for word in words.filter(|word| {
+                    *word != name
+                        && word.chars().any(|c| c.is_ascii_digit())
+                        && [
+                            "mma.", "wgmma.", "tcgen05.", "ldmatrix", "stmatrix", "mfma", "wmma",
+                            "cp.async",
+                        ]
+                        .iter()
+                        .any(|start| word.starts_with(start))
+                }) {
+                    suggested += 1;
+                    assert!(atom_named(word).is_ok(), "{name}: {word} in {message}");
+                }
+            }
+        }
+        assert!(suggested > 60, "{suggested}");
+    }
+
+    #[test]
+    fn fragments_of_a_warpgroup_are_evaluated() {
+        let eval = |text: &str| crate::calculator::evaluate(text).map(|v| v.to_string());
+        for name in [
+            "wgmma.m64n128k16.bf16",
+            "wgmma.m64n128k16.bf16.f32",
+            "wgmma.m64n128.bf16",
+        ] {
+            assert_eq!(
+                eval(&format!("atom_c({name})")).unwrap(),
+                "((4,8,4),(2,2,16)):((128,1,16),(64,8,512))"
+            );
+        }
+        assert_eq!(
+            eval("atom_tmem(tcgen05.mma.m256n32.cta2)").unwrap(),
+            "((128,2),32):((1,65536),128)"
+        );
+        assert_eq!(
+            eval("size(layout_tv_c(wgmma.m64n128k16.bf16, (1,1,1):(0,0,0)))").unwrap(),
+            "8192"
+        );
+    }
+
     #[test]
     fn types_may_be_written_out() {
         for (name, short) in [
@@ -131,7 +143,7 @@ mod tests {
 
     #[test]
     fn names_nearby_are_offered() {
-        let message = |name: &str| unknown(&all(), name);
+        let message = |name: &str| unknown(name);
         assert_eq!(
             message("ldmatrx.x4"),
             "there is no such instruction; did you mean ldmatrix.x4, ldmatrix.x1 or ldmatrix.x2?"

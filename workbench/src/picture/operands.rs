@@ -343,7 +343,7 @@ pub(super) fn accumulator_operands(atom: &Accumulator) -> Vec<Operand<'static>> 
     vec![Operand {
         role: "D",
         title: format!(
-            "D: {} \u{d7} {} in {} lanes and {}{}",
+            "D: {} \u{d7} {} in {} lanes and {}{}; an offset counts lane + 128\u{b7}column{}",
             atom.m,
             atom.n,
             if matches!(atom.letter, 'C' | 'F') {
@@ -354,6 +354,11 @@ pub(super) fn accumulator_operands(atom: &Accumulator) -> Vec<Operand<'static>> 
             plural(atom.columns, "column"),
             if blocks == 2 {
                 ", in each of two blocks"
+            } else {
+                ""
+            },
+            if blocks == 2 {
+                ", and 65536 more in the second block"
             } else {
                 ""
             }

@@ -3,10 +3,13 @@
 //! An argument with a name is for that parameter; those without take the parameters that are left, in order. What a pointer points to is a
 //! buffer of the run: that of a `buf:` argument, which has its parameter's name, or one of `--buffer`.
 
-use tilewright::emulator::TensorMap;
+use tilewright::emulator::{TENSOR_MAP_BYTES, TensorMap, Texture};
 
-use super::{Argument, Buffer, Given, Reference, Value};
+use super::{Argument, Buffer, Content, Given, Reference, Value};
 use crate::error::CliError;
+
+/// The alignment of a tensor map in a structure, that of `CUtensorMap`.
+const TENSOR_MAP_ALIGN: usize = 64;
 
 /// A parameter of the kernel, where it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,15 @@ pub(crate) struct Parameter {
     pub(crate) example: &'static str,
 }
 
+/// A `.global` or `.const` variable of the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ModuleVariable {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its bytes; none if the module leaves the size open.
+    pub(crate) bytes: Option<u64>,
+}
+
 /// What a run is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bound {
@@ -26,6 +38,17 @@ pub(crate) struct Bound {
     pub(crate) buffers: Vec<(String, Buffer)>,
     /// What each parameter gets, in their order.
     pub(crate) passed: Vec<Passed>,
+    /// What variables of the module get.
+    pub(crate) variables: Vec<(String, SetVariable)>,
+}
+
+/// What a variable of the module gets.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum SetVariable {
+    /// It is this one of [`Bound::buffers`].
+    Buffer(usize),
+    /// Its bytes.
+    Bytes(Passed),
 }
 
 /// What a parameter gets.
@@ -35,10 +58,19 @@ pub(crate) enum Passed {
     Value(Value),
     /// The address of a byte of a buffer.
     Address(Place),
-    /// The bytes of a structure, and the addresses in it, each with its first byte.
-    Structure(Vec<u8>, Vec<(usize, Place)>),
+    /// The bytes of a structure or a tensor map, and what only the machine knows in it, each with its first byte.
+    Structure(Vec<u8>, Vec<(usize, Piece)>),
+}
+
+/// Bytes of a structure that only the machine knows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Piece {
+    /// An address.
+    Address(Place),
     /// A tensor map of the array that begins there.
     Tensor(Box<TensorMap>, Place),
+    /// The handle of a texture whose first texel is there.
+    Texture(Box<Texture>, Place),
 }
 
 /// A byte of a buffer.
@@ -59,22 +91,37 @@ impl Place {
 }
 
 impl Passed {
-    /// The bytes of the parameter, where the buffers lie at `addresses`; of a tensor map, whose bytes only the machine knows, its address.
-    pub(crate) fn bytes(&self, addresses: &[u64]) -> Vec<u8> {
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Value(value) => value.bytes(),
-            Self::Address(place) | Self::Tensor(_, place) => {
-                place.address(addresses).to_le_bytes().into()
-            }
-            Self::Structure(bytes, places) => {
-                let mut bytes = bytes.clone();
-                for (at, place) in places {
-                    let address = place.address(addresses).to_le_bytes();
-                    bytes[*at..at + address.len()].copy_from_slice(&address);
-                }
-                bytes
-            }
+            Self::Value(value) => value.bytes().len(),
+            Self::Address(_) => 8,
+            Self::Structure(bytes, _) => bytes.len(),
         }
+    }
+
+    /// The bytes, where the buffers lie at `addresses` and `make` makes the bytes of a piece whose array lies at an address.
+    pub(crate) fn bytes(
+        &self,
+        addresses: &[u64],
+        make: &mut impl FnMut(&Piece, u64) -> Result<Vec<u8>, CliError>,
+    ) -> Result<Vec<u8>, CliError> {
+        let (mut bytes, pieces) = match self {
+            Self::Value(value) => return Ok(value.bytes()),
+            Self::Address(place) => return Ok(place.address(addresses).to_le_bytes().into()),
+            Self::Structure(bytes, pieces) => (bytes.clone(), pieces),
+        };
+        for (at, piece) in pieces {
+            let (Piece::Address(place) | Piece::Tensor(_, place) | Piece::Texture(_, place)) =
+                piece;
+            let address = place.address(addresses);
+            let piece = match piece {
+                Piece::Address(_) => address.to_le_bytes().into(),
+                _ => make(piece, address)?,
+            };
+            bytes[*at..at + piece.len()].copy_from_slice(&piece);
+        }
+        Ok(bytes)
     }
 }
 
@@ -86,12 +133,14 @@ impl Passed {
 pub(crate) fn bind(
     arguments: &[Argument],
     buffers: &[(String, Buffer)],
-    parameters: Option<&[Parameter]>,
+    variables: &[(String, Given)],
+    (parameters, known): (Option<&[Parameter]>, &[ModuleVariable]),
 ) -> Result<Bound, CliError> {
     let ordered = in_order(arguments, parameters)?;
     let mut bound = Bound {
         buffers: buffers.to_vec(),
         passed: Vec::new(),
+        variables: Vec::new(),
     };
     let name_of = |index: usize| match parameters {
         Some(all) => all[index].name.clone(),
@@ -102,6 +151,12 @@ pub(crate) fn bind(
             bound.buffers.push((name_of(index), buffer.clone()));
         }
     }
+    let first_variable = bound.buffers.len();
+    for (name, given) in variables {
+        if let Given::Buffer(buffer) = given {
+            bound.buffers.push((name.clone(), buffer.clone()));
+        }
+    }
     for (i, (name, _)) in bound.buffers.iter().enumerate() {
         if bound.buffers[..i].iter().any(|(other, _)| other == name) {
             return Err(wrong(format!("there are two buffers `{name}`")));
@@ -109,22 +164,58 @@ pub(crate) fn bind(
     }
     let mut own = buffers.len()..;
     for argument in ordered {
-        let passed = match &argument.given {
-            Given::Value(value) => Passed::Value(value.clone()),
-            Given::Buffer(_) => {
-                let buffer = own.next().unwrap_or_default();
-                Passed::Address(Place { buffer, offset: 0 })
-            }
-            Given::Reference(reference) => Passed::Address(bound.place(reference)?),
-            Given::Structure(members) => bound.structure(members)?,
-            Given::Tensor(tensor) => {
-                let place = bound.place(&tensor.of)?;
-                Passed::Tensor(Box::new(tensor.map.clone()), place)
-            }
-        };
+        let passed = bound.passed(&argument.given)?.unwrap_or_else(|| {
+            let buffer = own.next().unwrap_or_default();
+            Passed::Address(Place { buffer, offset: 0 })
+        });
         bound.passed.push(passed);
     }
+    let mut own = first_variable..;
+    for (i, (name, given)) in variables.iter().enumerate() {
+        if variables[..i].iter().any(|(other, _)| other == name) {
+            return Err(wrong(format!("the variable `{name}` is set twice")));
+        }
+        let Some(variable) = known.iter().find(|v| v.name == *name) else {
+            let all: Vec<_> = known.iter().map(|v| &*v.name).collect();
+            return Err(wrong(if all.is_empty() {
+                format!("there is no variable `{name}`; the file has no .global or .const variable")
+            } else {
+                format!(
+                    "there is no variable `{name}`; the file has {}",
+                    all.join(", ")
+                )
+            }));
+        };
+        let set = match bound.passed(given)? {
+            None => SetVariable::Buffer(own.next().unwrap_or_default()),
+            Some(passed) => SetVariable::Bytes(passed),
+        };
+        // The size of a file's content shows when it is read.
+        let bytes = match (&set, given) {
+            (SetVariable::Bytes(passed), _) => Some(passed.len() as u64),
+            (_, Given::Buffer(buffer)) => match buffer.content {
+                Content::Filled(count, _) => Some(count * buffer.element.bytes() as u64),
+                Content::File(_) => None,
+            },
+            _ => None,
+        };
+        variable.check(bytes)?;
+        bound.variables.push((name.clone(), set));
+    }
     Ok(bound)
+}
+
+impl ModuleVariable {
+    /// Whether it takes so many bytes.
+    pub(crate) fn check(&self, given: Option<u64>) -> Result<(), CliError> {
+        match (self.bytes, given) {
+            (Some(has), Some(given)) if has != given => Err(wrong(format!(
+                "the variable `{}` has {has} bytes, not {given}: give all of them, such as --variable {0}=buf:u8:{has}:zero",
+                self.name
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The arguments in the order of the parameters.
@@ -215,24 +306,48 @@ impl Bound {
         Ok(Place { buffer, offset })
     }
 
+    /// What `given` passes; nothing for a buffer, which is passed by its place.
+    fn passed(&self, given: &Given) -> Result<Option<Passed>, CliError> {
+        Ok(Some(match given {
+            Given::Value(value) => Passed::Value(value.clone()),
+            Given::Buffer(_) => return Ok(None),
+            Given::Reference(reference) => Passed::Address(self.place(reference)?),
+            Given::Structure(members) => self.structure(members)?,
+            Given::Tensor(_) | Given::Texture(_) => self.structure(std::slice::from_ref(given))?,
+        }))
+    }
+
     /// The members of a structure side by side, each aligned to its size, padded to the largest alignment: as in C.
     fn structure(&self, members: &[Given]) -> Result<Passed, CliError> {
-        let (mut bytes, mut addresses, mut widest) = (Vec::new(), Vec::new(), 1);
+        let (mut bytes, mut pieces, mut widest) = (Vec::new(), Vec::new(), 1);
         for member in members {
-            let (content, align, place) = match member {
+            let (content, align, piece) = match member {
                 Given::Value(Value::Bytes(content)) => (content.clone(), 1, None),
                 Given::Value(value) => (value.bytes(), value.bytes().len(), None),
-                Given::Reference(reference) => (vec![0; 8], 8, Some(self.place(reference)?)),
+                Given::Reference(reference) => {
+                    let piece = Piece::Address(self.place(reference)?);
+                    (vec![0; 8], 8, Some(piece))
+                }
+                Given::Tensor(tensor) => {
+                    let place = self.place(&tensor.of)?;
+                    let piece = Piece::Tensor(Box::new(tensor.map.clone()), place);
+                    (vec![0; TENSOR_MAP_BYTES], TENSOR_MAP_ALIGN, Some(piece))
+                }
+                Given::Texture(texture) => {
+                    let place = self.place(&texture.of)?;
+                    let piece = Piece::Texture(Box::new(texture.texture.clone()), place);
+                    (vec![0; 8], 8, Some(piece))
+                }
                 // The reader of arguments lets nothing else into a structure.
-                Given::Buffer(_) | Given::Structure(_) | Given::Tensor(_) => continue,
+                Given::Buffer(_) | Given::Structure(_) => continue,
             };
             bytes.resize(bytes.len().next_multiple_of(align), 0);
-            addresses.extend(place.map(|place| (bytes.len(), place)));
+            pieces.extend(piece.map(|piece| (bytes.len(), piece)));
             bytes.extend(content);
             widest = widest.max(align);
         }
         bytes.resize(bytes.len().next_multiple_of(widest), 0);
-        Ok(Passed::Structure(bytes, addresses))
+        Ok(Passed::Structure(bytes, pieces))
     }
 }
 
@@ -261,7 +376,7 @@ mod tests {
             .iter()
             .map(|text| Argument::parse_buffer(text, 1).expect("read"))
             .collect();
-        bind(&arguments, &buffers, Some(&parameters()))
+        bind(&arguments, &buffers, &[], (Some(&parameters()), &[]))
     }
 
     #[test]
@@ -295,10 +410,13 @@ mod tests {
         };
         assert_eq!(bound.passed[0], Passed::Address(place(4)));
         assert_eq!((bytes.len(), bytes[0], bytes[16]), (24, 1, 255));
-        assert_eq!(addresses, &[(8, place(8))]);
-        let there = bound.passed[1].bytes(&[0x1000]);
-        assert_eq!(there[8..16], 0x1008u64.to_le_bytes());
-        assert_eq!(bound.passed[0].bytes(&[0x1000]), 0x1004u64.to_le_bytes());
+        assert_eq!(addresses, &[(8, Piece::Address(place(8)))]);
+        let bytes = |i: usize| {
+            let mut none = |_: &Piece, _| Err(wrong("a map".to_owned()));
+            bound.passed[i].bytes(&[0x1000], &mut none).expect("bytes")
+        };
+        assert_eq!(bytes(1)[8..16], 0x1008u64.to_le_bytes());
+        assert_eq!(bytes(0), 0x1004u64.to_le_bytes());
     }
 
     #[test]

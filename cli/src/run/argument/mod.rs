@@ -5,11 +5,13 @@
 //!
 //! u32:5  s32:-1  u64:0x10  s64:…  f32:1.5  f64:nan      a number passed by value
 //! bytes:0011aabb                                        the bytes of a structure, in hexadecimal
-//! struct:u32:5,ref:x,f32:1                              the members of a structure, each aligned to its size
+//! zero:128                                              so many bytes of zeros
+//! struct:u32:5,ref:x,tensor:…                           the members of a structure, each aligned to its size, a tensor map to 64 bytes
 //! buf:ELEMENT:COUNT[:FILL][=OUT]                        a pointer to COUNT elements in global memory
 //! buf:ELEMENT:FILE[=OUT]                                a pointer to the raw content of a file
 //! ref:NAME[+BYTES]                                      a pointer into the buffer of another argument, or of `--buffer NAME=buf:…`
 //! tensor:ELEMENT:SIZES:box=SIZES[:KEY=VALUE…]:of=NAME   a tensor map of that buffer, see [`tensor`]
+//! texture:TEXEL:SIZES[:KEY=VALUE…]:of=NAME              the handle of a texture or surface of that buffer, see [`texture`]
 //!
 //! ELEMENT  u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64
 //! FILL     none (the default: never written, so that reading it shows), zero, iota (0, 1, 2, …), random, random(SEED),
@@ -21,19 +23,24 @@
 //! uniform over their type; the same seed gives the same content everywhere. `random` takes the place of the buffer on the command line as its
 //! seed, from 1, so that two buffers differ.
 //!
-//! [`bind()`] assigns the arguments to the parameters of a kernel.
+//! [`bind()`] assigns the arguments to the parameters of a kernel. `--variable NAME=VALUE` sets a variable of the module to any of them; a `buf:` is the variable
+//! itself, which keeps the module's initial bytes with the fill `none`.
 
 mod bind;
 mod tensor;
+mod texture;
 
 use std::path::PathBuf;
 
-pub(crate) use self::bind::{Bound, Parameter, Passed, bind};
+pub(crate) use self::bind::{Bound, ModuleVariable, Parameter, Passed, Piece, SetVariable, bind};
 pub(crate) use self::tensor::Tensor;
+pub(crate) use self::texture::TextureOf;
 use super::element::Element;
 use crate::error::CliError;
 use crate::output;
 
+/// Bytes that `zero:` may give.
+const MOST_ZEROS: u64 = 1 << 16;
 /// Bytes that one buffer may have.
 pub(crate) const MAX_BYTES: u64 = 1 << 33;
 
@@ -55,10 +62,12 @@ pub(crate) enum Given {
     Buffer(Buffer),
     /// The address of a byte in the buffer of another argument.
     Reference(Reference),
-    /// The members of a structure: values and references.
+    /// The members of a structure: values, references and tensor maps.
     Structure(Vec<Given>),
     /// A tensor map.
     Tensor(Box<Tensor>),
+    /// The handle of a texture.
+    Texture(Box<TextureOf>),
 }
 
 /// A place in a buffer.
@@ -168,6 +177,23 @@ impl Argument {
     }
 }
 
+impl Argument {
+    /// Reads `NAME=VALUE`, a variable of the module.
+    pub(crate) fn parse_variable(text: &str, place: usize) -> Result<(String, Given), CliError> {
+        match Self::parse(text, place)? {
+            Self {
+                name: Some(name),
+                given,
+            } => Ok((name, given)),
+            Self { name: None, .. } => Err(refuse(
+                "a variable is NAME=VALUE, such as count=u32:5 or table=buf:f32:64:iota",
+                text,
+                (0, text.len()),
+            )),
+        }
+    }
+}
+
 impl Given {
     /// Reads the part of `text` between two bytes.
     fn parse(text: &str, (start, end): (usize, usize), place: usize) -> Result<Self, CliError> {
@@ -206,15 +232,24 @@ impl Given {
             "bytes" => {
                 Value::Bytes(hexadecimal(rest).ok_or_else(|| not("pairs of hexadecimal digits"))?)
             }
+            "zero" => Value::Bytes(
+                unsigned(rest)
+                    .filter(|n| (1..=MOST_ZEROS).contains(n))
+                    .map(|n| vec![0; n as usize])
+                    .ok_or_else(|| not("a number of bytes from 1 to 65536"))?,
+            ),
             "buf" => return buffer(text, (at, end), place).map(Self::Buffer),
             "ref" => return reference(text, (at, end)).map(Self::Reference),
             "struct" => return structure(text, (at, end), place),
             "tensor" => {
                 return Tensor::parse(text, (at, end)).map(|t| Self::Tensor(Box::new(t)));
             }
+            "texture" => {
+                return TextureOf::parse(text, (at, end)).map(|t| Self::Texture(Box::new(t)));
+            }
             _ => {
                 let message = format!(
-                    "there is no argument type `{kind}`; known are u32 s32 u64 s64 f32 f64 bytes buf ref struct tensor"
+                    "there is no argument type `{kind}`; known are u32 s32 u64 s64 f32 f64 bytes zero buf ref struct tensor texture"
                 );
                 return Err(refuse(&message, text, (start, start + kind.len())));
             }
@@ -250,11 +285,8 @@ fn structure(text: &str, (start, end): (usize, usize), place: usize) -> Result<G
         let span = (from, from + member.len());
         from = span.1 + 1;
         let given = Given::parse(text, span, place)?;
-        if matches!(
-            given,
-            Given::Buffer(_) | Given::Structure(_) | Given::Tensor(_)
-        ) {
-            let message = "a member of a structure is a number, bytes or ref:NAME (declare the buffer with --buffer NAME=buf:…)";
+        if matches!(given, Given::Buffer(_) | Given::Structure(_)) {
+            let message = "a member of a structure is a number, bytes, zero, tensor, texture or ref:NAME (declare the buffer with --buffer NAME=buf:…)";
             return Err(refuse(message, text, span));
         }
         members.push(given);

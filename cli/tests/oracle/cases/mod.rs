@@ -67,15 +67,62 @@ fn kind(layout: &Layout) -> &'static str {
         "zero strides"
     } else if !distinct(&layout.values()) {
         "overlapping"
-    } else if complement(&leaves, 1).is_none() {
+    } else if chained(&leaves, 1).is_none() {
         "padded"
     } else {
         "chained"
     }
 }
 
-/// The rest of `0..n`: the gaps below each stride, sorted, and what lies above all. `None` where strides do not chain.
+/// The rest of `0..n`. Where strides do not chain, those beyond `n` may not matter: copies then begin at each free offset below
+/// `n`, in order, if they never meet.
 fn complement(leaves: &[(i64, i64)], n: i64) -> Option<Vec<(i64, i64)>> {
+    if let Some(rest) = chained(leaves, n) {
+        return Some(rest);
+    }
+    let moving: Vec<(i64, i64)> = leaves.iter().copied().filter(|leaf| leaf.1 != 0).collect();
+    let block = Layout::of(&moving).values();
+    if block.iter().any(|x| *x < 0) || !distinct(&block) {
+        return None;
+    }
+    // They may go on beyond `n` to the end of a repetition.
+    let mut taken: Vec<i64> = Vec::new();
+    let mut starts = Vec::new();
+    for free in 0..n + 2 * crate::model::cosize(&block) {
+        if free >= n
+            && let Some(rest) = factors(&starts)
+        {
+            return Some(rest);
+        }
+        if !taken.contains(&free) {
+            starts.push(free);
+            taken.extend(block.iter().map(|x| x + free));
+            if !distinct(&taken) {
+                return None;
+            }
+        }
+    }
+    None
+}
+
+/// The modes of the layout with these values, if there is one: each is the longest linear run of what is left.
+fn factors(values: &[i64]) -> Option<Vec<(i64, i64)>> {
+    let mut modes = Vec::new();
+    let mut rest = values.to_vec();
+    while rest.len() > 1 {
+        let step = rest[1];
+        let run = (0..)
+            .zip(&rest)
+            .take_while(|(i, x)| **x == i * step)
+            .count();
+        modes.push((run as i64, step));
+        rest = rest.into_iter().step_by(run).collect();
+    }
+    (Layout::of(&modes).values() == values).then_some(modes)
+}
+
+/// The gaps below each stride, sorted, and what lies above all up to `n`. `None` where strides do not chain.
+fn chained(leaves: &[(i64, i64)], n: i64) -> Option<Vec<(i64, i64)>> {
     let mut modes: Vec<(i64, i64)> = leaves
         .iter()
         .filter(|(s, d)| *s > 1 && *d != 0)

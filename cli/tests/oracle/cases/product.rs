@@ -1,10 +1,10 @@
 //! Products: `(A, complement(A, size(A)·cosize(B)) o B)`, in several arrangements.
 //!
-//! Where the strides of A chain, that is exact. A padded block has gaps that are no multiple of what lies below them; its
-//! repetition is judged by laws: the first copy is the block, every copy is the block moved by an offset, copies do not
-//! meet, and their offsets rise as the tiler's do.
+//! Where the strides of A chain and that is a layout, it is the answer. Otherwise, and for a padded block, whose gaps are no
+//! multiple of what lies below them, the repetition is judged by laws: the first copy is the block, every copy is the block
+//! moved by an offset, copies do not meet, and their offsets rise as the tiler's do.
 
-use super::{complement, digits, kind, padded, times};
+use super::{chained, digits, kind, padded, times};
 use crate::answer::Answer;
 use crate::exist::fits_exactly;
 use crate::model::{Function, Layout, Step, Tree};
@@ -25,6 +25,18 @@ pub(crate) fn cases(random: &mut Random, cases: &mut Vec<Case>) {
     times(500, random, cases, tile_to_shape);
     for (text, values) in [
         ("logical_product((64,64):(72,1),3)", None),
+        (
+            "logical_product((2,2):(1,4),3)",
+            Some(Layout::of(&[(2, 1), (2, 4), (3, 8)])),
+        ),
+        (
+            "tile_to_shape((64,32):(64,1),(64,32,3))",
+            Some(Layout::of(&[(64, 64), (32, 1), (3, 4096)])),
+        ),
+        (
+            "blocked_product((4,3):(1,12),(1,5):(0,1))",
+            Some(Layout::of(&[(4, 1), (3, 12), (5, 36)])),
+        ),
         (
             "logical_product((4,4):(5,1),2)",
             Some(Layout::of(&[(4, 5), (4, 1), (2, 20)])),
@@ -100,19 +112,21 @@ impl Product {
         let (a, b) = (self.a.values(), self.b.values());
         let below = b.iter().chain(&a).any(|x| *x < 0);
         let n = self.a.size() * crate::model::cosize(&b);
-        let rest = complement(&self.a.leaves(), n);
-        if let (Some(rest), false) = (&rest, below) {
-            let rest = Layout::of(rest);
-            let moved: Vec<i64> = b.iter().map(|y| rest.at(*y)).collect();
+        let moved = chained(&self.a.leaves(), n).map(|rest| {
+            let rest = Layout::of(&rest);
+            b.iter().map(|y| rest.at(*y)).collect::<Vec<i64>>()
+        });
+        let exists =
+            |moved: &Vec<i64>| fits_exactly(&self.b.shape.leaves(), moved) && moved[0] == 0;
+        if let (Some(moved), false) = (moved.filter(exists), below) {
             let values: Vec<i64> = self
                 .places
                 .iter()
                 .map(|(x, y)| self.outer.at(a[*x as usize] + moved[*y as usize]))
                 .collect();
-            let exists = fits_exactly(&self.b.shape.leaves(), &moved) && moved[0] == 0;
             return judged(
                 answer,
-                !exists,
+                false,
                 &format!("{} with values {}", self.profile, brief(&values)),
                 || {
                     let function = answer.function(&[])?;
@@ -125,7 +139,13 @@ impl Product {
             answer,
             may_refuse,
             "copies of the block that do not meet",
-            || self.laws(&answer.function(&[])?, &a, &b),
+            || {
+                // The laws are about the layout inside.
+                let found = answer.function(&[])?;
+                let inside = found.0.strip_prefix(self.outer.0.as_slice());
+                let inside = Function(inside.unwrap_or(&found.0).to_vec());
+                self.laws(&inside, &a, &b)
+            },
         )
     }
 

@@ -16,7 +16,7 @@
 
 use layout_core::atoms::{self, CopyAtom, MmaAtom};
 use layout_core::banks::{Access, Matrices};
-use layout_core::derive::{Family, Pattern, Tile, derive};
+use layout_core::derive::{Family, Pattern, Tile, derive, derive_layout};
 use layout_core::{Layout, LayoutError, Swizzle, Swizzled};
 
 use crate::gemm::{PlanError, Refusal};
@@ -458,9 +458,11 @@ impl OperandMaps {
             })
         };
         let mut best = derive(tile, &patterns, Family::Any).map_err(|e| refuse(e.to_string()))?;
-        if best.layout.is_none() {
+        if best.matrix.is_some() {
             // A general F2 matrix is no layout with strides: the best swizzle of permuted strides serves.
             best = derive(tile, &patterns, Family::Permuted).map_err(|e| refuse(e.to_string()))?;
+        } else if best.rotation.is_some() {
+            best = derive_layout(tile, &patterns).map_err(|e| refuse(e.to_string()))?;
         }
         let layout = best
             .layout

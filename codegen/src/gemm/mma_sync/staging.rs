@@ -9,7 +9,7 @@
 
 use layout_core::atoms::MmaAtom;
 use layout_core::banks::Access;
-use layout_core::derive::{Family, Pattern, Tile, derive};
+use layout_core::derive::{Family, Pattern, Tile, derive, derive_layout};
 use layout_core::{Layout, LayoutError, Swizzled};
 
 use super::boxes::STAGED;
@@ -144,8 +144,10 @@ impl Staging {
             elem_bytes: bytes,
         };
         let mut best = derive(tile, &patterns, Family::Any).map_err(|e| refuse(e.to_string()))?;
-        if best.layout.is_none() {
+        if best.matrix.is_some() {
             best = derive(tile, &patterns, Family::Permuted).map_err(|e| refuse(e.to_string()))?;
+        } else if best.rotation.is_some() {
+            best = derive_layout(tile, &patterns).map_err(|e| refuse(e.to_string()))?;
         }
         let derived = best
             .layout

@@ -146,6 +146,7 @@ fn judge(text: &str) -> Option<String> {
             cluster: [1, 1, 1],
             dynamic_shared: 0,
             args: vec![queries_arg, keys_arg, q_at, k_at, v_at, Arg::Ptr(o)],
+            ..Launch::default()
         };
         let options = Options {
             step_limit: 1 << 18,

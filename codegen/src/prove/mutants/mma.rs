@@ -222,6 +222,7 @@ fn wrong(module: &Module, data_type: DataType, p: &Gemm, launch: &Launch) -> Opt
             cluster: l.cluster,
             dynamic_shared: l.shared_bytes,
             args: args.collect(),
+            ..ptx_emulator::Launch::default()
         };
         let options = Options {
             step_limit: 1 << 17,

@@ -94,6 +94,7 @@ fn judge(text: &str) -> Option<String> {
                 Arg::Ptr(z),
                 Arg::Ptr(y),
             ],
+            ..Launch::default()
         };
         let options = Options {
             step_limit: 1 << 18,

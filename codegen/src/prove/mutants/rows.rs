@@ -106,6 +106,7 @@ fn judge(text: &str, tile: usize, most: usize) -> Option<String> {
                 Arg::Ptr(y),
                 Arg::Ptr(z),
             ],
+            ..Launch::default()
         };
         let options = Options {
             step_limit: 1 << 18,

@@ -66,6 +66,7 @@ fn judge(text: &str, name: &str, operands: Operands, tile: usize) -> Option<Stri
             cluster: [1, 1, 1],
             dynamic_shared: 0,
             args,
+            ..Launch::default()
         };
         let options = Options {
             step_limit: 1 << 16,

@@ -60,6 +60,7 @@ fn judge(text: &str, bytes: usize) -> Option<String> {
                 Arg::Ptr(from),
                 Arg::Ptr(to),
             ],
+            ..Launch::default()
         };
         let options = Options {
             step_limit: 1 << 18,

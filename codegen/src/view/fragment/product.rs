@@ -98,6 +98,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
+    /// [`ViewError::Instruction`] for an mma whose operands are not all in the registers of a warp, such as `wgmma`;
     /// [`ViewError::Operand`] for a fragment of another element, shape or layout than the mma takes.
     pub fn gemm(
         &mut self,
@@ -107,6 +108,13 @@ impl Kernel {
         c: &Fragment,
     ) -> Result<(), ViewError> {
         let atom = mma.atom();
+        // wgmma reads B, and often A, from shared memory; it has descriptors and no fragments.
+        if atom.threads > 32 || atom.registers().contains(&0) {
+            return Err(ViewError::Instruction {
+                instruction: atom.name,
+                accepted: "an mma of one warp with its operands in registers, such as atoms::MMA_M16N8K16_BF16",
+            });
+        }
         let mut operands = Vec::new();
         let types = [atom.a_type, atom.b_type, atom.c_type];
         let sides = [(Operand::A, a), (Operand::B, b), (Operand::C, c)];

@@ -271,20 +271,29 @@ fn counted(args: &Args<'_>, access: tw::banks::Access, addresses: &[i64; 32]) ->
     Ok(Value::Int(i64::from(counted.wavefronts)))
 }
 
-/// What a layout leaves out of `0..n`.
+/// What a layout leaves out of `0..n`, all of it or the copies of the layout that fit; `n` is the cosize if it is not given.
 pub(super) fn complement(args: &Args<'_>) -> Answer {
     args.count(1, 2)?;
-    let n = if args.items.len() == 2 {
-        args.done(args.shape(1)?.size())?
-    } else {
-        1
+    let value = &*args.any(0)?;
+    let n = match (args.items.len(), value) {
+        (2, _) => args.done(args.shape(1)?.size())?,
+        (_, Value::Layout(l)) => l.layout().cosize(),
+        // Without integers there is no cosize. The gaps are filled for any n.
+        _ => 1,
     };
-    match &*args.any(0)? {
-        Value::Layout(l) => Ok(Value::swizzled(args.done(l.complement(n))?)),
-        Value::Affine(l) => args
-            .done(l.layout().complement(n))
-            .map(|l| Value::affine(Swizzled::plain(l))),
-        Value::Coords(l) => Ok(Value::coords(args.done(l.layout().complement(n))?)),
+    macro_rules! rest {
+        ($layout:expr) => {
+            args.done(if args.name == "complement" {
+                $layout.complement(n)
+            } else {
+                $layout.complement_partial(n)
+            })?
+        };
+    }
+    match value {
+        Value::Layout(l) => Ok(Value::swizzled(rest!(l))),
+        Value::Affine(l) => Ok(Value::affine(Swizzled::plain(rest!(l.layout())))),
+        Value::Coords(l) => Ok(Value::coords(rest!(l.layout()))),
         _ => Err(args.wrong(0, "a layout")),
     }
 }

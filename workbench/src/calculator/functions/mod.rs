@@ -200,7 +200,7 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
             let (a, b) = (args.layout(0)?, args.layout(1)?);
             Ok(Value::layout(args.done(a.compose_strict(&b))?))
         }
-        "complement" => groups::complement(&args),
+        "complement" | "complement_partial" => groups::complement(&args),
         "right_inverse" | "left_inverse" | "inverse" | "preimage" => inverse(&args),
         "nullspace" => {
             args.count(1, 1)?;
@@ -222,20 +222,21 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         "max_common_vector" => {
             args.count(2, 2)?;
             let (a, b) = (args.swizzled(0)?, args.swizzled(1)?);
-            let common = match (a.as_plain(), b.as_plain()) {
-                (Some(a), Some(b)) => a.max_common_vector(&b),
-                _ => a.max_common_vector(&b),
-            };
-            Ok(Value::Int(args.done(common)?))
+            Ok(Value::Int(args.done(a.max_common_vector(&b))?))
         }
         "max_alignment" => {
             args.count(1, 1)?;
             Ok(Value::Int(args.swizzled(0)?.max_alignment()))
         }
-        "domain_distribute" => {
+        "domain_distribute" | "domain_distribute_partial" => {
             args.count(2, 2)?;
             let (shape, n) = (args.shape(0)?, args.done(args.shape(1)?.size())?);
-            Ok(Value::layout(args.done(tw::domain_distribute(&shape, n))?))
+            let distributed = if name == "domain_distribute" {
+                tw::domain_distribute(&shape, n)
+            } else {
+                tw::domain_distribute_partial(&shape, n)
+            };
+            Ok(Value::layout(args.done(distributed)?))
         }
         "logical_divide" => by_tiler!(args, logical_divide, divided => divided.rounded_up()),
         "zipped_divide" => by_tiler!(args, zipped_divide, divided => divided.rounded_up()),
@@ -288,9 +289,11 @@ pub(crate) fn call(name: &str, items: &[Spanned], span: Span) -> Answer {
         }
         "matrix" | "to_layout" => bits(&args),
         "local_tile" | "local_partition" | "thread_partition" | "atom_a" | "atom_b" | "atom_c"
-        | "atom_meta" | "atom_src" | "atom_dst" | "layout_tv_a" | "layout_tv_b" | "layout_tv_c"
-        | "thrfrg_a" | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b" | "partition_c"
-        | "layout_tv" | "partition_s" | "partition_d" | "retile" => partition::partition(&args),
+        | "atom_meta" | "atom_src" | "atom_dst" | "atom_tmem" | "layout_tv_a" | "layout_tv_b"
+        | "layout_tv_c" | "thrfrg_a" | "thrfrg_b" | "thrfrg_c" | "partition_a" | "partition_b"
+        | "partition_c" | "layout_tv" | "partition_s" | "partition_d" | "retile" => {
+            partition::partition(&args)
+        }
         "distribution" | "row_shards" | "column_shards" | "grid_shards" | "replicas" | "terms"
         | "summed" | "shards" | "holders" | "redistribute" => devices::devices(&args),
         "equal" => {

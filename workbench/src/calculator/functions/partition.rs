@@ -1,11 +1,11 @@
 //! Partitioning: tiles of blocks, shares of threads, fragments of instructions.
 //!
 //! An instruction has a name of the list that pictures use too (`show --atom list`): `ldmatrix.x4`, `mma.sp.m16n8k32.f16`,
-//! `mfma_f32_32x32x8_f16`. Some parts of the manual's name in order do as well, `mma.m16n8k16.f32.bf16`: of those that match, the
+//! `mfma_f32_32x32x8_f16`, `wgmma.m64n128k16.bf16`, `tcgen05.mma.m128n256`. Some parts of the manual's name in order do as well, `mma.m16n8k16.f32.bf16`: of those that match, the
 //! one with the shortest name is meant.
 
 use tilewright::atoms::{CopyAtom, MmaAtom, SparseMmaAtom};
-use tilewright::{Operand, TiledCopy, TiledMma};
+use tilewright::{Layout, Operand, TiledCopy, TiledMma};
 
 use super::super::error::EvalError;
 use super::super::instructions::{self, Atom, Named};
@@ -44,21 +44,32 @@ pub(super) fn partition(args: &Args<'_>) -> Answer {
         }
         "atom_a" | "atom_b" | "atom_c" => {
             args.count(1, 1)?;
-            let atom = mma_atom(args)?;
-            Ok(Value::layout(match operand(args.name) {
-                Operand::A => atom.a,
-                Operand::B => atom.b,
-                Operand::C => atom.c,
-            }))
+            let take: Take<Layout> = match operand(args.name) {
+                Operand::A => |atom| multiplies(atom).map(|mma| mma.a),
+                Operand::B => |atom| multiplies(atom).map(|mma| mma.b),
+                Operand::C => |atom| match atom {
+                    Atom::Accumulator(d, _) => Some(d.layout),
+                    _ => multiplies(atom).map(|mma| mma.c),
+                },
+            };
+            Ok(Value::layout(named(args, take, MULTIPLIES)?))
         }
         "atom_src" | "atom_dst" => {
             args.count(1, 1)?;
-            let atom = copy_atom(args)?;
-            Ok(Value::layout(if args.name == "atom_src" {
-                atom.src
+            let take: Take<Layout> = if args.name == "atom_src" {
+                |atom| copies(atom).map(|copy| copy.src).or(tensor_copy(atom))
             } else {
-                atom.dst
-            }))
+                |atom| copies(atom).map(|copy| copy.dst).or(tensor_copy(atom))
+            };
+            Ok(Value::layout(named(args, take, COPIES)?))
+        }
+        "atom_tmem" => {
+            args.count(1, 1)?;
+            let take: Take<Layout> = |atom| match atom {
+                Atom::Accumulator(d, _) => Some(d.layout),
+                _ => tensor_copy(atom),
+            };
+            Ok(Value::layout(named(args, take, TENSOR_MEMORY)?))
         }
         "layout_tv_a" | "layout_tv_b" | "layout_tv_c" => {
             args.count(2, 2)?;
@@ -127,19 +138,33 @@ fn tiled_mma(args: &Args<'_>) -> Result<TiledMma, EvalError> {
 
 fn tiled_copy(args: &Args<'_>) -> Result<TiledCopy, EvalError> {
     args.done(TiledCopy::new(
-        copy_atom(args)?,
+        named(args, copies, COPIES)?,
         &args.layout(1)?,
         &args.layout(2)?,
     ))
 }
 
-fn mma_atom(args: &Args<'_>) -> Result<MmaAtom, EvalError> {
-    let multiplies = |atom: &Atom| match atom {
+fn multiplies(atom: &Atom) -> Option<MmaAtom> {
+    match atom {
         Atom::Mma(atom) => Some(**atom),
         Atom::Sparse(atom) => Some(atom.mma),
         _ => None,
-    };
-    named(args, multiplies, MULTIPLIES)
+    }
+}
+
+fn copies(atom: &Atom) -> Option<CopyAtom> {
+    match atom {
+        Atom::Copy(atom) => Some(**atom),
+        _ => None,
+    }
+}
+
+/// `(thread, register)` to the place in tensor memory, which is both the source and the target of the thread's values.
+fn tensor_copy(atom: &Atom) -> Option<Layout> {
+    match atom {
+        Atom::TmemCopy(copy) => Some(copy.layout),
+        _ => None,
+    }
 }
 
 fn sparse_atom(args: &Args<'_>) -> Result<SparseMmaAtom, EvalError> {
@@ -150,63 +175,62 @@ fn sparse_atom(args: &Args<'_>) -> Result<SparseMmaAtom, EvalError> {
     named(args, sparse, SPARSE)
 }
 
-fn copy_atom(args: &Args<'_>) -> Result<CopyAtom, EvalError> {
-    let copies = |atom: &Atom| match atom {
-        Atom::Copy(atom) => Some(**atom),
-        _ => None,
-    };
-    named(args, copies, COPIES)
-}
-
 /// What an argument must do, and an example.
 type Needed = (&'static str, &'static str);
-const MULTIPLIES: Needed = ("an instruction that multiplies", "mma.m16n8k16.f32.f16");
+const MULTIPLIES: Needed = ("an instruction that multiplies", "mma.m16n8k16.f16");
 const COPIES: Needed = ("an instruction that copies", "ldmatrix.x4");
+const TENSOR_MEMORY: Needed = (
+    "an instruction on tensor memory",
+    "tcgen05.mma.m128n256 or tcgen05.ld.32x32b.x8",
+);
 const SPARSE: Needed = ("a sparse instruction", "mma.sp.m16n8k32.f16");
 
-/// The atom that the first argument names, of those that `take` takes.
-fn named<T>(
-    args: &Args<'_>,
-    take: fn(&Atom) -> Option<T>,
-    (what, example): Needed,
-) -> Result<T, EvalError> {
+/// What a function needs of an instruction.
+type Take<T> = fn(&Atom) -> Option<T>;
+
+/// What `take` takes of the instruction that the first argument names.
+fn named<T>(args: &Args<'_>, take: Take<T>, (what, example): Needed) -> Result<T, EvalError> {
     let (value, span) = &args.items[0];
     let Value::Form(form) = value else {
         return Err(args.wrong(0, &format!("the name of an instruction, such as {example}")));
     };
     let name = form.to_string();
-    let list = instructions::all();
-    let exact = list
-        .iter()
-        .find(|one| one.name == name || one.others.contains(&name));
-    let abbreviated = || {
-        let parts = |one: &&Named| one.others.iter().any(|other| abbreviates(&name, other));
-        list.iter().filter(parts)
-    };
     // A name of the list means that instruction alone, even where it is no use here.
-    let found = if let Some(exact) = exact {
-        take(&exact.atom)
-    } else {
-        let shortest = abbreviated()
-            .filter(|one| take(&one.atom).is_some())
-            .min_by_key(|one| one.others[0].split('.').count());
-        shortest.and_then(|one| take(&one.atom))
+    let (other, found) = match instructions::named(&name) {
+        Ok(exact) => (exact.atom.clone(), take(&exact.atom)),
+        Err((code, message)) => {
+            let list = instructions::all();
+            let parts = |one: &&Named| one.others.iter().any(|other| abbreviates(&name, other));
+            let shortest = list
+                .iter()
+                .filter(parts)
+                .filter(|one| take(&one.atom).is_some())
+                .min_by_key(|one| one.others[0].split('.').count());
+            let other = shortest.or_else(|| list.iter().find(parts));
+            let Some(other) = other else {
+                let code = if code == instructions::UNKNOWN {
+                    "unknown_name"
+                } else {
+                    code
+                };
+                return Err(EvalError::new(code, message, *span));
+            };
+            (other.atom.clone(), take(&other.atom))
+        }
     };
     found.ok_or_else(|| {
-        let other = exact.or_else(|| abbreviated().next());
-        let message = match other.map(|one| &one.atom) {
-            Some(Atom::Copy(_)) => format!(
+        let message = match other {
+            Atom::Copy(_) => format!(
                 "{name} copies, it has no operands A, B and C; {} takes {what}, such as {example}",
                 args.name
             ),
-            Some(Atom::Mma(_) | Atom::Sparse(_)) => {
+            Atom::Mma(_) | Atom::Sparse(_) => {
                 format!(
                     "{name} multiplies; {} takes {what}, such as {example}",
                     args.name
                 )
             }
-            Some(_) => format!("{} takes {what}, such as {example}, not {name}", args.name),
-            None => instructions::unknown(&list, &name),
+            _ => format!("{} takes {what}, such as {example}, not {name}", args.name),
         };
         EvalError::new("unknown_name", message, *span)
     })

@@ -262,12 +262,17 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     (
         "complement",
         "complement(L [, n])",
-        "what L leaves out of 0..n",
+        "what L leaves out of 0..n, of its cosize without n",
+    ),
+    (
+        "complement_partial",
+        "complement_partial(L [, n])",
+        "copies of L that fit into 0..n, gaps left open, as in CuTe",
     ),
     (
         "right_inverse",
         "right_inverse(L)",
-        "L(R(i)) = i as far as L is contiguous",
+        "longest R with L(R(i)) = i",
     ),
     ("left_inverse", "left_inverse(L)", "X(L(i)) = i"),
     ("inverse", "inverse(L)", "both, of a bijection or a matrix"),
@@ -285,17 +290,22 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     (
         "max_common_vector",
         "max_common_vector(A, B)",
-        "its size: elements of one vector access",
+        "elements of the largest vector that copies between both",
     ),
     (
         "max_alignment",
         "max_alignment(L)",
-        "largest aligned vector that the offsets fall into",
+        "largest aligned vector that the offsets fall into, in order",
     ),
     (
         "domain_distribute",
         "domain_distribute(shape, n)",
         "n rising coordinates that divide the shape",
+    ),
+    (
+        "domain_distribute_partial",
+        "domain_distribute_partial(shape, n)",
+        "fewer than n where n has a factor that the extents lack, as in CuTe",
     ),
     // Divides and products
     (
@@ -407,7 +417,7 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     (
         "atom_c",
         "atom_c(ATOM)",
-        "(thread, value) of C and D of a matrix instruction",
+        "(thread, value) of C and D of a matrix instruction; of tcgen05.mma, atom_tmem",
     ),
     (
         "atom_meta",
@@ -423,6 +433,11 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
         "atom_dst",
         "atom_dst(ATOM)",
         "(thread, value) of a copy instruction's destination",
+    ),
+    (
+        "atom_tmem",
+        "atom_tmem(ATOM)",
+        "(m, n), or (thread, register) of tcgen05.ld, to lane + 128*column + 65536*block of tensor memory",
     ),
     (
         "layout_tv_a",

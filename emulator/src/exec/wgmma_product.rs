@@ -1,0 +1,281 @@
+//! The arithmetic of `wgmma`: D = A·B + D on the matrices of a warpgroup.
+//!
+//! A matrix is decoded once, to f32, which all types of factors fit in. The 64 rows of D are the lanes of a vector: a column of D is the sum of columns of
+//! A, each times one number of B. So A is kept by columns, and so are B and D.
+//!
+//! Integers of 8 bits need no i32: their products and the sum over one depth are below 2^24, exact in f32.
+
+use super::alu::Row32;
+use super::mma::element;
+use super::rounding::half;
+use super::sparse::{self, Pattern};
+use super::sums::{Adder, LANES, Panels, Row, exponents, least, moderate};
+use super::warp::Warp;
+use super::wgmma::{Layout, Operation, bits, extents};
+use crate::float::{NAN32, half_to_f32};
+use crate::ir::{MmaType, Multiplicand, Wgmma};
+use crate::shared_data::SharedData;
+
+/// Rows of A and D.
+const ROWS: usize = 64;
+
+/// Carries out `op`, with instruction `m`, on the accumulators of its four `warps`.
+#[inline(always)]
+pub(super) fn multiply(
+    m: &Wgmma,
+    shared: &SharedData,
+    op: &Operation,
+    warps: &mut [Warp],
+    adder: Adder,
+) {
+    let (n, k, a_depth) = (usize::from(m.n), usize::from(m.k), m.a_depth() as usize);
+    // Element (r, l) of A is at 64·l + r, (l, j) of B at k·j + l, (r, j) of D at 64·j + r.
+    let mut a = vec![0.0; ROWS * a_depth];
+    let mut b = vec![0.0; k * n];
+    let mut d = vec![0; ROWS * n];
+    let minus = |x: &Multiplicand| match x {
+        Multiplicand::Shared { negated, .. } | Multiplicand::Registers { negated, .. } => *negated,
+    };
+    match &m.a {
+        Multiplicand::Shared { transposed, .. } => {
+            let from = (shared, Layout::of(op.descriptors[0], *transposed));
+            load(from, (ROWS, a_depth), m.a_ty, &mut a, (1, ROWS));
+        }
+        Multiplicand::Registers { .. } => from_registers(op, a_depth, m.a_ty, &mut a),
+    }
+    if let Multiplicand::Shared { transposed, .. } = &m.b {
+        let from = (shared, Layout::of(op.descriptors[1], *transposed));
+        load(from, (n, k), m.b_ty, &mut b, (k, 1));
+    }
+    if minus(&m.a) != minus(&m.b) {
+        for x in &mut a {
+            *x = -*x;
+        }
+    }
+    if op.scale {
+        gather(m, warps, &mut d);
+    }
+    if m.sparse.is_some() {
+        multiply_sparse(m, op, &a, &b, &mut d, adder);
+    } else if m.d_ty == MmaType::S32 {
+        for (column, d) in b.chunks_exact(k).zip(d.as_chunks_mut::<ROWS>().0) {
+            let mut sum = [0.0; ROWS];
+            for (y, xs) in column.iter().zip(a.as_chunks::<ROWS>().0) {
+                for r in 0..ROWS {
+                    sum[r] += y * xs[r];
+                }
+            }
+            for r in 0..ROWS {
+                d[r] = add_integer(m.satfinite, d[r], sum[r]);
+            }
+        }
+    } else {
+        // Panels of rows: element (r, l) at depth·(r / 16) + l, r % 16.
+        let mut panels = vec![[0.0; LANES]; ROWS / LANES * k];
+        for (l, rows) in a.as_chunks::<ROWS>().0.iter().enumerate() {
+            for (i, part) in rows.as_chunks().0.iter().enumerate() {
+                panels[i * k + l] = *part;
+            }
+        }
+        let rows = Panels::new(k, panels, least(m.sums, 0));
+        let eb = exponents(&b, least(m.sums, 1));
+        let is_moderate = moderate(&eb, &rows);
+        for (j, d) in d.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
+            let column = Row {
+                values: &b[k * j..][..k],
+                exponents: &eb[k * j..][..k],
+            };
+            let mut sum = d.map(f32::from_bits);
+            adder(m.sums, &column, &rows, is_moderate, &mut sum);
+            *d = sum.map(f32::to_bits);
+        }
+    }
+    scatter(m, warps, &d);
+}
+
+/// The accumulator `d`, an i32, and a sum of products of integers.
+#[inline(always)]
+fn add_integer(satfinite: bool, d: u32, sum: f32) -> u32 {
+    let (d, sum) = (d as i32, sum as i32);
+    if satfinite {
+        d.saturating_add(sum) as u32
+    } else {
+        d.wrapping_add(sum) as u32
+    }
+}
+
+/// A sparse A: each of its rows meets other rows of B, so that here the columns of D are the lanes.
+#[inline(never)]
+fn multiply_sparse(m: &Wgmma, op: &Operation, a: &[f32], b: &[f32], d: &mut [u32], adder: Adder) {
+    let Some(s) = &m.sparse else { return };
+    let (n, k) = (usize::from(m.n), usize::from(m.k));
+    let by_rows: Vec<f32> = (0..k * n).map(|i| b[k * (i % n) + i / n]).collect();
+    let is_integer = m.d_ty == MmaType::S32;
+    for row in 0..ROWS {
+        let values: Vec<f32> = a.iter().skip(row).step_by(ROWS).copied().collect();
+        let columns = Pattern::of(m.a_ty, m.k, s).columns(&op.meta[row / 16], row % 16);
+        let places = (0..n).map(|j| ROWS * j + row);
+        let mut sum: Vec<f32> = if is_integer {
+            vec![0.0; n]
+        } else {
+            places.clone().map(|at| f32::from_bits(d[at])).collect()
+        };
+        sparse::add(m.sums, m.d_ty, &values, &columns, &by_rows, &mut sum, adder);
+        for (at, sum) in places.zip(&sum) {
+            d[at] = if is_integer {
+                add_integer(m.satfinite, d[at], *sum)
+            } else {
+                sum.to_bits()
+            };
+        }
+    }
+}
+
+/// Decodes a matrix of `outer` rows (of A) or columns (of B) of depth `k`; the element at place (i, l) goes to `out[i·by.0 + l·by.1]`.
+#[inline(always)]
+fn load(
+    from: (&SharedData, Layout),
+    size: (usize, usize),
+    t: MmaType,
+    out: &mut [f32],
+    by: (usize, usize),
+) {
+    match t {
+        MmaType::F16 => each_chunk::<8>(from, size, t, out, by, |words, e| {
+            half_to_f32(words[e / 2] >> (16 * (e % 2)) & 0xffff)
+        }),
+        MmaType::Bf16 => each_chunk::<8>(from, size, t, out, by, |words, e| {
+            f32::from_bits(words[e / 2] >> (16 * (e % 2)) << 16)
+        }),
+        MmaType::Tf32 => each_chunk::<4>(from, size, t, out, by, |words, e| {
+            f32::from_bits(words[e] & 0xffff_e000)
+        }),
+        MmaType::B1 => each_chunk::<128>(from, size, t, out, by, |words, e| {
+            (words[e / 32] >> (e % 32) & 1) as f32
+        }),
+        MmaType::S8 => each_chunk::<16>(from, size, t, out, by, |words, e| {
+            f32::from((words[e / 4] >> (8 * (e % 4))) as u8 as i8)
+        }),
+        MmaType::U8 => each_chunk::<16>(from, size, t, out, by, |words, e| {
+            f32::from((words[e / 4] >> (8 * (e % 4))) as u8)
+        }),
+        _ => each_chunk::<16>(from, size, t, out, by, |words, e| {
+            element(words[e / 4], e % 4, t) as f32
+        }),
+    }
+}
+
+/// [`load`] for types of which `E` are in a chunk.
+#[inline(always)]
+fn each_chunk<const E: usize>(
+    (shared, layout): (&SharedData, Layout),
+    (outer, k): (usize, usize),
+    t: MmaType,
+    out: &mut [f32],
+    (by_outer, by_depth): (usize, usize),
+    decode: impl Fn([u32; 4], usize) -> f32,
+) {
+    let (rows, each) = extents(outer as u32, k as u32, t, layout.is_transposed());
+    // A chunk runs along the depth, or along the other dimension.
+    let (by_row, by_element) = if layout.is_transposed() {
+        (by_depth, by_outer)
+    } else {
+        (by_outer, by_depth)
+    };
+    let end = if layout.is_transposed() { outer } else { k };
+    for r in 0..rows {
+        for c in 0..each {
+            let at = layout.chunk(r, c);
+            let words: [u32; 4] = std::array::from_fn(|i| shared.word(at + 4 * i as u32));
+            let mut values = [0.0; E];
+            for e in 0..E {
+                values[e] = decode(words, e);
+            }
+            let first = c as usize * E;
+            let places = (first..end).map(|e| r as usize * by_row + e * by_element);
+            for (value, at) in values.iter().zip(places) {
+                if let Some(place) = out.get_mut(at) {
+                    *place = *value;
+                }
+            }
+        }
+    }
+}
+
+/// A from the fragments of four warps, by columns.
+#[inline(always)]
+fn from_registers(op: &Operation, k: usize, t: MmaType, out: &mut [f32]) {
+    let e = (32 / bits(t)) as usize;
+    for (warp, fragment) in op.a.iter().enumerate() {
+        let Some(fragment) = fragment else { continue };
+        for (r, row) in fragment.iter().enumerate().take(4) {
+            for (lane, word) in row.iter().enumerate() {
+                let (g, q) = (lane / 4, lane % 4);
+                for i in 0..e {
+                    let (m, c) = (16 * warp + g + 8 * (r % 2), e * q + i + 4 * e * (r / 2));
+                    if c < k {
+                        out[ROWS * c + m] = element(*word, i, t) as f32;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Calls `f` with each register of D, the half of it that is an element (for f16), and the first row and column of its elements: lane 4g + t has row g and
+/// column 2t of them.
+#[inline(always)]
+fn each_register(m: &Wgmma, mut f: impl FnMut(usize, usize, usize, usize, usize)) {
+    let halves = m.d_ty == MmaType::F16;
+    for warp in 0..4 {
+        for i in 0..usize::from(m.n) / 2 {
+            let (register, half) = if halves { (i / 2, i % 2) } else { (i, 0) };
+            let (row, column) = (16 * warp + 8 * (i / 2 % 2), 8 * (i / 4) + i % 2);
+            f(warp, m.d[register] as usize, half, row, column);
+        }
+    }
+}
+
+/// D from the registers: bits of f32, for f16 too, or of i32.
+#[inline(always)]
+fn gather(m: &Wgmma, warps: &[Warp], d: &mut [u32]) {
+    let halves = m.d_ty == MmaType::F16;
+    each_register(m, |warp, register, half, row, column| {
+        let words: &Row32 = &warps[warp].r32[register];
+        for t in 0..4 {
+            let run = &mut d[ROWS * (column + 2 * t) + row..][..8];
+            for g in 0..8 {
+                let word = words[4 * g + t];
+                run[g] = if halves {
+                    half_to_f32(word >> (16 * half) & 0xffff).to_bits()
+                } else {
+                    word
+                };
+            }
+        }
+    });
+}
+
+/// Writes D to the registers.
+#[inline(always)]
+fn scatter(m: &Wgmma, warps: &mut [Warp], d: &[u32]) {
+    let is_integer = m.d_ty == MmaType::S32;
+    let halves = m.d_ty == MmaType::F16;
+    each_register(m, |warp, register, which, row, column| {
+        let words: &mut Row32 = &mut warps[warp].r32[register];
+        for t in 0..4 {
+            let run = &d[ROWS * (column + 2 * t) + row..][..8];
+            for g in 0..8 {
+                let word = &mut words[4 * g + t];
+                *word = if halves {
+                    let shift = 16 * which;
+                    *word & !(0xffff << shift) | half(run[g]) << shift
+                } else if !is_integer && f32::from_bits(run[g]).is_nan() {
+                    NAN32
+                } else {
+                    run[g]
+                };
+            }
+        }
+    });
+}
