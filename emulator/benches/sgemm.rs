@@ -227,9 +227,9 @@ fn products_of_tiles(
             _ => ", 1, 1",
         };
         if instruction == "wgmma" {
-            let _ = write!(
+            let _ = writeln!(
                 steps,
-                "add.u64 %x, %da, {at}; add.u64 %y, %db, {at}; wgmma.mma_async.sync.aligned.m64n256k{k}.{sum}.{factor}.{factor} {d}, %x, %y, 1{last};\n",
+                "add.u64 %x, %da, {at}; add.u64 %y, %db, {at}; wgmma.mma_async.sync.aligned.m64n256k{k}.{sum}.{factor}.{factor} {d}, %x, %y, 1{last};",
                 at = 2 * step
             );
         } else {

@@ -132,10 +132,12 @@ fn a_register_plus_a_constant_is_their_sum() {
     }
 }
 
+/// What a predicate says of two others.
+type Meaning = fn(bool, bool) -> bool;
+
 #[test]
 fn negated_predicates() {
     let even = "and.b32 %r2, %tid, 1; setp.eq.u32 %p1, %r2, 0; setp.lt.u32 %p2, %tid, 16;\n";
-    type Meaning = fn(bool, bool) -> bool;
     let cases: [(&str, Meaning); 12] = [
         ("selp.u32 %r1, 1, 0, !%p1;", |p, _| !p),
         ("mov.pred %p3, !%p1; selp.u32 %r1, 1, 0, %p3;", |p, _| !p),
