@@ -5,6 +5,8 @@
 
 use std::cell::OnceCell;
 
+use tilewright::emulator::{Finding, Report};
+
 use crate::equivalence;
 use crate::mutate::{self, Mutation};
 use crate::subjects::{How, Runs, Subject};
@@ -24,10 +26,15 @@ const SCHEDULES: [u64; 4] = [1, 2, 3, 4];
 /// The bytes of a problem's results.
 type Results = Vec<Vec<u8>>;
 
+/// The first finding or note: a kernel of ours has neither.
+fn first(report: &Report) -> Option<&Finding> {
+    report.findings.iter().chain(&report.notes).next()
+}
+
 /// What catches a text.
 fn caught(runs: &Runs, text: &str, good: &Results, how: How) -> Result<(), String> {
     let (report, results) = runs(text, how).map_err(|_| "(decoder)".to_owned())?;
-    match report.findings.first() {
+    match first(&report) {
         Some(f) => Err(f.kind.code().to_owned()),
         None if results != *good => Err("(numbers)".to_owned()),
         None => Ok(()),
@@ -54,7 +61,7 @@ impl Tried {
         };
         for runs in &subject.problems {
             let (report, results) = runs(&subject.text, half).expect("it runs");
-            let first = report.findings.first();
+            let first = first(&report);
             assert!(first.is_none(), "{}: {first:?}", subject.name);
             for i in report.counters.instructions.iter().filter(|i| i.lanes > 0) {
                 reached[i.line as usize - 1] = true;
@@ -81,7 +88,7 @@ impl Tried {
     fn others(&self) -> impl Iterator<Item = (&Runs, &Results)> {
         let run = |runs: &Runs| {
             let (report, results) = runs(&self.subject.text, USUAL).expect("it runs");
-            let first = report.findings.first();
+            let first = first(&report);
             assert!(first.is_none(), "{}: {first:?}", self.subject.name);
             results
         };

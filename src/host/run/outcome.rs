@@ -252,16 +252,16 @@ impl Outcome {
     /// use tilewright::host::{Arg, On, PtxKernel, run};
     ///
     /// let text = ".version 8.0\n.target sm_80\n.address_size 64\n\
-    ///     .visible .entry seven(.param .u64 out) {\n\
+    ///     .visible .entry block(.param .u64 out) {\n\
     ///         .reg .b64 %d<1>; .reg .b32 %r<1>;\n\
-    ///         ld.param.u64 %d0, [out]; mov.u32 %r0, 7; st.global.u32 [%d0], %r0; ret;\n\
+    ///         ld.param.u64 %d0, [out]; mov.u32 %r0, %ctaid.x; st.global.u32 [%d0], %r0; ret;\n\
     ///     }\n";
-    /// let seven = PtxKernel::new(text, "seven")?.block([1, 1, 1]);
-    /// // Two blocks store to the same word.
-    /// let twice = seven.grid([2, 1, 1]);
+    /// let block = PtxKernel::new(text, "block")?.block([1, 1, 1]);
+    /// // Two blocks store different numbers to the same word.
+    /// let twice = block.grid([2, 1, 1]);
     /// let outcome = run(&twice, On::Emulator, [("out", Arg::output::<u32>(1))])?;
     /// let error = outcome.clean().unwrap_err().to_string();
-    /// assert!(error.starts_with("`seven` on the emulator: global_race: line 6: st.global.u32"), "{error}");
+    /// assert!(error.starts_with("`block` on the emulator: global_race: line 6: st.global.u32"), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
