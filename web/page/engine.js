@@ -9,20 +9,10 @@ const bytesOf = (base64) => {
   return bytes;
 };
 
-// The one module that the browser decompresses: it unpacks the others. The second of them is packed with references to the first.
-const startUnpacker = async (base64) => {
+// A module from its text: gzip in base 64.
+const compile = (base64) => {
   const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const response = new Response(stream, { headers: { "Content-Type": "application/wasm" } });
-  const { exports } = (await WebAssembly.instantiateStreaming(response)).instance;
-  const at = (address, length) => new Uint8Array(exports.memory.buffer, address >>> 0, length);
-  return (text) => {
-    const packed = bytesOf(text);
-    at(exports.packed(packed.length), packed.length).set(packed);
-    const length = exports.unpack() >>> 0;
-    if (length === 0) throw new Error("a module of the page is damaged");
-    // The browser copies these bytes before it returns, so that the next module may take their place.
-    return WebAssembly.compile(at(exports.unpacked(), length));
-  };
+  return WebAssembly.compileStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }));
 };
 
 const instantiate = (module) => {

@@ -5,7 +5,8 @@
   const DEFAULTS = {
     layout: { layout: "Sw<3,3,3> o (16,64):(64,1)", elem: "f16", access: "ldmatrix.x4 @ (16,2):(64,8)", banks: "", target: "cuda" },
     derive: { tile: "64x64", elem: "f16", family: "any", accesses: "cp.async.16 @ (8,4):(8,64)\nldmatrix.x4 @ (16,2):(64,8)" },
-    atom: { name: "mma.m16n8k16.f16", operand: "" },
+    compare: { one: "Sw<3,3,3> o (8,64):(64,1)", other: "(8,64):(64,1)", elem: "f16" },
+    atom: { name: "mma.m16n8k16.f16", operand: "", at: "" },
     gemm: { plan: "mma-f16-64x64x32", trans: "nn", m: "96", n: "72", k: "64" },
   };
   // Questions that people ask in the field.
@@ -14,9 +15,14 @@
       ["row-major tile, column read", { layout: "(32,32):(32,1)", elem: "f32", access: "ld.32 @ 32:32" }],
       ["the same, padded", { layout: "(32,32):(33,1)", elem: "f32", access: "ld.32 @ 32:32" }],
       ["128-byte swizzle", { layout: "Sw<3,3,3> o (64,64):(64,1)", elem: "f16", access: "", banks: "1" }],
+      ["CuTe C++", { layout: "composition(Swizzle<2,4,3>{}, Layout<Shape<_8,_32>, Stride<_32,_1>>{})", elem: "f16", access: "", banks: "1" }],
       ["composition", { layout: "(4,(2,2)):(2,(1,8)) o 4:2", access: "" }],
       ["zipped_divide", { layout: "zipped_divide((8,16):(16,1), (4,8))", access: "", elem: "f32" }],
       ["is it bijective?", { layout: "is_bijective(Sw<2,0,2> o (4,4):(4,1))", access: "" }],
+    ],
+    compare: [
+      ["a tile and its swizzle", DEFAULTS.compare],
+      ["raked and blocked", { one: "raked_product((2,2):(1,2), (3,2):(1,3))", other: "blocked_product((2,2):(1,2), (3,2):(1,3))", elem: "f32" }],
     ],
     derive: [
       ["tile of halves for ldmatrix", { tile: "64x64", elem: "f16", family: "any", accesses: DEFAULTS.derive.accesses }],
@@ -28,6 +34,7 @@
       ["mma.m16n8k16.f16", { name: "mma.m16n8k16.f16", operand: "" }],
       ["ldmatrix.x4.trans", { name: "ldmatrix.x4.trans", operand: "" }],
       ["wgmma.m64n64k16.bf16", { name: "wgmma.m64n64k16.bf16", operand: "D" }],
+      ["who has row 9, column 3?", { name: "mma.m16n8k16.f16", operand: "C", at: "9, 3" }],
     ],
     gemm: [
       ["tensor cores, halves", DEFAULTS.gemm],
@@ -65,10 +72,9 @@
 
   // ---- the modules: layouts here and in a worker, kernels in a worker
 
-  let unpack, layouts;
+  let layouts;
   try {
-    unpack = await startUnpacker(UNPACK_GZIP_BASE64);
-    layouts = await unpack(LAYOUTS_LZMA_BASE64);
+    layouts = await compile(LAYOUTS);
   } catch (error) {
     const place = document.getElementById("failure");
     place.textContent = `This browser does not take the page's module: ${error.message}`;
@@ -76,23 +82,11 @@
     throw error;
   }
   const ask = engine(layouts);
-  // The kernels' module is a script with one constant: from a disk a page may load scripts and nothing else.
+  // The kernels' module is compiled when a kernel is asked for.
   let kernels = null;
-  const loadKernels = () =>
-    new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = "kernels.js";
-      script.onload = resolve;
-      script.onerror = () => reject(new Error("kernels.js, which belongs beside this page, can't be loaded"));
-      document.head.append(script);
-    }).then(() => unpack(KERNELS_LZMA_BASE64));
   const moduleOf = (view) => {
     if (view !== "gemm") return layouts;
-    kernels ??= loadKernels().catch((error) => {
-      // The next question tries again.
-      kernels = null;
-      throw error;
-    });
+    kernels ??= compile(document.getElementById("kernels").textContent);
     return kernels;
   };
   const workerText = `const instantiate = ${instantiate};
@@ -225,13 +219,43 @@
       row.forEach((text, i) => line.append(head || i > 0 ? element("td", text, "code") : element("th", text)));
     }
   };
-  const drawInto = (place, html) => {
+  const drawInto = (place, html, picked) => {
     const host = element("div", undefined, "picture");
     const root = host.attachShadow({ mode: "open" });
     // The module escapes whatever comes from the fields.
     root.innerHTML = html;
     place.append(host);
-    attachPicture(root);
+    return attachPicture(root, picked);
+  };
+
+  // The cells of a picture that a text asks for, `T5 V2`, `T5` or `3, 4`, with an answer a line; null for no question.
+  const whereIs = ({ panels }, text) => {
+    if (!text.trim()) return null;
+    const thread = /^\s*t(?:hread)?\s*(\d+)(?:[\s,]*v(?:alue)?\s*(\d+))?\s*$/i.exec(text);
+    const place = /^\s*\(?\s*(\d+)\s*[,\s]\s*(\d+)\s*\)?\s*$/.exec(text);
+    if (!thread && !place) return { wanted: null, lines: [`“${text}” is no thread and value (T5 V2), thread (T5), or row and column (3, 4)`] };
+    const label = (axis, i) => axis.scale * (axis.first + i);
+    const wanted = (panel, cell) => {
+      const block = panel.cells.block[cell] === null ? null : panel.blocks[panel.cells.block[cell]];
+      const [row, col] = [Math.floor(cell / panel.cols.count), cell % panel.cols.count];
+      if (!block) return false;
+      if (place) return label(panel.rows, row) === Number(place[1]) && label(panel.cols, col) === Number(place[2]);
+      return block.lanes.includes(Number(thread[1])) && (thread[2] === undefined || block.value === Number(thread[2]));
+    };
+    const lines = panels.map((panel) => {
+      const found = [];
+      for (let cell = 0; cell < panel.rows.count * panel.cols.count; cell += 1) {
+        if (!wanted(panel, cell)) continue;
+        const block = panel.blocks[panel.cells.block[cell]];
+        const [row, col] = [label(panel.rows, Math.floor(cell / panel.cols.count)), label(panel.cols, cell % panel.cols.count)];
+        const value = block.value === null ? "" : ` V${block.value}`;
+        found.push(place ? `thread ${block.lanes[0]}${block.value === null ? "" : `, value ${block.value}`}` : `(${row}, ${col})${thread[2] === undefined ? value : ""}`);
+      }
+      const most = 16;
+      const shown = found.slice(0, most).join("; ") + (found.length > most ? `; … ${found.length} in all` : "");
+      return `${panel.title}: ${shown || "nowhere in what is drawn"}`;
+    });
+    return { wanted, lines };
   };
 
   const answer = {
@@ -248,6 +272,34 @@
       const code = found.kind === "layout" ? ask({ ask: "code", layout: fields.layout, target: fields.target }) : {};
       out("layout", "code").textContent = code.code ?? code.error?.shown ?? "";
     },
+    compare(fields) {
+      const place = out("compare", "pictures");
+      const found = [];
+      for (const name of ["one", "other"]) {
+        const one = ask({ ask: "layout", layout: fields[name], elem: fields.elem, before: "none" });
+        if (refused("compare", one.error)) return;
+        if (refused("compare", one.picture ? null : { shown: `error: ${fields[name]} is no layout; it is ${one.text}` })) return;
+        found.push(one);
+      }
+      place.replaceChildren();
+      const [a, b] = found.map((one) => drawInto(place, one.picture));
+      const [one, other] = [a.data.panels[0], b.data.panels[0]];
+      const text = out("compare", "text");
+      const shape = (panel) => `${panel.rows.count}x${panel.cols.count}`;
+      if (shape(one) !== shape(other)) {
+        text.textContent = `Shapes differ as they are drawn: ${shape(one)} and ${shape(other)}.`;
+        return;
+      }
+      const differs = (_, cell) => one.cells.offset[cell] !== other.cells.offset[cell];
+      a.mark(differs);
+      b.mark(differs);
+      const cells = one.cells.offset.map((_, cell) => cell);
+      const at = cells.filter((cell) => differs(one, cell));
+      const first = at[0];
+      text.textContent = at.length
+        ? `${at.length} of ${cells.length} elements differ; the first at (${Math.floor(first / one.cols.count)}, ${first % one.cols.count}): offset ${one.cells.offset[first]} and ${other.cells.offset[first]}.`
+        : `All ${cells.length} elements that are drawn have the same offset.`;
+    },
     async derive(fields) {
       const found = await askLater("derive", { ask: "derive", ...fields });
       if (found === null || refused("derive", found.error)) return;
@@ -260,11 +312,23 @@
     atom(fields) {
       const names = $("#atoms");
       if (!names.firstChild) for (const name of ask({ ask: "atoms" }).atoms) names.append(new Option(name));
-      const found = ask({ ask: "atom", ...fields });
+      const found = ask({ ask: "atom", name: fields.name, operand: fields.operand });
       if (refused("atom", found.error)) return;
       const place = out("atom", "picture");
       place.replaceChildren();
-      drawInto(place, found.picture);
+      const picture = drawInto(place, found.picture, (panel, row, col) => {
+        const [r, c] = [panel.rows.scale * (panel.rows.first + row), panel.cols.scale * (panel.cols.first + col)];
+        const asked = { ...fieldsOf("atom"), at: `${r}, ${c}` };
+        field("atom", "at").value = asked.at;
+        history.replaceState(null, "", addressOf("atom", asked));
+        tell(asked.at);
+      });
+      const tell = (at) => {
+        const where = whereIs(picture.data, at);
+        out("atom", "at").textContent = where?.lines.join("\n") ?? "";
+        picture.mark(where?.wanted ?? null);
+      };
+      tell(fields.at);
     },
     async gemm(fields) {
       stopWorker("gemm");
@@ -348,7 +412,7 @@
       const fields = fieldsOf(view);
       history.replaceState(null, "", addressOf(view, fields));
       clearTimeout(waiting);
-      waiting = setTimeout(() => answer[view](fields), view === "layout" || view === "atom" ? 60 : 300);
+      waiting = setTimeout(() => answer[view](fields), ["layout", "compare", "atom"].includes(view) ? 60 : 300);
     };
     section.addEventListener("input", change);
     $("form", section).addEventListener("submit", (event) => {

@@ -1,9 +1,8 @@
 //! The page in the browser: questions as JSON, answers as JSON.
 //!
-//! `cargo xtask page` compiles this crate to WebAssembly, twice. The module of the feature `layouts` becomes part of `target/page/index.html`
-//! and draws the first picture; that of the feature `kernels` has the code generator and the emulator, is twice as large, and is loaded
-//! from `target/page/kernels.js` when a kernel is asked for. The page asks with [`ask`] what the command asks with its subcommands, and the
-//! same workbench answers:
+//! `cargo xtask page` compiles this crate to WebAssembly, twice, and both modules become part of `target/page/index.html`. That of the feature
+//! `layouts` draws the first picture; that of the feature `kernels` has the code generator and the emulator, is twice as large, and starts
+//! when a kernel is asked for. The page asks with [`ask`] what the command asks with its subcommands, and the same workbench answers:
 //!
 //! ```
 //! # #[cfg(feature = "layouts")] {

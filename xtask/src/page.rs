@@ -1,15 +1,12 @@
-//! The page in the browser: the crate `web` as WebAssembly and `web/page/`, as two files in `target/page/`.
+//! The page in the browser: the crate `web` as WebAssembly and `web/page/`, as one file, `target/page/index.html`.
 //!
-//! `index.html` has the module of layouts and all that the first picture needs. `kernels.js` is the module with the code generator and the
-//! emulator, which the page loads when a kernel is asked for.
+//! The file has two modules: that of layouts draws the first picture; that of kernels has the code generator and the emulator, and starts when a
+//! kernel is asked for. Both are text in it ([`pack`]).
 //!
 //! The standard library is built along, from rustup's component `rust-src` or, where rustup can't fetch it, from Debian's `rustc-web` and
 //! `rust-web-src` with `wasm-ld` of `lld` as the linker. The modules are a tenth smaller for it: a panic, of which the page shows that it
 //! happened, ends the instance without writing its message first, and the library's own functions are those for size. That needs unstable options
 //! of cargo and of the compiler.
-//!
-//! A module is packed and written as text into a script ([`pack`]). The page's first module unpacks the others. (Binaryen's `wasm-opt` makes a
-//! module smaller, but not the packed one.)
 
 mod pack;
 
@@ -28,15 +25,10 @@ const SOURCES: &str = "src/rust/library/std";
 const DEBIAN: (&str, &str) = ("/usr/bin/rustc", "/usr/lib/rustlib/src/rust/library/std");
 /// Flags for the modules: a panic is a trap and nothing else.
 const FLAGS: &str = "-Zunstable-options -Cpanic=immediate-abort";
-/// The files of the page: the one that is opened, and the one that it loads when a kernel is asked for.
-const FILES: [&str; 2] = ["index.html", "kernels.js"];
-/// The most bytes of the first file, which a reader waits for, and of all, compressed as a server sends them.
-///
-/// What was reached (277 and 776 KB), with room for another version of the compiler. The goal of 500 KB in all needs a third less code: see
-/// `docs/page.md`.
-const BUDGET: (usize, usize) = (300_000, 780_000);
+/// The most bytes of the page.
+const BUDGET: usize = 2_000_000;
 /// What [`build`] says of a page beyond its budget.
-pub(crate) const TOO_LARGE: &str = "the page is larger than its budget";
+pub(crate) const TOO_LARGE: &str = "the page is larger than 2 MB";
 /// How long rustup may take to fetch the sources.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -79,34 +71,20 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     );
     let folder = root.join("target/page");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let module = |package, features| compile(&root, toolchain, package, features);
-    let unpack = pack::gzip(&module("tilewright-unpack", None)?)?;
-    let layouts = pack::sorted(&module("tilewright-web", Some("layouts"))?)?;
-    let kernels = pack::sorted(&module("tilewright-web", Some("kernels"))?)?;
-    let index = assemble(
+    let module = |feature| pack::text(&compile(&root, toolchain, feature)?);
+    let page = assemble(
         &root,
         &[
-            ("/*UNPACK*/", &pack::base64(&unpack)),
-            ("/*LAYOUTS*/", &pack::base64(&pack::lzma(&layouts, &[])?)),
+            ("/*LAYOUTS*/", &module("layouts")?),
+            ("/*KERNELS*/", &module("kernels")?),
         ],
     )?;
-    let packed = pack::base64(&pack::lzma(&kernels, &layouts)?);
-    let kernels = format!("const KERNELS_LZMA_BASE64 = \"{packed}\";\n");
-    let mut sent = Vec::new();
-    for (file, text) in [(FILES[0], index), (FILES[1], kernels)] {
-        let path = folder.join(file);
-        fs::write(&path, &text).map_err(|error| format!("{}: {error}", path.display()))?;
-        let bytes = pack::gzip(text.as_bytes())?.len();
-        eprintln!("{}: {bytes} bytes as a server sends it", path.display());
-        sent.push(bytes);
-    }
-    let (first, all) = (sent[0], sent.iter().sum::<usize>());
-    eprintln!(
-        "{first} bytes of at most {} for the first picture, {all} of at most {} in all",
-        BUDGET.0, BUDGET.1
-    );
-    if first <= BUDGET.0 && all <= BUDGET.1 {
-        Ok(folder.join(FILES[0]))
+    let path = folder.join("index.html");
+    fs::write(&path, &page).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = page.len();
+    eprintln!("{}: {bytes} bytes of at most {BUDGET}", path.display());
+    if bytes <= BUDGET {
+        Ok(path)
     } else {
         Err(TOO_LARGE.to_owned())
     }
@@ -172,13 +150,8 @@ fn add_sources() -> bool {
     }
 }
 
-/// Compiles a crate, of the page's crate one of its features; the result is the module as the linker wrote it.
-fn compile(
-    root: &Path,
-    toolchain: Toolchain,
-    package: &str,
-    feature: Option<&str>,
-) -> Result<Vec<u8>, String> {
+/// Compiles the page's crate with one of its features; the result is the module as the linker wrote it.
+fn compile(root: &Path, toolchain: Toolchain, feature: &str) -> Result<Vec<u8>, String> {
     // A folder of its own: another compiler's files would make cargo build everything anew, again and again.
     let folder = root.join("target/page-build");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -187,13 +160,13 @@ fn compile(
         .args([
             "rustc",
             "--package",
-            package,
+            "tilewright-web",
             "--lib",
             "--crate-type",
             "cdylib",
         ])
         .args(["--profile", "page", "--no-default-features", "--features"])
-        .arg(feature.unwrap_or_default())
+        .arg(feature)
         .args(["--target", TARGET, "--target-dir"])
         .arg(&folder)
         .arg("-Zbuild-std=std,panic_abort")
@@ -213,8 +186,7 @@ fn compile(
         Ok(status) => return Err(format!("the page does not compile: {status}")),
         Err(error) => return Err(format!("cargo does not start: {error}")),
     }
-    let file = format!("{}.wasm", package.replace('-', "_"));
-    let path = folder.join(TARGET).join("page").join(file);
+    let path = folder.join(TARGET).join("page/tilewright_web.wasm");
     fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 

@@ -193,6 +193,7 @@ fn data(scene: &Scene, frames: &[Frame]) -> Value {
                 .collect();
             json!({
                 "role": panel.role,
+                "title": panel.title,
                 "x": frame.left,
                 "y": frame.top,
                 "w": sizes.width,

@@ -1,7 +1,8 @@
 "use strict";
 // What a picture does in a page: the choice of panels and phase, and what the pointer or the arrow keys are on. `root` is the document, or
-// the shadow root that has the picture; its data is in it; nothing is loaded.
-const attachPicture = (root) => {
+// the shadow root that has the picture; its data is in it; nothing is loaded. `picked` gets the panel, row and column of a cell that is clicked.
+// The result has the picture's data, and `mark`, which outlines the cells that a function of panel and cell number names.
+const attachPicture = (root, picked = () => {}) => {
   const data = JSON.parse(root.getElementById("data").textContent);
   const tip = root.getElementById("tip");
   const figures = [...root.querySelectorAll("figure")];
@@ -96,6 +97,9 @@ const attachPicture = (root) => {
       const out = (cell) => blockAt(panel, cell)?.phase !== phase;
       group.append(over(panel, out, { fill: "#fff", "fill-opacity": "0.82", class: "dim" }));
     }
+    if (figure.marked) {
+      group.append(over(panel, figure.marked, { fill: "#c31", "fill-opacity": "0.25", stroke: "#c31", "stroke-width": "2", class: "marked" }));
+    }
     const on = figure.on;
     if (on) {
       const cell = cellAt(panel, on[0], on[1]);
@@ -139,11 +143,13 @@ const attachPicture = (root) => {
       const [row, col] = [Math.floor((at.y - panel.y) / panel.h), Math.floor((at.x - panel.x) / panel.w)];
       point(figure, row, col, event.clientX, event.clientY);
     });
+    svg.addEventListener("click", () => figure.on && picked(panel, ...figure.on));
     svg.addEventListener("mouseleave", () => leave(figure));
     svg.addEventListener("blur", () => leave(figure));
     svg.addEventListener("keydown", (event) => {
       const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
       if (event.key === "Escape") leave(figure);
+      if (event.key === "Enter" && figure.on) picked(panel, ...figure.on);
       if (!step) return;
       event.preventDefault();
       const from = figure.on ?? [-step[0], -step[1]];
@@ -169,4 +175,12 @@ const attachPicture = (root) => {
     }
   });
   root.querySelector("form")?.addEventListener("submit", (event) => event.preventDefault());
+  const mark = (wanted) => {
+    for (const figure of figures) {
+      const panel = data.panels[figure.dataset.panel];
+      figure.marked = wanted && ((cell) => wanted(panel, cell));
+      redraw(figure);
+    }
+  };
+  return { data, mark };
 };
