@@ -595,10 +595,10 @@ mod tests {
 
     #[test]
     fn where_none_is_conflict_free_the_best_is_given() {
-        let accesses = ["ld.32 @ 32:32", "st.128 @ (8,4):(4,32)"];
-        let text = answer("32x32", "f32", &accesses, "padded").text();
+        let accesses = ["st.128 @ (8,4):(224,4)"];
+        let text = answer("24x112", "f32", &accesses, "padded").text();
         assert!(
-            text.starts_with("none is conflict-free of padded; the best of them: (32,32):("),
+            text.starts_with("none is conflict-free of padded; the best of them: (24,112):("),
             "{text}"
         );
         assert!(!text.contains("impossible"), "{text}");
@@ -649,8 +649,8 @@ mod tests {
 
     #[test]
     fn bounds_say_of_which_layouts_they_hold() {
-        let accesses = ["ld.32 @ 32:32", "st.128 @ (8,4):(4,32)"];
-        let text = answer("32x32", "f32", &accesses, "padded").text();
+        let accesses = ["st.128 @ (8,4):(224,4)"];
+        let text = answer("24x112", "f32", &accesses, "padded").text();
         assert!(text.contains(" for padded; "), "{text}");
         assert!(text.contains(" for every layout"), "{text}");
     }

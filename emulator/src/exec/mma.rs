@@ -104,7 +104,7 @@ pub(crate) fn mma(w: &mut Warp, m: &Mma, active: u32, adder: Adder) {
     } else {
         let a = Panels::new(k, t.a[..k].to_vec(), least(m.sums, 0));
         // Loops: maps of arrays are functions of their own, without wide vectors.
-        let mut eb = [[0.0; 32]; 8];
+        let mut eb = [[0; 32]; 8];
         for j in 0..8 {
             for l in 0..k {
                 eb[j][l] = exponent(t.b[j][l], least(m.sums, 1));

@@ -20,38 +20,36 @@ use crate::float::half_to_f32;
 use crate::ir::{Kept, Sums};
 
 /// Exponent of a factor that is zero: the sum with any other is below [`NONE`].
-const ZERO: f32 = -16384.0;
+const ZERO: i16 = -16384;
 /// Sums of exponents below this belong to products that are zero.
-const NONE: f32 = -4000.0;
+const NONE: i16 = -4000;
 /// Exponent of what is not finite: greater than any other.
-const NOT_FINITE: f32 = 8192.0;
+const NOT_FINITE: i16 = 8192;
 /// Sums of exponents of at most this size stay far within f32: see [`fast`].
-const MODERATE: f32 = 100.0;
-/// Columns that are added together: two vectors of f32.
+const MODERATE: i16 = 100;
+/// Columns that are added together: two vectors of f32, one of exponents.
 pub(super) const LANES: usize = 16;
-/// Added to a number below 2^51 that is not negative, it leaves the nearest whole number.
-const ALIGN: f64 = (1u64 << 52) as f64;
 /// Products cut to whole numbers that are added in an i32: each is at most (2 − 2^-10)²·2^25 with the 11 significant bits that a factor has.
 const RUN: usize = 16;
 
-/// The exponent of a factor, see step 2. It is a whole number in f32, whose greatest of many LLVM finds by vectors.
+/// The exponent of a factor, see step 2.
 #[inline(always)]
-pub(super) fn exponent(x: f32, least: f32) -> f32 {
+pub(super) fn exponent(x: f32, least: i16) -> i16 {
     let bits = x.to_bits() & 0x7fff_ffff;
-    let field = (bits >> 23) as i32;
-    let number = ((field - 127) as f32).max(least);
+    let field = (bits >> 23) as i16;
+    let number = (field - 127).max(least);
     let number = if field == 0xff { NOT_FINITE } else { number };
     if bits == 0 { ZERO } else { number }
 }
 
 /// The least exponent of factors `i` (0 for A, 1 for B) that are not zero.
-pub(super) fn least(sums: Sums, i: usize) -> f32 {
-    f32::from(sums.least[i])
+pub(super) fn least(sums: Sums, i: usize) -> i16 {
+    sums.least[i]
 }
 
 /// The exponents of the factors `values`.
 #[inline(always)]
-pub(super) fn exponents(values: &[f32], least: f32) -> Vec<f32> {
+pub(super) fn exponents(values: &[f32], least: i16) -> Vec<i16> {
     values.iter().map(|x| exponent(*x, least)).collect()
 }
 
@@ -60,7 +58,7 @@ pub(crate) struct Row<'a> {
     /// The values.
     pub(crate) values: &'a [f32],
     /// Their exponents, see [`exponent`].
-    pub(crate) exponents: &'a [f32],
+    pub(crate) exponents: &'a [i16],
 }
 
 /// A matrix whose columns are added side by side, [`LANES`] of them to a panel: B, or A where its rows take this part.
@@ -68,14 +66,14 @@ pub(crate) struct Panels {
     depth: usize,
     /// By panel, row after row.
     values: Vec<[f32; LANES]>,
-    exponents: Vec<[f32; LANES]>,
+    exponents: Vec<[i16; LANES]>,
 }
 
 impl Panels {
     /// From panels of so many rows each.
     #[inline(always)]
-    pub(super) fn new(depth: usize, values: Vec<[f32; LANES]>, least: f32) -> Self {
-        let mut exponents = vec![[0.0; LANES]; values.len()];
+    pub(super) fn new(depth: usize, values: Vec<[f32; LANES]>, least: i16) -> Self {
+        let mut exponents = vec![[0; LANES]; values.len()];
         for (to, from) in exponents.iter_mut().zip(&values) {
             for j in 0..LANES {
                 to[j] = exponent(from[j], least);
@@ -89,7 +87,7 @@ impl Panels {
     }
 
     /// From a matrix of `depth` rows of `n` numbers; the last panel is filled up with zeros.
-    pub(super) fn of_rows(values: &[f32], depth: usize, n: usize, least: f32) -> Self {
+    pub(super) fn of_rows(values: &[f32], depth: usize, n: usize, least: i16) -> Self {
         let mut panels = vec![[0.0; LANES]; n.div_ceil(LANES) * depth];
         for (row, l) in values.chunks_exact(n).zip(0..depth) {
             for (j, x) in row.iter().enumerate() {
@@ -102,10 +100,10 @@ impl Panels {
 
 /// The least and the greatest exponent of numbers that are not zero, and 0.
 #[inline(always)]
-fn range(exponents: &[f32]) -> (f32, f32) {
-    let (mut low, mut high) = (0.0f32, 0.0f32);
+fn range(exponents: &[i16]) -> (i16, i16) {
+    let (mut low, mut high) = (0, 0);
     for e in exponents {
-        low = low.min(if *e < NONE { 0.0 } else { *e });
+        low = low.min(if *e < NONE { 0 } else { *e });
         high = high.max(*e);
     }
     (low, high)
@@ -113,17 +111,32 @@ fn range(exponents: &[f32]) -> (f32, f32) {
 
 /// Whether no product of a number with one of these exponents and one of `b` is near the ends of f32, or not finite.
 #[inline(always)]
-pub(super) fn moderate(a: &[f32], b: &Panels) -> bool {
+pub(super) fn moderate(a: &[i16], b: &Panels) -> bool {
     let (a, b) = (range(a), range(b.exponents.as_flattened()));
     a.0 + b.0 >= -MODERATE && a.1 + b.1 <= MODERATE
 }
+
+/// See [`add`].
+trait Greatest: Fn([i16; LANES], &[i16], &[[i16; LANES]]) -> [i16; LANES] {}
+impl<F: Fn([i16; LANES], &[i16], &[[i16; LANES]]) -> [i16; LANES]> Greatest for F {}
+/// See [`add`].
+trait Total: Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES] {}
+impl<F: Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES]> Total for F {}
 
 /// [`add`], compiled for every machine or for one with wide vectors.
 pub(crate) type Adder = fn(Sums, &Row<'_>, &Panels, bool, &mut [f32]);
 
 /// [`add`] for every machine.
 pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, sum: &mut [f32]) {
-    add(sums, a, b, is_moderate, sum, |xs, values, scale| {
+    let greatest = |mut top: [i16; LANES], es: &[i16], others: &[[i16; LANES]]| {
+        for (e, others) in es.iter().zip(others) {
+            for j in 0..LANES {
+                top[j] = top[j].max(e.wrapping_add(others[j]));
+            }
+        }
+        top
+    };
+    let total = |xs: &[f32], values: &[[f32; LANES]], scale: &[f32; LANES]| {
         let mut fixed = [0i32; LANES];
         for (x, ys) in xs.iter().zip(values) {
             for j in 0..LANES {
@@ -131,7 +144,8 @@ pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, 
             }
         }
         fixed
-    });
+    };
+    add(sums, a, b, is_moderate, sum, (greatest, total));
 }
 
 /// [`add`] with the features of the fast version of the interpreter. The results are the same to the bit.
@@ -139,11 +153,43 @@ pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, 
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, sum: &mut [f32]) {
     use std::arch::x86_64::{
-        __m256, __m256i, _mm256_add_epi32, _mm256_cvttps_epi32, _mm256_extract_epi32,
-        _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_ps,
+        __m256, __m256i, _mm256_add_epi16, _mm256_add_epi32, _mm256_cvttps_epi32,
+        _mm256_extract_epi16, _mm256_extract_epi32, _mm256_max_epi16, _mm256_mul_ps,
+        _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_epi16, _mm256_setr_ps,
+    };
+    // LLVM makes vectors along the depth of a loop that says this.
+    let greatest = |top: [i16; LANES], es: &[i16], others: &[[i16; LANES]]| {
+        let load = |x: &[i16; LANES]| -> __m256i {
+            _mm256_setr_epi16(
+                x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
+                x[13], x[14], x[15],
+            )
+        };
+        let mut top = load(&top);
+        for (e, others) in es.iter().zip(others) {
+            top = _mm256_max_epi16(top, _mm256_add_epi16(_mm256_set1_epi16(*e), load(others)));
+        }
+        [
+            _mm256_extract_epi16::<0>(top) as i16,
+            _mm256_extract_epi16::<1>(top) as i16,
+            _mm256_extract_epi16::<2>(top) as i16,
+            _mm256_extract_epi16::<3>(top) as i16,
+            _mm256_extract_epi16::<4>(top) as i16,
+            _mm256_extract_epi16::<5>(top) as i16,
+            _mm256_extract_epi16::<6>(top) as i16,
+            _mm256_extract_epi16::<7>(top) as i16,
+            _mm256_extract_epi16::<8>(top) as i16,
+            _mm256_extract_epi16::<9>(top) as i16,
+            _mm256_extract_epi16::<10>(top) as i16,
+            _mm256_extract_epi16::<11>(top) as i16,
+            _mm256_extract_epi16::<12>(top) as i16,
+            _mm256_extract_epi16::<13>(top) as i16,
+            _mm256_extract_epi16::<14>(top) as i16,
+            _mm256_extract_epi16::<15>(top) as i16,
+        ]
     };
     // The conversion is one instruction; that of the language checks for what is out of range as well.
-    add(sums, a, b, is_moderate, sum, |xs, values, scale| {
+    let total = |xs: &[f32], values: &[[f32; LANES]], scale: &[f32; LANES]| {
         let load = |x: &[f32; LANES], h: usize| -> __m256 {
             let x: &[f32] = &x[8 * h..8 * h + 8];
             _mm256_setr_ps(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7])
@@ -173,11 +219,13 @@ pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, s
         out[..8].copy_from_slice(&store(fixed[0]));
         out[8..].copy_from_slice(&store(fixed[1]));
         out
-    });
+    };
+    add(sums, a, b, is_moderate, sum, (greatest, total));
 }
 
-/// Adds the products of a row of A with B to the sums of its columns. `total` multiplies rows of a panel by numbers and a
-/// scale by column, cuts the products to whole numbers and adds them, [`RUN`] at most; `is_moderate` is [`moderate`] of the
+/// Adds the products of a row of A with B to the sums of its columns. Of the two functions, `greatest` is given exponents by column, and finds
+/// the greatest of each and of the sums of exponents down its column; `total` multiplies rows of a panel by numbers and a
+/// scale by column, cuts the products to whole numbers and adds them, [`RUN`] at most. `is_moderate` is [`moderate`] of the
 /// exponents. Where bytes are added in halves ([`Sums::halves`]), the first half of the depth is the first of them.
 #[inline(always)]
 fn add(
@@ -186,7 +234,7 @@ fn add(
     b: &Panels,
     is_moderate: bool,
     sum: &mut [f32],
-    total: impl Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES],
+    (greatest, total): (impl Greatest, impl Total),
 ) {
     let panels = b.values.chunks_exact(b.depth.max(1));
     let panels = panels.zip(b.exponents.chunks_exact(b.depth.max(1)));
@@ -194,7 +242,7 @@ fn add(
         let mut c = [0.0; LANES];
         c[..out.len()].copy_from_slice(out);
         let done = if is_moderate {
-            fast(sums, a, panel, &c, &total)
+            fast(sums, a, panel, &c, (&greatest, &total))
         } else {
             None
         };
@@ -225,7 +273,7 @@ fn depth(sums: Sums, k: usize) -> usize {
 }
 
 /// Values and exponents of a panel.
-type Panel<'a> = (&'a [[f32; LANES]], &'a [[f32; LANES]]);
+type Panel<'a> = (&'a [[f32; LANES]], &'a [[i16; LANES]]);
 
 /// [`add`] for a panel, where all numbers are so far from the ends of f32 that products are exact in it and sums are normal numbers or zero; `None` if an
 /// accumulator is not.
@@ -237,27 +285,21 @@ fn fast(
     a: &Row<'_>,
     (values, exponents): Panel<'_>,
     out: &[f32; LANES],
-    add: &impl Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES],
+    (greatest, add): (&impl Greatest, &impl Total),
 ) -> Option<[f32; LANES]> {
     let depth = depth(sums, a.values.len());
-    let fraction = f32::from(sums.fraction);
+    let fraction = i32::from(sums.fraction);
     let mut c = if sums.halves { [0.0; LANES] } else { *out };
     let xs = a.values.chunks_exact(depth);
     let es = a.exponents.chunks_exact(depth);
     let values = values.chunks_exact(depth);
     let exponents = exponents.chunks_exact(depth);
     for ((xs, es), (values, exponents)) in xs.zip(es).zip(values.zip(exponents)) {
-        let mut top = [0.0; LANES];
+        let mut top = [0; LANES];
         for j in 0..LANES {
-            top[j] = exponent(c[j], -126.0);
+            top[j] = exponent(c[j], -126);
         }
-        for (e, others) in es.iter().zip(exponents) {
-            for j in 0..LANES {
-                // None is a NaN.
-                let e = e + others[j];
-                top[j] = if e > top[j] { e } else { top[j] };
-            }
-        }
+        let top = greatest(top, es, exponents);
         let mut extreme = false;
         for j in 0..LANES {
             extreme |= top[j] > MODERATE || (top[j] < -MODERATE && top[j] > NONE);
@@ -267,21 +309,15 @@ fn fast(
         }
         let (mut scale, mut unit) = ([0.0; LANES], [0.0; LANES]);
         for j in 0..LANES {
-            let top = top[j].max(-MODERATE);
-            // 2^23 more leaves a small whole number in the low bits.
-            let up = (fraction - top + 127.0 + (1 << 23) as f32).to_bits();
-            let down = (top - fraction + 127.0 + (1 << 23) as f32).to_bits();
-            scale[j] = f32::from_bits(up << 23);
-            unit[j] = f32::from_bits(down << 23);
+            let up = fraction - i32::from(top[j].max(-MODERATE));
+            scale[j] = f32::from_bits(((127 + up) << 23) as u32);
+            unit[j] = f32::from_bits(((127 - up) << 23) as u32);
         }
         let mut total = [0.0; LANES];
+        // The accumulator is cut as a product with 1 is.
+        let fixed = add(&[1.0], &[c], &scale);
         for j in 0..LANES {
-            // Below 2^26: adding and taking away 2^52 rounds to a whole number, which is one too many at times.
-            let x = f64::from(c[j] * scale[j]);
-            let size = x.abs();
-            let near = (size + ALIGN) - ALIGN;
-            let whole = near - if near > size { 1.0 } else { 0.0 };
-            total[j] = whole.copysign(x);
+            total[j] = f64::from(fixed[j]);
         }
         for (xs, values) in xs.chunks(RUN).zip(values.chunks(RUN)) {
             let fixed = add(xs, values, &scale);
@@ -335,15 +371,15 @@ fn careful(
         for first in (0..k).step_by(depth) {
             let products = first..(first + depth).min(k);
             let tops = products.clone().map(|l| a.exponents[l] + exponents[l][j]);
-            let top = tops.fold(exponent(c, -126.0), f32::max);
-            c = if top > NOT_FINITE / 2.0 {
+            let top = tops.fold(exponent(c, -126), i16::max);
+            c = if top > NOT_FINITE / 2 {
                 // An infinity or a NaN is added as such.
                 products.fold(f64::from(c), |s, l| s + product(l)) as f32
             } else {
                 let scale = if top < NONE {
                     1.0
                 } else {
-                    power(i32::from(sums.fraction) - top as i32)
+                    power(i32::from(sums.fraction) - i32::from(top))
                 };
                 let cut = |x: f64| (x * scale).trunc();
                 let fixed = products.fold(cut(f64::from(c)), |s, l| s + cut(product(l)));

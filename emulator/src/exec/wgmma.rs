@@ -83,6 +83,8 @@ impl Pipeline {
 struct Reads {
     a: Vec<u32>,
     b: Vec<u32>,
+    /// A bit for each chunk of shared memory: those of A and B.
+    bits: Vec<u64>,
     /// The first chunk that is not inside.
     outside: Option<u32>,
     /// The writes that the first warp has found and that it knows of.
@@ -118,8 +120,6 @@ struct Group {
     /// Operations carried out, and the clock of the group when each was.
     done: u64,
     clocks: Vec<u32>,
-    /// One bit for each chunk of shared memory that operations in the queue read; made anew where it is used.
-    flying: Vec<u64>,
 }
 
 /// The warpgroups of a block.
@@ -233,11 +233,16 @@ impl Reads {
             }
             fits
         };
-        let a = a.into_iter().flatten().filter(&mut inside).collect();
-        let b = b.into_iter().flatten().filter(&mut inside).collect();
+        let a: Vec<u32> = a.into_iter().flatten().filter(&mut inside).collect();
+        let b: Vec<u32> = b.into_iter().flatten().filter(&mut inside).collect();
+        let mut bits = vec![0; size as usize / 16 / 64 + 1];
+        for c in a.iter().chain(&b) {
+            bits[*c as usize / 16 / 64] |= 1 << (c / 16 % 64);
+        }
         Self {
             a,
             b,
+            bits,
             outside,
             writes: None,
         }
@@ -595,13 +600,10 @@ fn end_reading(env: &mut Env, group: usize, op: &Operation) {
     let clock = shadow.clocks.advance(actor as u32);
     g.clocks.push(clock);
     // What the operations behind it still read stays in flight.
-    g.flying.clear();
-    g.flying.resize(env.shared.size as usize / 16 / 64 + 1, 0);
-    for c in g.queue.iter().flat_map(Operation::chunks) {
-        g.flying[c as usize / 16 / 64] |= 1 << (c / 16 % 64);
-    }
     for c in op.chunks() {
-        let flies = g.flying[c as usize / 16 / 64] >> (c / 16 % 64) & 1 == 1;
+        let (word, bit) = (c as usize / 16 / 64, c / 16 % 64);
+        let reads = |op: &Operation| op.reads.bits.get(word).is_some_and(|w| w >> bit & 1 == 1);
+        let flies = g.queue.iter().any(reads);
         if !flies {
             shadow.mark_all_read(units(shadow, c, 16), actor, clock);
         }

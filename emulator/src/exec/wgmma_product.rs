@@ -192,10 +192,18 @@ fn each_chunk<const E: usize>(
                 values[e] = decode(words, e);
             }
             let first = c as usize * E;
-            let places = (first..end).map(|e| r as usize * by_row + e * by_element);
-            for (value, at) in values.iter().zip(places) {
-                if let Some(place) = out.get_mut(at) {
-                    *place = *value;
+            let Some(out) = out.get_mut(r as usize * by_row + first * by_element..) else {
+                continue;
+            };
+            // Most runs are whole and dense, which compiles to a few stores.
+            match out.first_chunk_mut() {
+                Some(run) if by_element == 1 && first + E <= end => *run = values,
+                _ => {
+                    let count = end.saturating_sub(first);
+                    let places = out.iter_mut().step_by(by_element).take(count);
+                    for (place, value) in places.zip(values) {
+                        *place = value;
+                    }
                 }
             }
         }
@@ -263,18 +271,24 @@ fn scatter(m: &Wgmma, warps: &mut [Warp], d: &[u32]) {
     let halves = m.d_ty == MmaType::F16;
     each_register(m, |warp, register, which, row, column| {
         let words: &mut Row32 = &mut warps[warp].r32[register];
+        let mut new = [0; 32];
         for t in 0..4 {
             let run = &d[ROWS * (column + 2 * t) + row..][..8];
             for g in 0..8 {
-                let word = &mut words[4 * g + t];
-                *word = if halves {
-                    let shift = 16 * which;
-                    *word & !(0xffff << shift) | half(run[g]) << shift
-                } else if !is_integer && f32::from_bits(run[g]).is_nan() {
-                    NAN32
-                } else {
-                    run[g]
-                };
+                new[4 * g + t] = run[g];
+            }
+        }
+        if halves {
+            let shift = 16 * which;
+            for lane in 0..32 {
+                words[lane] = words[lane] & !(0xffff << shift) | half(new[lane]) << shift;
+            }
+        } else if is_integer {
+            *words = new;
+        } else {
+            for lane in 0..32 {
+                let is_nan = new[lane] << 1 > 0xff00_0000;
+                words[lane] = if is_nan { NAN32 } else { new[lane] };
             }
         }
     });
