@@ -1,5 +1,5 @@
 //! The museum: each kernel `bug` of `museum/*.ptx` gets the finding that its file names, at the line that it names; its twin `fixed` gets none. The
-//! pages `docs/museum*.md` show what is printed; `TILEWRIGHT_UPDATE=1` writes it anew.
+//! page `docs/museum.md` shows what is printed; `TILEWRIGHT_UPDATE=1` writes its exhibits anew.
 
 mod common;
 
@@ -43,78 +43,71 @@ fn both_kernels_of_each_exhibit_assemble() {
     }
 }
 
-/// The pages: exhibits of clusters, and others with the asynchronous copies, barriers in memory and products of Hopper, have pages of their own.
-const PAGES: [(&str, Page); 3] = [
-    ("museum.md", Page::Any),
-    ("museum-hopper.md", Page::Hopper),
-    ("museum-clusters.md", Page::Clusters),
-];
+/// The sections of the page: what any GPU has, the asynchronous instructions of Hopper, and its clusters.
+const SECTIONS: [&str; 3] = ["Any GPU", "mbarriers, bulk copies, wgmma", "Clusters"];
 
-#[derive(Clone, Copy, PartialEq)]
-enum Page {
-    Any,
-    Hopper,
-    Clusters,
-}
-
-fn page_of(e: &Exhibit) -> Page {
+fn section_of(e: &Exhibit) -> &'static str {
     let hopper = ["mbarrier.", "wgmma.", "cp.async.bulk."];
     if !e.head("launch").ends_with("cluster 1") {
-        Page::Clusters
+        SECTIONS[2]
     } else if hopper.iter().any(|word| e.text.contains(word)) {
-        Page::Hopper
+        SECTIONS[1]
     } else {
-        Page::Any
+        SECTIONS[0]
     }
 }
 
-/// A page from its introduction and its exhibits.
-fn page(introduction: &str, which: Page) -> String {
+/// The page from its introduction and the exhibits.
+fn page(introduction: &str) -> String {
     let mut page = introduction.to_owned();
-    for e in exhibits().into_iter().filter(|e| page_of(e) == which) {
-        let story: Vec<_> = e
-            .text
-            .lines()
-            .skip(2)
-            .take_while(|l| *l != "//")
-            .map(|l| l.trim_start_matches("// "))
-            .collect();
-        let report = e.run("bug");
-        let found = report
-            .findings
-            .iter()
-            .chain(&report.notes)
-            .find(|f| f.kind.code() == e.head("finding") && f.message.contains(e.head("says")));
-        let line = found.map_or(1, |f| f.line as usize);
-        let found = found.map(ToString::to_string).unwrap_or_default();
-        let text = e.text.lines().nth(line - 1).unwrap_or("").trim();
-        let _ = write!(
-            page,
-            "\n## {}\n\n[`{name}.ptx`](../emulator/museum/{name}.ptx). {}\n\n```text\n{line:>4} | {text}\n{found}\n```\n",
-            e.title(),
-            story.join(" "),
-            name = e.name,
-        );
+    let exhibits = exhibits();
+    for section in SECTIONS {
+        let _ = write!(page, "\n## {section}\n");
+        for e in exhibits.iter().filter(|e| section_of(e) == section) {
+            write_exhibit(&mut page, e);
+        }
     }
     page
 }
 
+fn write_exhibit(page: &mut String, e: &Exhibit) {
+    let story: Vec<_> = e
+        .text
+        .lines()
+        .skip(2)
+        .take_while(|l| *l != "//")
+        .map(|l| l.trim_start_matches("// "))
+        .collect();
+    let report = e.run("bug");
+    let found = report
+        .findings
+        .iter()
+        .chain(&report.notes)
+        .find(|f| f.kind.code() == e.head("finding") && f.message.contains(e.head("says")));
+    let line = found.map_or(1, |f| f.line as usize);
+    let found = found.map(ToString::to_string).unwrap_or_default();
+    let text = e.text.lines().nth(line - 1).unwrap_or("").trim();
+    let _ = write!(
+        page,
+        "\n### {}\n\n[`{name}.ptx`](../emulator/museum/{name}.ptx). {}\n\n```text\n{line:>4} | {text}\n{found}\n```\n",
+        e.title(),
+        story.join(" "),
+        name = e.name,
+    );
+}
+
 #[test]
-fn the_pages_show_what_is_printed() {
-    for (name, which) in PAGES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../docs")
-            .join(name);
-        let old = std::fs::read_to_string(&path).expect(name);
-        let introduction = old.split("\n## ").next().expect("an introduction");
-        let new = page(&format!("{}\n", introduction.trim_end()), which);
-        if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-            std::fs::write(&path, &new).expect("a write");
-            continue;
-        }
-        assert!(
-            old == new,
-            "docs/{name} is old: run this test with TILEWRIGHT_UPDATE=1"
-        );
+fn the_page_shows_what_is_printed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/museum.md");
+    let old = std::fs::read_to_string(&path).expect("the page");
+    let introduction = old.split("\n## ").next().expect("an introduction");
+    let new = page(&format!("{}\n", introduction.trim_end()));
+    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
+        std::fs::write(&path, &new).expect("a write");
+        return;
     }
+    assert!(
+        old == new,
+        "docs/museum.md is old: run this test with TILEWRIGHT_UPDATE=1"
+    );
 }
