@@ -1,38 +1,69 @@
-//! Tilewright: a typed layout algebra for GPU tiles.
+//! Tilewright is a layout algebra for GPU tiles: you describe which thread touches which element, and it derives shared-memory layouts without bank
+//! conflicts, index code, and complete PTX kernels, each with a proof.
 //!
-//! A [`Layout`] maps coordinates to memory, a [`Swizzle`] permutes it, and layouts compose exactly. From them come proofs (bijections,
-//! coverage, bank conflicts), index functions, and whole GEMM kernels as PTX text.
+//! A [`Layout`] maps coordinates to offsets, in CuTe's notation and with CuTe's operations ([`Layout::compose`], [`Layout::complement`],
+//! [`Layout::logical_divide`], …). A [`Swizzled`] layout permutes the offsets. All operations are exact, `const fn`, and return an error where no layout
+//! satisfies their law.
+//!
+//! # Three uses
+//!
+//! Derive a conflict-free layout in a macro ([`conflict_free!`], [`ConflictFree`]; at run time [`mod@derive`]):
 //!
 //! ```
-//! use tilewright::{Layout, layout};
-//!
-//! const TILE: Layout = layout!((4,(2,2)):(2,(1,8)));
-//! assert_eq!(TILE.at(&[3, 2]), 14);
-//! assert!(Layout::parse("(8,64):(64,1)")?.size() == 512);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! use tilewright::{Swizzled, conflict_free};
+//! const TILE: Swizzled = conflict_free!(
+//!     tile = (64, 64), element = f16, write = cp_async_16(threads = 128), read = ldmatrix_x4
+//! );
+//! assert_eq!(TILE.to_string(), "Sw<3,3,3> o (64,64):(64,1)");
 //! ```
 //!
-//! | what | where |
+//! Generate index code for your own kernel ([`index_fn!`], [`ptx_index!`]; CUDA C and OpenCL C by [`codegen::index`]):
+//!
+//! ```
+//! use tilewright::{index_fn, ptx_index};
+//! index_fn! { fn tile(row: u32, col: u32) -> u32 = Sw<3,3,3> o (64,64):(64,1); }
+//! assert_eq!(tile(1, 0), 72);
+//! // A snippet that reads %row and %col and writes %tile.
+//! const PTX: &str = ptx_index!(tile(row, col) = Sw<3,3,3> o (64,64):(64,1));
+//! assert!(PTX.contains("xor.b32"));
+//! ```
+//!
+//! Property-test a hand-written layout (feature `testing`). The two assertions are proofs over all elements and lanes:
+//!
+//! ```
+//! # #[cfg(feature = "testing")] {
+//! use proptest::prelude::*;
+//! use tilewright::{Swizzled, layout, testing::{assert_bijective, assert_conflict_free}};
+//! fn by_hand(row: i64, col: i64) -> i64 { row * 64 + (col ^ (row % 8 * 8)) }
+//! const MEANT: Swizzled = layout!(Sw<3,3,3> o (64,64):(64,1));
+//! proptest!(|(row in 0..64_i64, col in 0..64_i64)| {
+//!     prop_assert_eq!(by_hand(row, col), MEANT.at(&[row, col]));
+//! });
+//! assert_bijective!(MEANT);
+//! // Elements of 2 bytes; lane -> 64*row + column of the row that it points at.
+//! assert_conflict_free!("ldmatrix.x4", (MEANT, 2, layout!((16,2):(64,8))));
+//! # }
+//! ```
+//!
+//! # Where to go next
+//!
+//! | to | see |
 //! |---|---|
-//! | layouts, their operations and properties | here: [`Layout`], [`Swizzled`]; methods [`Layout::compose`], [`Layout::complement`], [`Layout::logical_divide`], … |
-//! | named strides, coordinates as offsets | [`Affine`], [`CoordLayout`], with the same methods |
-//! | compositions of any operands | [`Function`], of several steps [`Chain`] |
-//! | the same as types | [`typed`], [`space`] |
-//! | instructions as layouts: `ldmatrix`, `mma`, `wgmma`, … | [`atoms`], [`partition`] |
-//! | bank models and the cost of an access | [`banks`], proofs of it in [`proof`] and over F2 in [`f2`] |
-//! | matrices over several devices, what moves between them | `devices` (feature `codegen`) |
-//! | the best shared layout for given accesses | [`mod@derive`], or at compile time [`ConflictFree`] and [`conflict_free!`] |
-//! | layouts at compile time, checked where you write them | [`layout!`], [`shape!`] |
-//! | index functions in Rust and PTX | [`index_fn!`], [`ptx_index!`]; the compiler is [`codegen::index`] |
-//! | GEMM kernels | [`codegen::gemm`], by name [`codegen::registry`], as constants [`kernel!`]; which one to take: [`codegen::select`] |
-//! | kernels of your own, from views and thread-value layouts, proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
-//! | PTX on the CPU, with a sanitizer | `emulator` (feature `emulator`) |
-//! | PTX on a GPU, cuBLAS, ptxas | `gpu` (feature `gpu`) |
-//! | OpenCL C of the same kernels | [`codegen::gemm::opencl`], [`codegen::print::opencl`]; on a device `gpu::opencl` (feature `opencl`) |
-//! | any kernel run on the emulator or a GPU, and checked | `host` (feature `host`, with `emulator` or `gpu`) |
-//! | assertions and strategies for your own tests | `testing` (feature `testing`) |
+//! | write layouts as constants, checked where they stand | [`layout!`], [`shape!`] |
+//! | compute with swizzles, offsets, named strides, coordinates | [`Swizzled`], [`Affine`], [`CoordLayout`]: the same methods; any composition: [`Function`], [`Chain`] |
+//! | have layouts and units as types | [`typed`], [`space`] |
+//! | look up an instruction's fragments (`ldmatrix`, `mma`, `wgmma`, `tcgen05`, …) | [`atoms`], [`partition`] |
+//! | count and prove bank conflicts | [`banks`], [`proof`], over F2 [`f2`] |
+//! | write a kernel from views and thread-value layouts, and have it proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
+//! | take a GEMM kernel | [`codegen::gemm`], by name [`codegen::registry`], as a constant [`kernel!`]; the fastest for a problem: [`codegen::select`] |
+//! | run and check a kernel on the emulator or a GPU | `host` (feature `host`, with `emulator` or `gpu`) |
+//! | run any PTX on the CPU with a sanitizer | `emulator` (feature `emulator`) |
+//! | load PTX on a GPU; cuBLAS and ptxas | `gpu` (feature `gpu`) |
+//! | print the same kernels as OpenCL C | [`codegen::gemm::opencl`], [`codegen::print::opencl`]; on a device `gpu::opencl` (feature `opencl`) |
+//! | distribute matrices over several devices | `devices` (feature `codegen`) |
+//! | test your own layouts | `testing` (feature `testing`) |
 //!
-//! The default feature `macros` has the macros and the code generator; without default features there is the algebra alone, which depends on
+//! The default feature `macros` has the macros and the code generator. Without default features there is the algebra alone, which depends on
 //! `num-traits` and nothing else.
 
 #[cfg(feature = "host")]
@@ -137,6 +168,6 @@ struct OwnKernelsRowsPage;
 struct OpenClPage;
 
 /// The snippets of `README.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[cfg(all(doctest, feature = "host", feature = "emulator", feature = "testing"))]
 #[doc = include_str!("../README.md")]
 struct ReadmePage;

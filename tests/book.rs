@@ -98,6 +98,7 @@ fn every_link_arrives() {
         "CHANGELOG.md",
         "CONTRIBUTING.md",
         "docs/SUMMARY.md",
+        "notes/tried.md",
         "examples/hosts/README.md",
     ] {
         sources.push(root().join(name));
@@ -127,4 +128,32 @@ fn every_link_arrives() {
         }
     }
     assert!(followed > 150, "{followed} links");
+}
+
+/// The blocks of Rust in a text, without the lines that rustdoc hides.
+fn snippets(text: &str) -> Vec<String> {
+    let blocks = text.split("\n```").skip(1).step_by(2);
+    let rust = blocks.filter_map(|block| {
+        block
+            .strip_prefix("rust\n")
+            .or_else(|| block.strip_prefix('\n'))
+    });
+    rust.map(|code| {
+        let shown = code.lines().filter(|line| !line.starts_with("# "));
+        shown.collect::<Vec<_>>().join("\n")
+    })
+    .collect()
+}
+
+#[test]
+fn the_crate_page_and_the_readme_show_the_same_three_uses() {
+    let source = read(&root().join("src/lib.rs"));
+    let page: Vec<&str> = source
+        .lines()
+        .filter_map(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    let uses = snippets(&page.join("\n"));
+    assert_eq!(uses.len(), 3);
+    assert_eq!(uses, snippets(&read(&root().join("README.md")))[..3]);
 }

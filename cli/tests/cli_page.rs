@@ -1,8 +1,13 @@
-//! The commands of `docs/cli.md`, `docs/cli-run.md` and `docs/cli-banks.md` work, and print what the pages show.
+//! The commands of the README, `docs/cli.md`, `docs/cli-run.md` and `docs/cli-banks.md` work, and print what the pages show.
 
 mod common;
 
 use common::check_page;
+
+#[test]
+fn the_command_of_the_readme() {
+    check_page(include_str!("../../README.md"), &[], 1);
+}
 
 #[test]
 fn the_commands_of_the_commands_page() {

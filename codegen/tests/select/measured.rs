@@ -473,7 +473,7 @@ fn chosen_on_h100(data_type: DataType, [m, n, k]: [u64; 3], trans: &str) -> Choi
     choose(data_type, &problem, Arch(90), &h100(), None).expect("a plan")
 }
 
-/// What `docs/performance-wgmma.md` measured to be the fastest there.
+/// What `docs/performance.md` measured to be the fastest there.
 #[test]
 fn plans_of_warpgroups_are_chosen_as_measured() {
     let cases = [
@@ -567,7 +567,7 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
 }
 
 /// At the power limit products of 16-bit types take clusters and few stages, those of 8-bit types clusters, or dealt tiles where rectangles of blocks leave many multiprocessors idle, and those of tf32
-/// with contiguous columns of B take it from registers. Times are those of `docs/performance-wgmma-power.md`.
+/// with contiguous columns of B take it from registers. Times are those of `docs/performance-limits.md`.
 #[test]
 fn large_products_take_the_plans_that_need_least_power() {
     for (data_type, size, trans, expected) in [
