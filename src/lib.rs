@@ -2,8 +2,8 @@
 //! conflicts, index code, and complete PTX kernels, each with a proof.
 //!
 //! A [`Layout`] maps coordinates to offsets, in CuTe's notation and with CuTe's operations ([`Layout::compose`], [`Layout::complement`],
-//! [`Layout::logical_divide`], …). A [`Swizzled`] layout permutes the offsets. All operations are exact, `const fn`, and return an error where no layout
-//! satisfies their law.
+//! [`Layout::logical_divide`], …). A [`Swizzled`] layout permutes the offsets. Operations are exact and `const fn`; where no layout satisfies
+//! the law of an operation, it returns an error.
 //!
 //! # Three uses
 //!
