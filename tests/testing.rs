@@ -78,7 +78,7 @@ fn assert_bijective_names_the_coordinates() {
         text.ends_with("the coordinate 2 has the offset 4: tile 3"),
         "{text}"
     );
-    let text = message(|| assert_bijective!(layout!(((2,2),3):((6,1),2))));
+    let text = message(|| assert_bijective!(layout!(((2,2),3):((6,1),1))));
     assert!(text.contains("the coordinates ((0,0),"), "{text}");
 }
 

@@ -194,7 +194,7 @@ fn accesses_are_refused_in_plain_words() {
         (
             "derive --tile 64x64 --elem f16 --access 'ld.32 @ 32:2' --family nope",
             2,
-            "there is no family `nope`; known are swizzle",
+            "there is no family `nope`; known are plain, swizzle",
         ),
         ("derive --tile 64x64 --elem f16", 2, "--access"),
         ("banks", 2, "--csv <FILE>"),

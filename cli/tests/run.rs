@@ -443,14 +443,14 @@ fn tensor_maps_are_members_of_structures_and_variables() {
         copies_by(
             ".param .align 64 .b8 p[256], ",
             "",
-            &format!("mov.b64 %m, p; add.u64 %m, %m, {at};"),
+            &format!("mov.b64 %m, p; cvta.param.u64 %m, %m; add.u64 %m, %m, {at};"),
         )
     };
     let variable = |space: &str| {
         copies_by(
             "",
             &format!(".visible .{space} .align 64 .b8 map[128];"),
-            "mov.u64 %m, map;",
+            &format!("mov.u64 %m, map; cvta.{space}.u64 %m, %m;"),
         )
     };
     let cases = [

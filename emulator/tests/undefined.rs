@@ -267,6 +267,8 @@ fn results_that_do_not_depend_on_it() {
         "lop3.b32 %r2, %r1, %tid, 0, 0x3c;",
         "setp.ne.u32 %p1, %r1, 0; selp.b32 %r2, 7, 8, %p1;",
         "mov.u16 %h3, 4; mov.b32 %r3, {%h3, %h2}; shr.u32 %r2, %r3, 20;",
+        "add.u16 %h4, %h2, 1; mov.u16 %h3, 4; mov.b32 %r2, {%h3, %h4};",
+        "add.f32 %f1, %f2, %f2; mov.f32 %f3, 0f00000000; cvt.rn.f16x2.f32 %r2, %f1, %f3;",
         "shr.s32 %r2, %r1, 31;",
         "setp.eq.u32 %p1, %r1, 3; vote.sync.ballot.b32 %r2, %p1, -1;",
         "redux.sync.add.u32 %r2, %r1, -1;",

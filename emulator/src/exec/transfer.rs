@@ -11,7 +11,7 @@ use super::alu::{Row64, bfi, int32_rare, shift64};
 use super::mem::{addresses, extended, inside, lanes_of};
 use super::places::by_rank;
 use super::step::comparison;
-use super::undefined::{ALL, Bits, PATIENCE, Use, report_use};
+use super::undefined::{ALL, Bits, COMPUTED, PATIENCE, Use, report_use};
 use super::warp::Warp;
 use super::wide::wide;
 use super::{Context, Env, lanes, matrix, wgmma};
@@ -218,13 +218,23 @@ impl Transfer<'_, '_> {
         self.bits.row(r)
     }
 
-    /// `d` gets the undefined bits `value(lane)`, from `sources`.
+    /// `d` gets the undefined bits `value(lane)`, moved from `sources`.
     fn put(&mut self, d: Reg, sources: &[Reg], value: impl Fn(usize) -> u64) {
+        let from = self.origin(sources);
+        self.set(d, from, value);
+    }
+
+    /// `d` gets the undefined bits `value(lane)`, computed from `sources`.
+    fn compute(&mut self, d: Reg, sources: &[Reg], value: impl Fn(usize) -> u64) {
+        let from = self.origin(sources) | COMPUTED;
+        self.set(d, from, value);
+    }
+
+    fn set(&mut self, d: Reg, from: u32, value: impl Fn(usize) -> u64) {
         let mut row = [0; 32];
         for l in lanes_of(self.active) {
             row[l] = value(l);
         }
-        let from = self.origin(sources);
         self.bits.set(d, &row, self.active, from);
     }
 
@@ -236,7 +246,7 @@ impl Transfer<'_, '_> {
     }
 
     fn spread_lanes(&mut self, sources: &[Reg], lanes: u32) {
-        let from = self.origin(sources);
+        let from = self.origin(sources) | COMPUTED;
         for d in &self.cx.program.uses[self.pc].1 {
             self.bits.clear(*d, self.active);
             self.bits.spoil(*d, lanes & self.active, from);
@@ -657,7 +667,10 @@ impl Transfer<'_, '_> {
                 | I::Mad24LoU
                 | I::Mad24LoS
         );
-        self.put(d, &reads, |l| {
+        let from = self.origin(&reads);
+        let by_bits = moves || matches!(f, I::And | I::Or | I::Xor | I::Not);
+        let from = if by_bits { from } else { from | COMPUTED };
+        self.set(d, from, |l| {
             let (ua, ub, uc) = (ua[l], ub[l], uc[l]);
             match f {
                 I::And => and(x[l], y[l], ua, ub),
@@ -696,7 +709,10 @@ impl Transfer<'_, '_> {
         let uc = if has_third(f) { row(self, c) } else { [0; 32] };
         let (x, y) = (self.value(a), self.value(b));
         let mask = if wide { u64::MAX } else { 0xffff };
-        self.put(d, &reads, |l| {
+        let from = self.origin(&reads);
+        let by_bits = matches!(f, IntOp::And | IntOp::Or | IntOp::Xor | IntOp::Not);
+        let from = if by_bits { from } else { from | COMPUTED };
+        self.set(d, from, |l| {
             let (ua, ub) = (ua[l] & 0xffff, ub[l] & 0xffff);
             let zero = (ua == 0 && x[l] as u16 == 0) || (ub == 0 && y[l] as u16 == 0);
             let u = match f {
@@ -790,7 +806,7 @@ impl Transfer<'_, '_> {
         let (ua, ub) = (self.row(c.a), self.row(c.b));
         let joins = c.packed == Packed::Join && matches!(c.to, Format::F16 | Format::Bf16);
         if joins {
-            return self.put(c.d, &[c.a, c.b], |l| {
+            return self.compute(c.d, &[c.a, c.b], |l| {
                 all(ua[l]) & 0xffff_0000 | all(ub[l]) & 0xffff
             });
         }
@@ -807,7 +823,7 @@ impl Transfer<'_, '_> {
                 return self.spread();
             }
             let narrow = low(bits(c.from));
-            return self.put(c.d, &[c.a], |l| all(ua[l] & narrow) & low(bits(c.to)));
+            return self.compute(c.d, &[c.a], |l| all(ua[l] & narrow) & low(bits(c.to)));
         };
         let signed = matches!(c.from, Format::S(_));
         let to_mask = if matches!(c.to, Format::S(_)) {
@@ -992,7 +1008,12 @@ impl Transfer<'_, '_> {
                 let place = Self::local_place(a, at[l]).wrapping_add(u64::from(e as u32 * bytes));
                 self.bits.set_local(l, place, bytes, row[l], from);
             }
-            let visible = lanes_of(seen).filter(|l| is_value(row[*l], bytes));
+            let computed = from != u32::MAX && from & COMPUTED != 0;
+            let is_used = |l: &usize| match computed {
+                true => row[*l] << (64 - 8 * bytes) != 0,
+                false => is_value(row[*l], bytes),
+            };
+            let visible = lanes_of(seen).filter(is_used);
             let visible = visible.fold(0u32, |m, l| m | 1 << l);
             let elsewhere = matches!(a.space, Space::Cluster)
                 || a.space == Space::Generic && visible & inside(&at, SHARED_WINDOW) != 0;

@@ -32,6 +32,9 @@ pub(crate) const ALL: u8 = 3;
 /// The origin of a register that was never written itself.
 const OWN: u32 = u32::MAX;
 
+/// Set in the number of an origin where the value was computed from it: what was only moved may be the padding of a structure.
+pub(super) const COMPUTED: u32 = 1 << 31;
+
 /// Instructions after which a warp that watches all looks whether it still needs to.
 pub(super) const PATIENCE: u32 = 256;
 
@@ -346,7 +349,7 @@ pub(super) fn described(
     env: &Env,
     from: u32,
 ) -> (FindingKind, Option<u64>, String) {
-    let Some(origin) = env.origins.list.get(from as usize) else {
+    let Some(origin) = env.origins.list.get((from & !COMPUTED) as usize) else {
         return (
             FindingKind::UndefinedRegister,
             None,
