@@ -127,7 +127,7 @@ fn split_sums() {
         Mutant {
             what: "rows of partial sums that another block owns are stored",
             edit: |t| t.replace(&["setp.le.and.s32"], 0, "le", "ne"),
-            caught: Finding(&[GlobalRace]),
+            caught: Finding(&[UndefinedGlobal]),
         },
         Mutant {
             what: "the reduction misses the first part",

@@ -519,7 +519,7 @@ pub fn derive(tile: Tile, patterns: &[Pattern], family: Family) -> Result<Deriva
 /// ```
 ///
 /// # Errors
-/// As [`derive`].
+/// As [`derive()`].
 pub fn derive_layout(tile: Tile, patterns: &[Pattern]) -> Result<Derivation, DeriveError> {
     let any = derive(tile, patterns, Family::Any)?;
     if any.layout.is_some() {
