@@ -79,7 +79,10 @@ fn assert_bijective_names_the_coordinates() {
         "{text}"
     );
     let text = message(|| assert_bijective!(layout!(((2,2),3):((6,1),1))));
-    assert!(text.contains("the coordinates ((0,0),"), "{text}");
+    assert!(
+        text.contains("the coordinates ((0,1),0) and ((0,0),1)"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1009,9 +1009,12 @@ impl Transfer<'_, '_> {
                 self.bits.set_local(l, place, bytes, row[l], from);
             }
             let computed = from != u32::MAX && from & COMPUTED != 0;
-            let is_used = |l: &usize| match computed {
-                true => row[*l] << (64 - 8 * bytes) != 0,
-                false => is_value(row[*l], bytes),
+            let is_used = |l: &usize| {
+                if computed {
+                    row[*l] << (64 - 8 * bytes) != 0
+                } else {
+                    is_value(row[*l], bytes)
+                }
             };
             let visible = lanes_of(seen).filter(is_used);
             let visible = visible.fold(0u32, |m, l| m | 1 << l);

@@ -91,7 +91,7 @@ mod tests {
                 let words = message.split(|c: char| c.is_whitespace() || ",;?:`'".contains(c));
                 for word in words.filter(|word| {
                     *word != name
-                        && !word.contains("TYPE")
+                        && !["TYPE", "mMnN"].iter().any(|place| word.contains(place))
                         && word.chars().any(|c| c.is_ascii_digit())
                         && [
                             "mma.", "wgmma.", "tcgen05.", "ldmatrix", "stmatrix", "mfma", "wmma",
