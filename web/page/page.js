@@ -5,7 +5,7 @@
   const DEFAULTS = {
     layout: { layout: "Sw<3,3,3> o (16,64):(64,1)", elem: "f16", access: "ldmatrix.x4 @ (16,2):(64,8)", banks: "", target: "cuda" },
     derive: { tile: "64x64", elem: "f16", family: "any", accesses: "cp.async.16 @ (8,4):(8,64)\nldmatrix.x4 @ (16,2):(64,8)" },
-    compare: { one: "Sw<3,3,3> o (8,64):(64,1)", other: "(8,64):(64,1)", elem: "f16" },
+    compare: { one: "Sw<1,3,1> o (8,16):(16,1)", other: "(8,16):(16,1)", elem: "f16" },
     atom: { name: "mma.m16n8k16.f16", operand: "", at: "" },
     gemm: { plan: "mma-f16-64x64x32", trans: "nn", m: "96", n: "72", k: "64" },
   };
@@ -253,7 +253,7 @@
       }
       const most = 16;
       const shown = found.slice(0, most).join("; ") + (found.length > most ? `; … ${found.length} in all` : "");
-      return `${panel.title}: ${shown || "nowhere in what is drawn"}`;
+      return `${panel.title.split(":")[0]}: ${shown || "nowhere in what is drawn"}`;
     });
     return { wanted, lines };
   };
