@@ -4,6 +4,7 @@
 mod build;
 mod launch;
 mod prove;
+mod sealed;
 
 use std::error::Error;
 

@@ -13,6 +13,11 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProofError {
+    /// The kernel is not built as the builder asks: a value of another kernel, a name that is none, a size that does not fit.
+    Malformed {
+        /// What is wrong, and what to write instead.
+        what: String,
+    },
     /// An address is not where its buffer keeps the element that it is meant for.
     Address {
         /// The access.
@@ -184,6 +189,7 @@ impl ProofError {
     /// ```
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Malformed { .. } => "malformed",
             Self::Address { .. } => "address",
             Self::Bounds { .. } => "bounds",
             Self::Alignment { .. } => "alignment",
@@ -215,6 +221,7 @@ impl ProofError {
 impl fmt::Display for ProofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Malformed { what } => write!(f, "the kernel is not well-formed: {what}"),
             Self::Address { access, thread } => write!(
                 f,
                 "{access}: the address of thread {thread} is not where the buffer keeps the element that it is meant for"
