@@ -65,6 +65,32 @@ pub enum ProofError {
         /// Its name in the text.
         register: String,
     },
+    /// A register is written that the prover, and the rest of the kernel, take for what does not change.
+    Reassigned {
+        /// Its name in the text.
+        register: String,
+        /// What it holds.
+        holds: &'static str,
+    },
+    /// A loop may not end, or its counter may wrap around.
+    Loop {
+        /// The loop.
+        name: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// An instruction of whole warps where some lanes may not take part.
+    PartialWarp {
+        /// The instruction.
+        what: &'static str,
+    },
+    /// An input is stored to.
+    Input {
+        /// The access.
+        access: String,
+        /// The input.
+        input: String,
+    },
     /// A register is stored that may hold what it held a turn ago, since a branch around what sets it is not taken.
     Stale {
         /// The access.
@@ -197,6 +223,10 @@ impl ProofError {
             Self::Meaning { .. } => "meaning",
             Self::Width { .. } => "width",
             Self::Register { .. } => "register",
+            Self::Reassigned { .. } => "reassigned",
+            Self::Loop { .. } => "loop",
+            Self::PartialWarp { .. } => "partial_warp",
+            Self::Input { .. } => "input",
             Self::Stale { .. } => "stale",
             Self::Undefined { .. } => "undefined",
             Self::Race { .. } => "race",
@@ -248,6 +278,19 @@ impl fmt::Display for ProofError {
             Self::Guard { access, thread } => write!(
                 f,
                 "{access}: its guard never holds, for thread {thread} and all others: the access is never made"
+            ),
+            Self::Reassigned { register, holds } => write!(
+                f,
+                "register {register} holds {holds}, and an instruction writes it: let it write a variable of its own"
+            ),
+            Self::Loop { name, reason } => write!(f, "loop {name}: {reason}"),
+            Self::PartialWarp { what } => write!(
+                f,
+                "{what} is an instruction of whole warps, and some of a warp's 32 lanes may not take part: put it outside of guards, branches and exits on which lanes may differ, in a block of whole warps"
+            ),
+            Self::Input { access, input } => write!(
+                f,
+                "{access}: `{input}` is an input, which is read by a cache that sees no stores: declare it an output"
             ),
             Self::Register { register } => {
                 write!(

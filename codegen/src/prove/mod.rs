@@ -31,6 +31,7 @@ mod formula;
 mod hopper;
 mod index;
 mod loops;
+mod meaning;
 mod memory;
 #[cfg(test)]
 mod mutants;
@@ -39,6 +40,8 @@ mod offsets;
 mod order;
 mod quotient;
 mod ring;
+#[cfg(test)]
+mod rules;
 mod scoped;
 mod shared;
 mod solve;
