@@ -1,8 +1,10 @@
 //! The kernel layer refuses what used to be traps of a builder with hand-written addresses: each trap is an error here, when the kernel is
 //! built, when it is proven or when it is launched.
 
+mod adversary;
 mod build;
 mod launch;
+mod natural;
 mod prove;
 mod sealed;
 
@@ -12,7 +14,7 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::prove::ProofError;
-use tilewright::codegen::view::View;
+use tilewright::codegen::view::{Fragment, View};
 use tilewright::{Layout, Swizzled};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
@@ -25,6 +27,21 @@ fn layout(text: &str) -> Layout {
 
 fn swizzled(text: &str) -> Swizzled {
     Swizzled::parse(text).expect(text)
+}
+
+/// Adds to the values of a fragment those that another one has in the same registers, wherever they come from.
+fn add(k: &mut Kernel, sums: &Fragment, other: &Fragment) -> Result {
+    let mut values = Vec::new();
+    other.map(k, |_, x| {
+        values.push(x);
+        x
+    })?;
+    let mut values = values.into_iter();
+    sums.update(k, |k, sum| match values.next() {
+        Some(x) => sum.add(k, x),
+        None => sum,
+    })?;
+    Ok(())
 }
 
 /// A kernel of 128 threads over vectors, with this block's 128 elements of x and of y.
